@@ -1,0 +1,16 @@
+import type { Address } from "../protocol/hex.ts";
+import type { Asset, Network } from "../protocol/networks.ts";
+
+/** A network as one deployment of the service uses it. */
+export type NetworkConfig = Network & {
+  /** Where payers send to: `authorization.to` and `payTo` of every payment on this network. */
+  facilitatorContract: Address;
+  /** JSON-RPC endpoints, in order of preference. */
+  rpcUrls: readonly [string, ...string[]];
+  /** The assets that may be paid with; anything else is `invalid_payment_requirements`. */
+  assets: readonly Asset[];
+  /** Blocks on top of a settlement's block, itself included, before it is called a success; at least 1. */
+  confirmations: number;
+  /** The most an operator pays per gas, in wei. */
+  maxFeePerGas: bigint;
+};

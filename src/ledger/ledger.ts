@@ -1,0 +1,152 @@
+import type { Address, Hex } from "../protocol/hex.ts";
+import type { NetworkName } from "../protocol/networks.ts";
+
+/**
+ * | State | Meaning | Authority |
+ * |---|---|---|
+ * | submitted | claimed, and at least one transaction signed; its outcome is not known | the ledger |
+ * | settled | mined, with our `Settled` and the token's `Transfer` in the receipt | the chain |
+ * | failed | mined and reverted, or passed over inside a batch | the chain |
+ * | recovered | failed, then forwarded after somebody else had submitted the authorization | the chain |
+ */
+export type SettlementState = "submitted" | "settled" | "failed" | "recovered";
+
+/** What is written of a payment when it is claimed for an organization. Times of the payer in unix seconds. */
+export type Claim = {
+  /** keccak256 of (chainId, asset, payer, authorizationNonce): see `settlementId`. */
+  id: Hex;
+  organizationId: string;
+  network: NetworkName;
+  chainId: number;
+  asset: Address;
+  payer: Address;
+  authorizationNonce: Hex;
+  /** The EIP-712 digest: two requests are the same payment when their digests are. */
+  digest: Hex;
+  value: bigint;
+  validAfter: bigint;
+  validBefore: bigint;
+  signature: Hex;
+  recipient: Address;
+};
+
+/** One authorization's entry in the ledger. Times in unix milliseconds. */
+export type Settlement = Claim & {
+  state: SettlementState;
+  operator: Address;
+  txNonce: number;
+  /** The newest signed transaction while submitted; the mined one afterwards. */
+  transactionHash: Hex;
+  blockNumber: bigint | null;
+  blockHash: Hex | null;
+  /** Why it failed, for the organization; null otherwise. */
+  failure: string | null;
+  claimedAt: number;
+  concludedAt: number | null;
+  /** When a success was handed to its organization; null while it is undelivered. */
+  deliveredAt: number | null;
+};
+
+/** One signed transaction. Several attempts may share a txNonce; at most one of them is ever mined. */
+export type Attempt = {
+  hash: Hex;
+  chainId: number;
+  operator: Address;
+  txNonce: number;
+  raw: Hex;
+  maxFeePerGas: bigint;
+  maxPriorityFeePerGas: bigint;
+  createdAt: number;
+};
+
+/** An attempt as its signer makes it, before it has been stored. */
+export type SignedTransaction = Pick<Attempt, "hash" | "raw" | "maxFeePerGas" | "maxPriorityFeePerGas">;
+
+/** A payment that asks to be claimed, with the balance it was checked against. */
+export type ClaimRequest = Claim & {
+  /** The payer's balance of the asset. */
+  balance: bigint;
+  /** The block at or after which `balance` was read. */
+  balanceBlock: bigint;
+};
+
+/**
+ * - `claimed`: it is in the ledger and in the transaction;
+ * - `taken`: its id was claimed before;
+ * - `over_balance`: the payer's unfinished settlements and this one exceed the balance;
+ * - `stale_balance`: they would not, but for settlements mined after the balance was read: read again.
+ */
+export type ClaimOutcome = "claimed" | "taken" | "over_balance" | "stale_balance";
+
+/** How one settlement of a mined transaction ended. */
+export type Conclusion = { id: Hex; state: "settled" } | { id: Hex; state: "failed"; failure: string };
+
+/** A stored answer, or the promise of one, under an `Idempotency-Key`. */
+export type IdempotencyEntry =
+  | { status: "new" }
+  | { status: "running" }
+  | { status: "other_body" }
+  | { status: "answered"; answer: string };
+
+/**
+ * Settlements, attempts, leases and txNonces: what must survive the process. Every method is one transaction and
+ * durable when it returns.
+ */
+export type Ledger = {
+  find(id: Hex): Promise<Settlement | null>;
+
+  /**
+   * Takes the right to settle, and then to answer, an authorization; false while somebody else holds it. A lease
+   * that is not renewed in time is free to be taken. Taking one's own lease again is true.
+   */
+  acquireLease(id: Hex, holder: string): Promise<boolean>;
+  releaseLease(id: Hex, holder: string): Promise<void>;
+  /** Extends all leases that this instance holds; called on a timer. */
+  renewLeases(): Promise<void>;
+
+  /** Sets the first txNonce of an operator that the ledger does not know yet; else changes nothing. */
+  introduceOperator(chainId: number, operator: Address, txNonce: number): Promise<void>;
+
+  /**
+   * Claims payments for their organizations and stores the signed transaction that settles them, with its
+   * txNonce, in one transaction. `sign` gets the requests that may be claimed, at least one; when it throws,
+   * nothing has happened. Requests count against one balance in the given order.
+   * Without any claimable request no txNonce is taken and `attempt` is null.
+   */
+  claim(
+    operator: { chainId: number; address: Address },
+    requests: readonly ClaimRequest[],
+    sign: (txNonce: number, claimable: readonly ClaimRequest[]) => Promise<SignedTransaction>,
+  ): Promise<{ outcomes: readonly ClaimOutcome[]; attempt: Attempt | null }>;
+
+  /** Records how the settlements of a mined transaction ended, and closes every attempt of its txNonce. */
+  conclude(
+    mined: {
+      chainId: number;
+      operator: Address;
+      txNonce: number;
+      hash: Hex;
+      blockNumber: bigint;
+      blockHash: Hex;
+    },
+    conclusions: readonly Conclusion[],
+  ): Promise<void>;
+
+  /** Attempts whose txNonce is still open, oldest txNonce first, each with the settlements that ride on it. */
+  openAttempts(
+    chainId: number,
+    operator: Address,
+  ): Promise<readonly { attempt: Attempt; settlements: readonly Settlement[] }[]>;
+
+  /** Marks a success as handed over and gives up the lease, in one transaction. */
+  markDelivered(id: Hex, holder: string): Promise<void>;
+  /** Takes {@link markDelivered} back: the answer turned out not to have reached the caller. */
+  markUndelivered(id: Hex): Promise<void>;
+
+  /** Binds an `Idempotency-Key` of an organization to a request body, or tells what it is bound to. Kept for 24 h. */
+  beginIdempotent(organizationId: string, key: string, bodyHash: string): Promise<IdempotencyEntry>;
+  /** Stores the answer to give again under the key. */
+  answerIdempotent(organizationId: string, key: string, answer: string): Promise<void>;
+  /** Frees a key whose request ended without a verdict. */
+  abandonIdempotent(organizationId: string, key: string): Promise<void>;
+};

@@ -1,0 +1,50 @@
+import { keccak_256 } from "@noble/hashes/sha3";
+
+/** A 0x-prefixed hexadecimal string. */
+export type Hex = `0x${string}`;
+
+/** A 20-byte address as 0x-prefixed hexadecimal, in any casing. Compare with {@link sameAddress}. */
+export type Address = Hex;
+
+/** keccak256 of bytes given as hex, as hex. */
+export function keccak256(bytes: Hex): Hex {
+  return toHex(keccak_256(toBytes(bytes)));
+}
+
+/** keccak256 of the UTF-8 bytes of a text. */
+export function keccak256Text(text: string): Hex {
+  return toHex(keccak_256(new TextEncoder().encode(text)));
+}
+
+/** Whether two addresses are the same twenty bytes, whatever their casing. */
+export function sameAddress(a: string, b: string): boolean {
+  return a.length === b.length && a.toLowerCase() === b.toLowerCase();
+}
+
+/** An unsigned integer as one 32-byte ABI word, without the 0x. */
+export function uintWord(value: bigint): string {
+  return value.toString(16).padStart(64, "0");
+}
+
+/** An address as one 32-byte ABI word, without the 0x. */
+export function addressWord(address: Address): string {
+  return address.slice(2).toLowerCase().padStart(64, "0");
+}
+
+/** Bytes of a hex string; the string must have an even number of digits. */
+export function toBytes(hex: Hex): Uint8Array {
+  const bytes = new Uint8Array((hex.length - 2) / 2);
+  for (let index = 0; index < bytes.length; index++) {
+    bytes[index] = Number.parseInt(hex.slice(2 + index * 2, 4 + index * 2), 16);
+  }
+  return bytes;
+}
+
+const digits = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+
+/** Bytes as a lower-case hex string. */
+export function toHex(bytes: Uint8Array): Hex {
+  let text = "0x";
+  for (const byte of bytes) text += digits[byte];
+  return text as Hex;
+}
