@@ -1,0 +1,253 @@
+import { z } from "zod";
+import type { Authorization } from "./authorization.ts";
+import { type Address, type Hex, sameAddress } from "./hex.ts";
+import { findNetwork, type Network } from "./networks.ts";
+import { address, bytes, bytes32, uint256String } from "./primitives.ts";
+import { type Fault, type Invalid, invalid } from "./reasons.ts";
+
+export type X402Version = 1 | 2;
+
+/** `paymentPayload.payload` of scheme "exact" on EVM networks, the same in both versions. */
+export const exactPayloadSchema = z
+  .object({
+    signature: bytes,
+    authorization: z.object({
+      from: address,
+      to: address,
+      value: uint256String,
+      validAfter: uint256String,
+      validBefore: uint256String,
+      nonce: bytes32,
+    }),
+  })
+  .meta({ description: "A signed EIP-3009 TransferWithAuthorization; times are unix seconds" });
+
+const text = z.string("must be a string");
+const scheme = text.meta({ example: "exact" });
+const seconds = z.int("must be a whole number of seconds").nonnegative("must not be negative");
+
+/** `paymentPayload` of protocol version 1. */
+export const paymentPayloadV1Schema = z.object({
+  x402Version: z.literal(1),
+  scheme,
+  network: text.meta({ example: "base" }),
+  payload: exactPayloadSchema,
+});
+
+/**
+ * `paymentRequirements` of protocol version 1: the full form (`maxAmountRequired`, `payTo`) or the short one
+ * (`amount`, and optionally `recipient`). Both at once must agree.
+ */
+export const paymentRequirementsV1Schema = z.object({
+  scheme: scheme.optional(),
+  network: text.meta({ example: "base" }),
+  maxAmountRequired: uint256String.optional(),
+  amount: uint256String.optional(),
+  payTo: address.optional(),
+  recipient: address.optional(),
+  asset: address,
+  resource: text.optional(),
+  description: text.optional(),
+  mimeType: text.optional(),
+  maxTimeoutSeconds: seconds.optional(),
+});
+
+/** `paymentPayload` of protocol version 2. */
+export const paymentPayloadV2Schema = z.object({
+  x402Version: z.literal(2),
+  accepted: z.object({ scheme, network: text.meta({ example: "eip155:8453" }) }),
+  payload: exactPayloadSchema,
+});
+
+/** `paymentRequirements` of protocol version 2. */
+export const paymentRequirementsV2Schema = z.object({
+  scheme,
+  network: text.meta({ example: "eip155:8453" }),
+  amount: uint256String,
+  asset: address,
+  payTo: address,
+  maxTimeoutSeconds: seconds.optional(),
+});
+
+/** The body of verify and of settle, in either version. Unknown keys are ignored everywhere. */
+export const paymentRequestSchema = z.union([
+  z.object({ paymentPayload: paymentPayloadV1Schema, paymentRequirements: paymentRequirementsV1Schema }),
+  z.object({ paymentPayload: paymentPayloadV2Schema, paymentRequirements: paymentRequirementsV2Schema }),
+]);
+
+/** What can be said of a request even when it is refused; every answer repeats it. */
+export type Envelope = {
+  /** The version to answer in; 1 when the request's own could not be read. */
+  x402Version: X402Version;
+  /** `authorization.from` as the caller spelled it; undefined when unreadable. */
+  payer: string | undefined;
+  /** The network as the caller spelled it; empty when unreadable. */
+  network: string;
+};
+
+/** A well-formed request, in the terms of neither version. */
+export type PaymentRequest = Envelope & {
+  knownNetwork: Network;
+  authorization: Authorization;
+  signature: Hex;
+  /** What the seller asks for; `amount` in the asset's smallest unit. */
+  requirements: { amount: bigint; asset: Address; payTo: Address | undefined };
+};
+
+export type ParsedRequest =
+  | { ok: true; request: PaymentRequest }
+  | { ok: false; envelope: Envelope; invalid: Invalid };
+
+/**
+ * Reads the JSON body of a verify or settle call of either version. Whatever the body is, the outcome is a request
+ * or a refusal with its reason; this never throws. Types are not coerced.
+ */
+export function parsePaymentRequest(body: unknown): ParsedRequest {
+  const envelope = readEnvelope(body);
+  const refuse = (refusal: Invalid): ParsedRequest => ({ ok: false, envelope, invalid: refusal });
+
+  const payload = member(body, "paymentPayload");
+  if (!isRecord(payload)) return refuse(invalid("invalid_payload", "paymentPayload must be an object"));
+  const version = member(payload, "x402Version");
+  if (version !== 1 && version !== 2) {
+    return refuse(invalid("invalid_x402_version", "paymentPayload.x402Version must be 1 or 2"));
+  }
+  const accepted = version === 1 ? payload : member(payload, "accepted");
+  const acceptedAt = version === 1 ? "paymentPayload" : "paymentPayload.accepted";
+  if (!isRecord(accepted)) return refuse(invalid("invalid_payload", `${acceptedAt} must be an object`));
+
+  const named = readSchemeAndNetwork(accepted, acceptedAt, version, "payload", true);
+  if ("reason" in named) return refuse(named);
+
+  const requirements = member(body, "paymentRequirements");
+  if (!isRecord(requirements)) {
+    return refuse(malformedRequirements("paymentRequirements must be an object"));
+  }
+  const schemeRequired = version === 2 || member(requirements, "amount") === undefined;
+  const asked = readSchemeAndNetwork(
+    requirements,
+    "paymentRequirements",
+    version,
+    "requirements",
+    schemeRequired,
+  );
+  if ("reason" in asked) return refuse(asked);
+  if (asked !== named) {
+    return refuse(
+      invalid(
+        "invalid_network",
+        `The payment is for ${named.name}, but paymentRequirements.network is ${asked.name}`,
+        "requirements",
+      ),
+    );
+  }
+
+  const terms = version === 1 ? readRequirementsV1(requirements) : readRequirementsV2(requirements);
+  if ("reason" in terms) return refuse(terms);
+
+  const exact = exactPayloadSchema.safeParse(member(payload, "payload"));
+  if (!exact.success) {
+    return refuse(invalid("invalid_payload", describe(exact.error, "paymentPayload.payload")));
+  }
+  return {
+    ok: true,
+    request: { ...envelope, knownNetwork: named, ...exact.data, requirements: terms },
+  };
+}
+
+function readEnvelope(body: unknown): Envelope {
+  const payload = member(body, "paymentPayload");
+  const requirements = member(body, "paymentRequirements");
+  const x402Version = member(payload, "x402Version") === 2 ? 2 : 1;
+  const candidates = [
+    member(x402Version === 1 ? payload : member(payload, "accepted"), "network"),
+    member(requirements, "network"),
+  ];
+  const from = address.safeParse(member(member(member(payload, "payload"), "authorization"), "from"));
+  return {
+    x402Version,
+    payer: from.success ? from.data : undefined,
+    network: candidates.find((candidate) => typeof candidate === "string") ?? "",
+  };
+}
+
+function readSchemeAndNetwork(
+  part: object,
+  path: string,
+  version: X402Version,
+  fault: Fault,
+  schemeRequired: boolean,
+): Network | Invalid {
+  const malformed = (message: string): Invalid =>
+    fault === "payload" ? invalid("invalid_payload", message) : malformedRequirements(message);
+
+  const schemeName = member(part, "scheme");
+  if (schemeName === undefined ? schemeRequired : typeof schemeName !== "string") {
+    return malformed(`${path}.scheme must be a string`);
+  }
+  if (schemeName !== undefined && schemeName !== "exact") {
+    return invalid("unsupported_scheme", `${path}.scheme must be "exact"`, fault);
+  }
+  const spelling = member(part, "network");
+  if (typeof spelling !== "string") return malformed(`${path}.network must be a string`);
+  return (
+    findNetwork(spelling, version) ??
+    invalid(
+      "invalid_network",
+      version === 1
+        ? `${path}.network must be one of base, base-sepolia, optimism, optimism-sepolia, polygon`
+        : `${path}.network must be the CAIP-2 name of a supported network, such as eip155:8453`,
+      fault,
+    )
+  );
+}
+
+function readRequirementsV1(requirements: object): PaymentRequest["requirements"] | Invalid {
+  const parsed = paymentRequirementsV1Schema.safeParse(requirements);
+  if (!parsed.success) return malformedRequirements(describe(parsed.error, "paymentRequirements"));
+  const { maxAmountRequired, amount, payTo, recipient, asset } = parsed.data;
+
+  const required = maxAmountRequired ?? amount;
+  if (required === undefined) {
+    return malformedRequirements(
+      "paymentRequirements needs maxAmountRequired (or amount, in the short form)",
+    );
+  }
+  if (amount !== undefined && amount !== required) {
+    return malformedRequirements("paymentRequirements.amount and maxAmountRequired must be equal");
+  }
+  if (amount === undefined && payTo === undefined) {
+    return malformedRequirements("paymentRequirements.payTo must be the facilitator contract's address");
+  }
+  if (payTo !== undefined && recipient !== undefined && !sameAddress(payTo, recipient)) {
+    return malformedRequirements("paymentRequirements.recipient and payTo must be equal");
+  }
+  return { amount: required, asset, payTo: payTo ?? recipient };
+}
+
+function readRequirementsV2(requirements: object): PaymentRequest["requirements"] | Invalid {
+  const parsed = paymentRequirementsV2Schema.safeParse(requirements);
+  if (!parsed.success) return malformedRequirements(describe(parsed.error, "paymentRequirements"));
+  const { amount, payTo, asset } = parsed.data;
+  return { amount, asset, payTo };
+}
+
+function malformedRequirements(message: string): Invalid {
+  return invalid("invalid_payment_requirements", message, "requirements");
+}
+
+function describe(error: z.ZodError, path: string): string {
+  const issue = error.issues[0];
+  if (issue === undefined) return `${path} is malformed`;
+  return `${[path, ...issue.path].join(".")}: ${issue.message}`;
+}
+
+function isRecord(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A property of parsed JSON, and never one that an object inherits. */
+function member(value: unknown, key: string): unknown {
+  if (!isRecord(value) || !Object.hasOwn(value, key)) return undefined;
+  return Reflect.get(value, key);
+}
