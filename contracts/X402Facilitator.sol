@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {
+    AccessControlDefaultAdminRules
+} from "@openzeppelin/contracts/access/extensions/AccessControlDefaultAdminRules.sol";
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+import {Bytes} from "@openzeppelin/contracts/utils/Bytes.sol";
+import {LowLevelCall} from "@openzeppelin/contracts/utils/LowLevelCall.sol";
+import {Pausable} from "@openzeppelin/contracts/utils/Pausable.sol";
+import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
+
+import {IAuthorizationToken} from "./interfaces/IAuthorizationToken.sol";
+import {IX402Facilitator} from "./interfaces/IX402Facilitator.sol";
+
+/// @title X402Facilitator
+/// @dev Nothing here depends on the address it stands at (no immutables), and it takes no ether: code and storage
+/// can be carried to any address.
+contract X402Facilitator is
+    IX402Facilitator,
+    AccessControlDefaultAdminRules,
+    Pausable,
+    ReentrancyGuardTransient
+{
+    using SafeERC20 for IERC20;
+
+    /// @notice May settle. It names the recipients, so it is trusted with every authorization it is handed.
+    bytes32 public constant OPERATOR_ROLE = keccak256("OPERATOR_ROLE");
+
+    /// @notice May pay out what authorizations submitted by others stranded here.
+    bytes32 public constant RECOVERER_ROLE = keccak256("RECOVERER_ROLE");
+
+    /// @notice May pause and end a pause.
+    bytes32 public constant PAUSER_ROLE = keccak256("PAUSER_ROLE");
+
+    /// @notice Gas the token may use for one pull. Bounds what a payer's wallet can burn of a batch: a pull takes
+    /// some 60,000 from a plain account, and leaves a contract wallet about 190,000 for its own check.
+    uint256 public constant PULL_GAS = 250_000;
+
+    /// @notice Gas that must be there before a transfer to a recipient is tried.
+    uint256 public constant FORWARD_GAS = 150_000;
+
+    /// @notice Bytes of a token's revert data that are kept. The reasons of USDC take at most 132.
+    uint256 public constant MAX_REASON_LENGTH = 256;
+
+    /// @notice Seconds between the announcement of a rescue and its first possible execution.
+    uint256 public constant RESCUE_DELAY = 2 days;
+
+    /// @notice Seconds for which an announced rescue can be executed.
+    uint256 public constant RESCUE_WINDOW = 14 days;
+
+    /// @inheritdoc IX402Facilitator
+    mapping(bytes32 key => bool) public forwarded;
+
+    /// @inheritdoc IX402Facilitator
+    mapping(bytes32 key => uint256) public rescueExecutableAt;
+
+    /// @dev Only this contract itself calls {settleGroups}.
+    error OnlySelf(address caller);
+
+    /// @dev Groups cannot be settled for a reason that more gas would not mend. Never leaves {settleBatch}.
+    error GroupsFailed(bytes reason);
+
+    /// @param adminDelay Seconds before a transfer of the admin role can be accepted.
+    /// @param admin Grants and revokes roles, and announces rescues.
+    /// @param operators Accounts that may settle.
+    /// @param recoverer Account that may forward, or zero for none.
+    /// @param pauser Account that may pause, or zero for none.
+    constructor(
+        uint48 adminDelay,
+        address admin,
+        address[] memory operators,
+        address recoverer,
+        address pauser
+    ) AccessControlDefaultAdminRules(adminDelay, admin) {
+        for (uint256 i = 0; i < operators.length; ++i) {
+            _grantRole(OPERATOR_ROLE, operators[i]);
+        }
+        if (recoverer != address(0)) _grantRole(RECOVERER_ROLE, recoverer);
+        if (pauser != address(0)) _grantRole(PAUSER_ROLE, pauser);
+    }
+
+    /// @inheritdoc IX402Facilitator
+    function settle(
+        address token,
+        Authorization calldata authorization,
+        bytes calldata signature,
+        address recipient
+    ) external onlyRole(OPERATOR_ROLE) whenNotPaused nonReentrant {
+        _requireValidRecipient(recipient);
+        uint256 value = authorization.value;
+        uint256 balance = _balance(token);
+
+        if (!_pull(token, authorization, signature)) LowLevelCall.bubbleRevert(_reason(token));
+        _requireBalance(token, balance + value);
+
+        if (!_forward(token, recipient, value)) LowLevelCall.bubbleRevert(_reason(token));
+        _requireBalance(token, balance);
+
+        emit Settled(token, authorization.from, authorization.nonce, recipient, value);
+    }
+
+    /// @inheritdoc IX402Facilitator
+    function settleBatch(address token, Group[] calldata groups)
+        external
+        onlyRole(OPERATOR_ROLE)
+        whenNotPaused
+        nonReentrant
+    {
+        bytes memory frame = _frame(token);
+        (bool settled, bytes memory reason) = _trySettleGroups(frame, 0, groups.length);
+        if (settled) return;
+
+        // One group at a time, so that the failure stays with the group that caused it.
+        for (uint256 i = 0; i < groups.length; ++i) {
+            if (groups.length > 1) (settled, reason) = _trySettleGroups(frame, i, i + 1);
+            if (!settled) _reportFailed(token, groups[i].payments, reason);
+        }
+    }
+
+    /**
+     * @dev Settles `groups[start:end]` or reverts as a whole. {settleBatch} calls it from outside because only a
+     * call can be undone.
+     *
+     * All payments are pulled before the first recipient is paid: the token's balance slot of this contract then
+     * leaves zero once per batch and not once per group, which saves about 15,000 gas per group.
+     */
+    function settleGroups(uint256 start, uint256 end, address token, Group[] calldata groups) external {
+        if (msg.sender != address(this)) revert OnlySelf(msg.sender);
+
+        uint256 initialBalance = _balance(token);
+        uint256 balance = initialBalance;
+        uint256[] memory totals = new uint256[](end - start);
+
+        for (uint256 i = start; i < end; ++i) {
+            uint256 balanceAfter = _pullGroup(token, groups[i], balance);
+            totals[i - start] = balanceAfter - balance;
+            balance = balanceAfter;
+        }
+        for (uint256 i = start; i < end; ++i) {
+            uint256 total = totals[i - start];
+            if (total != 0 && !_forward(token, groups[i].recipient, total)) {
+                revert GroupsFailed(_reason(token));
+            }
+        }
+
+        balance = _balance(token);
+        if (balance != initialBalance) {
+            revert GroupsFailed(_unexpectedBalance(token, initialBalance, balance));
+        }
+    }
+
+    /// @inheritdoc IX402Facilitator
+    function forwardReceived(
+        address token,
+        address payer,
+        bytes32 authorizationNonce,
+        uint256 value,
+        address recipient
+    ) external onlyRole(RECOVERER_ROLE) whenNotPaused nonReentrant {
+        _requireValidRecipient(recipient);
+        bytes32 key = keccak256(abi.encode(token, payer, authorizationNonce));
+        if (forwarded[key]) revert AlreadyForwarded(token, payer, authorizationNonce);
+        if (!IAuthorizationToken(token).authorizationState(payer, authorizationNonce)) {
+            revert AuthorizationNotUsed(token, payer, authorizationNonce);
+        }
+        forwarded[key] = true;
+        IERC20(token).safeTransfer(recipient, value);
+        emit Forwarded(token, payer, authorizationNonce, recipient, value);
+    }
+
+    /// @inheritdoc IX402Facilitator
+    function pause() external onlyRole(PAUSER_ROLE) {
+        _pause();
+    }
+
+    /// @inheritdoc IX402Facilitator
+    function unpause() external onlyRole(PAUSER_ROLE) {
+        _unpause();
+    }
+
+    /// @inheritdoc IX402Facilitator
+    function announceRescue(address token, address recipient, uint256 value)
+        external
+        onlyRole(DEFAULT_ADMIN_ROLE)
+    {
+        _requireValidRecipient(recipient);
+        uint256 executableAt = block.timestamp + RESCUE_DELAY;
+        rescueExecutableAt[_rescueKey(token, recipient, value)] = executableAt;
+        emit RescueAnnounced(token, recipient, value, executableAt);
+    }
+
+    /// @inheritdoc IX402Facilitator
+    function cancelRescue(address token, address recipient, uint256 value)
+        external
+        onlyRole(DEFAULT_ADMIN_ROLE)
+    {
+        _takeRescue(token, recipient, value);
+        emit RescueCancelled(token, recipient, value);
+    }
+
+    /// @inheritdoc IX402Facilitator
+    function executeRescue(address token, address recipient, uint256 value)
+        external
+        onlyRole(DEFAULT_ADMIN_ROLE)
+        nonReentrant
+    {
+        uint256 executableAt = _takeRescue(token, recipient, value);
+        if (block.timestamp < executableAt) revert RescueTooEarly(executableAt);
+        uint256 expiredAt = executableAt + RESCUE_WINDOW;
+        if (block.timestamp >= expiredAt) revert RescueExpired(expiredAt);
+        IERC20(token).safeTransfer(recipient, value);
+        emit RescueExecuted(token, recipient, value);
+    }
+
+    /// @dev Pulls the payments of a group, checking the balance after each. Returns the balance after the last.
+    function _pullGroup(address token, Group calldata group, uint256 balance) private returns (uint256) {
+        address recipient = group.recipient;
+        if (_isInvalidRecipient(recipient)) {
+            revert GroupsFailed(abi.encodeWithSelector(InvalidRecipient.selector, recipient));
+        }
+        Payment[] calldata payments = group.payments;
+        for (uint256 i = 0; i < payments.length; ++i) {
+            Authorization calldata authorization = payments[i].authorization;
+            address payer = authorization.from;
+            bytes32 authorizationNonce = authorization.nonce;
+            if (!_pull(token, authorization, payments[i].signature)) {
+                emit SettlementFailed(token, payer, authorizationNonce, _reason(token));
+                continue;
+            }
+            uint256 value = authorization.value;
+            uint256 balanceAfter = _balance(token);
+            if (balanceAfter >= balance && balanceAfter - balance == value) {
+                balance = balanceAfter;
+                emit Settled(token, payer, authorizationNonce, recipient, value);
+                continue;
+            }
+            bytes memory reason = _unexpectedBalance(token, Math.saturatingAdd(balance, value), balanceAfter);
+            // Some tokens return without a transfer when the nonce is used. Anything else that is not the value
+            // cannot be left where it is.
+            if (balanceAfter != balance) revert GroupsFailed(reason);
+            emit SettlementFailed(token, payer, authorizationNonce, reason);
+        }
+        return balance;
+    }
+
+    /// @dev Asks the token for the payer's value. After `false`, the token's reason is in the return data.
+    function _pull(address token, Authorization calldata authorization, bytes calldata signature)
+        private
+        returns (bool success)
+    {
+        bytes memory data = abi.encodeCall(
+            IAuthorizationToken.transferWithAuthorization,
+            (
+                authorization.from,
+                address(this),
+                authorization.value,
+                authorization.validAfter,
+                authorization.validBefore,
+                authorization.nonce,
+                signature
+            )
+        );
+        _requireGas(PULL_GAS);
+        // A Solidity call would copy all of the return data, whose size the payer's wallet may choose.
+        assembly ("memory-safe") {
+            success := call(PULL_GAS, token, 0, add(data, 0x20), mload(data), 0, 0)
+        }
+    }
+
+    /// @dev Sends tokens held here. After `false`, the token's reason is in the return data.
+    function _forward(address token, address recipient, uint256 value) private returns (bool) {
+        _requireGas(FORWARD_GAS);
+        return IERC20(token).trySafeTransfer(recipient, value);
+    }
+
+    /// @dev Calls {settleGroups} for `groups[start:end]`. `false` means that these groups cannot be settled, for
+    /// the reason given. Everything that is no such verdict, running out of gas above all, reverts.
+    function _trySettleGroups(bytes memory frame, uint256 start, uint256 end)
+        private
+        returns (bool settled, bytes memory reason)
+    {
+        assembly ("memory-safe") {
+            mstore(add(frame, 0x24), start)
+            mstore(add(frame, 0x44), end)
+            settled := call(gas(), address(), 0, add(frame, 0x20), mload(frame), 0, 0)
+        }
+        if (settled) return (true, "");
+        bytes memory failure = LowLevelCall.returnData();
+        // forge-lint: disable-next-line(unsafe-typecast): the selector is what the cast is to leave.
+        if (bytes4(failure) != GroupsFailed.selector) LowLevelCall.bubbleRevert(failure);
+        reason = abi.decode(Bytes.slice(failure, 4), (bytes));
+    }
+
+    /// @dev The call data of {settleGroups}, with a range still to be filled in. The groups are the bytes this
+    /// contract was called with: encoding nested arrays anew costs some 1,000 gas per payment. Two words more stand
+    /// before them, hence the offset.
+    function _frame(address token) private pure returns (bytes memory) {
+        uint256 offset = uint256(bytes32(msg.data[0x24:0x44])) + 0x40;
+        return abi.encodePacked(
+            this.settleGroups.selector, uint256(0), uint256(0), abi.encode(token), offset, msg.data[0x44:]
+        );
+    }
+
+    function _reportFailed(address token, Payment[] calldata payments, bytes memory reason) private {
+        for (uint256 i = 0; i < payments.length; ++i) {
+            Authorization calldata authorization = payments[i].authorization;
+            emit SettlementFailed(token, authorization.from, authorization.nonce, reason);
+        }
+    }
+
+    /// @dev Removes an announced rescue and returns when it can be executed.
+    function _takeRescue(address token, address recipient, uint256 value)
+        private
+        returns (uint256 executableAt)
+    {
+        bytes32 key = _rescueKey(token, recipient, value);
+        executableAt = rescueExecutableAt[key];
+        if (executableAt == 0) revert RescueNotAnnounced(token, recipient, value);
+        delete rescueExecutableAt[key];
+    }
+
+    function _requireBalance(address token, uint256 expected) private view {
+        uint256 actual = _balance(token);
+        if (actual != expected) revert UnexpectedBalance(token, expected, actual);
+    }
+
+    /// @dev Of the gas that is left, a call gets 63/64 at most. With less than `gasCap` there, a call that would
+    /// have succeeded fails, and the caller is left with a 64th to go on: a payment would be reported as failed
+    /// although nothing is wrong with it. The 10,000 cover the way to the call and the access to the token.
+    function _requireGas(uint256 gasCap) private view {
+        uint256 required = gasCap + gasCap / 63 + 10_000;
+        uint256 available = gasleft();
+        if (available < required) revert InsufficientGas(available, required);
+    }
+
+    /// @dev The balance of this contract.
+    function _balance(address token) private view returns (uint256 held) {
+        bool success;
+        bytes4 selector = IERC20.balanceOf.selector;
+        assembly ("memory-safe") {
+            mstore(0x00, selector)
+            mstore(0x04, address())
+            success := staticcall(gas(), token, 0x00, 0x24, 0x00, 0x20)
+            success := and(success, gt(returndatasize(), 0x1f))
+            held := mload(0x00)
+        }
+        if (!success) revert TokenCallFailed(token);
+    }
+
+    /// @dev Why the last call to the token failed, as an ABI-encoded error: the start of its return data, unless
+    /// that is empty or the single word of a returned `false`.
+    function _reason(address token) private pure returns (bytes memory reason) {
+        uint256 size = LowLevelCall.returnDataSize();
+        if (size == 0 || size == 32) return abi.encodeWithSelector(TokenCallFailed.selector, token);
+        if (size > MAX_REASON_LENGTH) size = MAX_REASON_LENGTH;
+        reason = new bytes(size);
+        assembly ("memory-safe") {
+            returndatacopy(add(reason, 0x20), 0, size)
+        }
+    }
+
+    function _unexpectedBalance(address token, uint256 expected, uint256 actual)
+        private
+        pure
+        returns (bytes memory)
+    {
+        return abi.encodeWithSelector(UnexpectedBalance.selector, token, expected, actual);
+    }
+
+    function _requireValidRecipient(address recipient) private view {
+        if (_isInvalidRecipient(recipient)) revert InvalidRecipient(recipient);
+    }
+
+    function _isInvalidRecipient(address recipient) private view returns (bool) {
+        return recipient == address(0) || recipient == address(this);
+    }
+
+    function _rescueKey(address token, address recipient, uint256 value) private pure returns (bytes32) {
+        return keccak256(abi.encode(token, recipient, value));
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+/**
+ * @title Settles x402 payments of scheme "exact"
+ * @notice A payer signs an EIP-3009 authorization to this contract. The operator names the recipient, and the
+ * value moves payer → this contract → recipient within one call, or does not move at all. So the contract holds
+ * only what reached it in another way: authorizations that somebody else submitted straight to the token, and
+ * tokens sent by mistake. The first kind leaves through {forwardReceived}, anything through a rescue.
+ *
+ * The payer's signature does not cover the recipient; that is why settling is for operators alone.
+ */
+interface IX402Facilitator {
+    /// @notice An EIP-3009 `TransferWithAuthorization`. Its `to` is this contract, always.
+    /// @param from The payer.
+    /// @param value Amount in the token's smallest unit.
+    /// @param validAfter Unix seconds; the authorization holds from the second after.
+    /// @param validBefore Unix seconds; the authorization holds until the second before.
+    /// @param nonce The payer's authorization nonce: random, used once per payer and token.
+    struct Authorization {
+        address from;
+        uint256 value;
+        uint256 validAfter;
+        uint256 validBefore;
+        bytes32 nonce;
+    }
+
+    /// @notice An authorization with its signature: 65 bytes r, s, v for a plain account, anything the wallet's
+    /// `isValidSignature` takes for an account with code.
+    struct Payment {
+        Authorization authorization;
+        bytes signature;
+    }
+
+    /// @notice Payments of one batch that go to the same recipient, in one transfer.
+    struct Group {
+        address recipient;
+        Payment[] payments;
+    }
+
+    /// @notice The payer's value went to the recipient.
+    event Settled(
+        address indexed token,
+        address indexed payer,
+        bytes32 indexed authorizationNonce,
+        address recipient,
+        uint256 value
+    );
+
+    /// @notice A payment of a batch was left out. Nothing of it moved; its authorization is as it was before.
+    /// @param reason Revert data of the token, or of this contract, as an ABI-encoded error; cut after
+    /// {MAX_REASON_LENGTH} bytes.
+    event SettlementFailed(
+        address indexed token, address indexed payer, bytes32 indexed authorizationNonce, bytes reason
+    );
+
+    /// @notice Value that an authorization had brought here outside of a settlement went to its recipient.
+    event Forwarded(
+        address indexed token,
+        address indexed payer,
+        bytes32 indexed authorizationNonce,
+        address recipient,
+        uint256 value
+    );
+
+    /// @notice The admin announced a rescue, which can be executed from `executableAt` (unix seconds) on.
+    event RescueAnnounced(
+        address indexed token, address indexed recipient, uint256 value, uint256 executableAt
+    );
+
+    /// @notice An announced rescue was withdrawn.
+    event RescueCancelled(address indexed token, address indexed recipient, uint256 value);
+
+    /// @notice An announced rescue was carried out.
+    event RescueExecuted(address indexed token, address indexed recipient, uint256 value);
+
+    /// @notice The zero address and this contract are no recipients.
+    error InvalidRecipient(address recipient);
+
+    /// @notice The token moved something else than the value it was asked to move: it charges a fee, reports
+    /// success without a transfer, or calls back.
+    error UnexpectedBalance(address token, uint256 expected, uint256 actual);
+
+    /// @notice The token reverted without a reason, returned false, or is no token at all.
+    error TokenCallFailed(address token);
+
+    /// @notice Too little gas is left to tell a call that fails from a call that ran out of gas. Send more.
+    error InsufficientGas(uint256 available, uint256 required);
+
+    /// @notice The token says that this authorization was never used, so it cannot have brought anything here.
+    error AuthorizationNotUsed(address token, address payer, bytes32 authorizationNonce);
+
+    /// @notice This authorization was paid out before.
+    error AlreadyForwarded(address token, address payer, bytes32 authorizationNonce);
+
+    /// @notice No such rescue is announced.
+    error RescueNotAnnounced(address token, address recipient, uint256 value);
+
+    /// @notice The rescue cannot be executed before `executableAt` (unix seconds).
+    error RescueTooEarly(uint256 executableAt);
+
+    /// @notice The rescue had to be executed before `expiredAt` (unix seconds); announce it again.
+    error RescueExpired(uint256 expiredAt);
+
+    /// @notice Moves one payment from its payer to the recipient.
+    /// @dev For OPERATOR_ROLE, while not paused. Reverts with the token's own reason when the token refuses, with
+    /// {TokenCallFailed} when it gives none, and with {UnexpectedBalance} when it moves another amount.
+    /// The token gets at most {PULL_GAS} for the pull, so that a simulation of this call fails as a batch would.
+    function settle(
+        address token,
+        Authorization calldata authorization,
+        bytes calldata signature,
+        address recipient
+    ) external;
+
+    /// @notice Moves many payments of one token, with one transfer per recipient.
+    /// @dev For OPERATOR_ROLE, while not paused. A payment that the token refuses is left out and reported by
+    /// {SettlementFailed}. When a recipient cannot be paid, the pulls of its group are undone, so that their
+    /// authorizations stay unused, and each is reported; the other groups settle. Gas running out is never
+    /// reported as a failed payment: it reverts the whole batch.
+    function settleBatch(address token, Group[] calldata groups) external;
+
+    /// @notice Pays out an authorization that somebody else submitted straight to the token, once.
+    /// @dev For RECOVERER_ROLE, while not paused. The caller must have proven off chain, from the logs of one
+    /// transaction, that this authorization brought `value` here: the token cannot tell a used authorization from
+    /// a cancelled one. A wrong claim can take no more than what is stranded here.
+    function forwardReceived(
+        address token,
+        address payer,
+        bytes32 authorizationNonce,
+        uint256 value,
+        address recipient
+    ) external;
+
+    /// @notice Stops {settle}, {settleBatch} and {forwardReceived}. For PAUSER_ROLE.
+    function pause() external;
+
+    /// @notice Ends a pause. For PAUSER_ROLE.
+    function unpause() external;
+
+    /// @notice Announces that tokens held here will be sent to `recipient` after {RESCUE_DELAY}. Announcing the
+    /// same rescue again starts its delay anew. For the admin.
+    function announceRescue(address token, address recipient, uint256 value) external;
+
+    /// @notice Withdraws an announced rescue. For the admin.
+    function cancelRescue(address token, address recipient, uint256 value) external;
+
+    /// @notice Carries out an announced rescue, after {RESCUE_DELAY} and within {RESCUE_WINDOW}. For the admin.
+    function executeRescue(address token, address recipient, uint256 value) external;
+
+    /// @notice Whether {forwardReceived} paid this key out; the key is
+    /// `keccak256(abi.encode(token, payer, authorizationNonce))`.
+    function forwarded(bytes32 key) external view returns (bool);
+
+    /// @notice From when on (unix seconds) an announced rescue can be executed, 0 when there is none; the key is
+    /// `keccak256(abi.encode(token, recipient, value))`.
+    function rescueExecutableAt(bytes32 key) external view returns (uint256);
+}
