@@ -1,0 +1,65 @@
+import type { SettleCall } from "../chain/chain.ts";
+import type { Settlement } from "../ledger/ledger.ts";
+import type { Caller } from "../organizations/organizations.ts";
+import { type Invalid, invalid } from "../protocol/reasons.ts";
+import type { PaymentRequest } from "../protocol/requests.ts";
+import { judgeWindow } from "./checks.ts";
+import { createPaymentIntake, type FacilitatorContext, recipientOf, requireScope } from "./facilitator.ts";
+import { judgeRevert } from "./judge-state.ts";
+import type { Payment } from "./payment.ts";
+import { judgeSignature } from "./signature.ts";
+
+/** Judges a payment: undefined when it is valid. Throws when it could not be told. */
+export type Verify = (request: PaymentRequest, caller: Caller | null) => Promise<Invalid | undefined>;
+
+/**
+ * Makes verify: the pure checks, the signature, the ledger, and then the chain, which runs the real `settle` by
+ * `eth_call`. A payer without code costs one request to the chain.
+ *
+ * `caller` is null where verify is open to callers without a key. A caller whose organization has no recipient on
+ * the network gets the default: the payer stands in as recipient in the simulation.
+ */
+export function createVerify({ networks, ledger }: FacilitatorContext): Verify {
+  const intake = createPaymentIntake(networks);
+
+  return async (request, caller) => {
+    const read = intake(request);
+    if ("reason" in read) return read;
+    const { payment, chain } = read;
+    if (caller !== null) requireScope(caller, "verify");
+
+    const badSignature = await judgeSignature(payment, chain);
+    if (badSignature !== undefined) return badSignature;
+
+    const settlement = await ledger.find(payment.id);
+    if (settlement !== null) {
+      return isOpenTo(settlement, payment, caller?.organization.id)
+        ? undefined
+        : invalid("invalid_transaction_state", "The authorization was used before");
+    }
+
+    const call: SettleCall = {
+      asset: payment.asset.address,
+      authorization: payment.authorization,
+      signature: payment.signature,
+      recipient: recipientOf(caller, payment.network.name) ?? payment.authorization.from,
+    };
+    const { head, revert } = await chain.simulateSettle(call, { withBalance: false });
+    const outsideWindow = judgeWindow(payment.authorization, head);
+    if (outsideWindow !== undefined) return outsideWindow;
+    return revert === undefined ? undefined : judgeRevert(chain, call, revert);
+  };
+}
+
+/**
+ * Whether a settle of this payment by this organization may still answer with a success: it is theirs, and its
+ * outcome is open or was never handed over. Public servers verify again before they settle again.
+ */
+export function isOpenTo(
+  settlement: Settlement,
+  payment: Payment,
+  organizationId: string | undefined,
+): boolean {
+  if (settlement.organizationId !== organizationId || settlement.digest !== payment.digest) return false;
+  return settlement.state !== "failed" && settlement.deliveredAt === null;
+}

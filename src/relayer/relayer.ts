@@ -1,0 +1,202 @@
+import type { BaseLogger } from "pino";
+import type { Chain, Head, SettleCall } from "../chain/chain.ts";
+import type { Signer } from "../chain/signer.ts";
+import { estimateFees, settleTransaction } from "../chain/transaction.ts";
+import { UndeterminedError } from "../errors/undetermined.ts";
+import type { ClaimOutcome, ClaimRequest, Ledger } from "../ledger/ledger.ts";
+import type { Address } from "../protocol/hex.ts";
+import { sameAddress } from "../protocol/hex.ts";
+import type { Outcomes } from "./outcomes.ts";
+import { createWatcher } from "./watcher.ts";
+
+/** A checked payment that asks to be claimed and sent. */
+export type Submission = {
+  claim: ClaimRequest;
+  call: SettleCall;
+  /** The block that the payment was checked against; its base fee prices the transaction. */
+  head: Head;
+  /** Unix milliseconds: signed later than this, it could be mined too late. */
+  sendBefore: number;
+  /** Unix milliseconds: whoever waits for it gives up then, if it is still unsigned. */
+  deadline: number;
+};
+
+/**
+ * What became of a submission, once it is durable: the ledger's word, or
+ * - `expired`: its authorization would have run out before it could be mined;
+ * - `withdrawn`: its turn did not come before its deadline.
+ * Nothing was signed for anything but `claimed`.
+ */
+export type SubmissionOutcome = ClaimOutcome | "expired" | "withdrawn";
+
+/** Sends the settlements of one operator key on one network. */
+export type Relayer = {
+  readonly operator: Address;
+  submit(submission: Submission): Promise<SubmissionOutcome>;
+  /** Introduces the operator to the ledger and takes up what an earlier process left in flight. */
+  start(): Promise<void>;
+  /** Takes no more submissions and waits for what is being signed. What is in flight stays in the ledger. */
+  stop(): Promise<void>;
+};
+
+export type RelayerOptions = {
+  chain: Chain;
+  signer: Signer;
+  ledger: Ledger;
+  outcomes: Outcomes;
+  now: () => number;
+  log: BaseLogger;
+  /** Unmined transactions at a time; nodes guarantee an account no more than 16. */
+  maxInFlight?: number;
+  /** Payments in one transaction. */
+  maxBatch?: number;
+};
+
+type Queued = Submission & { resolve(outcome: SubmissionOutcome): void; reject(error: unknown): void };
+
+/**
+ * One lane: sign, persist, broadcast, one transaction after the other, so that they reach the node in the order of
+ * their txNonces. What arrives in the meantime waits in a queue and leaves together; nothing waits for a batch to
+ * fill.
+ */
+export function createRelayer(options: RelayerOptions): Relayer {
+  const { chain, signer, ledger, outcomes, now, log, maxInFlight = 16, maxBatch = 50 } = options;
+  const { network } = chain;
+  const operator = { chainId: network.chainId, address: signer.address };
+  const queue: Queued[] = [];
+  let pumping = false;
+  let pumped: Promise<void> = Promise.resolve();
+  let stopped = false;
+
+  const watcher = createWatcher({
+    chain,
+    ledger,
+    outcomes,
+    now,
+    log,
+    operator: signer.address,
+    onRoom: pump,
+  });
+
+  function pump(): void {
+    if (!pumping) pumped = sendWhileRoom();
+  }
+
+  async function sendWhileRoom(): Promise<void> {
+    // Set and cleared without an await beside the loop's condition: else a submission could fall between
+    // the last look at the queue and the end of this run, and wait for ever.
+    pumping = true;
+    try {
+      while (!stopped && queue.length > 0 && watcher.inFlight() < maxInFlight) {
+        await send(takeBatch());
+      }
+    } finally {
+      pumping = false;
+    }
+  }
+
+  /** The longest-waiting submissions of one asset. */
+  function takeBatch(): Queued[] {
+    const asset = queue[0]?.call.asset;
+    const batch: Queued[] = [];
+    for (let index = 0; index < queue.length && batch.length < maxBatch; ) {
+      const item = queue[index];
+      if (item !== undefined && asset !== undefined && sameAddress(item.call.asset, asset)) {
+        batch.push(item);
+        queue.splice(index, 1);
+      } else {
+        index++;
+      }
+    }
+    return batch;
+  }
+
+  async function send(batch: readonly Queued[]): Promise<void> {
+    const timely = batch.filter((item) => {
+      const late = now() > item.sendBefore ? "expired" : now() > item.deadline ? "withdrawn" : undefined;
+      if (late !== undefined) item.resolve(late);
+      return late === undefined;
+    });
+    if (timely.length === 0) return;
+
+    try {
+      const head = timely.map((item) => item.head).reduce((a, b) => (b.number > a.number ? b : a));
+      const fees = estimateFees(head, network);
+      const itemOf = new Map(timely.map((item) => [item.claim.id, item]));
+      const { outcomes: claimed, attempt } = await ledger.claim(
+        operator,
+        timely.map((item) => item.claim),
+        (txNonce, claimable) => {
+          const calls = claimable.flatMap(({ id }) => itemOf.get(id)?.call ?? []);
+          return signer.signTransaction({
+            chainId: network.chainId,
+            nonce: txNonce,
+            to: network.facilitatorContract,
+            ...settleTransaction(calls),
+            ...fees,
+          });
+        },
+      );
+      const riders = timely.filter((_, index) => claimed[index] === "claimed").map((item) => item.claim);
+      for (const [index, item] of timely.entries()) item.resolve(claimed[index] ?? "taken");
+      if (attempt !== null) {
+        log.debug(
+          { network: network.name, hash: attempt.hash, txNonce: attempt.txNonce, payments: riders.length },
+          "sending",
+        );
+        await watcher.send({ attempt, settlements: riders });
+      }
+    } catch (error) {
+      log.error({ network: network.name, err: error }, "a transaction could not be signed and stored");
+      for (const item of timely) {
+        item.reject(
+          new UndeterminedError("The payment could not be recorded; nothing was sent", { cause: error }),
+        );
+      }
+    }
+  }
+
+  return {
+    operator: signer.address,
+
+    submit(submission) {
+      const { promise, resolve, reject } = Promise.withResolvers<SubmissionOutcome>();
+      if (stopped) {
+        reject(new UndeterminedError("The service is shutting down; nothing was sent, try again"));
+        return promise;
+      }
+      const item: Queued = { ...submission, resolve, reject };
+      queue.push(item);
+      const timer = setTimeout(() => {
+        const index = queue.indexOf(item);
+        if (index === -1) return;
+        queue.splice(index, 1);
+        resolve("withdrawn");
+      }, submission.deadline - now());
+      pump();
+      return promise.finally(() => clearTimeout(timer));
+    },
+
+    async start() {
+      await ledger.introduceOperator(
+        network.chainId,
+        signer.address,
+        await chain.transactionCount(signer.address),
+      );
+      const open = await ledger.openAttempts(network.chainId, signer.address);
+      if (open.length > 0) {
+        log.info({ network: network.name, transactions: open.length }, "taking up what was in flight");
+        await watcher.resume(open);
+      }
+    },
+
+    async stop() {
+      stopped = true;
+      for (const item of queue.splice(0)) {
+        item.reject(new UndeterminedError("The service is shutting down; nothing was sent, try again"));
+      }
+      await pumped;
+      await watcher.stop();
+    },
+  };
+}
