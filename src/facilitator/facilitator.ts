@@ -1,71 +1,62 @@
-import type { BaseLogger } from "pino";
-import type { Chain } from "../chain/chain.ts";
-import { ForbiddenError } from "../errors/forbidden.ts";
-import type { Ledger } from "../ledger/ledger.ts";
-import type { Caller, Scope } from "../organizations/organizations.ts";
-import type { Address } from "../protocol/hex.ts";
-import { type NetworkName, spellNetwork } from "../protocol/networks.ts";
-import { type Invalid, invalid } from "../protocol/reasons.ts";
-import type { PaymentRequest, X402Version } from "../protocol/requests.ts";
-import type { Outcomes } from "../relayer/outcomes.ts";
-import type { Relayer } from "../relayer/relayer.ts";
-import { judgeOnItsFace } from "./checks.ts";
-import { createPaymentReader, type Payment } from "./payment.ts";
+import type { Settlement } from "../ledger/ledger.ts";
+import type { Caller } from "../organizations/organizations.ts";
+import type { Supported } from "../protocol/answers.ts";
+import type { Hex } from "../protocol/hex.ts";
+import { spellNetwork } from "../protocol/networks.ts";
+import type { PaymentRequest } from "../protocol/requests.ts";
+import type { FacilitatorContext } from "./context.ts";
+import { type IdempotencyKey, settleIdempotently } from "./idempotent.ts";
+import { createSettle, type SettleResult } from "./settle.ts";
+import { createVerify, type Verify } from "./verify.ts";
 
-/** What the facilitator needs of one network. */
-export type FacilitatorNetwork = { chain: Chain; relayer: Relayer };
-
-/** The collaborators of verify and settle. */
-export type FacilitatorContext = {
-  networks: ReadonlyMap<NetworkName, FacilitatorNetwork>;
-  ledger: Ledger;
-  outcomes: Outcomes;
-  /** Unix milliseconds; for waiting only. The time of a payment is the chain's. */
-  now: () => number;
-  /** How long a settle waits for its outcome, by protocol version. */
-  settleWaitMs: Readonly<Record<X402Version, number>>;
-  log: BaseLogger;
+/** The service without its HTTP: what can be asked of it. */
+export type Facilitator = {
+  verify: Verify;
+  /** Settles a payment; see `Settle`. With a key, a repeat of the same body gets the same answer for 24 h. */
+  settle(
+    request: PaymentRequest,
+    caller: Caller,
+    gone: AbortSignal,
+    idempotency?: IdempotencyKey,
+  ): Promise<SettleResult>;
+  /** A settlement of the caller's organization; null when there is none, or it is another's. */
+  findSettlement(id: Hex, caller: Caller): Promise<Settlement | null>;
+  /** The kinds of payment of every configured network, whatever its health, and the operators. */
+  supported(): Supported;
 };
 
-/** A payment that is good on its face, with the chain that decides the rest. */
-export type ReadPayment = { payment: Payment } & FacilitatorNetwork;
+export function createFacilitator(context: FacilitatorContext): Facilitator {
+  const { networks, ledger, now, settleWaitMs } = context;
+  const settle = createSettle(context);
+  return {
+    verify: createVerify(context),
 
-/** Reads the payment of a request for the configured networks, and judges all that needs no chain and no caller. */
-export type PaymentIntake = (request: PaymentRequest) => ReadPayment | Invalid;
+    settle(request, caller, gone, idempotency) {
+      const run = () => settle(request, caller, gone);
+      if (idempotency === undefined) return run();
+      const patience = { now, gone, deadline: now() + settleWaitMs[request.x402Version] };
+      return settleIdempotently(ledger, caller.organization.id, idempotency, patience, run);
+    },
 
-/** Makes the first step that verify and settle share. */
-export function createPaymentIntake(networks: FacilitatorContext["networks"]): PaymentIntake {
-  const readers = new Map(
-    [...networks].map(([name, { chain }]) => [name, createPaymentReader(chain.network)]),
-  );
-  return (request) => {
-    const { name } = request.knownNetwork;
-    const network = networks.get(name);
-    const read = readers.get(name);
-    if (network === undefined || read === undefined) {
-      const enabled = [...networks.values()].map(({ chain }) =>
-        spellNetwork(chain.network, request.x402Version),
-      );
-      return invalid(
-        "invalid_network",
-        `${request.network} is not enabled here; enabled: ${enabled.join(", ")}`,
-        "requirements",
-      );
-    }
-    const refusal = judgeOnItsFace(request, network.chain.network);
-    if (refusal !== undefined) return refusal;
-    const payment = read(request);
-    if (payment === undefined) throw new Error("an allowed asset has no domain");
-    return { payment, ...network };
+    async findSettlement(id, caller) {
+      const settlement = await ledger.find(id);
+      return settlement?.organizationId === caller.organization.id ? settlement : null;
+    },
+
+    supported() {
+      const all = [...networks.values()];
+      const versions = [1, 2] as const;
+      return {
+        kinds: versions.flatMap((x402Version) =>
+          all.map(({ chain }) => ({
+            x402Version,
+            scheme: "exact" as const,
+            network: spellNetwork(chain.network, x402Version),
+          })),
+        ),
+        extensions: [],
+        signers: { "eip155:*": [...new Set(all.map(({ relayer }) => relayer.operator))] },
+      };
+    },
   };
-}
-
-/** @throws ForbiddenError when the caller's key lacks the scope. */
-export function requireScope(caller: Caller, scope: Scope): void {
-  if (!caller.scopes.includes(scope)) throw new ForbiddenError(`This API key has no scope "${scope}"`);
-}
-
-/** Where an organization is paid on a network; undefined when it has not said. */
-export function recipientOf(caller: Caller | null, network: NetworkName): Address | undefined {
-  return caller?.organization.recipients[network];
 }

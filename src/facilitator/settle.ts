@@ -7,14 +7,9 @@ import type { Caller } from "../organizations/organizations.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { type Invalid, invalid } from "../protocol/reasons.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
-import { judgeWindow } from "./checks.ts";
-import {
-  createPaymentIntake,
-  type FacilitatorContext,
-  type ReadPayment,
-  recipientOf,
-  requireScope,
-} from "./facilitator.ts";
+import { expiryMarginSeconds, judgeWindow } from "./checks.ts";
+import type { FacilitatorContext } from "./context.ts";
+import { createPaymentIntake, type ReadPayment, recipientOf, requireScope } from "./intake.ts";
 import { judgeRevert } from "./judge-state.ts";
 import { judgeSignature } from "./signature.ts";
 import { isOpenTo } from "./verify.ts";
@@ -31,10 +26,21 @@ export type SettleResult =
   | { kind: "pending"; transaction: Hex };
 
 /** The fate of one success on its way to the caller. */
-export type Delivery = { delivered(): Promise<void>; lost(): Promise<void> };
+export type Delivery = {
+  /** The answer was written. */
+  delivered(): Promise<void>;
+  /** The answer could not be written: the next identical request gets it. */
+  lost(): Promise<void>;
+  /** The answer was written, and then the connection was reset under it: taken back, as if lost. */
+  bounced(): Promise<void>;
+};
 
-/** Settles a payment. Throws when it could not be told, or when the key may not. */
-export type Settle = (request: PaymentRequest, caller: Caller) => Promise<SettleResult>;
+/**
+ * Settles a payment. Throws when it could not be told, or when the key may not.
+ * `gone` aborts when nobody waits for the answer any more: what is not signed yet is dropped, and the right to the
+ * answer is given up at once, so that the same payment sent again finds it free.
+ */
+export type Settle = (request: PaymentRequest, caller: Caller, gone: AbortSignal) => Promise<SettleResult>;
 
 /** Between two looks at the ledger while waiting for an outcome that another instance may conclude. */
 const ledgerPollMs = 1_000;
@@ -50,7 +56,7 @@ export function createSettle(context: FacilitatorContext): Settle {
   const { networks, ledger, outcomes, now, settleWaitMs } = context;
   const intake = createPaymentIntake(networks);
 
-  return async (request, caller) => {
+  return async (request, caller, gone) => {
     const deadline = now() + settleWaitMs[request.x402Version];
     const read = intake(request);
     if ("reason" in read) return refuse(read);
@@ -74,7 +80,7 @@ export function createSettle(context: FacilitatorContext): Settle {
     try {
       const settlement = await ledger.find(payment.id);
       if (settlement === null) {
-        const refusal = await claim(read, caller, recipient, deadline);
+        const refusal = await claim(read, caller, recipient, deadline, gone);
         if (refusal !== undefined) {
           await ledger.releaseLease(payment.id, holder);
           return refuse(refusal);
@@ -83,7 +89,7 @@ export function createSettle(context: FacilitatorContext): Settle {
         await ledger.releaseLease(payment.id, holder);
         return refuse(describeTaken(settlement, caller, "The authorization was used before"));
       }
-      return await awaitOutcome(payment.id, holder, caller, deadline);
+      return await awaitOutcome(payment.id, holder, caller, deadline, gone);
     } catch (error) {
       await ledger.releaseLease(payment.id, holder);
       throw error;
@@ -96,6 +102,7 @@ export function createSettle(context: FacilitatorContext): Settle {
     caller: Caller,
     recipient: Hex,
     deadline: number,
+    gone: AbortSignal,
   ): Promise<Invalid | undefined> {
     const { authorization, asset, signature } = payment;
     const call: SettleCall = { asset: asset.address, authorization, signature, recipient };
@@ -128,8 +135,9 @@ export function createSettle(context: FacilitatorContext): Settle {
         },
         call,
         head,
-        readAt,
+        sendBefore: readAt + Number(authorization.validBefore - expiryMarginSeconds - head.timestamp) * 1000,
         deadline,
+        gone,
       });
       switch (outcome) {
         case "claimed":
@@ -162,10 +170,11 @@ export function createSettle(context: FacilitatorContext): Settle {
     holder: string,
     caller: Caller,
     deadline: number,
+    gone: AbortSignal,
   ): Promise<SettleResult> {
     for (;;) {
       // Subscribed before the ledger is read, so that no conclusion falls between the two.
-      const announced = outcomes.next(id, Math.max(0, Math.min(ledgerPollMs, deadline - now())));
+      const announced = outcomes.next(id, Math.max(0, Math.min(ledgerPollMs, deadline - now())), gone);
       const settlement = await ledger.find(id);
       if (settlement === null) throw new Error("a claimed settlement is missing from the ledger");
       switch (settlement.state) {
@@ -177,6 +186,7 @@ export function createSettle(context: FacilitatorContext): Settle {
             delivery: {
               delivered: () => ledger.markDelivered(id, holder),
               lost: () => ledger.releaseLease(id, holder),
+              bounced: () => ledger.markUndelivered(id),
             },
           };
         case "failed":
@@ -188,6 +198,7 @@ export function createSettle(context: FacilitatorContext): Settle {
             return { kind: "pending", transaction: settlement.transactionHash };
           }
           await announced;
+          if (gone.aborted) throw new UndeterminedError("The caller left before the outcome was known");
       }
     }
   }

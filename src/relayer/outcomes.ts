@@ -6,8 +6,8 @@ import type { Hex } from "../protocol/hex.ts";
  */
 export type Outcomes = {
   announce(ids: readonly Hex[]): void;
-  /** Resolves at the next announcement of the id, or after `timeoutMs`, whichever comes first. */
-  next(id: Hex, timeoutMs: number): Promise<void>;
+  /** Resolves at the next announcement of the id, after `timeoutMs`, or when `signal` aborts. */
+  next(id: Hex, timeoutMs: number, signal: AbortSignal): Promise<void>;
 };
 
 /** Outcomes of this process. Other instances' conclusions are seen by reading the ledger when `next` times out. */
@@ -19,13 +19,16 @@ export function createOutcomes(): Outcomes {
         for (const wake of waiting.get(id) ?? []) wake();
       }
     },
-    next(id, timeoutMs) {
+    next(id, timeoutMs, signal) {
       const { promise, resolve } = Promise.withResolvers<void>();
       const wakers = waiting.get(id) ?? new Set();
       waiting.set(id, wakers.add(resolve));
       const timer = setTimeout(resolve, timeoutMs);
+      const leave = () => resolve();
+      signal.addEventListener("abort", leave);
       return promise.finally(() => {
         clearTimeout(timer);
+        signal.removeEventListener("abort", leave);
         wakers.delete(resolve);
         if (wakers.size === 0) waiting.delete(id);
       });

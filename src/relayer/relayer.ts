@@ -1,9 +1,9 @@
-import type { BaseLogger } from "pino";
 import type { Chain, Head, SettleCall } from "../chain/chain.ts";
 import type { Signer } from "../chain/signer.ts";
 import { estimateFees, settleTransaction } from "../chain/transaction.ts";
 import { UndeterminedError } from "../errors/undetermined.ts";
 import type { ClaimOutcome, ClaimRequest, Ledger } from "../ledger/ledger.ts";
+import type { Log } from "../logging/logger.ts";
 import type { Address } from "../protocol/hex.ts";
 import { sameAddress } from "../protocol/hex.ts";
 import type { Outcomes } from "./outcomes.ts";
@@ -19,12 +19,14 @@ export type Submission = {
   sendBefore: number;
   /** Unix milliseconds: whoever waits for it gives up then, if it is still unsigned. */
   deadline: number;
+  /** Aborts when nobody waits for it any more: unsigned, it is withdrawn. */
+  gone: AbortSignal;
 };
 
 /**
  * What became of a submission, once it is durable: the ledger's word, or
  * - `expired`: its authorization would have run out before it could be mined;
- * - `withdrawn`: its turn did not come before its deadline.
+ * - `withdrawn`: its turn did not come before its deadline, or its caller left.
  * Nothing was signed for anything but `claimed`.
  */
 export type SubmissionOutcome = ClaimOutcome | "expired" | "withdrawn";
@@ -45,7 +47,7 @@ export type RelayerOptions = {
   ledger: Ledger;
   outcomes: Outcomes;
   now: () => number;
-  log: BaseLogger;
+  log: Log;
   /** Unmined transactions at a time; nodes guarantee an account no more than 16. */
   maxInFlight?: number;
   /** Payments in one transaction. */
@@ -167,14 +169,19 @@ export function createRelayer(options: RelayerOptions): Relayer {
       }
       const item: Queued = { ...submission, resolve, reject };
       queue.push(item);
-      const timer = setTimeout(() => {
+      const withdraw = () => {
         const index = queue.indexOf(item);
         if (index === -1) return;
         queue.splice(index, 1);
         resolve("withdrawn");
-      }, submission.deadline - now());
+      };
+      const timer = setTimeout(withdraw, submission.deadline - now());
+      submission.gone.addEventListener("abort", withdraw);
       pump();
-      return promise.finally(() => clearTimeout(timer));
+      return promise.finally(() => {
+        clearTimeout(timer);
+        submission.gone.removeEventListener("abort", withdraw);
+      });
     },
 
     async start() {

@@ -1,7 +1,7 @@
-import type { BaseLogger } from "pino";
 import type { Chain, Receipt } from "../chain/chain.ts";
 import { readSettlements } from "../chain/receipt-proof.ts";
 import type { Attempt, Claim, Conclusion, Ledger } from "../ledger/ledger.ts";
+import type { Log } from "../logging/logger.ts";
 import type { Address } from "../protocol/hex.ts";
 import type { Outcomes } from "./outcomes.ts";
 
@@ -24,7 +24,7 @@ export type WatcherOptions = {
   outcomes: Outcomes;
   operator: Address;
   now: () => number;
-  log: BaseLogger;
+  log: Log;
   /** Called when a transaction has left the flight. */
   onRoom(): void;
 };

@@ -1,0 +1,80 @@
+import { z } from "zod";
+import { IdempotencyMismatchError } from "../errors/idempotency.ts";
+import { UndeterminedError } from "../errors/undetermined.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { bytes32 } from "../protocol/primitives.ts";
+import { invalidReasons } from "../protocol/reasons.ts";
+import type { Delivery, SettleResult } from "./settle.ts";
+
+/** What an `Idempotency-Key` binds: the key, and a hash of the whole body. */
+export type IdempotencyKey = { key: string; bodyHash: string };
+
+const storedAnswer = z.discriminatedUnion("kind", [
+  z.object({
+    kind: z.literal("invalid"),
+    invalid: z.object({
+      reason: z.enum(invalidReasons),
+      fault: z.enum(["payload", "requirements"]),
+      message: z.string(),
+    }),
+  }),
+  z.object({ kind: z.literal("success"), transaction: bytes32 }),
+]);
+
+/** A repeated answer is not handed over again: whether it arrives changes nothing. */
+const repeated: Delivery = {
+  delivered: () => Promise.resolve(),
+  lost: () => Promise.resolve(),
+  bounced: () => Promise.resolve(),
+};
+
+/** Between two looks at a key whose first request is still under way. */
+const pollMs = 100;
+
+/**
+ * Runs a settle once per key: a repeat with the same body gets the same decided answer, waiting for it if need be.
+ * An end without a decision frees the key.
+ *
+ * @throws IdempotencyMismatchError when the key came with another body before.
+ */
+export async function settleIdempotently(
+  ledger: Ledger,
+  organizationId: string,
+  { key, bodyHash }: IdempotencyKey,
+  patience: { now: () => number; deadline: number; gone: AbortSignal },
+  settle: () => Promise<SettleResult>,
+): Promise<SettleResult> {
+  for (;;) {
+    const entry = await ledger.beginIdempotent(organizationId, key, bodyHash);
+    if (entry.status === "new") break;
+    if (entry.status === "other_body") throw new IdempotencyMismatchError();
+    if (entry.status === "answered") {
+      const answer = storedAnswer.parse(JSON.parse(entry.answer));
+      if (answer.kind === "invalid") return answer;
+      // A success that never arrived is handed over now, and so is spent for requests without the key.
+      const undelivered = await settle().catch(() => undefined);
+      return undelivered?.kind === "success" ? undelivered : { ...answer, delivery: repeated };
+    }
+    if (patience.now() >= patience.deadline || patience.gone.aborted) {
+      throw new UndeterminedError(
+        "The first request with this Idempotency-Key is still under way; try again",
+      );
+    }
+    await new Promise((resolve) => setTimeout(resolve, pollMs));
+  }
+
+  try {
+    const result = await settle();
+    if (result.kind === "pending") {
+      await ledger.abandonIdempotent(organizationId, key);
+    } else {
+      const answer: z.infer<typeof storedAnswer> =
+        result.kind === "success" ? { kind: result.kind, transaction: result.transaction } : result;
+      await ledger.answerIdempotent(organizationId, key, JSON.stringify(answer));
+    }
+    return result;
+  } catch (error) {
+    await ledger.abandonIdempotent(organizationId, key);
+    throw error;
+  }
+}

@@ -1,0 +1,52 @@
+import { ForbiddenError } from "../errors/forbidden.ts";
+import type { Caller, Scope } from "../organizations/organizations.ts";
+import type { Address } from "../protocol/hex.ts";
+import { type NetworkName, spellNetwork } from "../protocol/networks.ts";
+import { type Invalid, invalid } from "../protocol/reasons.ts";
+import type { PaymentRequest } from "../protocol/requests.ts";
+import { judgeOnItsFace } from "./checks.ts";
+import type { FacilitatorContext, FacilitatorNetwork } from "./context.ts";
+import { createPaymentReader, type Payment } from "./payment.ts";
+
+/** A payment that is good on its face, with the chain that decides the rest. */
+export type ReadPayment = { payment: Payment } & FacilitatorNetwork;
+
+/** Reads the payment of a request for the configured networks, and judges all that needs no chain and no caller. */
+export type PaymentIntake = (request: PaymentRequest) => ReadPayment | Invalid;
+
+/** Makes the first step that verify and settle share. */
+export function createPaymentIntake(networks: FacilitatorContext["networks"]): PaymentIntake {
+  const readers = new Map(
+    [...networks].map(([name, { chain }]) => [name, createPaymentReader(chain.network)]),
+  );
+  return (request) => {
+    const { name } = request.knownNetwork;
+    const network = networks.get(name);
+    const read = readers.get(name);
+    if (network === undefined || read === undefined) {
+      const enabled = [...networks.values()].map(({ chain }) =>
+        spellNetwork(chain.network, request.x402Version),
+      );
+      return invalid(
+        "invalid_network",
+        `${request.network} is not enabled here; enabled: ${enabled.join(", ")}`,
+        "requirements",
+      );
+    }
+    const refusal = judgeOnItsFace(request, network.chain.network);
+    if (refusal !== undefined) return refusal;
+    const payment = read(request);
+    if (payment === undefined) throw new Error("an allowed asset has no domain");
+    return { payment, ...network };
+  };
+}
+
+/** @throws ForbiddenError when the caller's key lacks the scope. */
+export function requireScope(caller: Caller, scope: Scope): void {
+  if (!caller.scopes.includes(scope)) throw new ForbiddenError(`This API key has no scope "${scope}"`);
+}
+
+/** Where an organization is paid on a network; undefined when it has not said. */
+export function recipientOf(caller: Caller | null, network: NetworkName): Address | undefined {
+  return caller?.organization.recipients[network];
+}

@@ -1,0 +1,54 @@
+import type { FastifyInstance } from "fastify";
+import type { Facilitator } from "../facilitator/facilitator.ts";
+import type { Settlement } from "../ledger/ledger.ts";
+import type { Organizations } from "../organizations/organizations.ts";
+import type { SettlementView } from "../protocol/answers.ts";
+import { bytes32 } from "../protocol/primitives.ts";
+import { authenticate, callerOf } from "./authentication.ts";
+import { ProblemError } from "./problems.ts";
+
+/** `GET /settlements/{id}`: how a settlement of the caller's organization stands. */
+export function settlementRoutes(
+  app: FastifyInstance,
+  { facilitator, organizations }: { facilitator: Facilitator; organizations: Organizations },
+): void {
+  app.get<{ Params: { id: string } }>(
+    "/settlements/:id",
+    { onRequest: authenticate(organizations) },
+    async (request): Promise<SettlementView> => {
+      const id = bytes32.safeParse(request.params.id.toLowerCase());
+      const settlement = id.success ? await facilitator.findSettlement(id.data, callerOf(request)) : null;
+      if (settlement === null) {
+        throw new ProblemError(
+          "notFound",
+          "No settlement with this id: nothing was claimed for the payment by this organization",
+        );
+      }
+      return view(settlement);
+    },
+  );
+}
+
+function view(settlement: Settlement): SettlementView {
+  const { id, state, network, asset, payer, authorizationNonce, recipient, failure } = settlement;
+  return {
+    id,
+    state,
+    network,
+    asset,
+    payer,
+    authorizationNonce,
+    value: settlement.value.toString(),
+    recipient,
+    transaction: settlement.transactionHash,
+    blockNumber: settlement.blockNumber?.toString() ?? null,
+    failure,
+    claimedAt: isoTime(settlement.claimedAt),
+    concludedAt: settlement.concludedAt === null ? null : isoTime(settlement.concludedAt),
+    deliveredAt: settlement.deliveredAt === null ? null : isoTime(settlement.deliveredAt),
+  };
+}
+
+function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
+}
