@@ -1,6 +1,5 @@
 import type { Chain } from "../chain/chain.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Log } from "../logging/logger.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";
 import type { Outcomes } from "../relayer/outcomes.ts";
@@ -18,5 +17,6 @@ export type FacilitatorContext = {
   now: () => number;
   /** How long a settle waits for its outcome, by protocol version. */
   settleWaitMs: Readonly<Record<X402Version, number>>;
-  log: Log;
+  /** Aborts when the service shuts down: whoever waits is answered. */
+  closing: AbortSignal;
 };

@@ -26,12 +26,13 @@ export type Facilitator = {
 };
 
 export function createFacilitator(context: FacilitatorContext): Facilitator {
-  const { networks, ledger, now, settleWaitMs } = context;
+  const { networks, ledger, now, settleWaitMs, closing } = context;
   const settle = createSettle(context);
   return {
     verify: createVerify(context),
 
-    settle(request, caller, gone, idempotency) {
+    settle(request, caller, callerGone, idempotency) {
+      const gone = AbortSignal.any([callerGone, closing]);
       const run = () => settle(request, caller, gone);
       if (idempotency === undefined) return run();
       const patience = { now, gone, deadline: now() + settleWaitMs[request.x402Version] };

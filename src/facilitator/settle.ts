@@ -198,7 +198,10 @@ export function createSettle(context: FacilitatorContext): Settle {
             return { kind: "pending", transaction: settlement.transactionHash };
           }
           await announced;
-          if (gone.aborted) throw new UndeterminedError("The caller left before the outcome was known");
+          if (gone.aborted)
+            throw new UndeterminedError(
+              "The wait for the outcome was cut short; the payment is on its way, ask again",
+            );
       }
     }
   }

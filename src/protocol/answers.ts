@@ -7,63 +7,55 @@ const network = z
   .meta({ description: "The network as the caller spelled it; empty when it could not be read" });
 
 /** Who asked, and in which way the answer was made for them. */
-export const authContextSchema = z
-  .object({
-    organizationId: z.string(),
-    authMethod: z.enum(["organization_specific", "default"]).meta({
-      description:
-        "organization_specific when the key's organization has a recipient on the network; default otherwise",
-    }),
-    timestamp: z.string().meta({ description: "ISO 8601, UTC" }),
-  })
-  .meta({ id: "AuthContext" });
+export const authContextSchema = z.object({
+  organizationId: z.string(),
+  authMethod: z.enum(["organization_specific", "default"]).meta({
+    description:
+      "organization_specific when the key's organization has a recipient on the network; default otherwise",
+  }),
+  timestamp: z.string().meta({ description: "ISO 8601, UTC" }),
+});
 
 export type AuthContext = z.infer<typeof authContextSchema>;
 
 /** A verdict on a payment. Status 200, valid or not. */
-export const verifyAnswerSchema = z
-  .object({
-    isValid: z.boolean(),
-    invalidReason: z.enum(invalidReasons).optional(),
-    invalidMessage: z.string().meta({ description: "What is wrong, in a sentence" }).optional(),
-    payer,
-    network,
-    authContext: authContextSchema,
-  })
-  .meta({ id: "VerifyAnswer" });
+export const verifyAnswerSchema = z.object({
+  isValid: z.boolean(),
+  invalidReason: z.enum(invalidReasons).optional(),
+  invalidMessage: z.string().meta({ description: "What is wrong, in a sentence" }).optional(),
+  payer,
+  network,
+  authContext: authContextSchema,
+});
 
 export type VerifyAnswer = z.infer<typeof verifyAnswerSchema>;
 
 /** The outcome of a settle. Status 200 when it is decided. */
-export const settleAnswerSchema = z
-  .object({
-    success: z.boolean(),
-    transaction: z.string().meta({ description: "Transaction hash on success; empty on failure" }),
-    network,
-    payer,
-    errorReason: z.enum(settleErrorReasonsV2).optional(),
-    errorMessage: z.string().meta({ description: "What happened, in a sentence" }).optional(),
-  })
-  .meta({ id: "SettleAnswer" });
+export const settleAnswerSchema = z.object({
+  success: z.boolean(),
+  transaction: z.string().meta({ description: "Transaction hash on success; empty on failure" }),
+  network,
+  payer,
+  errorReason: z.enum(settleErrorReasonsV2).optional(),
+  errorMessage: z.string().meta({ description: "What happened, in a sentence" }).optional(),
+});
 
 export type SettleAnswer = z.infer<typeof settleAnswerSchema>;
 
 /** One way to pay that the service takes. */
-export const supportedSchema = z
-  .object({
-    kinds: z.array(
-      z.object({
-        x402Version: z.union([z.literal(1), z.literal(2)]),
-        scheme: z.literal("exact"),
-        network: z.string(),
-      }),
-    ),
-    extensions: z.array(z.string()),
-    signers: z
-      .record(z.string(), z.array(z.string()))
-      .meta({ description: "The operator addresses, by CAIP-2 pattern" }),
-  })
-  .meta({ id: "Supported" });
+export const supportedSchema = z.object({
+  kinds: z.array(
+    z.object({
+      x402Version: z.union([z.literal(1), z.literal(2)]),
+      scheme: z.literal("exact"),
+      network: z.string(),
+    }),
+  ),
+  extensions: z.array(z.string()),
+  signers: z
+    .record(z.string(), z.array(z.string()))
+    .meta({ description: "The operator addresses, by CAIP-2 pattern" }),
+});
 
 export type Supported = z.infer<typeof supportedSchema>;
 
@@ -71,48 +63,44 @@ export type Supported = z.infer<typeof supportedSchema>;
  * No verdict: RFC 9457 problem details. On verify and settle it also carries the x402 members, so that public
  * clients, which look for those alone, show something.
  */
-export const problemSchema = z
-  .object({
-    type: z.string(),
-    title: z.string(),
-    status: z.int(),
-    detail: z.string(),
-    instance: z.string().meta({ description: "The request id, also in the header x-request-id" }),
-    isValid: z.literal(false).optional(),
-    invalidReason: z.literal("unexpected_verify_error").optional(),
-    invalidMessage: z.string().optional(),
-    success: z.literal(false).optional(),
-    errorReason: z.enum(["unexpected_settle_error", "settlement_pending"]).optional(),
-    errorMessage: z.string().optional(),
-    transaction: z.string().optional(),
-    network: z.string().optional(),
-    payer: z.string().optional(),
-  })
-  .meta({ id: "Problem" });
+export const problemSchema = z.object({
+  type: z.string(),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string(),
+  instance: z.string().meta({ description: "The request id, also in the header x-request-id" }),
+  isValid: z.literal(false).optional(),
+  invalidReason: z.literal("unexpected_verify_error").optional(),
+  invalidMessage: z.string().optional(),
+  success: z.literal(false).optional(),
+  errorReason: z.enum(["unexpected_settle_error", "settlement_pending"]).optional(),
+  errorMessage: z.string().optional(),
+  transaction: z.string().optional(),
+  network: z.string().optional(),
+  payer: z.string().optional(),
+});
 
 export type Problem = z.infer<typeof problemSchema>;
 
 /** A settlement as its organization sees it. */
-export const settlementViewSchema = z
-  .object({
-    id: z.string().meta({ description: "keccak256 of (chainId, asset, payer, authorization nonce)" }),
-    state: z.enum(["submitted", "settled", "failed", "recovered"]),
-    network: z.string(),
-    asset: z.string(),
-    payer: z.string(),
-    authorizationNonce: z.string(),
-    value: z.string().meta({ description: "In the asset's smallest unit" }),
-    recipient: z.string(),
-    transaction: z.string().meta({ description: "The mined transaction, or the newest one sent" }),
-    blockNumber: z.string().nullable(),
-    failure: z.string().nullable(),
-    claimedAt: z.string().meta({ description: "ISO 8601, UTC" }),
-    concludedAt: z.string().nullable(),
-    deliveredAt: z
-      .string()
-      .nullable()
-      .meta({ description: "When the success was handed to a caller; null while it was not" }),
-  })
-  .meta({ id: "Settlement" });
+export const settlementViewSchema = z.object({
+  id: z.string().meta({ description: "keccak256 of (chainId, asset, payer, authorization nonce)" }),
+  state: z.enum(["submitted", "settled", "failed", "recovered"]),
+  network: z.string(),
+  asset: z.string(),
+  payer: z.string(),
+  authorizationNonce: z.string(),
+  value: z.string().meta({ description: "In the asset's smallest unit" }),
+  recipient: z.string(),
+  transaction: z.string().meta({ description: "The mined transaction, or the newest one sent" }),
+  blockNumber: z.string().nullable(),
+  failure: z.string().nullable(),
+  claimedAt: z.string().meta({ description: "ISO 8601, UTC" }),
+  concludedAt: z.string().nullable(),
+  deliveredAt: z
+    .string()
+    .nullable()
+    .meta({ description: "When the success was handed to a caller; null while it was not" }),
+});
 
 export type SettlementView = z.infer<typeof settlementViewSchema>;

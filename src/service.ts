@@ -1,0 +1,179 @@
+import type { FastifyInstance } from "fastify";
+import type { Logger } from "pino";
+import type { Chain } from "./chain/chain.ts";
+import { createChain } from "./chain/create-chain.ts";
+import { createLocalSigner } from "./chain/signer.ts";
+import type { NetworkConfig } from "./config/network-config.ts";
+import { migrate } from "./database/migrate.ts";
+import { openDatabase } from "./database/open-database.ts";
+import { ConfigurationError, type Problem } from "./errors/configuration.ts";
+import { createFacilitator } from "./facilitator/facilitator.ts";
+import { createApp } from "./http/app.ts";
+import type { NetworkHealth } from "./http/health.ts";
+import { createLedger } from "./ledger/create-ledger.ts";
+import { createOrganizations } from "./organizations/create-organizations.ts";
+import type { Organizations } from "./organizations/organizations.ts";
+import { domainSeparator } from "./protocol/authorization.ts";
+import type { Hex } from "./protocol/hex.ts";
+import type { NetworkName } from "./protocol/networks.ts";
+import { createOutcomes } from "./relayer/outcomes.ts";
+import { createRelayer, type Relayer } from "./relayer/relayer.ts";
+
+export type ServiceOptions = {
+  networks: readonly NetworkConfig[];
+  /** The key that sends settle transactions, on every network. */
+  operatorKey: Hex;
+  /** `sqlite:PATH`. */
+  databaseUrl: string;
+  /** The secret that API keys are hashed with. */
+  apiKeyPepper: string;
+  /** How long a settle waits for its outcome; 80 s for v1 and 45 s for v2 unless one time is given for both. */
+  settleWaitMs?: number | undefined;
+  anonymousVerify?: boolean;
+  logger: Logger;
+};
+
+/** The whole service, of which `up` and `serve` are two ways to run it. */
+export type Service = {
+  app: FastifyInstance;
+  organizations: Organizations;
+  /**
+   * Checks every network and takes up what an earlier process left in flight. A network that cannot be reached is
+   * tried again in the background, and settles nothing until then.
+   *
+   * @throws ConfigurationError when a network is not what the configuration says.
+   */
+  start(): Promise<void>;
+  listen(address: { host: string; port: number }): Promise<string>;
+  /** Takes no more payments, answers whoever waits, and leaves what is in flight to the next start. */
+  close(): Promise<void>;
+};
+
+const leaseMs = 30_000;
+const reconnectMs = 5_000;
+/** A head older than this is not the chain's head. */
+const staleHeadSeconds = 120;
+
+export async function createService(options: ServiceOptions): Promise<Service> {
+  const { logger, apiKeyPepper, anonymousVerify = false, settleWaitMs } = options;
+  const now = () => Date.now();
+  const db = await openDatabase({ url: options.databaseUrl });
+  await migrate(db);
+  const ledger = createLedger({ db, instanceId: crypto.randomUUID(), now, leaseMs });
+  const organizations = createOrganizations({ db, pepper: apiKeyPepper, now });
+  const outcomes = createOutcomes();
+  const closing = new AbortController();
+
+  const signer = createLocalSigner(options.operatorKey);
+  const networks = new Map<NetworkName, { chain: Chain; relayer: Relayer }>(
+    options.networks.map((network) => {
+      const chain = createChain({ network, operator: signer.address });
+      const relayer = createRelayer({ chain, signer, ledger, outcomes, now, log: logger });
+      return [network.name, { chain, relayer }];
+    }),
+  );
+  const started = new Set<NetworkName>();
+
+  const app = await createApp({
+    facilitator: createFacilitator({
+      networks,
+      ledger,
+      outcomes,
+      now,
+      settleWaitMs: { 1: settleWaitMs ?? 80_000, 2: settleWaitMs ?? 45_000 },
+      closing: closing.signal,
+    }),
+    organizations,
+    checkHealth,
+    now,
+    anonymousVerify,
+    logger,
+  });
+
+  const renewal = setInterval(() => {
+    ledger
+      .renewLeases()
+      .catch((error: unknown) => logger.error({ err: error }, "leases could not be renewed"));
+  }, leaseMs / 3);
+  renewal.unref();
+  let reconnection: NodeJS.Timeout | undefined;
+
+  async function start(): Promise<void> {
+    const problems: Problem[] = [];
+    await Promise.all(
+      [...networks].map(async ([name, { chain, relayer }]) => {
+        if (started.has(name)) return;
+        try {
+          problems.push(...(await compareWithChain(chain)));
+          await relayer.start();
+          started.add(name);
+        } catch (error) {
+          logger.warn({ network: name, err: error }, "the network cannot be reached; trying again");
+        }
+      }),
+    );
+    if (problems.length > 0) throw new ConfigurationError(problems);
+    if (started.size < networks.size && !closing.signal.aborted) {
+      reconnection = setTimeout(() => {
+        start().catch((error: unknown) =>
+          logger.error({ err: error }, "a network is not what was configured"),
+        );
+      }, reconnectMs).unref();
+    }
+  }
+
+  async function checkHealth(): Promise<Record<string, NetworkHealth>> {
+    const checks = [...networks].map(async ([name, { chain }]): Promise<[string, NetworkHealth]> => {
+      if (!started.has(name)) return [name, { ready: false, detail: "not reached yet" }];
+      try {
+        const age = Math.floor(now() / 1000) - Number((await chain.head()).timestamp);
+        return age > staleHeadSeconds
+          ? [name, { ready: false, detail: `the newest block is ${age} s old` }]
+          : [name, { ready: true, detail: "ok" }];
+      } catch {
+        return [name, { ready: false, detail: "the RPC does not answer" }];
+      }
+    });
+    return Object.fromEntries(await Promise.all(checks));
+  }
+
+  return {
+    app,
+    organizations,
+    start,
+    listen: (address) => app.listen(address),
+    async close() {
+      clearInterval(renewal);
+      clearTimeout(reconnection);
+      closing.abort();
+      await Promise.all([...networks.values()].map(({ relayer }) => relayer.stop()));
+      await app.close();
+      await db.destroy();
+    },
+  };
+}
+
+/** Whether a network is what the configuration says it is: chain id, contract, and the domain of every asset. */
+async function compareWithChain(chain: Chain): Promise<Problem[]> {
+  const { network } = chain;
+  const { chainId, contractCode, domainSeparators } = await chain.inspect();
+  const problems: Problem[] = [];
+  const add = (problem: string) => problems.push({ name: network.name, problem });
+  if (chainId !== network.chainId) {
+    add(`the RPC serves chain ${chainId}, but ${network.name} is chain ${network.chainId}`);
+    return problems;
+  }
+  if (contractCode === "0x") add(`there is no facilitator contract at ${network.facilitatorContract}`);
+  for (const asset of network.assets) {
+    const computed = domainSeparator(asset, network.chainId);
+    const onChain = domainSeparators.get(asset.address);
+    if (onChain?.toLowerCase() !== computed) {
+      add(
+        onChain === undefined
+          ? `there is no EIP-3009 token at ${asset.address}`
+          : `the token ${asset.address} signs for another domain than name "${asset.name}", version "${asset.version}"`,
+      );
+    }
+  }
+  return problems;
+}
