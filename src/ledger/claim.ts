@@ -1,0 +1,123 @@
+import type { Transaction } from "kysely";
+import type { Database, Schema } from "../database/schema.ts";
+import { inTransaction } from "../database/transaction.ts";
+import { KitError } from "../errors/base.ts";
+import type { Address } from "../protocol/hex.ts";
+import { judgeClaims, type Reserved } from "./judge-claims.ts";
+import type { Attempt, ClaimRequest, Ledger } from "./ledger.ts";
+import { fromAttempt, fromSettlement, lowerCase, toAttempt, toSafeInteger } from "./rows.ts";
+
+/** Makes {@link Ledger.claim}. */
+export function createClaim(db: Database, now: () => number): Ledger["claim"] {
+  return async (operator, requests, sign) => {
+    if (requests.length === 0) return { outcomes: [], attempt: null };
+    return inTransaction(db, async (transaction) => {
+      const { chainId } = operator;
+      if (requests.some((request) => request.chainId !== chainId)) {
+        throw new KitError(`Only payments on chain ${chainId} can be claimed with its operator`);
+      }
+      const outcomes = judgeClaims(
+        requests,
+        await findTaken(transaction, requests),
+        await readReserved(transaction, chainId, requests),
+      );
+      const claimable = requests.filter((_, index) => outcomes[index] === "claimed");
+      if (claimable.length === 0) return { outcomes, attempt: null };
+
+      const txNonce = await takeTxNonce(transaction, operator);
+      const { hash, raw, maxFeePerGas, maxPriorityFeePerGas } = await sign(txNonce, claimable);
+      const createdAt = now();
+      const attempt: Attempt = {
+        hash,
+        chainId,
+        operator: operator.address,
+        txNonce,
+        raw,
+        maxFeePerGas,
+        maxPriorityFeePerGas,
+        createdAt,
+      };
+      const row = fromAttempt(attempt);
+      await transaction.insertInto("attempts").values(row).execute();
+      await transaction
+        .insertInto("settlements")
+        .values(
+          claimable.map((request) =>
+            fromSettlement({
+              ...request,
+              state: "submitted",
+              operator: operator.address,
+              txNonce,
+              transactionHash: hash,
+              blockNumber: null,
+              blockHash: null,
+              failure: null,
+              claimedAt: createdAt,
+              concludedAt: null,
+              deliveredAt: null,
+            }),
+          ),
+        )
+        .execute();
+      return { outcomes, attempt: toAttempt(row) };
+    });
+  };
+}
+
+async function findTaken(
+  transaction: Transaction<Schema>,
+  requests: readonly ClaimRequest[],
+): Promise<Set<string>> {
+  const ids = requests.map(({ id }) => lowerCase(id));
+  const rows = await transaction.selectFrom("settlements").select("id").where("id", "in", ids).execute();
+  return new Set(rows.map(({ id }) => id));
+}
+
+async function readReserved(
+  transaction: Transaction<Schema>,
+  chainId: number,
+  requests: readonly ClaimRequest[],
+): Promise<Reserved[]> {
+  const oldestBalance = Math.min(...requests.map(({ balanceBlock }) => toSafeInteger(balanceBlock)));
+  // Pairs of (asset, payer) that nobody asked about may come along; they are never looked at.
+  const ofPayers = transaction
+    .selectFrom("settlements")
+    .select(["asset", "payer", "value", "block_number"])
+    .where("chain_id", "=", chainId)
+    .where("asset", "in", distinct(requests.map(({ asset }) => lowerCase(asset))))
+    .where("payer", "in", distinct(requests.map(({ payer }) => lowerCase(payer))));
+  const rows = await ofPayers
+    .where("state", "=", "submitted")
+    .unionAll(
+      ofPayers.where("state", "in", ["settled", "recovered"]).where("block_number", ">", oldestBalance),
+    )
+    .execute();
+  return rows.map(({ asset, payer, value, block_number }) => ({
+    asset,
+    payer,
+    value: BigInt(value),
+    minedIn: block_number === null ? null : BigInt(block_number),
+  }));
+}
+
+/** The operator's next txNonce, which nobody else gets unless this transaction is undone. */
+async function takeTxNonce(
+  transaction: Transaction<Schema>,
+  operator: { chainId: number; address: Address },
+): Promise<number> {
+  const row = await transaction
+    .updateTable("operator_nonces")
+    .set((current) => ({ next_tx_nonce: current("next_tx_nonce", "+", 1) }))
+    .where("chain_id", "=", operator.chainId)
+    .where("operator", "=", lowerCase(operator.address))
+    .returning("next_tx_nonce")
+    .executeTakeFirst();
+  if (row === undefined) {
+    throw new KitError(`The operator ${operator.address} was not introduced on chain ${operator.chainId}`);
+  }
+  return row.next_tx_nonce - 1;
+}
+
+function distinct<T>(values: readonly T[]): T[] {
+  return [...new Set(values)];
+}

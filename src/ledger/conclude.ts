@@ -1,0 +1,65 @@
+import type { Database } from "../database/schema.ts";
+import { inTransaction } from "../database/transaction.ts";
+import { KitError } from "../errors/base.ts";
+import type { Hex } from "../protocol/hex.ts";
+import type { Ledger } from "./ledger.ts";
+import { lowerCase, toSafeInteger } from "./rows.ts";
+
+/** Makes {@link Ledger.conclude}. */
+export function createConclude(db: Database, now: () => number): Ledger["conclude"] {
+  return ({ chainId, operator, txNonce, hash, blockNumber, blockHash }, conclusions) =>
+    inTransaction(db, async (transaction) => {
+      const riding = await transaction
+        .selectFrom("settlements")
+        .select(["id", "state"])
+        .where("chain_id", "=", chainId)
+        .where("operator", "=", lowerCase(operator))
+        .where("tx_nonce", "=", txNonce)
+        .execute();
+      const states = new Map(riding.map(({ id, state }) => [id, state]));
+
+      /** Ids by how they ended: `null` for settled, else the failure. Those already concluded stay as they are. */
+      const endings = new Map<string | null, Hex[]>();
+      for (const conclusion of conclusions) {
+        const id = lowerCase(conclusion.id);
+        const state = states.get(id);
+        if (state === undefined) {
+          throw new KitError(`The settlement ${id} does not ride on txNonce ${txNonce} of ${operator}`);
+        }
+        states.delete(id);
+        if (state !== "submitted") continue;
+        const failure = conclusion.state === "failed" ? conclusion.failure : null;
+        const ids = endings.get(failure);
+        if (ids === undefined) endings.set(failure, [id]);
+        else ids.push(id);
+      }
+      for (const [id, state] of states) {
+        // Nobody watches a closed txNonce any more: what is left out here would stay unfinished for ever.
+        if (state === "submitted")
+          throw new KitError(`The transaction ${hash} also decides settlement ${id}`);
+      }
+
+      for (const [failure, ids] of endings) {
+        await transaction
+          .updateTable("settlements")
+          .set({
+            state: failure === null ? "settled" : "failed",
+            failure,
+            transaction_hash: lowerCase(hash),
+            block_number: toSafeInteger(blockNumber),
+            block_hash: lowerCase(blockHash),
+            concluded_at: now(),
+          })
+          .where("id", "in", ids)
+          .execute();
+      }
+      const closing = transaction
+        .updateTable("attempts")
+        .where("chain_id", "=", chainId)
+        .where("operator", "=", lowerCase(operator))
+        .where("state", "=", "open")
+        .where("tx_nonce", "=", txNonce);
+      await closing.where("hash", "=", lowerCase(hash)).set({ state: "mined" }).execute();
+      await closing.set({ state: "superseded" }).execute();
+    });
+}

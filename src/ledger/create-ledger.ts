@@ -1,0 +1,80 @@
+import type { Database } from "../database/schema.ts";
+import { inTransaction } from "../database/transaction.ts";
+import { createClaim } from "./claim.ts";
+import { createConclude } from "./conclude.ts";
+import { createIdempotency } from "./idempotency.ts";
+import { createLeases } from "./leases.ts";
+import type { Attempt, Ledger, Settlement } from "./ledger.ts";
+import { lowerCase, toAttempt, toSettlement } from "./rows.ts";
+
+export type LedgerOptions = {
+  /** An open and migrated database. */
+  db: Database;
+  /** Names this process among those that share the database; a new one for every start. */
+  instanceId: string;
+  /** Unix milliseconds. Instances that share a database need clocks that agree to well within `leaseMs`. */
+  now: () => number;
+  /** How long a lease lasts without renewal, in milliseconds; 30 s by default. */
+  leaseMs?: number;
+};
+
+/** The ledger in a database. Any number of instances may share one. */
+export function createLedger({ db, instanceId, now, leaseMs = 30_000 }: LedgerOptions): Ledger {
+  return {
+    ...createLeases(db, { instanceId, now, leaseMs }),
+    ...createIdempotency(db, { instanceId, now, leaseMs }),
+    claim: createClaim(db, now),
+    conclude: createConclude(db, now),
+
+    async find(id) {
+      const row = await db
+        .selectFrom("settlements")
+        .selectAll()
+        .where("id", "=", lowerCase(id))
+        .executeTakeFirst();
+      return row === undefined ? null : toSettlement(row);
+    },
+
+    async introduceOperator(chainId, operator, txNonce) {
+      await db
+        .insertInto("operator_nonces")
+        .values({ chain_id: chainId, operator: lowerCase(operator), next_tx_nonce: txNonce })
+        .onConflict((conflict) => conflict.columns(["chain_id", "operator"]).doNothing())
+        .execute();
+    },
+
+    openAttempts: (chainId, operator) =>
+      inTransaction(db, async (transaction) => {
+        const open = await transaction
+          .selectFrom("attempts")
+          .selectAll()
+          .where("chain_id", "=", chainId)
+          .where("operator", "=", lowerCase(operator))
+          .where("state", "=", "open")
+          .orderBy("tx_nonce")
+          .orderBy("created_at")
+          .execute();
+        if (open.length === 0) return [];
+        const riding = await transaction
+          .selectFrom("settlements")
+          .selectAll()
+          .where("chain_id", "=", chainId)
+          .where("operator", "=", lowerCase(operator))
+          .where("tx_nonce", "in", [...new Set(open.map(({ tx_nonce }) => tx_nonce))])
+          .execute();
+        const settlements = Map.groupBy(riding.map(toSettlement), ({ txNonce }) => txNonce);
+        return open.map((row): { attempt: Attempt; settlements: readonly Settlement[] } => ({
+          attempt: toAttempt(row),
+          settlements: settlements.get(row.tx_nonce) ?? [],
+        }));
+      }),
+
+    async markUndelivered(id) {
+      await db
+        .updateTable("settlements")
+        .set({ delivered_at: null })
+        .where("id", "=", lowerCase(id))
+        .execute();
+    },
+  };
+}

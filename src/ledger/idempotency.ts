@@ -1,0 +1,102 @@
+import type { Transaction } from "kysely";
+import type { Database, Schema } from "../database/schema.ts";
+import { inTransaction } from "../database/transaction.ts";
+import type { Ledger } from "./ledger.ts";
+
+/** How long an answer is given again. */
+const keptMs = 24 * 60 * 60 * 1000;
+
+/**
+ * A running request is leased like an authorization: when its instance dies, its key is free after `leaseMs`.
+ * An instance answers and frees only what it runs itself, so that one that stalled for longer than its lease does
+ * not touch the request that took its place.
+ */
+export function createIdempotency(
+  db: Database,
+  { instanceId, now, leaseMs }: { instanceId: string; now: () => number; leaseMs: number },
+): Pick<Ledger, "beginIdempotent" | "answerIdempotent" | "abandonIdempotent"> {
+  return {
+    beginIdempotent: (organizationId, key, bodyHash) =>
+      inTransaction(db, async (transaction) => {
+        const time = now();
+        const bound = {
+          body_hash: bodyHash,
+          answer: null,
+          instance_id: instanceId,
+          lease_expires_at: time + leaseMs,
+          expires_at: time + keptMs,
+        };
+        const begun = await transaction
+          .insertInto("idempotency")
+          .values({ organization_id: organizationId, idempotency_key: key, ...bound })
+          .onConflict((conflict) =>
+            conflict
+              .columns(["organization_id", "idempotency_key"])
+              .doUpdateSet(bound)
+              .where((row) =>
+                row.or([
+                  row("idempotency.expires_at", "<=", time),
+                  row.and([
+                    row("idempotency.answer", "is", null),
+                    row("idempotency.lease_expires_at", "<=", time),
+                  ]),
+                ]),
+              ),
+          )
+          .returning("organization_id")
+          .executeTakeFirst();
+        if (begun !== undefined) {
+          await sweep(transaction, time);
+          return { status: "new" };
+        }
+        const row = await transaction
+          .selectFrom("idempotency")
+          .select(["body_hash", "answer"])
+          .where("organization_id", "=", organizationId)
+          .where("idempotency_key", "=", key)
+          .executeTakeFirstOrThrow();
+        if (row.body_hash !== bodyHash) return { status: "other_body" };
+        return row.answer === null ? { status: "running" } : { status: "answered", answer: row.answer };
+      }),
+
+    async answerIdempotent(organizationId, key, answer) {
+      await db
+        .updateTable("idempotency")
+        .set({ answer, expires_at: now() + keptMs })
+        .where("organization_id", "=", organizationId)
+        .where("idempotency_key", "=", key)
+        .where("instance_id", "=", instanceId)
+        .where("answer", "is", null)
+        .execute();
+    },
+
+    async abandonIdempotent(organizationId, key) {
+      await db
+        .deleteFrom("idempotency")
+        .where("organization_id", "=", organizationId)
+        .where("idempotency_key", "=", key)
+        .where("instance_id", "=", instanceId)
+        .where("answer", "is", null)
+        .execute();
+    },
+  };
+}
+
+/** Every new row takes up to two expired ones away: the table stays as large as a day is, and no request pays much. */
+async function sweep(transaction: Transaction<Schema>, time: number): Promise<void> {
+  await transaction
+    .deleteFrom("idempotency")
+    .where(({ eb, refTuple, selectFrom }) =>
+      eb(
+        refTuple("organization_id", "idempotency_key"),
+        "in",
+        selectFrom("idempotency as old")
+          .select(["old.organization_id", "old.idempotency_key"])
+          .where("old.expires_at", "<=", time)
+          .orderBy("old.expires_at")
+          .limit(2)
+          .$asTuple("organization_id", "idempotency_key"),
+      ),
+    )
+    .execute();
+}

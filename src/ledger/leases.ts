@@ -1,0 +1,85 @@
+import type { Database } from "../database/schema.ts";
+import { inTransaction } from "../database/transaction.ts";
+import type { Ledger } from "./ledger.ts";
+import { lowerCase } from "./rows.ts";
+
+/** Expired leases are kept for so many lease times: an instance that merely stalled may still renew them. */
+const graceLeases = 10;
+
+/** A lease belongs to a holder of an instance: holders of different instances may have the same name. */
+export function createLeases(
+  db: Database,
+  { instanceId, now, leaseMs }: { instanceId: string; now: () => number; leaseMs: number },
+): Pick<Ledger, "acquireLease" | "releaseLease" | "renewLeases" | "markDelivered"> {
+  return {
+    async acquireLease(id, holder) {
+      const time = now();
+      const lease = { holder, instance_id: instanceId, expires_at: time + leaseMs };
+      const acquired = await db
+        .insertInto("leases")
+        .values({ id: lowerCase(id), ...lease })
+        .onConflict((conflict) =>
+          conflict
+            .column("id")
+            .doUpdateSet(lease)
+            .where((held) =>
+              held.or([
+                held("leases.expires_at", "<=", time),
+                held.and([held("leases.holder", "=", holder), held("leases.instance_id", "=", instanceId)]),
+              ]),
+            ),
+        )
+        .returning("id")
+        .executeTakeFirst();
+      return acquired !== undefined;
+    },
+
+    async releaseLease(id, holder) {
+      await db
+        .deleteFrom("leases")
+        .where("id", "=", lowerCase(id))
+        .where("holder", "=", holder)
+        .where("instance_id", "=", instanceId)
+        .execute();
+    },
+
+    renewLeases: () =>
+      inTransaction(db, async (transaction) => {
+        const time = now();
+        await transaction
+          .updateTable("leases")
+          .set({ expires_at: time + leaseMs })
+          .where("instance_id", "=", instanceId)
+          .execute();
+        await transaction
+          .updateTable("idempotency")
+          .set({ lease_expires_at: time + leaseMs })
+          .where("instance_id", "=", instanceId)
+          .where("answer", "is", null)
+          .execute();
+        await transaction
+          .deleteFrom("leases")
+          .where("expires_at", "<=", time - graceLeases * leaseMs)
+          .execute();
+      }),
+
+    markDelivered: (id, holder) =>
+      inTransaction(db, async (transaction) => {
+        const given = await transaction
+          .deleteFrom("leases")
+          .where("id", "=", lowerCase(id))
+          .where("holder", "=", holder)
+          .where("instance_id", "=", instanceId)
+          .returning("id")
+          .executeTakeFirst();
+        if (given === undefined) return;
+        await transaction
+          .updateTable("settlements")
+          .set({ delivered_at: now() })
+          .where("id", "=", given.id)
+          .where("state", "in", ["settled", "recovered"])
+          .where("delivered_at", "is", null)
+          .execute();
+      }),
+  };
+}
