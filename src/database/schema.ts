@@ -1,6 +1,4 @@
 import type { Kysely } from "kysely";
-import type { SettlementState } from "../ledger/ledger.ts";
-import type { Scope } from "../organizations/organizations.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 
@@ -28,7 +26,7 @@ export type SettlementsTable = {
   valid_before: string;
   signature: Hex;
   recipient: Address;
-  state: SettlementState;
+  state: "submitted" | "settled" | "failed" | "recovered";
   operator: Address;
   tx_nonce: number;
   transaction_hash: Hex;
@@ -107,7 +105,7 @@ export type ApiKeysTable = {
   /** HMAC-SHA-256 of the whole key with the pepper, in hex. */
   hmac: string;
   /** Scopes separated by spaces. */
-  scopes: Scope | `${Scope} ${Scope}`;
+  scopes: string;
   created_at: number;
   expires_at: number | null;
   revoked_at: number | null;

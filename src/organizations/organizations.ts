@@ -25,7 +25,8 @@ export type Organizations = {
   setRecipient(organizationId: string, network: NetworkName, recipient: Address): Promise<void>;
   /**
    * Issues a key `x4k_<id>_<secret>`; the secret is stored as an HMAC alone and never shown again.
-   * `key` imports a given one (the harness's published key) instead of drawing a new one.
+   * `key` imports a given one (the harness's published key) instead of drawing a new one. `expiresAt` is in unix
+   * milliseconds; a key without it does not expire.
    */
   createKey(
     organizationId: string,

@@ -1,0 +1,44 @@
+/** Remembers what was loaded for a name, a short time only. */
+export type IdentityCache<T> = {
+  /** What is remembered of the name, else what loading it gives; concurrent calls load once. */
+  get(name: string): Promise<T>;
+  /** Forgets everything, loads under way included: they may have begun before the change that calls for it. */
+  clear(): void;
+};
+
+/**
+ * Makes a cache over `load`. What it gives is never older than `maxAgeMs`, counted from before the load began. Names
+ * come from outside, so at most `maxEntries` are kept; the oldest go first.
+ */
+export function createIdentityCache<T>(options: {
+  load: (name: string) => Promise<T>;
+  now: () => number;
+  maxAgeMs: number;
+  maxEntries: number;
+}): IdentityCache<T> {
+  const { load, now, maxAgeMs, maxEntries } = options;
+  const entries = new Map<string, { loadedAt: number; value: Promise<T> }>();
+
+  return {
+    get(name) {
+      const time = now();
+      const known = entries.get(name);
+      // A clock that was set back would keep an entry alive for as long as it was set back.
+      if (known !== undefined && time >= known.loadedAt && time - known.loadedAt < maxAgeMs)
+        return known.value;
+
+      const entry = { loadedAt: time, value: load(name) };
+      entries.delete(name);
+      entries.set(name, entry);
+      entry.value.catch(() => {
+        if (entries.get(name) === entry) entries.delete(name);
+      });
+      for (const oldest of entries.keys()) {
+        if (entries.size <= maxEntries) break;
+        entries.delete(oldest);
+      }
+      return entry.value;
+    },
+    clear: () => entries.clear(),
+  };
+}
