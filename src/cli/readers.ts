@@ -1,0 +1,57 @@
+import type { Address } from "../protocol/hex.ts";
+import { type NetworkName, networkNames } from "../protocol/networks.ts";
+import { address, parseUint256 } from "../protocol/primitives.ts";
+import { InvalidValue, type Option } from "./options.ts";
+
+/** A flag: off unless it is given. */
+export function flag(describe: string): Option<boolean> {
+  return { describe, read: () => true, fallback: false };
+}
+
+/** Checks that a value is one of a few words. */
+export function oneOf<const T extends string>(words: readonly T[]): (text: string) => T {
+  return (text) => {
+    const word = words.find((known) => known === text);
+    if (word === undefined) throw new InvalidValue(`"${text}" is not one of ${words.join(", ")}`);
+    return word;
+  };
+}
+
+/** A comma-separated list of networks, each at most once. */
+export function readNetworks(text: string): readonly NetworkName[] {
+  const names = text.split(",").map((name) => oneOf(networkNames)(name.trim()));
+  if (new Set(names).size < names.length) throw new InvalidValue("names a network twice");
+  return names;
+}
+
+/** A whole number within bounds. */
+export function wholeNumber(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    if (!(value >= least && value <= most)) {
+      throw new InvalidValue(`"${text}" is not a whole number from ${least} to ${most}`);
+    }
+    return value;
+  };
+}
+
+export function readAddress(text: string): Address {
+  const parsed = address.safeParse(text);
+  if (!parsed.success) throw new InvalidValue(`"${text}" is not an address (0x and 40 hexadecimal digits)`);
+  return parsed.data;
+}
+
+/** An amount in the asset's smallest unit. */
+export function readAmount(text: string): bigint {
+  const value = parseUint256(text);
+  if (value === null || value === 0n) {
+    throw new InvalidValue(`"${text}" is not an amount in the asset's smallest unit (1 USDC is 1000000)`);
+  }
+  return value;
+}
+
+export function readUrl(text: string): string {
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol)) throw new InvalidValue(`"${text}" is not an http URL`);
+  return text.replace(/\/+$/, "");
+}

@@ -1,0 +1,210 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { buildPaymentRequest } from "./build-request.ts";
+import { networks } from "./networks.ts";
+import { invalidReasons, settleErrorReason, settleErrorReasonsV1 } from "./reasons.ts";
+import { parsePaymentRequest } from "./requests.ts";
+
+const contract = "0x00000000000000000000000000000000000000F0";
+
+function request(x402Version: 1 | 2) {
+  return buildPaymentRequest({
+    x402Version,
+    network: networks.base,
+    asset: networks.base.usdc,
+    payTo: contract,
+    amount: 10_000n,
+    resource: "https://shop.example/report",
+    authorization: {
+      from: "0x857b06519E91e3A54538791bDbb0E22373e36b66",
+      to: contract,
+      value: 10_000n,
+      validAfter: 0n,
+      validBefore: 2_000_000_000n,
+      nonce: `0x${"01".repeat(32)}`,
+    },
+    signature: `0x${"02".repeat(65)}`,
+  });
+}
+
+/** A request with one value set (or removed, by undefined) at a dotted path. */
+function withValue(body: unknown, path: string, value: unknown): unknown {
+  const copy = structuredClone(body);
+  const keys = path.split(".");
+  const last = keys.pop() ?? "";
+  let place = copy as Record<string, unknown>;
+  for (const key of keys) place = place[key] as Record<string, unknown>;
+  if (value === undefined) delete place[last];
+  else place[last] = value;
+  return copy;
+}
+
+function outcome(body: unknown) {
+  const parsed = parsePaymentRequest(body);
+  return parsed.ok ? "ok" : parsed.invalid.reason;
+}
+
+describe.each([1, 2] as const)("version %i", (version) => {
+  test("a request as public clients write it is read whole", () => {
+    const parsed = parsePaymentRequest(request(version));
+    expect(parsed).toMatchObject({
+      ok: true,
+      request: {
+        x402Version: version,
+        network: version === 1 ? "base" : "eip155:8453",
+        knownNetwork: { name: "base" },
+        payer: "0x857b06519E91e3A54538791bDbb0E22373e36b66",
+        authorization: { value: 10_000n, validAfter: 0n, validBefore: 2_000_000_000n },
+        requirements: { amount: 10_000n, payTo: contract, asset: networks.base.usdc.address },
+      },
+    });
+  });
+
+  test("the x402Version beside paymentPayload may be left out", () => {
+    expect(outcome(withValue(request(version), "x402Version", undefined))).toBe("ok");
+  });
+
+  test("unknown keys are ignored", () => {
+    expect(outcome(withValue(request(version), "paymentRequirements.outputSchema", { a: null }))).toBe("ok");
+    expect(outcome(withValue(request(version), "paymentPayload.payload.authorization.memo", 1))).toBe("ok");
+  });
+
+  const authorization = "paymentPayload.payload.authorization";
+  test.each([
+    ["paymentPayload", undefined, "invalid_payload"],
+    ["paymentPayload", "text", "invalid_payload"],
+    ["paymentPayload", [], "invalid_payload"],
+    ["paymentPayload.x402Version", undefined, "invalid_x402_version"],
+    ["paymentPayload.x402Version", "1", "invalid_x402_version"],
+    ["paymentPayload.x402Version", 3, "invalid_x402_version"],
+    ["paymentPayload.payload", undefined, "invalid_payload"],
+    ["paymentPayload.payload", null, "invalid_payload"],
+    ["paymentPayload.payload.signature", 7, "invalid_payload"],
+    ["paymentPayload.payload.signature", "0xabc", "invalid_payload"],
+    ["paymentPayload.payload.signature", "abcd", "invalid_payload"],
+    [`${authorization}.from`, "0x1234", "invalid_payload"],
+    [`${authorization}.to`, undefined, "invalid_payload"],
+    [`${authorization}.value`, 10_000, "invalid_payload"],
+    [`${authorization}.value`, "", "invalid_payload"],
+    [`${authorization}.value`, " 12", "invalid_payload"],
+    [`${authorization}.value`, "0x10", "invalid_payload"],
+    [`${authorization}.value`, "+5", "invalid_payload"],
+    [`${authorization}.value`, "007", "invalid_payload"],
+    [`${authorization}.value`, "1e3", "invalid_payload"],
+    [`${authorization}.value`, "-1", "invalid_payload"],
+    [`${authorization}.value`, (2n ** 256n).toString(), "invalid_payload"],
+    [`${authorization}.value`, "9".repeat(10_000), "invalid_payload"],
+    [`${authorization}.validAfter`, 0, "invalid_payload"],
+    [`${authorization}.validBefore`, "1.5", "invalid_payload"],
+    [`${authorization}.nonce`, `0x${"01".repeat(31)}`, "invalid_payload"],
+    [`${authorization}.nonce`, `0x${"zz".repeat(32)}`, "invalid_payload"],
+    ["paymentRequirements", undefined, "invalid_payment_requirements"],
+    ["paymentRequirements", "text", "invalid_payment_requirements"],
+    ["paymentRequirements.asset", "USDC", "invalid_payment_requirements"],
+    ["paymentRequirements.payTo", 12, "invalid_payment_requirements"],
+    ["paymentRequirements.scheme", "upto", "unsupported_scheme"],
+    ["paymentRequirements.scheme", 5, "invalid_payment_requirements"],
+    ["paymentRequirements.network", "base-goerli", "invalid_network"],
+    ["paymentRequirements.network", undefined, "invalid_payment_requirements"],
+    ["paymentRequirements.maxTimeoutSeconds", "60", "invalid_payment_requirements"],
+  ])("%s = %j is %s", (path, value, reason) => {
+    expect(outcome(withValue(request(version), path, value))).toBe(reason);
+  });
+
+  test("the payer and the network are read from a request that is refused", () => {
+    const parsed = parsePaymentRequest(withValue(request(version), "paymentPayload.payload.signature", 7));
+    expect(parsed).toMatchObject({
+      ok: false,
+      envelope: {
+        x402Version: version,
+        payer: "0x857b06519E91e3A54538791bDbb0E22373e36b66",
+        network: version === 1 ? "base" : "eip155:8453",
+      },
+    });
+  });
+
+  test("a network in the other version's spelling is unknown", () => {
+    const [path, other] = version === 1 ? ["network", "eip155:8453"] : ["accepted.network", "base"];
+    expect(outcome(withValue(request(version), `paymentPayload.${path}`, other))).toBe("invalid_network");
+  });
+});
+
+describe("the two forms of v1 requirements", () => {
+  const short = { amount: "10000", network: "base", asset: networks.base.usdc.address };
+  const form = (requirements: object) => outcome({ ...request(1), paymentRequirements: requirements });
+  const full = {
+    scheme: "exact",
+    network: "base",
+    maxAmountRequired: "10000",
+    payTo: contract,
+    asset: networks.base.usdc.address,
+  };
+
+  test.each([
+    ["short", short, "ok"],
+    ["short with the recipient", { ...short, recipient: contract }, "ok"],
+    ["short without the amount", { ...short, amount: undefined }, "invalid_payment_requirements"],
+    ["short without the asset", { ...short, asset: undefined }, "invalid_payment_requirements"],
+    ["full", full, "ok"],
+    ["full without payTo", { ...full, payTo: undefined }, "invalid_payment_requirements"],
+    ["full without the scheme", { ...full, scheme: undefined }, "invalid_payment_requirements"],
+    ["both, agreeing", { ...full, ...short, recipient: contract.toLowerCase() }, "ok"],
+    ["both, with two amounts", { ...full, amount: "9" }, "invalid_payment_requirements"],
+    [
+      "both, with two recipients",
+      { ...full, ...short, recipient: short.asset },
+      "invalid_payment_requirements",
+    ],
+  ])("%s", (_name, requirements, expected) => {
+    expect(form(requirements)).toBe(expected);
+  });
+});
+
+test("v1 settle tells a wrong scheme or network by the half of the request that names it", () => {
+  const reasonOf = (path: string, value: string) => {
+    const parsed = parsePaymentRequest(withValue(request(1), path, value));
+    return parsed.ok ? undefined : settleErrorReason(parsed.invalid, 1);
+  };
+  expect(reasonOf("paymentPayload.scheme", "upto")).toBe("invalid_payload");
+  expect(reasonOf("paymentRequirements.scheme", "upto")).toBe("invalid_payment_requirements");
+  expect(reasonOf("paymentPayload.network", "solana")).toBe("invalid_payload");
+  expect(reasonOf("paymentRequirements.network", "solana")).toBe("invalid_payment_requirements");
+  expect(reasonOf("paymentRequirements.network", "polygon")).toBe("invalid_payment_requirements");
+});
+
+test("every reason has one of the five codes in v1, and is itself in v2", () => {
+  for (const reason of invalidReasons) {
+    for (const fault of ["payload", "requirements"] as const) {
+      const refusal = { reason, fault, message: "" };
+      expect(settleErrorReasonsV1).toContain(settleErrorReason(refusal, 1));
+      expect(settleErrorReason(refusal, 2)).toBe(reason);
+    }
+  }
+});
+
+test("whatever the body is, it is read or refused, never thrown at", () => {
+  const anything = fc.anything({ withNullPrototype: true, withBigInt: true, withDate: true });
+  const paths = [
+    "paymentPayload",
+    "paymentRequirements",
+    "paymentPayload.payload",
+    "paymentPayload.payload.authorization",
+  ];
+  fc.assert(
+    fc.property(
+      fc.constantFrom(1 as const, 2 as const),
+      fc.constantFrom(...paths),
+      anything,
+      (version, path, value) => {
+        const parsed = parsePaymentRequest(withValue(request(version), path, value));
+        expect(typeof parsed.ok).toBe("boolean");
+      },
+    ),
+  );
+  fc.assert(fc.property(anything, (body) => !parsePaymentRequest(body).ok));
+});
+
+test("inherited members are not read", () => {
+  const inherited = Object.create({ paymentPayload: {}, paymentRequirements: {} });
+  expect(parsePaymentRequest(inherited)).toMatchObject({ ok: false, invalid: { reason: "invalid_payload" } });
+});
