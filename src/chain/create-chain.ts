@@ -1,0 +1,218 @@
+import type { NetworkConfig } from "../config/network-config.ts";
+import { UndeterminedError } from "../errors/undetermined.ts";
+import { type Address, addressWord, type Hex, keccak256Text } from "../protocol/hex.ts";
+import { encodeIsValidSignature, isValidSignatureSelector, selector } from "./calldata.ts";
+import type { Chain } from "./chain.ts";
+import { headCall, readHead } from "./head.ts";
+import { createHttpRpc } from "./http-rpc.ts";
+import { describeError } from "./json-rpc.ts";
+import { type Probe, type ProbeResult, probeCall, readProbes } from "./probe.ts";
+import { isBytes, isWord, readQuantity } from "./read-hex.ts";
+import { readReceipt } from "./receipt.ts";
+import { decodeRevert, type Revert } from "./revert.ts";
+import { readRevertData } from "./revert-data.ts";
+import type { RpcAnswer, RpcCall } from "./rpc.ts";
+import { settleTransaction } from "./transaction.ts";
+
+export type ChainOptions = {
+  network: NetworkConfig;
+  /** Simulations run as from this account: only operators may settle. */
+  operator: Address;
+  /** Milliseconds for one request to a node; 10 s by default. */
+  timeoutMs?: number;
+  /** Calls in one request to a node; 100 by default. */
+  maxBatch?: number;
+};
+
+const operatorRole = keccak256Text("OPERATOR_ROLE");
+const balanceOf = selector("balanceOf(address)");
+const authorizationState = selector("authorizationState(address,bytes32)");
+const isBlacklisted = selector("isBlacklisted(address)");
+const paused = selector("paused()");
+const hasRole = selector("hasRole(bytes32,address)");
+const domainSeparator = selector("DOMAIN_SEPARATOR()");
+/** What a wallet answers to say yes: the selector that it was asked by (EIP-1271). */
+const walletYes = `${isValidSignatureSelector}${"0".repeat(56)}`;
+
+/** What the facilitator contract gives a token for a pull (PULL_GAS), and so a wallet at most for its check. */
+const walletGas = 250_000;
+
+/** More than any of the state a diagnosis reads can cost, behind a proxy too. */
+const readGas = 100_000;
+
+/**
+ * A network's chain by JSON-RPC. Everything one method asks goes out as one batch, and what is asked at the same
+ * time shares it.
+ *
+ * Nothing a node says is trusted to be well formed, and no error text of a node decides anything.
+ */
+export function createChain(options: ChainOptions): Chain {
+  const { network, operator } = options;
+  const { facilitatorContract } = network;
+  const rpc = createHttpRpc({
+    network: network.name,
+    urls: network.rpcUrls,
+    ...(options.timeoutMs !== undefined && { timeoutMs: options.timeoutMs }),
+    ...(options.maxBatch !== undefined && { maxBatch: options.maxBatch }),
+  });
+
+  function undetermined(what: string): UndeterminedError {
+    return new UndeterminedError(`${network.name} gave no usable answer; try again`, {
+      cause: new Error(what),
+      hints: [`An RPC endpoint of ${network.name}: ${what}`],
+    });
+  }
+
+  /** Reads an answer with a reader that gives undefined for what it cannot read. */
+  function expect<T>(
+    what: string,
+    answer: RpcAnswer | undefined,
+    read: (result: unknown) => T | undefined,
+  ): T {
+    if (answer?.error !== undefined) throw undetermined(`${what}: ${describeError(answer.error)}`);
+    const value = read(answer?.result);
+    if (value === undefined) throw undetermined(`${what}: the answer is malformed`);
+    return value;
+  }
+
+  function expectWord(what: string, probe: ProbeResult | undefined): Hex {
+    if (probe?.word === undefined)
+      throw undetermined(`${what}: no such contract, or it has no such function`);
+    return probe.word;
+  }
+
+  async function probe(probes: readonly Probe[], gasEach: number): Promise<ProbeResult[]> {
+    const [answer] = await rpc.ask([probeCall(probes, gasEach)]);
+    return expect("eth_call", answer, (result) => readProbes(result, probes.length));
+  }
+
+  /** Why a simulated `settle` reverted; undefined when it went through. */
+  function readSimulation(answer: RpcAnswer | undefined): Revert | undefined {
+    const revertData = answer?.error && readRevertData(answer.error);
+    if (revertData !== undefined) return decodeRevert(revertData);
+    expect("simulating settle", answer, (result) => (isBytes(result) ? result : undefined));
+    return undefined;
+  }
+
+  return {
+    network,
+
+    async simulateSettle(call, { withBalance }) {
+      const { data, gas } = settleTransaction([call]);
+      const transaction = { from: operator, to: facilitatorContract, data, gas: `0x${gas.toString(16)}` };
+      // The head first: nodes answer in order, so that nothing below is older than the head says.
+      const calls: RpcCall[] = [headCall, { method: "eth_call", params: [transaction, "latest"] }];
+      if (withBalance) {
+        const data = `${balanceOf}${addressWord(call.authorization.from)}`;
+        calls.push({ method: "eth_call", params: [{ to: call.asset, data }, "latest"] });
+      }
+      const [block, simulation, balance] = await rpc.ask(calls);
+      return {
+        head: expect("the newest block", block, readHead),
+        balance: withBalance ? expect("the payer's balance", balance, readWord) : undefined,
+        revert: readSimulation(simulation),
+      };
+    },
+
+    async askWallet(payer, digest, signature) {
+      const data = encodeIsValidSignature(digest, signature);
+      const [wallet] = await probe([{ target: payer, data }], walletGas);
+      if (!wallet?.hasCode) return "no_code";
+      return wallet.word === walletYes ? "accepted" : "refused";
+    },
+
+    async diagnose({ asset, authorization, recipient }) {
+      const { from: payer, nonce } = authorization;
+      const [
+        authorizationUsed,
+        balance,
+        payerBlacklisted,
+        recipientBlacklisted,
+        contractBlacklisted,
+        tokenPaused,
+        contractPaused,
+        operatorAuthorized,
+      ] = await probe(
+        [
+          { target: asset, data: `${authorizationState}${addressWord(payer)}${nonce.slice(2)}` },
+          { target: asset, data: `${balanceOf}${addressWord(payer)}` },
+          { target: asset, data: `${isBlacklisted}${addressWord(payer)}` },
+          { target: asset, data: `${isBlacklisted}${addressWord(recipient)}` },
+          { target: asset, data: `${isBlacklisted}${addressWord(facilitatorContract)}` },
+          { target: asset, data: paused },
+          { target: facilitatorContract, data: paused },
+          { target: facilitatorContract, data: `${hasRole}${operatorRole.slice(2)}${addressWord(operator)}` },
+        ],
+        readGas,
+      );
+      return {
+        authorizationUsed: isTrue(expectWord("authorizationState of the asset", authorizationUsed)),
+        balance: BigInt(expectWord("balanceOf of the asset", balance)),
+        payerBlacklisted: isTrue(payerBlacklisted?.word),
+        recipientBlacklisted: isTrue(recipientBlacklisted?.word),
+        contractBlacklisted: isTrue(contractBlacklisted?.word),
+        tokenPaused: isTrue(tokenPaused?.word),
+        contractPaused: isTrue(expectWord("paused of the facilitator contract", contractPaused)),
+        operatorAuthorized: isTrue(expectWord("hasRole of the facilitator contract", operatorAuthorized)),
+      };
+    },
+
+    async head() {
+      const [block] = await rpc.ask([headCall]);
+      return expect("the newest block", block, readHead);
+    },
+
+    async transactionCount(account) {
+      const [count] = await rpc.ask([{ method: "eth_getTransactionCount", params: [account, "latest"] }]);
+      return expect("the number of an account's transactions", count, readSafeInteger);
+    },
+
+    async broadcast(rawTransactions) {
+      if (rawTransactions.length === 0) return;
+      await rpc.send(rawTransactions.map((raw) => ({ method: "eth_sendRawTransaction", params: [raw] })));
+    },
+
+    async receipts(hashes) {
+      if (hashes.length === 0) return [];
+      const answers = await rpc.ask(
+        hashes.map((hash) => ({ method: "eth_getTransactionReceipt", params: [hash] })),
+      );
+      return hashes.map((hash, index) =>
+        expect(`the receipt of ${hash}`, answers[index], (result) => readReceipt(result, hash)),
+      );
+    },
+
+    async inspect() {
+      const assets = network.assets.map(({ address }) => address);
+      const [chainId, code, separators] = await rpc.ask([
+        { method: "eth_chainId", params: [] },
+        { method: "eth_getCode", params: [facilitatorContract, "latest"] },
+        probeCall(
+          assets.map((target) => ({ target, data: domainSeparator })),
+          readGas,
+        ),
+      ]);
+      const words = expect("the domain separators", separators, (result) =>
+        readProbes(result, assets.length),
+      );
+      return {
+        chainId: expect("the chain id", chainId, readSafeInteger),
+        contractCode: expect("the contract's code", code, (result) => (isBytes(result) ? result : undefined)),
+        domainSeparators: new Map(assets.map((asset, index) => [asset, words[index]?.word])),
+      };
+    },
+  };
+}
+
+function readWord(result: unknown): bigint | undefined {
+  return isWord(result) ? BigInt(result) : undefined;
+}
+
+function readSafeInteger(result: unknown): number | undefined {
+  const value = Number(readQuantity(result) ?? Number.NaN);
+  return Number.isSafeInteger(value) ? value : undefined;
+}
+
+function isTrue(word: Hex | undefined): boolean {
+  return word !== undefined && BigInt(word) !== 0n;
+}

@@ -1,0 +1,76 @@
+import type { RpcAnswer, RpcCall, RpcError } from "./rpc.ts";
+
+/** JSON-RPC 2.0 batches: writing them, and reading what comes back without trusting any of it. */
+
+// Never used twice in a process, so that an answer that belongs to another request is noticed.
+let nextId = 1;
+
+/** A batch request: its body, and the id of the first call; the others count up from there. */
+export function writeBatch(calls: readonly RpcCall[]): { body: string; firstId: number } {
+  const firstId = nextId;
+  const body = calls.map(({ method, params }) => ({ jsonrpc: "2.0", id: nextId++, method, params }));
+  return { body: JSON.stringify(body), firstId };
+}
+
+/**
+ * The answers of a batch, by its calls, every one of them.
+ *
+ * @throws Error when the text is not a JSON array with exactly one answer to each call. Batches may come back in
+ * any order, and some nodes answer a batch with one error object: only ids say which answer is whose.
+ */
+export function readBatch(
+  text: string,
+  firstId: number,
+  calls: readonly RpcCall[],
+): ReadonlyMap<RpcCall, RpcAnswer> {
+  const answers = new Map<RpcCall, RpcAnswer>();
+  for (const entry of readArray(text)) {
+    const { id, result, error } = readEntry(entry);
+    const call = typeof id === "number" ? calls[id - firstId] : undefined;
+    if (call === undefined) throw new Error("answered with an id that was not asked");
+    if (answers.has(call)) throw new Error("answered twice with the same id");
+    if (error !== undefined && error !== null) answers.set(call, { error: readError(error) });
+    else if (result !== undefined) answers.set(call, { result });
+  }
+  if (answers.size !== calls.length) throw new Error("left a call of the batch unanswered");
+  return answers;
+}
+
+/**
+ * Whether the text is an answer to a batch at all.
+ *
+ * @throws Error when it is not a JSON array.
+ */
+export function readArray(text: string): readonly unknown[] {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    // The parser's own message quotes the text.
+    throw new Error("answered with malformed JSON");
+  }
+  if (Array.isArray(parsed)) return parsed;
+  const { error } = readEntry(parsed);
+  if (error === undefined || error === null) throw new Error("answered a batch with something else");
+  throw new Error(`refused the batch: ${describeError(readError(error))}`);
+}
+
+/** An error in one line, for operators. */
+export function describeError({ code, message }: RpcError): string {
+  return `JSON-RPC error ${code ?? "without code"}: ${message}`;
+}
+
+function readEntry(entry: unknown): { id?: unknown; result?: unknown; error?: unknown } {
+  return typeof entry === "object" && entry !== null ? entry : {};
+}
+
+function readError(error: unknown): RpcError {
+  if (typeof error !== "object" || error === null)
+    return { code: undefined, message: String(error), data: undefined };
+  const { code, message, data }: { code?: unknown; message?: unknown; data?: unknown } = error;
+  return {
+    code: typeof code === "number" ? code : undefined,
+    message: typeof message === "string" ? message : "",
+    data,
+  };
+}

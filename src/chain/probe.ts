@@ -1,0 +1,70 @@
+import { type Address, addressWord, type Hex } from "../protocol/hex.ts";
+import { isBytes, wordAt } from "./read-hex.ts";
+import type { RpcCall } from "./rpc.ts";
+
+/** A view function to call: at which address, with what calldata. */
+export type Probe = { target: Address; data: Hex };
+
+/** What came of a probe. */
+export type ProbeResult = {
+  /** Whether there is code at the address; a delegation (EIP-7702) is code too. */
+  hasCode: boolean;
+  /** The first word that was returned; undefined when the call failed or returned less. */
+  word: Hex | undefined;
+};
+
+const wordsPerProbe = 3;
+
+/**
+ * One `eth_call` that makes many static calls at the same block, each with at most `gasEach` gas, and reports how
+ * each ended.
+ *
+ * Asked directly, a function that does not exist, reverts, or burns all its gas looks, on many nodes, just like a
+ * node in trouble: an error without data. So the calls are made by a program that the node runs as if it were
+ * deploying a contract, and what it would deploy are the results. It is written out call by call, without loops:
+ *
+ *     copy the calldata of the probe to memory   PUSH3 size PUSH3 from PUSH3 scratch CODECOPY
+ *     call, first word of the answer to memory   PUSH1 32 PUSH3 word PUSH3 size PUSH3 scratch PUSH20 target PUSH3 gas STATICCALL
+ *     success and at least a word returned       PUSH1 31 RETURNDATASIZE GT AND
+ *     note it, and the size of the code          PUSH3 ok MSTORE PUSH20 target EXTCODESIZE PUSH3 code MSTORE
+ *
+ * and at the end PUSH3 results PUSH1 0 RETURN, behind which the calldata of all probes stands.
+ */
+export function probeCall(probes: readonly Probe[], gasEach: number): RpcCall {
+  const resultBytes = probes.length * wordsPerProbe * 32;
+  const program = (payloadStart: number) => {
+    let from = payloadStart;
+    const steps = probes.map(({ target, data }, index) => {
+      const size = data.length / 2 - 1;
+      const [code, ok, word] = [0, 32, 64].map((place) => push3(index * wordsPerProbe * 32 + place));
+      const push20 = `73${addressWord(target).slice(24)}`;
+      const copy = `${push3(size)}${push3(from)}${push3(resultBytes)}39`;
+      const call = `6020${word}${push3(size)}${push3(resultBytes)}${push20}${push3(gasEach)}fa`;
+      from += size;
+      return `${copy}${call}601f3d1116${ok}52${push20}3b${code}52`;
+    });
+    return `${steps.join("")}${push3(resultBytes)}6000f3`;
+  };
+  const payloadStart = program(0).length / 2;
+  const data = `0x${program(payloadStart)}${probes.map((probe) => probe.data.slice(2)).join("")}`;
+  // Enough for storing the results as if they were code, and for the calldata, which costs 40 per byte at most.
+  const gas = 500_000 + (gasEach + 50_000) * probes.length + 40 * data.length;
+  return { method: "eth_call", params: [{ data, gas: `0x${gas.toString(16)}` }, "latest"] };
+}
+
+function push3(value: number): string {
+  return `62${value.toString(16).padStart(6, "0")}`;
+}
+
+/** Reads what {@link probeCall} gave for `count` probes; undefined when it is not that. */
+export function readProbes(result: unknown, count: number): ProbeResult[] | undefined {
+  if (!isBytes(result) || result.length !== 2 + count * wordsPerProbe * 64) return undefined;
+  return Array.from({ length: count }, (_, index) => {
+    const [code, ok, word] = [0, 1, 2].map((place) => wordAt(result, index * wordsPerProbe + place));
+    return { hasCode: isSet(code), word: isSet(ok) ? `0x${word ?? ""}` : undefined };
+  });
+}
+
+function isSet(word: string | undefined): boolean {
+  return word !== undefined && /[^0]/.test(word);
+}

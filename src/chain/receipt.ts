@@ -1,0 +1,51 @@
+import type { Hex } from "../protocol/hex.ts";
+import type { Receipt } from "./chain.ts";
+import { isAddress, isBytes, isWord, readQuantity } from "./read-hex.ts";
+
+type Log = Receipt["logs"][number];
+
+/**
+ * Reads the answer to `eth_getTransactionReceipt`: null when there is no receipt (yet), undefined when the answer
+ * is not a receipt of the transaction that was asked for.
+ */
+export function readReceipt(answer: unknown, hash: Hex): Receipt | null | undefined {
+  if (answer === null) return null;
+  if (typeof answer !== "object" || answer === undefined) return undefined;
+  const fields: {
+    transactionHash?: unknown;
+    status?: unknown;
+    blockNumber?: unknown;
+    blockHash?: unknown;
+    logs?: unknown;
+  } = answer;
+  const { transactionHash, status, blockHash } = fields;
+  if (!isWord(transactionHash) || transactionHash.toLowerCase() !== hash.toLowerCase()) return undefined;
+  // Some nodes give receipts of transactions that are still pending.
+  if (fields.blockNumber === null || blockHash === null) return null;
+  const blockNumber = readQuantity(fields.blockNumber);
+  const logs = readLogs(fields.logs);
+  if (blockNumber === undefined || logs === undefined || !isWord(blockHash)) return undefined;
+  if (status !== "0x1" && status !== "0x0") return undefined;
+  return { hash, succeeded: status === "0x1", blockNumber, blockHash, logs };
+}
+
+function readLogs(logs: unknown): Log[] | undefined {
+  if (!Array.isArray(logs)) return undefined;
+  const read: Log[] = [];
+  for (const log of logs) {
+    const entry = readLog(log);
+    if (entry === undefined) return undefined;
+    read.push(entry);
+  }
+  return read;
+}
+
+function readLog(log: unknown): Log | undefined {
+  if (typeof log !== "object" || log === null) return undefined;
+  const fields: { address?: unknown; topics?: unknown; data?: unknown; logIndex?: unknown } = log;
+  const { address, topics, data } = fields;
+  const logIndex = Number(readQuantity(fields.logIndex) ?? Number.NaN);
+  if (!isAddress(address) || !isBytes(data) || !Number.isSafeInteger(logIndex)) return undefined;
+  if (!Array.isArray(topics) || !topics.every(isWord)) return undefined;
+  return { address, topics, data, logIndex };
+}

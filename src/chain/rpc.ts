@@ -1,0 +1,30 @@
+/** One JSON-RPC call. The same object asked by several callers at once goes out once. */
+export type RpcCall = { readonly method: string; readonly params: readonly unknown[] };
+
+/** What a node says instead of a result. `message` is for people; nothing is decided by it. */
+export type RpcError = { code: number | undefined; message: string; data: unknown };
+
+/** What a node answered to one call. */
+export type RpcAnswer =
+  | { readonly result: unknown; readonly error?: undefined }
+  | { readonly result?: undefined; readonly error: RpcError };
+
+/**
+ * A node, or several that stand in for one another. The calls of one `ask` or `send` always go to the same node and
+ * in one HTTP request, as long as they fit in a batch: what they say of the chain belongs together.
+ */
+export type Rpc = {
+  /**
+   * Reads. May be repeated, at another node too, and share a request with other callers. Gives the answers in the
+   * order of the calls; an error that a node gives to a single call is an answer here.
+   *
+   * @throws UndeterminedError when there was no answer, or none that can be understood.
+   */
+  ask(calls: readonly RpcCall[]): Promise<readonly RpcAnswer[]>;
+  /**
+   * Writes, in the given order, once. Resolves when the node has answered, whatever it said of the single calls.
+   *
+   * @throws UndeterminedError when it did not: the calls may or may not have arrived.
+   */
+  send(calls: readonly RpcCall[]): Promise<void>;
+};

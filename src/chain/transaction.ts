@@ -1,0 +1,71 @@
+import type { NetworkConfig } from "../config/network-config.ts";
+import type { Hex } from "../protocol/hex.ts";
+import { encodeSettle, encodeSettleBatch } from "./calldata.ts";
+import type { Head, SettleCall } from "./chain.ts";
+
+/*
+ * Gas limits. What a limit leaves over is not paid for, but running out reverts everything in the transaction, so
+ * they cover the worst that the contract allows: PULL_GAS (250,000) burnt by the code at a payer's address.
+ */
+
+/**
+ * `settle`, calldata aside: 21,000 for the transaction, some 20,000 up to the pull, 264,000 that the contract wants
+ * to see for it (PULL_GAS and the 64th that a call leaves behind), then 162,000 for the payout. 99,000 are used.
+ */
+const settleGas = 500_000n;
+
+/** `settleBatch` without its payments: as above, since the last pull must leave room for the payouts. */
+const batchGas = 500_000n;
+
+/** A payment in a batch: PULL_GAS, its balance check and its event. 51,000 to 63,000 are used. */
+const batchPaymentGas = 275_000n;
+
+/** The most that one transaction may ask for (EIP-7825). */
+const transactionGasCap = 2n ** 24n;
+
+/** Per byte of calldata, by the floor price of EIP-7623, which is above what is charged otherwise. */
+const gasPerZeroByte = 10n;
+const gasPerByte = 40n;
+
+/** The part of a transaction that pays the given calls: `settle` for one, `settleBatch` for several of one asset. */
+export function settleTransaction(calls: readonly SettleCall[]): { data: Hex; gas: bigint } {
+  const [first, ...others] = calls;
+  if (first === undefined) throw new RangeError("a settle transaction needs at least one payment");
+  if (others.length === 0) {
+    const data = encodeSettle(first);
+    return { data, gas: settleGas + calldataGas(data) };
+  }
+  const data = encodeSettleBatch(first.asset, calls);
+  const gas = batchGas + BigInt(calls.length) * batchPaymentGas + calldataGas(data);
+  return { data, gas: gas < transactionGasCap ? gas : transactionGasCap };
+}
+
+function calldataGas(data: Hex): bigint {
+  let zeros = 0;
+  for (let index = 2; index < data.length; index += 2) {
+    if (data[index] === "0" && data[index + 1] === "0") zeros++;
+  }
+  const others = data.length / 2 - 1 - zeros;
+  return BigInt(zeros) * gasPerZeroByte + BigInt(others) * gasPerByte;
+}
+
+/** What a transaction offers per gas, in wei (EIP-1559). */
+export type Fees = { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint };
+
+/**
+ * The tip, in wei per gas. Polygon's nodes take nothing below 25 gwei; those of the OP stack leave out of their
+ * blocks what tips less than 0.001 gwei.
+ */
+function usualTip(network: NetworkConfig): bigint {
+  return network.name === "polygon" ? 30_000_000_000n : 1_000_000n;
+}
+
+/**
+ * Fees that hold while the base fee doubles, which takes at least six full blocks, and never above the network's
+ * `maxFeePerGas`. Where that is below the base fee, the transaction waits until the base fee has come down.
+ */
+export function estimateFees(head: Head, network: NetworkConfig, tip = usualTip(network)): Fees {
+  const wanted = 2n * head.baseFeePerGas + tip;
+  const maxFeePerGas = wanted < network.maxFeePerGas ? wanted : network.maxFeePerGas;
+  return { maxFeePerGas, maxPriorityFeePerGas: tip < maxFeePerGas ? tip : maxFeePerGas };
+}
