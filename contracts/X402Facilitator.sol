@@ -8,10 +8,10 @@ import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {Bytes} from "@openzeppelin/contracts/utils/Bytes.sol";
 import {LowLevelCall} from "@openzeppelin/contracts/utils/LowLevelCall.sol";
-import {Pausable} from "@openzeppelin/contracts/utils/Pausable.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 
+import {LastOperator} from "./LastOperator.sol";
 import {IAuthorizationToken} from "./interfaces/IAuthorizationToken.sol";
 import {IX402Facilitator} from "./interfaces/IX402Facilitator.sol";
 
@@ -20,35 +20,34 @@ import {IX402Facilitator} from "./interfaces/IX402Facilitator.sol";
 /// can be carried to any address.
 contract X402Facilitator is
     IX402Facilitator,
+    LastOperator,
     AccessControlDefaultAdminRules,
-    Pausable,
     ReentrancyGuardTransient
 {
     using SafeERC20 for IERC20;
 
-    /// @notice May settle. It names the recipients, so it is trusted with every authorization it is handed.
+    /// @inheritdoc IX402Facilitator
     bytes32 public constant OPERATOR_ROLE = keccak256("OPERATOR_ROLE");
 
-    /// @notice May pay out what authorizations submitted by others stranded here.
+    /// @inheritdoc IX402Facilitator
     bytes32 public constant RECOVERER_ROLE = keccak256("RECOVERER_ROLE");
 
-    /// @notice May pause and end a pause.
+    /// @inheritdoc IX402Facilitator
     bytes32 public constant PAUSER_ROLE = keccak256("PAUSER_ROLE");
 
-    /// @notice Gas the token may use for one pull. Bounds what a payer's wallet can burn of a batch: a pull takes
-    /// some 60,000 from a plain account, and leaves a contract wallet about 190,000 for its own check.
+    /// @inheritdoc IX402Facilitator
     uint256 public constant PULL_GAS = 250_000;
 
-    /// @notice Gas that must be there before a transfer to a recipient is tried.
+    /// @inheritdoc IX402Facilitator
     uint256 public constant FORWARD_GAS = 150_000;
 
-    /// @notice Bytes of a token's revert data that are kept. The reasons of USDC take at most 132.
+    /// @inheritdoc IX402Facilitator
     uint256 public constant MAX_REASON_LENGTH = 256;
 
-    /// @notice Seconds between the announcement of a rescue and its first possible execution.
+    /// @inheritdoc IX402Facilitator
     uint256 public constant RESCUE_DELAY = 2 days;
 
-    /// @notice Seconds for which an announced rescue can be executed.
+    /// @inheritdoc IX402Facilitator
     uint256 public constant RESCUE_WINDOW = 14 days;
 
     /// @inheritdoc IX402Facilitator
@@ -57,11 +56,15 @@ contract X402Facilitator is
     /// @inheritdoc IX402Facilitator
     mapping(bytes32 key => uint256) public rescueExecutableAt;
 
-    /// @dev Only this contract itself calls {settleGroups}.
-    error OnlySelf(address caller);
-
-    /// @dev Groups cannot be settled for a reason that more gas would not mend. Never leaves {settleBatch}.
+    /// @dev These groups cannot be settled, for a reason that more gas would not mend. From {settleGroups} to
+    /// {settleBatch}, never further.
     error GroupsFailed(bytes reason);
+
+    /// @dev The same as `onlyRole(OPERATOR_ROLE)`, which costs 2,200 gas more.
+    modifier onlyOperator() {
+        if (msg.sender != _lastOperator) _checkRole(OPERATOR_ROLE);
+        _;
+    }
 
     /// @param adminDelay Seconds before a transfer of the admin role can be accepted.
     /// @param admin Grants and revokes roles, and announces rescues.
@@ -88,7 +91,7 @@ contract X402Facilitator is
         Authorization calldata authorization,
         bytes calldata signature,
         address recipient
-    ) external onlyRole(OPERATOR_ROLE) whenNotPaused nonReentrant {
+    ) external onlyOperator whenNotPaused nonReentrant {
         _requireValidRecipient(recipient);
         uint256 value = authorization.value;
         uint256 balance = _balance(token);
@@ -105,7 +108,7 @@ contract X402Facilitator is
     /// @inheritdoc IX402Facilitator
     function settleBatch(address token, Group[] calldata groups)
         external
-        onlyRole(OPERATOR_ROLE)
+        onlyOperator
         whenNotPaused
         nonReentrant
     {
@@ -167,7 +170,10 @@ contract X402Facilitator is
             revert AuthorizationNotUsed(token, payer, authorizationNonce);
         }
         forwarded[key] = true;
+
+        uint256 balance = _balance(token);
         IERC20(token).safeTransfer(recipient, value);
+        _requireBalance(token, balance - value);
         emit Forwarded(token, payer, authorizationNonce, recipient, value);
     }
 
@@ -213,6 +219,16 @@ contract X402Facilitator is
         if (block.timestamp >= expiredAt) revert RescueExpired(expiredAt);
         IERC20(token).safeTransfer(recipient, value);
         emit RescueExecuted(token, recipient, value);
+    }
+
+    function _grantRole(bytes32 role, address account) internal override returns (bool) {
+        if (role == OPERATOR_ROLE) _lastOperator = account;
+        return super._grantRole(role, account);
+    }
+
+    function _revokeRole(bytes32 role, address account) internal override returns (bool) {
+        if (role == OPERATOR_ROLE && account == _lastOperator) delete _lastOperator;
+        return super._revokeRole(role, account);
     }
 
     /// @dev Pulls the payments of a group, checking the balance after each. Returns the balance after the last.
@@ -327,11 +343,11 @@ contract X402Facilitator is
         if (actual != expected) revert UnexpectedBalance(token, expected, actual);
     }
 
-    /// @dev Of the gas that is left, a call gets 63/64 at most. With less than `gasCap` there, a call that would
-    /// have succeeded fails, and the caller is left with a 64th to go on: a payment would be reported as failed
-    /// although nothing is wrong with it. The 10,000 cover the way to the call and the access to the token.
-    function _requireGas(uint256 gasCap) private view {
-        uint256 required = gasCap + gasCap / 63 + 10_000;
+    /// @dev A call gets 63/64 of the gas that is left, at most. Given less than it needs, a call that would have
+    /// succeeded fails while its caller has a 64th to go on with: a good payment would be reported as failed. The
+    /// 10,000 cover the way from here to the call.
+    function _requireGas(uint256 needed) private view {
+        uint256 required = needed + needed / 63 + 10_000;
         uint256 available = gasleft();
         if (available < required) revert InsufficientGas(available, required);
     }

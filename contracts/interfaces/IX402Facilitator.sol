@@ -96,6 +96,9 @@ interface IX402Facilitator {
     /// @notice No such rescue is announced.
     error RescueNotAnnounced(address token, address recipient, uint256 value);
 
+    /// @notice Only this contract itself may call.
+    error OnlySelf(address caller);
+
     /// @notice The rescue cannot be executed before `executableAt` (unix seconds).
     error RescueTooEarly(uint256 executableAt);
 
@@ -155,4 +158,30 @@ interface IX402Facilitator {
     /// @notice From when on (unix seconds) an announced rescue can be executed, 0 when there is none; the key is
     /// `keccak256(abi.encode(token, recipient, value))`.
     function rescueExecutableAt(bytes32 key) external view returns (uint256);
+
+    /// @notice Role that may settle. It names the recipients, so it is trusted with every authorization it is
+    /// handed.
+    function OPERATOR_ROLE() external view returns (bytes32);
+
+    /// @notice Role that may pay out what authorizations submitted by others brought here.
+    function RECOVERER_ROLE() external view returns (bytes32);
+
+    /// @notice Role that may pause and end a pause.
+    function PAUSER_ROLE() external view returns (bytes32);
+
+    /// @notice Gas the token may use for one pull, which bounds what a payer's wallet can burn of a batch. A plain
+    /// account takes some 60,000; a contract wallet has about 190,000 for its own check.
+    function PULL_GAS() external view returns (uint256);
+
+    /// @notice Gas that must be there before the transfer to a recipient is tried.
+    function FORWARD_GAS() external view returns (uint256);
+
+    /// @notice Bytes of revert data that {SettlementFailed} and {settle} pass on. USDC's reasons take up to 132.
+    function MAX_REASON_LENGTH() external view returns (uint256);
+
+    /// @notice Seconds between the announcement of a rescue and its first possible execution.
+    function RESCUE_DELAY() external view returns (uint256);
+
+    /// @notice Seconds for which an announced rescue can then be executed.
+    function RESCUE_WINDOW() external view returns (uint256);
 }

@@ -84,7 +84,7 @@ contract MockUSDC is IERC20Metadata {
     function mint(address to, uint256 amount) external returns (bool) {
         require(to != address(0), "FiatToken: mint to the zero address");
         totalSupply += amount;
-        _setBalance(to, balanceOf(to) + amount);
+        _increaseBalance(to, amount);
         emit Mint(msg.sender, to, amount);
         emit Transfer(address(0), to, amount);
         return true;
@@ -324,9 +324,10 @@ contract MockUSDC is IERC20Metadata {
     function _transfer(address from, address to, uint256 value) private {
         require(from != address(0), "ERC20: transfer from the zero address");
         require(to != address(0), "ERC20: transfer to the zero address");
-        require(value <= balanceOf(from), "ERC20: transfer amount exceeds balance");
-        _setBalance(from, balanceOf(from) - value);
-        _setBalance(to, balanceOf(to) + value);
+        uint256 fromWord = _balanceAndBlacklist[from];
+        require(value <= fromWord & ~BLACKLISTED, "ERC20: transfer amount exceeds balance");
+        _balanceAndBlacklist[from] = fromWord - value;
+        _increaseBalance(to, value);
         emit Transfer(from, to, value);
     }
 
@@ -338,9 +339,10 @@ contract MockUSDC is IERC20Metadata {
     }
 
     /// @dev Leaves the blacklist bit as it is.
-    function _setBalance(address account, uint256 balance) private {
-        require(balance < BLACKLISTED, "FiatTokenV2_2: Balance exceeds (2^255 - 1)");
-        _balanceAndBlacklist[account] = (_balanceAndBlacklist[account] & BLACKLISTED) | balance;
+    function _increaseBalance(address account, uint256 value) private {
+        uint256 word = _balanceAndBlacklist[account];
+        require(value < BLACKLISTED - (word & ~BLACKLISTED), "FiatTokenV2_2: Balance exceeds (2^255 - 1)");
+        _balanceAndBlacklist[account] = word + value;
     }
 
     function _requireUnused(address authorizer, bytes32 nonce) private view {

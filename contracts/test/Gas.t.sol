@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {IX402Facilitator} from "../interfaces/IX402Facilitator.sol";
+import {FacilitatorTest} from "./utils/FacilitatorTest.sol";
+
+/**
+ * @title Gas of a payment, against a direct transferWithAuthorization of the same token
+ * @dev Isolated: each call is a transaction of its own, with the 21,000, its calldata, cold accounts and slots,
+ * and the refund. As in the field, payers keep a balance, recipients have one, and the facilitator has none.
+ */
+/// forge-config: default.isolate = true
+contract GasTest is FacilitatorTest {
+    uint256 private constant VALUE = 10_000;
+
+    function setUp() public override {
+        super.setUp();
+        usdc.mint(RECIPIENT, 1);
+    }
+
+    function test_settle() public {
+        uint256 direct = measureDirect();
+        settle(pay(PAYER_KEY, VALUE, keccak256("settle")), RECIPIENT);
+        check("settle", vm.lastCallGas().gasTotalUsed, direct, 125);
+    }
+
+    function test_settleBatch_5_oneRecipient() public {
+        measureBatch("settleBatch, 5 payments, one recipient, per payment", 5, 1, 80);
+    }
+
+    function test_settleBatch_5_distinctRecipients() public {
+        measureBatch("settleBatch, 5 payments, distinct recipients, per payment", 5, 5, 92);
+    }
+
+    function test_settleBatch_25_oneRecipient() public {
+        measureBatch("settleBatch, 25 payments, one recipient, per payment", 25, 1, 70);
+    }
+
+    function test_settleBatch_25_distinctRecipients() public {
+        measureBatch("settleBatch, 25 payments, distinct recipients, per payment", 25, 25, 88);
+    }
+
+    function test_settleBatch_100_oneRecipient() public {
+        measureBatch("settleBatch, 100 payments, one recipient, per payment", 100, 1, 70);
+    }
+
+    function test_settleBatch_100_distinctRecipients() public {
+        measureBatch("settleBatch, 100 payments, distinct recipients, per payment", 100, 100, 88);
+    }
+
+    function measureDirect() private returns (uint256 gasUsed) {
+        IX402Facilitator.Authorization memory authorization = authorize(payer, VALUE, keccak256("direct"));
+        bytes memory signature = sign(PAYER_KEY, authorization, RECIPIENT);
+        vm.prank(OPERATOR);
+        usdc.transferWithAuthorization(
+            payer,
+            RECIPIENT,
+            VALUE,
+            authorization.validAfter,
+            authorization.validBefore,
+            authorization.nonce,
+            signature
+        );
+        gasUsed = vm.lastCallGas().gasTotalUsed;
+        vm.snapshotValue("gas", "transferWithAuthorization", gasUsed);
+    }
+
+    function measureBatch(string memory name, uint256 count, uint256 recipients, uint256 budget) private {
+        uint256 direct = measureDirect();
+        IX402Facilitator.Group[] memory groups = new IX402Facilitator.Group[](recipients);
+        for (uint256 i = 0; i < recipients; ++i) {
+            groups[i].recipient = address(uint160(uint256(keccak256(abi.encode("recipient", i)))));
+            groups[i].payments = new IX402Facilitator.Payment[](count / recipients);
+            usdc.mint(groups[i].recipient, 1);
+            for (uint256 j = 0; j < count / recipients; ++j) {
+                uint256 key = uint256(keccak256(abi.encode("payer", i, j)));
+                usdc.mint(vm.addr(key), 2 * VALUE);
+                groups[i].payments[j] = pay(key, VALUE, keccak256(abi.encode("nonce", i, j)));
+            }
+        }
+        vm.prank(OPERATOR);
+        facilitator.settleBatch(address(usdc), groups);
+        uint256 gasUsed = vm.lastCallGas().gasTotalUsed;
+        assertEq(usdc.balanceOf(groups[0].recipient), 1 + VALUE * count / recipients, "paid");
+        check(name, gasUsed / count, direct, budget);
+    }
+
+    /// @dev `budget` in hundredths of the direct transfer.
+    function check(string memory name, uint256 gasUsed, uint256 direct, uint256 budget) private {
+        vm.snapshotValue("gas", name, gasUsed);
+        vm.snapshotValue(
+            "gas", string.concat(name, ", % of transferWithAuthorization"), gasUsed * 100 / direct
+        );
+        assertTrue(gasUsed * 100 <= direct * budget, name);
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {Vm} from "./Vm.sol";
+
+/// @title Base of all tests: cheatcodes and assertions
+abstract contract Test {
+    Vm internal constant vm = Vm(address(uint160(uint256(keccak256("hevm cheat code")))));
+
+    error NotEqual(string what, bytes32 actual, bytes32 expected);
+    error NotTrue(string what);
+
+    function assertEq(uint256 actual, uint256 expected, string memory what) internal pure {
+        if (actual != expected) revert NotEqual(what, bytes32(actual), bytes32(expected));
+    }
+
+    function assertEq(bytes32 actual, bytes32 expected, string memory what) internal pure {
+        if (actual != expected) revert NotEqual(what, actual, expected);
+    }
+
+    function assertEq(address actual, address expected, string memory what) internal pure {
+        assertEq(uint256(uint160(actual)), uint256(uint160(expected)), what);
+    }
+
+    function assertTrue(bool condition, string memory what) internal pure {
+        if (!condition) revert NotTrue(what);
+    }
+
+    function assertFalse(bool condition, string memory what) internal pure {
+        if (condition) revert NotTrue(what);
+    }
+
+    /// @dev Deploys from the artifact, so that a test need not be compiled as the contract is.
+    function deployCode(string memory artifact, bytes memory arguments) internal returns (address deployed) {
+        bytes memory code = bytes.concat(vm.getCode(artifact), arguments);
+        assembly ("memory-safe") {
+            deployed := create(0, add(code, 0x20), mload(code))
+        }
+        assertTrue(deployed != address(0), artifact);
+    }
+
+    /// @dev `x` itself when it lies in [low, high], else some number that does.
+    function bound(uint256 x, uint256 low, uint256 high) internal pure returns (uint256) {
+        if (x >= low && x <= high) return x;
+        uint256 size = high - low + 1;
+        return size == 0 ? x : low + x % size;
+    }
+
+    /// @dev What `require(false, message)` reverts with.
+    function errorData(string memory message) internal pure returns (bytes memory) {
+        return abi.encodeWithSignature("Error(string)", message);
+    }
+}
