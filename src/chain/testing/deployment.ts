@@ -1,0 +1,155 @@
+import {
+  createTestClient,
+  encodeAbiParameters,
+  encodeFunctionData,
+  getContractAddress,
+  http,
+  publicActions,
+  walletActions,
+} from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import type { NetworkConfig } from "../../config/network-config.ts";
+import { mock1271WalletBytecode } from "../../contracts/mock1271Wallet.ts";
+import { mock7702DelegateDeployedBytecode } from "../../contracts/mock7702Delegate.ts";
+import { mockGasBurningWalletDeployedBytecode } from "../../contracts/mockGasBurningWallet.ts";
+import { mockUsdcAbi, mockUsdcBytecode } from "../../contracts/mockUsdc.ts";
+import { x402FacilitatorAbi, x402FacilitatorBytecode } from "../../contracts/x402Facilitator.ts";
+import { signAuthorization } from "../../protocol/authorization.ts";
+import { type Address, type Hex, keccak256Text } from "../../protocol/hex.ts";
+import { networks } from "../../protocol/networks.ts";
+import type { SettleCall } from "../chain.ts";
+import { startAnvil } from "./anvil.ts";
+
+/** A private key that means nothing, for a name. */
+export const keyOf = (name: string): Hex => keccak256Text(`x402-facilitator-kit test ${name}`);
+export const accountOf = (name: string) => privateKeyToAccount(keyOf(name));
+
+export type Deployment = Awaited<ReturnType<typeof deploy>>;
+
+/** An anvil node with MockUSDC and the facilitator contract on it; viem's client sets the scene. */
+export async function deploy() {
+  const { chainId } = networks.base;
+  const anvil = await startAnvil(chainId);
+  const admin = accountOf("admin");
+  const operator = accountOf("operator");
+  const client = createTestClient({ mode: "anvil", transport: http(anvil.url) })
+    .extend(publicActions)
+    .extend(walletActions);
+  await client.setBalance({ address: admin.address, value: 10n ** 20n });
+  await client.setBalance({ address: operator.address, value: 10n ** 20n });
+
+  /** Sends from the admin, and gives the receipt. */
+  async function send(to: Address | null, data: Hex) {
+    const hash = await client.sendTransaction({ account: admin, chain: null, to, data });
+    return client.waitForTransactionReceipt({ hash, pollingInterval: 20 });
+  }
+
+  async function create(bytecode: Hex, parameters: Hex): Promise<Address> {
+    const { contractAddress } = await send(null, `${bytecode}${parameters.slice(2)}`);
+    if (!contractAddress) throw new Error("nothing was deployed");
+    return contractAddress;
+  }
+
+  const usdc = await create(
+    mockUsdcBytecode,
+    encodeAbiParameters(
+      [{ type: "string" }, { type: "string" }, { type: "string" }, { type: "address" }],
+      ["USD Coin", "USDC", "2", admin.address],
+    ),
+  );
+  const facilitatorContract = await create(
+    x402FacilitatorBytecode,
+    encodeAbiParameters(
+      [
+        { type: "uint48" },
+        { type: "address" },
+        { type: "address[]" },
+        { type: "address" },
+        { type: "address" },
+      ],
+      [0, admin.address, [operator.address], admin.address, admin.address],
+    ),
+  );
+  const asset = { ...networks.base.usdc, address: usdc };
+  const network: NetworkConfig = {
+    ...networks.base,
+    usdc: asset,
+    assets: [asset],
+    facilitatorContract,
+    rpcUrls: [anvil.url],
+    confirmations: 1,
+    maxFeePerGas: 10n ** 11n,
+  };
+
+  return {
+    anvil,
+    client,
+    network,
+    operator,
+    operatorKey: keyOf("operator"),
+    usdc,
+
+    /** A payment by a fresh payer, signed and funded unless told otherwise. */
+    async pay(options: PaymentOptions = {}): Promise<SettleCall> {
+      const signer = accountOf(options.payer ?? crypto.randomUUID());
+      const from = options.from ?? signer.address;
+      const value = options.value ?? 10_000n;
+      await send(usdc, mint(from, options.funds ?? value));
+      const { authorization, signature } = await signAuthorization(signer, {
+        asset,
+        chainId,
+        to: facilitatorContract,
+        value,
+        validAfter: options.validAfter ?? 0n,
+        validBefore: options.validBefore ?? 2n ** 40n,
+        from,
+      });
+      return {
+        asset: usdc,
+        authorization,
+        signature,
+        recipient: options.recipient ?? accountOf("recipient").address,
+      };
+    },
+
+    /** Calls a function of the token, as its owner. */
+    token: (functionName: "blacklist" | "unBlacklist" | "pause" | "unpause", args: [] | [Address] = []) =>
+      send(usdc, encodeFunctionData({ abi: mockUsdcAbi, functionName, args } as never)),
+
+    /** Calls a function of the facilitator contract, as its admin. */
+    facilitator: (functionName: "pause" | "unpause") =>
+      send(facilitatorContract, encodeFunctionData({ abi: x402FacilitatorAbi, functionName })),
+
+    /** A contract wallet of the named owner. */
+    createWallet: (owner: string) =>
+      create(mock1271WalletBytecode, encodeAbiParameters([{ type: "address" }], [accountOf(owner).address])),
+
+    /** Makes an account one that burns all gas it is given when it is asked about a signature. */
+    makeGasBurner: (address: Address) =>
+      client.setCode({ address, bytecode: mockGasBurningWalletDeployedBytecode }),
+
+    /** Delegates an account (EIP-7702) to code that lets the account's own key sign for it. */
+    async delegate(address: Address) {
+      const target = getContractAddress({ from: address, nonce: 77n });
+      await client.setCode({ address: target, bytecode: mock7702DelegateDeployedBytecode });
+      await client.setCode({ address, bytecode: `0xef0100${target.slice(2)}` });
+    },
+
+    sendFromAdmin: send,
+    stop: () => anvil.stop(),
+  };
+}
+
+type PaymentOptions = {
+  /** Whose key signs. */
+  payer?: string;
+  from?: Address;
+  value?: bigint;
+  funds?: bigint;
+  validAfter?: bigint;
+  validBefore?: bigint;
+  recipient?: Address;
+};
+
+const mint = (to: Address, amount: bigint): Hex =>
+  encodeFunctionData({ abi: mockUsdcAbi, functionName: "mint", args: [to, amount] });
