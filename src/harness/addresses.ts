@@ -1,0 +1,100 @@
+import { ConfigurationError, type Problem } from "../errors/configuration.ts";
+import { type Address, keccak256Text, sameAddress } from "../protocol/hex.ts";
+import { type Asset, type NetworkTier, networkNames, networks } from "../protocol/networks.ts";
+import { delegateAddress, harnessAccounts, revertingDelegateAddress } from "./accounts.ts";
+import { create2Address, create2Deployer } from "./create2.ts";
+import { facilitatorInitCode } from "./init-code.ts";
+import { testPayers } from "./test-payers.ts";
+
+/** Where the facilitator contract stands: one address for all mainnets, the other for both testnets. */
+export type FacilitatorContracts = Readonly<Record<NetworkTier, Address>>;
+
+/** The salts of the default addresses: keccak256 of `x402-facilitator-kit facilitator: mainnet` and `: testnet`. */
+export const facilitatorSalts = {
+  mainnet: keccak256Text("x402-facilitator-kit facilitator: mainnet"),
+  testnet: keccak256Text("x402-facilitator-kit facilitator: testnet"),
+} as const satisfies FacilitatorContracts;
+
+const variables: Readonly<Record<NetworkTier, string>> = {
+  mainnet: "FACILITATOR_CONTRACT_MAINNET",
+  testnet: "FACILITATOR_CONTRACT_TESTNET",
+};
+
+/**
+ * Where the contract goes unless configuration says otherwise: where the public CREATE2 deployer would put it with
+ * the two published salts. The same on every machine for the same version of the contract.
+ */
+export function defaultFacilitatorContracts(): FacilitatorContracts {
+  const initCode = facilitatorInitCode();
+  return {
+    mainnet: create2Address(facilitatorSalts.mainnet, initCode),
+    testnet: create2Address(facilitatorSalts.testnet, initCode),
+  };
+}
+
+/**
+ * The addresses for the facilitator contract, with defaults where none is configured.
+ *
+ * @param configured as the user spelled them
+ * @param assets the tokens on the chains; USDC of every network by default
+ * @throws {ConfigurationError} with everything that is wrong with them
+ */
+export function resolveFacilitatorContracts(
+  configured: Readonly<Partial<Record<NetworkTier, string | undefined>>> = {},
+  assets: readonly Asset[] = networkNames.map((name) => networks[name].usdc),
+): FacilitatorContracts {
+  const { mainnet, testnet } = configured;
+  const defaults = defaultFacilitatorContracts();
+  const problems: Problem[] = [];
+  const refuse = (tier: NetworkTier, problem: string): Address => {
+    problems.push({ name: variables[tier], problem, example: defaults[tier] });
+    return defaults[tier];
+  };
+  const resolve = (tier: NetworkTier, value: string | undefined): Address => {
+    if (value === undefined) return defaults[tier];
+    if (!isAddress(value)) return refuse(tier, "is not an address: 0x and 40 hexadecimal digits");
+    const taken = collision(value, assets);
+    return taken === undefined ? value : refuse(tier, taken);
+  };
+
+  const resolved = { mainnet: resolve("mainnet", mainnet), testnet: resolve("testnet", testnet) };
+  if (problems.length === 0 && sameAddress(resolved.mainnet, resolved.testnet)) {
+    const name: NetworkTier = testnet === undefined ? "mainnet" : "testnet";
+    const other: NetworkTier = name === "mainnet" ? "testnet" : "mainnet";
+    problems.push({
+      name: variables[name],
+      problem: `is the same address as ${variables[other]}; mainnets and testnets need one each`,
+      example: defaults[name],
+    });
+  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return resolved;
+}
+
+function isAddress(value: string): value is Address {
+  return /^0x[0-9a-fA-F]{40}$/.test(value);
+}
+
+/** What already stands at an address, so that the contract cannot. */
+function collision(value: Address, assets: readonly Asset[]): string | undefined {
+  const number = BigInt(value);
+  if (number === 0n) return "is the zero address";
+  // Ethereum's precompiles are below 0x20, those of layer 2 (RIP-7212) from 0x100.
+  if (number < 0x200n) return "is the address of a precompiled contract";
+  if (number >> 12n === 0x42n << 140n) return "is in the range of the system contracts of optimism and base";
+  for (const [address, what] of inhabitants(assets)) {
+    if (sameAddress(address, value)) return `is the address of ${what}`;
+  }
+  return undefined;
+}
+
+function inhabitants(assets: readonly Asset[]): readonly (readonly [Address, string])[] {
+  return [
+    [create2Deployer, "the CREATE2 deployer"],
+    [delegateAddress, "the code of delegated test payers"],
+    [revertingDelegateAddress, "the code of delegated test payers"],
+    ...assets.map(({ address, name }) => [address, `the asset "${name}"`] as const),
+    ...Object.entries(testPayers).map(([name, { address }]) => [address, `the test payer ${name}`] as const),
+    ...Object.entries(harnessAccounts).map(([name, { address }]) => [address, `the ${name}`] as const),
+  ];
+}

@@ -1,0 +1,57 @@
+import { selector } from "../chain/calldata.ts";
+import { mock7702DelegateDeployedBytecode } from "../contracts/mock7702Delegate.ts";
+import { mockGasBurningWalletDeployedBytecode } from "../contracts/mockGasBurningWallet.ts";
+import { type Address, addressWord, type Hex, uintWord } from "../protocol/hex.ts";
+import type { Asset } from "../protocol/networks.ts";
+import { delegateAddress, revertingDelegateAddress } from "./accounts.ts";
+import type { CarriedContract } from "./carry.ts";
+import { walletInitCode } from "./init-code.ts";
+import type { LocalCall } from "./local-rpc.ts";
+import { testPayers } from "./test-payers.ts";
+
+/** What brings the test payers into the state that each stands for, on one chain. */
+
+const mintSelector = selector("mint(address,uint256)");
+const blacklistSelector = selector("blacklist(address)");
+
+/** Code that refuses every call: `PUSH0 PUSH0 REVERT`. */
+const revertingCode = "0x5f5ffd";
+
+/** Whole tokens that each payer has, unless it is there to have none. */
+const wholeTokens = 1_000_000n;
+
+/** The payers that are contracts with a constructor. */
+export function castContracts(): readonly CarriedContract[] {
+  const { address, owner } = testPayers.smartWallet;
+  return [{ name: "the test payer smartWallet", address, initCode: walletInitCode(owner) }];
+}
+
+/** The calls that put the other code in place: contracts without a constructor, and delegations (EIP-7702). */
+export function castCode(): readonly LocalCall[] {
+  return [
+    ["anvil_setCode", testPayers.gasBurner.address, mockGasBurningWalletDeployedBytecode],
+    ["anvil_setCode", delegateAddress, mock7702DelegateDeployedBytecode],
+    ["anvil_setCode", revertingDelegateAddress, revertingCode],
+    ["anvil_setCode", testPayers.delegated.address, delegationTo(delegateAddress)],
+    ["anvil_setCode", testPayers.hijacked.address, delegationTo(revertingDelegateAddress)],
+  ];
+}
+
+/** Calldata for the token, from its owner: who is given money, and who is blacklisted. */
+export function castTokenCalls(asset: Asset): readonly Hex[] {
+  const amount = wholeTokens * 10n ** BigInt(asset.decimals);
+  const mints = Object.values(testPayers)
+    .filter(({ outcome }) => outcome !== "insufficient_funds")
+    .map(({ address }) => mintCall(address, amount));
+  return [...mints, `${blacklistSelector}${addressWord(testPayers.blacklisted.address)}`];
+}
+
+/** `mint(account, amount)` of the mock token. */
+export function mintCall(account: Address, amount: bigint): Hex {
+  return `${mintSelector}${addressWord(account)}${uintWord(amount)}`;
+}
+
+/** The code of an account that is delegated to a contract (EIP-7702). */
+function delegationTo(contract: Address): Hex {
+  return `0xef0100${contract.slice(2).toLowerCase()}`;
+}

@@ -1,0 +1,120 @@
+import { KitError } from "../errors/base.ts";
+import { ConfigurationError, type Problem } from "../errors/configuration.ts";
+import { type Asset, type NetworkName, networkNames, networks } from "../protocol/networks.ts";
+import type { FacilitatorContracts } from "./addresses.ts";
+import type { HarnessChain } from "./chain.ts";
+import { type LocalNode, startNode } from "./nodes.ts";
+import { startWatchdog } from "./watchdog.ts";
+
+export type { HarnessChain } from "./chain.ts";
+
+export type StartChainsOptions = {
+  /** Which networks; each at most once. */
+  networks: readonly NetworkName[];
+  facilitatorContracts: FacilitatorContracts;
+  /** The token of a network, where it is not to be its USDC. */
+  assets?: Readonly<Partial<Record<NetworkName, Asset>>>;
+  /** The port of a network's node; free ones by default. */
+  rpcPorts?: Readonly<Partial<Record<NetworkName, number>>>;
+  /** Gives up the start; without effect once the chains run. */
+  signal?: AbortSignal;
+  /** Called when a node ends without having been asked to. */
+  onNodeExit?: (error: KitError, network: NetworkName) => void;
+  /** Path of the anvil binary; the one of this platform's package by default. */
+  anvilBinary?: string;
+};
+
+/** Running chains. Disposing of them stops them. */
+export type HarnessChains = AsyncDisposable & {
+  /** In the order in which they were asked for. */
+  readonly all: readonly HarnessChain[];
+  /** The pids of everything that was started, the watchdog included. */
+  readonly pids: readonly number[];
+  /** Ends all nodes, and resolves when no process is left. Can be called again. */
+  stop(): Promise<void>;
+};
+
+/**
+ * Starts a chain for each network, all at once, with the facilitator contract, the token and the test payers in
+ * place. However this process ends, its nodes end with it.
+ *
+ * @throws {ConfigurationError} for ports that cannot be, {@link KitError} when a node cannot start; then none is left
+ *
+ * @example
+ * await using chains = await startChains({
+ *   networks: ["base", "polygon"], facilitatorContracts: resolveFacilitatorContracts(),
+ * });
+ */
+export async function startChains(options: StartChainsOptions): Promise<HarnessChains> {
+  const { facilitatorContracts, assets = {}, rpcPorts = {}, signal, onNodeExit } = options;
+  checkOptions(options);
+  signal?.throwIfAborted();
+
+  const watchdog = startWatchdog();
+  const nodes: LocalNode[] = [];
+  const stop = async () => {
+    await Promise.all(nodes.map((node) => node.stop()));
+    await watchdog.close();
+  };
+  // The contracts' code is read while the nodes start.
+  const preparation = import("./chain.ts");
+
+  const results = await Promise.allSettled(
+    options.networks.map(async (name) => {
+      const network = networks[name];
+      const { chainId, tier } = network;
+      const port = rpcPorts[name];
+      const node = await startNode({ name, chainId, watchdog, port, signal, binary: options.anvilBinary });
+      nodes.push(node);
+      if (onNodeExit !== undefined) node.onExit((error) => onNodeExit(error, name));
+      const { prepareChain } = await preparation;
+      const asset = assets[name] ?? network.usdc;
+      return prepareChain({ network, facilitatorContract: facilitatorContracts[tier], asset, node });
+    }),
+  );
+  const failures = results.filter((result) => result.status === "rejected").map(({ reason }) => reason);
+  if (failures.length > 0 || signal?.aborted === true) {
+    await stop();
+    signal?.throwIfAborted();
+    throw oneError(failures, results.length);
+  }
+  return {
+    all: results.filter((result) => result.status === "fulfilled").map(({ value }) => value),
+    pids: [...nodes.map(({ pid }) => pid), ...(watchdog.pid === undefined ? [] : [watchdog.pid])],
+    stop,
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+function oneError(failures: readonly unknown[], asked: number): unknown {
+  // The same failure of every node, such as a missing binary, is one failure.
+  const messages = new Set(failures.map(String));
+  if (messages.size === 1) return failures[0];
+  const kitErrors = failures.filter((failure) => failure instanceof KitError);
+  return new KitError(`${failures.length} of ${asked} chains did not start`, {
+    cause: new AggregateError(failures),
+    hints: kitErrors.flatMap(({ message, hints }) => [message, ...hints.map((hint) => `  ${hint}`)]),
+  });
+}
+
+function checkOptions({ networks: names, rpcPorts = {} }: StartChainsOptions): void {
+  const problems: Problem[] = [];
+  const taken = new Map<number, string>();
+  for (const name of networkNames) {
+    const port = rpcPorts[name];
+    if (names.filter((other) => other === name).length > 1) {
+      problems.push({ name: "networks", problem: `names ${name} twice` });
+    }
+    if (port === undefined) continue;
+    if (!Number.isInteger(port) || port < 1 || port > 65_535) {
+      problems.push({ name: `rpcPorts.${name}`, problem: `${port} is not a port`, example: "8545" });
+    }
+    const other = taken.get(port);
+    if (other !== undefined) {
+      problems.push({ name: `rpcPorts.${name}`, problem: `is the same port as that of ${other}` });
+    }
+    taken.set(port, name);
+  }
+  if (names.length === 0) problems.push({ name: "networks", problem: "names no network", example: "base" });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+}

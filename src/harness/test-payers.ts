@@ -1,0 +1,89 @@
+import type { Address, Hex } from "../protocol/hex.ts";
+import type { InvalidReason } from "../protocol/reasons.ts";
+
+/** A payer whose state decides what becomes of a payment that is otherwise good. */
+export type TestPayer = {
+  /** `authorization.from` of its payments. */
+  address: Address;
+  /** The key that signs for it: its own, or that of the wallet's owner. Published: never send anything of value. */
+  privateKey: Hex;
+  /** Where the payer is a contract wallet: the address of the key. */
+  owner?: Address;
+  /** The situation it stands for, in one sentence. */
+  standsFor: string;
+  /** What verify answers: `invalidReason`, or that the payment is valid and settles. */
+  outcome: InvalidReason | "success";
+};
+
+/**
+ * The cast of test payers: each stands for an outcome, as test card numbers do. On the local chains each really is
+ * in the state it stands for, and the fixtures know the same addresses, so that the same payment gets the same
+ * answer with and without a chain.
+ *
+ * Each key is keccak256 of `x402-facilitator-kit test payer: NAME`. Of the contract wallets, two stand at the last
+ * twenty bytes of keccak256 of `x402-facilitator-kit test payer: NAME, wallet`; the undeployed one is where the
+ * public CREATE2 deployer would put it.
+ *
+ * @example
+ * import { testPayers } from "x402-facilitator-kit/test-payers";
+ * const account = privateKeyToAccount(testPayers.funded.privateKey);
+ */
+export const testPayers = {
+  funded: {
+    address: "0x652026B65e32ffC7487F89D68D208977789a04d3",
+    privateKey: "0x6d7243b4c7e3ca63266446cc781cab0b1dbe587c38ae51ac9d255c27b46ad225",
+    standsFor: "A plain account (EOA) with 1,000,000 USDC.",
+    outcome: "success",
+  },
+  empty: {
+    address: "0xF44DC5355909ac8b48873E7995dEfC56D1620a52",
+    privateKey: "0x58198feb37543b0b98eeef2a40e427f64966ea09e1915d635fa7506fda76c4eb",
+    standsFor: "A plain account that has no USDC.",
+    outcome: "insufficient_funds",
+  },
+  blacklisted: {
+    address: "0x102A69d03357F319ceE56107577DCEDA1FEe298a",
+    privateKey: "0xf9afe95cfb299208ea0f5faa9d949df03a27c8701ad7f014e25ba42286da7fd1",
+    standsFor: "A plain account with 1,000,000 USDC that the issuer has blacklisted.",
+    outcome: "invalid_transaction_state",
+  },
+  smartWallet: {
+    address: "0x82b114C1EE31b6479aE3E3a7775040e412F3971b",
+    privateKey: "0x84d7b7425797764db68970bcb06567c7decef662006a143747d9817ff939b253",
+    owner: "0x8191933d556Ef839077dD444244ecF591fB019C1",
+    standsFor: "A deployed contract wallet (ERC-1271) with 1,000,000 USDC; the key is its owner's.",
+    outcome: "success",
+  },
+  undeployedWallet: {
+    address: "0x40faEd53CDF4F63a564C0210864363E45d40f400",
+    privateKey: "0x9f87e7ea265944bc441fd41b8e45a497b5b6a8d4dbabe79f977e16fa1591e44b",
+    owner: "0x6b2235D50eCaFfa4DC7FC63Ef15b6f0DB925497A",
+    standsFor: "A contract wallet with 1,000,000 USDC that is not deployed yet and signs by ERC-6492.",
+    outcome: "invalid_exact_evm_payload_undeployed_smart_wallet",
+  },
+  delegated: {
+    address: "0x26E646476B38b64Ea009FC84269deF3bcBF21bD0",
+    privateKey: "0xcb12a91fcf227621886b0ce0abddebb9916a918fd67f52ab82ad0fd400d6571c",
+    standsFor:
+      "A plain account with 1,000,000 USDC, delegated (EIP-7702) to code that accepts its signatures.",
+    outcome: "success",
+  },
+  hijacked: {
+    address: "0x2A66C81BA33ceA99E561662E7FD11Df4BD5fD1d1",
+    privateKey: "0xf16df913e062bf0b6d8b641e234ec6703c343f996508929f327766e8504c7050",
+    standsFor:
+      "A plain account with 1,000,000 USDC, delegated (EIP-7702) to code that accepts no signature, as leaked keys are on live chains.",
+    outcome: "invalid_exact_evm_payload_signature",
+  },
+  gasBurner: {
+    address: "0xA90840213eFA86cd3c7b44cA275480395e63F3bF",
+    privateKey: "0x421581474c96075e09f0acf1c6ed4dd7279e62060cb0a47d84e0667704a6c201",
+    owner: "0xe608f7730b88f0E5EAE21002a4c1DE1604b4657C",
+    standsFor:
+      "A contract wallet with 1,000,000 USDC that burns all gas it is given when asked about a signature.",
+    outcome: "invalid_exact_evm_payload_signature",
+  },
+} as const satisfies Record<string, TestPayer>;
+
+/** The name of a test payer. */
+export type TestPayerName = keyof typeof testPayers;

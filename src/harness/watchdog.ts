@@ -1,0 +1,124 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+
+/**
+ * Ends child processes when this process is gone, however it went: `kill -9` leaves no chance to clean up after
+ * oneself. A small Node process of its own holds the read end of a pipe; the kernel closes the write end together
+ * with this process, and what is still guarded then gets SIGTERM, and half a second later SIGKILL.
+ *
+ * | State | Meaning | Authority |
+ * |---|---|---|
+ * | guarded | dies with this process | {@link Watchdog.guard}, by the parent that started it |
+ * | released | ended, its pid may be anybody's | {@link Watchdog.release} |
+ */
+export type Watchdog = {
+  readonly pid: number | undefined;
+  /** Ends the process with this one. It must be a child that has not been reaped, so that the pid is surely its own. */
+  guard(pid: number): void;
+  /** Forgets a process that has ended. */
+  release(pid: number): void;
+  /** Ends the watchdog, which first ends whatever is still guarded. */
+  close(): Promise<void>;
+};
+
+/** Starts a watchdog. It does not keep this process alive. */
+export function startWatchdog(): Watchdog {
+  // The function's own text is the script: a file of its own would have another name once compiled, and under
+  // type stripping would cost the watchdog twice its start-up time.
+  const child = spawn(process.execPath, ["--eval", `(${watch.toString()})()`], {
+    // Its own process group: Ctrl-C in a terminal goes to the whole group of the parent.
+    detached: process.platform !== "win32",
+    // Nothing from NODE_OPTIONS: loaders, inspectors and coverage are the parent's affair.
+    env: {},
+    stdio: ["pipe", "ignore", "ignore"],
+    windowsHide: true,
+  });
+  child.unref();
+  // A watchdog that could not be started or was killed guards nothing, and is no reason to fail.
+  child.on("error", () => {});
+  child.stdin.on("error", () => {});
+  unref(child.stdin);
+
+  const tell = (verb: "guard" | "release", pid: number, startTime = "") => {
+    if (child.stdin.writable) child.stdin.write(`${verb} ${pid} ${startTime}\n`);
+  };
+  return {
+    pid: child.pid,
+    guard: (pid) => tell("guard", pid, processStartTime(pid)),
+    release: (pid) => tell("release", pid),
+    async close() {
+      if (hasExited(child)) return;
+      child.ref();
+      child.stdin.end();
+      await once(child, "exit");
+    },
+  };
+}
+
+/**
+ * When a process started, in the kernel's clock ticks since boot: together with the pid this names one process for
+ * good. Undefined where there is no /proc, and when there is no such process.
+ */
+export function processStartTime(pid: number): string | undefined {
+  try {
+    // The second field is the name in parentheses and may hold spaces; the start time is the 22nd, the 20th after it.
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+  } catch {
+    return undefined;
+  }
+}
+
+function hasExited(child: ChildProcess): boolean {
+  return child.pid === undefined || child.exitCode !== null || child.signalCode !== null;
+}
+
+function unref(stream: object): void {
+  if ("unref" in stream && typeof stream.unref === "function") stream.unref();
+}
+
+/** The watchdog's whole program. It runs from its own source text, so nothing outside the function is in reach. */
+function watch(): void {
+  const fs = process.getBuiltinModule("node:fs");
+  const guarded = new Map<number, string>();
+  const grace = 500;
+
+  const isSame = (pid: number, startTime: string) => {
+    if (startTime === "") return true;
+    try {
+      const stat = fs.readFileSync(`/proc/${pid}/stat`, "utf8");
+      return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] === startTime;
+    } catch {
+      return false;
+    }
+  };
+  const end = (signal: "SIGTERM" | "SIGKILL") => {
+    for (const [pid, startTime] of guarded) {
+      try {
+        if (isSame(pid, startTime)) process.kill(pid, signal);
+        else guarded.delete(pid);
+      } catch {
+        guarded.delete(pid);
+      }
+    }
+  };
+
+  // Only the pipe ends the watchdog: a signal meant for its parent must not take the guard away.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
+  let text = "";
+  process.stdin.setEncoding("utf8");
+  process.stdin.on("data", (chunk) => {
+    const lines = (text + chunk).split("\n");
+    text = lines.pop() ?? "";
+    for (const line of lines) {
+      const [verb, pid, startTime] = line.split(" ");
+      if (verb === "guard") guarded.set(Number(pid), startTime ?? "");
+      else guarded.delete(Number(pid));
+    }
+  });
+  process.stdin.on("close", () => {
+    end("SIGTERM");
+    if (guarded.size > 0) setTimeout(() => end("SIGKILL"), grace);
+  });
+}
