@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import type { Chain } from "./chain/chain.ts";
 import { createChain } from "./chain/create-chain.ts";
-import { createLocalSigner } from "./chain/signer.ts";
+import { createLocalSigner } from "./chain/local-signer.ts";
 import type { NetworkConfig } from "./config/network-config.ts";
 import { migrate } from "./database/migrate.ts";
 import { openDatabase } from "./database/open-database.ts";

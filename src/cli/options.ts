@@ -14,13 +14,12 @@ export type Option<T = unknown> = {
   env?: string;
   example?: string;
   read: Read<T>;
-  fallback: T;
-};
+} & ({ fallback: T } | { required: true });
 
 /** The options of a command, by their long names without dashes. */
 export type Options = Readonly<Record<string, Option>>;
 
-export type Values<O extends Options> = { [K in keyof O]: O[K] extends Option<infer T> ? T : never };
+export type Values<O extends Options> = { [K in keyof O]: O[K] extends { read: Read<infer T> } ? T : never };
 
 /** What an option's `read` throws when the text is not what it should be. */
 export class InvalidValue extends Error {
@@ -83,7 +82,10 @@ export function readOptions<O extends Options>(
     const fromEnv = option.env === undefined ? undefined : env[option.env];
     const text = given.get(name) ?? (fromEnv === "" ? undefined : fromEnv);
     if (text === undefined) {
-      values[name] = option.fallback;
+      if ("fallback" in option) values[name] = option.fallback;
+      else if (!problems.some((problem) => problem.name === `--${name}`)) {
+        problems.push({ name: `--${name}`, problem: "is needed", ...exampleOf(option, `--${name} `) });
+      }
       continue;
     }
     try {

@@ -1,0 +1,23 @@
+import type { Options, Values } from "./options.ts";
+
+/** Where a command writes, and what it may know of the process around it. */
+export type Terminal = {
+  /** A line on stdout. */
+  print(text: string): void;
+  /** A line on stderr. */
+  complain(text: string): void;
+  env: Readonly<Record<string, string | undefined>>;
+  /** Aborts at Ctrl-C or SIGTERM. */
+  interrupted: AbortSignal;
+};
+
+/** One command of `x402-kit`. `run` gives the exit code. */
+export type Command<O extends Options = Options> = {
+  options: O;
+  run(values: Values<O>, terminal: Terminal): Promise<number>;
+};
+
+/** Names a command together with its options, so that `run` knows the types of their values. */
+export function defineCommand<const O extends Options>(command: Command<O>): Command<O> {
+  return command;
+}

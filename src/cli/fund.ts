@@ -1,0 +1,44 @@
+import { KitError } from "../errors/base.ts";
+import { requestJson } from "../harness/http-json.ts";
+import { networkNames } from "../protocol/networks.ts";
+import { defineCommand } from "./command.ts";
+import { oneOf, readAddress, readAmount } from "./readers.ts";
+import { findHarness, reach, urlOption } from "./running-harness.ts";
+
+export const fund = defineCommand({
+  options: {
+    network: {
+      describe: "on which network",
+      placeholder: "NAME",
+      example: "base",
+      read: oneOf(networkNames),
+      required: true,
+    },
+    to: {
+      describe: "the account",
+      placeholder: "ADDRESS",
+      example: "0x857b06519E91e3A54538791bDbb0E22373e36b66",
+      read: readAddress,
+      required: true,
+    },
+    amount: {
+      describe: "how much, in the asset's smallest unit (1 USDC is 1000000)",
+      placeholder: "UNITS",
+      example: "1000000",
+      read: readAmount,
+      required: true,
+    },
+    url: urlOption,
+  },
+
+  async run({ network, to, amount, url }, { print }) {
+    await findHarness(url);
+    const body = { network, to, amount: amount.toString() };
+    const response = await reach(url, () => requestJson(`${url}/harness/fund`, { method: "POST", body }));
+    if (response.status !== 200) {
+      throw new KitError(`The account was not funded: ${JSON.stringify(response.body)}`);
+    }
+    print(`${to} has ${amount} more on ${network}.`);
+    return 0;
+  },
+});

@@ -1,0 +1,56 @@
+import { pay as payOnHarness } from "../harness/pay.ts";
+import { type TestPayerName, testPayers } from "../harness/test-payers.ts";
+import { settleAnswerSchema } from "../protocol/answers.ts";
+import { type NetworkName, networkNames } from "../protocol/networks.ts";
+import { defineCommand } from "./command.ts";
+import { sampleAmount } from "./demo.ts";
+import { oneOf, readAmount } from "./readers.ts";
+import { findHarness, urlOption } from "./running-harness.ts";
+
+const payerNames = Object.keys(testPayers) as TestPayerName[];
+const versions = { "1": 1, "2": 2 } as const;
+
+export const pay = defineCommand({
+  options: {
+    network: {
+      describe: "where to pay (default base)",
+      placeholder: "NAME",
+      example: "base",
+      read: oneOf(networkNames),
+      fallback: "base" as NetworkName,
+    },
+    payer: {
+      describe: `who pays: ${payerNames.join(", ")} (default funded)`,
+      placeholder: "NAME",
+      example: "empty",
+      read: oneOf(payerNames),
+      fallback: "funded" as TestPayerName,
+    },
+    amount: {
+      describe: `how much, in the asset's smallest unit (default ${sampleAmount}: 0.01 USDC)`,
+      placeholder: "UNITS",
+      example: "10000",
+      read: readAmount,
+      fallback: sampleAmount,
+    },
+    version: {
+      describe: "x402 protocol version, 1 or 2 (default 1)",
+      placeholder: "N",
+      example: "2",
+      read: (text) => versions[oneOf(["1", "2"])(text)],
+      fallback: 1 as 1 | 2,
+    },
+    url: urlOption,
+  },
+
+  async run({ network, payer, amount, version, url }, { print }) {
+    const harness = await findHarness(url);
+    const order = { network, payer, amount, x402Version: version, validForSeconds: 600 };
+    const { verify, settle, tookMs } = await payOnHarness(harness, order);
+    print(`verify  ${verify.status}  ${JSON.stringify(verify.body, null, 2)}`);
+    print(`settle  ${settle.status}  ${JSON.stringify(settle.body, null, 2)}`);
+    const settled = settleAnswerSchema.safeParse(settle.body).data?.success === true;
+    print(`\n${settled ? "Settled" : "Not settled"} on ${network} in ${Math.round(tookMs)} ms.`);
+    return settled ? 0 : 1;
+  },
+});

@@ -1,0 +1,120 @@
+import type { HarnessDescription } from "../harness/description.ts";
+import { orderPayment } from "../harness/pay.ts";
+import { testPayers } from "../harness/test-payers.ts";
+import { networkNames } from "../protocol/networks.ts";
+import { type SamplePayment, sampleAmount } from "./demo.ts";
+import { type Column, renderTable } from "./table.ts";
+
+/** How long the printed curl works: a day. */
+const curlValidSeconds = 86_400;
+
+/** What a person reads when `up` is ready. */
+export async function describeUp(
+  harness: HarnessDescription,
+  { payments, readyMs }: { payments: readonly SamplePayment[] | undefined; readyMs: number },
+): Promise<string> {
+  const { facilitator, organization } = harness;
+  const origin = facilitator.url.replace(/\/v1$/, "");
+  return [
+    "",
+    networkTable(harness, payments),
+    "",
+    addressTable(harness),
+    "",
+    `Facilitator   ${facilitator.url}   (API described at ${origin}/docs)`,
+    `API key       ${organization.apiKey}`,
+    `Organization  ${organization.id}, paid at ${organization.recipient}`,
+    "",
+    payerTable(harness),
+    "",
+    "Keys and the API key are published for tests: never send anything of value to these accounts.",
+    "",
+    "Verify a payment with curl (the same body at /settle settles it, once):",
+    "",
+    await curl(harness),
+    "",
+    "From another terminal:  x402-kit pay --network base",
+    "                        x402-kit fund --network base --to ADDRESS --amount 1000000",
+    "",
+    `Ready in ${(readyMs / 1000).toFixed(2)} s. Ctrl-C stops everything.`,
+  ].join("\n");
+}
+
+function networkTable(harness: HarnessDescription, payments: readonly SamplePayment[] | undefined): string {
+  const columns: Column[] = [
+    { heading: "network" },
+    { heading: "chain id", right: true },
+    { heading: "RPC URL" },
+    { heading: "contract" },
+    { heading: "token" },
+  ];
+  if (payments !== undefined) columns.push({ heading: "payment" }, { heading: "took", right: true });
+  const rows = networkNames.flatMap((name) => {
+    const network = harness.networks[name];
+    if (network === undefined) return [];
+    const { chainId, rpcUrl, facilitatorContract, asset } = network;
+    const payment = payments?.find((sample) => sample.network === name);
+    return [
+      [
+        name,
+        String(chainId),
+        rpcUrl,
+        shorten(facilitatorContract),
+        shorten(asset.address),
+        payment === undefined ? "" : shorten(payment.transaction),
+        payment === undefined ? "" : `${Math.round(payment.tookMs)} ms`,
+      ],
+    ];
+  });
+  return renderTable(columns, rows);
+}
+
+function addressTable(harness: HarnessDescription): string {
+  const rows = networkNames.flatMap((name) => {
+    const network = harness.networks[name];
+    return network === undefined ? [] : [[name, network.facilitatorContract, network.asset.address]];
+  });
+  return renderTable(
+    [
+      { heading: "network" },
+      { heading: "payTo: the facilitator contract" },
+      { heading: "asset: USDC look-alike" },
+    ],
+    rows,
+  );
+}
+
+function payerTable(harness: HarnessDescription): string {
+  const outcomes: Readonly<Record<string, { outcome: string }>> = testPayers;
+  return renderTable(
+    [{ heading: "payer" }, { heading: "address" }, { heading: "private key" }, { heading: "outcome" }],
+    Object.entries(harness.payers).map(([name, { address, privateKey }]) => [
+      name,
+      address,
+      privateKey,
+      outcomes[name]?.outcome ?? "",
+    ]),
+  );
+}
+
+async function curl(harness: HarnessDescription): Promise<string> {
+  const network = networkNames.find((name) => harness.networks[name] !== undefined);
+  if (network === undefined) return "";
+  const body = await orderPayment(harness, {
+    network,
+    payer: "funded",
+    amount: sampleAmount,
+    x402Version: 1,
+    validForSeconds: curlValidSeconds,
+  });
+  return [
+    `curl -s ${harness.facilitator.url}/verify \\`,
+    `  -H 'Authorization: ${harness.organization.apiKey}' \\`,
+    "  -H 'Content-Type: application/json' \\",
+    `  -d '${JSON.stringify(body)}'`,
+  ].join("\n");
+}
+
+function shorten(hex: string): string {
+  return `${hex.slice(0, 8)}…${hex.slice(-4)}`;
+}
