@@ -18,6 +18,6 @@ export type Command<O extends Options = Options> = {
 };
 
 /** Names a command together with its options, so that `run` knows the types of their values. */
-export function defineCommand<const O extends Options>(command: Command<O>): Command<O> {
+export function defineCommand<O extends Options>(command: Command<O>): Command<O> {
   return command;
 }

@@ -1,8 +1,7 @@
 import { KitError } from "../errors/base.ts";
 import { requestJson } from "../harness/http-json.ts";
-import { networkNames } from "../protocol/networks.ts";
 import { defineCommand } from "./command.ts";
-import { oneOf, readAddress, readAmount } from "./readers.ts";
+import { readAddress, readAmount, readNetwork } from "./readers.ts";
 import { findHarness, reach, urlOption } from "./running-harness.ts";
 
 export const fund = defineCommand({
@@ -11,7 +10,7 @@ export const fund = defineCommand({
       describe: "on which network",
       placeholder: "NAME",
       example: "base",
-      read: oneOf(networkNames),
+      read: readNetwork,
       required: true,
     },
     to: {

@@ -14,7 +14,11 @@ export type Option<T = unknown> = {
   env?: string;
   example?: string;
   read: Read<T>;
-} & ({ fallback: T } | { required: true });
+  /** Whether it must be given. */
+  required?: boolean;
+  /** What it is when it is not given. */
+  fallback?: T;
+};
 
 /** The options of a command, by their long names without dashes. */
 export type Options = Readonly<Record<string, Option>>;
@@ -82,7 +86,7 @@ export function readOptions<O extends Options>(
     const fromEnv = option.env === undefined ? undefined : env[option.env];
     const text = given.get(name) ?? (fromEnv === "" ? undefined : fromEnv);
     if (text === undefined) {
-      if ("fallback" in option) values[name] = option.fallback;
+      if (option.required !== true) values[name] = option.fallback;
       else if (!problems.some((problem) => problem.name === `--${name}`)) {
         problems.push({ name: `--${name}`, problem: "is needed", ...exampleOf(option, `--${name} `) });
       }

@@ -1,10 +1,10 @@
 import { pay as payOnHarness } from "../harness/pay.ts";
 import { type TestPayerName, testPayers } from "../harness/test-payers.ts";
 import { settleAnswerSchema } from "../protocol/answers.ts";
-import { type NetworkName, networkNames } from "../protocol/networks.ts";
+import type { NetworkName } from "../protocol/networks.ts";
 import { defineCommand } from "./command.ts";
 import { sampleAmount } from "./demo.ts";
-import { oneOf, readAmount } from "./readers.ts";
+import { oneOf, readAmount, readNetwork } from "./readers.ts";
 import { findHarness, urlOption } from "./running-harness.ts";
 
 const payerNames = Object.keys(testPayers) as TestPayerName[];
@@ -16,8 +16,8 @@ export const pay = defineCommand({
       describe: "where to pay (default base)",
       placeholder: "NAME",
       example: "base",
-      read: oneOf(networkNames),
-      fallback: "base" as NetworkName,
+      read: readNetwork,
+      fallback: "base",
     },
     payer: {
       describe: `who pays: ${payerNames.join(", ")} (default funded)`,

@@ -17,9 +17,12 @@ export function oneOf<const T extends string>(words: readonly T[]): (text: strin
   };
 }
 
+/** One network by its v1 name. */
+export const readNetwork: (text: string) => NetworkName = oneOf(networkNames);
+
 /** A comma-separated list of networks, each at most once. */
 export function readNetworks(text: string): readonly NetworkName[] {
-  const names = text.split(",").map((name) => oneOf(networkNames)(name.trim()));
+  const names = text.split(",").map((name) => readNetwork(name.trim()));
   if (new Set(names).size < names.length) throw new InvalidValue("names a network twice");
   return names;
 }
