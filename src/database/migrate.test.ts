@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { Database } from "./database.ts";
 import { migrate, pendingMigrations } from "./migrate.ts";
 import { openDatabase } from "./open-database.ts";
-import type { Database } from "./schema.ts";
 
 let folder: string;
 let db: Database;
@@ -50,7 +50,7 @@ test("leaves nothing half done when a migration fails", async () => {
 test("refuses a database that a newer version migrated", async () => {
   await migrate(db);
   await db
-    .withTables<{ kysely_migration: { name: string; timestamp: string } }>()
+    .$extendTables<{ kysely_migration: { name: string; timestamp: string } }>()
     .insertInto("kysely_migration")
     .values({ name: "0099-future", timestamp: "2099-01-01T00:00:00.000Z" })
     .execute();

@@ -1,5 +1,5 @@
 import { KitError } from "../errors/base.ts";
-import type { Database } from "./schema.ts";
+import type { Database } from "./database.ts";
 
 /**
  * Brings the database to the newest schema, in one transaction; returns the names of what it applied. Safe to run
@@ -49,7 +49,7 @@ async function refuseNewerDatabase(
 ): Promise<void> {
   if (known.every(({ executedAt }) => executedAt === undefined)) return;
   const applied = await db
-    .withTables<{ kysely_migration: { name: string } }>()
+    .$extendTables<{ kysely_migration: { name: string } }>()
     .selectFrom("kysely_migration")
     .select("name")
     .execute();

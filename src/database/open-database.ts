@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { KitError } from "../errors/base.ts";
 import { ConfigurationError } from "../errors/configuration.ts";
-import type { Database } from "./schema.ts";
+import type { Database } from "./database.ts";
 
 /**
  * Opens the database that `DATABASE_URL` names: `sqlite:PATH`, where the file is created when it does not exist and

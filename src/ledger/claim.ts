@@ -1,14 +1,14 @@
-import type { Transaction } from "kysely";
-import type { Database, Schema } from "../database/schema.ts";
+import type { Kysely, Transaction } from "kysely";
 import { inTransaction } from "../database/transaction.ts";
 import { KitError } from "../errors/base.ts";
 import type { Address } from "../protocol/hex.ts";
 import { judgeClaims, type Reserved } from "./judge-claims.ts";
 import type { Attempt, ClaimRequest, Ledger } from "./ledger.ts";
 import { fromAttempt, fromSettlement, lowerCase, toAttempt, toSafeInteger } from "./rows.ts";
+import type { LedgerTables } from "./tables.ts";
 
 /** Makes {@link Ledger.claim}. */
-export function createClaim(db: Database, now: () => number): Ledger["claim"] {
+export function createClaim(db: Kysely<LedgerTables>, now: () => number): Ledger["claim"] {
   return async (operator, requests, sign) => {
     if (requests.length === 0) return { outcomes: [], attempt: null };
     return inTransaction(db, async (transaction) => {
@@ -65,7 +65,7 @@ export function createClaim(db: Database, now: () => number): Ledger["claim"] {
 }
 
 async function findTaken(
-  transaction: Transaction<Schema>,
+  transaction: Transaction<LedgerTables>,
   requests: readonly ClaimRequest[],
 ): Promise<Set<string>> {
   const ids = requests.map(({ id }) => lowerCase(id));
@@ -74,7 +74,7 @@ async function findTaken(
 }
 
 async function readReserved(
-  transaction: Transaction<Schema>,
+  transaction: Transaction<LedgerTables>,
   chainId: number,
   requests: readonly ClaimRequest[],
 ): Promise<Reserved[]> {
@@ -102,7 +102,7 @@ async function readReserved(
 
 /** The operator's next txNonce, which nobody else gets unless this transaction is undone. */
 async function takeTxNonce(
-  transaction: Transaction<Schema>,
+  transaction: Transaction<LedgerTables>,
   operator: { chainId: number; address: Address },
 ): Promise<number> {
   const row = await transaction

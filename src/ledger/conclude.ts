@@ -1,12 +1,13 @@
-import type { Database } from "../database/schema.ts";
+import type { Kysely } from "kysely";
 import { inTransaction } from "../database/transaction.ts";
 import { KitError } from "../errors/base.ts";
 import type { Hex } from "../protocol/hex.ts";
 import type { Ledger } from "./ledger.ts";
 import { lowerCase, toSafeInteger } from "./rows.ts";
+import type { LedgerTables } from "./tables.ts";
 
 /** Makes {@link Ledger.conclude}. */
-export function createConclude(db: Database, now: () => number): Ledger["conclude"] {
+export function createConclude(db: Kysely<LedgerTables>, now: () => number): Ledger["conclude"] {
   return ({ chainId, operator, txNonce, hash, blockNumber, blockHash }, conclusions) =>
     inTransaction(db, async (transaction) => {
       const riding = await transaction

@@ -1,4 +1,4 @@
-import type { Database } from "../database/schema.ts";
+import type { Database } from "../database/database.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { createClaim } from "./claim.ts";
 import { createConclude } from "./conclude.ts";
@@ -6,6 +6,7 @@ import { createIdempotency } from "./idempotency.ts";
 import { createLeases } from "./leases.ts";
 import type { Attempt, Ledger, Settlement } from "./ledger.ts";
 import { lowerCase, toAttempt, toSettlement } from "./rows.ts";
+import type { LedgerTables } from "./tables.ts";
 
 export type LedgerOptions = {
   /** An open and migrated database. */
@@ -19,7 +20,9 @@ export type LedgerOptions = {
 };
 
 /** The ledger in a database. Any number of instances may share one. */
-export function createLedger({ db, instanceId, now, leaseMs = 30_000 }: LedgerOptions): Ledger {
+export function createLedger(options: LedgerOptions): Ledger {
+  const { instanceId, now, leaseMs = 30_000 } = options;
+  const db = options.db.$extendTables<LedgerTables>();
   return {
     ...createLeases(db, { instanceId, now, leaseMs }),
     ...createIdempotency(db, { instanceId, now, leaseMs }),

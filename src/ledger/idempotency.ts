@@ -1,7 +1,7 @@
-import type { Transaction } from "kysely";
-import type { Database, Schema } from "../database/schema.ts";
+import type { Kysely, Transaction } from "kysely";
 import { inTransaction } from "../database/transaction.ts";
 import type { Ledger } from "./ledger.ts";
+import type { LedgerTables } from "./tables.ts";
 
 /** How long an answer is given again. */
 const keptMs = 24 * 60 * 60 * 1000;
@@ -12,7 +12,7 @@ const keptMs = 24 * 60 * 60 * 1000;
  * not touch the request that took its place.
  */
 export function createIdempotency(
-  db: Database,
+  db: Kysely<LedgerTables>,
   { instanceId, now, leaseMs }: { instanceId: string; now: () => number; leaseMs: number },
 ): Pick<Ledger, "beginIdempotent" | "answerIdempotent" | "abandonIdempotent"> {
   return {
@@ -83,7 +83,7 @@ export function createIdempotency(
 }
 
 /** Every new row takes up to two expired ones away: the table stays as large as a day is, and no request pays much. */
-async function sweep(transaction: Transaction<Schema>, time: number): Promise<void> {
+async function sweep(transaction: Transaction<LedgerTables>, time: number): Promise<void> {
   await transaction
     .deleteFrom("idempotency")
     .where(({ eb, refTuple, selectFrom }) =>

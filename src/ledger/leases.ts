@@ -1,14 +1,15 @@
-import type { Database } from "../database/schema.ts";
+import type { Kysely } from "kysely";
 import { inTransaction } from "../database/transaction.ts";
 import type { Ledger } from "./ledger.ts";
 import { lowerCase } from "./rows.ts";
+import type { LedgerTables } from "./tables.ts";
 
 /** Expired leases are kept for so many lease times: an instance that merely stalled may still renew them. */
 const graceLeases = 10;
 
 /** A lease belongs to a holder of an instance: holders of different instances may have the same name. */
 export function createLeases(
-  db: Database,
+  db: Kysely<LedgerTables>,
   { instanceId, now, leaseMs }: { instanceId: string; now: () => number; leaseMs: number },
 ): Pick<Ledger, "acquireLease" | "releaseLease" | "renewLeases" | "markDelivered"> {
   return {

@@ -1,6 +1,6 @@
-import type { AttemptsTable, SettlementsTable } from "../database/schema.ts";
 import type { Hex } from "../protocol/hex.ts";
 import type { Attempt, Settlement } from "./ledger.ts";
+import type { AttemptsTable, SettlementsTable } from "./tables.ts";
 
 /** Hex as the ledger keeps it: equal bytes are equal text. */
 export function lowerCase(hex: Hex): Hex {

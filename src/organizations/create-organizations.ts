@@ -1,5 +1,6 @@
 import { randomBytes, timingSafeEqual } from "node:crypto";
-import type { Database } from "../database/schema.ts";
+import type { Kysely } from "kysely";
+import type { Database } from "../database/database.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { KitError } from "../errors/base.ts";
 import type { Address } from "../protocol/hex.ts";
@@ -7,6 +8,7 @@ import type { NetworkName } from "../protocol/networks.ts";
 import { createKeyHmac, drawApiKey, parseApiKey } from "./api-key.ts";
 import { createIdentityCache } from "./identity-cache.ts";
 import type { Caller, Organization, Organizations, Scope } from "./organizations.ts";
+import type { OrganizationTables } from "./tables.ts";
 
 export type OrganizationsOptions = {
   /** An open and migrated database. */
@@ -29,12 +31,9 @@ const cachedKeys = 10_000;
  * Organizations in a database. Any number of instances may share one: a change made by one of them takes effect at
  * once there, and within `cacheMs` on the others.
  */
-export function createOrganizations({
-  db,
-  pepper,
-  now,
-  cacheMs = 1_000,
-}: OrganizationsOptions): Organizations {
+export function createOrganizations(options: OrganizationsOptions): Organizations {
+  const { pepper, now, cacheMs = 1_000 } = options;
+  const db = options.db.$extendTables<OrganizationTables>();
   const hmacOf = createKeyHmac(pepper);
   const identities = createIdentityCache({
     load: loadIdentity,
@@ -175,7 +174,7 @@ export function createOrganizations({
   };
 }
 
-async function requireOrganization(db: Database, id: string): Promise<void> {
+async function requireOrganization(db: Kysely<OrganizationTables>, id: string): Promise<void> {
   const known = await db.selectFrom("organizations").select("id").where("id", "=", id).executeTakeFirst();
   if (known === undefined) throw new KitError(`There is no organization ${JSON.stringify(id)}`);
 }

@@ -1,15 +1,6 @@
-import type { Kysely } from "kysely";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
-
-/*
- * How values are stored, on every database alike:
- * - amounts (uint256) are decimal text: no database has an integer that wide;
- * - times are unix milliseconds, except `valid_after` and `valid_before`, which are the payer's own words: decimal
- *   text of unix seconds;
- * - times, block numbers, chain ids and txNonces are 64-bit integers that stay below 2^53, and are read as numbers;
- * - hex is lower case, so that equal bytes are equal text.
- */
+import type { SettlementState } from "./ledger.ts";
 
 /** One claimed authorization: see `Settlement`. */
 export type SettlementsTable = {
@@ -26,7 +17,7 @@ export type SettlementsTable = {
   valid_before: string;
   signature: Hex;
   recipient: Address;
-  state: "submitted" | "settled" | "failed" | "recovered";
+  state: SettlementState;
   operator: Address;
   tx_nonce: number;
   transaction_hash: Hex;
@@ -45,7 +36,7 @@ export type SettlementsTable = {
  * | mined | is the transaction that took the txNonce |
  * | superseded | can never be mined: another transaction took its txNonce |
  */
-export type AttemptState = "open" | "mined" | "superseded";
+type AttemptState = "open" | "mined" | "superseded";
 
 /** One signed transaction. The settlements of its (chain, operator, txNonce) ride on it. */
 export type AttemptsTable = {
@@ -61,14 +52,14 @@ export type AttemptsTable = {
 };
 
 /** The next txNonce of each operator on each chain. */
-export type OperatorNoncesTable = {
+type OperatorNoncesTable = {
   chain_id: number;
   operator: Address;
   next_tx_nonce: number;
 };
 
 /** Who holds the right to settle and answer an authorization, and until when without renewal. */
-export type LeasesTable = {
+type LeasesTable = {
   id: Hex;
   holder: string;
   instance_id: string;
@@ -76,7 +67,7 @@ export type LeasesTable = {
 };
 
 /** A request that is running (`answer` null, leased by an instance) or answered, under its `Idempotency-Key`. */
-export type IdempotencyTable = {
+type IdempotencyTable = {
   organization_id: string;
   idempotency_key: string;
   body_hash: string;
@@ -86,42 +77,11 @@ export type IdempotencyTable = {
   expires_at: number;
 };
 
-export type OrganizationsTable = {
-  id: string;
-  name: string;
-  created_at: number;
-};
-
-/** To whom an organization's payments go, per network. */
-export type RecipientsTable = {
-  organization_id: string;
-  network: NetworkName;
-  recipient: Address;
-};
-
-export type ApiKeysTable = {
-  id: string;
-  organization_id: string;
-  /** HMAC-SHA-256 of the whole key with the pepper, in hex. */
-  hmac: string;
-  /** Scopes separated by spaces. */
-  scopes: string;
-  created_at: number;
-  expires_at: number | null;
-  revoked_at: number | null;
-};
-
-/** All tables, as the newest migration leaves them. */
-export type Schema = {
+/** The tables of the ledger, as the newest migration leaves them. */
+export type LedgerTables = {
   settlements: SettlementsTable;
   attempts: AttemptsTable;
   operator_nonces: OperatorNoncesTable;
   leases: LeasesTable;
   idempotency: IdempotencyTable;
-  organizations: OrganizationsTable;
-  recipients: RecipientsTable;
-  api_keys: ApiKeysTable;
 };
-
-/** An open database. `destroy()` finishes what is under way and closes it. */
-export type Database = Kysely<Schema>;
