@@ -30,7 +30,7 @@ export type Claim = {
   recipient: Address;
 };
 
-/** One authorization's entry in the ledger. Times in unix milliseconds. */
+/** One authorization's entry in the ledger. Times in unix milliseconds; hex in lower case, whatever was given. */
 export type Settlement = Claim & {
   state: SettlementState;
   operator: Address;
@@ -73,8 +73,9 @@ export type ClaimRequest = Claim & {
 /**
  * - `claimed`: it is in the ledger and in the transaction;
  * - `taken`: its id was claimed before;
- * - `over_balance`: the payer's unfinished settlements and this one exceed the balance;
- * - `stale_balance`: they would not, but for settlements mined after the balance was read: read again.
+ * - `over_balance`: its value and the payer's unfinished settlements exceed the balance;
+ * - `stale_balance`: they do not, but together with what was settled in blocks after `balanceBlock` they do. Whether
+ *   the balance still holds that is not known: read it again.
  */
 export type ClaimOutcome = "claimed" | "taken" | "over_balance" | "stale_balance";
 
@@ -97,11 +98,12 @@ export type Ledger = {
 
   /**
    * Takes the right to settle, and then to answer, an authorization; false while somebody else holds it. A lease
-   * that is not renewed in time is free to be taken. Taking one's own lease again is true.
+   * that is not renewed in time is free to be taken. Taking one's own lease again is true. Holders are told apart
+   * within their instance: their names need be unique there only.
    */
   acquireLease(id: Hex, holder: string): Promise<boolean>;
   releaseLease(id: Hex, holder: string): Promise<void>;
-  /** Extends all leases that this instance holds; called on a timer. */
+  /** Extends all leases and running idempotency keys that this instance holds; called on a timer. */
   renewLeases(): Promise<void>;
 
   /** Sets the first txNonce of an operator that the ledger does not know yet; else changes nothing. */
@@ -110,8 +112,8 @@ export type Ledger = {
   /**
    * Claims payments for their organizations and stores the signed transaction that settles them, with its
    * txNonce, in one transaction. `sign` gets the requests that may be claimed, at least one; when it throws,
-   * nothing has happened. Requests count against one balance in the given order.
-   * Without any claimable request no txNonce is taken and `attempt` is null.
+   * nothing has happened. It must not use the ledger, which waits for it. Requests count against one balance in
+   * the given order. Without any claimable request no txNonce is taken and `attempt` is null.
    */
   claim(
     operator: { chainId: number; address: Address },
@@ -119,7 +121,12 @@ export type Ledger = {
     sign: (txNonce: number, claimable: readonly ClaimRequest[]) => Promise<SignedTransaction>,
   ): Promise<{ outcomes: readonly ClaimOutcome[]; attempt: Attempt | null }>;
 
-  /** Records how the settlements of a mined transaction ended, and closes every attempt of its txNonce. */
+  /**
+   * Records how the settlements of a mined transaction ended, and closes every attempt of its txNonce. What is
+   * concluded already stays as it is, so that recording a transaction twice changes nothing. Throws, and changes
+   * nothing, unless the conclusions account for every unfinished settlement of the txNonce and for no others: nobody
+   * looks after those again.
+   */
   conclude(
     mined: {
       chainId: number;
@@ -138,7 +145,10 @@ export type Ledger = {
     operator: Address,
   ): Promise<readonly { attempt: Attempt; settlements: readonly Settlement[] }[]>;
 
-  /** Marks a success as handed over and gives up the lease, in one transaction. */
+  /**
+   * Marks a success as handed over and gives up the lease, in one transaction. Does nothing for a holder that has
+   * lost the lease; marks nothing that is not a success.
+   */
   markDelivered(id: Hex, holder: string): Promise<void>;
   /** Takes {@link markDelivered} back: the answer turned out not to have reached the caller. */
   markUndelivered(id: Hex): Promise<void>;
