@@ -24,8 +24,8 @@ export function decodeParameters(types: readonly string[], data: Hex): readonly 
 function decodeParameter(type: string, word: string, data: Hex): unknown {
   if (type === "string" || type === "bytes") {
     const digits = tailAt(data, word);
-    if (digits === undefined || type === "bytes") return digits && `0x${digits}`;
-    return Buffer.from(digits, "hex").toString();
+    if (digits === undefined) return undefined;
+    return type === "bytes" ? `0x${digits}` : Buffer.from(digits, "hex").toString();
   }
   if (/^uint\d+$/.test(type)) return BigInt(`0x${word}`);
   if (/^int\d+$/.test(type)) return BigInt.asIntN(256, BigInt(`0x${word}`));

@@ -7,7 +7,6 @@ import {
   publicActions,
   walletActions,
 } from "viem";
-import { privateKeyToAccount } from "viem/accounts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import { mock1271WalletBytecode } from "../../contracts/mock1271Wallet.ts";
 import { mock7702DelegateDeployedBytecode } from "../../contracts/mock7702Delegate.ts";
@@ -15,14 +14,11 @@ import { mockGasBurningWalletDeployedBytecode } from "../../contracts/mockGasBur
 import { mockUsdcAbi, mockUsdcBytecode } from "../../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi, x402FacilitatorBytecode } from "../../contracts/x402Facilitator.ts";
 import { signAuthorization } from "../../protocol/authorization.ts";
-import { type Address, type Hex, keccak256Text } from "../../protocol/hex.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
 import { networks } from "../../protocol/networks.ts";
 import type { SettleCall } from "../chain.ts";
+import { accountOf, keyOf } from "./accounts.ts";
 import { startAnvil } from "./anvil.ts";
-
-/** A private key that means nothing, for a name. */
-export const keyOf = (name: string): Hex => keccak256Text(`x402-facilitator-kit test ${name}`);
-export const accountOf = (name: string) => privateKeyToAccount(keyOf(name));
 
 export type Deployment = Awaited<ReturnType<typeof deploy>>;
 
