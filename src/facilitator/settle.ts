@@ -11,7 +11,7 @@ import { expiryMarginSeconds, judgeWindow } from "./checks.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { createPaymentIntake, type ReadPayment, recipientOf, requireScope } from "./intake.ts";
 import { judgeRevert } from "./judge-state.ts";
-import { judgeSignature } from "./signature.ts";
+import { type ProvenSignature, proveSignature } from "./signature.ts";
 import { isOpenTo } from "./verify.ts";
 
 /**
@@ -69,8 +69,8 @@ export function createSettle(context: FacilitatorContext): Settle {
       );
     }
 
-    const badSignature = await judgeSignature(payment, chain);
-    if (badSignature !== undefined) return refuse(badSignature);
+    const proven = await proveSignature(payment, chain);
+    if ("reason" in proven) return refuse(proven);
 
     const holder = randomUUID();
     if (!(await ledger.acquireLease(payment.id, holder))) {
@@ -80,7 +80,7 @@ export function createSettle(context: FacilitatorContext): Settle {
     try {
       const settlement = await ledger.find(payment.id);
       if (settlement === null) {
-        const refusal = await claim(read, caller, recipient, deadline, gone);
+        const refusal = await claim({ ...read, ...proven }, caller, recipient, deadline, gone);
         if (refusal !== undefined) {
           await ledger.releaseLease(payment.id, holder);
           return refuse(refusal);
@@ -98,13 +98,13 @@ export function createSettle(context: FacilitatorContext): Settle {
 
   /** Checks the payment against the chain and has it claimed; undefined once it is in the ledger. */
   async function claim(
-    { payment, chain, relayer }: ReadPayment,
+    { payment, chain, relayer, signature }: ReadPayment & ProvenSignature,
     caller: Caller,
     recipient: Hex,
     deadline: number,
     gone: AbortSignal,
   ): Promise<Invalid | undefined> {
-    const { authorization, asset, signature } = payment;
+    const { authorization, asset } = payment;
     const call: SettleCall = { asset: asset.address, authorization, signature, recipient };
 
     for (let reads = 0; reads < maxBalanceReads; reads++) {

@@ -1,11 +1,14 @@
 import type { Chain } from "../chain/chain.ts";
-import { recoverSigner } from "../chain/recover.ts";
+import { normaliseSignature, recoverSigner } from "../chain/recover.ts";
 import { type Hex, sameAddress } from "../protocol/hex.ts";
 import { type Invalid, invalid } from "../protocol/reasons.ts";
 import type { Payment } from "./payment.ts";
 
 /** The 32 bytes that end an ERC-6492 signature of a wallet that is not deployed yet. */
 const erc6492Suffix = "6492649264926492649264926492649264926492649264926492649264926492";
+
+/** The signature as the token takes it. */
+export type ProvenSignature = { signature: Hex };
 
 /**
  * Whether the payer signed the payment: by plain ECDSA, without asking anybody, or else by the word of the
@@ -14,13 +17,15 @@ const erc6492Suffix = "649264926492649264926492649264926492649264926492649264926
  * A delegated account (EIP-7702) whose plain signature recovers passes here, since its key did sign; whether the
  * delegate agrees, which is what the token asks, shows in the simulation.
  */
-export async function judgeSignature(payment: Payment, chain: Chain): Promise<Invalid | undefined> {
+export async function proveSignature(payment: Payment, chain: Chain): Promise<ProvenSignature | Invalid> {
   const { authorization, digest, signature } = payment;
   const signer = recoverSigner(digest, signature);
-  if (signer !== undefined && sameAddress(signer, authorization.from)) return undefined;
+  if (signer !== undefined && sameAddress(signer, authorization.from)) {
+    return { signature: normaliseSignature(signature) };
+  }
 
   const proof = await chain.askWallet(authorization.from, digest, signature);
-  if (proof === "accepted") return undefined;
+  if (proof === "accepted") return { signature };
   if (proof === "no_code" && isErc6492(signature)) {
     return invalid(
       "invalid_exact_evm_payload_undeployed_smart_wallet",

@@ -8,7 +8,7 @@ import type { FacilitatorContext } from "./context.ts";
 import { createPaymentIntake, recipientOf, requireScope } from "./intake.ts";
 import { judgeRevert } from "./judge-state.ts";
 import type { Payment } from "./payment.ts";
-import { judgeSignature } from "./signature.ts";
+import { proveSignature } from "./signature.ts";
 
 /** Judges a payment: undefined when it is valid. Throws when it could not be told. */
 export type Verify = (request: PaymentRequest, caller: Caller | null) => Promise<Invalid | undefined>;
@@ -29,8 +29,8 @@ export function createVerify({ networks, ledger }: FacilitatorContext): Verify {
     const { payment, chain } = read;
     if (caller !== null) requireScope(caller, "verify");
 
-    const badSignature = await judgeSignature(payment, chain);
-    if (badSignature !== undefined) return badSignature;
+    const proven = await proveSignature(payment, chain);
+    if ("reason" in proven) return proven;
 
     const settlement = await ledger.find(payment.id);
     if (settlement !== null) {
@@ -42,7 +42,7 @@ export function createVerify({ networks, ledger }: FacilitatorContext): Verify {
     const call: SettleCall = {
       asset: payment.asset.address,
       authorization: payment.authorization,
-      signature: payment.signature,
+      signature: proven.signature,
       recipient: recipientOf(caller, payment.network.name) ?? payment.authorization.from,
     };
     const { head, revert } = await chain.simulateSettle(call, { withBalance: false });

@@ -1,0 +1,111 @@
+import { resolveFacilitatorContracts } from "../../src/harness/addresses.ts";
+import { type Harness, type HarnessOptions, startHarness } from "../../src/harness/harness.ts";
+import { requestJson } from "../../src/harness/http-json.ts";
+import { localOrganization } from "../../src/harness/local-organization.ts";
+import { signAs } from "../../src/harness/sign-as.ts";
+import type { TestPayerName } from "../../src/harness/test-payers.ts";
+import { createLogger } from "../../src/logging/logger.ts";
+import type { AuthorizationTerms } from "../../src/protocol/authorization.ts";
+import { buildPaymentRequest } from "../../src/protocol/build-request.ts";
+import type { Address, Hex } from "../../src/protocol/hex.ts";
+import type { NetworkName } from "../../src/protocol/networks.ts";
+
+/** A harness on any free port, quiet unless something breaks. */
+export function startTestHarness(
+  options: Partial<HarnessOptions> & Pick<HarnessOptions, "networks">,
+): Promise<Harness> {
+  return startHarness({
+    facilitatorContracts: resolveFacilitatorContracts(),
+    host: "127.0.0.1",
+    port: 0,
+    logger: createLogger("fatal"),
+    ...options,
+  });
+}
+
+/** The body of a request, as tests take it apart. */
+// biome-ignore lint/suspicious/noExplicitAny: tests put wrong things into it on purpose
+export type Body = any;
+
+export type Order = {
+  network?: NetworkName;
+  payer?: TestPayerName;
+  x402Version?: 1 | 2;
+  amount?: bigint;
+  /** Seconds relative to the chain's time. */
+  validAfter?: number;
+  validBefore?: number;
+  terms?: Partial<Omit<AuthorizationTerms, "from">>;
+};
+
+/** A signed payment of 0.01 USDC by the funded payer on base, or as ordered, as a request body. */
+export async function signedRequest(harness: Harness, order: Order = {}): Promise<Body> {
+  const { network = "base", payer = "funded", x402Version = 1, amount = 10_000n } = order;
+  const chain = harness.chains[network];
+  if (chain === undefined) throw new Error(`${network} is not running`);
+  const now = await chain.now();
+  const { authorization, signature } = await signAs(payer, {
+    asset: chain.asset,
+    chainId: chain.network.chainId,
+    to: chain.facilitatorContract,
+    value: amount,
+    validAfter: order.validAfter === undefined ? 0n : now + BigInt(order.validAfter),
+    validBefore: now + BigInt(order.validBefore ?? 600),
+    ...order.terms,
+  });
+  return buildPaymentRequest({
+    x402Version,
+    network: chain.network,
+    asset: chain.asset,
+    payTo: chain.facilitatorContract,
+    amount,
+    resource: "https://merchant.example/resource",
+    authorization,
+    signature,
+  });
+}
+
+export type Answer = { status: number; headers: Record<string, string | string[] | undefined>; body: Body };
+
+/** Posts a body to verify or settle with the local organization's key, or another header. */
+export async function post(
+  harness: Harness,
+  operation: "verify" | "settle",
+  body: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  return requestJson(`${harness.description.facilitator.url}/${operation}`, {
+    method: "POST",
+    headers: { authorization: localOrganization.apiKey, ...headers },
+    body,
+  });
+}
+
+/** An account's balance of the asset, in its smallest unit. */
+export async function balanceOf(
+  harness: Harness,
+  account: Address,
+  network: NetworkName = "base",
+): Promise<bigint> {
+  const chain = harness.chains[network];
+  const data = `0x70a08231${account.slice(2).padStart(64, "0")}`;
+  const result = await chain?.node.request("eth_call", { to: chain.asset.address, data }, "latest");
+  return BigInt(result as Hex);
+}
+
+/** Sends a transaction from an account that the node lends its name to, and mines it. */
+export async function sendFrom(
+  harness: Harness,
+  from: Address,
+  to: Address,
+  data: Hex,
+  network: NetworkName = "base",
+): Promise<void> {
+  const node = harness.chains[network]?.node;
+  await node?.request("anvil_impersonateAccount", from);
+  await node?.request("anvil_setBalance", from, "0xde0b6b3a7640000");
+  const hash = await node?.request("eth_sendTransaction", { from, to, data, gas: "0x493e0" });
+  await node?.request("evm_mine");
+  const receipt = (await node?.request("eth_getTransactionReceipt", hash)) as { status: string } | null;
+  if (receipt?.status !== "0x1") throw new Error(`the transaction ${String(hash)} did not succeed`);
+}
