@@ -2,7 +2,7 @@ import { ConfigurationError, type Problem } from "../errors/configuration.ts";
 import { type Address, keccak256Text, sameAddress } from "../protocol/hex.ts";
 import { type Asset, type NetworkTier, networkNames, networks } from "../protocol/networks.ts";
 import { delegateAddress, harnessAccounts, revertingDelegateAddress } from "./accounts.ts";
-import { create2Address, create2Deployer } from "./create2.ts";
+import { checksumAddress, create2Address, create2Deployer } from "./create2.ts";
 import { facilitatorInitCode } from "./init-code.ts";
 import { testPayers } from "./test-payers.ts";
 
@@ -33,7 +33,8 @@ export function defaultFacilitatorContracts(): FacilitatorContracts {
 }
 
 /**
- * The addresses for the facilitator contract, with defaults where none is configured.
+ * The addresses for the facilitator contract, with defaults where none is configured. With their checksums (EIP-55),
+ * because clients refuse addresses in mixed case with wrong ones.
  *
  * @param configured as the user spelled them
  * @param assets the tokens on the chains; USDC of every network by default
@@ -53,8 +54,12 @@ export function resolveFacilitatorContracts(
   const resolve = (tier: NetworkTier, value: string | undefined): Address => {
     if (value === undefined) return defaults[tier];
     if (!isAddress(value)) return refuse(tier, "is not an address: 0x and 40 hexadecimal digits");
-    const taken = collision(value, assets);
-    return taken === undefined ? value : refuse(tier, taken);
+    const address = checksumAddress(value);
+    if (value !== address && /[a-f]/.test(value.slice(2)) && /[A-F]/.test(value)) {
+      return refuse(tier, "has a wrong checksum (EIP-55): a digit may be mistyped");
+    }
+    const taken = collision(address, assets);
+    return taken === undefined ? address : refuse(tier, taken);
   };
 
   const resolved = { mainnet: resolve("mainnet", mainnet), testnet: resolve("testnet", testnet) };

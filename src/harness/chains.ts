@@ -6,8 +6,6 @@ import type { HarnessChain } from "./chain.ts";
 import { type LocalNode, startNode } from "./nodes.ts";
 import { startWatchdog } from "./watchdog.ts";
 
-export type { HarnessChain } from "./chain.ts";
-
 export type StartChainsOptions = {
   /** Which networks; each at most once. */
   networks: readonly NetworkName[];
@@ -18,18 +16,18 @@ export type StartChainsOptions = {
   rpcPorts?: Readonly<Partial<Record<NetworkName, number>>>;
   /** Gives up the start; without effect once the chains run. */
   signal?: AbortSignal;
-  /** Called when a node ends without having been asked to. */
-  onNodeExit?: (error: KitError, network: NetworkName) => void;
   /** Path of the anvil binary; the one of this platform's package by default. */
   anvilBinary?: string;
 };
 
 /** Running chains. Disposing of them stops them. */
-export type HarnessChains = AsyncDisposable & {
-  /** In the order in which they were asked for. */
-  readonly all: readonly HarnessChain[];
-  /** The pids of everything that was started, the watchdog included. */
+export type Chains = AsyncDisposable & {
+  /** By network, in the order in which they were asked for. */
+  readonly chains: Readonly<Partial<Record<NetworkName, HarnessChain>>>;
+  /** The pids of everything that was started: the nodes, and the watchdog last. */
   readonly pids: readonly number[];
+  /** Calls the listener when a node ends without having been asked to, with an error that names it. */
+  onFailure(listener: (error: KitError) => void): void;
   /** Ends all nodes, and resolves when no process is left. Can be called again. */
   stop(): Promise<void>;
 };
@@ -45,8 +43,8 @@ export type HarnessChains = AsyncDisposable & {
  *   networks: ["base", "polygon"], facilitatorContracts: resolveFacilitatorContracts(),
  * });
  */
-export async function startChains(options: StartChainsOptions): Promise<HarnessChains> {
-  const { facilitatorContracts, assets = {}, rpcPorts = {}, signal, onNodeExit } = options;
+export async function startChains(options: StartChainsOptions): Promise<Chains> {
+  const { facilitatorContracts, assets = {}, rpcPorts = {}, signal } = options;
   checkOptions(options);
   signal?.throwIfAborted();
 
@@ -58,6 +56,7 @@ export async function startChains(options: StartChainsOptions): Promise<HarnessC
   };
   // The contracts' code is read while the nodes start.
   const preparation = import("./chain.ts");
+  preparation.catch(() => {});
 
   const results = await Promise.allSettled(
     options.networks.map(async (name) => {
@@ -66,10 +65,15 @@ export async function startChains(options: StartChainsOptions): Promise<HarnessC
       const port = rpcPorts[name];
       const node = await startNode({ name, chainId, watchdog, port, signal, binary: options.anvilBinary });
       nodes.push(node);
-      if (onNodeExit !== undefined) node.onExit((error) => onNodeExit(error, name));
       const { prepareChain } = await preparation;
       const asset = assets[name] ?? network.usdc;
-      return prepareChain({ network, facilitatorContract: facilitatorContracts[tier], asset, node });
+      const chain = await prepareChain({
+        network,
+        facilitatorContract: facilitatorContracts[tier],
+        asset,
+        node,
+      });
+      return [name, chain] as const;
     }),
   );
   const failures = results.filter((result) => result.status === "rejected").map(({ reason }) => reason);
@@ -79,8 +83,13 @@ export async function startChains(options: StartChainsOptions): Promise<HarnessC
     throw oneError(failures, results.length);
   }
   return {
-    all: results.filter((result) => result.status === "fulfilled").map(({ value }) => value),
+    chains: Object.fromEntries(
+      results.filter((result) => result.status === "fulfilled").map(({ value }) => value),
+    ),
     pids: [...nodes.map(({ pid }) => pid), ...(watchdog.pid === undefined ? [] : [watchdog.pid])],
+    onFailure(listener) {
+      for (const node of nodes) node.onExit(listener);
+    },
     stop,
     [Symbol.asyncDispose]: stop,
   };

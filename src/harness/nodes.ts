@@ -53,7 +53,7 @@ const gasLimit = 300_000_000;
 const initialBaseFee = 10_000_000;
 
 /** How long a node may take to end when asked before it is killed. It takes some 10 ms. */
-const stopGraceMs = 2_000;
+const stopGraceMs = 1_000;
 
 /**
  * Starts an anvil node and resolves when it answers with the expected chain id and has mined a block.
@@ -202,6 +202,7 @@ async function launch(options: StartNodeOptions): Promise<Launched> {
   // `@viem/anvil` does not give the process away, and its pid is needed to guard and to kill it.
   const context = {};
   let child: ChildProcess | undefined;
+  let spawnError: Error | undefined;
   const onProcess = (message: unknown) => {
     if (startContext.getStore() !== context) return;
     if (typeof message !== "object" || message === null || !("process" in message)) return;
@@ -209,7 +210,10 @@ async function launch(options: StartNodeOptions): Promise<Launched> {
     const started = message.process;
     child = started;
     // A process that cannot be spawned never exits, and the package waits only for an exit.
-    started.once("error", () => started.emit("exit", null, null));
+    started.once("error", (error) => {
+      spawnError = error;
+      started.emit("exit", null, null);
+    });
     // The message comes from the constructor: by the next microtask the process is spawned, and its promise is on it.
     queueMicrotask(() => {
       if (started.pid !== undefined) watchdog.guard(started.pid);
@@ -217,7 +221,11 @@ async function launch(options: StartNodeOptions): Promise<Launched> {
     });
   };
   const kill = () => child?.kill("SIGKILL");
-  const timer = setTimeout(kill, startTimeoutMs);
+  let tooLate = false;
+  const timer = setTimeout(() => {
+    tooLate = true;
+    kill();
+  }, startTimeoutMs);
   signal?.addEventListener("abort", kill);
   subscribe("child_process", onProcess);
   try {
@@ -246,7 +254,13 @@ async function launch(options: StartNodeOptions): Promise<Launched> {
         hints: ["Choose another port, or none: a free one is found then."],
       });
     }
-    throw new KitError(`The ${name} node did not start`, {
+    if (spawnError !== undefined) {
+      throw new KitError(`This system cannot run the anvil binary at ${binary}`, {
+        cause: spawnError,
+        hints: ["On Linux it needs glibc 2.35 or newer, as in Debian 12 or Ubuntu 22.04; Alpine has none."],
+      });
+    }
+    throw new KitError(`The ${name} node did not start${tooLate ? ` within ${startTimeoutMs} ms` : ""}`, {
       cause,
       hints: [`It was started as ${binary}`, ...lines(output).slice(-5)],
     });

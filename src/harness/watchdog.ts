@@ -14,8 +14,11 @@ import { readFileSync } from "node:fs";
  */
 export type Watchdog = {
   readonly pid: number | undefined;
-  /** Ends the process with this one. It must be a child that has not been reaped, so that the pid is surely its own. */
-  guard(pid: number): void;
+  /**
+   * Ends the process with this one. It must be a child that has not been reaped, so that the pid is surely its own.
+   * Should the pid later be another's, the start time tells the two apart, where there is a /proc.
+   */
+  guard(pid: number, startTime?: string): void;
   /** Forgets a process that has ended. */
   release(pid: number): void;
   /** Ends the watchdog, which first ends whatever is still guarded. */
@@ -45,7 +48,7 @@ export function startWatchdog(): Watchdog {
   };
   return {
     pid: child.pid,
-    guard: (pid) => tell("guard", pid, processStartTime(pid)),
+    guard: (pid, startTime = processStartTime(pid)) => tell("guard", pid, startTime),
     release: (pid) => tell("release", pid),
     async close() {
       if (hasExited(child)) return;

@@ -1,0 +1,44 @@
+import { encodeDeployData } from "viem";
+import { expect, it } from "vitest";
+import { mock1271WalletAbi, mock1271WalletBytecode } from "../contracts/mock1271Wallet.ts";
+import { mockUsdcAbi, mockUsdcBytecode } from "../contracts/mockUsdc.ts";
+import { x402FacilitatorAbi, x402FacilitatorBytecode } from "../contracts/x402Facilitator.ts";
+import { harnessAccounts } from "./accounts.ts";
+import { facilitatorInitCode, mockUsdcInitCode, walletInitCode } from "./init-code.ts";
+
+const { admin, operator, recoverer, pauser, treasury } = harnessAccounts;
+
+it("encodes the facilitator's constructor as viem does", () => {
+  expect(facilitatorInitCode()).toBe(
+    encodeDeployData({
+      abi: x402FacilitatorAbi,
+      bytecode: x402FacilitatorBytecode,
+      args: [172_800, admin.address, [operator.address], recoverer.address, pauser.address],
+    }),
+  );
+});
+
+it.each([
+  ["USD Coin", "2"],
+  ["", "1"],
+  ["A token with a name that is longer than one word: 32 bytes or more", "2.1"],
+  ["Zweiunddreißig Bytes mit Umlaut", "2"],
+])("encodes the token's constructor as viem does: %s", (name, version) => {
+  expect(mockUsdcInitCode({ name, version })).toBe(
+    encodeDeployData({
+      abi: mockUsdcAbi,
+      bytecode: mockUsdcBytecode,
+      args: [name, "USDC", version, treasury.address],
+    }),
+  );
+});
+
+it("encodes the wallet's constructor as viem does", () => {
+  expect(walletInitCode(operator.address)).toBe(
+    encodeDeployData({
+      abi: mock1271WalletAbi,
+      bytecode: mock1271WalletBytecode,
+      args: [operator.address],
+    }),
+  );
+});

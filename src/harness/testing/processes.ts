@@ -1,0 +1,28 @@
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** Whether a process runs. One that has ended and waits for its parent to notice does not. */
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return stat.slice(stat.lastIndexOf(")") + 2).charAt(0) !== "Z";
+  } catch {
+    return true;
+  }
+}
+
+/** Waits until none of the processes runs, and gives those that still do when the time is over. */
+export async function stillRunningAfter(pids: readonly number[], timeoutMs: number): Promise<number[]> {
+  const until = Date.now() + timeoutMs;
+  let running = pids.filter(isRunning);
+  while (running.length > 0 && Date.now() < until) {
+    await sleep(20);
+    running = running.filter(isRunning);
+  }
+  return running;
+}

@@ -1,0 +1,24 @@
+// Started by chains.test.ts as a process of its own: starts two chains, prints the pids of everything it started,
+// and then does what its argument says.
+import { resolveFacilitatorContracts } from "../addresses.ts";
+import { startChains } from "../chains.ts";
+
+const chains = await startChains({
+  networks: ["base", "polygon"],
+  facilitatorContracts: resolveFacilitatorContracts(),
+});
+console.log(JSON.stringify(chains.pids));
+
+if (process.argv[2] === "throw") {
+  setTimeout(() => {
+    throw new Error("uncaught, on purpose");
+  }, 10);
+}
+if (process.argv[2] === "stop") await chains.stop();
+if (process.argv[2] === "stop on SIGINT") {
+  process.once("SIGINT", async () => {
+    const answers = Object.values(chains.chains).map(({ node }) => node.request("eth_chainId"));
+    console.log(JSON.stringify(await Promise.all(answers)));
+    await chains.stop();
+  });
+}
