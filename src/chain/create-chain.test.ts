@@ -22,9 +22,9 @@ let chain: Chain;
 
 beforeAll(async () => {
   deployment = await deploy();
-  proxy = await startStubNode(forwardingTo(deployment.anvil.url));
+  proxy = await startStubNode(forwardingTo(deployment.url));
   network = { ...deployment.network, rpcUrls: [proxy.url] };
-  chain = createChain({ network, operator: deployment.operator.address });
+  chain = createChain({ network, operator: deployment.operator });
 });
 afterAll(async () => {
   await proxy.stop();
@@ -33,10 +33,10 @@ afterAll(async () => {
 
 let snapshot: Hex;
 beforeEach(async () => {
-  snapshot = await deployment.client.snapshot();
+  snapshot = await deployment.snapshot();
   proxy.batches.length = 0;
 });
-afterEach(() => deployment.client.revert({ id: snapshot }));
+afterEach(() => deployment.revert(snapshot));
 
 const digestOf = (call: SettleCall) =>
   authorizationDigest(domainSeparator(network.usdc, network.chainId), call.authorization);
@@ -84,7 +84,7 @@ const expectedOf = ({ asset, authorization, recipient }: SettleCall) => ({
 describe("simulating settle", () => {
   test("tells head and balance of a payment that would settle, in one request", async () => {
     const call = await deployment.pay({ funds: 25_000n });
-    const block = await deployment.client.getBlock();
+    const block = await deployment.newestBlock();
     expect(await simulate(call)).toEqual({
       head: { number: block.number, timestamp: block.timestamp, baseFeePerGas: block.baseFeePerGas },
       balance: 25_000n,
@@ -157,7 +157,7 @@ describe("simulating settle", () => {
         "a blacklisted payer",
         async () => {
           const call = await deployment.pay();
-          await deployment.token("blacklist", [call.authorization.from]);
+          await deployment.blacklist(call.authorization.from);
           return call;
         },
         tokenSays("Blacklistable: account is blacklisted"),
@@ -166,7 +166,7 @@ describe("simulating settle", () => {
         "a paused token",
         async () => {
           const call = await deployment.pay();
-          await deployment.token("pause");
+          await deployment.pauseToken();
           return call;
         },
         tokenSays("Pausable: paused"),
@@ -175,7 +175,7 @@ describe("simulating settle", () => {
         "a paused contract",
         async () => {
           const call = await deployment.pay();
-          await deployment.facilitator("pause");
+          await deployment.pauseContract();
           return call;
         },
         { kind: "custom", name: "EnforcedPause", args: [] },
@@ -222,7 +222,7 @@ describe("a node that answers strangely", () => {
     node = await startStubNode(answering(() => null));
     strange = createChain({
       network: { ...network, rpcUrls: [node.url] },
-      operator: deployment.operator.address,
+      operator: deployment.operator,
     });
     call = await deployment.pay();
   });
@@ -359,13 +359,13 @@ describe("asking a wallet", () => {
     ["delegates to an account without code", `0xef0100${"12".repeat(20)}`],
   ])("code that %s refuses", async (_, bytecode) => {
     const call = await deployment.pay();
-    await deployment.client.setCode({ address: call.authorization.from, bytecode });
+    await deployment.setCode(call.authorization.from, bytecode);
     expect(await ask(call)).toBe("refused");
   });
 
   test("code that says yes to everything accepts", async () => {
     const call = await deployment.pay();
-    await deployment.client.setCode({ address: call.authorization.from, bytecode: `0x${sayYes}` });
+    await deployment.setCode(call.authorization.from, `0x${sayYes}`);
     expect(await ask(call, `0x${"ab".repeat(5_000)}`)).toBe("accepted");
   });
 });
@@ -385,23 +385,15 @@ describe("the diagnosis of a failed simulation", () => {
   test.each<[keyof typeof healthy, (call: SettleCall) => Promise<unknown>, Partial<typeof healthy>]>([
     ["balance", async () => {}, {}],
     ["authorizationUsed", (call) => settle([call]), { authorizationUsed: true, balance: 0n }],
-    [
-      "payerBlacklisted",
-      (call) => deployment.token("blacklist", [call.authorization.from]),
-      { payerBlacklisted: true },
-    ],
-    [
-      "recipientBlacklisted",
-      (call) => deployment.token("blacklist", [call.recipient]),
-      { recipientBlacklisted: true },
-    ],
+    ["payerBlacklisted", (call) => deployment.blacklist(call.authorization.from), { payerBlacklisted: true }],
+    ["recipientBlacklisted", (call) => deployment.blacklist(call.recipient), { recipientBlacklisted: true }],
     [
       "contractBlacklisted",
-      () => deployment.token("blacklist", [network.facilitatorContract]),
+      () => deployment.blacklist(network.facilitatorContract),
       { contractBlacklisted: true },
     ],
-    ["tokenPaused", () => deployment.token("pause"), { tokenPaused: true }],
-    ["contractPaused", () => deployment.facilitator("pause"), { contractPaused: true }],
+    ["tokenPaused", () => deployment.pauseToken(), { tokenPaused: true }],
+    ["contractPaused", () => deployment.pauseContract(), { contractPaused: true }],
   ])("finds %s, in one request", async (_, happen, found) => {
     const call = await deployment.pay();
     await happen(call);
@@ -422,13 +414,13 @@ describe("the diagnosis of a failed simulation", () => {
     const call = await deployment.pay();
     // Answers 7 to balanceOf and to authorizationState, and reverts on everything else.
     const bytecode = "0x5f3560e01c806370a0823114601c578063e94a010214601c575f5ffd5b60075f5260205ff3";
-    await deployment.client.setCode({ address: deployment.usdc, bytecode });
+    await deployment.setCode(deployment.usdc, bytecode);
     expect(await chain.diagnose(call)).toEqual({ ...healthy, balance: 7n, authorizationUsed: true });
   });
 
   test("gives none where there is no token", async () => {
     const call = await deployment.pay();
-    await deployment.client.setCode({ address: deployment.usdc, bytecode: "0x" });
+    await deployment.setCode(deployment.usdc, "0x");
     await expect(chain.diagnose(call)).rejects.toThrow(UndeterminedError);
   });
 });
@@ -468,7 +460,7 @@ describe("transactions", () => {
 
   test("a batch to a recipient that cannot be paid fails for that recipient alone", async () => {
     const blocked = accountOf("blocked recipient").address;
-    await deployment.token("blacklist", [blocked]);
+    await deployment.blacklist(blocked);
     const good = await deployment.pay();
     const bad = await deployment.pay({ recipient: blocked });
     const proofs = readSettlements(await settle([good, bad]), network.facilitatorContract);
@@ -531,7 +523,7 @@ test("a chain is inspected in one request", async () => {
   const other = { ...network.usdc, address: accountOf("no token").address };
   const inspected = await createChain({
     network: { ...network, assets: [...network.assets, other] },
-    operator: deployment.operator.address,
+    operator: deployment.operator,
   }).inspect();
   expect(inspected.chainId).toBe(8453);
   expect(inspected.contractCode).toBe(x402FacilitatorDeployedBytecode);

@@ -1,8 +1,8 @@
 import {
+  type Abi,
   createTestClient,
   encodeAbiParameters,
   encodeFunctionData,
-  getContractAddress,
   http,
   publicActions,
   walletActions,
@@ -20,10 +20,44 @@ import type { SettleCall } from "../chain.ts";
 import { accountOf, keyOf } from "./accounts.ts";
 import { startAnvil } from "./anvil.ts";
 
-export type Deployment = Awaited<ReturnType<typeof deploy>>;
+/** An anvil node with MockUSDC and the facilitator contract on it. */
+export type Deployment = {
+  url: string;
+  network: NetworkConfig;
+  operator: Address;
+  operatorKey: Hex;
+  usdc: Address;
+  newestBlock(): Promise<{ number: bigint; timestamp: bigint; baseFeePerGas: bigint | null }>;
+  snapshot(): Promise<Hex>;
+  revert(snapshot: Hex): Promise<void>;
+  setCode(address: Address, code: Hex): Promise<void>;
+  /** A payment by a fresh payer, signed and funded unless told otherwise. */
+  pay(options?: PaymentOptions): Promise<SettleCall>;
+  blacklist(account: Address): Promise<void>;
+  pauseToken(): Promise<void>;
+  pauseContract(): Promise<void>;
+  /** A contract wallet of the named owner. */
+  createWallet(owner: string): Promise<Address>;
+  /** Makes an account one that burns all gas it is given when it is asked about a signature. */
+  makeGasBurner(account: Address): Promise<void>;
+  /** Delegates an account (EIP-7702) to code that lets the account's own key sign for it. */
+  delegate(account: Address): Promise<void>;
+  stop(): Promise<void>;
+};
 
-/** An anvil node with MockUSDC and the facilitator contract on it; viem's client sets the scene. */
-export async function deploy() {
+export type PaymentOptions = {
+  /** Whose key signs. */
+  payer?: string;
+  from?: Address;
+  value?: bigint;
+  funds?: bigint;
+  validAfter?: bigint;
+  validBefore?: bigint;
+  recipient?: Address;
+};
+
+/** Starts the node and deploys to it; viem's client sets the scene. */
+export async function deploy(): Promise<Deployment> {
   const { chainId } = networks.base;
   const anvil = await startAnvil(chainId);
   const admin = accountOf("admin");
@@ -77,20 +111,24 @@ export async function deploy() {
     maxFeePerGas: 10n ** 11n,
   };
 
+  const setCode = (address: Address, bytecode: Hex) => client.setCode({ address, bytecode });
+
   return {
-    anvil,
-    client,
+    url: anvil.url,
     network,
-    operator,
+    operator: operator.address,
     operatorKey: keyOf("operator"),
     usdc,
+    newestBlock: () => client.getBlock(),
+    snapshot: () => client.snapshot(),
+    revert: (id) => client.revert({ id }),
+    setCode,
 
-    /** A payment by a fresh payer, signed and funded unless told otherwise. */
-    async pay(options: PaymentOptions = {}): Promise<SettleCall> {
+    async pay(options = {}) {
       const signer = accountOf(options.payer ?? crypto.randomUUID());
       const from = options.from ?? signer.address;
       const value = options.value ?? 10_000n;
-      await send(usdc, mint(from, options.funds ?? value));
+      await callToken("mint", [from, options.funds ?? value]);
       const { authorization, signature } = await signAuthorization(signer, {
         asset,
         chainId,
@@ -108,44 +146,29 @@ export async function deploy() {
       };
     },
 
-    /** Calls a function of the token, as its owner. */
-    token: (functionName: "blacklist" | "unBlacklist" | "pause" | "unpause", args: [] | [Address] = []) =>
-      send(usdc, encodeFunctionData({ abi: mockUsdcAbi, functionName, args } as never)),
+    blacklist: (account) => callToken("blacklist", [account]),
+    pauseToken: () => callToken("pause", []),
 
-    /** Calls a function of the facilitator contract, as its admin. */
-    facilitator: (functionName: "pause" | "unpause") =>
-      send(facilitatorContract, encodeFunctionData({ abi: x402FacilitatorAbi, functionName })),
-
-    /** A contract wallet of the named owner. */
-    createWallet: (owner: string) =>
-      create(mock1271WalletBytecode, encodeAbiParameters([{ type: "address" }], [accountOf(owner).address])),
-
-    /** Makes an account one that burns all gas it is given when it is asked about a signature. */
-    makeGasBurner: (address: Address) =>
-      client.setCode({ address, bytecode: mockGasBurningWalletDeployedBytecode }),
-
-    /** Delegates an account (EIP-7702) to code that lets the account's own key sign for it. */
-    async delegate(address: Address) {
-      const target = getContractAddress({ from: address, nonce: 77n });
-      await client.setCode({ address: target, bytecode: mock7702DelegateDeployedBytecode });
-      await client.setCode({ address, bytecode: `0xef0100${target.slice(2)}` });
+    async pauseContract() {
+      await send(facilitatorContract, encodeFunctionData({ abi: x402FacilitatorAbi, functionName: "pause" }));
     },
 
-    sendFromAdmin: send,
+    createWallet: (owner) =>
+      create(mock1271WalletBytecode, encodeAbiParameters([{ type: "address" }], [accountOf(owner).address])),
+
+    makeGasBurner: (account) => setCode(account, mockGasBurningWalletDeployedBytecode),
+
+    async delegate(account) {
+      const delegate = accountOf("delegate").address;
+      await setCode(delegate, mock7702DelegateDeployedBytecode);
+      await setCode(account, `0xef0100${delegate.slice(2)}`);
+    },
+
     stop: () => anvil.stop(),
   };
+
+  /** Calls a function of the token, as its owner. */
+  async function callToken(functionName: "mint" | "blacklist" | "pause", args: readonly unknown[]) {
+    await send(usdc, encodeFunctionData({ abi: mockUsdcAbi as Abi, functionName, args }));
+  }
 }
-
-type PaymentOptions = {
-  /** Whose key signs. */
-  payer?: string;
-  from?: Address;
-  value?: bigint;
-  funds?: bigint;
-  validAfter?: bigint;
-  validBefore?: bigint;
-  recipient?: Address;
-};
-
-const mint = (to: Address, amount: bigint): Hex =>
-  encodeFunctionData({ abi: mockUsdcAbi, functionName: "mint", args: [to, amount] });
