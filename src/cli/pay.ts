@@ -1,7 +1,6 @@
 import { pay as payOnHarness } from "../harness/pay.ts";
 import { type TestPayerName, testPayers } from "../harness/test-payers.ts";
 import { settleAnswerSchema } from "../protocol/answers.ts";
-import type { NetworkName } from "../protocol/networks.ts";
 import { defineCommand } from "./command.ts";
 import { sampleAmount } from "./demo.ts";
 import { oneOf, readAmount, readNetwork } from "./readers.ts";
