@@ -97,6 +97,19 @@ describe("one after the other", () => {
   });
 });
 
+test("a long queue does not keep everything else waiting", async () => {
+  let turns = 0;
+  let counting = true;
+  const count = () => {
+    turns++;
+    if (counting) setImmediate(count);
+  };
+  setImmediate(count);
+  await Promise.all(Array.from({ length: 2_000 }, (_, index) => add(`entry ${index}`)));
+  counting = false;
+  expect(turns).toBeGreaterThan(4);
+});
+
 describe("done means committed", () => {
   test("for a statement and for a transaction", async () => {
     await add("statement");
@@ -120,7 +133,7 @@ describe("done means committed", () => {
       }),
     );
     watcher.close();
-    expect(versions.size).toBeLessThan(10);
+    expect(versions.size).toBeLessThan(50);
   });
 
   test("a read tells nothing that is not committed", async () => {
@@ -235,6 +248,20 @@ describe("beside another session on the same file", () => {
     await ours;
     await other.close();
     expect(committed()).toEqual(["theirs", "ours"]);
+  });
+
+  test("gives up when it holds the lock for good, and goes on afterwards", async () => {
+    const other = createSqliteSession(open());
+    const impatient = createSqliteSession(open(), { lockPatienceMs: 50 });
+    const unit = await other.begin();
+    await expect(impatient.run(insert, ["ours"], false)).rejects.toThrow(
+      "The database is in use by another process",
+    );
+    await expect(impatient.begin()).rejects.toThrow("The database is in use by another process");
+    unit.rollback();
+    await impatient.run(insert, ["later"], false);
+    await Promise.all([impatient.close(), other.close()]);
+    expect(committed()).toEqual(["later"]);
   });
 
   test("reads what is committed in the meantime", async () => {

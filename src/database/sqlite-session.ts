@@ -3,6 +3,7 @@ import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers";
 import { setTimeout as delay } from "node:timers/promises";
 import { KitError } from "../errors/base.ts";
+import { UndeterminedError } from "../errors/undetermined.ts";
 
 /** What running one statement gave. */
 export type StatementResult = {
@@ -44,14 +45,20 @@ const groupUnits = 256;
 /** … or is so old, in milliseconds: a unit may await something slow, and the finished ones should not wait for it. */
 const groupAgeMs = 5;
 
-/** How long to wait for another process, or another session in this one, to give up the write lock. */
-const lockPatienceMs = 10_000;
+/** Even after a long wait in the queue, another process may have the lock for this long, in milliseconds. */
+const leastPatienceMs = 100;
 
 /** Distinct statements kept prepared; preparing one costs more than running it. */
 const preparedStatements = 256;
 
-/** A session on an open database, which it owns from now on. */
-export function createSqliteSession(database: DatabaseSync): SqliteSession {
+/**
+ * A session on an open database, which it owns from now on. It waits up to `lockPatienceMs` for another process, or
+ * another session in this one, to give up the write lock.
+ */
+export function createSqliteSession(
+  database: DatabaseSync,
+  { lockPatienceMs = 10_000 }: { lockPatienceMs?: number } = {},
+): SqliteSession {
   const prepared = new Map<string, { statement: StatementSync; returnsRows: boolean }>();
   const queue: (() => void)[] = [];
   let occupied = false;
@@ -114,10 +121,10 @@ export function createSqliteSession(database: DatabaseSync): SqliteSession {
   }
 
   /** The transaction that the coming unit joins. */
-  async function joinGroup(): Promise<Group> {
+  async function joinGroup(askedAt: number): Promise<Group> {
     if (group === null) {
       // Deferred transactions cannot be used: one that reads before it writes fails beside another writer.
-      await whileLocked(() => execute("BEGIN IMMEDIATE", []));
+      await whileLocked(askedAt, () => execute("BEGIN IMMEDIATE", []));
       const committed = Promise.withResolvers<void>();
       committed.promise.catch(() => {}); // its units hear of it; there may be none
       group = { units: 0, openedAt: performance.now(), committed };
@@ -126,36 +133,67 @@ export function createSqliteSession(database: DatabaseSync): SqliteSession {
   }
 
   function commitGroup(finished: Group): void {
-    group = null;
     try {
       execute("COMMIT", []);
+      group = null;
       finished.committed.resolve();
     } catch (error) {
-      if (database.isTransaction) execute("ROLLBACK", []);
-      finished.committed.reject(error);
+      loseGroup(finished, error);
     }
   }
 
-  /** On errors such as a full disk SQLite rolls the whole transaction back, and the finished units with it. */
-  function checkGroup(error: unknown): void {
-    if (group !== null && !database.isTransaction) {
-      group.committed.reject(error);
-      group = null;
+  /** Undoes the shared transaction, and with it the units that are finished. */
+  function loseGroup(lost: Group, error: unknown): void {
+    group = null;
+    lost.committed.reject(error);
+    try {
+      if (database.isTransaction) execute("ROLLBACK", []);
+    } catch {
+      // Whoever comes next finds a transaction that cannot be begun, and hears why.
+    }
+  }
+
+  /** On errors such as a full disk SQLite rolls the whole transaction back by itself. */
+  function noticeLoss(error: unknown): void {
+    if (group !== null && !database.isTransaction) loseGroup(group, error);
+  }
+
+  /**
+   * Tries again while somebody else holds SQLite's lock. SQLite's own busy timeout would stop this whole process
+   * meanwhile, and for good where the holder is another session of this very process.
+   */
+  async function whileLocked<T>(askedAt: number, work: () => T): Promise<T> {
+    // Counted from the asking, lest everybody in a long queue waits the whole time one after the other.
+    const patientUntil = Math.max(askedAt + lockPatienceMs, performance.now() + leastPatienceMs);
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return work();
+      } catch (error) {
+        if (!isLocked(error)) throw error;
+        if (performance.now() > patientUntil) {
+          throw new UndeterminedError("The database is in use by another process", {
+            cause: error,
+            hints: ["It has held the write lock for too long: see which process has the file open."],
+          });
+        }
+        await delay(Math.min(1 + attempt, 10));
+      }
     }
   }
 
   return {
     async run(sql, parameters, readsOnly) {
+      const askedAt = performance.now();
       await enter();
       let result: StatementResult;
       let joined: Group | null;
       try {
-        if (!readsOnly) await joinGroup();
-        result = await whileLocked(() => execute(sql, parameters));
+        if (!readsOnly) await joinGroup(askedAt);
+        result = await whileLocked(askedAt, () => execute(sql, parameters));
         joined = group;
         if (joined !== null) joined.units++;
       } catch (error) {
-        checkGroup(error);
+        noticeLoss(error);
         throw error;
       } finally {
         leave();
@@ -166,17 +204,27 @@ export function createSqliteSession(database: DatabaseSync): SqliteSession {
     },
 
     async begin() {
+      const askedAt = performance.now();
       await enter();
       let joined: Group;
       try {
-        joined = await joinGroup();
+        joined = await joinGroup(askedAt);
         execute("SAVEPOINT unit", []);
       } catch (error) {
-        checkGroup(error);
+        noticeLoss(error);
         leave();
         throw error;
       }
       let ended = false;
+      /** Ends the unit by the given statements. Where they fail, nobody can tell what of it would be committed. */
+      const end = (...statements: string[]) => {
+        ended = true;
+        try {
+          if (group === joined) for (const statement of statements) execute(statement, []);
+        } catch (error) {
+          loseGroup(joined, error);
+        }
+      };
       return {
         run(sql, parameters) {
           // Without this check a statement after a lost transaction would be committed by itself.
@@ -184,40 +232,21 @@ export function createSqliteSession(database: DatabaseSync): SqliteSession {
           try {
             return execute(sql, parameters);
           } catch (error) {
-            checkGroup(error);
+            noticeLoss(error);
             throw error;
           }
         },
         async commit() {
           if (ended) throw new KitError("The transaction has ended");
-          ended = true;
-          try {
-            if (group === joined) {
-              execute("RELEASE unit", []);
-              joined.units++;
-            }
-          } catch (error) {
-            checkGroup(error);
-            throw error;
-          } finally {
-            leave();
-          }
+          end("RELEASE unit");
+          joined.units++;
+          leave();
           await joined.committed.promise;
         },
         rollback() {
           if (ended) return;
-          ended = true;
-          try {
-            if (group === joined) {
-              execute("ROLLBACK TO unit", []);
-              execute("RELEASE unit", []);
-            }
-          } catch (error) {
-            checkGroup(error);
-            throw error;
-          } finally {
-            leave();
-          }
+          end("ROLLBACK TO unit", "RELEASE unit");
+          leave();
         },
       };
     },
@@ -230,30 +259,6 @@ export function createSqliteSession(database: DatabaseSync): SqliteSession {
       leave();
     },
   };
-}
-
-/**
- * Tries again while somebody else holds SQLite's lock. SQLite's own busy timeout would stop this whole process
- * meanwhile, and for good where the holder is another session of this very process.
- */
-async function whileLocked<T>(work: () => T): Promise<T> {
-  const start = performance.now();
-  for (let attempt = 0; ; attempt++) {
-    try {
-      return work();
-    } catch (error) {
-      if (!isLocked(error)) throw error;
-      if (performance.now() - start > lockPatienceMs) {
-        throw new KitError("The database is in use by another process", {
-          cause: error,
-          hints: [
-            `Its write lock was not free for ${lockPatienceMs / 1000} s: see which process has the file open.`,
-          ],
-        });
-      }
-      await delay(Math.min(1 + attempt, 10));
-    }
-  }
 }
 
 function isLocked(error: unknown): boolean {

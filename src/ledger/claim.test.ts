@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Database } from "../database/database.ts";
 import { migrate } from "../database/migrate.ts";
 import { openDatabase } from "../database/open-database.ts";
+import type { LedgerTables } from "./tables.ts";
 import {
   addressOf,
   asset,
@@ -297,6 +298,37 @@ describe("a mined transaction", () => {
       99n,
     );
     expect(await Promise.all(payments.map(({ id }) => ledger.find(id)))).toEqual(before);
+  });
+
+  test("closes the other transactions of its txNonce too", async () => {
+    // A replacement with more fee, as a relayer signs it when the first one is not mined.
+    const attempts = db.$extendTables<LedgerTables>();
+    const [first] = await attempts.selectFrom("attempts").selectAll().execute();
+    if (first === undefined) throw new Error("no attempt");
+    await attempts
+      .insertInto("attempts")
+      .values({ ...first, hash: hashOf("replacement"), created_at: first.created_at + 1 })
+      .execute();
+    const open = await ledger.openAttempts(chainId, operator);
+    expect(open.map(({ attempt }) => attempt.hash)).toEqual([first.hash, hashOf("replacement")]);
+    expect(open.map(({ settlements }) => settlements.length)).toEqual([3, 3]);
+
+    const mined = { chainId, operator, txNonce: 7, hash: hashOf("replacement") };
+    for (let time = 1; time <= 2; time++) {
+      await ledger.conclude(
+        { ...mined, blockNumber: 61n, blockHash: hashOf("block 61") },
+        payments.map(settled),
+      );
+      expect(await ledger.openAttempts(chainId, operator)).toEqual([]);
+      expect(await ledger.find(a.id)).toMatchObject({ transactionHash: hashOf("replacement") });
+      const states = await attempts.selectFrom("attempts").select(["hash", "state"]).execute();
+      expect(new Map(states.map(({ hash, state }) => [hash, state]))).toEqual(
+        new Map([
+          [first.hash, "superseded"],
+          [hashOf("replacement"), "mined"],
+        ]),
+      );
+    }
   });
 
   test("must account for all of its settlements, and for no others", async () => {
