@@ -20,11 +20,14 @@ export type Head = {
   baseFeePerGas: bigint;
 };
 
+/** The payer's balance of the asset, in its smallest unit, and the operator's gas money, in wei. */
+export type Funds = { payer: bigint; operator: bigint };
+
 /** What `settle` would do now, and when "now" is. */
 export type Simulation = {
   head: Head;
-  /** The payer's balance of the asset, in its smallest unit; read only when asked for. */
-  balance: bigint | undefined;
+  /** What is there to settle with; read only when asked for. */
+  funds: Funds | undefined;
   /** Why it would revert; undefined when it would succeed. */
   revert: Revert | undefined;
 };
@@ -55,13 +58,13 @@ export type Receipt = {
 };
 
 /**
- * One network's chain. Every method costs one HTTP request (or less, where concurrent calls share a JSON-RPC
- * batch) and throws {@link UndeterminedError} when the chain could not be asked; a revert is an answer.
+ * One network's chain. Every method costs one HTTP request (less where concurrent calls share a JSON-RPC batch, more
+ * where one call has more to ask than fits in a batch) and throws {@link UndeterminedError} when the chain could not be asked; a revert is an answer.
  */
 export type Chain = {
   readonly network: NetworkConfig;
   /** Runs the real `settle` by `eth_call` from the operator, against the newest block. */
-  simulateSettle(call: SettleCall, options: { withBalance: boolean }): Promise<Simulation>;
+  simulateSettle(call: SettleCall, options: { withFunds: boolean }): Promise<Simulation>;
   /** Asks the payer's code for its word on a signature (EIP-1271), as the token would. */
   askWallet(payer: Address, digest: Hex, signature: Hex): Promise<WalletProof>;
   /** Reads whatever may explain a failed simulation. Only on the failing path. */
@@ -74,7 +77,7 @@ export type Chain = {
    * never classifies one: what became of it is learnt from {@link receipts} and {@link transactionCount}.
    */
   broadcast(rawTransactions: readonly Hex[]): Promise<void>;
-  /** Receipts by hash, in the given order; null where there is none (yet). */
+  /** Receipts by hash, in the given order; null where there is none yet, or none that can be believed. */
   receipts(hashes: readonly Hex[]): Promise<readonly (Receipt | null)[]>;
   /** Chain id, code of the facilitator contract, and `DOMAIN_SEPARATOR()` of every asset: what start-up checks. */
   inspect(): Promise<{

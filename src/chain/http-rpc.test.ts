@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { KitError } from "../errors/base.ts";
 import { UndeterminedError } from "../errors/undetermined.ts";
 import { createHttpRpc } from "./http-rpc.ts";
 import type { RpcCall } from "./rpc.ts";
@@ -322,6 +323,15 @@ test("no key in an RPC URL gets into an error, even when the provider quotes it"
   for (const secret of [key, port, "passw0rd123", "tok3n-abcdef"]) expect(shown).not.toContain(secret);
   expect(failure.hints[0]).toContain("too many requests");
 });
+
+test.each(["", "localhost:8545", "ws://127.0.0.1/s3cr3t-k3y", "http://[s3cr3t-k3y"])(
+  "%j is refused as a URL without being quoted",
+  (url) => {
+    expect(() => createRpc({ urls: [node.url, url] })).toThrow(
+      new KitError("RPC endpoint 2 of base is not a URL that begins with http:// or https://"),
+    );
+  },
+);
 
 test("credentials in a URL are sent", async () => {
   const { port } = new URL(node.url);

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { KitError } from "../errors/base.ts";
 import { UndeterminedError } from "../errors/undetermined.ts";
 import { describeError, readArray, readBatch, writeBatch } from "./json-rpc.ts";
 import { createKeepAlivePost, HttpFailure, type Post } from "./keep-alive-post.ts";
@@ -36,12 +37,14 @@ const rateLimitCodes: ReadonlySet<number | undefined> = new Set([-32005, 429, -3
  * JSON-RPC over HTTP. Reads that are asked at the same time share HTTP requests: in one turn of the event loop
  * always, and while {@link HttpRpcOptions.maxInFlight} requests are under way until one of them is answered.
  *
- * A read that fails is tried once more, at the next URL where there is one, which then stays the one asked first.
- * Sends are never repeated here.
+ * A read that fails is tried once more, or once at every other URL where there are several; the one that answers is
+ * asked first from then on. Sends are never repeated here.
+ *
+ * @throws KitError when a URL is none
  */
 export function createHttpRpc(options: HttpRpcOptions): Rpc {
   const { network, timeoutMs = 10_000, maxBatch = 100, maxInFlight = 8, retryDelayMs = 100 } = options;
-  const urls = options.urls.map((url) => new URL(url));
+  const urls = options.urls.map((url, index) => readUrl(url, `RPC endpoint ${index + 1} of ${network}`));
   const redact = createRedactor(urls);
   const posts = urls.map((url) => createKeepAlivePost(url, { timeoutMs, maxResponseBytes }));
   const attempts = Math.max(2, posts.length);
@@ -167,4 +170,13 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
       }
     },
   };
+}
+
+/** Node's own error for a bad URL carries the URL, which may hold a key. */
+function readUrl(text: string, name: string): URL {
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw new KitError(`${name} is not a URL that begins with http:// or https://`);
+  }
+  return url;
 }

@@ -4,8 +4,9 @@ import { encodeSettle, encodeSettleBatch } from "./calldata.ts";
 import type { Head, SettleCall } from "./chain.ts";
 
 /*
- * Gas limits. What a limit leaves over is not paid for, but running out reverts everything in the transaction, so
- * they cover the worst that the contract allows: PULL_GAS (250,000) burnt by the code at a payer's address.
+ * Gas limits. What a limit leaves over is not paid for, but running out reverts everything in the transaction. So
+ * they let the code at every payer's address burn all it may, PULL_GAS (250,000). In a batch they also cover the
+ * second attempt that the contract makes when a recipient cannot be paid, unless a third of the payers burn as well.
  */
 
 /**
