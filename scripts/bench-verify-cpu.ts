@@ -58,7 +58,7 @@ if (process.argv.includes("--node")) {
   const simulate = async (count: number, concurrency: number) => {
     let left = count;
     const one = async () => {
-      while (left-- > 0) await chain.simulateSettle(call, { withBalance: false });
+      while (left-- > 0) await chain.simulateSettle(call, { withFunds: false });
     };
     await Promise.all(Array.from({ length: concurrency }, one));
   };

@@ -1,9 +1,9 @@
-import { createLogger } from "../../src/logging/logger.ts";
 import { resolveFacilitatorContracts } from "../../src/harness/addresses.ts";
 import { startHarness } from "../../src/harness/harness.ts";
-import { localOrganization } from "../../src/harness/local-organization.ts";
 import { requestJson } from "../../src/harness/http-json.ts";
+import { localOrganization } from "../../src/harness/local-organization.ts";
 import { signAs } from "../../src/harness/sign-as.ts";
+import { createLogger } from "../../src/logging/logger.ts";
 import { buildPaymentRequest } from "../../src/protocol/build-request.ts";
 
 const counts = process.argv.slice(2).map(Number);
@@ -42,7 +42,12 @@ for (const count of counts.length > 0 ? counts : [200, 2_000]) {
   const url = `${harness.description.facilitator.url}/settle`;
   const from = performance.now();
   const answers = await Promise.all(
-    bodies.map((body) => requestJson(url, { method: "POST", headers, body }).catch((error: unknown) => ({ status: 0, body: String(error) }))),
+    bodies.map((body) =>
+      requestJson(url, { method: "POST", headers, body }).catch((error: unknown) => ({
+        status: 0,
+        body: String(error),
+      })),
+    ),
   );
   const seconds = (performance.now() - from) / 1000;
   const succeeded = answers.filter(({ body }) => JSON.stringify(body).includes('"success":true')).length;
@@ -51,8 +56,14 @@ for (const count of counts.length > 0 ? counts : [200, 2_000]) {
     const text = `${status} ${JSON.stringify(body).slice(0, 300)}`;
     if (!text.includes('"success":true')) others.set(text, (others.get(text) ?? 0) + 1);
   }
-  const block = await chain.node.request("eth_getTransactionCount", "0x750bAd95cdbC92De8024b090caE68D6202FE5b74", "latest");
-  console.log(`${count} settles at once, one operator key: ${succeeded} succeeded in ${seconds.toFixed(2)} s (${Math.round(count / seconds)}/s), in ${Number(block)} transactions`);
+  const block = await chain.node.request(
+    "eth_getTransactionCount",
+    "0x750bAd95cdbC92De8024b090caE68D6202FE5b74",
+    "latest",
+  );
+  console.log(
+    `${count} settles at once, one operator key: ${succeeded} succeeded in ${seconds.toFixed(2)} s (${Math.round(count / seconds)}/s), in ${Number(block)} transactions`,
+  );
   for (const [text, times] of [...others].slice(0, 5)) console.log(`  ${times} × ${text}`);
   await harness.close();
 }

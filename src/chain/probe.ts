@@ -13,6 +13,11 @@ export type ProbeResult = {
   word: Hex | undefined;
 };
 
+/** What came of all of them, and at which block. */
+export type ProbeResults = { blockNumber: bigint; results: readonly ProbeResult[] };
+
+/** The block number stands before the results. */
+const wordsBefore = 1;
 const wordsPerProbe = 3;
 
 /**
@@ -21,29 +26,35 @@ const wordsPerProbe = 3;
  *
  * Asked directly, a function that does not exist, reverts, or burns all its gas looks, on many nodes, just like a
  * node in trouble: an error without data. So the calls are made by a program that the node runs as if it were
- * deploying a contract, and what it would deploy are the results. It is written out call by call, without loops:
+ * deploying a contract, and what it would deploy are the results. It begins with
  *
- *     copy the calldata of the probe to memory   PUSH3 size PUSH3 from PUSH3 scratch CODECOPY
+ *     note the number of the block               NUMBER PUSH3 0 MSTORE
+ *
+ * goes on for each probe, written out without loops, with
+ *
+ *     copy its calldata to memory                PUSH3 size PUSH3 from PUSH3 scratch CODECOPY
  *     call, first word of the answer to memory   PUSH1 32 PUSH3 word PUSH3 size PUSH3 scratch PUSH20 target PUSH3 gas STATICCALL
  *     success and at least a word returned       PUSH1 31 RETURNDATASIZE GT AND
  *     note it, and the size of the code          PUSH3 ok MSTORE PUSH20 target EXTCODESIZE PUSH3 code MSTORE
  *
- * and at the end PUSH3 results PUSH1 0 RETURN, behind which the calldata of all probes stands.
+ * and ends with `PUSH3 size PUSH1 0 RETURN`, behind which the calldata of all probes stands.
  */
 export function probeCall(probes: readonly Probe[], gasEach: number): RpcCall {
-  const resultBytes = probes.length * wordsPerProbe * 32;
+  const resultBytes = (wordsBefore + probes.length * wordsPerProbe) * 32;
   const program = (payloadStart: number) => {
     let from = payloadStart;
     const steps = probes.map(({ target, data }, index) => {
       const size = data.length / 2 - 1;
-      const [code, ok, word] = [0, 32, 64].map((place) => push3(index * wordsPerProbe * 32 + place));
+      const [code, ok, word] = [0, 1, 2].map((place) =>
+        push3((wordsBefore + index * wordsPerProbe + place) * 32),
+      );
       const push20 = `73${addressWord(target).slice(24)}`;
       const copy = `${push3(size)}${push3(from)}${push3(resultBytes)}39`;
       const call = `6020${word}${push3(size)}${push3(resultBytes)}${push20}${push3(gasEach)}fa`;
       from += size;
       return `${copy}${call}601f3d1116${ok}52${push20}3b${code}52`;
     });
-    return `${steps.join("")}${push3(resultBytes)}6000f3`;
+    return `43${push3(0)}52${steps.join("")}${push3(resultBytes)}6000f3`;
   };
   const payloadStart = program(0).length / 2;
   const data = `0x${program(payloadStart)}${probes.map((probe) => probe.data.slice(2)).join("")}`;
@@ -57,14 +68,21 @@ function push3(value: number): string {
 }
 
 /** Reads what {@link probeCall} gave for `count` probes; undefined when it is not that. */
-export function readProbes(result: unknown, count: number): ProbeResult[] | undefined {
-  if (!isBytes(result) || result.length !== 2 + count * wordsPerProbe * 64) return undefined;
-  return Array.from({ length: count }, (_, index) => {
-    const [code, ok, word] = [0, 1, 2].map((place) => wordAt(result, index * wordsPerProbe + place));
-    return { hasCode: isSet(code), word: isSet(ok) ? `0x${word ?? ""}` : undefined };
-  });
+export function readProbes(answer: unknown, count: number): ProbeResults | undefined {
+  if (!isBytes(answer) || answer.length !== 2 + (wordsBefore + count * wordsPerProbe) * 64) return undefined;
+  const word = (index: number) => wordAt(answer, index) ?? "";
+  return {
+    blockNumber: BigInt(`0x${word(0)}`),
+    results: Array.from({ length: count }, (_, index) => {
+      const first = wordsBefore + index * wordsPerProbe;
+      return {
+        hasCode: isSet(word(first)),
+        word: isSet(word(first + 1)) ? `0x${word(first + 2)}` : undefined,
+      };
+    }),
+  };
 }
 
-function isSet(word: string | undefined): boolean {
-  return word !== undefined && /[^0]/.test(word);
+function isSet(word: string): boolean {
+  return /[^0]/.test(word);
 }

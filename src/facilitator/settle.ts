@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
-import type { SettleCall } from "../chain/chain.ts";
+import type { Head, SettleCall } from "../chain/chain.ts";
+import { estimateFees, settleTransaction } from "../chain/transaction.ts";
+import type { NetworkConfig } from "../config/network-config.ts";
 import { ForbiddenError } from "../errors/forbidden.ts";
 import { UndeterminedError } from "../errors/undetermined.ts";
 import type { Settlement } from "../ledger/ledger.ts";
@@ -108,12 +110,13 @@ export function createSettle(context: FacilitatorContext): Settle {
     const call: SettleCall = { asset: asset.address, authorization, signature, recipient };
 
     for (let reads = 0; reads < maxBalanceReads; reads++) {
-      const { head, revert, balance } = await chain.simulateSettle(call, { withBalance: true });
+      const { head, revert, funds } = await chain.simulateSettle(call, { withFunds: true });
       const readAt = now();
       const outsideWindow = judgeWindow(authorization, head);
       if (outsideWindow !== undefined) return outsideWindow;
       if (revert !== undefined) return judgeRevert(chain, call, revert);
-      if (balance === undefined) throw new UndeterminedError("The payer's balance could not be read");
+      if (funds === undefined) throw new Error("the funds were not read");
+      requireGasMoney(call, chain.network, head, funds.operator);
 
       const outcome = await relayer.submit({
         claim: {
@@ -130,7 +133,7 @@ export function createSettle(context: FacilitatorContext): Settle {
           validBefore: authorization.validBefore,
           signature,
           recipient,
-          balance,
+          balance: funds.payer,
           balanceBlock: head.number,
         },
         call,
@@ -147,7 +150,7 @@ export function createSettle(context: FacilitatorContext): Settle {
         case "over_balance":
           return invalid(
             "insufficient_funds",
-            `The payer's balance of ${balance} is taken up by settlements under way; ${authorization.value} more is needed`,
+            `The payer's balance of ${funds.payer} is taken up by settlements under way; ${authorization.value} more is needed`,
           );
         case "expired":
           return invalid(
@@ -205,6 +208,29 @@ export function createSettle(context: FacilitatorContext): Settle {
       }
     }
   }
+}
+
+/**
+ * A transaction without gas money behind it would be claimed and then go nowhere.
+ *
+ * @throws UndeterminedError: it says nothing of the payment.
+ */
+function requireGasMoney(
+  call: SettleCall,
+  network: NetworkConfig,
+  head: Head,
+  operatorBalance: bigint,
+): void {
+  const cost = settleTransaction([call]).gas * estimateFees(head, network).maxFeePerGas;
+  if (operatorBalance >= cost) return;
+  throw new UndeterminedError(
+    "The facilitator cannot settle at the moment; nothing was sent, try again later",
+    {
+      hints: [
+        `The operator on ${network.name} has ${operatorBalance} wei, and one settlement may need ${cost}: send it native coins`,
+      ],
+    },
+  );
 }
 
 function refuse(refusal: Invalid): SettleResult {

@@ -45,7 +45,7 @@ export function createVerify({ networks, ledger }: FacilitatorContext): Verify {
       signature: proven.signature,
       recipient: recipientOf(caller, payment.network.name) ?? payment.authorization.from,
     };
-    const { head, revert } = await chain.simulateSettle(call, { withBalance: false });
+    const { head, revert } = await chain.simulateSettle(call, { withFunds: false });
     const outsideWindow = judgeWindow(payment.authorization, head);
     if (outsideWindow !== undefined) return outsideWindow;
     return revert === undefined ? undefined : judgeRevert(chain, call, revert);
