@@ -93,16 +93,17 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
   function takeBatch(): Question[] {
     const tooOld = performance.now() - timeoutMs;
     const batch: Question[] = [];
-    let size = 0;
+    const distinct = new Set<RpcCall>();
     let taken = 0;
     for (const question of waiting) {
-      if (batch.length > 0 && size + question.calls.length > maxBatch) break;
+      const added = question.calls.filter((call) => !distinct.has(call)).length;
+      if (batch.length > 0 && distinct.size + added > maxBatch) break;
       taken++;
       if (question.askedAt < tooOld) {
         question.reject(undetermined(new HttpFailure("timeout", "not sent: earlier requests got no answer")));
         continue;
       }
-      size += question.calls.length;
+      for (const call of question.calls) distinct.add(call);
       batch.push(question);
     }
     waiting = waiting.slice(taken);
