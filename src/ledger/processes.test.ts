@@ -44,7 +44,7 @@ function claimInAnotherProcess(name: string, payments: number, balance: number) 
   return { child, lines, ended: once(reader, "close") };
 }
 
-test("three processes share a balance and the txNonces", async () => {
+test("three processes share a balance and the txNonces", { timeout: 30_000 }, async () => {
   const processes = ["one", "two", "three"].map((name) => claimInAnotherProcess(name, 150, 100));
   await Promise.all(processes.map(({ ended }) => ended));
   const claims = processes.flatMap(({ lines }) => lines).map((line) => line.split(" "));
@@ -56,7 +56,9 @@ test("three processes share a balance and the txNonces", async () => {
   expect(txNonces).toEqual(Array.from({ length: 100 }, (_, index) => index));
 });
 
-test("what a killed process reported is in the ledger, and nothing of it is half there", async () => {
+test("what a killed process reported is in the ledger, and nothing of it is half there", {
+  timeout: 30_000,
+}, async () => {
   const { child, lines, ended } = claimInAnotherProcess("killed", 1_000_000, 1_000_000);
   while (lines.length < 200) await new Promise((resolve) => setTimeout(resolve, 5));
   child.kill("SIGKILL");
