@@ -25,6 +25,7 @@ export type Funds = { payer: bigint; operator: bigint };
 
 /** What `settle` would do now, and when "now" is. */
 export type Simulation = {
+  /** Its `number` is never above that of the block that the payer's balance was read at. */
   head: Head;
   /** What is there to settle with; read only when asked for. */
   funds: Funds | undefined;
@@ -59,7 +60,8 @@ export type Receipt = {
 
 /**
  * One network's chain. Every method costs one HTTP request (less where concurrent calls share a JSON-RPC batch, more
- * where one call has more to ask than fits in a batch) and throws {@link UndeterminedError} when the chain could not be asked; a revert is an answer.
+ * where one call has more to ask than fits in a batch) and throws {@link UndeterminedError} when the chain could not
+ * be asked; a revert is an answer.
  */
 export type Chain = {
   readonly network: NetworkConfig;

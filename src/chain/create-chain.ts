@@ -2,12 +2,12 @@ import type { NetworkConfig } from "../config/network-config.ts";
 import { UndeterminedError } from "../errors/undetermined.ts";
 import { type Address, addressWord, type Hex, keccak256Text } from "../protocol/hex.ts";
 import { encodeIsValidSignature, isValidSignatureSelector, selector } from "./calldata.ts";
-import type { Chain } from "./chain.ts";
+import type { Chain, SettleCall } from "./chain.ts";
 import { headCall, readHead } from "./head.ts";
 import { createHttpRpc } from "./http-rpc.ts";
 import { describeError } from "./json-rpc.ts";
 import { type Probe, type ProbeResult, probeCall, readProbes } from "./probe.ts";
-import { isBytes, isWord, readQuantity } from "./read-hex.ts";
+import { isBytes, readQuantity } from "./read-hex.ts";
 import { readReceipt } from "./receipt.ts";
 import { decodeRevert, type Revert } from "./revert.ts";
 import { readRevertData } from "./revert-data.ts";
@@ -99,9 +99,14 @@ export function createChain(options: ChainOptions): Chain {
     return probe.word;
   }
 
-  async function probe(probes: readonly Probe[], gasEach: number): Promise<ProbeResult[]> {
+  /** Asks for the payer's balance, and for the block that it is the balance of. */
+  function balanceCall({ asset, authorization }: SettleCall): RpcCall {
+    return probeCall([{ target: asset, data: `${balanceOf}${addressWord(authorization.from)}` }], readGas);
+  }
+
+  async function probe(probes: readonly Probe[], gasEach: number): Promise<readonly ProbeResult[]> {
     const [answer] = await ask([probeCall(probes, gasEach)]);
-    return expect("eth_call", answer, (result) => readProbes(result, probes.length));
+    return expect("eth_call", answer, (result) => readProbes(result, probes.length)).results;
   }
 
   /** Why a simulated `settle` reverted; undefined when it went through. */
@@ -118,23 +123,24 @@ export function createChain(options: ChainOptions): Chain {
     async simulateSettle(call, { withFunds }) {
       const { data, gas } = settleTransaction([call]);
       const transaction = { from: operator, to: facilitatorContract, data, gas: `0x${gas.toString(16)}` };
-      // The head first: nodes answer in order, so that nothing below is older than the head says.
       const calls: RpcCall[] = [headCall, { method: "eth_call", params: [transaction, "latest"] }];
-      if (withFunds) {
-        const data = `${balanceOf}${addressWord(call.authorization.from)}`;
-        calls.push({ method: "eth_call", params: [{ to: call.asset, data }, "latest"] });
-        calls.push(gasMoneyCall);
-      }
+      if (withFunds) calls.push(balanceCall(call), gasMoneyCall);
       const [block, simulation, payerBalance, operatorBalance] = await ask(calls);
+      const head = expect("the newest block", block, readHead);
+      const revert = readSimulation(simulation);
+      if (!withFunds) return { head, funds: undefined, revert };
+
+      const { blockNumber, results } = expect("the payer's balance", payerBalance, (result) =>
+        readProbes(result, 1),
+      );
       return {
-        head: expect("the newest block", block, readHead),
-        funds: withFunds
-          ? {
-              payer: expect("the payer's balance", payerBalance, readWord),
-              operator: expect("the operator's balance", operatorBalance, readQuantity),
-            }
-          : undefined,
-        revert: readSimulation(simulation),
+        // The calls of a batch may see different blocks, and those behind a balancer different nodes.
+        head: blockNumber < head.number ? { ...head, number: blockNumber } : head,
+        funds: {
+          payer: BigInt(expectWord("balanceOf of the asset", results[0])),
+          operator: expect("the operator's balance", operatorBalance, readQuantity),
+        },
+        revert,
       };
     },
 
@@ -215,20 +221,16 @@ export function createChain(options: ChainOptions): Chain {
           readGas,
         ),
       ]);
-      const words = expect("the domain separators", separators, (result) =>
+      const { results } = expect("the domain separators", separators, (result) =>
         readProbes(result, assets.length),
       );
       return {
         chainId: expect("the chain id", chainId, readSafeInteger),
         contractCode: expect("the contract's code", code, (result) => (isBytes(result) ? result : undefined)),
-        domainSeparators: new Map(assets.map((asset, index) => [asset, words[index]?.word])),
+        domainSeparators: new Map(assets.map((asset, index) => [asset, results[index]?.word])),
       };
     },
   };
-}
-
-function readWord(result: unknown): bigint | undefined {
-  return isWord(result) ? BigInt(result) : undefined;
 }
 
 function readSafeInteger(result: unknown): number | undefined {
