@@ -1,0 +1,91 @@
+import { ExactEvmScheme } from "@x402/evm/exact/client";
+import { ExactEvmSchemeV1 } from "@x402/evm/v1";
+import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client, x402HTTPClient } from "@x402/fetch";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import type { HarnessChain } from "../../src/harness/chain.ts";
+import type { Hex } from "../../src/protocol/hex.ts";
+
+/** Whoever signs for the public clients: a viem account, or anything like it. */
+export type BuyerAccount = ConstructorParameters<typeof ExactEvmScheme>[0];
+
+type SpendControls = Parameters<x402Client["setSpendControls"]>[0];
+
+/** What came of one paid request, as the buyer sees it. */
+export type Purchase = {
+  status: number;
+  body: unknown;
+  /** The payment's header as it was sent, to send it again. */
+  payment: PaymentHeader;
+  /** What the receipt header says; undefined without one. */
+  receipt: ReturnType<typeof decodePaymentResponseHeader> | undefined;
+  /** Why the server asks for payment again; undefined when it does not. */
+  refusal: string | undefined;
+};
+
+export type PaymentHeader = { name: string; value: string };
+
+/** Someone who buys with the public fetch client, in both versions of the protocol, as they come. */
+export type Buyer = { buy(url: string): Promise<Purchase> };
+
+const paymentHeaders = ["PAYMENT-SIGNATURE", "X-PAYMENT"];
+
+export function createBuyer(account: BuyerAccount, spendControls?: SpendControls): Buyer {
+  const client = new x402Client().register("eip155:*", new ExactEvmScheme(account));
+  for (const network of ["base", "base-sepolia", "polygon"] as const) {
+    client.registerV1(network, new ExactEvmSchemeV1(account));
+  }
+  if (spendControls !== undefined) client.setSpendControls(spendControls);
+  return {
+    async buy(url) {
+      let payment: PaymentHeader | undefined;
+      const recordingFetch: typeof fetch = (input, init) => {
+        const { headers } = new Request(input, init);
+        for (const name of paymentHeaders) {
+          const value = headers.get(name);
+          if (value !== null) payment = { name, value };
+        }
+        return fetch(input, init);
+      };
+      const response = await wrapFetchWithPayment(recordingFetch, client)(url);
+      if (payment === undefined) throw new Error(`${url} asked for no payment`);
+      return readPurchase(response, payment);
+    },
+  };
+}
+
+/** Sends a payment that was sent before once more, byte for byte. */
+export async function payAgain(url: string, payment: PaymentHeader): Promise<Purchase> {
+  return readPurchase(await fetch(url, { headers: { [payment.name]: payment.value } }), payment);
+}
+
+/** An account that nobody has used, with some of the chain's token. */
+export async function fundedAccount(
+  chain: HarnessChain,
+  amount: bigint,
+): Promise<{ address: Hex } & BuyerAccount> {
+  const account = privateKeyToAccount(generatePrivateKey());
+  await chain.fund(account.address, amount);
+  return account;
+}
+
+async function readPurchase(response: Response, payment: PaymentHeader): Promise<Purchase> {
+  const receipt = response.headers.get("PAYMENT-RESPONSE") ?? response.headers.get("X-PAYMENT-RESPONSE");
+  const body: unknown = await response.json();
+  return {
+    status: response.status,
+    body,
+    payment,
+    receipt: receipt === null ? undefined : decodePaymentResponseHeader(receipt),
+    refusal: response.status === 402 ? readRefusal(response, body) : undefined,
+  };
+}
+
+function readRefusal(response: Response, body: unknown): string | undefined {
+  const getHeader = (name: string) => response.headers.get(name);
+  try {
+    return new x402HTTPClient(new x402Client()).getPaymentRequiredResponse(getHeader, body).error;
+  } catch {
+    // A settlement that failed is reported in the receipt alone.
+    return undefined;
+  }
+}

@@ -1,0 +1,41 @@
+import { HTTPFacilitatorClient } from "@x402/core/server";
+import { ExactEvmScheme } from "@x402/evm/exact/server";
+import { paymentMiddleware, x402ResourceServer } from "@x402/express";
+import express from "express";
+import { type LoopbackServer, listenOnLoopback } from "./loopback-server.ts";
+
+/** Where a merchant's facilitator is, and the key it shows there. */
+export type FacilitatorAccess = { url: string; apiKey: string };
+
+/** What a path costs: the network by its v2 name, and a price as the public server takes it. */
+export type Offer = {
+  network: `eip155:${number}`;
+  payTo: string;
+  price: string | { asset: string; amount: string; extra: { name: string; version: string } };
+};
+
+/** What every merchant hands out for a payment. */
+export const goods = { goods: "a paid answer" };
+
+/** Starts a resource server of the public express package, as its documentation sets one up. */
+export function startMerchant(
+  { url, apiKey }: FacilitatorAccess,
+  offers: Readonly<Record<string, Offer>>,
+): Promise<LoopbackServer> {
+  const headers = { Authorization: `Bearer ${apiKey}` };
+  const facilitator = new HTTPFacilitatorClient({
+    url,
+    createAuthHeaders: async () => ({ verify: headers, settle: headers, supported: headers }),
+  });
+  const server = new x402ResourceServer(facilitator).register("eip155:*", new ExactEvmScheme());
+  const routes = Object.fromEntries(
+    Object.entries(offers).map(([path, offer]) => [
+      `GET ${path}`,
+      { accepts: { scheme: "exact", ...offer } },
+    ]),
+  );
+  const app = express();
+  app.use(paymentMiddleware(routes, server));
+  for (const path of Object.keys(offers)) app.get(path, (_request, response) => response.json(goods));
+  return listenOnLoopback(app);
+}
