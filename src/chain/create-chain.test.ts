@@ -280,6 +280,39 @@ describe("a node that answers strangely", () => {
     await expect(strange.simulateSettle(call, { withFunds: true })).rejects.toThrow(UndeterminedError);
   });
 
+  test("with a balance older than its head is taken at its older word", async () => {
+    const word = (value: number) => value.toString(16).padStart(64, "0");
+    node.behave(
+      answering(({ method, params }) => {
+        if (method === "eth_getBlockByNumber") return block;
+        if (method === "eth_getBalance") return "0x5";
+        const isSettle = JSON.stringify(params).includes('"to"');
+        return isSettle ? "0x" : `0x${word(15)}${word(1)}${word(1)}${word(7)}`;
+      }),
+    );
+    expect(await strange.simulateSettle(call, { withFunds: true })).toEqual({
+      head: { number: 15n, timestamp: 32n, baseFeePerGas: 48n },
+      funds: { payer: 7n, operator: 5n },
+      revert: undefined,
+    });
+  });
+
+  test("that loses track of its head in the middle of a batch is asked again", async () => {
+    let refused = 0;
+    node.behave((calls, response) =>
+      sendJson(
+        response,
+        calls.map(({ id, method }) =>
+          method === "eth_call" && refused++ < 2
+            ? { id, error: { code: -32001, message: "block not found" } }
+            : { id, result: method === "eth_call" ? "0x" : block },
+        ),
+      ),
+    );
+    expect(await strange.simulateSettle(call, { withFunds: false })).toMatchObject({ revert: undefined });
+    expect(node.batches).toHaveLength(3);
+  });
+
   test.each<unknown>(["0x", "0x20000000000000", 1, null, "one"])(
     "with %j for a transaction count is not believed",
     async (result) => {
