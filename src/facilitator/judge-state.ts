@@ -1,5 +1,5 @@
 import type { Chain, Diagnosis, SettleCall } from "../chain/chain.ts";
-import type { Revert } from "../chain/revert.ts";
+import { describeRevert, type Revert } from "../chain/revert.ts";
 import { UndeterminedError } from "../errors/undetermined.ts";
 import { type Invalid, type InvalidReason, invalid } from "../protocol/reasons.ts";
 
@@ -61,21 +61,11 @@ function explainByRevert(revert: Revert, { authorization }: SettleCall): Invalid
         `The token does not accept the signature for ${authorization.from}: code at the payer's address (EIP-7702, EIP-1271) decides there`,
       );
     case undefined:
-      return invalid("invalid_transaction_state", `Settling would revert on chain: ${nameRevert(revert)}`);
+      return invalid(
+        "invalid_transaction_state",
+        `Settling would revert on chain: ${describeRevert(revert)}`,
+      );
     default:
       return invalid(reason, "The authorization is outside of its time window on chain");
-  }
-}
-
-function nameRevert(revert: Revert): string {
-  switch (revert.kind) {
-    case "error":
-      return revert.message;
-    case "custom":
-      return revert.name;
-    case "panic":
-      return `panic ${revert.code}`;
-    case "unknown":
-      return "no reason given";
   }
 }

@@ -1,0 +1,117 @@
+import type { Head, SettleCall } from "../chain/chain.ts";
+import { estimateFees, settleTransaction } from "../chain/transaction.ts";
+import type { NetworkConfig } from "../config/network-config.ts";
+import { UndeterminedError } from "../errors/undetermined.ts";
+import type { Caller } from "../organizations/organizations.ts";
+import type { Address } from "../protocol/hex.ts";
+import { type Invalid, invalid } from "../protocol/reasons.ts";
+import { expiryMarginSeconds, judgeWindow } from "./checks.ts";
+import type { ReadPayment } from "./intake.ts";
+import { judgeRevert } from "./judge-state.ts";
+import type { ProvenSignature } from "./signature.ts";
+
+/** A payment whose signature holds, and for whom it is to be claimed. */
+export type Claimant = ReadPayment & ProvenSignature & { caller: Caller; recipient: Address };
+
+/** How long a settle waits, and for whom. */
+export type Patience = { now: () => number; deadline: number; gone: AbortSignal };
+
+/** Between two checks of a payment whose balance is taken up by settlements under way. */
+const balancePollMs = 50;
+
+/**
+ * Checks a payment against the chain, and has the relayer claim and send it. Undefined once it is in the ledger.
+ *
+ * A balance that is taken up by settlements under way is looked at again for two block times: one that was mined just
+ * now is counted twice, in the balance and in the reservation, until its receipt has been read.
+ *
+ * @throws UndeterminedError when it could not be told, or not be sent; then nothing was signed.
+ */
+export async function claimPayment(claimant: Claimant, patience: Patience): Promise<Invalid | undefined> {
+  const { payment, chain, relayer, signature, caller, recipient } = claimant;
+  const { authorization, asset, network } = payment;
+  const { now, deadline, gone } = patience;
+  const call: SettleCall = { asset: asset.address, authorization, signature, recipient };
+  const balanceDeadline = Math.min(deadline, now() + 2 * network.blockTimeMs);
+
+  for (;;) {
+    const readAt = now();
+    const { head, revert, funds } = await chain.simulateSettle(call, { withFunds: true });
+    const outsideWindow = judgeWindow(authorization, head);
+    if (outsideWindow !== undefined) return outsideWindow;
+    if (revert !== undefined) return judgeRevert(chain, call, revert);
+    if (funds === undefined) throw new Error("the funds were not read");
+    requireGasMoney(call, network, head, funds.operator);
+
+    const outcome = await relayer.submit({
+      claim: {
+        id: payment.id,
+        organizationId: caller.organization.id,
+        network: network.name,
+        chainId: network.chainId,
+        asset: asset.address,
+        payer: authorization.from,
+        authorizationNonce: authorization.nonce,
+        digest: payment.digest,
+        value: authorization.value,
+        validAfter: authorization.validAfter,
+        validBefore: authorization.validBefore,
+        signature,
+        recipient,
+        balance: funds.payer,
+        balanceBlock: head.number,
+      },
+      call,
+      head,
+      sendBefore: readAt + Number(authorization.validBefore - expiryMarginSeconds - head.timestamp) * 1000,
+      deadline,
+      gone,
+    });
+    switch (outcome) {
+      case "claimed":
+        return undefined;
+      case "taken":
+        return invalid("invalid_transaction_state", "The authorization was used before");
+      case "expired":
+        return invalid(
+          "invalid_exact_evm_payload_authorization_valid_before",
+          "The authorization expired while it waited for its turn; nothing was sent",
+        );
+      case "withdrawn":
+        throw new UndeterminedError("The payment's turn did not come in time; nothing was sent, try again");
+      case "stale_balance":
+      case "over_balance":
+        if (now() >= balanceDeadline) {
+          return invalid(
+            "insufficient_funds",
+            `The payer's balance of ${funds.payer} is taken up by settlements under way; ${authorization.value} more is needed`,
+          );
+        }
+        if (gone.aborted) throw new UndeterminedError("The caller left; nothing was sent");
+        await new Promise((resolve) => setTimeout(resolve, balancePollMs));
+    }
+  }
+}
+
+/**
+ * A transaction without gas money behind it would be claimed and then go nowhere.
+ *
+ * @throws UndeterminedError: it says nothing of the payment.
+ */
+function requireGasMoney(
+  call: SettleCall,
+  network: NetworkConfig,
+  head: Head,
+  operatorBalance: bigint,
+): void {
+  const cost = settleTransaction([call]).gas * estimateFees(head, network).maxFeePerGas;
+  if (operatorBalance >= cost) return;
+  throw new UndeterminedError(
+    "The facilitator cannot settle at the moment; nothing was sent, try again later",
+    {
+      hints: [
+        `The operator on ${network.name} has ${operatorBalance} wei, and one settlement may need ${cost}: send it native coins`,
+      ],
+    },
+  );
+}
