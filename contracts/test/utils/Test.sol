@@ -8,6 +8,7 @@ abstract contract Test {
     Vm internal constant vm = Vm(address(uint160(uint256(keccak256("hevm cheat code")))));
 
     error NotEqual(string what, bytes32 actual, bytes32 expected);
+    error NotEqualBytes(string what, bytes actual, bytes expected);
     error NotTrue(string what);
 
     function assertEq(uint256 actual, uint256 expected, string memory what) internal pure {
@@ -20,6 +21,10 @@ abstract contract Test {
 
     function assertEq(address actual, address expected, string memory what) internal pure {
         assertEq(uint256(uint160(actual)), uint256(uint160(expected)), what);
+    }
+
+    function assertEq(bytes memory actual, bytes memory expected, string memory what) internal pure {
+        if (keccak256(actual) != keccak256(expected)) revert NotEqualBytes(what, actual, expected);
     }
 
     function assertTrue(bool condition, string memory what) internal pure {

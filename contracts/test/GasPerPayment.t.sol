@@ -10,7 +10,7 @@ import {FacilitatorTest} from "./utils/FacilitatorTest.sol";
  * and the refund. As in the field, payers keep a balance, recipients have one, and the facilitator has none.
  */
 /// forge-config: default.isolate = true
-contract GasTest is FacilitatorTest {
+contract GasPerPaymentTest is FacilitatorTest {
     uint256 private constant VALUE = 10_000;
 
     function setUp() public override {

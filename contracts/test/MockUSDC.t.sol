@@ -1,0 +1,570 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+
+import {Mock1271Wallet} from "../mocks/Mock1271Wallet.sol";
+import {Mock7702Delegate} from "../mocks/Mock7702Delegate.sol";
+import {MockGasBurningWallet} from "../mocks/MockGasBurningWallet.sol";
+import {MockUSDC} from "../mocks/MockUSDC.sol";
+import {Test} from "./utils/Test.sol";
+import {Vm} from "./utils/Vm.sol";
+
+/// @title What MockUSDC must have in common with USDC
+contract MockUSDCTest is Test {
+    address private constant ISSUER = address(uint160(uint256(keccak256("issuer"))));
+    address private constant ALICE = address(uint160(uint256(keccak256("alice"))));
+    address private constant BOB = address(uint160(uint256(keccak256("bob"))));
+    uint256 private constant PAYER_KEY = 0xa11ce;
+    uint256 private constant NOW = 1_800_000_000;
+    uint256 private constant VALUE = 10e6;
+
+    bytes private blacklisted = errorData("Blacklistable: account is blacklisted");
+    bytes private used = errorData("FiatTokenV2: authorization is used or canceled");
+    bytes private invalidSignature = errorData("FiatTokenV2: invalid signature");
+
+    MockUSDC private usdc;
+    address private payer;
+
+    struct Deployment {
+        string name;
+        uint256 chainId;
+        address token;
+        bytes32 domainSeparator;
+    }
+
+    function setUp() public {
+        vm.warp(NOW);
+        usdc = new MockUSDC("USD Coin", "USDC", "2", ISSUER);
+        payer = vm.addr(PAYER_KEY);
+        usdc.mint(payer, 1_000e6);
+    }
+
+    function test_describesItself() public view {
+        assertEq(bytes(usdc.name()), "USD Coin", "name");
+        assertEq(bytes(usdc.symbol()), "USDC", "symbol");
+        assertEq(bytes(usdc.version()), "2", "version");
+        assertEq(bytes(usdc.currency()), "USD", "currency");
+        assertEq(usdc.decimals(), 6, "decimals");
+        assertEq(usdc.owner(), ISSUER, "owner");
+        assertEq(usdc.totalSupply(), 1_000e6, "total supply");
+    }
+
+    function test_typehashesAreThoseOfTheirPreimages() public view {
+        assertEq(
+            usdc.TRANSFER_WITH_AUTHORIZATION_TYPEHASH(),
+            keccak256(
+                "TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
+            ),
+            "transfer"
+        );
+        assertEq(
+            usdc.RECEIVE_WITH_AUTHORIZATION_TYPEHASH(),
+            keccak256(
+                "ReceiveWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
+            ),
+            "receive"
+        );
+        assertEq(
+            usdc.CANCEL_AUTHORIZATION_TYPEHASH(),
+            keccak256("CancelAuthorization(address authorizer,bytes32 nonce)"),
+            "cancel"
+        );
+        assertEq(
+            usdc.PERMIT_TYPEHASH(),
+            keccak256("Permit(address owner,address spender,uint256 value,uint256 nonce,uint256 deadline)"),
+            "permit"
+        );
+    }
+
+    /// @dev Carried to the addresses of the real tokens, on their chains, it has their domain separators.
+    function test_domainSeparatorsAreThoseOfTheRealTokens() public {
+        Deployment[5] memory deployments = [
+            Deployment(
+                "USD Coin",
+                8453,
+                0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913,
+                0x02fa7265e7c5d81118673727957699e4d68f74cd74b7db77da710fe8a2c7834f
+            ),
+            Deployment(
+                "USDC",
+                84532,
+                0x036CbD53842c5426634e7929541eC2318f3dCF7e,
+                0x71f17a3b2ff373b803d70a5a07c046c1a2bc8e89c09ef722fcb047abe94c9818
+            ),
+            Deployment(
+                "USD Coin",
+                10,
+                0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85,
+                0x26d9c34bb1a1c312f69c53b2d93b8be20faafba63af2438c6811713c9b1f933f
+            ),
+            Deployment(
+                "USDC",
+                11155420,
+                0x5fd84259d66Cd46123540766Be93DFE6D43130D7,
+                0x09d038a3e46040fc37eb01174dbbcdb7981fbd8eafd9e1a857b1c67805dfb29e
+            ),
+            Deployment(
+                "USD Coin",
+                137,
+                0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359,
+                0xcaa2ce1a5703ccbe253a34eb3166df60a705c561b44b192061e28f2a985be2ca
+            )
+        ];
+        for (uint256 i = 0; i < deployments.length; ++i) {
+            Deployment memory deployment = deployments[i];
+            MockUSDC original = new MockUSDC(deployment.name, "USDC", "2", ISSUER);
+            vm.etch(deployment.token, address(original).code);
+            for (uint256 slot = 0; slot < 4; ++slot) {
+                vm.store(deployment.token, bytes32(slot), vm.load(address(original), bytes32(slot)));
+            }
+            vm.chainId(deployment.chainId);
+            assertEq(
+                MockUSDC(deployment.token).DOMAIN_SEPARATOR(), deployment.domainSeparator, "domain separator"
+            );
+            assertEq(MockUSDC(deployment.token).owner(), ISSUER, "owner");
+        }
+    }
+
+    function test_transferWithAuthorization_emitsConsecutiveEvents() public {
+        vm.recordLogs();
+        transferWithAuthorization(ALICE, VALUE, NOW - 1, NOW + 1, "nonce");
+        Vm.Log[] memory logs = vm.getRecordedLogs();
+        assertEq(logs.length, 2, "events");
+        assertEq(logs[0].topics[0], MockUSDC.AuthorizationUsed.selector, "first event");
+        assertEq(logs[0].topics[2], "nonce", "authorization nonce");
+        assertEq(logs[1].topics[0], IERC20.Transfer.selector, "second event");
+        assertEq(logs[1].data, abi.encode(VALUE), "value");
+        assertEq(usdc.balanceOf(ALICE), VALUE, "balance");
+        assertTrue(usdc.authorizationState(payer, "nonce"), "used");
+    }
+
+    function test_transferWithAuthorization_takesVRS() public {
+        (uint8 v, bytes32 r, bytes32 s) = signTransfer(ALICE, VALUE, NOW - 1, NOW + 1, "nonce");
+        usdc.transferWithAuthorization(payer, ALICE, VALUE, NOW - 1, NOW + 1, "nonce", v, r, s);
+        assertEq(usdc.balanceOf(ALICE), VALUE, "balance");
+    }
+
+    /// @dev Pause, blacklist, time, use, signature, balance: what comes first gives the reason.
+    function test_transferWithAuthorization_checksInOrder() public {
+        bytes memory signature = new bytes(65);
+        uint256 tooMuch = 1_000e6 + 1;
+        usdc.cancelAuthorization(payer, "cancelled", signCancellation("cancelled"));
+
+        vm.prank(ISSUER);
+        usdc.pause();
+        vm.prank(ISSUER);
+        usdc.blacklist(ALICE);
+        expect(errorData("Pausable: paused"), ALICE, tooMuch, NOW, NOW, "cancelled", signature);
+        vm.prank(ISSUER);
+        usdc.unpause();
+        expect(blacklisted, ALICE, tooMuch, NOW, NOW, "cancelled", signature);
+        vm.prank(ISSUER);
+        usdc.unBlacklist(ALICE);
+        vm.prank(ISSUER);
+        usdc.blacklist(payer);
+        expect(blacklisted, ALICE, tooMuch, NOW, NOW, "cancelled", signature);
+        vm.prank(ISSUER);
+        usdc.unBlacklist(payer);
+        expect(
+            errorData("FiatTokenV2: authorization is not yet valid"),
+            ALICE,
+            tooMuch,
+            NOW,
+            NOW,
+            "cancelled",
+            signature
+        );
+        expect(
+            errorData("FiatTokenV2: authorization is expired"),
+            ALICE,
+            tooMuch,
+            NOW - 1,
+            NOW,
+            "cancelled",
+            signature
+        );
+        expect(used, ALICE, tooMuch, NOW - 1, NOW + 1, "cancelled", signature);
+        expect(
+            errorData("ECRecover: invalid signature 'v' value"),
+            ALICE,
+            tooMuch,
+            NOW - 1,
+            NOW + 1,
+            "nonce",
+            signature
+        );
+        expect(
+            errorData("ERC20: transfer amount exceeds balance"),
+            ALICE,
+            tooMuch,
+            NOW - 1,
+            NOW + 1,
+            "nonce",
+            packed(ALICE, tooMuch, NOW - 1, NOW + 1, "nonce")
+        );
+        expect(
+            errorData("ERC20: transfer to the zero address"),
+            address(0),
+            VALUE,
+            NOW - 1,
+            NOW + 1,
+            "nonce",
+            packed(address(0), VALUE, NOW - 1, NOW + 1, "nonce")
+        );
+    }
+
+    function test_transferWithAuthorization_hasStrictTimes() public {
+        bytes memory signature = packed(ALICE, VALUE, NOW + 10, NOW + 20, "nonce");
+        vm.warp(NOW + 10);
+        expect(
+            errorData("FiatTokenV2: authorization is not yet valid"),
+            ALICE,
+            VALUE,
+            NOW + 10,
+            NOW + 20,
+            "nonce",
+            signature
+        );
+        vm.warp(NOW + 20);
+        expect(
+            errorData("FiatTokenV2: authorization is expired"),
+            ALICE,
+            VALUE,
+            NOW + 10,
+            NOW + 20,
+            "nonce",
+            signature
+        );
+        vm.warp(NOW + 19);
+        usdc.transferWithAuthorization(payer, ALICE, VALUE, NOW + 10, NOW + 20, "nonce", signature);
+    }
+
+    function test_receiveWithAuthorization_isForThePayee() public {
+        bytes memory signature =
+            packed(usdc.RECEIVE_WITH_AUTHORIZATION_TYPEHASH(), ALICE, VALUE, NOW - 1, NOW + 1, "nonce");
+        vm.expectRevert(errorData("FiatTokenV2: caller must be the payee"));
+        usdc.receiveWithAuthorization(payer, ALICE, VALUE, NOW - 1, NOW + 1, "nonce", signature);
+
+        // One kind of authorization is not the other.
+        expect(invalidSignature, ALICE, VALUE, NOW - 1, NOW + 1, "nonce", signature);
+
+        vm.prank(ALICE);
+        usdc.receiveWithAuthorization(payer, ALICE, VALUE, NOW - 1, NOW + 1, "nonce", signature);
+        assertEq(usdc.balanceOf(ALICE), VALUE, "balance");
+    }
+
+    function test_receiveWithAuthorization_takesVRS() public {
+        (uint8 v, bytes32 r, bytes32 s) = sign(
+            transferHash(usdc.RECEIVE_WITH_AUTHORIZATION_TYPEHASH(), ALICE, VALUE, NOW - 1, NOW + 1, "nonce")
+        );
+        vm.prank(ALICE);
+        usdc.receiveWithAuthorization(payer, ALICE, VALUE, NOW - 1, NOW + 1, "nonce", v, r, s);
+        assertEq(usdc.balanceOf(ALICE), VALUE, "balance");
+    }
+
+    function test_cancelAuthorization_usesTheNonceUp() public {
+        vm.recordLogs();
+        usdc.cancelAuthorization(payer, "nonce", signCancellation("nonce"));
+        Vm.Log[] memory logs = vm.getRecordedLogs();
+        assertEq(logs.length, 1, "events");
+        assertEq(logs[0].topics[0], MockUSDC.AuthorizationCanceled.selector, "event");
+        assertTrue(usdc.authorizationState(payer, "nonce"), "used");
+        expect(used, ALICE, VALUE, NOW - 1, NOW + 1, "nonce", packed(ALICE, VALUE, NOW - 1, NOW + 1, "nonce"));
+
+        bytes memory again = signCancellation("nonce");
+        vm.expectRevert(used);
+        usdc.cancelAuthorization(payer, "nonce", again);
+        vm.expectRevert(invalidSignature);
+        usdc.cancelAuthorization(payer, "other", again);
+    }
+
+    function test_cancelAuthorization_takesVRS() public {
+        (uint8 v, bytes32 r, bytes32 s) =
+            sign(keccak256(abi.encode(usdc.CANCEL_AUTHORIZATION_TYPEHASH(), payer, bytes32("nonce"))));
+        usdc.cancelAuthorization(payer, "nonce", v, r, s);
+        assertTrue(usdc.authorizationState(payer, "nonce"), "used");
+    }
+
+    function test_cancelAuthorization_isOpenToBlacklistedAccountsButNotWhilePaused() public {
+        vm.prank(ISSUER);
+        usdc.blacklist(payer);
+        usdc.cancelAuthorization(payer, "nonce", signCancellation("nonce"));
+        vm.prank(ISSUER);
+        usdc.pause();
+        bytes memory signature = signCancellation("other");
+        vm.expectRevert(errorData("Pausable: paused"));
+        usdc.cancelAuthorization(payer, "other", signature);
+    }
+
+    /// @dev A plain signature of an account that has code goes to the code, never to recovery.
+    function test_accountsWithCodeAreAskedByERC1271() public {
+        bytes memory signature = packed(ALICE, VALUE, NOW - 1, NOW + 1, "nonce");
+        bytes[3] memory refusing = [
+            address(new MockGasBurningWallet()).code,
+            address(new Mock1271Wallet(BOB)).code,
+            address(new ShortAnswerWallet()).code
+        ];
+        for (uint256 i = 0; i < refusing.length; ++i) {
+            vm.etch(payer, refusing[i]);
+            vm.expectRevert(invalidSignature);
+            usdc.transferWithAuthorization{gas: 1_000_000}(
+                payer, ALICE, VALUE, NOW - 1, NOW + 1, "nonce", signature
+            );
+        }
+        vm.etch(payer, address(new Mock7702Delegate()).code);
+        expect(invalidSignature, ALICE, VALUE, NOW - 1, NOW + 1, "nonce", "");
+        usdc.transferWithAuthorization(payer, ALICE, VALUE, NOW - 1, NOW + 1, "nonce", signature);
+        assertEq(usdc.balanceOf(ALICE), VALUE, "balance");
+    }
+
+    function test_aWalletTakesItsOwnersSignature() public {
+        Mock1271Wallet wallet = new Mock1271Wallet(payer);
+        bytes32 digest = keccak256("message");
+        (uint8 v, bytes32 r, bytes32 s) = vm.sign(PAYER_KEY, digest);
+        assertTrue(wallet.isValidSignature(digest, abi.encodePacked(r, s, v)) == 0x1626ba7e, "owner's");
+        assertTrue(wallet.isValidSignature("other", abi.encodePacked(r, s, v)) == 0xffffffff, "other message");
+        assertTrue(wallet.isValidSignature(digest, "") == 0xffffffff, "empty");
+        assertEq(wallet.owner(), payer, "owner");
+    }
+
+    function test_aDelegatedAccountTakesEther() public {
+        vm.etch(payer, address(new Mock7702Delegate()).code);
+        (bool success,) = payer.call{value: 1}("");
+        assertTrue(success, "took ether");
+    }
+
+    function test_transfer() public {
+        vm.prank(payer);
+        assertTrue(usdc.transfer(ALICE, VALUE), "returned");
+        assertEq(usdc.balanceOf(ALICE), VALUE, "balance");
+
+        vm.prank(ALICE);
+        vm.expectRevert(errorData("ERC20: transfer amount exceeds balance"));
+        usdc.transfer(BOB, VALUE + 1);
+        vm.prank(ALICE);
+        vm.expectRevert(errorData("ERC20: transfer to the zero address"));
+        usdc.transfer(address(0), VALUE);
+        vm.prank(address(0));
+        vm.expectRevert(errorData("ERC20: transfer from the zero address"));
+        usdc.transfer(BOB, 0);
+    }
+
+    function test_transferToOneselfChangesNothing() public {
+        vm.prank(payer);
+        usdc.transfer(payer, VALUE);
+        assertEq(usdc.balanceOf(payer), 1_000e6, "balance");
+    }
+
+    function test_allowances() public {
+        vm.prank(payer);
+        assertTrue(usdc.approve(ALICE, 5), "returned");
+        vm.prank(payer);
+        usdc.increaseAllowance(ALICE, 10);
+        vm.prank(payer);
+        usdc.decreaseAllowance(ALICE, 5);
+        assertEq(usdc.allowance(payer, ALICE), 10, "allowance");
+        vm.prank(ALICE);
+        assertTrue(usdc.transferFrom(payer, BOB, 4), "returned");
+        assertEq(usdc.balanceOf(BOB), 4, "balance");
+        assertEq(usdc.allowance(payer, ALICE), 6, "allowance left");
+
+        vm.prank(ALICE);
+        vm.expectRevert(errorData("ERC20: transfer amount exceeds allowance"));
+        usdc.transferFrom(payer, BOB, 7);
+        vm.prank(payer);
+        vm.expectRevert(errorData("ERC20: decreased allowance below zero"));
+        usdc.decreaseAllowance(ALICE, 7);
+        vm.prank(payer);
+        vm.expectRevert(errorData("ERC20: approve to the zero address"));
+        usdc.approve(address(0), 1);
+        vm.prank(address(0));
+        vm.expectRevert(errorData("ERC20: approve from the zero address"));
+        usdc.approve(ALICE, 1);
+    }
+
+    function test_permit() public {
+        bytes32 structHash = keccak256(abi.encode(usdc.PERMIT_TYPEHASH(), payer, ALICE, VALUE, 0, NOW));
+        (uint8 v, bytes32 r, bytes32 s) = sign(structHash);
+        usdc.permit(payer, ALICE, VALUE, NOW, v, r, s);
+        assertEq(usdc.allowance(payer, ALICE), VALUE, "allowance");
+        assertEq(usdc.nonces(payer), 1, "nonce");
+
+        vm.expectRevert(errorData("EIP2612: invalid signature"));
+        usdc.permit(payer, ALICE, VALUE, NOW, abi.encodePacked(r, s, v));
+        vm.warp(NOW + 1);
+        vm.expectRevert(errorData("FiatTokenV2: permit is expired"));
+        usdc.permit(payer, ALICE, VALUE, NOW, abi.encodePacked(r, s, v));
+    }
+
+    function test_blacklistedAccountsNeitherPayNorReceiveNorSpend() public {
+        vm.prank(payer);
+        usdc.approve(BOB, VALUE);
+        vm.prank(ISSUER);
+        usdc.blacklist(ALICE);
+        assertTrue(usdc.isBlacklisted(ALICE), "blacklisted");
+        usdc.mint(ALICE, VALUE);
+        assertEq(usdc.balanceOf(ALICE), VALUE, "balance");
+
+        vm.prank(payer);
+        vm.expectRevert(blacklisted);
+        usdc.transfer(ALICE, 1);
+        vm.prank(ALICE);
+        vm.expectRevert(blacklisted);
+        usdc.transfer(BOB, 1);
+        vm.prank(BOB);
+        vm.expectRevert(blacklisted);
+        usdc.transferFrom(payer, ALICE, 1);
+        vm.prank(payer);
+        vm.expectRevert(blacklisted);
+        usdc.approve(ALICE, 1);
+
+        vm.prank(ISSUER);
+        usdc.unBlacklist(ALICE);
+        assertFalse(usdc.isBlacklisted(ALICE), "blacklisted");
+        vm.prank(ALICE);
+        usdc.transfer(BOB, VALUE);
+        assertEq(usdc.balanceOf(BOB), VALUE, "balance");
+    }
+
+    function test_onlyTheOwnerBlacklistsAndPauses() public {
+        vm.expectRevert(errorData("Blacklistable: caller is not the blacklister"));
+        usdc.blacklist(ALICE);
+        vm.expectRevert(errorData("Blacklistable: caller is not the blacklister"));
+        usdc.unBlacklist(ALICE);
+        vm.expectRevert(errorData("Pausable: caller is not the pauser"));
+        usdc.pause();
+        vm.expectRevert(errorData("Pausable: caller is not the pauser"));
+        usdc.unpause();
+    }
+
+    function test_pauseStopsTransfersButNotMinting() public {
+        vm.prank(ISSUER);
+        usdc.pause();
+        assertTrue(usdc.paused(), "paused");
+        vm.prank(payer);
+        vm.expectRevert(errorData("Pausable: paused"));
+        usdc.transfer(ALICE, 1);
+        usdc.mint(ALICE, 1);
+        vm.prank(ISSUER);
+        usdc.unpause();
+        vm.prank(payer);
+        usdc.transfer(ALICE, 1);
+        assertEq(usdc.balanceOf(ALICE), 2, "balance");
+    }
+
+    function test_refusesToMintToTheZeroAddress() public {
+        vm.expectRevert(errorData("FiatToken: mint to the zero address"));
+        usdc.mint(address(0), 1);
+    }
+
+    function testFuzz_balancesStayBelowTheBlacklistBit(uint256 held, uint256 more) public {
+        held = bound(held, 0, (1 << 255) - 1);
+        MockUSDC fresh = new MockUSDC("USD Coin", "USDC", "2", ISSUER);
+        fresh.mint(ALICE, held);
+        more = bound(more, 0, type(uint256).max - held);
+        if (more > (1 << 255) - 1 - held) {
+            vm.expectRevert(errorData("FiatTokenV2_2: Balance exceeds (2^255 - 1)"));
+            fresh.mint(ALICE, more);
+        } else {
+            fresh.mint(ALICE, more);
+            assertEq(fresh.balanceOf(ALICE), held + more, "balance");
+            assertFalse(fresh.isBlacklisted(ALICE), "blacklisted");
+        }
+    }
+
+    function expect(
+        bytes memory reason,
+        address to,
+        uint256 value,
+        uint256 validAfter,
+        uint256 validBefore,
+        bytes32 nonce,
+        bytes memory signature
+    ) private {
+        vm.expectRevert(reason);
+        usdc.transferWithAuthorization(payer, to, value, validAfter, validBefore, nonce, signature);
+    }
+
+    function transferWithAuthorization(
+        address to,
+        uint256 value,
+        uint256 validAfter,
+        uint256 validBefore,
+        bytes32 nonce
+    ) private {
+        usdc.transferWithAuthorization(
+            payer,
+            to,
+            value,
+            validAfter,
+            validBefore,
+            nonce,
+            packed(to, value, validAfter, validBefore, nonce)
+        );
+    }
+
+    function packed(address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce)
+        private
+        view
+        returns (bytes memory)
+    {
+        return packed(usdc.TRANSFER_WITH_AUTHORIZATION_TYPEHASH(), to, value, validAfter, validBefore, nonce);
+    }
+
+    function packed(
+        bytes32 typehash,
+        address to,
+        uint256 value,
+        uint256 validAfter,
+        uint256 validBefore,
+        bytes32 nonce
+    ) private view returns (bytes memory) {
+        (uint8 v, bytes32 r, bytes32 s) =
+            sign(transferHash(typehash, to, value, validAfter, validBefore, nonce));
+        return abi.encodePacked(r, s, v);
+    }
+
+    function signTransfer(address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce)
+        private
+        view
+        returns (uint8, bytes32, bytes32)
+    {
+        return sign(
+            transferHash(
+                usdc.TRANSFER_WITH_AUTHORIZATION_TYPEHASH(), to, value, validAfter, validBefore, nonce
+            )
+        );
+    }
+
+    function signCancellation(bytes32 nonce) private view returns (bytes memory) {
+        (uint8 v, bytes32 r, bytes32 s) =
+            sign(keccak256(abi.encode(usdc.CANCEL_AUTHORIZATION_TYPEHASH(), payer, nonce)));
+        return abi.encodePacked(r, s, v);
+    }
+
+    function transferHash(
+        bytes32 typehash,
+        address to,
+        uint256 value,
+        uint256 validAfter,
+        uint256 validBefore,
+        bytes32 nonce
+    ) private view returns (bytes32) {
+        return keccak256(abi.encode(typehash, payer, to, value, validAfter, validBefore, nonce));
+    }
+
+    function sign(bytes32 structHash) private view returns (uint8, bytes32, bytes32) {
+        return vm.sign(PAYER_KEY, keccak256(abi.encodePacked(hex"1901", usdc.DOMAIN_SEPARATOR(), structHash)));
+    }
+}
+
+/// @dev Answers with four bytes where ERC-1271 wants a whole word.
+contract ShortAnswerWallet {
+    fallback() external {
+        assembly ("memory-safe") {
+            mstore(0, hex"1626ba7e")
+            return(0, 4)
+        }
+    }
+}

@@ -1,0 +1,59 @@
+/** Exits with 1 when the tests leave a line or a branch of the facilitator contract untouched. */
+import { execFileSync } from "node:child_process";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const contract = "contracts/X402Facilitator.sol";
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+async function measure(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "x402-coverage-"));
+  try {
+    const report = join(directory, "lcov.info");
+    // Gas is not that of a release here, and the invariants touch nothing that the other tests leave out.
+    const selection = ["--no-match-contract", "GasPerPaymentTest|FacilitatorInvariants"];
+    runForge(["coverage", "--root", root, ...selection, "--report", "lcov", "--report-file", report]);
+    return await readFile(report, "utf8");
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+function runForge(args: string[]): void {
+  const binaries = join(root, "node_modules/.bin");
+  execFileSync(join(binaries, "forge"), args, {
+    cwd: root,
+    env: {
+      ...process.env,
+      FOUNDRY_PROFILE: "coverage",
+      // scripts/solc finds its Node on PATH.
+      PATH: `${binaries}${delimiter}${process.env.PATH}`,
+    },
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+}
+
+/** The records of one file in lcov's format: `DA:line,hits` and `BRDA:line,block,branch,hits`. */
+function untouched(lcov: string): string[] {
+  const section = lcov.split("end_of_record").find((part) => part.includes(`SF:${contract}\n`));
+  if (section === undefined) throw new Error(`The coverage report does not mention ${contract}.`);
+  const missing: string[] = [];
+  for (const record of section.split("\n")) {
+    const [kind = "", fields = ""] = record.split(":");
+    if (kind !== "DA" && kind !== "BRDA") continue;
+    const values = fields.split(",");
+    const hits = values.at(-1);
+    if (hits === "0" || hits === "-") {
+      missing.push(`${contract}:${values[0]} ${kind === "DA" ? "line" : "branch"} never reached`);
+    }
+  }
+  return missing;
+}
+
+const missing = untouched(await measure());
+if (missing.length > 0) {
+  console.error(missing.join("\n"));
+  process.exitCode = 1;
+}
