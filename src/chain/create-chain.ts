@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { UndeterminedError } from "../errors/undetermined.ts";
 import { type Address, addressWord, type Hex, keccak256Text } from "../protocol/hex.ts";
@@ -38,7 +39,10 @@ const walletYes = `${isValidSignatureSelector}${"0".repeat(56)}`;
 const walletGas = 250_000;
 
 /** How often calls are asked before a refusal of one of them is believed. */
-const maxAsks = 3;
+const maxAsks = 6;
+
+/** The pause before the second time, in milliseconds; it grows by as much each time. */
+const askAgainMs = 3;
 
 /** More than any of the state a diagnosis reads can cost, behind a proxy too. */
 const readGas = 100_000;
@@ -78,6 +82,7 @@ export function createChain(options: ChainOptions): Chain {
       const answers = await rpc.ask(calls);
       const refused = answers.some(({ error }) => error !== undefined && readRevertData(error) === undefined);
       if (!refused || attempt === maxAsks) return answers;
+      await delay(attempt * askAgainMs);
     }
   }
 

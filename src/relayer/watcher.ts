@@ -102,15 +102,17 @@ export function createWatcher(options: WatcherOptions): Watcher {
       chain.receipts(sent.map(({ attempt }) => attempt.hash)),
       network.confirmations > 1 ? chain.head() : undefined,
     ]);
-    let decided = false;
-    for (const [index, { slot, attempt }] of sent.entries()) {
-      const receipt = receipts[index];
-      if (!receipt || receipt.hash !== attempt.hash || !slots.has(slot.txNonce)) continue;
-      if (head !== undefined && head.number - receipt.blockNumber + 1n < BigInt(network.confirmations))
-        continue;
-      if (await conclude(slot, attempt, receipt)) decided = true;
-    }
-    return decided;
+    // All at once, so that they share one write to the disk.
+    const concluded = await Promise.all(
+      sent.map(({ slot, attempt }, index) => {
+        const receipt = receipts[index];
+        if (!receipt || receipt.hash !== attempt.hash) return false;
+        if (head !== undefined && head.number - receipt.blockNumber + 1n < BigInt(network.confirmations))
+          return false;
+        return conclude(slot, attempt, receipt);
+      }),
+    );
+    return concluded.includes(true);
   }
 
   async function conclude(slot: Slot, attempt: Attempt, receipt: Receipt): Promise<boolean> {
