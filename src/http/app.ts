@@ -36,6 +36,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   });
   await app.register(helmet);
 
+  app.removeContentTypeParser("text/plain");
   app.decorateRequest("caller", null);
   app.decorateRequest("envelope", undefined);
 

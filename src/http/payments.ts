@@ -10,7 +10,7 @@ import { type Envelope, type PaymentRequest, parsePaymentRequest } from "../prot
 import { authenticate, callerOf } from "./authentication.ts";
 import { followDelivery } from "./delivery.ts";
 import type { Operation } from "./problems.ts";
-import { problemMediaType } from "./problems.ts";
+import { ProblemError, problemMediaType } from "./problems.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -95,6 +95,8 @@ export function paymentRoutes(app: FastifyInstance, options: PaymentRouteOptions
 }
 
 function read(request: FastifyRequest): ReturnType<typeof parsePaymentRequest> {
+  if (request.body === undefined)
+    throw new ProblemError("malformed", "The body is empty; send the payment as JSON");
   const parsed = parsePaymentRequest(request.body);
   request.envelope = parsed.ok ? parsed.request : parsed.envelope;
   return parsed;
