@@ -57,6 +57,9 @@ async function renderPage(): Promise<FastifyInstance> {
       withDefaultFonts: false,
       hideClientButton: true,
       telemetry: false,
+      showDeveloperTools: "never",
+      agent: { disabled: true },
+      mcp: { disabled: true },
     },
   });
   return page;
@@ -99,6 +102,7 @@ export function describeService(): object {
       description:
         "Verifies and settles x402 payments of scheme “exact”. A verdict, good or bad, is status 200; 4xx and 5xx mean that there is none.",
     },
+    servers: [{ url: "/" }],
     paths: {
       "/v1/verify": {
         post: {
