@@ -32,6 +32,7 @@ export function createClaim(db: Kysely<LedgerTables>, now: () => number): Ledger
         chainId,
         operator: operator.address,
         txNonce,
+        kind: "settle",
         raw,
         maxFeePerGas,
         maxPriorityFeePerGas,
@@ -101,7 +102,7 @@ async function readReserved(
 }
 
 /** The operator's next txNonce, which nobody else gets unless this transaction is undone. */
-async function takeTxNonce(
+export async function takeTxNonce(
   transaction: Transaction<LedgerTables>,
   operator: { chainId: number; address: Address },
 ): Promise<number> {

@@ -1,11 +1,13 @@
 import type { Database } from "../database/database.ts";
 import { inTransaction } from "../database/transaction.ts";
+import { createAddAttempt } from "./add-attempt.ts";
 import { createClaim } from "./claim.ts";
 import { createConclude } from "./conclude.ts";
 import { createIdempotency } from "./idempotency.ts";
 import { createLeases } from "./leases.ts";
 import type { Attempt, Ledger, Settlement } from "./ledger.ts";
-import { lowerCase, toAttempt, toSettlement } from "./rows.ts";
+import { createRedrive } from "./redrive.ts";
+import { lowerCase, toAttempt, toSafeInteger, toSettlement } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
 
 export type LedgerOptions = {
@@ -28,6 +30,28 @@ export function createLedger(options: LedgerOptions): Ledger {
     ...createIdempotency(db, { instanceId, now, leaseMs }),
     claim: createClaim(db, now),
     conclude: createConclude(db, now),
+    addAttempt: createAddAttempt(db),
+    redrive: createRedrive(db, now),
+
+    async noteMined(ids, blockNumber) {
+      if (ids.length === 0) return;
+      await db
+        .updateTable("settlements")
+        .set({ block_number: blockNumber === null ? null : toSafeInteger(blockNumber) })
+        .where("id", "in", ids.map(lowerCase))
+        .where("state", "=", "submitted")
+        .execute();
+    },
+
+    async nextTxNonce(chainId, operator) {
+      const row = await db
+        .selectFrom("operator_nonces")
+        .select("next_tx_nonce")
+        .where("chain_id", "=", chainId)
+        .where("operator", "=", lowerCase(operator))
+        .executeTakeFirst();
+      return row?.next_tx_nonce ?? null;
+    },
 
     async find(id) {
       const row = await db

@@ -47,12 +47,19 @@ export type Settlement = Claim & {
   deliveredAt: number | null;
 };
 
+/**
+ * - `settle`: settles the settlements of its txNonce;
+ * - `noop`: does nothing but take its txNonce, so that later ones can be mined.
+ */
+export type AttemptKind = "settle" | "noop";
+
 /** One signed transaction. Several attempts may share a txNonce; at most one of them is ever mined. */
 export type Attempt = {
   hash: Hex;
   chainId: number;
   operator: Address;
   txNonce: number;
+  kind: AttemptKind;
   raw: Hex;
   maxFeePerGas: bigint;
   maxPriorityFeePerGas: bigint;
@@ -138,6 +145,33 @@ export type Ledger = {
     },
     conclusions: readonly Conclusion[],
   ): Promise<void>;
+
+  /**
+   * Stores another attempt of an open txNonce, before it is broadcast: a replacement with higher fees, or a no-op.
+   * False, and nothing stored, when the txNonce has been closed meanwhile.
+   */
+  addAttempt(attempt: Attempt): Promise<boolean>;
+
+  /**
+   * Moves unfinished settlements to a new txNonce, because the one they ride on was taken by a transaction that
+   * decided nothing about them. Stores the signed transaction that settles them there, all in one transaction.
+   * Null, and nothing changed, when none of them is unfinished on that txNonce any more.
+   */
+  redrive(
+    from: { chainId: number; operator: Address; txNonce: number },
+    ids: readonly Hex[],
+    sign: (txNonce: number, settlements: readonly Settlement[]) => Promise<SignedTransaction>,
+  ): Promise<{ attempt: Attempt; settlements: readonly Settlement[] } | null>;
+
+  /**
+   * Notes in which block unfinished settlements were mined that is not deep enough yet, or null when that block has
+   * vanished. A balance read at or after that block does not hold their value any more, so that it is not reserved
+   * twice.
+   */
+  noteMined(ids: readonly Hex[], blockNumber: bigint | null): Promise<void>;
+
+  /** The txNonce after the last one that was taken; null for an operator that was not introduced. */
+  nextTxNonce(chainId: number, operator: Address): Promise<number | null>;
 
   /** Attempts whose txNonce is still open, oldest txNonce first, each with the settlements that ride on it. */
   openAttempts(

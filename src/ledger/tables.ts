@@ -1,6 +1,6 @@
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
-import type { SettlementState } from "./ledger.ts";
+import type { AttemptKind, SettlementState } from "./ledger.ts";
 
 /** One claimed authorization: see `Settlement`. */
 export type SettlementsTable = {
@@ -44,6 +44,7 @@ export type AttemptsTable = {
   chain_id: number;
   operator: Address;
   tx_nonce: number;
+  kind: AttemptKind;
   raw: Hex;
   max_fee_per_gas: string;
   max_priority_fee_per_gas: string;

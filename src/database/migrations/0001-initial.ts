@@ -58,6 +58,7 @@ export const initial: Migration = {
       .addColumn("chain_id", "bigint", (column) => column.notNull())
       .addColumn("operator", "text", (column) => column.notNull())
       .addColumn("tx_nonce", "bigint", (column) => column.notNull())
+      .addColumn("kind", "text", (column) => column.notNull())
       .addColumn("raw", "text", (column) => column.notNull())
       .addColumn("max_fee_per_gas", "text", (column) => column.notNull())
       .addColumn("max_priority_fee_per_gas", "text", (column) => column.notNull())

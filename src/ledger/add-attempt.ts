@@ -1,0 +1,35 @@
+import type { Kysely } from "kysely";
+import { inTransaction } from "../database/transaction.ts";
+import type { Ledger } from "./ledger.ts";
+import { fromAttempt } from "./rows.ts";
+import type { LedgerTables } from "./tables.ts";
+
+/** Makes {@link Ledger.addAttempt}. */
+export function createAddAttempt(db: Kysely<LedgerTables>): Ledger["addAttempt"] {
+  return (attempt) =>
+    inTransaction(db, async (transaction) => {
+      const row = fromAttempt(attempt);
+      const open = await transaction
+        .selectFrom("attempts")
+        .select("hash")
+        .where("chain_id", "=", row.chain_id)
+        .where("operator", "=", row.operator)
+        .where("tx_nonce", "=", row.tx_nonce)
+        .where("state", "=", "open")
+        .executeTakeFirst();
+      if (open === undefined) return false;
+      await transaction.insertInto("attempts").values(row).execute();
+      // A no-op settles nothing: what waits for its settlement goes on knowing the hash that would.
+      if (attempt.kind === "settle") {
+        await transaction
+          .updateTable("settlements")
+          .set({ transaction_hash: row.hash })
+          .where("chain_id", "=", row.chain_id)
+          .where("operator", "=", row.operator)
+          .where("tx_nonce", "=", row.tx_nonce)
+          .where("state", "=", "submitted")
+          .execute();
+      }
+      return true;
+    });
+}

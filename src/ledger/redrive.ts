@@ -1,0 +1,45 @@
+import type { Kysely } from "kysely";
+import { inTransaction } from "../database/transaction.ts";
+import { takeTxNonce } from "./claim.ts";
+import type { Attempt, Ledger } from "./ledger.ts";
+import { fromAttempt, lowerCase, toAttempt, toSettlement } from "./rows.ts";
+import type { LedgerTables } from "./tables.ts";
+
+/** Makes {@link Ledger.redrive}. */
+export function createRedrive(db: Kysely<LedgerTables>, now: () => number): Ledger["redrive"] {
+  return ({ chainId, operator, txNonce: oldTxNonce }, ids, sign) =>
+    inTransaction(db, async (transaction) => {
+      const rows = await transaction
+        .selectFrom("settlements")
+        .selectAll()
+        .where("id", "in", ids.map(lowerCase))
+        .where("chain_id", "=", chainId)
+        .where("operator", "=", lowerCase(operator))
+        .where("tx_nonce", "=", oldTxNonce)
+        .where("state", "=", "submitted")
+        .execute();
+      if (rows.length === 0) return null;
+      const unfinished = rows.map(toSettlement);
+      const txNonce = await takeTxNonce(transaction, { chainId, address: operator });
+      const signed = await sign(txNonce, unfinished);
+      const attempt: Attempt = { ...signed, chainId, operator, txNonce, kind: "settle", createdAt: now() };
+      const row = fromAttempt(attempt);
+      await transaction.insertInto("attempts").values(row).execute();
+      await transaction
+        .updateTable("settlements")
+        .set({ tx_nonce: txNonce, transaction_hash: row.hash, block_number: null })
+        .where(
+          "id",
+          "in",
+          rows.map(({ id }) => id),
+        )
+        .execute();
+      const settlements = unfinished.map((settlement) => ({
+        ...settlement,
+        txNonce,
+        transactionHash: row.hash,
+        blockNumber: null,
+      }));
+      return { attempt: toAttempt(row), settlements };
+    });
+}
