@@ -2,11 +2,10 @@
 import { execFileSync } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const contract = "contracts/X402Facilitator.sol";
-const root = fileURLToPath(new URL("..", import.meta.url));
 
 async function measure(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "x402-coverage-"));
@@ -14,25 +13,16 @@ async function measure(): Promise<string> {
     const report = join(directory, "lcov.info");
     // Gas is not that of a release here, and the invariants touch nothing that the other tests leave out.
     const selection = ["--no-match-contract", "GasPerPaymentTest|FacilitatorInvariants"];
-    runForge(["coverage", "--root", root, ...selection, "--report", "lcov", "--report-file", report]);
+    const forge = fileURLToPath(new URL("forge.ts", import.meta.url));
+    execFileSync(
+      process.execPath,
+      [forge, "coverage", ...selection, "--report", "lcov", "--report-file", report],
+      { env: { ...process.env, FOUNDRY_PROFILE: "coverage" }, stdio: ["ignore", "ignore", "inherit"] },
+    );
     return await readFile(report, "utf8");
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
-}
-
-function runForge(args: string[]): void {
-  const binaries = join(root, "node_modules/.bin");
-  execFileSync(join(binaries, "forge"), args, {
-    cwd: root,
-    env: {
-      ...process.env,
-      FOUNDRY_PROFILE: "coverage",
-      // scripts/solc finds its Node on PATH.
-      PATH: `${binaries}${delimiter}${process.env.PATH}`,
-    },
-    stdio: ["ignore", "ignore", "inherit"],
-  });
 }
 
 /** The records of one file in lcov's format: `DA:line,hits` and `BRDA:line,block,branch,hits`. */

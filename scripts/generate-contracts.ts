@@ -6,7 +6,7 @@
 import { execFileSync } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 
@@ -48,12 +48,9 @@ async function compile(): Promise<Map<string, string>> {
 }
 
 function build(directory: string): void {
-  const binaries = join(root, "node_modules/.bin");
   const options = ["--out", join(directory, "out"), "--cache-path", join(directory, "cache"), "--quiet"];
-  execFileSync(join(binaries, "forge"), ["build", "--root", root, ...options, ...sources], {
-    cwd: root,
-    // scripts/solc finds its Node on PATH.
-    env: { ...process.env, PATH: `${binaries}${delimiter}${process.env.PATH}` },
+  const forge = fileURLToPath(new URL("forge.ts", import.meta.url));
+  execFileSync(process.execPath, [forge, "build", ...options, ...sources], {
     stdio: ["ignore", "ignore", "inherit"],
   });
 }

@@ -1,0 +1,27 @@
+/**
+ * Foundry's `forge`, with its exit code: `node scripts/forge.ts test`. The command that `@foundry-rs/forge`
+ * installs is a wrapper around the binary for this platform that exits with 0 whatever the binary exits with, so
+ * failing tests would pass.
+ */
+import { spawnSync } from "node:child_process";
+import { createRequire } from "node:module";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+function forgeBinary(): string {
+  const suffix = `${process.platform}-${process.arch === "x64" ? "amd64" : process.arch}`;
+  const executable = process.platform === "win32" ? "forge.exe" : "forge";
+  const wrapper = createRequire(import.meta.url).resolve("@foundry-rs/forge/package.json");
+  return createRequire(wrapper).resolve(`@foundry-rs/forge-${suffix}/bin/${executable}`);
+}
+
+const { status, error } = spawnSync(forgeBinary(), process.argv.slice(2), {
+  cwd: root,
+  // scripts/solc finds its Node on PATH.
+  env: { ...process.env, PATH: `${join(root, "node_modules/.bin")}${delimiter}${process.env.PATH}` },
+  stdio: "inherit",
+});
+if (error !== undefined) throw error;
+process.exitCode = status ?? 1;
