@@ -2,9 +2,11 @@
 pragma solidity 0.8.37;
 
 import {IAccessControl} from "@openzeppelin/contracts/access/IAccessControl.sol";
+import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 
 import {IX402Facilitator} from "../interfaces/IX402Facilitator.sol";
 import {FacilitatorTest} from "./utils/FacilitatorTest.sol";
+import {Behaviour, MisbehavingToken} from "./utils/MisbehavingToken.sol";
 import {Vm} from "./utils/Vm.sol";
 
 contract RescueTest is FacilitatorTest {
@@ -128,6 +130,32 @@ contract RescueTest is FacilitatorTest {
         vm.prank(ADMIN);
         vm.expectRevert(errorData("Blacklistable: account is blacklisted"));
         facilitator.executeRescue(address(usdc), RECIPIENT, 10e6);
+    }
+
+    /// @dev With the admin role in the hands of the token itself, so that only the guard is left to stop it.
+    function test_cannotBeExecutedWhileAnotherCallIsUnderWay() public {
+        MisbehavingToken token = new MisbehavingToken();
+        facilitator = IX402Facilitator(
+            deployCode(
+                "X402Facilitator.sol:X402Facilitator",
+                abi.encode(ADMIN_DELAY, address(token), new address[](0), address(0), address(0))
+            )
+        );
+        token.mint(address(facilitator), 20);
+        vm.prank(address(token));
+        facilitator.announceRescue(address(token), RECIPIENT, 10);
+        vm.prank(address(token));
+        facilitator.announceRescue(address(token), STRANGER, 10);
+        vm.warp(NOW + delay);
+        token.callOut(
+            address(facilitator), abi.encodeCall(facilitator.executeRescue, (address(token), STRANGER, 10))
+        );
+        token.behave(Behaviour.Correct, Behaviour.Call);
+        vm.prank(address(token));
+        vm.expectRevert(
+            abi.encodeWithSelector(ReentrancyGuardTransient.ReentrancyGuardReentrantCall.selector)
+        );
+        facilitator.executeRescue(address(token), RECIPIENT, 10);
     }
 
     function test_isForTheAdminAlone() public {

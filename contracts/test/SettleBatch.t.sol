@@ -145,6 +145,14 @@ contract SettleBatchTest is FacilitatorTest {
         assertEq(usdc.balanceOf(OTHER_RECIPIENT), 1e6, "other recipient");
     }
 
+    function test_aGroupOfWhichNothingCameIsNotForwarded() public {
+        IX402Facilitator.Payment memory used = pay(PAYER_KEY, 1e6, "used");
+        submitDirectly(used);
+        Vm.Log[] memory logs = settleBatch(address(usdc), onlyGroup(group(BLACKLISTED, used)));
+        assertEq(logs.length, 1, "events");
+        assertFailed(logs, used, usedReason);
+    }
+
     function test_takesPaymentsOfNothing() public {
         IX402Facilitator.Payment memory payment = pay(PAYER_KEY, 0, "nonce");
         Vm.Log[] memory logs = settleBatch(address(usdc), onlyGroup(group(RECIPIENT, payment)));

@@ -48,6 +48,42 @@ contract SettleWithLittleGasTest is FacilitatorTest {
         sweep(abi.encodeCall(facilitator.settleBatch, (address(usdc), groups)), 2);
     }
 
+    /// @dev A wallet that takes nearly all the gas of a pull leaves little for the transfer to the recipient.
+    function test_settleBatch_afterAPullThatTookMuchGas() public {
+        ThirstyWallet wallet = new ThirstyWallet();
+        usdc.mint(address(wallet), 1e6);
+        wallet.takes(150_000);
+        IX402Facilitator.Group memory payments =
+            group(RECIPIENT, pay(PAYER_KEY, 1e6, "1"), unsigned(address(wallet), 1e6, "2"));
+        sweep(abi.encodeCall(facilitator.settleBatch, (address(usdc), onlyGroup(payments))), 1);
+    }
+
+    /// @dev A wallet that wants to see all the gas a pull can bring it sees it, or nobody does.
+    function test_aPullGetsItsGasOrIsNotTried() public {
+        ThirstyWallet wallet = new ThirstyWallet();
+        usdc.mint(address(wallet), 1e6);
+        IX402Facilitator.Payment memory payment = unsigned(address(wallet), 1e6, "nonce");
+        wallet.wants(mostGasSeenBy(wallet, payment));
+        bytes memory data =
+            abi.encodeCall(facilitator.settleBatch, (address(usdc), onlyGroup(group(RECIPIENT, payment))));
+
+        uint256 settled = 0;
+        uint256 tried = 0;
+        for (uint256 amount = 270_000; settled < 100; amount += 13) {
+            uint256 snapshot = vm.snapshotState();
+            vm.recordLogs();
+            vm.prank(OPERATOR);
+            (bool success,) = address(facilitator).call{gas: amount}(data);
+            if (success) {
+                assertTrue(outcome(vm.getRecordedLogs(), payment).settled, "settled");
+                ++settled;
+            }
+            ++tried;
+            vm.revertToState(snapshot);
+        }
+        assertTrue(tried > settled, "never short of gas");
+    }
+
     function test_burnersInABatchCostTheirPullsAndNoMore() public {
         address wallet = address(new MockGasBurningWallet());
         usdc.mint(wallet, 100e6);
@@ -78,6 +114,24 @@ contract SettleWithLittleGasTest is FacilitatorTest {
         assertEq(outcome(logs, payment).reason.length, facilitator.MAX_REASON_LENGTH(), "bytes of the reason");
     }
 
+    /// @dev The most gas that `wallet` can want to see and still have its payment settled.
+    function mostGasSeenBy(ThirstyWallet wallet, IX402Facilitator.Payment memory payment)
+        private
+        returns (uint256 enough)
+    {
+        uint256 tooMuch = facilitator.PULL_GAS();
+        while (tooMuch - enough > 1) {
+            uint256 middle = (enough + tooMuch) / 2;
+            wallet.wants(middle);
+            uint256 snapshot = vm.snapshotState();
+            Vm.Log[] memory logs = settleBatch(address(usdc), onlyGroup(group(RECIPIENT, payment)));
+            bool settled = outcome(logs, payment).settled;
+            vm.revertToState(snapshot);
+            if (settled) enough = middle;
+            else tooMuch = middle;
+        }
+    }
+
     /// @dev With every amount of gas the call either does all it should or reverts for want of gas.
     function sweep(bytes memory data, uint256 settled) private {
         uint256 amount = 20_000;
@@ -102,5 +156,26 @@ contract SettleWithLittleGasTest is FacilitatorTest {
             amount += 997;
         }
         assertTrue(shortages > 0, "never short of gas");
+    }
+}
+
+/// @dev Takes any signature, given the gas it wants, and uses up the gas it takes.
+contract ThirstyWallet {
+    uint256 private _wanted;
+    uint256 private _taken;
+
+    function wants(uint256 amount) external {
+        _wanted = amount;
+    }
+
+    function takes(uint256 amount) external {
+        _taken = amount;
+    }
+
+    function isValidSignature(bytes32, bytes calldata) external view returns (bytes4) {
+        uint256 start = gasleft();
+        if (start < _wanted) return 0xffffffff;
+        while (start - gasleft() < _taken) {}
+        return 0x1626ba7e;
     }
 }
