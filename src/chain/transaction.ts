@@ -1,5 +1,5 @@
 import type { NetworkConfig } from "../config/network-config.ts";
-import type { Hex } from "../protocol/hex.ts";
+import type { Address, Hex } from "../protocol/hex.ts";
 import { encodeSettle, encodeSettleBatch } from "./calldata.ts";
 import type { Head, SettleCall } from "./chain.ts";
 
@@ -21,6 +21,9 @@ const batchGas = 500_000n;
 /** A payment in a batch: PULL_GAS, its balance check and its event. 51,000 to 63,000 are used. */
 const batchPaymentGas = 275_000n;
 
+/** A transaction that does nothing; twice as much where the account itself has code (EIP-7702). */
+const noopGas = 42_000n;
+
 /** The most that one transaction may ask for (EIP-7825). */
 const transactionGasCap = 2n ** 24n;
 
@@ -39,6 +42,11 @@ export function settleTransaction(calls: readonly SettleCall[]): { data: Hex; ga
   const data = encodeSettleBatch(first.asset, calls);
   const gas = batchGas + BigInt(calls.length) * batchPaymentGas + calldataGas(data);
   return { data, gas: gas < transactionGasCap ? gas : transactionGasCap };
+}
+
+/** A transaction of an account to itself that does nothing but take a txNonce. */
+export function noopTransaction(account: Address): { to: Address; data: Hex; gas: bigint } {
+  return { to: account, data: "0x", gas: noopGas };
 }
 
 function calldataGas(data: Hex): bigint {

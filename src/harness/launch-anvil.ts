@@ -48,6 +48,9 @@ const gasLimit = 300_000_000;
 const initialBaseFee = 10_000_000;
 
 /** Carries the identity of a start into the `child_process` channel, whose messages come in its async context. */
+/** States kept in memory: enough for reorgs, and for calls to a head that a block has just replaced. */
+const statesKept = 64;
+
 const startContext = new AsyncLocalStorage<object>();
 
 /**
@@ -74,8 +77,8 @@ export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil
     blockTime: 1,
     gasLimit,
     blockBaseFeePerGas: initialBaseFee,
-    // Otherwise a killed node leaves its states, gigabytes in the end, in the user's home.
-    pruneHistory: true,
+    // Without a number a killed node leaves its states, gigabytes in the end, in the user's home.
+    pruneHistory: statesKept,
     startTimeout: startTimeoutMs + 1_000,
     execArgs: ([file, args, execOptions]) => [
       file,

@@ -49,6 +49,7 @@ describe("a claimed payment", () => {
     expect(attempt).toEqual({
       ...(await signAsIf(7)),
       chainId,
+      kind: "settle",
       operator: operator.toLowerCase(),
       txNonce: 7,
       createdAt: clock.now(),

@@ -1,13 +1,14 @@
 import { setImmediate } from "node:timers/promises";
-import type { Chain, Head, SettleCall } from "../chain/chain.ts";
-import type { Signer } from "../chain/signer.ts";
+import type { Chain, Head, Receipt, SettleCall } from "../chain/chain.ts";
+import type { SignedTransaction, Signer } from "../chain/signer.ts";
 import { estimateFees, settleTransaction } from "../chain/transaction.ts";
 import { UndeterminedError } from "../errors/undetermined.ts";
-import type { ClaimOutcome, ClaimRequest, Ledger } from "../ledger/ledger.ts";
+import type { Attempt, ClaimOutcome, ClaimRequest, Ledger } from "../ledger/ledger.ts";
 import type { Log } from "../logging/logger.ts";
-import type { Address } from "../protocol/hex.ts";
-import { sameAddress } from "../protocol/hex.ts";
+import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
 import type { Outcomes } from "./outcomes.ts";
+import { createReplace } from "./replacement.ts";
+import { callOf, type Slot } from "./slot.ts";
 import { createWatcher } from "./watcher.ts";
 
 /** A checked payment that asks to be claimed and sent. */
@@ -57,6 +58,12 @@ export type RelayerOptions = {
 
 type Queued = Submission & { resolve(outcome: SubmissionOutcome): void; reject(error: unknown): void };
 
+/** One settlement that is to move away from a txNonce that decided nothing about it. */
+type Redrive = { slot: Slot; id: Hex; mined: { attempt: Attempt; receipt: Receipt } };
+
+/** The pause after something could not be signed or stored, milliseconds. */
+const retryPauseMs = 500;
+
 /**
  * One lane: sign, persist, broadcast, one transaction after the other, so that they reach the node in the order of
  * their txNonces. What arrives in the meantime waits in a queue and leaves together; nothing waits for a batch to
@@ -67,6 +74,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
   const { network } = chain;
   const operator = { chainId: network.chainId, address: signer.address };
   const queue: Queued[] = [];
+  const redrives: Redrive[] = [];
   let pumping = false;
   let pumped: Promise<void> = Promise.resolve();
   let stopped = false;
@@ -79,6 +87,11 @@ export function createRelayer(options: RelayerOptions): Relayer {
     log,
     operator: signer.address,
     onRoom: pump,
+    onRedrive(slot, mined) {
+      redrives.push(...slot.settlements.map(({ id }) => ({ slot, id, mined })));
+      pump();
+    },
+    replace: createReplace({ chain, signer, ledger, now, log }),
   });
 
   function pump(): void {
@@ -90,10 +103,12 @@ export function createRelayer(options: RelayerOptions): Relayer {
     // the last look at the queue and the end of this run, and wait for ever.
     pumping = true;
     try {
-      while (!stopped && queue.length > 0 && watcher.inFlight() < maxInFlight) {
+      while (!stopped && queue.length + redrives.length > 0 && watcher.unmined() < maxInFlight) {
         // One turn of the event loop: payments whose checks came back in one answer of the node leave together.
         await setImmediate();
-        await send(takeBatch());
+        const redrive = redrives.shift();
+        if (redrive !== undefined) await sendAgain(redrive);
+        else await send(takeBatch());
       }
     } finally {
       pumping = false;
@@ -116,6 +131,16 @@ export function createRelayer(options: RelayerOptions): Relayer {
     return batch;
   }
 
+  function sign(txNonce: number, calls: readonly SettleCall[], head: Head): Promise<SignedTransaction> {
+    return signer.signTransaction({
+      chainId: network.chainId,
+      nonce: txNonce,
+      to: network.facilitatorContract,
+      ...settleTransaction(calls),
+      ...estimateFees(head, network),
+    });
+  }
+
   async function send(batch: readonly Queued[]): Promise<void> {
     const timely = batch.filter((item) => {
       const late = now() > item.sendBefore ? "expired" : now() > item.deadline ? "withdrawn" : undefined;
@@ -126,30 +151,24 @@ export function createRelayer(options: RelayerOptions): Relayer {
 
     try {
       const head = timely.map((item) => item.head).reduce((a, b) => (b.number > a.number ? b : a));
-      const fees = estimateFees(head, network);
       const itemOf = new Map(timely.map((item) => [item.claim.id, item]));
       const { outcomes: claimed, attempt } = await ledger.claim(
         operator,
         timely.map((item) => item.claim),
         (txNonce, claimable) => {
           const calls = claimable.flatMap(({ id }) => itemOf.get(id)?.call ?? []);
-          return signer.signTransaction({
-            chainId: network.chainId,
-            nonce: txNonce,
-            to: network.facilitatorContract,
-            ...settleTransaction(calls),
-            ...fees,
-          });
+          return sign(txNonce, calls, head);
         },
       );
-      const riders = timely.filter((_, index) => claimed[index] === "claimed").map((item) => item.claim);
+      const settlements = timely.filter((_, index) => claimed[index] === "claimed").map((item) => item.claim);
       for (const [index, item] of timely.entries()) item.resolve(claimed[index] ?? "taken");
       if (attempt !== null) {
+        const { hash, txNonce } = attempt;
         log.debug(
-          { network: network.name, hash: attempt.hash, txNonce: attempt.txNonce, payments: riders.length },
-          "sending",
+          { network: network.name, hash, txNonce, settlements: settlements.map(({ id }) => id) },
+          "sending settlements",
         );
-        await watcher.send({ attempt, settlements: riders });
+        await watcher.send({ attempt, settlements });
       }
     } catch (error) {
       log.error({ network: network.name, err: error }, "a transaction could not be signed and stored");
@@ -158,6 +177,34 @@ export function createRelayer(options: RelayerOptions): Relayer {
           new UndeterminedError("The payment could not be recorded; nothing was sent", { cause: error }),
         );
       }
+    }
+  }
+
+  /** Moves one settlement to a txNonce of its own; the last to leave closes the old one. */
+  async function sendAgain(redrive: Redrive): Promise<void> {
+    const { slot, id, mined } = redrive;
+    try {
+      const head = await chain.head();
+      const from = { chainId: network.chainId, operator: signer.address, txNonce: slot.txNonce };
+      const shipment = await ledger.redrive(from, [id], (txNonce, settlements) =>
+        sign(
+          txNonce,
+          settlements.map((claim) => callOf(claim, network.facilitatorContract)),
+          head,
+        ),
+      );
+      if (!redrives.some((other) => other.slot === slot)) {
+        const { blockNumber, blockHash } = mined.receipt;
+        await ledger.conclude({ ...from, hash: mined.attempt.hash, blockNumber, blockHash }, []);
+      }
+      if (shipment !== null) await watcher.send(shipment);
+    } catch (error) {
+      log.error(
+        { network: network.name, settlement: id, err: error },
+        "a settlement could not be sent again; trying",
+      );
+      redrives.push(redrive);
+      await new Promise((resolve) => setTimeout(resolve, retryPauseMs));
     }
   }
 

@@ -1,16 +1,15 @@
 import type { Chain, Receipt } from "../chain/chain.ts";
-import { readSettlements } from "../chain/receipt-proof.ts";
-import type { Attempt, Claim, Conclusion, Ledger } from "../ledger/ledger.ts";
+import type { Attempt, Ledger } from "../ledger/ledger.ts";
 import type { Log } from "../logging/logger.ts";
 import type { Address } from "../protocol/hex.ts";
+import { decide } from "./conclusions.ts";
 import type { Outcomes } from "./outcomes.ts";
-
-/** A stored transaction and the settlements that ride on it. */
-export type Shipment = { attempt: Attempt; settlements: readonly Claim[] };
+import type { Shipment, Slot } from "./slot.ts";
 
 /** Knows every transaction in flight of one operator on one network, until the chain has decided it. */
 export type Watcher = {
-  inFlight(): number;
+  /** Transactions that no block is known to hold. */
+  unmined(): number;
   /** Broadcasts a stored transaction and watches it. Never throws: an unknown outcome is watched. */
   send(shipment: Shipment): Promise<void>;
   /** Broadcasts transactions of an earlier process again, several attempts of one txNonce included. */
@@ -27,20 +26,24 @@ export type WatcherOptions = {
   log: Log;
   /** Called when a transaction has left the flight. */
   onRoom(): void;
+  /** Called with a txNonce whose transaction was mined without deciding its settlements, which are to be sent anew. */
+  onRedrive(slot: Slot, mined: { attempt: Attempt; receipt: Receipt }): void;
+  /** Makes another attempt of a txNonce that has not been mined for a while, where one is due. */
+  replace(slot: Slot): Promise<Attempt | undefined>;
 };
-
-/** All attempts of one txNonce; the chain mines at most one of them. */
-type Slot = { txNonce: number; attempts: Attempt[]; settlements: readonly Claim[]; lastSentAt: number };
 
 /** The first look for a receipt, milliseconds after sending; from there the pause doubles up to the chain's pace. */
 const firstPauseMs = 2;
 
+/** Block times without a receipt after which the same bytes are sent again. */
+const resendAfterBlocks = 2;
+
 export function createWatcher(options: WatcherOptions): Watcher {
-  const { chain, ledger, outcomes, operator, now, log, onRoom } = options;
+  const { chain, ledger, outcomes, operator, now, log, onRoom, onRedrive, replace } = options;
   const { network } = chain;
   const slots = new Map<number, Slot>();
   const longestPauseMs = network.blockTimeMs / 2;
-  const resendAfterMs = network.blockTimeMs * 2;
+  const resendAfterMs = network.blockTimeMs * resendAfterBlocks;
   let watching = false;
   let watched: Promise<void> = Promise.resolve();
   let stopped = false;
@@ -85,7 +88,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   async function look(): Promise<boolean> {
     try {
       const decided = await readReceipts();
-      await resendSilent();
+      await moveSilent();
       return decided;
     } catch (error) {
       log.warn(
@@ -97,75 +100,116 @@ export function createWatcher(options: WatcherOptions): Watcher {
   }
 
   async function readReceipts(): Promise<boolean> {
-    const sent = [...slots.values()].flatMap((slot) => slot.attempts.map((attempt) => ({ slot, attempt })));
+    const looked = [...slots.values()];
+    const sent = looked.flatMap((slot) => slot.attempts.map((attempt) => ({ slot, attempt })));
     const [receipts, head] = await Promise.all([
       chain.receipts(sent.map(({ attempt }) => attempt.hash)),
       network.confirmations > 1 ? chain.head() : undefined,
     ]);
+    const mined = new Map<Slot, { attempt: Attempt; receipt: Receipt }>();
+    for (const [index, { slot, attempt }] of sent.entries()) {
+      const receipt = receipts[index];
+      if (receipt?.hash === attempt.hash) mined.set(slot, { attempt, receipt });
+    }
     // All at once, so that they share one write to the disk.
-    const concluded = await Promise.all(
-      sent.map(({ slot, attempt }, index) => {
-        const receipt = receipts[index];
-        if (!receipt || receipt.hash !== attempt.hash) return false;
-        if (head !== undefined && head.number - receipt.blockNumber + 1n < BigInt(network.confirmations))
-          return false;
-        return conclude(slot, attempt, receipt);
+    const decided = await Promise.all(
+      looked.map(async (slot) => {
+        const found = mined.get(slot);
+        if (found === undefined) return noteVanished(slot);
+        const depth = head === undefined ? 1n : head.number - found.receipt.blockNumber + 1n;
+        return depth < BigInt(network.confirmations) ? noteMined(slot, found.receipt) : conclude(slot, found);
       }),
     );
-    return concluded.includes(true);
+    return decided.includes(true);
   }
 
-  async function conclude(slot: Slot, attempt: Attempt, receipt: Receipt): Promise<boolean> {
-    const conclusions = concludeAll(slot.settlements, receipt);
-    if (conclusions === undefined) {
-      log.error(
-        { network: network.name, hash: receipt.hash },
-        "a receipt says success without proof of every settlement; not believed, looking again",
-      );
-      return false;
-    }
-    await ledger.conclude(
-      {
-        chainId: network.chainId,
-        operator,
-        txNonce: slot.txNonce,
-        hash: attempt.hash,
-        blockNumber: receipt.blockNumber,
-        blockHash: receipt.blockHash,
-      },
-      conclusions,
+  /** A block holds it, and may still vanish. The transaction makes room in the node's pool already. */
+  async function noteMined(slot: Slot, receipt: Receipt): Promise<boolean> {
+    if (slot.state !== "sent") return false;
+    slot.state = "mined";
+    await ledger.noteMined(
+      slot.settlements.map(({ id }) => id),
+      receipt.blockNumber,
     );
-    slots.delete(slot.txNonce);
-    outcomes.announce(conclusions.map(({ id }) => id));
     return true;
   }
 
-  /** How each settlement ended; undefined when the receipt does not account for all of them. */
-  function concludeAll(settlements: readonly Claim[], receipt: Receipt): Conclusion[] | undefined {
-    const proofs = readSettlements(receipt, network.facilitatorContract);
-    const conclusions: Conclusion[] = [];
-    for (const { id, asset, payer, authorizationNonce, value, recipient } of settlements) {
-      const proof = proofs.find({ asset, payer, authorizationNonce, value, recipient });
-      if (!receipt.succeeded)
-        conclusions.push({ id, state: "failed", failure: "the transaction was reverted" });
-      else if (proof === undefined) return undefined;
-      else if (proof.settled) conclusions.push({ id, state: "settled" });
-      else conclusions.push({ id, state: "failed", failure: proof.failure });
+  async function noteVanished(slot: Slot): Promise<boolean> {
+    if (slot.state !== "mined") return false;
+    log.warn(
+      { network: network.name, txNonce: slot.txNonce },
+      "a block with settlements vanished; driving them again",
+    );
+    slot.state = "sent";
+    slot.lastSentAt = 0;
+    await ledger.noteMined(
+      slot.settlements.map(({ id }) => id),
+      null,
+    );
+    return false;
+  }
+
+  async function conclude(slot: Slot, mined: { attempt: Attempt; receipt: Receipt }): Promise<boolean> {
+    const { attempt, receipt } = mined;
+    const decision = decide(receipt, attempt, slot.settlements, network.facilitatorContract);
+    switch (decision.kind) {
+      case "unproven":
+        log.error(
+          { network: network.name, hash: receipt.hash },
+          "a receipt says success without proof of every settlement; not believed, looking again",
+        );
+        return false;
+      case "redrive":
+        slot.state = "draining";
+        slots.delete(slot.txNonce);
+        log.warn(
+          { network: network.name, hash: receipt.hash },
+          "a batch was reverted; sending its payments singly",
+        );
+        onRedrive(slot, mined);
+        return true;
+      case "concluded":
+        await ledger.conclude(
+          {
+            chainId: network.chainId,
+            operator,
+            txNonce: slot.txNonce,
+            hash: attempt.hash,
+            blockNumber: receipt.blockNumber,
+            blockHash: receipt.blockHash,
+          },
+          decision.conclusions,
+        );
+        slots.delete(slot.txNonce);
+        outcomes.announce(decision.conclusions.map(({ id }) => id));
+        return true;
     }
-    return conclusions;
   }
 
-  /** A transaction that nobody has mined for a while may never have arrived, or have been dropped: same bytes again. */
-  async function resendSilent(): Promise<void> {
-    const silent = [...slots.values()].filter((slot) => now() - slot.lastSentAt >= resendAfterMs);
-    if (silent.length > 0) await broadcast(silent);
+  /**
+   * A transaction that nobody has mined for a while may never have arrived, or have been dropped: the same bytes go
+   * out again. The lowest txNonce holds up all the others, so that it is the one to offer more for.
+   */
+  async function moveSilent(): Promise<void> {
+    const silent = [...slots.values()].filter(
+      (slot) => slot.state === "sent" && now() - slot.lastSentAt >= resendAfterMs,
+    );
+    if (silent.length === 0) return;
+    const [lowest] = silent.sort((a, b) => a.txNonce - b.txNonce);
+    const attempt = lowest === undefined ? undefined : await replace(lowest);
+    if (lowest !== undefined && attempt !== undefined) {
+      lowest.attempts.push(attempt);
+      lowest.attemptedAt = now();
+    }
+    await broadcast(silent);
   }
 
-  async function broadcast(unordered: readonly Slot[]): Promise<void> {
-    for (const slot of unordered) slot.lastSentAt = now();
-    const inOrder = [...unordered].sort((a, b) => a.txNonce - b.txNonce);
+  async function broadcast(sent: readonly Slot[]): Promise<void> {
+    for (const slot of sent) slot.lastSentAt = now();
+    const inOrder = [...sent].sort((a, b) => a.txNonce - b.txNonce);
     try {
-      await chain.broadcast(inOrder.flatMap((slot) => slot.attempts.map(({ raw }) => raw)));
+      // The newest attempt first: once the node has it, it has no use for the older ones.
+      await chain.broadcast(inOrder.flatMap((slot) => slot.attempts.map(({ raw }) => raw).reverse()));
     } catch (error) {
       // Whether it arrived is not known; the receipts will tell, and the same bytes go out again.
       log.warn({ network: network.name, err: error }, "a broadcast got no answer");
@@ -178,13 +222,24 @@ export function createWatcher(options: WatcherOptions): Watcher {
       known.attempts.push(attempt);
       return known;
     }
-    const slot: Slot = { txNonce: attempt.txNonce, attempts: [attempt], settlements, lastSentAt: now() };
+    const slot: Slot = {
+      txNonce: attempt.txNonce,
+      attempts: [attempt],
+      settlements,
+      state: "sent",
+      lastSentAt: now(),
+      attemptedAt: now(),
+    };
     slots.set(attempt.txNonce, slot);
     return slot;
   }
 
   return {
-    inFlight: () => slots.size,
+    unmined() {
+      let count = 0;
+      for (const { state } of slots.values()) if (state === "sent") count++;
+      return count;
+    },
     async send(shipment) {
       await broadcast([track(shipment)]);
       watch();

@@ -1,0 +1,88 @@
+import type { Chain } from "../chain/chain.ts";
+import type { Signer } from "../chain/signer.ts";
+import { estimateFees, type Fees, noopTransaction, settleTransaction } from "../chain/transaction.ts";
+import type { Attempt, AttemptKind, Ledger } from "../ledger/ledger.ts";
+import type { Log } from "../logging/logger.ts";
+import { callOf, type Slot } from "./slot.ts";
+
+export type ReplacementOptions = {
+  chain: Chain;
+  signer: Signer;
+  ledger: Ledger;
+  now: () => number;
+  log: Log;
+};
+
+/** Block times without a receipt after which a transaction is replaced by one that pays more. */
+const replaceAfterBlocks = 6;
+
+/** Nodes take a replacement that pays at least a tenth more; an eighth leaves room for their rounding. */
+const raise = { by: 9n, of: 8n };
+
+/**
+ * Makes the function that replaces a transaction which is not mined: by the same settlements with higher fees, or,
+ * once all of their authorizations have expired, by a no-op that frees the txNonce. Gives the stored attempt;
+ * undefined where none is due, where the fee cap leaves no room, or where the txNonce was closed meanwhile.
+ */
+export function createReplace(options: ReplacementOptions): (slot: Slot) => Promise<Attempt | undefined> {
+  const { chain, signer, ledger, now, log } = options;
+  const { network } = chain;
+
+  return async (slot) => {
+    if (now() - slot.attemptedAt < network.blockTimeMs * replaceAfterBlocks) return undefined;
+    const newest = slot.attempts.at(-1);
+    if (newest === undefined || newest.kind === "noop") return undefined;
+
+    const head = await chain.head();
+    const expired = slot.settlements.every(({ validBefore }) => validBefore <= head.timestamp);
+    const fees = raiseFees(newest, estimateFees(head, network), network.maxFeePerGas);
+    if (fees === undefined) {
+      log.warn(
+        { network: network.name, txNonce: slot.txNonce, maxFeePerGas: network.maxFeePerGas.toString() },
+        "a transaction is not mined at the highest fee that is allowed; waiting",
+      );
+      return undefined;
+    }
+    const kind: AttemptKind = expired ? "noop" : "settle";
+    const body = expired
+      ? noopTransaction(signer.address)
+      : {
+          to: network.facilitatorContract,
+          ...settleTransaction(slot.settlements.map((claim) => callOf(claim, network.facilitatorContract))),
+        };
+    const signed = await signer.signTransaction({
+      chainId: network.chainId,
+      nonce: slot.txNonce,
+      ...body,
+      ...fees,
+    });
+    const attempt: Attempt = {
+      ...signed,
+      chainId: network.chainId,
+      operator: signer.address,
+      txNonce: slot.txNonce,
+      kind,
+      createdAt: now(),
+    };
+    if (!(await ledger.addAttempt(attempt))) return undefined;
+    log.info(
+      { network: network.name, txNonce: slot.txNonce, kind, hash: attempt.hash },
+      "replacing a transaction",
+    );
+    return attempt;
+  };
+}
+
+/** Fees that replace `old`, and at least what the chain asks now; undefined above the cap. */
+export function raiseFees(old: Fees, current: Fees, cap: bigint): Fees | undefined {
+  const raised = (fee: bigint) => (fee * raise.by + raise.of - 1n) / raise.of;
+  const larger = (a: bigint, b: bigint) => (a > b ? a : b);
+  const smaller = (a: bigint, b: bigint) => (a > b ? b : a);
+  const maxFeePerGas = larger(raised(old.maxFeePerGas), current.maxFeePerGas);
+  const maxPriorityFeePerGas = larger(raised(old.maxPriorityFeePerGas), current.maxPriorityFeePerGas);
+  if (maxFeePerGas > cap) return undefined;
+  return {
+    maxFeePerGas,
+    maxPriorityFeePerGas: smaller(maxPriorityFeePerGas, maxFeePerGas),
+  };
+}

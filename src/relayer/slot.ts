@@ -1,0 +1,44 @@
+import type { SettleCall } from "../chain/chain.ts";
+import type { Attempt, Claim } from "../ledger/ledger.ts";
+import type { Address } from "../protocol/hex.ts";
+
+/** A stored transaction and the settlements that ride on it. */
+export type Shipment = { attempt: Attempt; settlements: readonly Claim[] };
+
+/**
+ * All attempts of one txNonce, of which the chain mines at most one.
+ *
+ * | State | Meaning | Authority |
+ * |---|---|---|
+ * | sent | no block is known to hold any of the attempts | the node |
+ * | mined | a block holds one of them, not deep enough yet | the receipt |
+ * | draining | reverted as a whole: its settlements are moving to txNonces of their own | the receipt, deep enough |
+ */
+export type Slot = {
+  txNonce: number;
+  attempts: Attempt[];
+  settlements: readonly Claim[];
+  state: "sent" | "mined" | "draining";
+  /** Unix milliseconds of the last broadcast, of any attempt. */
+  lastSentAt: number;
+  /** Unix milliseconds of the newest attempt's first broadcast. */
+  attemptedAt: number;
+};
+
+/** The payment of a claim, as the contract takes it. */
+export function callOf(claim: Claim, facilitatorContract: Address): SettleCall {
+  const { asset, payer, value, validAfter, validBefore, authorizationNonce, signature, recipient } = claim;
+  return {
+    asset,
+    authorization: {
+      from: payer,
+      to: facilitatorContract,
+      value,
+      validAfter,
+      validBefore,
+      nonce: authorizationNonce,
+    },
+    signature,
+    recipient,
+  };
+}

@@ -1,0 +1,169 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { NetworkConfig } from "../../src/config/network-config.ts";
+import { harnessAccounts } from "../../src/harness/accounts.ts";
+import { resolveFacilitatorContracts } from "../../src/harness/addresses.ts";
+import type { HarnessChain } from "../../src/harness/chain.ts";
+import { startChains } from "../../src/harness/chains.ts";
+import { type JsonResponse, requestJson } from "../../src/harness/http-json.ts";
+import { signAs } from "../../src/harness/sign-as.ts";
+import type { TestPayerName } from "../../src/harness/test-payers.ts";
+import { createLogger } from "../../src/logging/logger.ts";
+import { buildPaymentRequest } from "../../src/protocol/build-request.ts";
+import type { Address, Hex } from "../../src/protocol/hex.ts";
+import { createService, type Service } from "../../src/service.ts";
+import { type CountingProxy, startCountingProxy } from "./counting-proxy.ts";
+import type { Body } from "./service.ts";
+
+/** One running service, and how to call it. */
+export type Running = { service: Service; url: string; key: string };
+
+/** A chain that is ours, and services on it that are put together as production puts them together. */
+export type Composition = {
+  chain: HarnessChain;
+  /** Between the services and the node. */
+  proxy: CountingProxy;
+  configuration(changes?: Partial<NetworkConfig>): NetworkConfig;
+  /** A new directory for the database of the services to come. */
+  openDirectory(): Promise<void>;
+  /** Starts a service on the database of the directory, which may have been another service's before. */
+  start(options?: { network?: NetworkConfig; settleWaitMs?: number; log?: string[] }): Promise<Running>;
+  stop(running: Running): Promise<void>;
+  stopAll(): Promise<void>;
+  payment(payer?: TestPayerName, validForSeconds?: number): Promise<Body>;
+  post(running: Running, operation: "verify" | "settle", body: Body): Promise<JsonResponse>;
+  /** Nothing is mined until the returned function is called. */
+  holdMining(): Promise<() => Promise<void>>;
+  /** Resolves when a service has sent a transaction since the last look at the proxy. */
+  untilSent(): Promise<void>;
+  /** How many transactions of the operator are mined. */
+  operatorTransactions(): Promise<number>;
+  balanceOf(account: Address): Promise<bigint>;
+  recipientBalance(): Promise<bigint>;
+  close(): Promise<void>;
+};
+
+export async function compose(): Promise<Composition> {
+  const chains = await startChains({
+    networks: ["base"],
+    facilitatorContracts: resolveFacilitatorContracts(),
+  });
+  const chain = chains.chains.base;
+  if (chain === undefined) throw new Error("base is not running");
+  const { node } = chain;
+  const proxy = await startCountingProxy(chain.rpcUrl);
+  const running = new Set<Service>();
+  let directory = "";
+
+  const composition: Composition = {
+    chain,
+    proxy,
+
+    configuration: (changes = {}) => ({
+      ...chain.network,
+      blockTimeMs: 200,
+      facilitatorContract: chain.facilitatorContract,
+      rpcUrls: [proxy.url],
+      assets: [chain.asset],
+      confirmations: 1,
+      maxFeePerGas: 10n ** 12n,
+      ...changes,
+    }),
+
+    async openDirectory() {
+      directory = await mkdtemp(join(tmpdir(), "x402-service-"));
+    },
+
+    async start({ network = composition.configuration(), settleWaitMs = 5_000, log } = {}) {
+      const service = await createService({
+        networks: [network],
+        operatorKey: harnessAccounts.operator.privateKey,
+        databaseUrl: `sqlite:${join(directory, "ledger.sqlite")}`,
+        apiKeyPepper: "test",
+        settleWaitMs,
+        logger:
+          log === undefined
+            ? createLogger("silent")
+            : createLogger("trace", { write: (line: string) => void log.push(line) }),
+      });
+      running.add(service);
+      const { organizations } = service;
+      if ((await organizations.find("org")) === null) {
+        await organizations.create({ id: "org", name: "Org" });
+        await organizations.setRecipient("org", "base", harnessAccounts.recipient.address);
+      }
+      const { key } = await organizations.createKey("org", { scopes: ["verify", "settle"] });
+      await service.start();
+      const origin = await service.listen({ host: "127.0.0.1", port: 0 });
+      return { service, url: `${origin}/v1`, key };
+    },
+
+    async stop({ service }) {
+      running.delete(service);
+      await service.close();
+    },
+
+    async stopAll() {
+      for (const service of running) await service.close();
+      running.clear();
+      await rm(directory, { recursive: true });
+    },
+
+    async payment(payer = "funded", validForSeconds = 600) {
+      const { network, asset, facilitatorContract } = chain;
+      const signed = await signAs(payer, {
+        asset,
+        chainId: network.chainId,
+        to: facilitatorContract,
+        value: 10_000n,
+        validBefore: (await chain.now()) + BigInt(validForSeconds),
+      });
+      return buildPaymentRequest({
+        x402Version: 1,
+        network,
+        asset,
+        payTo: facilitatorContract,
+        amount: 10_000n,
+        resource: "https://merchant.example/resource",
+        ...signed,
+      });
+    },
+
+    post: ({ url, key }, operation, body) =>
+      requestJson(`${url}/${operation}`, { method: "POST", headers: { authorization: key }, body }),
+
+    async holdMining() {
+      await node.request("evm_setAutomine", false);
+      await node.request("evm_setIntervalMining", 0);
+      return async () => {
+        await node.request("evm_setAutomine", true);
+        await node.request("evm_mine");
+      };
+    },
+
+    async untilSent() {
+      while (!proxy.take().flat().includes("eth_sendRawTransaction")) {
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    },
+
+    async operatorTransactions() {
+      const count = await node.request("eth_getTransactionCount", harnessAccounts.operator.address, "latest");
+      return Number(count as Hex);
+    },
+
+    async balanceOf(account) {
+      const data = `0x70a08231${account.slice(2).padStart(64, "0")}`;
+      return BigInt((await node.request("eth_call", { to: chain.asset.address, data }, "latest")) as Hex);
+    },
+
+    recipientBalance: () => composition.balanceOf(harnessAccounts.recipient.address),
+
+    async close() {
+      await proxy.close();
+      await chains.stop();
+    },
+  };
+  return composition;
+}
