@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+
 import {IX402Facilitator} from "../interfaces/IX402Facilitator.sol";
 import {MockGasBurningWallet} from "../mocks/MockGasBurningWallet.sol";
 import {FacilitatorTest} from "./utils/FacilitatorTest.sol";
@@ -16,6 +18,7 @@ contract SettleWithLittleGasTest is FacilitatorTest {
     function test_settle() public {
         IX402Facilitator.Payment memory payment = pay(PAYER_KEY, 1e6, "nonce");
         sweep(
+            address(usdc),
             abi.encodeCall(
                 facilitator.settle, (address(usdc), payment.authorization, payment.signature, RECIPIENT)
             ),
@@ -26,7 +29,7 @@ contract SettleWithLittleGasTest is FacilitatorTest {
     function test_settleBatch_oneGroup() public {
         IX402Facilitator.Group memory payments =
             group(RECIPIENT, pay(PAYER_KEY, 1e6, "1"), pay(PAYER_KEY, 1e6, "2"));
-        sweep(abi.encodeCall(facilitator.settleBatch, (address(usdc), onlyGroup(payments))), 2);
+        sweep(address(usdc), abi.encodeCall(facilitator.settleBatch, (address(usdc), onlyGroup(payments))), 2);
     }
 
     function test_settleBatch_distinctRecipients() public {
@@ -34,7 +37,7 @@ contract SettleWithLittleGasTest is FacilitatorTest {
         for (uint256 i = 0; i < groups.length; ++i) {
             groups[i] = group(address(uint160(0xf00d00 + i)), pay(PAYER_KEY, 1e6, bytes32(i)));
         }
-        sweep(abi.encodeCall(facilitator.settleBatch, (address(usdc), groups)), 3);
+        sweep(address(usdc), abi.encodeCall(facilitator.settleBatch, (address(usdc), groups)), 3);
     }
 
     /// @dev The batch whose first attempt fails is settled group by group.
@@ -45,17 +48,28 @@ contract SettleWithLittleGasTest is FacilitatorTest {
         groups[0] = group(RECIPIENT, pay(PAYER_KEY, 1e6, "1"));
         groups[1] = group(STRANGER, pay(PAYER_KEY, 1e6, "2"));
         groups[2] = group(RECIPIENT, pay(PAYER_KEY, 1e6, "3"));
-        sweep(abi.encodeCall(facilitator.settleBatch, (address(usdc), groups)), 2);
+        sweep(address(usdc), abi.encodeCall(facilitator.settleBatch, (address(usdc), groups)), 2);
     }
 
-    /// @dev A wallet that takes nearly all the gas of a pull leaves little for the transfer to the recipient.
-    function test_settleBatch_afterAPullThatTookMuchGas() public {
-        ThirstyWallet wallet = new ThirstyWallet();
-        usdc.mint(address(wallet), 1e6);
-        wallet.takes(150_000);
+    /// @dev What a pull leaves would do to fail the transfer to the recipient, and to tell of it.
+    function test_settle_ofAnExpensiveToken() public {
+        MisbehavingToken token = expensiveToken();
+        sweep(
+            address(token),
+            abi.encodeCall(
+                facilitator.settle, (address(token), authorize(payer, 1e6, "nonce"), "", RECIPIENT)
+            ),
+            1
+        );
+    }
+
+    function test_settleBatch_ofAnExpensiveToken() public {
+        MisbehavingToken token = expensiveToken();
         IX402Facilitator.Group memory payments =
-            group(RECIPIENT, pay(PAYER_KEY, 1e6, "1"), unsigned(address(wallet), 1e6, "2"));
-        sweep(abi.encodeCall(facilitator.settleBatch, (address(usdc), onlyGroup(payments))), 1);
+            group(RECIPIENT, unsigned(payer, 1e6, "1"), unsigned(payer, 1e6, "2"));
+        sweep(
+            address(token), abi.encodeCall(facilitator.settleBatch, (address(token), onlyGroup(payments))), 2
+        );
     }
 
     /// @dev A wallet that wants to see all the gas a pull can bring it sees it, or nobody does.
@@ -114,6 +128,12 @@ contract SettleWithLittleGasTest is FacilitatorTest {
         assertEq(outcome(logs, payment).reason.length, facilitator.MAX_REASON_LENGTH(), "bytes of the reason");
     }
 
+    function expensiveToken() private returns (MisbehavingToken token) {
+        token = new MisbehavingToken();
+        token.mint(payer, 1_000e6);
+        token.behave(Behaviour.Expensive, Behaviour.Expensive);
+    }
+
     /// @dev The most gas that `wallet` can want to see and still have its payment settled.
     function mostGasSeenBy(ThirstyWallet wallet, IX402Facilitator.Payment memory payment)
         private
@@ -133,7 +153,7 @@ contract SettleWithLittleGasTest is FacilitatorTest {
     }
 
     /// @dev With every amount of gas the call either does all it should or reverts for want of gas.
-    function sweep(bytes memory data, uint256 settled) private {
+    function sweep(address token, bytes memory data, uint256 settled) private {
         uint256 amount = 20_000;
         uint256 shortages = 0;
         bool success = false;
@@ -143,13 +163,13 @@ contract SettleWithLittleGasTest is FacilitatorTest {
             bytes memory result;
             (success, result) = address(facilitator).call{gas: amount}(data);
             if (success) {
-                assertEq(usdc.balanceOf(payer), 1_000e6 - settled * 1e6, "payer");
+                assertEq(IERC20(token).balanceOf(payer), 1_000e6 - settled * 1e6, "payer");
             } else {
                 // Nothing at all is what a call that ran out of gas itself leaves behind.
                 bool short = result.length != 0 && bytes4(result) == INSUFFICIENT_GAS;
                 assertTrue(short || result.length == 0, "reverted for another reason than gas");
                 if (short) ++shortages;
-                assertEq(usdc.balanceOf(payer), 1_000e6, "payer");
+                assertEq(IERC20(token).balanceOf(payer), 1_000e6, "payer");
             }
             vm.revertToState(snapshot);
             // A step that divides nothing, so that the sweep lands everywhere in the code.
@@ -159,23 +179,15 @@ contract SettleWithLittleGasTest is FacilitatorTest {
     }
 }
 
-/// @dev Takes any signature, given the gas it wants, and uses up the gas it takes.
+/// @dev Takes any signature, given the gas it wants.
 contract ThirstyWallet {
     uint256 private _wanted;
-    uint256 private _taken;
 
     function wants(uint256 amount) external {
         _wanted = amount;
     }
 
-    function takes(uint256 amount) external {
-        _taken = amount;
-    }
-
     function isValidSignature(bytes32, bytes calldata) external view returns (bytes4) {
-        uint256 start = gasleft();
-        if (start < _wanted) return 0xffffffff;
-        while (start - gasleft() < _taken) {}
-        return 0x1626ba7e;
+        return gasleft() < _wanted ? bytes4(0xffffffff) : bytes4(0x1626ba7e);
     }
 }

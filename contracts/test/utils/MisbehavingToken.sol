@@ -23,6 +23,8 @@ enum Behaviour {
     RevertBomb,
     /// Burns all the gas it is given.
     Burn,
+    /// Moves the value, and uses 110,000 gas more than that takes.
+    Expensive,
     /// Calls `target` with `data`, and reverts with what that reverts with.
     Call
 }
@@ -100,6 +102,7 @@ contract MisbehavingToken {
         if (behaviour == Behaviour.RevertSilently) _end(false, 0);
         if (behaviour == Behaviour.RevertBomb) _end(false, 100_000);
         if (behaviour == Behaviour.Burn) _burnGas();
+        if (behaviour == Behaviour.Expensive) _useGas(110_000);
         if (behaviour == Behaviour.Call) _callOut();
 
         _balances[from] -= behaviour == Behaviour.Surcharge ? value + value / 100 : value;
@@ -115,6 +118,11 @@ contract MisbehavingToken {
         assembly ("memory-safe") {
             revert(add(result, 0x20), mload(result))
         }
+    }
+
+    function _useGas(uint256 amount) private view {
+        uint256 start = gasleft();
+        while (start - gasleft() < amount) {}
     }
 
     function _burnGas() private pure {
