@@ -177,7 +177,7 @@ describe("an operator", () => {
   test("counts by itself on each chain", async () => {
     await ledger.introduceOperator(10, operator, 3);
     const { attempt } = await ledger.claim(
-      { chainId: 10, address: operator },
+      { chainId: 10, address: operator, maxUnmined: 16 },
       [paymentOf("a", { chainId: 10, network: "optimism", id: hashOf("id on optimism") })],
       async () => ({ ...(await signAsIf(3)), hash: hashOf("on optimism") }),
     );
@@ -186,7 +186,7 @@ describe("an operator", () => {
   });
 
   test("that nobody introduced cannot claim", async () => {
-    const stranger = { chainId, address: addressOf(99) };
+    const stranger = { chainId, address: addressOf(99), maxUnmined: 16 };
     await expect(
       ledger.claim(stranger, [paymentOf("a")], signAsIf),
     ).rejects.toThrowErrorMatchingInlineSnapshot(

@@ -16,15 +16,22 @@ export function createClaim(db: Kysely<LedgerTables>, now: () => number): Ledger
       if (requests.some((request) => request.chainId !== chainId)) {
         throw new KitError(`Only payments on chain ${chainId} can be claimed with its operator`);
       }
+      // First of all, since it makes other instances wait that claim with this operator.
+      const txNonce = await takeTxNonce(transaction, operator);
+      if ((await countUnmined(transaction, operator)) >= operator.maxUnmined) {
+        await giveBackTxNonce(transaction, operator);
+        return { outcomes: requests.map(() => "no_room"), attempt: null };
+      }
       const outcomes = judgeClaims(
         requests,
         await findTaken(transaction, requests),
         await readReserved(transaction, chainId, requests),
       );
       const claimable = requests.filter((_, index) => outcomes[index] === "claimed");
-      if (claimable.length === 0) return { outcomes, attempt: null };
-
-      const txNonce = await takeTxNonce(transaction, operator);
+      if (claimable.length === 0) {
+        await giveBackTxNonce(transaction, operator);
+        return { outcomes, attempt: null };
+      }
       const { hash, raw, maxFeePerGas, maxPriorityFeePerGas } = await sign(txNonce, claimable);
       const createdAt = now();
       const attempt: Attempt = {
@@ -117,6 +124,46 @@ export async function takeTxNonce(
     throw new KitError(`The operator ${operator.address} was not introduced on chain ${operator.chainId}`);
   }
   return row.next_tx_nonce - 1;
+}
+
+/** Undoes {@link takeTxNonce} within the same transaction, so that nobody has seen the txNonce taken. */
+async function giveBackTxNonce(
+  transaction: Transaction<LedgerTables>,
+  operator: { chainId: number; address: Address },
+): Promise<void> {
+  await transaction
+    .updateTable("operator_nonces")
+    .set((current) => ({ next_tx_nonce: current("next_tx_nonce", "-", 1) }))
+    .where("chain_id", "=", operator.chainId)
+    .where("operator", "=", lowerCase(operator.address))
+    .execute();
+}
+
+/** How many txNonces of an operator no block is known to hold. */
+async function countUnmined(
+  transaction: Transaction<LedgerTables>,
+  { chainId, address }: { chainId: number; address: Address },
+): Promise<number> {
+  const { unmined } = await transaction
+    .selectFrom("attempts")
+    .select((attempts) => attempts.fn.count<number | bigint | string>("tx_nonce").distinct().as("unmined"))
+    .where("chain_id", "=", chainId)
+    .where("operator", "=", lowerCase(address))
+    .where("state", "=", "open")
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom("settlements")
+            .select("id")
+            .whereRef("settlements.chain_id", "=", "attempts.chain_id")
+            .whereRef("settlements.operator", "=", "attempts.operator")
+            .whereRef("settlements.tx_nonce", "=", "attempts.tx_nonce")
+            .where("settlements.block_number", "is not", null),
+        ),
+      ),
+    )
+    .executeTakeFirstOrThrow();
+  return Number(unmined);
 }
 
 function distinct<T>(values: readonly T[]): T[] {

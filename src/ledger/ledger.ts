@@ -82,9 +82,10 @@ export type ClaimRequest = Claim & {
  * - `taken`: its id was claimed before;
  * - `over_balance`: its value and the payer's unfinished settlements exceed the balance;
  * - `stale_balance`: they do not, but together with what was settled in blocks after `balanceBlock` they do. Whether
- *   the balance still holds that is not known: read it again.
+ *   the balance still holds that is not known: read it again;
+ * - `no_room`: as many of the operator's transactions are unmined as may be, those of other instances included.
  */
-export type ClaimOutcome = "claimed" | "taken" | "over_balance" | "stale_balance";
+export type ClaimOutcome = "claimed" | "taken" | "over_balance" | "stale_balance" | "no_room";
 
 /** How one settlement of a mined transaction ended. */
 export type Conclusion = { id: Hex; state: "settled" } | { id: Hex; state: "failed"; failure: string };
@@ -121,9 +122,10 @@ export type Ledger = {
    * txNonce, in one transaction. `sign` gets the requests that may be claimed, at least one; when it throws,
    * nothing has happened. It must not use the ledger, which waits for it. Requests count against one balance in
    * the given order. Without any claimable request no txNonce is taken and `attempt` is null.
+   * `maxUnmined` transactions of the operator may be unmined at a time, this one included.
    */
   claim(
-    operator: { chainId: number; address: Address },
+    operator: { chainId: number; address: Address; maxUnmined: number },
     requests: readonly ClaimRequest[],
     sign: (txNonce: number, claimable: readonly ClaimRequest[]) => Promise<SignedTransaction>,
   ): Promise<{ outcomes: readonly ClaimOutcome[]; attempt: Attempt | null }>;

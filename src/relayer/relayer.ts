@@ -31,7 +31,7 @@ export type Submission = {
  * - `withdrawn`: its turn did not come before its deadline, or its caller left.
  * Nothing was signed for anything but `claimed`.
  */
-export type SubmissionOutcome = ClaimOutcome | "expired" | "withdrawn";
+export type SubmissionOutcome = Exclude<ClaimOutcome, "no_room"> | "expired" | "withdrawn";
 
 /** Sends the settlements of one operator key on one network. */
 export type Relayer = {
@@ -61,6 +61,9 @@ type Queued = Submission & { resolve(outcome: SubmissionOutcome): void; reject(e
 /** One settlement that is to move away from a txNonce that decided nothing about it. */
 type Redrive = { slot: Slot; id: Hex; mined: { attempt: Attempt; receipt: Receipt } };
 
+/** Between two looks whether other instances have left room. */
+const sharedRoomPollMs = 100;
+
 /** The pause after something could not be signed or stored, milliseconds. */
 const retryPauseMs = 500;
 
@@ -72,7 +75,7 @@ const retryPauseMs = 500;
 export function createRelayer(options: RelayerOptions): Relayer {
   const { chain, signer, ledger, outcomes, now, log, maxInFlight = 16, maxBatch = 50 } = options;
   const { network } = chain;
-  const operator = { chainId: network.chainId, address: signer.address };
+  const operator = { chainId: network.chainId, address: signer.address, maxUnmined: maxInFlight };
   const queue: Queued[] = [];
   const redrives: Redrive[] = [];
   let pumping = false;
@@ -108,11 +111,16 @@ export function createRelayer(options: RelayerOptions): Relayer {
         await setImmediate();
         const redrive = redrives.shift();
         if (redrive !== undefined) await sendAgain(redrive);
-        else await send(takeBatch());
+        else if (!(await send(takeBatch()))) break;
       }
     } finally {
       pumping = false;
     }
+  }
+
+  /** Other instances fill the room of a shared operator too, and do not say when they have made some. */
+  function pumpLater(): void {
+    setTimeout(pump, sharedRoomPollMs).unref();
   }
 
   /** The longest-waiting submissions of one asset. */
@@ -141,13 +149,14 @@ export function createRelayer(options: RelayerOptions): Relayer {
     });
   }
 
-  async function send(batch: readonly Queued[]): Promise<void> {
+  /** False when there was no room: the batch is back at the head of the queue. */
+  async function send(batch: readonly Queued[]): Promise<boolean> {
     const timely = batch.filter((item) => {
       const late = now() > item.sendBefore ? "expired" : now() > item.deadline ? "withdrawn" : undefined;
       if (late !== undefined) item.resolve(late);
       return late === undefined;
     });
-    if (timely.length === 0) return;
+    if (timely.length === 0) return true;
 
     try {
       const head = timely.map((item) => item.head).reduce((a, b) => (b.number > a.number ? b : a));
@@ -160,8 +169,16 @@ export function createRelayer(options: RelayerOptions): Relayer {
           return sign(txNonce, calls, head);
         },
       );
+      if (claimed.includes("no_room")) {
+        queue.unshift(...timely);
+        pumpLater();
+        return false;
+      }
       const settlements = timely.filter((_, index) => claimed[index] === "claimed").map((item) => item.claim);
-      for (const [index, item] of timely.entries()) item.resolve(claimed[index] ?? "taken");
+      for (const [index, item] of timely.entries()) {
+        const outcome = claimed[index];
+        if (outcome !== undefined && outcome !== "no_room") item.resolve(outcome);
+      }
       if (attempt !== null) {
         const { hash, txNonce } = attempt;
         log.debug(
@@ -178,6 +195,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
         );
       }
     }
+    return true;
   }
 
   /** Moves one settlement to a txNonce of its own; the last to leave closes the old one. */
@@ -240,11 +258,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
         signer.address,
         await chain.transactionCount(signer.address),
       );
-      const open = await ledger.openAttempts(network.chainId, signer.address);
-      if (open.length > 0) {
-        log.info({ network: network.name, transactions: open.length }, "taking up what was in flight");
-        await watcher.resume(open);
-      }
+      await watcher.start();
     },
 
     async stop() {

@@ -23,6 +23,8 @@ export type Slot = {
   lastSentAt: number;
   /** Unix milliseconds of the newest attempt's first broadcast. */
   attemptedAt: number;
+  /** Unix milliseconds since when this process knows of it. */
+  trackedAt: number;
 };
 
 /** The payment of a claim, as the contract takes it. */

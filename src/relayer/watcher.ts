@@ -12,8 +12,11 @@ export type Watcher = {
   unmined(): number;
   /** Broadcasts a stored transaction and watches it. Never throws: an unknown outcome is watched. */
   send(shipment: Shipment): Promise<void>;
-  /** Broadcasts transactions of an earlier process again, several attempts of one txNonce included. */
-  resume(shipments: readonly Shipment[]): Promise<void>;
+  /**
+   * Broadcasts what an earlier process left in flight, and from now on adopts what other instances leave: their
+   * transactions are watched and driven on as our own, and what they concluded is let go.
+   */
+  start(): Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -38,6 +41,9 @@ const firstPauseMs = 2;
 /** Block times without a receipt after which the same bytes are sent again. */
 const resendAfterBlocks = 2;
 
+/** Block times between two comparisons with the ledger, in which other instances leave their traces. */
+const compareEveryBlocks = 2;
+
 export function createWatcher(options: WatcherOptions): Watcher {
   const { chain, ledger, outcomes, operator, now, log, onRoom, onRedrive, replace } = options;
   const { network } = chain;
@@ -49,6 +55,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   let stopped = false;
   let pauseMs = firstPauseMs;
   let wake: () => void = () => {};
+  let comparison: NodeJS.Timeout | undefined;
 
   /** Looks soon, because something was just sent. */
   function watch(): void {
@@ -100,7 +107,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   }
 
   async function readReceipts(): Promise<boolean> {
-    const looked = [...slots.values()];
+    const looked = [...slots.values()].filter(({ state }) => state !== "draining");
     const sent = looked.flatMap((slot) => slot.attempts.map((attempt) => ({ slot, attempt })));
     const [receipts, head] = await Promise.all([
       chain.receipts(sent.map(({ attempt }) => attempt.hash)),
@@ -161,7 +168,6 @@ export function createWatcher(options: WatcherOptions): Watcher {
         return false;
       case "redrive":
         slot.state = "draining";
-        slots.delete(slot.txNonce);
         log.warn(
           { network: network.name, hash: receipt.hash },
           "a batch was reverted; sending its payments singly",
@@ -169,6 +175,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
         onRedrive(slot, mined);
         return true;
       case "concluded":
+        // Throws where another instance has moved a settlement elsewhere; the next comparison shows where to.
         await ledger.conclude(
           {
             chainId: network.chainId,
@@ -216,10 +223,43 @@ export function createWatcher(options: WatcherOptions): Watcher {
     }
   }
 
+  /** Takes over what the ledger knows and lets go of what others have concluded. Gives what is new. */
+  async function compareWithLedger(): Promise<Slot[]> {
+    const asked = now();
+    const open = await ledger.openAttempts(network.chainId, operator);
+    const known = new Set(slots.keys());
+    for (const shipment of open) track(shipment);
+    const stillOpen = new Set(open.map(({ attempt }) => attempt.txNonce));
+    for (const [txNonce, slot] of slots) {
+      // What was tracked since may be missing from the answer for that reason alone.
+      if (stillOpen.has(txNonce) || slot.trackedAt >= asked) continue;
+      slots.delete(txNonce);
+      outcomes.announce(slot.settlements.map(({ id }) => id));
+    }
+    return [...slots.values()].filter(({ txNonce }) => !known.has(txNonce));
+  }
+
+  function compareRegularly(): void {
+    comparison = setTimeout(async () => {
+      try {
+        const adopted = await compareWithLedger();
+        if (adopted.length > 0) watch();
+        onRoom();
+      } catch (error) {
+        log.warn(
+          { network: network.name, err: error },
+          "the ledger could not be compared with; trying again",
+        );
+      }
+      if (!stopped) compareRegularly();
+    }, network.blockTimeMs * compareEveryBlocks).unref();
+  }
+
   function track({ attempt, settlements }: Shipment): Slot {
     const known = slots.get(attempt.txNonce);
     if (known !== undefined) {
-      known.attempts.push(attempt);
+      if (!known.attempts.some(({ hash }) => hash === attempt.hash)) known.attempts.push(attempt);
+      known.settlements = settlements;
       return known;
     }
     const slot: Slot = {
@@ -229,6 +269,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
       state: "sent",
       lastSentAt: now(),
       attemptedAt: now(),
+      trackedAt: now(),
     };
     slots.set(attempt.txNonce, slot);
     return slot;
@@ -244,12 +285,18 @@ export function createWatcher(options: WatcherOptions): Watcher {
       await broadcast([track(shipment)]);
       watch();
     },
-    async resume(shipments) {
-      await broadcast([...new Set(shipments.map(track))]);
-      watch();
+    async start() {
+      const left = await compareWithLedger();
+      if (left.length > 0) {
+        log.info({ network: network.name, transactions: left.length }, "taking up what was in flight");
+        await broadcast(left);
+        watch();
+      }
+      compareRegularly();
     },
     async stop() {
       stopped = true;
+      clearTimeout(comparison);
       wake();
       await watched;
     },

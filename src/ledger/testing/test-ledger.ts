@@ -75,7 +75,7 @@ export function createTestLedger(
     ...ledger,
     introduce: (txNonce = 0) => ledger.introduceOperator(chainId, operator, txNonce),
     claimAll: (requests: readonly ClaimRequest[], sign: Parameters<Ledger["claim"]>[2] = signAsIf) =>
-      ledger.claim(at, requests, sign),
+      ledger.claim({ ...at, maxUnmined: 1_000 }, requests, sign),
     /** Records that the transaction with the txNonce was mined and how its settlements ended. */
     mine: (txNonce: number, conclusions: readonly Conclusion[], blockNumber = 60n) =>
       ledger.conclude(
