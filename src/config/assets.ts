@@ -1,0 +1,37 @@
+import { z } from "zod";
+import { type Asset, type NetworkName, networkNames } from "../protocol/networks.ts";
+import { readAddress, Unusable } from "./values.ts";
+
+/** A token of a network, besides its USDC. */
+export type NetworkAsset = Asset & { network: NetworkName };
+
+const assetSchema = z.strictObject({
+  network: z.enum(networkNames),
+  address: z.string().transform((text, context) => {
+    try {
+      return readAddress(text);
+    } catch (error) {
+      if (!(error instanceof Unusable)) throw error;
+      context.addIssue({ code: "custom", message: error.message });
+      return z.NEVER;
+    }
+  }),
+  name: z.string().min(1),
+  version: z.string().min(1),
+  decimals: z.int().min(0).max(77),
+});
+
+/** Reads the JSON array of `ASSETS`. */
+export function readAssets(text: string): readonly NetworkAsset[] {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    throw new Unusable("is not JSON; in a .env file put it in single quotes");
+  }
+  const parsed = z.array(assetSchema).safeParse(json);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const where = issue?.path.map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`)).join("");
+  throw new Unusable(`${where ? `at ${where}: ` : ""}${issue?.message ?? "cannot be read"}`);
+}

@@ -1,0 +1,12 @@
+import { Unusable } from "./values.ts";
+
+export const defaultDatabaseUrl = "sqlite:./facilitator.db";
+
+/** Reads where the database is. Its message never repeats the URL, which may hold a password. */
+export function readDatabaseUrl(text: string): string {
+  const isPostgres = /^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text);
+  if (!isPostgres && !text.startsWith("sqlite:")) {
+    throw new Unusable("must begin with sqlite: or be a URL that begins with postgres://");
+  }
+  return text;
+}

@@ -1,0 +1,352 @@
+import { describe, expect, test } from "vitest";
+import { ConfigurationError } from "../errors/configuration.ts";
+import { networks } from "../protocol/networks.ts";
+import { readEnvironment } from "./environment.ts";
+import { variables } from "./variables.ts";
+
+const key = `0x${"1a".repeat(32)}`;
+const otherKey = `0x${"2b".repeat(32)}`;
+const pepper = "3f9c1e7a5b2d8640f1e2d3c4b5a69788";
+const contract = "0x857b06519E91e3A54538791bDbb0E22373e36b66";
+const testContract = "0x652026B65e32ffC7487F89D68D208977789a04d3";
+
+/** The least that `serve` can do with. */
+const minimal = {
+  BASE_RPC_URL: "https://base.example/key",
+  FACILITATOR_CONTRACT_MAINNET: contract,
+  OPERATOR_PRIVATE_KEY: key,
+  API_KEY_PEPPER: pepper,
+};
+
+type Environment = Record<string, string>;
+
+/** What is wrong with the least configuration after some changes, a line for each problem. */
+function problemsOf(changes: Environment): string {
+  try {
+    readEnvironment({ ...minimal, ...changes });
+    return "";
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    return `\n${error.message}\n`;
+  }
+}
+
+test("needs four variables, and fills in the rest", () => {
+  expect(readEnvironment(minimal)).toEqual({
+    networks: [
+      {
+        ...networks.base,
+        facilitatorContract: contract,
+        rpcUrls: ["https://base.example/key"],
+        assets: [networks.base.usdc],
+        confirmations: 2,
+        maxFeePerGas: 5_000_000_000n,
+      },
+    ],
+    operators: { kind: "local", privateKeys: [key] },
+    recovererKey: undefined,
+    databaseUrl: "sqlite:./facilitator.db",
+    apiKeyPepper: pepper,
+    host: "127.0.0.1",
+    port: 4402,
+    trustProxy: false,
+    settleWaitMs: undefined,
+    anonymousVerify: false,
+    logLevel: "info",
+    warnings: [],
+  });
+});
+
+test("takes everything that can be set", () => {
+  const config = readEnvironment({
+    ...minimal,
+    BASE_RPC_URL: " https://one.example/key , http://127.0.0.1:8545 ",
+    POLYGON_RPC_URL: "https://polygon.example",
+    OPTIMISM_SEPOLIA_RPC_URL: "https://sepolia.example",
+    FACILITATOR_CONTRACT_TESTNET: testContract.toLowerCase(),
+    OPERATOR_PRIVATE_KEY: `${key},${otherKey.slice(2).toUpperCase()}`,
+    RECOVERER_PRIVATE_KEY: `0x${"4d".repeat(32)}`,
+    ASSETS: JSON.stringify([
+      { network: "polygon", address: testContract, name: "EURC", version: "2", decimals: 6 },
+    ]),
+    CONFIRMATIONS: "polygon=20, base=1",
+    MAX_FEE_GWEI: "base=0.05",
+    DATABASE_URL: "postgres://x402:hunter2@db.internal/x402",
+    HOST: "::",
+    PORT: "80",
+    TRUST_PROXY: "10.0.0.0/8,loopback",
+    SETTLE_WAIT_MS: "45000",
+    ANONYMOUS_VERIFY: "true",
+    LOG_LEVEL: "debug",
+  });
+  expect(
+    config.networks.map(({ name, confirmations, maxFeePerGas }) => [name, confirmations, maxFeePerGas]),
+  ).toEqual([
+    ["base", 1, 50_000_000n],
+    ["optimism-sepolia", 1, 20_000_000_000n],
+    ["polygon", 20, 1_000_000_000_000n],
+  ]);
+  expect(config.networks.map(({ facilitatorContract }) => facilitatorContract)).toEqual([
+    contract,
+    testContract,
+    contract,
+  ]);
+  expect(config.networks[0]?.rpcUrls).toEqual(["https://one.example/key", "http://127.0.0.1:8545"]);
+  expect(config.networks[2]?.assets).toEqual([
+    networks.polygon.usdc,
+    { address: testContract, name: "EURC", version: "2", decimals: 6 },
+  ]);
+  expect(config).toMatchObject({
+    operators: { kind: "local", privateKeys: [key, otherKey] },
+    recovererKey: `0x${"4d".repeat(32)}`,
+    databaseUrl: "postgres://x402:hunter2@db.internal/x402",
+    host: "::",
+    port: 80,
+    trustProxy: ["10.0.0.0/8", "loopback"],
+    settleWaitMs: 45_000,
+    anonymousVerify: true,
+    logLevel: "debug",
+    warnings: [],
+  });
+});
+
+test("takes operators that a remote signer signs for", () => {
+  const { operators } = readEnvironment({
+    ...minimal,
+    OPERATOR_PRIVATE_KEY: "",
+    OPERATOR_SIGNER_URL: "https://signer.internal",
+    OPERATOR_ADDRESS: `${contract}, ${testContract}`,
+  });
+  expect(operators).toEqual({
+    kind: "remote",
+    url: "https://signer.internal",
+    addresses: [contract, testContract],
+  });
+});
+
+test("is frozen through and through", () => {
+  const config = readEnvironment(minimal);
+  expect(Object.isFrozen(config)).toBe(true);
+  expect(Object.isFrozen(config.networks)).toBe(true);
+  expect(Object.isFrozen(config.networks[0]?.rpcUrls)).toBe(true);
+});
+
+test("names everything that is missing, at once", () => {
+  expect(
+    problemsOf({ BASE_RPC_URL: "", OPERATOR_PRIVATE_KEY: " ", API_KEY_PEPPER: "" }),
+  ).toMatchInlineSnapshot(`
+    "
+    BASE_RPC_URL: no network is served: give the RPC URL of one, by this or another *_RPC_URL (for example https://base.example/v2/KEY,https://base-2.example)
+    OPERATOR_PRIVATE_KEY: is needed, or OPERATOR_SIGNER_URL with OPERATOR_ADDRESS (for example 0x and 64 hexadecimal digits)
+    API_KEY_PEPPER: is needed (for example what \`openssl rand -hex 32\` prints)
+    "
+  `);
+});
+
+test("names everything that is wrong, at once, in the order in which it is described", () => {
+  expect(
+    problemsOf({
+      BASE_RPC_URL: "https://base.example,wss://base.example",
+      POLYGON_RPC_URL: "polygon.example/secret-key",
+      BASE_SEPOLIA_RPC_URL: "https://sepolia.example",
+      FACILITATOR_CONTRACT_MAINNET: "0x857b06519E91e3A54538791bDbb0E22373e36b67",
+      OPERATOR_PRIVATE_KEY: `${key},0x12`,
+      RECOVERER_PRIVATE_KEY: `0x${"f".repeat(64)}`,
+      ASSETS: "base:USDC",
+      CONFIRMATIONS: "polgon=3",
+      MAX_FEE_GWEI: "base=0",
+      DATABASE_URL: "mysql://root:hunter2@db/x402",
+      API_KEY_PEPPER: "too short",
+      HOST: "example.com",
+      PORT: "70000",
+      TRUST_PROXY: "true",
+      SETTLE_WAIT_MS: "1",
+      ANONYMOUS_VERIFY: "yes",
+      LOG_LEVEL: "verbose",
+    }),
+  ).toMatchInlineSnapshot(`
+    "
+    BASE_RPC_URL: the 2nd URL is not a URL that begins with https:// or http://; WebSockets are not supported (for example https://base.example/v2/KEY,https://base-2.example)
+    POLYGON_RPC_URL: is not a URL that begins with https:// or http:// (for example https://polygon.example/v2/KEY)
+    FACILITATOR_CONTRACT_MAINNET: is an address with a wrong checksum (EIP-55): a digit may be mistyped (for example 0x4020000000000000000000000000000000000001)
+    FACILITATOR_CONTRACT_TESTNET: is needed for base-sepolia; x402-kit deploy prints it (for example 0x4020000000000000000000000000000000000002)
+    OPERATOR_PRIVATE_KEY: the 2nd key is not a private key (for example 0x and 64 hexadecimal digits)
+    RECOVERER_PRIVATE_KEY: is not a private key: not above zero and below the order of secp256k1 (for example 0x and 64 hexadecimal digits)
+    ASSETS: is not JSON; in a .env file put it in single quotes (for example [{"network":"base","address":"0x60a3E35Cc302bFA44Cb288Bc5a4F316Fdb1adb42","name":"EURC","version":"2","decimals":6}])
+    CONFIRMATIONS: "polgon" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon (for example polygon=8,base=2)
+    MAX_FEE_GWEI: base: "0" is not a number of gwei above 0 and below 1,000,000 (for example base=0.5,polygon=400)
+    DATABASE_URL: must begin with sqlite: or be a URL that begins with postgres:// (for example postgres://USER:PASSWORD@HOST/DATABASE)
+    API_KEY_PEPPER: has 9 characters; it needs 32 or more (for example what \`openssl rand -hex 32\` prints)
+    HOST: "example.com" is not an IP address (for example 0.0.0.0)
+    PORT: "70000" is not a whole number from 0 to 65535 (for example 8080)
+    TRUST_PROXY: cannot be true: then every caller could choose the address it is limited by (for example 10.0.0.0/8)
+    SETTLE_WAIT_MS: "1" is not a whole number from 100 to 600000 (for example 45000)
+    ANONYMOUS_VERIFY: "yes" is not one of true, false (for example false)
+    LOG_LEVEL: "verbose" is not one of silent, fatal, error, warn, info, debug, trace (for example debug)
+    "
+  `);
+});
+
+describe("refuses", () => {
+  test.each<[string, Environment, string]>([
+    [
+      "one contract for mainnets and test networks",
+      { FACILITATOR_CONTRACT_TESTNET: contract.toLowerCase() },
+      "FACILITATOR_CONTRACT_TESTNET: is the address of the mainnets",
+    ],
+    [
+      "a test network without a contract",
+      { BASE_SEPOLIA_RPC_URL: "https://a.example", OPTIMISM_SEPOLIA_RPC_URL: "https://b.example" },
+      "FACILITATOR_CONTRACT_TESTNET: is needed for base-sepolia, optimism-sepolia; x402-kit deploy prints it",
+    ],
+    [
+      "a token as the contract",
+      { FACILITATOR_CONTRACT_MAINNET: networks.base.usdc.address },
+      "FACILITATOR_CONTRACT_MAINNET: is the address of a token of base",
+    ],
+    [
+      "the zero address as the contract",
+      { FACILITATOR_CONTRACT_MAINNET: `0x${"0".repeat(40)}` },
+      "FACILITATOR_CONTRACT_MAINNET: is the zero address",
+    ],
+    [
+      "the same RPC URL twice",
+      { BASE_RPC_URL: "https://a.example,https://b.example,https://a.example" },
+      "BASE_RPC_URL: the 3rd URL is the same as the 1st",
+    ],
+    [
+      "an empty place in a list",
+      { BASE_RPC_URL: "https://a.example," },
+      "BASE_RPC_URL: the 2nd URL is empty",
+    ],
+    [
+      "the same operator twice, however it is spelled",
+      { OPERATOR_PRIVATE_KEY: `${key},${key.slice(2).toUpperCase()}` },
+      "OPERATOR_PRIVATE_KEY: the 2nd key is the same as the 1st",
+    ],
+    [
+      "a key of zero",
+      { OPERATOR_PRIVATE_KEY: `0x${"0".repeat(64)}` },
+      "OPERATOR_PRIVATE_KEY: is not a private key: not above zero and below the order of secp256k1",
+    ],
+    [
+      "an operator as the recoverer",
+      { RECOVERER_PRIVATE_KEY: key },
+      "RECOVERER_PRIVATE_KEY: is an operator's key",
+    ],
+    [
+      "a local key and a remote signer together",
+      { OPERATOR_SIGNER_URL: "https://signer.internal", OPERATOR_ADDRESS: contract },
+      "OPERATOR_SIGNER_URL: is set, and so is OPERATOR_PRIVATE_KEY; keep one of them",
+    ],
+    [
+      "a remote signer without an address",
+      { OPERATOR_PRIVATE_KEY: "", OPERATOR_SIGNER_URL: "https://signer.internal" },
+      "OPERATOR_ADDRESS: is needed with OPERATOR_SIGNER_URL",
+    ],
+    [
+      "a token with a mistake in it",
+      { ASSETS: `[{"network":"base","address":"0x12","name":"A","version":"1","decimals":6}]` },
+      "ASSETS: at [0].address: is not an address: 0x and 40 hexadecimal digits",
+    ],
+    [
+      "a token without its decimals",
+      { ASSETS: `[{"network":"base","address":"${testContract}","name":"A","version":"1"}]` },
+      "ASSETS: at [0].decimals:",
+    ],
+    [
+      "USDC as another token",
+      {
+        ASSETS: `[{"network":"base","address":"${networks.base.usdc.address.toLowerCase()}","name":"USDC","version":"2","decimals":6}]`,
+      },
+      "ASSETS: names USDC of base, which is allowed anyway",
+    ],
+    [
+      "a pepper that repeats itself",
+      { API_KEY_PEPPER: "ab".repeat(20) },
+      "API_KEY_PEPPER: repeats a few characters",
+    ],
+    [
+      "a pepper from an example",
+      { API_KEY_PEPPER: "please-change-me-please-change-me" },
+      "API_KEY_PEPPER: holds words that anybody might guess",
+    ],
+    ["a network named twice", { CONFIRMATIONS: "base=1,base=2" }, "CONFIRMATIONS: names base twice"],
+    [
+      "a number without its network",
+      { CONFIRMATIONS: "3" },
+      'CONFIRMATIONS: "3" is not of the form NETWORK=VALUE',
+    ],
+    [
+      "no confirmations",
+      { CONFIRMATIONS: "base=0" },
+      'CONFIRMATIONS: base: "0" is not a whole number from 1 to 1000',
+    ],
+    ["a negative fee", { MAX_FEE_GWEI: "base=-1" }, 'MAX_FEE_GWEI: base: "-1" is not a number of gwei'],
+    [
+      "a proxy by name",
+      { TRUST_PROXY: "proxy.internal" },
+      'TRUST_PROXY: "proxy.internal" is neither an IP address',
+    ],
+    ["a network too narrow", { TRUST_PROXY: "10.0.0.0/33" }, 'TRUST_PROXY: "10.0.0.0/33" is neither'],
+  ])("%s", (_name, changes, problem) => {
+    expect(problemsOf(changes)).toContain(problem);
+  });
+});
+
+describe("warns, and goes on, of", () => {
+  test.each<[string, Environment, string, string]>([
+    [
+      "RPC over plain http to another machine",
+      { BASE_RPC_URL: "https://a.example,http://b.example/secret" },
+      "BASE_RPC_URL",
+      "the 2nd URL is http:// to another machine: anybody on the way could read it and answer for it",
+    ],
+    [
+      "a remote signer over plain http",
+      { OPERATOR_PRIVATE_KEY: "", OPERATOR_SIGNER_URL: "http://10.0.0.7:9000", OPERATOR_ADDRESS: contract },
+      "OPERATOR_SIGNER_URL",
+      "the 1st URL is http:// to another machine: anybody on the way could have transactions signed",
+    ],
+    [
+      "a token of a network that is not served",
+      {
+        ASSETS: `[{"network":"polygon","address":"${testContract}","name":"A","version":"1","decimals":6}]`,
+      },
+      "ASSETS",
+      `names the token ${testContract} of polygon, which is not served`,
+    ],
+    [
+      "confirmations that no settle waits for",
+      { CONFIRMATIONS: "base=30" },
+      "CONFIRMATIONS",
+      "30 blocks of base take some 60 s, longer than a settle waits: it would never answer at once",
+    ],
+  ])("%s", (_name, changes, name, problem) => {
+    expect(readEnvironment({ ...minimal, ...changes }).warnings).toMatchObject([{ name, problem }]);
+  });
+
+  test.each(["http://127.0.0.1:8545", "http://localhost:8545", "http://[::1]:8545", "http://127.1.2.3"])(
+    "nothing at %s, which is this machine",
+    (url) => {
+      expect(readEnvironment({ ...minimal, BASE_RPC_URL: url }).warnings).toEqual([]);
+    },
+  );
+});
+
+test("no message repeats what may be secret, whichever variable it was pasted into", () => {
+  const secrets = [
+    key,
+    key.slice(2),
+    pepper,
+    "https://base.example/v2/provider-secret",
+    "postgres://x402:hunter2-is-the-password@db/x402",
+  ];
+  for (const { name } of variables) {
+    for (const secret of secrets) {
+      for (const text of [secret, `${secret},${secret}`, `base=${secret}`, `${secret}=1`, `[${secret}`]) {
+        expect(problemsOf({ [name]: text })).not.toContain(secret);
+      }
+    }
+  }
+});

@@ -1,0 +1,55 @@
+import { ConfigurationError, type Problem } from "../errors/configuration.ts";
+import { defaultDatabaseUrl, readDatabaseUrl } from "./database-url.ts";
+import { freezeDeep } from "./freeze.ts";
+import type { NetworkConfig } from "./network-config.ts";
+import { readOperators, readRecovererKey } from "./operators.ts";
+import { readPepper } from "./pepper.ts";
+import { logLevels, type ServeConfig } from "./serve-config.ts";
+import { readServedNetworks } from "./served-networks.ts";
+import { readTrustProxy } from "./trust-proxy.ts";
+import { readHost, readOneOf, readSwitch, readWholeNumber } from "./values.ts";
+import { createVariableReader, type Environment } from "./variable-reader.ts";
+
+/** How long a settle of protocol version 2 waits unless told otherwise; version 1 waits longer. */
+const shortestUsualWaitMs = 45_000;
+
+/**
+ * Reads the configuration of `serve` from the environment. A variable that is set to nothing is not set.
+ *
+ * @throws ConfigurationError with everything that is wrong with it. No message repeats a secret or an RPC URL.
+ */
+export function readEnvironment(env: Environment): ServeConfig {
+  const reader = createVariableReader(env);
+  const warnings: Problem[] = [];
+  const networks = readServedNetworks(reader, warnings);
+  const operators = readOperators(reader, warnings);
+  const recovererKey = readRecovererKey(reader, operators);
+  const apiKeyPepper = reader.read("API_KEY_PEPPER", readPepper);
+  if (!reader.isSet("API_KEY_PEPPER")) reader.refuse("API_KEY_PEPPER", "is needed");
+  const settleWaitMs = reader.read("SETTLE_WAIT_MS", readWholeNumber(100, 600_000));
+  const config = {
+    networks,
+    recovererKey,
+    databaseUrl: reader.read("DATABASE_URL", readDatabaseUrl) ?? defaultDatabaseUrl,
+    host: reader.read("HOST", readHost) ?? "127.0.0.1",
+    port: reader.read("PORT", readWholeNumber(0, 65_535)) ?? 4402,
+    trustProxy: reader.read("TRUST_PROXY", readTrustProxy) ?? false,
+    settleWaitMs,
+    anonymousVerify: reader.read("ANONYMOUS_VERIFY", readSwitch) ?? false,
+    logLevel: reader.read("LOG_LEVEL", readOneOf(logLevels)) ?? "info",
+    warnings: [...warnings, ...warnOfLongWaits(networks, settleWaitMs)],
+  };
+  if (reader.problems().length > 0 || operators === undefined || apiKeyPepper === undefined) {
+    throw new ConfigurationError(reader.problems());
+  }
+  return freezeDeep({ ...config, operators, apiKeyPepper });
+}
+
+function warnOfLongWaits(networks: readonly NetworkConfig[], settleWaitMs = shortestUsualWaitMs): Problem[] {
+  return networks.flatMap(({ name, confirmations, blockTimeMs }) => {
+    const takesMs = confirmations * blockTimeMs;
+    if (takesMs < settleWaitMs) return [];
+    const problem = `${confirmations} blocks of ${name} take some ${takesMs / 1000} s, longer than a settle waits: it would never answer at once`;
+    return [{ name: "CONFIRMATIONS", problem }];
+  });
+}

@@ -1,0 +1,40 @@
+import type { NetworkName } from "../protocol/networks.ts";
+
+/** What holds for a network unless configuration says otherwise. */
+export type NetworkDefaults = {
+  /** Blocks that must hold a settlement, its own included, before it is called a success. */
+  confirmations: number;
+  /** The most that is paid per gas, in wei. */
+  maxFeePerGas: bigint;
+  /** What gas is paid in. */
+  nativeCoin: "ETH" | "POL";
+};
+
+const gwei = 1_000_000_000n;
+
+/**
+ * Confirmations weigh seconds of waiting against a success that a reorganization takes back. It is not final either
+ * way: the service looks at a settlement's block until it is this deep, and no longer.
+ *
+ * - base and optimism have one sequencer, which does not replace its own blocks. What can be lost is the newest block,
+ *   when one sequencer fails and another takes over before the block has spread. One block on top of it, two seconds
+ *   more, says that the successor knows it.
+ * - Their test networks move nothing of value: the first block counts.
+ * - polygon's producers do replace blocks, rarely more than a few in a row; milestones make blocks final after a few
+ *   seconds when all goes well. Eight blocks, some 16 seconds, are beyond both.
+ *
+ * The fee cap is what a settlement is worth at the very most, not what it usually costs: a transaction pays the base
+ * fee and a small tip, and waits while the base fee is above the cap. A payment takes 100,000 gas.
+ *
+ * - base, optimism: some 0.01 gwei on most days, 1 gwei in a rush. At 5 gwei a payment costs 0.0005 ETH.
+ * - their test networks: coins cost nothing, but are handed out sparingly.
+ * - polygon: 30 gwei on most days (no node takes less than 25), several hundred in a rush. At 1,000 gwei a payment
+ *   costs 0.1 POL.
+ */
+export const networkDefaults: Readonly<Record<NetworkName, NetworkDefaults>> = {
+  base: { confirmations: 2, maxFeePerGas: 5n * gwei, nativeCoin: "ETH" },
+  "base-sepolia": { confirmations: 1, maxFeePerGas: 20n * gwei, nativeCoin: "ETH" },
+  optimism: { confirmations: 2, maxFeePerGas: 5n * gwei, nativeCoin: "ETH" },
+  "optimism-sepolia": { confirmations: 1, maxFeePerGas: 20n * gwei, nativeCoin: "ETH" },
+  polygon: { confirmations: 8, maxFeePerGas: 1_000n * gwei, nativeCoin: "POL" },
+};

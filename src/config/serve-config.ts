@@ -1,0 +1,39 @@
+import type { Problem } from "../errors/configuration.ts";
+import type { Address, Hex } from "../protocol/hex.ts";
+import type { NetworkConfig } from "./network-config.ts";
+
+/** How much is logged, from least to most. */
+export const logLevels = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
+
+export type LogLevel = (typeof logLevels)[number];
+
+/** Who holds the operators' keys. At least one; several take turns. */
+export type Operators =
+  | { readonly kind: "local"; readonly privateKeys: readonly [Hex, ...Hex[]] }
+  | { readonly kind: "remote"; readonly url: string; readonly addresses: readonly [Address, ...Address[]] };
+
+/**
+ * Whose word is taken for where a request comes from: nobody's, that of so many proxies in front, or of the proxies at
+ * these addresses and networks.
+ */
+export type TrustProxy = false | number | readonly string[];
+
+/** Everything that `serve` needs to know, valid as a whole. Holds secrets: never print or log it. */
+export type ServeConfig = {
+  readonly networks: readonly NetworkConfig[];
+  readonly operators: Operators;
+  /** The key that recovers payments that were submitted directly to the token. */
+  readonly recovererKey: Hex | undefined;
+  readonly databaseUrl: string;
+  readonly apiKeyPepper: string;
+  readonly host: string;
+  /** 0 for any free one. */
+  readonly port: number;
+  readonly trustProxy: TrustProxy;
+  /** For both protocol versions; undefined for what the service has for each. */
+  readonly settleWaitMs: number | undefined;
+  readonly anonymousVerify: boolean;
+  readonly logLevel: LogLevel;
+  /** What would work, but is probably not meant. */
+  readonly warnings: readonly Problem[];
+};

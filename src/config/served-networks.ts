@@ -1,0 +1,116 @@
+import type { Problem } from "../errors/configuration.ts";
+import { type Address, sameAddress } from "../protocol/hex.ts";
+import { type Asset, type Network, type NetworkTier, networkNames, networks } from "../protocol/networks.ts";
+import { type NetworkAsset, readAssets } from "./assets.ts";
+import type { NetworkConfig } from "./network-config.ts";
+import { networkDefaults } from "./network-defaults.ts";
+import { type PerNetwork, readPerNetwork } from "./per-network.ts";
+import { readAddress, readGwei, readHttpUrl, readList, readWholeNumber, warnOfClearText } from "./values.ts";
+import type { VariableReader } from "./variable-reader.ts";
+import { contractVariables, rpcVariables } from "./variables.ts";
+
+/** The networks that have an RPC URL, as they are configured. Not complete when something is wrong with them. */
+export function readServedNetworks(reader: VariableReader, warnings: Problem[]): readonly NetworkConfig[] {
+  const contracts = readContracts(reader);
+  const assets = reader.read("ASSETS", readAssets) ?? [];
+  const confirmations = reader.read("CONFIRMATIONS", readPerNetwork(readWholeNumber(1, 1_000))) ?? {};
+  const feeCaps = readFeeCaps(reader);
+
+  const served = networkNames
+    .filter((name) => reader.isSet(rpcVariables[name]))
+    .map((name) => networks[name]);
+  if (served.length === 0) {
+    reader.refuse(
+      "BASE_RPC_URL",
+      "no network is served: give the RPC URL of one, by this or another *_RPC_URL",
+    );
+  }
+  requireContracts(reader, served);
+  for (const { network, address } of assets) {
+    if (!served.some(({ name }) => name === network)) {
+      warnings.push({
+        name: "ASSETS",
+        problem: `names the token ${address} of ${network}, which is not served`,
+      });
+    }
+  }
+
+  return served.flatMap((network): NetworkConfig[] => {
+    const { name, tier } = network;
+    const rpcUrls = readRpcUrls(reader, network, warnings);
+    const facilitatorContract = contracts[tier];
+    const allowed = allowAssets(reader, network, assets);
+    if (rpcUrls === undefined || facilitatorContract === undefined) return [];
+    if (allowed.some(({ address }) => sameAddress(address, facilitatorContract))) {
+      reader.refuse(contractVariables[tier], `is the address of a token of ${name}`);
+    }
+    return [
+      {
+        ...network,
+        facilitatorContract,
+        rpcUrls,
+        assets: allowed,
+        confirmations: confirmations[name] ?? networkDefaults[name].confirmations,
+        maxFeePerGas: feeCaps[name] ?? networkDefaults[name].maxFeePerGas,
+      },
+    ];
+  });
+}
+
+/** Where the facilitator contract stands, as far as it is configured. */
+export function readContracts(reader: VariableReader): Partial<Record<NetworkTier, Address>> {
+  const mainnet = reader.read(contractVariables.mainnet, readAddress);
+  const testnet = reader.read(contractVariables.testnet, readAddress);
+  if (mainnet !== undefined && mainnet === testnet) {
+    // Whoever looks at the address of a payment must see whether it is about money.
+    reader.refuse(
+      contractVariables.testnet,
+      "is the address of the mainnets; the test networks need another",
+    );
+  }
+  return { ...(mainnet && { mainnet }), ...(testnet && { testnet }) };
+}
+
+/** The RPC URLs of a network; undefined when it has none, or one that is none. */
+export function readRpcUrls(
+  reader: VariableReader,
+  { name }: Network,
+  warnings: Problem[],
+): readonly [string, ...string[]] | undefined {
+  const variable = rpcVariables[name];
+  const urls = reader.read(variable, readList("URL", readHttpUrl));
+  const danger = "anybody on the way could read it and answer for it";
+  warnings.push(...warnOfClearText(variable, urls ?? [], danger));
+  return urls;
+}
+
+/** The most that may be paid per gas, in wei, where that is configured. */
+export function readFeeCaps(reader: VariableReader): PerNetwork<bigint> {
+  return reader.read("MAX_FEE_GWEI", readPerNetwork(readGwei)) ?? {};
+}
+
+function requireContracts(reader: VariableReader, served: readonly Network[]): void {
+  for (const tier of ["mainnet", "testnet"] as const) {
+    const names = served.filter((network) => network.tier === tier).map(({ name }) => name);
+    if (names.length > 0 && !reader.isSet(contractVariables[tier])) {
+      reader.refuse(contractVariables[tier], `is needed for ${names.join(", ")}; x402-kit deploy prints it`);
+    }
+  }
+}
+
+/** The tokens of a network: its USDC, and what was configured. */
+function allowAssets(
+  reader: VariableReader,
+  { name, usdc }: Network,
+  configured: readonly NetworkAsset[],
+): readonly Asset[] {
+  const allowed = [usdc];
+  for (const { network, ...asset } of configured) {
+    if (network !== name) continue;
+    const known = allowed.find(({ address }) => sameAddress(address, asset.address));
+    if (known === undefined) allowed.push(asset);
+    else if (known === usdc) reader.refuse("ASSETS", `names USDC of ${name}, which is allowed anyway`);
+    else reader.refuse("ASSETS", `names ${asset.address} of ${name} twice`);
+  }
+  return allowed;
+}

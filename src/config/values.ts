@@ -1,0 +1,163 @@
+import { isIP } from "node:net";
+import type { Problem } from "../errors/configuration.ts";
+import { type Address, type Hex, keccak256Text } from "../protocol/hex.ts";
+
+/*
+ * Readers of single values. Each takes the text of a variable, trimmed and not empty, and throws {@link Unusable} when
+ * it is not what it should be. What they say never repeats a text that may be a secret, whichever variable it is in:
+ * keys do get pasted into the wrong line.
+ */
+
+/** What is wrong with a value, in words that can be shown to anybody. */
+export class Unusable extends Error {
+  override readonly name = "Unusable";
+}
+
+/** Longer than any name or number that is asked for, shorter than any key. */
+const longestQuoted = 24;
+
+/** A text for a message: as it is when it is short, else only its length. */
+export function quote(text: string): string {
+  return text.length <= longestQuoted ? `"${text}"` : `a text of ${text.length} characters`;
+}
+
+/** 1st, 2nd, 3rd, … for things counted from 0. */
+export function ordinal(index: number): string {
+  const number = index + 1;
+  const ending =
+    number % 100 > 10 && number % 100 < 14 ? "th" : (["th", "st", "nd", "rd"][number % 10] ?? "th");
+  return `${number}${ending}`;
+}
+
+export function readWholeNumber(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    if (!(value >= least && value <= most)) {
+      throw new Unusable(`${quote(text)} is not a whole number from ${least} to ${most}`);
+    }
+    return value;
+  };
+}
+
+export function readOneOf<const T extends string>(words: readonly T[]): (text: string) => T {
+  return (text) => {
+    const word = words.find((known) => known === text);
+    if (word === undefined) throw new Unusable(`${quote(text)} is not one of ${words.join(", ")}`);
+    return word;
+  };
+}
+
+/** `true` or `false`. */
+export function readSwitch(text: string): boolean {
+  return readOneOf(["true", "false"])(text) === "true";
+}
+
+/** An address to listen on. */
+export function readHost(text: string): string {
+  if (isIP(text) === 0 && text !== "localhost") throw new Unusable(`${quote(text)} is not an IP address`);
+  return text;
+}
+
+const gweiPattern = /^(\d{1,6})(?:\.(\d{1,9}))?$/;
+
+/** A number of gwei, with up to nine decimals, as wei. */
+export function readGwei(text: string): bigint {
+  const [, whole = "", fraction = ""] = gweiPattern.exec(text) ?? [];
+  const wei = whole === "" ? 0n : BigInt(whole + fraction.padEnd(9, "0"));
+  if (wei === 0n) throw new Unusable(`${quote(text)} is not a number of gwei above 0 and below 1,000,000`);
+  return wei;
+}
+
+/**
+ * An address, given back with its checksum. In mixed case the checksum must be right (EIP-55): a wrong one means that
+ * a digit was mistyped.
+ */
+export function readAddress(text: string): Address {
+  if (!/^0x[0-9a-fA-F]{40}$/.test(text))
+    throw new Unusable("is not an address: 0x and 40 hexadecimal digits");
+  const address = checksumAddress(text.slice(2));
+  const mixed = /[a-f]/.test(text.slice(2)) && /[A-F]/.test(text);
+  if (mixed && text !== address) {
+    throw new Unusable("is an address with a wrong checksum (EIP-55): a digit may be mistyped");
+  }
+  if (BigInt(text) === 0n) throw new Unusable("is the zero address");
+  return address;
+}
+
+/** The mixed case that carries an address's checksum (EIP-55). */
+function checksumAddress(addressDigits: string): Address {
+  const digits = addressDigits.toLowerCase();
+  const hash = keccak256Text(digits).slice(2);
+  const cased = Array.from(digits, (digit, index) =>
+    Number.parseInt(hash.charAt(index), 16) >= 8 ? digit.toUpperCase() : digit,
+  );
+  return `0x${cased.join("")}`;
+}
+
+/** The order of secp256k1: private keys are below it. */
+const secp256k1Order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+
+/** A private key, with or without 0x, given back in lower case with it. */
+export function readPrivateKey(text: string): Hex {
+  const digits = /^(?:0x)?([0-9a-fA-F]{64})$/.exec(text)?.[1];
+  if (digits === undefined) throw new Unusable("is not a private key");
+  const key: Hex = `0x${digits.toLowerCase()}`;
+  if (BigInt(key) === 0n || BigInt(key) >= secp256k1Order) {
+    throw new Unusable("is not a private key: not above zero and below the order of secp256k1");
+  }
+  return key;
+}
+
+/** A URL over http or https. */
+export function readHttpUrl(text: string): string {
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    const webSocket = /^wss?:/i.test(text) ? "; WebSockets are not supported" : "";
+    throw new Unusable(`is not a URL that begins with https:// or http://${webSocket}`);
+  }
+  return text;
+}
+
+/** Whether what is sent to a URL stays on this machine. */
+export function isLoopbackUrl(text: string): boolean {
+  const hostname = URL.parse(text)?.hostname ?? "";
+  return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(hostname);
+}
+
+/** Several values separated by commas, none of them twice. `what` names one in messages: "key". */
+export function readList<T>(what: string, read: (text: string) => T): (text: string) => readonly [T, ...T[]] {
+  return (text) => {
+    const values = text.split(",").map((part, index, { length }): T => {
+      const where = length === 1 ? "" : `the ${ordinal(index)} ${what} `;
+      if (part.trim() === "") throw new Unusable(`the ${ordinal(index)} ${what} is empty`);
+      try {
+        return read(part.trim());
+      } catch (error) {
+        throw error instanceof Unusable ? new Unusable(`${where}${error.message}`) : error;
+      }
+    });
+    for (const [index, value] of values.entries()) {
+      const first = values.indexOf(value);
+      if (first < index)
+        throw new Unusable(`the ${ordinal(index)} ${what} is the same as the ${ordinal(first)}`);
+    }
+    const [first, ...others] = values;
+    if (first === undefined) throw new Unusable(`names no ${what}`);
+    return [first, ...others];
+  };
+}
+
+/** A warning about each URL that sends in clear what somebody on the way could read or change. */
+export function warnOfClearText(name: string, urls: readonly string[], danger: string): Problem[] {
+  return urls.flatMap((url, index) =>
+    /^http:/i.test(url) && !isLoopbackUrl(url)
+      ? [
+          {
+            name,
+            problem: `the ${ordinal(index)} URL is http:// to another machine: ${danger}`,
+            example: "https://…",
+          },
+        ]
+      : [],
+  );
+}
