@@ -1,21 +1,45 @@
 #!/usr/bin/env node
-import { enableCompileCache } from "node:module";
+import type { Terminal } from "./command.ts";
 
+const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+if (major < 22 || (major === 22 && minor < 18)) {
+  process.stderr.write(`x402-kit needs Node 22.18 or newer, and this is ${process.versions.node}\n`);
+  process.exit(1);
+}
+const { enableCompileCache } = await import("node:module");
 enableCompileCache();
 
+/** A second Ctrl-C within this is the same one: npm passes on what the terminal has sent to the whole group. */
+const sameSignalMs = 500;
+
 const interruption = new AbortController();
+let interruptedAt: number | undefined;
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.on(signal, () => {
-    // The second one is for whoever cannot wait; the watchdog ends the nodes.
-    if (interruption.signal.aborted) process.exit(130);
+    // A later one is for whoever cannot wait; the watchdog ends the nodes.
+    if (interruptedAt !== undefined && performance.now() - interruptedAt > sameSignalMs) process.exit(130);
+    interruptedAt ??= performance.now();
     interruption.abort();
   });
 }
 
-const { main } = await import("./main.ts");
-process.exitCode = await main(process.argv.slice(2), {
+let crashed = false;
+process.on("uncaughtException", (error) => {
+  process.stderr.write(`x402-kit: unforeseen: ${error instanceof Error ? error.stack : String(error)}\n`);
+  crashed = true;
+  // Ends as after Ctrl-C, so that nothing is left behind, but not at any price.
+  interruption.abort();
+  setTimeout(() => process.exit(1), 5_000).unref();
+});
+// Whoever read the output may be gone: a closed terminal, `| head`. That is no reason to stop serving.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+
+const terminal: Terminal = {
   print: (text) => process.stdout.write(`${text}\n`),
   complain: (text) => process.stderr.write(`${text}\n`),
   env: process.env,
   interrupted: interruption.signal,
-});
+};
+const { main } = await import("./main.ts");
+const exitCode = await main(process.argv.slice(2), terminal);
+process.exitCode = crashed ? 1 : exitCode;

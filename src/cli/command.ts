@@ -1,4 +1,4 @@
-import type { Options, Values } from "./options.ts";
+import type { Check, Options, Values } from "./options.ts";
 
 /** Where a command writes, and what it may know of the process around it. */
 export type Terminal = {
@@ -11,9 +11,12 @@ export type Terminal = {
   interrupted: AbortSignal;
 };
 
-/** One command of `x402-kit`. `run` gives the exit code. */
+/** One command of `x402-kit`. */
 export type Command<O extends Options = Options> = {
   options: O;
+  /** What can only be judged of several values together. */
+  check?: Check<O>;
+  /** Gives the exit code. Throws the reason of `terminal.interrupted` when it is cut short by it. */
   run(values: Values<O>, terminal: Terminal): Promise<number>;
 };
 

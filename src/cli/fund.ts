@@ -2,7 +2,7 @@ import { KitError } from "../errors/base.ts";
 import { requestJson } from "../harness/http-json.ts";
 import { defineCommand } from "./command.ts";
 import { readAddress, readAmount, readNetwork } from "./readers.ts";
-import { findHarness, reach, urlOption } from "./running-harness.ts";
+import { findHarness, requireRunning, urlOption } from "./running-harness.ts";
 
 export const fund = defineCommand({
   options: {
@@ -31,13 +31,12 @@ export const fund = defineCommand({
   },
 
   async run({ network, to, amount, url }, { print }) {
-    await findHarness(url);
+    const harness = await findHarness(url);
+    requireRunning(harness, network);
     const body = { network, to, amount: amount.toString() };
-    const response = await reach(url, () => requestJson(`${url}/harness/fund`, { method: "POST", body }));
-    if (response.status !== 200) {
-      throw new KitError(`The account was not funded: ${JSON.stringify(response.body)}`);
-    }
-    print(`${to} has ${amount} more on ${network}.`);
+    const { status, body: answer } = await requestJson(`${url}/harness/fund`, { method: "POST", body });
+    if (status !== 200) throw new KitError(`${to} was not funded: ${JSON.stringify(answer)}`);
+    print(`${to} has ${amount} more on ${network} (in the asset's smallest unit).`);
     return 0;
   },
 });

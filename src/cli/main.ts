@@ -1,3 +1,4 @@
+import { createRequire } from "node:module";
 import { KitError } from "../errors/base.ts";
 import { ConfigurationError } from "../errors/configuration.ts";
 import type { Command, Terminal } from "./command.ts";
@@ -26,9 +27,13 @@ const commands: readonly CommandEntry[] = [
 
 /** Runs `x402-kit` with the given arguments; gives the exit code. */
 export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
-  const [name, ...rest] = args;
-  if (name === undefined || name === "help" || name === "--help" || name === "-h") {
+  const [name, ...rest] = args[0] === "help" ? [...args.slice(1, 2), "--help"] : args;
+  if (name === undefined || name === "--help" || name === "-h") {
     terminal.print(describeCommands());
+    return 0;
+  }
+  if (name === "--version") {
+    terminal.print(readVersion());
     return 0;
   }
   const entry = commands.find((command) => command.name === name);
@@ -42,11 +47,18 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
       terminal.print(describeCommand(entry, command.options));
       return 0;
     }
-    return await command.run(readOptions(command.options, rest, terminal.env), terminal);
+    return await command.run(readOptions(command.options, rest, terminal.env, command.check), terminal);
   } catch (error) {
+    if (terminal.interrupted.aborted && error === terminal.interrupted.reason) return 130;
     terminal.complain(describeFailure(name, error));
     return 1;
   }
+}
+
+function readVersion(): string {
+  const manifest: unknown = createRequire(import.meta.url)("../../package.json");
+  const hasVersion = typeof manifest === "object" && manifest !== null && "version" in manifest;
+  return hasVersion ? String(manifest.version) : "unknown";
 }
 
 function describeCommands(): string {
@@ -61,9 +73,13 @@ function describeCommands(): string {
 }
 
 function describeCommand({ name, summary }: CommandEntry, options: Options): string {
-  const rows = Object.entries(options).map(([option, { placeholder, describe, env }]) => ({
+  const rows = Object.entries(options).map(([option, { placeholder, describe, env, required }]) => ({
     left: `--${option}${placeholder === undefined ? "" : ` ${placeholder}`}`,
-    right: env === undefined ? describe : `${describe}; or ${env}`,
+    right: [
+      describe,
+      ...(required ? ["(needed)"] : []),
+      ...(env === undefined ? [] : [`[env: ${env}]`]),
+    ].join(" "),
   }));
   const width = Math.max(...rows.map(({ left }) => left.length));
   return [

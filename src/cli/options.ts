@@ -25,6 +25,9 @@ export type Options = Readonly<Record<string, Option>>;
 
 export type Values<O extends Options> = { [K in keyof O]: O[K] extends { read: Read<infer T> } ? T : never };
 
+/** Judges the values that could be read, together. A problem may be named after an option's variable. */
+export type Check<O extends Options> = (values: Partial<Values<O>>) => readonly Problem[];
+
 /** What an option's `read` throws when the text is not what it should be. */
 export class InvalidValue extends Error {
   override readonly name = "InvalidValue";
@@ -40,46 +43,10 @@ export function readOptions<O extends Options>(
   options: O,
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
+  check: Check<O> = () => [],
 ): Values<O> {
-  const { tokens } = parseArgs({
-    args: [...args],
-    strict: false,
-    allowPositionals: true,
-    tokens: true,
-    options: Object.fromEntries(
-      Object.entries(options).map(([name, { placeholder }]) => [
-        name,
-        { type: placeholder === undefined ? ("boolean" as const) : ("string" as const) },
-      ]),
-    ),
-  });
-
-  const problems: Problem[] = [];
-  const given = new Map<string, string>();
-  for (const token of tokens) {
-    if (token.kind === "positional") {
-      problems.push({ name: token.value, problem: "this is not an option" });
-    } else if (token.kind === "option") {
-      const option = options[token.name];
-      if (option === undefined) {
-        problems.push({
-          name: token.rawName,
-          problem: `there is no such option${didYouMean(token.name, options)}`,
-        });
-      } else if (option.placeholder === undefined) {
-        if (token.value === undefined) given.set(token.name, "true");
-        else problems.push({ name: token.rawName, problem: "takes no value" });
-      } else if (token.value === undefined || token.value === "") {
-        problems.push({
-          name: token.rawName,
-          problem: "needs a value",
-          ...exampleOf(option, `${token.rawName} `),
-        });
-      } else {
-        given.set(token.name, token.value);
-      }
-    }
-  }
+  const { given, problems } = readArguments(options, args);
+  const spell = (name: string) => (given.has(name) ? `--${name}` : (options[name]?.env ?? `--${name}`));
 
   const values: Record<string, unknown> = {};
   for (const [name, option] of Object.entries(options)) {
@@ -96,25 +63,96 @@ export function readOptions<O extends Options>(
       values[name] = option.read(text);
     } catch (error) {
       if (!(error instanceof InvalidValue)) throw error;
-      const spelled = given.has(name) ? `--${name}` : (option.env ?? name);
-      problems.push({ name: spelled, problem: error.message, ...exampleOf(option) });
+      problems.push({ name: spell(name), problem: error.message, ...exampleOf(option) });
     }
+  }
+
+  for (const problem of check(values as Partial<Values<O>>)) {
+    const name = Object.keys(options).find((key) => options[key]?.env === problem.name);
+    problems.push(name === undefined ? problem : { ...problem, name: spell(name) });
   }
   if (problems.length > 0) throw new ConfigurationError(problems);
   return values as Values<O>;
+}
+
+/** What the command line gives, and what on it is no option or a wrong one. */
+function readArguments(
+  options: Options,
+  args: readonly string[],
+): { given: ReadonlyMap<string, string>; problems: Problem[] } {
+  // A map, since an object would also know options like --constructor.
+  const known = new Map(Object.entries(options));
+  const isFlag = (option: Option) => option.placeholder === undefined;
+  const { tokens } = parseArgs({
+    // An option that another one follows has no value; without this the other one would be taken for it.
+    args: args.map((arg, index) => {
+      const option = arg.startsWith("--") ? known.get(arg.slice(2)) : undefined;
+      const hasValue = args[index + 1]?.startsWith("--") === false;
+      return option === undefined || isFlag(option) || hasValue ? arg : `${arg}=`;
+    }),
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+    options: Object.fromEntries(
+      [...known].map(([name, option]) => [name, { type: isFlag(option) ? "boolean" : "string" }]),
+    ),
+  });
+
+  const problems: Problem[] = [];
+  const given = new Map<string, string>();
+  let previousIsUnknown = false;
+  for (const token of tokens) {
+    // What follows an option that does not exist was meant as its value.
+    const isItsValue = previousIsUnknown && token.kind === "positional";
+    previousIsUnknown = token.kind === "option" && !known.has(token.name);
+    if (isItsValue || token.kind === "option-terminator") continue;
+    if (token.kind === "positional") {
+      const hint = suggest(token.value, options);
+      problems.push({ name: token.value, problem: `is not an option: options begin with --${hint}` });
+      continue;
+    }
+    const { name, rawName, value } = token;
+    const option = known.get(name);
+    if (option === undefined) {
+      problems.push({ name: rawName, problem: `there is no such option${suggest(name, options)}` });
+    } else if (isFlag(option)) {
+      if (value === undefined) given.set(name, "true");
+      else problems.push({ name: rawName, problem: "takes no value" });
+    } else if (value === undefined || value === "") {
+      problems.push({ name: rawName, problem: "needs a value", ...exampleOf(option, `${rawName} `) });
+    } else {
+      given.set(name, value);
+    }
+  }
+  return { given, problems };
 }
 
 function exampleOf({ example }: Option, prefix = ""): { example?: string } {
   return example === undefined ? {} : { example: `${prefix}${example}` };
 }
 
-function didYouMean(name: string, options: Options): string {
-  const near = Object.keys(options).find(
-    (known) => known.startsWith(name.slice(0, 3)) || name.startsWith(known.slice(0, 3)),
-  );
-  return near === undefined
-    ? `; known: ${Object.keys(options)
-        .map((known) => `--${known}`)
-        .join(", ")}`
-    : `; did you mean --${near}?`;
+/** Names the option that was probably meant, if there is one. */
+function suggest(name: string, options: Options): string {
+  const [nearest] = Object.keys(options)
+    .map((known) => ({ known, distance: isBeginning(name, known) ? 0 : typosBetween(name, known) }))
+    .sort((a, b) => a.distance - b.distance);
+  return nearest === undefined || nearest.distance > 2 ? "" : `; did you mean --${nearest.known}?`;
+}
+
+function isBeginning(name: string, known: string): boolean {
+  return (name.length > 2 && known.startsWith(name)) || name.startsWith(known);
+}
+
+/** How many letters must be added, dropped or changed to make one word of the other (Levenshtein). */
+function typosBetween(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (const [i, letter] of [...a].entries()) {
+    const next = [i + 1];
+    for (const [j, other] of [...b].entries()) {
+      const changed = (row[j] ?? 0) + (letter === other ? 0 : 1);
+      next.push(Math.min(changed, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
 }

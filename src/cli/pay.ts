@@ -4,7 +4,7 @@ import { settleAnswerSchema } from "../protocol/answers.ts";
 import { defineCommand } from "./command.ts";
 import { sampleAmount } from "./demo.ts";
 import { oneOf, readAmount, readNetwork } from "./readers.ts";
-import { findHarness, urlOption } from "./running-harness.ts";
+import { findHarness, requireRunning, urlOption } from "./running-harness.ts";
 
 const payerNames = Object.keys(testPayers) as TestPayerName[];
 const versions = { "1": 1, "2": 2 } as const;
@@ -44,6 +44,7 @@ export const pay = defineCommand({
 
   async run({ network, payer, amount, version, url }, { print }) {
     const harness = await findHarness(url);
+    requireRunning(harness, network);
     const order = { network, payer, amount, x402Version: version, validForSeconds: 600 };
     const { verify, settle, tookMs } = await payOnHarness(harness, order);
     print(`verify  ${verify.status}  ${JSON.stringify(verify.body, null, 2)}`);

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import type { Address } from "../protocol/hex.ts";
 import { type NetworkName, networkNames } from "../protocol/networks.ts";
 import { address, parseUint256 } from "../protocol/primitives.ts";
@@ -40,7 +41,7 @@ export function wholeNumber(least: number, most: number): (text: string) => numb
 
 export function readAddress(text: string): Address {
   const parsed = address.safeParse(text);
-  if (!parsed.success) throw new InvalidValue(`"${text}" is not an address (0x and 40 hexadecimal digits)`);
+  if (!parsed.success) throw new InvalidValue(`"${text}" is not an address: 0x and 40 hexadecimal digits`);
   return parsed.data;
 }
 
@@ -53,8 +54,15 @@ export function readAmount(text: string): bigint {
   return value;
 }
 
+/** An address to listen on. */
+export function readHost(text: string): string {
+  if (isIP(text) === 0 && text !== "localhost") throw new InvalidValue(`"${text}" is not an IP address`);
+  return text;
+}
+
+/** Where an `up` listens. The facilitator's own URL, which `up` prints and which ends in /v1, means the same. */
 export function readUrl(text: string): string {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol)) throw new InvalidValue(`"${text}" is not an http URL`);
-  return text.replace(/\/+$/, "");
+  return text.replace(/(\/v1)?\/*$/, "");
 }

@@ -1,18 +1,24 @@
 import { KitError } from "../errors/base.ts";
 import { type HarnessDescription, harnessDescriptionSchema } from "../harness/description.ts";
-import { type JsonResponse, requestJson } from "../harness/http-json.ts";
+import type { NetworkName } from "../protocol/networks.ts";
 import type { Option } from "./options.ts";
 import { readUrl } from "./readers.ts";
 
+/** Where `up` listens unless it is told otherwise. */
+export const defaultUrl = "http://127.0.0.1:4402";
+
 /** Where the `up` runs that a command acts on. */
 export const urlOption: Option<string> = {
-  describe: "where `x402-kit up` listens (default http://127.0.0.1:4402)",
+  describe: `where \`x402-kit up\` listens (default ${defaultUrl})`,
   placeholder: "URL",
   env: "X402_KIT_URL",
-  example: "http://127.0.0.1:4402",
+  example: defaultUrl,
   read: readUrl,
-  fallback: "http://127.0.0.1:4402",
+  fallback: defaultUrl,
 };
+
+/** It answers from memory: whatever takes longer is something else. */
+const answersWithinMs = 5_000;
 
 /**
  * Asks a running `up` what it is made of.
@@ -20,8 +26,7 @@ export const urlOption: Option<string> = {
  * @throws KitError when none answers there.
  */
 export async function findHarness(url: string): Promise<HarnessDescription> {
-  const response = await reach(url, () => requestJson(`${url}/harness`));
-  const description = harnessDescriptionSchema.safeParse(response.body);
+  const description = harnessDescriptionSchema.safeParse(await ask(url));
   if (!description.success) {
     throw new KitError(`What answers at ${url} is not x402-kit up`, {
       hints: ["Give the address that `x402-kit up` printed: --url http://127.0.0.1:PORT"],
@@ -30,15 +35,31 @@ export async function findHarness(url: string): Promise<HarnessDescription> {
   return description.data;
 }
 
-/** Runs a request against a running `up`, and says how to start one when there is none. */
-export async function reach(url: string, request: () => Promise<JsonResponse>): Promise<JsonResponse> {
+/** @throws KitError when the `up` runs without the network. */
+export function requireRunning(harness: HarnessDescription, network: NetworkName): void {
+  if (harness.networks[network] !== undefined) return;
+  throw new KitError(`${network} is not running there`, {
+    hints: [`Running: ${Object.keys(harness.networks).join(", ")}`],
+  });
+}
+
+/** What is answered there, undefined when it is not JSON. */
+async function ask(url: string): Promise<unknown> {
   try {
-    return await request();
-  } catch (cause) {
+    const response = await fetch(`${url}/harness`, { signal: AbortSignal.timeout(answersWithinMs) });
+    const text = await response.text();
+    try {
+      return JSON.parse(text);
+    } catch {
+      return undefined;
+    }
+  } catch (error) {
+    // fetch says "fetch failed" and keeps the reason for itself.
+    const cause = error instanceof TypeError && error.cause !== undefined ? error.cause : error;
     throw new KitError(`Nothing answers at ${url}`, {
       cause,
       hints: [
-        "Start it in another terminal: x402-kit up",
+        "Start it in another terminal: npx x402-kit up",
         "If it listens elsewhere: --url http://127.0.0.1:PORT",
       ],
     });

@@ -3,6 +3,7 @@ import { orderPayment } from "../harness/pay.ts";
 import { testPayers } from "../harness/test-payers.ts";
 import { networkNames } from "../protocol/networks.ts";
 import { type SamplePayment, sampleAmount } from "./demo.ts";
+import { defaultUrl } from "./running-harness.ts";
 import { type Column, renderTable } from "./table.ts";
 
 /** How long the printed curl works: a day. */
@@ -11,7 +12,7 @@ const curlValidSeconds = 86_400;
 /** What a person reads when `up` is ready. */
 export async function describeUp(
   harness: HarnessDescription,
-  { payments, readyMs }: { payments: readonly SamplePayment[] | undefined; readyMs: number },
+  payments: readonly SamplePayment[] | undefined,
 ): Promise<string> {
   const { facilitator, organization } = harness;
   const origin = facilitator.url.replace(/\/v1$/, "");
@@ -33,11 +34,21 @@ export async function describeUp(
     "",
     await curl(harness),
     "",
-    "From another terminal:  x402-kit pay --network base",
-    "                        x402-kit fund --network base --to ADDRESS --amount 1000000",
+    "From another terminal:",
     "",
-    `Ready in ${(readyMs / 1000).toFixed(2)} s. Ctrl-C stops everything.`,
+    ...commandsFor(harness, origin),
+    "",
   ].join("\n");
+}
+
+/** Commands to paste, which reach this very harness. */
+function commandsFor(harness: HarnessDescription, origin: string): readonly string[] {
+  const network = networkNames.find((name) => harness.networks[name] !== undefined) ?? "base";
+  const url = origin === defaultUrl ? "" : ` --url ${origin}`;
+  return [
+    `npx x402-kit pay --network ${network}${url}`,
+    `npx x402-kit fund --network ${network} --to ADDRESS --amount 1000000${url}`,
+  ];
 }
 
 function networkTable(harness: HarnessDescription, payments: readonly SamplePayment[] | undefined): string {

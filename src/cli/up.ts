@@ -1,9 +1,14 @@
+import { KitError } from "../errors/base.ts";
+import { ConfigurationError } from "../errors/configuration.ts";
 import { resolveFacilitatorContracts } from "../harness/addresses.ts";
-import { startHarness } from "../harness/harness.ts";
+import { type Harness, startHarness } from "../harness/harness.ts";
+import type { Address } from "../protocol/hex.ts";
 import { networkNames } from "../protocol/networks.ts";
 import { defineCommand } from "./command.ts";
 import { payOnEveryNetwork } from "./demo.ts";
-import { flag, oneOf, readNetworks, wholeNumber } from "./readers.ts";
+import { requireFree } from "./listen.ts";
+import { renderLogLine } from "./log-lines.ts";
+import { flag, oneOf, readAddress, readHost, readNetworks, wholeNumber } from "./readers.ts";
 import { describeUp } from "./up-report.ts";
 
 const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
@@ -30,21 +35,23 @@ export const up = defineCommand({
       placeholder: "ADDRESS",
       env: "HOST",
       example: "127.0.0.1",
-      read: (text) => text,
+      read: readHost,
       fallback: "127.0.0.1",
     },
     "contract-mainnet": {
       describe: "facilitator contract address on base, optimism and polygon",
       placeholder: "ADDRESS",
       env: "FACILITATOR_CONTRACT_MAINNET",
-      read: (text): string | undefined => text,
+      example: "0x4020000000000000000000000000000000000001",
+      read: (text): Address | undefined => readAddress(text),
       fallback: undefined,
     },
     "contract-testnet": {
       describe: "facilitator contract address on base-sepolia and optimism-sepolia",
       placeholder: "ADDRESS",
       env: "FACILITATOR_CONTRACT_TESTNET",
-      read: (text): string | undefined => text,
+      example: "0x4020000000000000000000000000000000000002",
+      read: (text): Address | undefined => readAddress(text),
       fallback: undefined,
     },
     "settle-wait": {
@@ -67,33 +74,41 @@ export const up = defineCommand({
     json: flag("print one line of JSON when ready, and nothing else"),
   },
 
+  check(values) {
+    try {
+      resolveFacilitatorContracts(contractsOf(values));
+      return [];
+    } catch (error) {
+      if (error instanceof ConfigurationError) return error.problems;
+      throw error;
+    }
+  },
+
   async run(values, { print, complain, interrupted }) {
-    const startedAt = performance.now();
-    const facilitatorContracts = resolveFacilitatorContracts({
-      mainnet: values["contract-mainnet"],
-      testnet: values["contract-testnet"],
-    });
+    await requireFree(values.host, values.port);
     const { createLogger } = await import("../logging/logger.ts");
     const harness = await startHarness({
       networks: values.networks,
-      facilitatorContracts,
+      facilitatorContracts: resolveFacilitatorContracts(contractsOf(values)),
       host: values.host,
       port: values.port,
       settleWaitMs: values["settle-wait"],
-      logger: createLogger(values["log-level"]),
+      logger: values.json
+        ? createLogger(values["log-level"])
+        : createLogger(values["log-level"], { write: (line) => complain(renderLogLine(line)) }),
       signal: interrupted,
     });
     try {
+      const ended = untilEnd(harness, interrupted);
       const payments = values["no-demo"] ? undefined : await payOnEveryNetwork(harness.description);
-      const readyMs = performance.now() - startedAt;
-      if (values.json) print(JSON.stringify(harness.description));
-      else print(await describeUp(harness.description, { payments, readyMs }));
-
-      const failure = await untilEnd(harness.onFailure, interrupted);
-      if (failure !== undefined) {
-        complain(failure);
-        return 1;
+      interrupted.throwIfAborted();
+      if (values.json) {
+        print(JSON.stringify(harness.description));
+      } else {
+        print(await describeUp(harness.description, payments));
+        print(`Ready in ${(performance.now() / 1000).toFixed(2)} s. Ctrl-C stops everything.`);
       }
+      await ended;
       if (!values.json) print("\nStopping…");
       return 0;
     } finally {
@@ -102,14 +117,29 @@ export const up = defineCommand({
   },
 });
 
-/** Resolves at Ctrl-C, or with what went wrong when a node died. */
-function untilEnd(
-  onFailure: (listener: (error: Error) => void) => void,
-  interrupted: AbortSignal,
-): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    onFailure((error) => resolve(error.message));
-    if (interrupted.aborted) resolve(undefined);
-    interrupted.addEventListener("abort", () => resolve(undefined));
-  });
+function contractsOf(values: {
+  "contract-mainnet"?: Address | undefined;
+  "contract-testnet"?: Address | undefined;
+}) {
+  return { mainnet: values["contract-mainnet"], testnet: values["contract-testnet"] };
+}
+
+/** Resolves at Ctrl-C, and rejects when a node dies that was not asked to. */
+function untilEnd(harness: Harness, interrupted: AbortSignal): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  harness.onFailure(({ message, hints }) =>
+    reject(
+      new KitError(message, {
+        hints: [
+          "Everything was stopped, and the chains' states are gone. Start again: npx x402-kit up",
+          ...(hints.length > 0 ? ["What the node wrote last:", ...hints.map((line) => `  ${line}`)] : []),
+        ],
+      }),
+    ),
+  );
+  if (interrupted.aborted) resolve();
+  interrupted.addEventListener("abort", () => resolve());
+  // Awaited only once everything is said; until then a failure shows in what is being done.
+  promise.catch(() => {});
+  return promise;
 }

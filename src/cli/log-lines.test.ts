@@ -1,0 +1,55 @@
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import { renderLogLine } from "./log-lines.ts";
+
+const at = new Date(2026, 0, 2, 3, 4, 5).getTime();
+
+/** What pino, configured as the service's, writes of a call. */
+function written(log: (logger: pino.Logger) => void): string {
+  let line = "";
+  const timestamp = () => `,"time":${at}`;
+  log(pino({ level: "trace", timestamp }, { write: (text) => (line += text) }));
+  return line;
+}
+
+test("a request is one short line", () => {
+  const line = written((log) =>
+    log.info({ reqId: "537812be", method: "POST", route: "/v1/verify", status: 200, ms: 16 }, "request"),
+  );
+  expect(renderLogLine(line)).toMatchInlineSnapshot(
+    `"03:04:05 info request method=POST route=/v1/verify status=200 ms=16"`,
+  );
+});
+
+test("a warning says why, and what may be done about it", () => {
+  const err = {
+    message: "base could not be reached",
+    hints: ["RPC endpoint 1 of 1: refused"],
+    stack: "Error\n  at x",
+  };
+  const line = written((log) => log.warn({ network: "base", err }, "trying again"));
+  expect(renderLogLine(line)).toMatchInlineSnapshot(`
+    "03:04:05 warn trying again network=base
+      because: base could not be reached
+      RPC endpoint 1 of 1: refused"
+  `);
+});
+
+test("an error says where", () => {
+  const err = {
+    message: "unforeseen",
+    stack: "Error: unforeseen\n    at here (a.ts:1:1)\n    at there (b.ts:2:2)",
+  };
+  const line = written((log) => log.error({ err }, "no verdict"));
+  expect(renderLogLine(line)).toMatchInlineSnapshot(`
+    "03:04:05 error no verdict
+      because: unforeseen
+      at here (a.ts:1:1)
+      at there (b.ts:2:2)"
+  `);
+});
+
+test("what is no log line stays as it is", () => {
+  expect(renderLogLine("something else\n")).toBe("something else");
+  expect(renderLogLine('{"level":"unknown"}')).toBe('{"level":"unknown"}');
+});

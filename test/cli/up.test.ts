@@ -1,0 +1,294 @@
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { delimiter, dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type HarnessDescription, harnessDescriptionSchema } from "../../src/harness/description.ts";
+import { requestJson } from "../../src/harness/http-json.ts";
+import { createLocalRpc } from "../../src/harness/local-rpc.ts";
+import { pay } from "../../src/harness/pay.ts";
+import { createPayerSigner } from "../../src/harness/payer-signer.ts";
+import { testPayers } from "../../src/harness/test-payers.ts";
+import { type AuthorizationSigner, signAuthorization } from "../../src/protocol/authorization.ts";
+import { buildPaymentRequest } from "../../src/protocol/build-request.ts";
+import { type NetworkName, networkNames, networks } from "../../src/protocol/networks.ts";
+import { type CliProcess, repository, runCli, startCli } from "../support/cli.ts";
+
+/*
+ * `x402-kit up` as a process, and `pay` and `fund` against it: what they print, and that what is printed works.
+ */
+
+const run = promisify(execFile);
+
+/** What a started `up --json` has printed. */
+async function describedBy(up: CliProcess): Promise<HarnessDescription> {
+  const [line] = await up.printed(/^.+\n/);
+  return harnessDescriptionSchema.parse(JSON.parse(line));
+}
+
+/** Pays with nothing but what `up --json` prints, and gives what settle answers. */
+async function payBy(
+  { facilitator, organization, networks: running }: HarnessDescription,
+  network: NetworkName,
+  payer: AuthorizationSigner,
+): Promise<unknown> {
+  const chain = running[network];
+  if (chain === undefined) throw new Error(`${network} is not running`);
+  const { asset, chainId, facilitatorContract: payTo } = chain;
+  const { authorization, signature } = await signAuthorization(payer, {
+    asset,
+    chainId,
+    to: payTo,
+    value: 2_500n,
+    validBefore: BigInt(Math.floor(Date.now() / 1_000) + 60),
+  });
+  const body = buildPaymentRequest({
+    x402Version: 1,
+    network: networks[network],
+    asset,
+    payTo,
+    amount: 2_500n,
+    resource: "https://merchant.example/report",
+    authorization,
+    signature,
+  });
+  const headers = { authorization: organization.apiKey };
+  return (await requestJson(`${facilitator.url}/settle`, { method: "POST", headers, body })).body;
+}
+
+describe("up --json", () => {
+  test("prints one line of the documented shape and nothing else, and a payment with the printed keys settles", async () => {
+    await using up = await startCli(["up", "--port", "0", "--json"]);
+    const description = await describedBy(up);
+
+    const address = expect.stringMatching(/^0x[0-9a-fA-F]{40}$/);
+    const privateKey = expect.stringMatching(/^0x[0-9a-f]{64}$/);
+    expect(JSON.parse(up.stdout())).toEqual({
+      facilitator: { url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/v1$/) },
+      organization: { id: "org_local", apiKey: expect.stringMatching(/^x4k_/), recipient: address },
+      payers: Object.fromEntries(Object.keys(testPayers).map((name) => [name, { address, privateKey }])),
+      networks: Object.fromEntries(
+        networkNames.map((name) => [
+          name,
+          {
+            chainId: networks[name].chainId,
+            caip2: networks[name].caip2,
+            rpcUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+            facilitatorContract: address,
+            asset: networks[name].usdc,
+          },
+        ]),
+      ),
+    });
+
+    const { funded } = description.payers;
+    if (funded === undefined) throw new Error("the payer funded is missing");
+    expect(await payBy(description, "polygon", createPayerSigner(funded.privateKey))).toMatchObject({
+      success: true,
+      network: "polygon",
+      payer: funded.address,
+    });
+
+    up.kill("SIGINT");
+    expect(await up.ended).toEqual({ code: 0, signal: null });
+    expect(up.stdout().split("\n")).toEqual([expect.stringMatching(/^\{/), ""]);
+    expect(up.stderr()).toBe("");
+  });
+
+  test("two at once do not disturb each other", async () => {
+    const args = ["up", "--port", "0", "--json", "--no-demo", "--networks", "base,polygon"];
+    await using one = await startCli(args);
+    await using other = await startCli(args);
+    for (const up of [one, other]) {
+      const description = await describedBy(up);
+      expect(Object.keys(description.networks)).toEqual(["base", "polygon"]);
+      expect(await payBy(description, "base", createPayerSigner(testPayers.funded.privateKey))).toMatchObject(
+        {
+          success: true,
+        },
+      );
+    }
+  });
+
+  test("the contract stands at the configured addresses, and payments go there", async () => {
+    const mainnet = "0xC0FFEE0000000000000000000000000000004020";
+    const testnet = "0xC0FFEE0000000000000000000000000000004021";
+    await using up = await startCli(["up", "--port", "0", "--json", "--networks", "base,base-sepolia"], {
+      FACILITATOR_CONTRACT_MAINNET: mainnet,
+      FACILITATOR_CONTRACT_TESTNET: testnet,
+    });
+    const description = await describedBy(up);
+    for (const [network, contract] of [
+      ["base", mainnet],
+      ["base-sepolia", testnet],
+    ] as const) {
+      expect(description.networks[network]?.facilitatorContract.toLowerCase()).toBe(contract.toLowerCase());
+      const report = await pay(description, {
+        network,
+        payer: "funded",
+        amount: 10n,
+        x402Version: 2,
+        validForSeconds: 60,
+      });
+      expect(report).toMatchObject({
+        verify: { body: { isValid: true } },
+        settle: { body: { success: true } },
+      });
+      const { transaction } = report.settle.body as { transaction: string };
+      const rpc = createLocalRpc(description.networks[network]?.rpcUrl ?? "");
+      expect(await rpc.request("eth_getTransactionReceipt", transaction)).toMatchObject({
+        status: "0x1",
+        to: contract.toLowerCase(),
+      });
+    }
+  });
+});
+
+describe("up for a person", () => {
+  let up: CliProcess;
+  let report: string;
+  let url: string;
+  beforeAll(async () => {
+    up = await startCli(["up", "--port", "0"]);
+    await up.printed(/Ctrl-C stops everything\.\n/);
+    report = up.stdout();
+    url = /http:\S+\/v1/.exec(report)?.[0] ?? "";
+  });
+  afterAll(() => up?.[Symbol.asyncDispose]());
+
+  test.each(networkNames)("shows what it has paid on %s, and where", (name) => {
+    const { chainId, usdc } = networks[name];
+    const hash = "0x[0-9a-f]{6}…[0-9a-f]{4}";
+    const row = `^${name} +${chainId} +http://127\\.0\\.0\\.1:\\d+ .* ${hash} +\\d+ ms$`;
+    expect(report).toMatch(new RegExp(row, "m"));
+    expect(report).toMatch(new RegExp(`^${name} +0x[0-9a-fA-F]{40} +${usdc.address}$`, "m"));
+  });
+
+  test("shows the keys of every test payer with what becomes of their payments", () => {
+    for (const [name, { address, privateKey, outcome }] of Object.entries(testPayers)) {
+      expect(report).toMatch(new RegExp(`^${name} .*${address} .*${privateKey}`, "m"));
+      expect(report).toMatch(new RegExp(`^${name} .*${outcome}`, "m"));
+    }
+  });
+
+  test("says how long it took", () => {
+    expect(report).toMatch(/^Ready in \d+\.\d\d s\. Ctrl-C stops everything\.$/m);
+  });
+
+  // The stand-in comes last where the machine has a curl of its own, and first to be tried everywhere.
+  const standIn = [join(repository, "test/support/bin"), dirname(process.execPath)].join(delimiter);
+  const machine = process.env.PATH ?? "";
+  test.each([
+    ["this machine's curl", `${machine}${delimiter}${standIn}`],
+    ["the stand-in for it", `${standIn}${delimiter}${machine}`],
+  ])("the printed curl works when pasted: %s", async (_, path) => {
+    const printed = /^curl .*\\\n(?:.*\\\n)*.*$/m.exec(report)?.[0] ?? "";
+    const paste = async (text: string) => {
+      const { stdout } = await run("/bin/sh", ["-c", text], { env: { PATH: path } });
+      return JSON.parse(stdout) as unknown;
+    };
+    expect(await paste(printed)).toMatchObject({ isValid: true, payer: testPayers.funded.address });
+  });
+
+  test("the body of the printed curl settles at /settle, once", async () => {
+    const body: unknown = JSON.parse(/-d '(\{.*\})'$/m.exec(report)?.[1] ?? "");
+    const authorization = /^API key +(\S+)$/m.exec(report)?.[1] ?? "";
+    const settle = async () =>
+      (await requestJson(`${url}/settle`, { method: "POST", headers: { authorization }, body })).body;
+    expect(await settle()).toMatchObject({ success: true });
+    expect(await settle()).toMatchObject({ success: false, errorReason: "invalid_transaction_state" });
+  });
+
+  test.each([
+    ["v1 by default", []],
+    ["v2", ["--version", "2", "--network", "optimism-sepolia"]],
+    ["a smart wallet's", ["--payer", "smartWallet", "--amount", "1"]],
+  ])("pay prints both answers, and that it settled: %s", async (_, args) => {
+    const { code, stdout, stderr } = await runCli(["pay", "--url", url, ...args]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toMatch(/^verify {2}200 {2}\{\n.*"isValid": true/s);
+    expect(stdout).toMatch(/^settle {2}200 {2}\{\n.*"transaction": "0x[0-9a-f]{64}"/ms);
+    expect(stdout).toMatch(/^Settled on \S+ in \d+ ms\.$/m);
+  });
+
+  test("pay with a payer that cannot pay prints both answers, and exits with 1", async () => {
+    const { code, stdout } = await runCli(["pay", "--payer", "empty"], { X402_KIT_URL: url });
+    expect(code).toBe(1);
+    const asAlways = stdout.replace(/"timestamp": ".*"/, '"timestamp": "…"').replace(/\d+ ms/, "… ms");
+    expect(asAlways).toMatchInlineSnapshot(`
+      "verify  200  {
+        "isValid": false,
+        "invalidReason": "insufficient_funds",
+        "invalidMessage": "The payer holds 0 of the asset's smallest unit; 10000 is needed",
+        "payer": "0xF44DC5355909ac8b48873E7995dEfC56D1620a52",
+        "network": "base",
+        "authContext": {
+          "organizationId": "org_local",
+          "authMethod": "organization_specific",
+          "timestamp": "…"
+        }
+      }
+      settle  200  {
+        "success": false,
+        "errorReason": "insufficient_funds",
+        "errorMessage": "The payer holds 0 of the asset's smallest unit; 10000 is needed",
+        "transaction": "",
+        "network": "base",
+        "payer": "0xF44DC5355909ac8b48873E7995dEfC56D1620a52"
+      }
+
+      Not settled on base in … ms.
+      "
+    `);
+  });
+
+  test("fund makes a wallet that nobody knew pay", async () => {
+    const wallet = privateKeyToAccount(generatePrivateKey());
+    const args = ["fund", "--url", url, "--network", "base", "--to", wallet.address, "--amount", "2500"];
+    const description = harnessDescriptionSchema.parse(
+      (await requestJson(url.replace("/v1", "/harness"))).body,
+    );
+    expect(await payBy(description, "base", wallet)).toMatchObject({ errorReason: "insufficient_funds" });
+    expect(await runCli(args)).toMatchObject({
+      code: 0,
+      stdout: `${wallet.address} has 2500 more on base (in the asset's smallest unit).\n`,
+      stderr: "",
+    });
+    expect(await payBy(description, "base", wallet)).toMatchObject({ success: true, payer: wallet.address });
+  });
+});
+
+describe("up that cannot listen", () => {
+  test.each([
+    {
+      where: "on a port in use",
+      host: "127.0.0.1",
+      says: [
+        "x402-kit up: Port PORT on 127.0.0.1 is in use",
+        "  Stop what listens there; if it is x402-kit up, use it as it is.",
+        "  Choose another port, or any free one: --port 0",
+      ],
+    },
+    {
+      where: "at the address of another machine",
+      host: "192.0.2.1",
+      says: [
+        "x402-kit up: 192.0.2.1 is not an address of this machine",
+        "  Leave --host out to listen on 127.0.0.1, or listen on every address: --host 0.0.0.0",
+      ],
+    },
+  ])("says so and what to do, and starts nothing: $where", async ({ host, says }) => {
+    const other = createServer().listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const { port } = other.address() as { port: number };
+    try {
+      const end = await runCli(["up", "--host", host, "--port", String(port)]);
+      expect(end).toMatchObject({ code: 1, stdout: "", started: 0 });
+      expect(end.stderr.replaceAll(String(port), "PORT")).toBe(`${says.join("\n")}\n`);
+    } finally {
+      other.close();
+    }
+  });
+});

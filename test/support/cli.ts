@@ -1,0 +1,131 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { isRunning, stillRunningAfter } from "../../src/harness/testing/processes.ts";
+import { descendantsOf } from "./processes.ts";
+
+/** How a process ended. */
+export type End = { code: number | null; signal: NodeJS.Signals | null };
+
+/** A running `x402-kit`. Disposing of it ends it and everything it has started. */
+export type CliProcess = AsyncDisposable & {
+  readonly pid: number;
+  stdout(): string;
+  stderr(): string;
+  /** Waits until stdout matches. Throws with all that was printed when the process ends before. */
+  printed(pattern: RegExp): Promise<RegExpExecArray>;
+  kill(signal: NodeJS.Signals): void;
+  readonly ended: Promise<End>;
+  /** The processes that it has started and that were seen so far, by their pids. */
+  descendants(): ReadonlySet<number>;
+  /** What is left of an ended one, given three seconds: processes it has started, and temporary files. */
+  leftovers(): Promise<{ processes: number[]; files: string[] }>;
+};
+
+export const repository = fileURLToPath(new URL("../..", import.meta.url));
+const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
+
+/** Starts `x402-kit` as a process, as a user would, with no variables set but those given. */
+export function startCli(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<CliProcess> {
+  return start(process.execPath, [bin, ...args], { env });
+}
+
+/** Starts an npm script in a process group of its own, as a terminal does; `kill` is then what Ctrl-C does. */
+export function startNpmScript(args: readonly string[]): Promise<CliProcess> {
+  return start("npm", args, { ownGroup: true });
+}
+
+async function start(
+  file: string,
+  args: readonly string[],
+  { env = {}, ownGroup = false }: { env?: Readonly<Record<string, string>>; ownGroup?: boolean },
+): Promise<CliProcess> {
+  const directory = await mkdtemp(join(tmpdir(), "x402-kit-test-"));
+  const { PATH = "", HOME = "" } = process.env;
+  const child = spawn(file, args, {
+    cwd: repository,
+    env: {
+      PATH,
+      HOME,
+      TMPDIR: directory,
+      // The one all processes share otherwise: compiling anew takes longer than the start itself.
+      NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"),
+      ...env,
+    },
+    detached: ownGroup,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (text) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding("utf8").on("data", (text) => {
+    stderr += text;
+  });
+  let over = false;
+  const ended = once(child, "close").then(([code, signal]): End => {
+    over = true;
+    return { code, signal };
+  });
+  const { pid } = child;
+  if (pid === undefined) throw new Error(`${file} could not be started`);
+
+  const seen = new Set<number>();
+  const look = () => {
+    for (const started of descendantsOf(pid)) seen.add(started);
+  };
+  const watching = setInterval(look, 5);
+  ended.finally(() => clearInterval(watching));
+
+  return {
+    pid,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    async printed(pattern) {
+      for (;;) {
+        const match = pattern.exec(stdout);
+        if (match !== null) return match;
+        if (over) throw new Error(`ended without printing ${pattern}\nstdout: ${stdout}\nstderr: ${stderr}`);
+        await sleep(5);
+      }
+    },
+    kill: (signal) => void process.kill(ownGroup ? -pid : pid, signal),
+    ended,
+    descendants() {
+      look();
+      return seen;
+    },
+    async leftovers() {
+      const processes = await stillRunningAfter([...seen], 3_000);
+      return { processes, files: await readdir(directory) };
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGTERM");
+      const tooLong = setTimeout(() => child.kill("SIGKILL"), 5_000);
+      await ended;
+      clearTimeout(tooLong);
+      for (const left of await stillRunningAfter([...seen], 3_000)) {
+        if (isRunning(left)) process.kill(left, "SIGKILL");
+      }
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Runs `x402-kit` to its end. */
+export async function runCli(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<End & { stdout: string; stderr: string; started: number }> {
+  await using cli = await startCli(args, env);
+  const end = await cli.ended;
+  return { ...end, stdout: cli.stdout(), stderr: cli.stderr(), started: cli.descendants().size };
+}
