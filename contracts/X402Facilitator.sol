@@ -60,7 +60,7 @@ contract X402Facilitator is
     /// {settleBatch}, never further.
     error GroupsFailed(bytes reason);
 
-    /// @dev The same as `onlyRole(OPERATOR_ROLE)`, which costs 2,200 gas more.
+    /// @dev The same as `onlyRole(OPERATOR_ROLE)`, which costs 2,100 gas more.
     modifier onlyOperator() {
         if (msg.sender != _lastOperator) _checkRole(OPERATOR_ROLE);
         _;
@@ -112,13 +112,14 @@ contract X402Facilitator is
         whenNotPaused
         nonReentrant
     {
-        bytes memory frame = _frame(token);
-        (bool settled, bytes memory reason) = _trySettleGroups(frame, 0, groups.length);
+        // Encoded once; each attempt writes its own range into it.
+        bytes memory data = abi.encodeCall(this.settleGroups, (0, groups.length, token, groups));
+        (bool settled, bytes memory reason) = _trySettleGroups(data, 0, groups.length);
         if (settled) return;
 
         // One group at a time, so that the failure stays with the group that caused it.
         for (uint256 i = 0; i < groups.length; ++i) {
-            if (groups.length > 1) (settled, reason) = _trySettleGroups(frame, i, i + 1);
+            if (groups.length > 1) (settled, reason) = _trySettleGroups(data, i, i + 1);
             if (!settled) _reportFailed(token, groups[i].payments, reason);
         }
     }
@@ -127,8 +128,8 @@ contract X402Facilitator is
      * @dev Settles `groups[start:end]` or reverts as a whole. {settleBatch} calls it from outside because only a
      * call can be undone.
      *
-     * All payments are pulled before the first recipient is paid: the token's balance slot of this contract then
-     * leaves zero once per batch and not once per group, which saves about 15,000 gas per group.
+     * All payments are pulled before the first recipient is paid: this contract's balance then leaves zero once per
+     * batch and not once per group, which saves 3,000 gas per group.
      */
     function settleGroups(uint256 start, uint256 end, address token, Group[] calldata groups) external {
         if (msg.sender != address(this)) revert OnlySelf(msg.sender);
@@ -292,32 +293,23 @@ contract X402Facilitator is
         return IERC20(token).trySafeTransfer(recipient, value);
     }
 
-    /// @dev Calls {settleGroups} for `groups[start:end]`. `false` means that these groups cannot be settled, for
-    /// the reason given. Everything that is no such verdict, running out of gas above all, reverts.
-    function _trySettleGroups(bytes memory frame, uint256 start, uint256 end)
+    /// @dev Calls {settleGroups} with `data`, for `groups[start:end]`. `false` means that these groups cannot be
+    /// settled, for the reason given. Everything that is no such verdict, running out of gas above all, reverts.
+    function _trySettleGroups(bytes memory data, uint256 start, uint256 end)
         private
         returns (bool settled, bytes memory reason)
     {
         assembly ("memory-safe") {
-            mstore(add(frame, 0x24), start)
-            mstore(add(frame, 0x44), end)
-            settled := call(gas(), address(), 0, add(frame, 0x20), mload(frame), 0, 0)
+            // The first two arguments, after length and selector.
+            mstore(add(data, 0x24), start)
+            mstore(add(data, 0x44), end)
+            settled := call(gas(), address(), 0, add(data, 0x20), mload(data), 0, 0)
         }
         if (settled) return (true, "");
         bytes memory failure = LowLevelCall.returnData();
         // forge-lint: disable-next-line(unsafe-typecast): the selector is what the cast is to leave.
         if (bytes4(failure) != GroupsFailed.selector) LowLevelCall.bubbleRevert(failure);
         reason = abi.decode(Bytes.slice(failure, 4), (bytes));
-    }
-
-    /// @dev The call data of {settleGroups}, with a range still to be filled in. The groups are the bytes this
-    /// contract was called with: encoding nested arrays anew costs some 1,000 gas per payment. Two words more stand
-    /// before them, hence the offset.
-    function _frame(address token) private pure returns (bytes memory) {
-        uint256 offset = uint256(bytes32(msg.data[0x24:0x44])) + 0x40;
-        return abi.encodePacked(
-            this.settleGroups.selector, uint256(0), uint256(0), abi.encode(token), offset, msg.data[0x44:]
-        );
     }
 
     function _reportFailed(address token, Payment[] calldata payments, bytes memory reason) private {

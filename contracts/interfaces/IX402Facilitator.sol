@@ -173,7 +173,8 @@ interface IX402Facilitator {
     /// account takes some 60,000; a contract wallet has about 190,000 for its own check.
     function PULL_GAS() external view returns (uint256);
 
-    /// @notice Gas that must be there before the transfer to a recipient is tried.
+    /// @notice Gas that must be there before the transfer to a recipient is tried. More than any such transfer of a
+    /// token that is settled here may take.
     function FORWARD_GAS() external view returns (uint256);
 
     /// @notice Bytes of revert data that {SettlementFailed} and {settle} pass on. USDC's reasons take up to 132.
