@@ -148,7 +148,9 @@ describe("a network that is not what was configured", () => {
     [
       "no token",
       () =>
-        composition.configuration({ assets: [{ ...composition.chain.asset, address: harnessAccounts.admin.address }] }),
+        composition.configuration({
+          assets: [{ ...composition.chain.asset, address: harnessAccounts.admin.address }],
+        }),
       `base: there is no EIP-3009 token at ${harnessAccounts.admin.address}`,
     ],
   ])("%s: the service does not start, and says so", async (_name, network, message) => {
