@@ -8,19 +8,25 @@ if (major < 22 || (major === 22 && minor < 18)) {
 }
 const { enableCompileCache } = await import("node:module");
 enableCompileCache();
+const { Interruption } = await import("./command.ts");
+const { main } = await import("./main.ts");
 
 /** A second Ctrl-C within this is the same one: npm passes on what the terminal has sent to the whole group. */
 const sameSignalMs = 500;
 
 const interruption = new AbortController();
-let interruptedAt: number | undefined;
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-  process.on(signal, () => {
-    // A later one is for whoever cannot wait; the watchdog ends the nodes.
-    if (interruptedAt !== undefined && performance.now() - interruptedAt > sameSignalMs) process.exit(130);
-    interruptedAt ??= performance.now();
-    interruption.abort();
-  });
+
+function takeSignals(): AbortSignal {
+  let interruptedAt: number | undefined;
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(signal, () => {
+      // A later one is for whoever cannot wait; the watchdog ends the nodes.
+      if (interruptedAt !== undefined && performance.now() - interruptedAt > sameSignalMs) process.exit(130);
+      interruptedAt ??= performance.now();
+      interruption.abort(new Interruption());
+    });
+  }
+  return interruption.signal;
 }
 
 let crashed = false;
@@ -28,7 +34,7 @@ process.on("uncaughtException", (error) => {
   process.stderr.write(`x402-kit: unforeseen: ${error instanceof Error ? error.stack : String(error)}\n`);
   crashed = true;
   // Ends as after Ctrl-C, so that nothing is left behind, but not at any price.
-  interruption.abort();
+  interruption.abort(new Interruption());
   setTimeout(() => process.exit(1), 5_000).unref();
 });
 // Whoever read the output may be gone: a closed terminal, `| head`. That is no reason to stop serving.
@@ -38,8 +44,7 @@ const terminal: Terminal = {
   print: (text) => process.stdout.write(`${text}\n`),
   complain: (text) => process.stderr.write(`${text}\n`),
   env: process.env,
-  interrupted: interruption.signal,
+  takeSignals,
 };
-const { main } = await import("./main.ts");
 const exitCode = await main(process.argv.slice(2), terminal);
 process.exitCode = crashed ? 1 : exitCode;

@@ -7,16 +7,24 @@ export type Terminal = {
   /** A line on stderr. */
   complain(text: string): void;
   env: Readonly<Record<string, string | undefined>>;
-  /** Aborts at Ctrl-C or SIGTERM. */
-  interrupted: AbortSignal;
+  /**
+   * Takes over what Ctrl-C and SIGTERM do: without it they end the process at once. The signal aborts with an
+   * {@link Interruption}.
+   */
+  takeSignals(): AbortSignal;
 };
+
+/** The command was cut short, as its user wished. */
+export class Interruption extends Error {
+  override readonly name = "Interruption";
+}
 
 /** One command of `x402-kit`. */
 export type Command<O extends Options = Options> = {
   options: O;
   /** What can only be judged of several values together. */
   check?: Check<O>;
-  /** Gives the exit code. Throws the reason of `terminal.interrupted` when it is cut short by it. */
+  /** Gives the exit code. May throw the {@link Interruption} that cut it short. */
   run(values: Values<O>, terminal: Terminal): Promise<number>;
 };
 

@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import { KitError } from "../errors/base.ts";
 import { ConfigurationError } from "../errors/configuration.ts";
-import type { Command, Terminal } from "./command.ts";
+import { type Command, Interruption, type Terminal } from "./command.ts";
 import { type Options, readOptions } from "./options.ts";
 
 type CommandEntry = { name: string; summary: string; load: () => Promise<Command> };
@@ -49,7 +49,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
     }
     return await command.run(readOptions(command.options, rest, terminal.env, command.check), terminal);
   } catch (error) {
-    if (terminal.interrupted.aborted && error === terminal.interrupted.reason) return 130;
+    if (error instanceof Interruption) return 130;
     terminal.complain(describeFailure(name, error));
     return 1;
   }
@@ -103,7 +103,9 @@ function describeFailure(name: string, error: unknown): string {
   if (!(error instanceof Error)) return `x402-kit ${name}: ${String(error)}`;
   if (!(error instanceof KitError)) return `x402-kit ${name}: unforeseen: ${error.stack ?? error.message}`;
   const causes = [];
-  for (let cause = error.cause; cause instanceof Error; cause = cause.cause) causes.push(cause.message);
+  for (let cause = error.cause; cause instanceof Error; cause = cause.cause) {
+    if (cause.message !== "") causes.push(cause.message);
+  }
   return [
     `x402-kit ${name}: ${error.message}`,
     ...causes.map((cause) => `  because: ${cause}`),

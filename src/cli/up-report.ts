@@ -98,12 +98,12 @@ function addressTable(harness: HarnessDescription): string {
 function payerTable(harness: HarnessDescription): string {
   const outcomes: Readonly<Record<string, { outcome: string }>> = testPayers;
   return renderTable(
-    [{ heading: "payer" }, { heading: "address" }, { heading: "private key" }, { heading: "outcome" }],
+    [{ heading: "payer" }, { heading: "outcome" }, { heading: "address" }, { heading: "private key" }],
     Object.entries(harness.payers).map(([name, { address, privateKey }]) => [
       name,
+      outcomes[name]?.outcome ?? "",
       address,
       privateKey,
-      outcomes[name]?.outcome ?? "",
     ]),
   );
 }

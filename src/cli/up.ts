@@ -84,7 +84,8 @@ export const up = defineCommand({
     }
   },
 
-  async run(values, { print, complain, interrupted }) {
+  async run(values, { print, complain, takeSignals }) {
+    const interrupted = takeSignals();
     await requireFree(values.host, values.port);
     const { createLogger } = await import("../logging/logger.ts");
     const harness = await startHarness({
@@ -100,8 +101,12 @@ export const up = defineCommand({
     });
     try {
       const ended = untilEnd(harness, interrupted);
-      const payments = values["no-demo"] ? undefined : await payOnEveryNetwork(harness.description);
+      const paying = values["no-demo"] ? undefined : payOnEveryNetwork(harness.description);
+      // Whoever does not wait for it any more, or a node that died, comes first; this then fails on its own.
+      paying?.catch(() => {});
+      await Promise.race([paying, ended]);
       interrupted.throwIfAborted();
+      const payments = await paying;
       if (values.json) {
         print(JSON.stringify(harness.description));
       } else {

@@ -102,7 +102,7 @@ describe("nothing is left of up", () => {
     const ports = await portsOf(up);
     process.kill(nodeOf(up), "SIGSTOP");
     up.kill("SIGINT");
-    await sleep(800);
+    await sleep(1_200);
     up.kill("SIGINT");
     expect(await up.ended).toEqual({ code: 130, signal: null });
     expect(await up.leftovers()).toMatchObject({ processes: [] });

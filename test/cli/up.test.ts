@@ -173,6 +173,14 @@ describe("up for a person", () => {
     }
   });
 
+  test("gives commands that reach it", () => {
+    const origin = url.replace("/v1", "");
+    expect(report).toContain(`\nnpx x402-kit pay --network base --url ${origin}\n`);
+    expect(report).toContain(
+      `\nnpx x402-kit fund --network base --to ADDRESS --amount 1000000 --url ${origin}\n`,
+    );
+  });
+
   test("says how long it took", () => {
     expect(report).toMatch(/^Ready in \d+\.\d\d s\. Ctrl-C stops everything\.$/m);
   });
