@@ -213,7 +213,7 @@ describe("what is not the transaction that was asked for is refused", () => {
     [
       "bytes behind the transaction",
       async ({ params }) => `${await sign(params)}00`,
-      "it added something to the transaction",
+      "it answered with a transaction that cannot be decoded",
     ],
     ["nothing", () => null, "it answered with something else than JSON-RPC"],
     ["a number", () => 7, "it answered with something else than JSON-RPC"],
