@@ -47,6 +47,10 @@ type Lease = { payment: Payment; caller: Caller; holder: string };
 /** Between two looks at the ledger while waiting for an outcome that another instance may conclude. */
 const ledgerPollMs = 1_000;
 
+/** How long a repeat waits for the lease of the request before it, and how often it tries. */
+const leasePatienceMs = 1_000;
+const leasePollMs = 25;
+
 /** A lease that was taken this long ago is made sure of before a success is handed over. */
 const leaseTrustMs = 10_000;
 
@@ -74,7 +78,7 @@ export function createSettle(context: FacilitatorContext): Settle {
     if ("reason" in proven) return refuse(proven);
 
     const lease: Lease = { payment, caller, holder: randomUUID() };
-    if (!(await ledger.acquireLease(payment.id, lease.holder))) {
+    if (!(await acquireSoon(lease, gone))) {
       return refuseTaken(
         await ledger.find(payment.id),
         caller,
@@ -96,11 +100,31 @@ export function createSettle(context: FacilitatorContext): Settle {
     }
   };
 
+  /**
+   * Takes the lease; waits a little for a holder who may be about to give it up, because its own caller has just left.
+   * Without that a buyer who repeats a payment right after a lost connection would be turned away.
+   */
+  async function acquireSoon({ payment, caller, holder }: Lease, gone: AbortSignal): Promise<boolean> {
+    const until = now() + leasePatienceMs;
+    while (!(await ledger.acquireLease(payment.id, holder))) {
+      const settlement = await ledger.find(payment.id);
+      const mayOpen = settlement === null || isOpenTo(settlement, payment, caller.organization.id);
+      if (!mayOpen || gone.aborted || now() >= until) return false;
+      await new Promise((resolve) => setTimeout(resolve, leasePollMs));
+    }
+    return true;
+  }
+
   /** Waits for the outcome of what is in the ledger, and answers if this request may. */
   async function awaitOutcome(lease: Lease, { deadline, gone }: Patience): Promise<SettleResult> {
     const { payment, caller, holder } = lease;
     let leasedAt = now();
     for (;;) {
+      if (gone.aborted) {
+        throw new UndeterminedError(
+          "The wait for the outcome was cut short; the payment is on its way, ask again",
+        );
+      }
       // Subscribed before the ledger is read, so that no conclusion falls between the two.
       const announced = outcomes.next(
         payment.id,
@@ -127,11 +151,6 @@ export function createSettle(context: FacilitatorContext): Settle {
         return { kind: "pending", transaction: settlement.transactionHash };
       }
       await announced;
-      if (gone.aborted) {
-        throw new UndeterminedError(
-          "The wait for the outcome was cut short; the payment is on its way, ask again",
-        );
-      }
     }
   }
 

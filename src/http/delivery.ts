@@ -18,6 +18,11 @@ export function followDelivery(reply: FastifyReply, delivery: Delivery, log: Log
   const { socket } = raw;
   const report = (error: unknown) => log.error({ err: error }, "the fate of an answer could not be recorded");
 
+  // The caller left before there was an answer: the response will not close a second time.
+  if (raw.closed || raw.destroyed) {
+    delivery.lost().catch(report);
+    return;
+  }
   raw.once("close", () => {
     if (!raw.writableFinished) {
       delivery.lost().catch(report);

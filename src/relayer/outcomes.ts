@@ -20,6 +20,7 @@ export function createOutcomes(): Outcomes {
       }
     },
     next(id, timeoutMs, signal) {
+      if (signal.aborted) return Promise.resolve();
       const { promise, resolve } = Promise.withResolvers<void>();
       const wakers = waiting.get(id) ?? new Set();
       waiting.set(id, wakers.add(resolve));
