@@ -5,6 +5,7 @@ import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { harnessAccounts } from "../../src/harness/accounts.ts";
 import { type HarnessDescription, harnessDescriptionSchema } from "../../src/harness/description.ts";
 import { requestJson } from "../../src/harness/http-json.ts";
 import { createLocalRpc } from "../../src/harness/local-rpc.ts";
@@ -58,6 +59,12 @@ async function payBy(
   return (await requestJson(`${facilitator.url}/settle`, { method: "POST", headers, body })).body;
 }
 
+/** How many transactions the operator has sent on a network. */
+function settlesSent({ networks: running }: HarnessDescription, network: NetworkName): Promise<unknown> {
+  const rpc = createLocalRpc(running[network]?.rpcUrl ?? "");
+  return rpc.request("eth_getTransactionCount", harnessAccounts.operator.address, "latest");
+}
+
 describe("up --json", () => {
   test("prints one line of the documented shape and nothing else, and a payment with the printed keys settles", async () => {
     await using up = await startCli(["up", "--port", "0", "--json"]);
@@ -83,6 +90,8 @@ describe("up --json", () => {
       ),
     });
 
+    for (const name of networkNames) expect(await settlesSent(description, name)).toBe("0x1");
+
     const { funded } = description.payers;
     if (funded === undefined) throw new Error("the payer funded is missing");
     expect(await payBy(description, "polygon", createPayerSigner(funded.privateKey))).toMatchObject({
@@ -97,13 +106,14 @@ describe("up --json", () => {
     expect(up.stderr()).toBe("");
   });
 
-  test("two at once do not disturb each other", async () => {
+  test("two at once do not disturb each other, run the networks asked for, and pay nothing without being asked to", async () => {
     const args = ["up", "--port", "0", "--json", "--no-demo", "--networks", "base,polygon"];
     await using one = await startCli(args);
     await using other = await startCli(args);
     for (const up of [one, other]) {
       const description = await describedBy(up);
       expect(Object.keys(description.networks)).toEqual(["base", "polygon"]);
+      expect(await settlesSent(description, "base")).toBe("0x0");
       expect(await payBy(description, "base", createPayerSigner(testPayers.funded.privateKey))).toMatchObject(
         {
           success: true,
