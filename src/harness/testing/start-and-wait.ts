@@ -7,14 +7,12 @@ const chains = await startChains({
   networks: ["base", "polygon"],
   facilitatorContracts: resolveFacilitatorContracts(),
 });
-console.log(JSON.stringify(chains.pids));
 
 if (process.argv[2] === "throw") {
   setTimeout(() => {
     throw new Error("uncaught, on purpose");
   }, 10);
 }
-if (process.argv[2] === "stop") await chains.stop();
 if (process.argv[2] === "stop on SIGINT") {
   process.once("SIGINT", async () => {
     const answers = Object.values(chains.chains).map(({ node }) => node.request("eth_chainId"));
@@ -22,3 +20,7 @@ if (process.argv[2] === "stop on SIGINT") {
     await chains.stop();
   });
 }
+
+// After the handler is in place: whoever reads this may send the signal at once.
+console.log(JSON.stringify(chains.pids));
+if (process.argv[2] === "stop") await chains.stop();
