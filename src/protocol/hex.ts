@@ -31,11 +31,19 @@ export function addressWord(address: Address): string {
   return address.slice(2).toLowerCase().padStart(64, "0");
 }
 
-/** Bytes of a hex string; the string must have an even number of digits. */
+/** The value of each hexadecimal digit, by its character code. */
+const digitValues = new Uint8Array(128);
+for (const [value, digit] of [..."0123456789abcdef"].entries()) {
+  digitValues[digit.charCodeAt(0)] = value;
+  digitValues[digit.toUpperCase().charCodeAt(0)] = value;
+}
+
+/** Bytes of a hex string; the string must have an even number of digits, and hold nothing else. */
 export function toBytes(hex: Hex): Uint8Array {
   const bytes = new Uint8Array((hex.length - 2) / 2);
-  for (let index = 0; index < bytes.length; index++) {
-    bytes[index] = Number.parseInt(hex.slice(2 + index * 2, 4 + index * 2), 16);
+  for (let index = 0, at = 2; index < bytes.length; index++, at += 2) {
+    // Several times faster than parseInt, and on the way of every verify.
+    bytes[index] = ((digitValues[hex.charCodeAt(at)] ?? 0) << 4) | (digitValues[hex.charCodeAt(at + 1)] ?? 0);
   }
   return bytes;
 }
