@@ -11,6 +11,7 @@ import { createFacilitator } from "./facilitator/facilitator.ts";
 import { createApp } from "./http/app.ts";
 import type { NetworkHealth } from "./http/health.ts";
 import { createLedger } from "./ledger/create-ledger.ts";
+import type { Ledger } from "./ledger/ledger.ts";
 import { createOrganizations } from "./organizations/create-organizations.ts";
 import type { Organizations } from "./organizations/organizations.ts";
 import { domainSeparator } from "./protocol/authorization.ts";
@@ -30,7 +31,11 @@ export type ServiceOptions = {
   /** How long a settle waits for its outcome; 80 s for v1 and 45 s for v2 unless one time is given for both. */
   settleWaitMs?: number | undefined;
   anonymousVerify?: boolean;
+  /** How long what a dead instance held stays out of reach, in milliseconds; 30 s by default. */
+  leaseMs?: number;
   logger: Logger;
+  /** For tests of crashes and faults: puts something between the service and what it works with. */
+  wrap?: { ledger?(ledger: Ledger): Ledger; chain?(chain: Chain): Chain };
 };
 
 /** The whole service, of which `up` and `serve` are two ways to run it. */
@@ -49,17 +54,24 @@ export type Service = {
   close(): Promise<void>;
 };
 
-const leaseMs = 30_000;
 const reconnectMs = 5_000;
 /** A head older than this is not the chain's head. */
 const staleHeadSeconds = 120;
 
 export async function createService(options: ServiceOptions): Promise<Service> {
-  const { logger, apiKeyPepper, anonymousVerify = false, settleWaitMs } = options;
+  const {
+    logger,
+    apiKeyPepper,
+    anonymousVerify = false,
+    settleWaitMs,
+    leaseMs = 30_000,
+    wrap = {},
+  } = options;
+  const { ledger: wrapLedger = (ledger) => ledger, chain: wrapChain = (chain) => chain } = wrap;
   const now = () => Date.now();
   const db = await openDatabase({ url: options.databaseUrl });
   await migrate(db);
-  const ledger = createLedger({ db, instanceId: crypto.randomUUID(), now, leaseMs });
+  const ledger = wrapLedger(createLedger({ db, instanceId: crypto.randomUUID(), now, leaseMs }));
   const organizations = createOrganizations({ db, pepper: apiKeyPepper, now });
   const outcomes = createOutcomes();
   const closing = new AbortController();
@@ -67,7 +79,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   const signer = createLocalSigner(options.operatorKey);
   const networks = new Map<NetworkName, { chain: Chain; relayer: Relayer }>(
     options.networks.map((network) => {
-      const chain = createChain({ network, operator: signer.address });
+      const chain = wrapChain(createChain({ network, operator: signer.address }));
       const relayer = createRelayer({ chain, signer, ledger, outcomes, now, log: logger });
       return [network.name, { chain, relayer }];
     }),
