@@ -1,10 +1,11 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { afterAll } from "vitest";
 import { isRunning, stillRunningAfter } from "../../src/harness/testing/processes.ts";
 import { descendantsOf } from "./processes.ts";
 
@@ -16,7 +17,7 @@ export type CliProcess = AsyncDisposable & {
   readonly pid: number;
   stdout(): string;
   stderr(): string;
-  /** Waits until stdout matches. Throws with all that was printed when the process ends before. */
+  /** Waits until stdout matches. Throws with all that was printed when the process ends before, or takes too long. */
   printed(pattern: RegExp): Promise<RegExpExecArray>;
   kill(signal: NodeJS.Signals): void;
   readonly ended: Promise<End>;
@@ -25,6 +26,15 @@ export type CliProcess = AsyncDisposable & {
   /** What is left of an ended one, given three seconds: processes it has started, and temporary files. */
   leftovers(): Promise<{ processes: number[]; files: string[] }>;
 };
+
+/** Less than a test may take, so that the test can still clean up and say what was printed. */
+const printTimeoutMs = 20_000;
+
+const running = new Set<ChildProcess>();
+// A test that ran out of time does not get to disposing of what it has started.
+afterAll(() => {
+  for (const child of running) child.kill("SIGKILL");
+});
 
 export const repository = fileURLToPath(new URL("../..", import.meta.url));
 const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
@@ -71,8 +81,10 @@ async function start(
     stderr += text;
   });
   let over = false;
+  running.add(child);
   const ended = once(child, "close").then(([code, signal]): End => {
     over = true;
+    running.delete(child);
     return { code, signal };
   });
   const { pid } = child;
@@ -90,10 +102,13 @@ async function start(
     stdout: () => stdout,
     stderr: () => stderr,
     async printed(pattern) {
+      const started = performance.now();
       for (;;) {
         const match = pattern.exec(stdout);
         if (match !== null) return match;
-        if (over) throw new Error(`ended without printing ${pattern}\nstdout: ${stdout}\nstderr: ${stderr}`);
+        if (over || performance.now() - started > printTimeoutMs) {
+          throw new Error(`did not print ${pattern}\nstdout: ${stdout}\nstderr: ${stderr}`);
+        }
         await sleep(5);
       }
     },
