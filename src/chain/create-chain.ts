@@ -58,6 +58,7 @@ export function createChain(options: ChainOptions): Chain {
   const { facilitatorContract } = network;
   const rpc = createHttpRpc({
     network: network.name,
+    chainId: network.chainId,
     urls: network.rpcUrls,
     ...(options.timeoutMs !== undefined && { timeoutMs: options.timeoutMs }),
     ...(options.maxBatch !== undefined && { maxBatch: options.maxBatch }),

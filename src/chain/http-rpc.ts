@@ -1,14 +1,17 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { KitError } from "../errors/base.ts";
 import { UndeterminedError } from "../errors/undetermined.ts";
-import { describeError, readArray, readBatch, writeBatch } from "./json-rpc.ts";
-import { createKeepAlivePost, HttpFailure, type Post } from "./keep-alive-post.ts";
-import { createRedactor } from "./redact.ts";
+import { callsBeside } from "./candidate.ts";
+import { createFailover } from "./failover.ts";
+import { type FailoverPace, usualPace } from "./failover-pace.ts";
 import type { Rpc, RpcAnswer, RpcCall } from "./rpc.ts";
+import type { RpcObserver } from "./rpc-status.ts";
 
 export type HttpRpcOptions = {
   /** Names the chain in errors; the URLs never appear there. */
   network: string;
+  /** What `eth_chainId` must say; checked where there are several URLs. */
+  chainId: number;
+  /** In order of preference. */
   urls: readonly [string, ...string[]];
   /** Milliseconds for one HTTP request, answer included. */
   timeoutMs?: number;
@@ -18,44 +21,50 @@ export type HttpRpcOptions = {
   maxInFlight?: number;
   /** Milliseconds before a failed read is tried again where there is no other node to ask. */
   retryDelayMs?: number;
+  /** When one of several URLs is passed over. */
+  pace?: Partial<FailoverPace>;
+  observer?: RpcObserver;
 };
 
 type Question = {
   calls: readonly RpcCall[];
+  refused: number;
   askedAt: number;
   resolve(answers: readonly RpcAnswer[]): void;
   reject(error: unknown): void;
 };
 
-const maxResponseBytes = 10_485_760;
-
-// JSON-RPC codes for "too many requests", which providers give to single calls of a batch: EIP-1474, the HTTP
-// status as Alchemy uses it, QuickNode.
-const rateLimitCodes: ReadonlySet<number | undefined> = new Set([-32005, 429, -32007]);
-
 /**
  * JSON-RPC over HTTP. Reads that are asked at the same time share HTTP requests: in one turn of the event loop
  * always, and while {@link HttpRpcOptions.maxInFlight} requests are under way until one of them is answered.
  *
- * A read that fails is tried once more, or once at every other URL where there are several; the one that answers is
- * asked first from then on. Sends are never repeated here.
+ * A read that fails is tried once more, or once at every other URL where there are several. A broadcast that gets
+ * no answer goes to the next URL, as the same bytes; to a single URL it goes once.
  *
  * @throws KitError when a URL is none
  */
 export function createHttpRpc(options: HttpRpcOptions): Rpc {
-  const { network, timeoutMs = 10_000, maxBatch = 100, maxInFlight = 8, retryDelayMs = 100 } = options;
+  const {
+    network,
+    chainId,
+    timeoutMs = 10_000,
+    maxInFlight = 8,
+    retryDelayMs = 100,
+    observer = {},
+  } = options;
   const urls = options.urls.map((url, index) => readUrl(url, `RPC endpoint ${index + 1} of ${network}`));
-  const redact = createRedactor(urls);
-  const posts = urls.map((url) => createKeepAlivePost(url, { timeoutMs, maxResponseBytes }));
-  const attempts = Math.max(2, posts.length);
-  let current = 0;
+  const maxBatch = (options.maxBatch ?? 100) - (urls.length > 1 ? callsBeside : 0);
+  const pace = { ...usualPace, ...options.pace };
+  const failover = createFailover({ network, chainId, urls, timeoutMs, retryDelayMs, pace, observer });
   let waiting: Question[] = [];
   let inFlight = 0;
   let scheduled = false;
+  let closed = false;
 
-  function queue(calls: readonly RpcCall[]): Promise<readonly RpcAnswer[]> {
+  function queue(calls: readonly RpcCall[], refused: number): Promise<readonly RpcAnswer[]> {
     const { promise, resolve, reject } = Promise.withResolvers<readonly RpcAnswer[]>();
-    waiting.push({ calls, askedAt: performance.now(), resolve, reject });
+    if (closed) reject(notSent("the connection was closed"));
+    else waiting.push({ calls, refused, askedAt: performance.now(), resolve, reject });
     schedule();
     return promise;
   }
@@ -100,7 +109,7 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
       if (batch.length > 0 && distinct.size + added > maxBatch) break;
       taken++;
       if (question.askedAt < tooOld) {
-        question.reject(undetermined(new HttpFailure("timeout", "not sent: earlier requests got no answer")));
+        question.reject(notSent("earlier requests got no answer"));
         continue;
       }
       for (const call of question.calls) distinct.add(call);
@@ -112,63 +121,39 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
 
   async function answer(questions: readonly Question[]): Promise<void> {
     try {
-      const answers = await read([...new Set(questions.flatMap(({ calls }) => calls))]);
+      const distinct = new Set(questions.flatMap(({ calls }) => calls));
+      const refused = Math.max(...questions.map((question) => question.refused));
+      const answers = await failover.read([...distinct], refused);
       for (const { calls, resolve } of questions) resolve(calls.flatMap((call) => answers.get(call) ?? []));
     } catch (error) {
       for (const { reject } of questions) reject(error);
     }
   }
 
-  async function read(calls: readonly RpcCall[]): Promise<ReadonlyMap<RpcCall, RpcAnswer>> {
-    for (let attempt = 1; ; attempt++) {
-      const asked = current;
-      try {
-        const { body, firstId } = writeBatch(calls);
-        const answers = readBatch(await postOf(asked)(body), firstId, calls);
-        for (const { error } of answers.values()) {
-          if (error === undefined) continue;
-          error.message = redact(error.message);
-          if (rateLimitCodes.has(error.code)) throw new Error(describeError(error));
-        }
-        return answers;
-      } catch (error) {
-        const alone = posts.length === 1;
-        // A node that was given its time gets no second helping.
-        const slow = error instanceof HttpFailure && error.kind === "timeout";
-        if (attempt === attempts || (alone && slow)) throw undetermined(error, asked);
-        if (alone) await delay(retryDelayMs);
-        else if (current === asked) current = (asked + 1) % posts.length;
-      }
-    }
-  }
-
-  function postOf(position: number): Post {
-    const post = posts[position];
-    if (post === undefined) throw new RangeError(`no RPC endpoint ${position}`);
-    return post;
-  }
-
-  function undetermined(failure: unknown, position = current): UndeterminedError {
-    const cause = redact(failure instanceof Error ? failure.message : String(failure));
+  function notSent(why: string): UndeterminedError {
     return new UndeterminedError(`${network} could not be reached; try again`, {
-      cause: new Error(cause),
-      hints: [`RPC endpoint ${position + 1} of ${posts.length} of ${network}: ${cause}`],
+      cause: new Error(`not sent: ${why}`),
+      hints: [`The RPC endpoints of ${network}: ${why}`],
     });
   }
 
   return {
-    async ask(calls) {
-      if (calls.length <= maxBatch) return queue(calls);
-      return (await Promise.all(split(calls).map(queue))).flat();
+    async ask(calls, refused = 0) {
+      if (calls.length <= maxBatch) return queue(calls, refused);
+      return (await Promise.all(split(calls).map((part) => queue(part, refused)))).flat();
     },
 
-    async send(calls) {
-      const position = current;
-      try {
-        for (const part of split(calls)) readArray(await postOf(position)(writeBatch(part).body));
-      } catch (error) {
-        throw undetermined(error, position);
-      }
+    async send(calls, { everywhere = false } = {}) {
+      if (closed) throw notSent("the connection was closed");
+      await failover.send(split(calls), { everywhere });
+    },
+
+    status: () => failover.status(),
+
+    close() {
+      closed = true;
+      for (const { reject } of waiting.splice(0)) reject(notSent("the connection was closed"));
+      failover.close();
     },
   };
 }

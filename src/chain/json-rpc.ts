@@ -5,6 +5,17 @@ import type { RpcAnswer, RpcCall, RpcError } from "./rpc.ts";
 // Never used twice in a process, so that an answer that belongs to another request is noticed.
 let nextId = 1;
 
+/** A node that answers a whole batch with one error. */
+export class BatchRefused extends Error {
+  override readonly name = "BatchRefused";
+  readonly error: RpcError;
+
+  constructor(error: RpcError) {
+    super(`refused the batch: ${describeError(error)}`);
+    this.error = error;
+  }
+}
+
 /** A batch request: its body, and the id of the first call; the others count up from there. */
 export function writeBatch(calls: readonly RpcCall[]): { body: string; firstId: number } {
   const firstId = nextId;
@@ -16,7 +27,8 @@ export function writeBatch(calls: readonly RpcCall[]): { body: string; firstId: 
  * The answers of a batch, by its calls, every one of them.
  *
  * @throws Error when the text is not a JSON array with exactly one answer to each call. Batches may come back in
- * any order, and some nodes answer a batch with one error object: only ids say which answer is whose.
+ * any order, and some nodes answer a batch with one error object ({@link BatchRefused}): only ids say which answer is
+ * whose.
  */
 export function readBatch(
   text: string,
@@ -36,12 +48,8 @@ export function readBatch(
   return answers;
 }
 
-/**
- * Whether the text is an answer to a batch at all.
- *
- * @throws Error when it is not a JSON array.
- */
-export function readArray(text: string): readonly unknown[] {
+/** @throws Error when it is not a JSON array; {@link BatchRefused} when it is an error instead. */
+function readArray(text: string): readonly unknown[] {
   let parsed: unknown;
   try {
     parsed = JSON.parse(text);
@@ -52,7 +60,7 @@ export function readArray(text: string): readonly unknown[] {
   if (Array.isArray(parsed)) return parsed;
   const { error } = readEntry(parsed);
   if (error === undefined || error === null) throw new Error("answered a batch with something else");
-  throw new Error(`refused the batch: ${describeError(readError(error))}`);
+  throw new BatchRefused(readError(error));
 }
 
 /** An error in one line, for operators. */

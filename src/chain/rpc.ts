@@ -1,3 +1,5 @@
+import type { RpcStatus } from "./rpc-status.ts";
+
 /** One JSON-RPC call. The same object asked by several callers at once goes out once. */
 export type RpcCall = { readonly method: string; readonly params: readonly unknown[] };
 
@@ -16,15 +18,23 @@ export type RpcAnswer =
 export type Rpc = {
   /**
    * Reads. May be repeated, at another node too, and share a request with other callers. Gives the answers in the
-   * order of the calls; an error that a node gives to a single call is an answer here.
+   * order of the calls; an error that a node gives to a single call is an answer here. Whoever cannot use such an
+   * answer asks again and says how many times it was `refused`: from the second time on, other nodes are asked
+   * first.
    *
    * @throws UndeterminedError when there was no answer, or none that can be understood.
    */
-  ask(calls: readonly RpcCall[]): Promise<readonly RpcAnswer[]>;
+  ask(calls: readonly RpcCall[], refused?: number): Promise<readonly RpcAnswer[]>;
   /**
-   * Writes, in the given order, once. Resolves when the node has answered, whatever it said of the single calls.
+   * Writes, in the given order. Resolves when a node has answered, whatever it said of the single calls; where one
+   * does not, the next gets the very same calls. With `everywhere` all nodes that are well get them, at once: for
+   * what was sent before, and came to nothing.
    *
-   * @throws UndeterminedError when it did not: the calls may or may not have arrived.
+   * @throws UndeterminedError when none answered: the calls may or may not have arrived.
    */
-  send(calls: readonly RpcCall[]): Promise<void>;
+  send(calls: readonly RpcCall[], options?: { everywhere?: boolean }): Promise<void>;
+  /** How the nodes are. Asks nobody. */
+  status(): RpcStatus;
+  /** Ends what is under way, undetermined, and all that goes on in the background. Nothing can be asked any more. */
+  close(): void;
 };

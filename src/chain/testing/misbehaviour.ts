@@ -1,0 +1,143 @@
+import { type Behaviour, type ReceivedCall, refusing, sendJson } from "./stub-node.ts";
+
+const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Behaves, but gives other results to a method. */
+export function altering(well: Behaviour, method: string, alter: (result: unknown) => unknown): Behaviour {
+  return async (calls, response, body) => {
+    const { end } = response;
+    response.end = ((text: string) => {
+      const answers: { id: number; result?: unknown }[] = JSON.parse(text);
+      const altered = answers.map((answer) =>
+        calls.some((call) => call.id === answer.id && call.method === method)
+          ? { ...answer, result: alter(answer.result) }
+          : answer,
+      );
+      return end.call(response, JSON.stringify(altered), "utf8");
+    }) as typeof response.end;
+    await well(calls, response, body);
+  };
+}
+
+const status =
+  (code: number, headers: Record<string, string> = {}): Behaviour =>
+  (_, response) =>
+    void response.writeHead(code, headers).end();
+
+/**
+ * Ways in which a node goes wrong, made from one that behaves. `kind` is what the failure is counted as, `health`
+ * what the endpoint then is.
+ */
+export const misbehaviours: Readonly<
+  Record<string, { kind: string; health: string; of: (well: Behaviour) => Behaviour }>
+> = {
+  silence: { kind: "timeout", health: "failing", of: () => () => {} },
+  "an answer after its time": {
+    kind: "timeout",
+    health: "failing",
+    of: (well) => async (calls, response, body) => {
+      await wait(400);
+      if (!response.destroyed) await well(calls, response, body);
+    },
+  },
+  "a byte now and then": {
+    kind: "timeout",
+    health: "failing",
+    of: () => async (_, response) => {
+      response.writeHead(200);
+      while (!response.destroyed) {
+        response.write(" ");
+        await wait(40);
+      }
+    },
+  },
+  "a reset connection": {
+    kind: "connection",
+    health: "failing",
+    of: () => (_, response) => void response.socket?.resetAndDestroy(),
+  },
+  "an answer that breaks off": {
+    kind: "connection",
+    health: "failing",
+    of: () => async (_, response) => {
+      response.writeHead(200, { "content-length": "100" });
+      response.write("[");
+      await wait(5);
+      response.destroy();
+    },
+  },
+  "HTTP 429": { kind: "rate_limited", health: "rate_limited", of: () => status(429) },
+  "HTTP 429 with Retry-After": {
+    kind: "rate_limited",
+    health: "rate_limited",
+    of: () => status(429, { "retry-after": "1" }),
+  },
+  "HTTP 429 with a Retry-After of a year": {
+    kind: "rate_limited",
+    health: "rate_limited",
+    of: () => status(429, { "retry-after": "31536000" }),
+  },
+  "a rate limit on single calls": {
+    kind: "rate_limited",
+    health: "rate_limited",
+    of: () => refusing({ code: -32005, message: "limit exceeded" }),
+  },
+  "a rate limit on the batch": {
+    kind: "rate_limited",
+    health: "rate_limited",
+    of: () => (_, response) => sendJson(response, { error: { code: 429, message: "too many requests" } }),
+  },
+  "HTTP 500": { kind: "http_5xx", health: "failing", of: () => status(500) },
+  "HTTP 503 with Retry-After": {
+    kind: "http_5xx",
+    health: "failing",
+    of: () => status(503, { "retry-after": "1" }),
+  },
+  "HTTP 401": { kind: "http_4xx", health: "failing", of: () => status(401) },
+  "a redirect": {
+    kind: "http_3xx",
+    health: "failing",
+    of: () => status(302, { location: "https://example.com" }),
+  },
+  HTML: {
+    kind: "malformed",
+    health: "failing",
+    of: () => (_, response) =>
+      void response.writeHead(200, { "content-type": "text/html" }).end("<html>Maintenance</html>"),
+  },
+  "malformed JSON": {
+    kind: "malformed",
+    health: "failing",
+    of: () => (_, response) => void response.end('[{"id":1'),
+  },
+  "an answer too few": {
+    kind: "malformed",
+    health: "failing",
+    of: () => (_, response) => sendJson(response, []),
+  },
+  "an error for the whole batch": {
+    kind: "refused",
+    health: "failing",
+    of: () => (_, response) => sendJson(response, { error: { code: -32600, message: "batches are off" } }),
+  },
+  "another chain": {
+    kind: "wrong_chain",
+    health: "wrong_chain",
+    of: (well) => altering(well, "eth_chainId", () => "0xa"),
+  },
+  "a stale head": {
+    kind: "lagging",
+    health: "lagging",
+    of: (well) => altering(well, "eth_getBlockByNumber", (block) => ({ ...Object(block), number: "0x1" })),
+  },
+};
+
+/** What a well-behaved node of a chain without anything on it says. */
+export function answerAsChain(
+  { chainId, head }: { chainId: number; head: bigint },
+  { method, params }: ReceivedCall,
+): unknown {
+  const block = { number: `0x${head.toString(16)}`, timestamp: "0x68000000", baseFeePerGas: "0x30" };
+  if (method === "eth_chainId") return `0x${chainId.toString(16)}`;
+  return method === "eth_getBlockByNumber" ? block : params[0];
+}
