@@ -21,6 +21,11 @@ const tokenReasons: ReadonlyMap<string, InvalidReason> = new Map([
  * @throws UndeterminedError when the fault is ours: the contract paused, or the operator without its role.
  */
 export async function judgeRevert(chain: Chain, call: SettleCall, revert: Revert): Promise<Invalid> {
+  if (revert.kind === "custom" && revert.name === "InsufficientGas") {
+    throw new UndeterminedError("The facilitator could not simulate the settlement; try again", {
+      hints: [`The RPC of ${chain.network.name} caps the gas of eth_call below what settle needs`],
+    });
+  }
   const state = await chain.diagnose(call);
   if (!state.operatorAuthorized || state.contractPaused) {
     throw new UndeterminedError("The facilitator cannot settle at the moment", {
