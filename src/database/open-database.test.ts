@@ -14,10 +14,10 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 describe("a URL that cannot work is refused with what would", () => {
   test.each([
-    ["", "must begin with sqlite:"],
-    ["./facilitator.db", "must begin with sqlite:"],
-    ["mysql://localhost/x402", "must begin with sqlite:"],
-    ["SQLITE:./facilitator.db", "must begin with sqlite:"],
+    ["", "must begin with sqlite: or postgres://"],
+    ["./facilitator.db", "must begin with sqlite: or postgres://"],
+    ["mysql://localhost/x402", "must begin with sqlite: or postgres://"],
+    ["SQLITE:./facilitator.db", "must begin with sqlite: or postgres://"],
     ["sqlite:", "names no file"],
     ["sqlite://facilitator.db", "must be written sqlite:PATH, without slashes before the path"],
     ["sqlite:///var/lib/facilitator.db", "must be written sqlite:PATH, without slashes before the path"],

@@ -1,70 +1,24 @@
-import { closeSync, existsSync, openSync } from "node:fs";
-import { dirname, resolve } from "node:path";
-import type { DatabaseSync } from "node:sqlite";
-import { KitError } from "../errors/base.ts";
 import { ConfigurationError } from "../errors/configuration.ts";
 import type { Database } from "./database.ts";
 
 /**
- * Opens the database that `DATABASE_URL` names: `sqlite:PATH`, where the file is created when it does not exist and
- * a relative path starts from the working directory, or `sqlite::memory:`. Does not migrate it.
+ * Opens the database that `DATABASE_URL` names, and does not migrate it:
+ * - `sqlite:PATH`, where the file is created when it does not exist and a relative path starts from the working
+ *   directory, or `sqlite::memory:`;
+ * - `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with the parameters that `pg` knows (`?sslmode=verify-full`).
  *
- * @throws ConfigurationError when the URL is of another form or its folder does not exist.
- * @throws KitError when the file cannot be opened or is not an SQLite database.
+ * @throws ConfigurationError when the URL is of another form. It is never repeated: it may hold a password.
+ * @throws KitError when the database cannot be opened or reached.
  */
 export async function openDatabase({ url }: { url: string }): Promise<Database> {
-  const path = sqlitePath(url);
-  // Loaded here and not with this module: loading Kysely takes longer than opening the file.
-  const [{ Kysely }, { createSqliteDialect }, sqlite] = await Promise.all([
-    import("kysely"),
-    import("./sqlite-dialect.ts"),
-    import("node:sqlite"),
+  // Each loaded when it is used: `pg` is of no use to a file.
+  if (url.startsWith("sqlite:")) return (await import("./open-sqlite.ts")).openSqlite(url);
+  if (/^postgres(ql)?:\/\//.test(url)) return (await import("./open-postgres.ts")).openPostgres(url);
+  throw new ConfigurationError([
+    {
+      name: "DATABASE_URL",
+      problem: "must begin with sqlite: or postgres://",
+      example: "sqlite:./facilitator.db",
+    },
   ]);
-  let database: DatabaseSync | undefined;
-  try {
-    // Keys' HMACs and signed transactions are nobody else's to read. SQLite gives its side files the same mode.
-    if (path !== ":memory:" && !existsSync(path)) closeSync(openSync(path, "a", 0o600));
-    database = new sqlite.DatabaseSync(path);
-    configure(database, path);
-  } catch (error) {
-    if (database?.isOpen) database.close();
-    throw new KitError(`The database ${path} could not be opened`, {
-      cause: error,
-      hints: [
-        "It must be an SQLite file on a local disk that this user may write, and so must be its folder.",
-      ],
-    });
-  }
-  return new Kysely({ dialect: createSqliteDialect(database) });
-}
-
-function configure(database: DatabaseSync, path: string): void {
-  // Only while opening, when nobody waits for this process: afterwards the session does the waiting.
-  database.exec("PRAGMA busy_timeout = 5000");
-  const mode = database.prepare("PRAGMA journal_mode = WAL").get()?.journal_mode;
-  if (mode !== "wal" && path !== ":memory:") {
-    throw new KitError(`SQLite cannot use its write-ahead log here: the journal mode is ${mode}`);
-  }
-  // What was reported done survives a loss of power, not only a crash.
-  database.exec("PRAGMA synchronous = FULL");
-  database.exec("PRAGMA foreign_keys = ON");
-  database.exec("PRAGMA busy_timeout = 0");
-}
-
-function sqlitePath(url: string): string {
-  const problem = (text: string) =>
-    new ConfigurationError([{ name: "DATABASE_URL", problem: text, example: "sqlite:./facilitator.db" }]);
-
-  if (!url.startsWith("sqlite:")) {
-    // Not repeated: a URL of another database may hold its password.
-    throw problem("must begin with sqlite:");
-  }
-  const path = url.slice("sqlite:".length);
-  if (path === ":memory:") return path;
-  if (path === "") throw problem("names no file");
-  // sqlite://data.db would be read as a file in the root folder by some and as a relative path by others.
-  if (path.startsWith("//")) throw problem("must be written sqlite:PATH, without slashes before the path");
-  const absolute = resolve(path);
-  if (!existsSync(dirname(absolute))) throw problem(`the folder ${dirname(absolute)} does not exist`);
-  return absolute;
 }

@@ -1,13 +1,34 @@
 import type { Kysely, Transaction } from "kysely";
+import { untilDone } from "./retrying.ts";
 
 /**
- * Runs `work` in one transaction that sees the database as if it were alone in it; commits when it resolves and
- * undoes everything when it throws. `work` must use the given transaction only: a query on the database itself
- * would wait for the end of the transaction, and so for ever.
+ * Runs `work` in one transaction; commits when it resolves and undoes everything when it throws. `work` must use the
+ * given transaction only: a query on the database itself would wait for the end of the transaction, and so for ever.
+ *
+ * On Postgres others go on meanwhile: every statement sees what was committed before it began (READ COMMITTED), so
+ * that what was read may be old when the next statement runs. Work that decides by what it has read first locks, by
+ * updating it, the row that stands for the decision: the operator's for all that is done to its txNonces, the payer's
+ * account for what its balance backs, the organization's for its settings. See docs/decisions/0007-two-databases.md.
+ *
+ * When the database undid it for a reason that passes (a deadlock, a lost connection), `work` runs again from the
+ * beginning, so what it does beside the database must bear to be done several times. A commit whose answer was lost is
+ * looked up: work that is in the database is never done a second time.
+ *
+ * @throws UndeterminedError when the database cannot be reached, or does not tell whether it kept a commit.
  */
 export function inTransaction<Tables, T>(
   db: Kysely<Tables>,
   work: (transaction: Transaction<Tables>) => Promise<T>,
 ): Promise<T> {
-  return db.transaction().setIsolationLevel("serializable").execute(work);
+  return untilDone(() => db.transaction().setIsolationLevel("read committed").execute(work));
+}
+
+/** Runs several reads that see the database at one moment. */
+export function inSnapshot<Tables, T>(
+  db: Kysely<Tables>,
+  reads: (transaction: Transaction<Tables>) => Promise<T>,
+): Promise<T> {
+  return untilDone(() =>
+    db.transaction().setIsolationLevel("repeatable read").setAccessMode("read only").execute(reads),
+  );
 }

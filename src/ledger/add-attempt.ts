@@ -1,6 +1,7 @@
 import type { Kysely } from "kysely";
 import { inTransaction } from "../database/transaction.ts";
 import type { Ledger } from "./ledger.ts";
+import { lockOperator } from "./locks.ts";
 import { fromAttempt } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
 
@@ -8,6 +9,7 @@ import type { LedgerTables } from "./tables.ts";
 export function createAddAttempt(db: Kysely<LedgerTables>): Ledger["addAttempt"] {
   return (attempt) =>
     inTransaction(db, async (transaction) => {
+      await lockOperator(transaction, attempt);
       const row = fromAttempt(attempt);
       const open = await transaction
         .selectFrom("attempts")

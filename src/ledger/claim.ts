@@ -4,6 +4,7 @@ import { KitError } from "../errors/base.ts";
 import type { Address } from "../protocol/hex.ts";
 import { judgeClaims, type Reserved } from "./judge-claims.ts";
 import type { Attempt, ClaimRequest, Ledger } from "./ledger.ts";
+import { lockAccounts } from "./locks.ts";
 import { fromAttempt, fromSettlement, lowerCase, toAttempt, toSafeInteger } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
 
@@ -22,6 +23,7 @@ export function createClaim(db: Kysely<LedgerTables>, now: () => number): Ledger
         await giveBackTxNonce(transaction, operator);
         return { outcomes: requests.map(() => "no_room"), attempt: null };
       }
+      await lockAccounts(transaction, requests, now());
       const outcomes = judgeClaims(
         requests,
         await findTaken(transaction, requests),

@@ -3,6 +3,7 @@ import { inTransaction } from "../database/transaction.ts";
 import { KitError } from "../errors/base.ts";
 import type { Hex } from "../protocol/hex.ts";
 import type { Ledger } from "./ledger.ts";
+import { lockOperator } from "./locks.ts";
 import { lowerCase, toSafeInteger } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
 
@@ -10,6 +11,7 @@ import type { LedgerTables } from "./tables.ts";
 export function createConclude(db: Kysely<LedgerTables>, now: () => number): Ledger["conclude"] {
   return ({ chainId, operator, txNonce, hash, blockNumber, blockHash }, conclusions) =>
     inTransaction(db, async (transaction) => {
+      await lockOperator(transaction, { chainId, operator });
       const riding = await transaction
         .selectFrom("settlements")
         .select(["id", "state"])

@@ -1,8 +1,10 @@
 import type { Database } from "../database/database.ts";
-import { inTransaction } from "../database/transaction.ts";
+import { repeatable } from "../database/retrying.ts";
+import { inSnapshot } from "../database/transaction.ts";
 import { createAddAttempt } from "./add-attempt.ts";
 import { createClaim } from "./claim.ts";
 import { createConclude } from "./conclude.ts";
+import { createDebts } from "./debts.ts";
 import { createIdempotency } from "./idempotency.ts";
 import { createLeases } from "./leases.ts";
 import type { Attempt, Ledger, Settlement } from "./ledger.ts";
@@ -25,9 +27,10 @@ export type LedgerOptions = {
 export function createLedger(options: LedgerOptions): Ledger {
   const { instanceId, now, leaseMs = 30_000 } = options;
   const db = options.db.$extendTables<LedgerTables>();
+  const debts = createDebts();
   return {
-    ...createLeases(db, { instanceId, now, leaseMs }),
-    ...createIdempotency(db, { instanceId, now, leaseMs }),
+    ...createLeases(db, debts, { instanceId, now, leaseMs }),
+    ...createIdempotency(db, debts, { instanceId, now, leaseMs }),
     claim: createClaim(db, now),
     conclude: createConclude(db, now),
     addAttempt: createAddAttempt(db),
@@ -35,12 +38,14 @@ export function createLedger(options: LedgerOptions): Ledger {
 
     async noteMined(ids, blockNumber) {
       if (ids.length === 0) return;
-      await db
-        .updateTable("settlements")
-        .set({ block_number: blockNumber === null ? null : toSafeInteger(blockNumber) })
-        .where("id", "in", ids.map(lowerCase))
-        .where("state", "=", "submitted")
-        .execute();
+      await repeatable(() =>
+        db
+          .updateTable("settlements")
+          .set({ block_number: blockNumber === null ? null : toSafeInteger(blockNumber) })
+          .where("id", "in", ids.map(lowerCase))
+          .where("state", "=", "submitted")
+          .execute(),
+      );
     },
 
     async nextTxNonce(chainId, operator) {
@@ -63,16 +68,18 @@ export function createLedger(options: LedgerOptions): Ledger {
     },
 
     async introduceOperator(chainId, operator, txNonce) {
-      await db
-        .insertInto("operator_nonces")
-        .values({ chain_id: chainId, operator: lowerCase(operator), next_tx_nonce: txNonce })
-        .onConflict((conflict) => conflict.columns(["chain_id", "operator"]).doNothing())
-        .execute();
+      await repeatable(() =>
+        db
+          .insertInto("operator_nonces")
+          .values({ chain_id: chainId, operator: lowerCase(operator), next_tx_nonce: txNonce })
+          .onConflict((conflict) => conflict.columns(["chain_id", "operator"]).doNothing())
+          .execute(),
+      );
     },
 
     openAttempts: (chainId, operator) =>
-      inTransaction(db, async (transaction) => {
-        const open = await transaction
+      inSnapshot(db, async (snapshot) => {
+        const open = await snapshot
           .selectFrom("attempts")
           .selectAll()
           .where("chain_id", "=", chainId)
@@ -82,7 +89,7 @@ export function createLedger(options: LedgerOptions): Ledger {
           .orderBy("created_at")
           .execute();
         if (open.length === 0) return [];
-        const riding = await transaction
+        const riding = await snapshot
           .selectFrom("settlements")
           .selectAll()
           .where("chain_id", "=", chainId)
@@ -97,11 +104,9 @@ export function createLedger(options: LedgerOptions): Ledger {
       }),
 
     async markUndelivered(id) {
-      await db
-        .updateTable("settlements")
-        .set({ delivered_at: null })
-        .where("id", "=", lowerCase(id))
-        .execute();
+      await repeatable(() =>
+        db.updateTable("settlements").set({ delivered_at: null }).where("id", "=", lowerCase(id)).execute(),
+      );
     },
   };
 }

@@ -1,5 +1,7 @@
 import type { Kysely, Transaction } from "kysely";
+import { repeatable } from "../database/retrying.ts";
 import { inTransaction } from "../database/transaction.ts";
+import type { Debts } from "./debts.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LedgerTables } from "./tables.ts";
 
@@ -13,6 +15,7 @@ const keptMs = 24 * 60 * 60 * 1000;
  */
 export function createIdempotency(
   db: Kysely<LedgerTables>,
+  debts: Debts,
   { instanceId, now, leaseMs }: { instanceId: string; now: () => number; leaseMs: number },
 ): Pick<Ledger, "beginIdempotent" | "answerIdempotent" | "abandonIdempotent"> {
   return {
@@ -46,6 +49,7 @@ export function createIdempotency(
           .returning("organization_id")
           .executeTakeFirst();
         if (begun !== undefined) {
+          debts.forget(debtOf(organizationId, key));
           await sweep(transaction, time);
           return { status: "new" };
         }
@@ -59,33 +63,45 @@ export function createIdempotency(
         return row.answer === null ? { status: "running" } : { status: "answered", answer: row.answer };
       }),
 
-    async answerIdempotent(organizationId, key, answer) {
-      await db
-        .updateTable("idempotency")
-        .set({ answer, expires_at: now() + keptMs })
-        .where("organization_id", "=", organizationId)
-        .where("idempotency_key", "=", key)
-        .where("instance_id", "=", instanceId)
-        .where("answer", "is", null)
-        .execute();
-    },
+    answerIdempotent: (organizationId, key, answer) =>
+      debts.pay(debtOf(organizationId, key), async () => {
+        await repeatable(() =>
+          db
+            .updateTable("idempotency")
+            .set({ answer, expires_at: now() + keptMs })
+            .where("organization_id", "=", organizationId)
+            .where("idempotency_key", "=", key)
+            .where("instance_id", "=", instanceId)
+            .where("answer", "is", null)
+            .execute(),
+        );
+      }),
 
-    async abandonIdempotent(organizationId, key) {
-      await db
-        .deleteFrom("idempotency")
-        .where("organization_id", "=", organizationId)
-        .where("idempotency_key", "=", key)
-        .where("instance_id", "=", instanceId)
-        .where("answer", "is", null)
-        .execute();
-    },
+    abandonIdempotent: (organizationId, key) =>
+      debts.pay(debtOf(organizationId, key), async () => {
+        await repeatable(() =>
+          db
+            .deleteFrom("idempotency")
+            .where("organization_id", "=", organizationId)
+            .where("idempotency_key", "=", key)
+            .where("instance_id", "=", instanceId)
+            .where("answer", "is", null)
+            .execute(),
+        );
+      }),
   };
+}
+
+function debtOf(organizationId: string, key: string): string {
+  return `idempotency ${organizationId} ${key}`;
 }
 
 /** Every new row takes up to two expired ones away: the table stays as large as a day is, and no request pays much. */
 async function sweep(transaction: Transaction<LedgerTables>, time: number): Promise<void> {
   await transaction
     .deleteFrom("idempotency")
+    // Again, for rows that another request has made its own between the search and the deletion.
+    .where("expires_at", "<=", time)
     .where(({ eb, refTuple, selectFrom }) =>
       eb(
         refTuple("organization_id", "idempotency_key"),

@@ -1,5 +1,8 @@
 import type { Kysely } from "kysely";
+import { repeatable } from "../database/retrying.ts";
 import { inTransaction } from "../database/transaction.ts";
+import type { Hex } from "../protocol/hex.ts";
+import type { Debts } from "./debts.ts";
 import type { Ledger } from "./ledger.ts";
 import { lowerCase } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
@@ -10,42 +13,51 @@ const graceLeases = 10;
 /** A lease belongs to a holder of an instance: holders of different instances may have the same name. */
 export function createLeases(
   db: Kysely<LedgerTables>,
+  debts: Debts,
   { instanceId, now, leaseMs }: { instanceId: string; now: () => number; leaseMs: number },
 ): Pick<Ledger, "acquireLease" | "releaseLease" | "renewLeases" | "markDelivered"> {
   return {
     async acquireLease(id, holder) {
       const time = now();
       const lease = { holder, instance_id: instanceId, expires_at: time + leaseMs };
-      const acquired = await db
-        .insertInto("leases")
-        .values({ id: lowerCase(id), ...lease })
-        .onConflict((conflict) =>
-          conflict
-            .column("id")
-            .doUpdateSet(lease)
-            .where((held) =>
-              held.or([
-                held("leases.expires_at", "<=", time),
-                held.and([held("leases.holder", "=", holder), held("leases.instance_id", "=", instanceId)]),
-              ]),
-            ),
-        )
-        .returning("id")
-        .executeTakeFirst();
-      return acquired !== undefined;
+      const acquired = await repeatable(() =>
+        db
+          .insertInto("leases")
+          .values({ id: lowerCase(id), ...lease })
+          .onConflict((conflict) =>
+            conflict
+              .column("id")
+              .doUpdateSet(lease)
+              .where((held) =>
+                held.or([
+                  held("leases.expires_at", "<=", time),
+                  held.and([held("leases.holder", "=", holder), held("leases.instance_id", "=", instanceId)]),
+                ]),
+              ),
+          )
+          .returning("id")
+          .executeTakeFirst(),
+      );
+      if (acquired === undefined) return false;
+      debts.forget(debtOf(id, holder));
+      return true;
     },
 
-    async releaseLease(id, holder) {
-      await db
-        .deleteFrom("leases")
-        .where("id", "=", lowerCase(id))
-        .where("holder", "=", holder)
-        .where("instance_id", "=", instanceId)
-        .execute();
-    },
+    releaseLease: (id, holder) =>
+      debts.pay(debtOf(id, holder), async () => {
+        await repeatable(() =>
+          db
+            .deleteFrom("leases")
+            .where("id", "=", lowerCase(id))
+            .where("holder", "=", holder)
+            .where("instance_id", "=", instanceId)
+            .execute(),
+        );
+      }),
 
-    renewLeases: () =>
-      inTransaction(db, async (transaction) => {
+    async renewLeases() {
+      await debts.payOff();
+      await inTransaction(db, async (transaction) => {
         const time = now();
         await transaction
           .updateTable("leases")
@@ -62,25 +74,32 @@ export function createLeases(
           .deleteFrom("leases")
           .where("expires_at", "<=", time - graceLeases * leaseMs)
           .execute();
-      }),
+      });
+    },
 
     markDelivered: (id, holder) =>
-      inTransaction(db, async (transaction) => {
-        const given = await transaction
-          .deleteFrom("leases")
-          .where("id", "=", lowerCase(id))
-          .where("holder", "=", holder)
-          .where("instance_id", "=", instanceId)
-          .returning("id")
-          .executeTakeFirst();
-        if (given === undefined) return;
-        await transaction
-          .updateTable("settlements")
-          .set({ delivered_at: now() })
-          .where("id", "=", given.id)
-          .where("state", "in", ["settled", "recovered"])
-          .where("delivered_at", "is", null)
-          .execute();
-      }),
+      debts.pay(debtOf(id, holder), () =>
+        inTransaction(db, async (transaction) => {
+          const given = await transaction
+            .deleteFrom("leases")
+            .where("id", "=", lowerCase(id))
+            .where("holder", "=", holder)
+            .where("instance_id", "=", instanceId)
+            .returning("id")
+            .executeTakeFirst();
+          if (given === undefined) return;
+          await transaction
+            .updateTable("settlements")
+            .set({ delivered_at: now() })
+            .where("id", "=", given.id)
+            .where("state", "in", ["settled", "recovered"])
+            .where("delivered_at", "is", null)
+            .execute();
+        }),
+      ),
   };
+}
+
+function debtOf(id: Hex, holder: string): string {
+  return `lease ${lowerCase(id)} ${holder}`;
 }

@@ -2,6 +2,7 @@ import type { Kysely } from "kysely";
 import { inTransaction } from "../database/transaction.ts";
 import { takeTxNonce } from "./claim.ts";
 import type { Attempt, Ledger } from "./ledger.ts";
+import { lockOperator } from "./locks.ts";
 import { fromAttempt, lowerCase, toAttempt, toSettlement } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
 
@@ -9,6 +10,7 @@ import type { LedgerTables } from "./tables.ts";
 export function createRedrive(db: Kysely<LedgerTables>, now: () => number): Ledger["redrive"] {
   return ({ chainId, operator, txNonce: oldTxNonce }, ids, sign) =>
     inTransaction(db, async (transaction) => {
+      await lockOperator(transaction, { chainId, operator });
       const rows = await transaction
         .selectFrom("settlements")
         .selectAll()

@@ -52,6 +52,15 @@ export type AttemptsTable = {
   created_at: number;
 };
 
+/** A payer whose payments were claimed; see `lockAccounts`. */
+type AccountsTable = {
+  chain_id: number;
+  asset: Address;
+  payer: Address;
+  /** The last time. */
+  claimed_at: number;
+};
+
 /** The next txNonce of each operator on each chain. */
 type OperatorNoncesTable = {
   chain_id: number;
@@ -83,6 +92,7 @@ export type LedgerTables = {
   settlements: SettlementsTable;
   attempts: AttemptsTable;
   operator_nonces: OperatorNoncesTable;
+  accounts: AccountsTable;
   leases: LeasesTable;
   idempotency: IdempotencyTable;
 };

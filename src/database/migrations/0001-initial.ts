@@ -1,9 +1,10 @@
-import { type Kysely, sql } from "kysely";
-import type { Migration } from "kysely/migration";
+import { sql } from "kysely";
+import type { Migration } from "./migration.ts";
 
-/** Settlements with their transactions, leases and idempotency keys; organizations with recipients and API keys. */
 export const initial: Migration = {
-  async up(db: Kysely<unknown>) {
+  name: "0001-initial",
+  summary: "settlements, their transactions, leases, idempotency keys, organizations, recipients, API keys",
+  async up(db) {
     await db.schema
       .createTable("settlements")
       .addColumn("id", "text", (column) => column.primaryKey())

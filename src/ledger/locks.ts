@@ -1,0 +1,49 @@
+import type { Transaction } from "kysely";
+import type { Address } from "../protocol/hex.ts";
+import type { ClaimRequest } from "./ledger.ts";
+import { lowerCase } from "./rows.ts";
+import type { LedgerTables } from "./tables.ts";
+
+/*
+ * Rows that stand for a decision. Whoever decides updates the row first, and from then on every other transaction that
+ * does the same waits until this one has ended, and then sees what it has done. Locked in this order: first the
+ * operator, then the accounts.
+ */
+
+/** Locks all that is known of an operator's txNonces: which are open, and what rides on them. */
+export async function lockOperator(
+  transaction: Transaction<LedgerTables>,
+  { chainId, operator }: { chainId: number; operator: Address },
+): Promise<void> {
+  await transaction
+    .updateTable("operator_nonces")
+    .set((row) => ({ next_tx_nonce: row.ref("next_tx_nonce") }))
+    .where("chain_id", "=", chainId)
+    .where("operator", "=", lowerCase(operator))
+    .execute();
+}
+
+/** Locks what the balances of the requests' payers back, which other operators may claim from as well. */
+export async function lockAccounts(
+  transaction: Transaction<LedgerTables>,
+  requests: readonly ClaimRequest[],
+  time: number,
+): Promise<void> {
+  const accounts = new Map(
+    requests.map(({ chainId, asset, payer }) => {
+      const row = { chain_id: chainId, asset: lowerCase(asset), payer: lowerCase(payer), claimed_at: time };
+      return [`${row.asset} ${row.payer}`, row] as const;
+    }),
+  );
+  // Everybody in the same order, lest two wait for each other.
+  const inOrder = [...accounts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
+  await transaction
+    .insertInto("accounts")
+    .values(inOrder)
+    .onConflict((conflict) =>
+      conflict
+        .columns(["chain_id", "asset", "payer"])
+        .doUpdateSet({ claimed_at: (row) => row.ref("excluded.claimed_at") }),
+    )
+    .execute();
+}
