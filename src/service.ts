@@ -120,6 +120,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
           await relayer.start();
           started.add(name);
         } catch (error) {
+          if (closing.signal.aborted) return;
           logger.warn({ network: name, err: error }, "the network cannot be reached; trying again");
         }
       }),

@@ -8,6 +8,7 @@ import { type Invalid, invalid } from "../protocol/reasons.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { claimPayment, type Patience } from "./claim-payment.ts";
 import type { FacilitatorContext } from "./context.ts";
+import { findSettlement } from "./find-settlement.ts";
 import { createPaymentIntake, recipientOf, requireScope } from "./intake.ts";
 import type { Payment } from "./payment.ts";
 import { proveSignature } from "./signature.ts";
@@ -107,7 +108,7 @@ export function createSettle(context: FacilitatorContext): Settle {
   async function acquireSoon({ payment, caller, holder }: Lease, gone: AbortSignal): Promise<boolean> {
     const until = now() + leasePatienceMs;
     while (!(await ledger.acquireLease(payment.id, holder))) {
-      const settlement = await ledger.find(payment.id);
+      const settlement = await findSettlement(ledger, payment.id, now);
       const mayOpen = settlement === null || isOpenTo(settlement, payment, caller.organization.id);
       if (!mayOpen || gone.aborted || now() >= until) return false;
       await new Promise((resolve) => setTimeout(resolve, leasePollMs));
@@ -131,7 +132,7 @@ export function createSettle(context: FacilitatorContext): Settle {
         Math.max(0, Math.min(ledgerPollMs, deadline - now())),
         gone,
       );
-      const settlement = await ledger.find(payment.id);
+      const settlement = await findSettlement(ledger, payment.id, now);
       if (settlement === null) throw new Error("a claimed settlement is missing from the ledger");
       if (!isOpenTo(settlement, payment, caller.organization.id)) {
         await ledger.releaseLease(payment.id, holder);

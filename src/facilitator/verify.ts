@@ -5,6 +5,7 @@ import { type Invalid, invalid } from "../protocol/reasons.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { judgeWindow } from "./checks.ts";
 import type { FacilitatorContext } from "./context.ts";
+import { findSettlement } from "./find-settlement.ts";
 import { createPaymentIntake, recipientOf, requireScope } from "./intake.ts";
 import { judgeRevert } from "./judge-state.ts";
 import type { Payment } from "./payment.ts";
@@ -20,7 +21,7 @@ export type Verify = (request: PaymentRequest, caller: Caller | null) => Promise
  * `caller` is null where verify is open to callers without a key. A caller whose organization has no recipient on
  * the network gets the default: the payer stands in as recipient in the simulation.
  */
-export function createVerify({ networks, ledger }: FacilitatorContext): Verify {
+export function createVerify({ networks, ledger, now }: FacilitatorContext): Verify {
   const intake = createPaymentIntake(networks);
 
   return async (request, caller) => {
@@ -32,7 +33,7 @@ export function createVerify({ networks, ledger }: FacilitatorContext): Verify {
     const proven = await proveSignature(payment, chain);
     if ("reason" in proven) return proven;
 
-    const settlement = await ledger.find(payment.id);
+    const settlement = await findSettlement(ledger, payment.id, now);
     if (settlement !== null) {
       return isOpenTo(settlement, payment, caller?.organization.id)
         ? undefined

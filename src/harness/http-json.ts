@@ -7,6 +7,9 @@ export type JsonResponse = {
   body: unknown;
 };
 
+/** Longer than the longest wait for a settlement. */
+const timeoutMs = 120_000;
+
 /**
  * One JSON request over plain HTTP to this machine. `node:http` and not `fetch`: the first `fetch` of a process costs
  * 80 ms, which `up` would spend on nothing.
@@ -25,7 +28,8 @@ export async function requestJson(
   };
   const fail = (cause: unknown) => reject(new KitError(`No answer from ${url}`, { cause }));
 
-  const outgoing = request(url, { method: options.method ?? "GET", headers }, (response) => {
+  const timeout = AbortSignal.timeout(timeoutMs);
+  const outgoing = request(url, { method: options.method ?? "GET", headers, signal: timeout }, (response) => {
     const chunks: Buffer[] = [];
     response.on("data", (chunk: Buffer) => chunks.push(chunk));
     response.on("error", fail);

@@ -235,6 +235,10 @@ export function createRelayer(options: RelayerOptions): Relayer {
         reject(new UndeterminedError("The service is shutting down; nothing was sent, try again"));
         return promise;
       }
+      if (submission.gone.aborted) {
+        resolve("withdrawn");
+        return promise;
+      }
       const item: Queued = { ...submission, resolve, reject };
       queue.push(item);
       const withdraw = () => {
