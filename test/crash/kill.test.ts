@@ -1,106 +1,74 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { requestJson } from "../../src/harness/http-json.ts";
+import type { JsonResponse } from "../../src/harness/http-json.ts";
 import { settlementId } from "../../src/protocol/authorization.ts";
 import { type Composition, compose } from "../support/composition.ts";
+import { backends, useTestDatabase } from "../support/databases.ts";
 import type { Body } from "../support/service.ts";
-import { type Boundary, boundaries } from "./boundaries.ts";
+import {
+  killServiceProcesses,
+  type ServiceProcess,
+  startServiceProcess,
+} from "../support/service-process.ts";
+import { boundaries } from "./boundaries.ts";
 
 /*
  * kill -9 at every step between claim and answer: the next process ends every settlement in the state that the chain
  * shows, and the payer is charged once.
  */
 
-/** How often each step is tried; the long run sets it to 20. */
+/** How often each step is tried on each database; the long run sets it to 20. */
 const repetitions = Number(process.env.KILL_REPETITIONS ?? 1);
 
-const apiKey = `x4k_crash_${"0".repeat(64)}`;
 let composition: Composition;
-let directory: string;
-const children = new Set<ChildProcess>();
-
 beforeAll(async () => {
   composition = await compose();
-  directory = await mkdtemp(join(tmpdir(), "x402-crash-"));
 });
 afterAll(async () => {
-  for (const child of children) child.kill("SIGKILL");
+  killServiceProcesses();
   await composition.close();
-  await rm(directory, { recursive: true });
 });
 
-async function startChild(database: string, dieAt?: Boundary): Promise<{ url: string; child: ChildProcess }> {
-  const { rpcUrl, facilitatorContract } = composition.chain;
-  const databaseUrl = `sqlite:${join(directory, database)}`;
-  const child = spawn(
-    process.execPath,
-    [
-      fileURLToPath(new URL("./service-child.ts", import.meta.url)),
-      JSON.stringify({ rpcUrl, facilitatorContract, databaseUrl, apiKey, dieAt }),
-    ],
-    { stdio: ["ignore", "pipe", "inherit"] },
-  );
-  children.add(child);
-  child.once("exit", () => children.delete(child));
-  const [url] = await once(createInterface(child.stdout), "line");
-  return { url: `${url}/v1`, child };
-}
-
-const headers = { authorization: apiKey };
-const settle = (url: string, body: Body) => requestJson(`${url}/settle`, { method: "POST", headers, body });
+const answerOf = ({ body }: JsonResponse) =>
+  body as { success: boolean; transaction: string; errorMessage?: string };
 
 /** Settles again until the lease of the dead process has run out and there is a decided answer. */
-async function settleUntilDecided(
-  url: string,
-  body: Body,
-): Promise<{ success: boolean; transaction: string }> {
+async function settleUntilDecided(service: ServiceProcess, body: Body) {
   for (let attempt = 0; attempt < 50; attempt++) {
-    const answer = (await settle(url, body)).body as {
-      success: boolean;
-      transaction: string;
-      errorMessage?: string;
-    };
+    const answer = answerOf(await service.settle(body));
     if (answer.success || !/another request/i.test(answer.errorMessage ?? "")) return answer;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   throw new Error("the payment stayed undecided");
 }
 
-describe.each(boundaries)("killed when %s", (boundary) => {
-  test.each(Array.from({ length: repetitions }, (_, index) => index + 1))(
-    "the payment is charged once, and the repeat is answered as the chain shows (%i)",
-    async (repetition) => {
-      const database = `${boundaries.indexOf(boundary)}-${repetition}.sqlite`;
+describe.each(backends)("on $name", (backend) => {
+  const database = useTestDatabase(backend);
+
+  test.each(boundaries)("killed when %s: charged once, and answered as the chain shows", async (boundary) => {
+    for (let repetition = 0; repetition < repetitions; repetition++) {
       const before = await composition.recipientBalance();
       const body = await composition.payment();
       const { authorization } = body.paymentPayload.payload;
 
-      const first = await startChild(database, boundary);
+      const first = await startServiceProcess(composition, database.url, boundary);
       const died = once(first.child, "exit");
-      const answered = await settle(first.url, body).then(
-        ({ body: answer }) => (answer as { success: boolean }).success,
+      const answered = await first.settle(body).then(
+        (response) => answerOf(response).success,
         () => false,
       );
       expect((await died)[1]).toBe("SIGKILL");
 
-      const second = await startChild(database);
-      const repeat = await settleUntilDecided(second.url, body);
+      const second = await startServiceProcess(composition, database.url);
+      const repeat = await settleUntilDecided(second, body);
       // Only what was marked as delivered may answer anything but the success.
       expect(repeat.success).toBe(boundary !== "marked as delivered");
       expect(answered || repeat.success).toBe(true);
       expect(await composition.recipientBalance()).toBe(before + 10_000n);
 
       const id = settlementId(8453, composition.chain.asset.address, authorization.from, authorization.nonce);
-      const { body: settlement } = await requestJson(`${second.url}/settlements/${id}`, { headers });
-      expect(settlement).toMatchObject({ state: "settled" });
-      second.child.kill("SIGTERM");
-      await once(second.child, "exit");
-    },
-  );
+      expect((await second.get(`/v1/settlements/${id}`)).body).toMatchObject({ state: "settled" });
+      await second.stop();
+    }
+  });
 });

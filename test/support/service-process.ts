@@ -1,0 +1,63 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { type JsonResponse, requestJson } from "../../src/harness/http-json.ts";
+import type { Boundary } from "../crash/boundaries.ts";
+import type { Composition } from "./composition.ts";
+import type { Body } from "./service.ts";
+
+/** The key of the one organization that the processes know. */
+const apiKey = `x4k_crash_${"0".repeat(64)}`;
+const headers = { authorization: apiKey };
+
+/** A service in a process of its own. */
+export type ServiceProcess = {
+  child: ChildProcess;
+  settle(body: Body): Promise<JsonResponse>;
+  get(path: string): Promise<JsonResponse>;
+  /** Ends it as an operator would, and resolves when it is gone. */
+  stop(): Promise<void>;
+  /** Ends it without any warning. */
+  kill(): Promise<void>;
+};
+
+const running = new Set<ChildProcess>();
+
+/** Starts a service on a database and a chain; `dieAt` has it kill itself at a step of its first settle. */
+export async function startServiceProcess(
+  { chain }: Composition,
+  databaseUrl: string,
+  dieAt?: Boundary,
+): Promise<ServiceProcess> {
+  const { rpcUrl, facilitatorContract } = chain;
+  const script = fileURLToPath(new URL("../crash/service-child.ts", import.meta.url));
+  const options = JSON.stringify({ rpcUrl, facilitatorContract, databaseUrl, apiKey, dieAt });
+  const child = spawn(process.execPath, [script, options], { stdio: ["ignore", "pipe", "inherit"] });
+  running.add(child);
+  child.once("exit", () => running.delete(child));
+  const [url] = await Promise.race([
+    once(createInterface(child.stdout), "line"),
+    once(child, "exit").then(([code]) => {
+      throw new Error(`the service ended with ${code} before it was ready`);
+    }),
+  ]);
+  const end = async (signal: "SIGTERM" | "SIGKILL") => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, "exit");
+    child.kill(signal);
+    await exited;
+  };
+  return {
+    child,
+    settle: (body) => requestJson(`${url}/v1/settle`, { method: "POST", headers, body }),
+    get: (path) => requestJson(`${url}${path}`, { headers }),
+    stop: () => end("SIGTERM"),
+    kill: () => end("SIGKILL"),
+  };
+}
+
+/** Ends whatever a failed test has left. */
+export function killServiceProcesses(): void {
+  for (const child of running) child.kill("SIGKILL");
+}
