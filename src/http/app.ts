@@ -1,14 +1,22 @@
 import { randomUUID } from "node:crypto";
 import helmet from "@fastify/helmet";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import { UndeterminedError } from "../errors/undetermined.ts";
 import type { Facilitator } from "../facilitator/facilitator.ts";
+import { type Metrics, noMetrics } from "../metrics/metrics.ts";
 import type { Organizations } from "../organizations/organizations.ts";
-import { confirmEarlierAnswers } from "./delivery.ts";
+import { answerClientError, answerUnroutable } from "./client-errors.ts";
+import { closeSoon } from "./close-soon.ts";
+import { confirmEarlierAnswers, followExchange } from "./connection.ts";
 import { type CheckHealth, healthRoutes } from "./health.ts";
 import { openApiRoutes } from "./openapi.ts";
 import { paymentRoutes } from "./payments.ts";
+import { limitPressure, type PressureLimits } from "./pressure.ts";
 import { classify, ProblemError, problemBody, problemMediaType } from "./problems.ts";
+import { limitRates, type RateLimits } from "./rate-limits.ts";
+import { describePayment, logRequests } from "./request-log.ts";
 import { settlementRoutes } from "./settlements.ts";
+import { defaultTimeouts, type Timeouts } from "./timeouts.ts";
 
 /** The largest body that is read, in bytes. Payments are about 1 KiB. */
 const bodyLimit = 32 * 1024;
@@ -21,47 +29,75 @@ export type AppOptions = {
   now: () => number;
   /** Whether verify takes callers without a key. Off by default. */
   anonymousVerify?: boolean;
+  /** Where to tell what happened; nowhere by default. See `createMetrics`. */
+  metrics?: Metrics;
+  /** How many requests are taken from a key and from an address; unlimited by default. */
+  rateLimits?: RateLimits;
+  /** What the process takes on at a time; unlimited by default. */
+  pressure?: PressureLimits;
+  /** Connections open at a time; further ones are closed as they come. Unlimited by default. */
+  maxConnections?: number;
+  /**
+   * Whose `X-Forwarded-For` is believed: that of so many proxies in front, where nobody can come past them, or of those
+   * at these addresses and networks. By default nobody's: anybody can write such a header.
+   */
+  trustProxy?: false | number | readonly string[];
+  timeouts?: Timeouts;
   logger: FastifyBaseLogger;
 };
 
 /** The HTTP service, not listening yet. Everything that decides is in the facilitator; this parses and maps. */
 export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const { facilitator, organizations, checkHealth, now, anonymousVerify = false, logger } = options;
+  const { metrics = noMetrics, trustProxy = false, timeouts = defaultTimeouts } = options;
   const app = Fastify({
     bodyLimit,
+    trustProxy: whoIsTrusted(trustProxy),
+    requestTimeout: timeouts.requestMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
+    http: { headersTimeout: timeouts.headersMs, connectionsCheckingInterval: timeouts.checkMs },
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     routerOptions: { caseSensitive: true, ignoreTrailingSlash: true },
+    clientErrorHandler: (error, socket) => answerClientError(error, socket, logger),
+    frameworkErrors: answerUnroutable,
+    // Fastify's own answer to requests while it closes says nothing that x402 clients understand.
+    return503OnClosing: false,
   });
+  if (options.maxConnections !== undefined) app.server.maxConnections = options.maxConnections;
   await app.register(helmet);
 
   app.removeContentTypeParser("text/plain");
   app.decorateRequest("caller", null);
+  app.decorateRequest("exchange");
   app.decorateRequest("envelope", undefined);
+  app.decorateRequest("payment", undefined);
+  app.decorateRequest("result", undefined);
 
   app.addHook("onRequest", async (request, reply) => {
     reply.header("x-request-id", request.id);
     confirmEarlierAnswers(request.raw.socket);
+    request.exchange = followExchange(request.raw, reply.raw);
   });
-  app.addHook("onResponse", async (request, reply) => {
-    request.log.info(
-      {
-        method: request.method,
-        route: request.routeOptions.url,
-        status: reply.statusCode,
-        ms: Math.round(reply.elapsedTime),
-        organization: request.caller?.organization.id,
-      },
-      "request",
-    );
-  });
+  logRequests(app, metrics);
+  closeSoon(app);
+  if (options.rateLimits !== undefined) limitRates(app, options.rateLimits);
+  const underWay = limitPressure(app, options.pressure);
+  metrics.observe({ underWay: () => underWay });
 
   app.setErrorHandler((error, request, reply) => {
     const classified = classify(error);
-    const { status } = classified.kind;
-    if (status >= 500) request.log.error({ err: error }, "no verdict");
-    if (status === 503) reply.header("retry-after", 1);
+    const { kind, retryAfterSeconds } = classified;
+    const { status, name } = kind;
+    request.result = { outcome: status >= 500 ? "undetermined" : "refused", reason: name };
+    if (status >= 500 && !(error instanceof ProblemError)) {
+      // What a node did to us is no fault of ours, and what keeps nobody from an answer is no trouble.
+      const foreseen = error instanceof UndeterminedError;
+      const level = !foreseen ? "error" : request.exchange.end === "cut" ? "debug" : "warn";
+      request.log[level]({ ...describePayment(request), err: error }, "no verdict");
+    }
+    if (retryAfterSeconds !== undefined) reply.header("retry-after", retryAfterSeconds);
     if (status === 401) reply.header("www-authenticate", "Bearer");
     const { operation } = request.routeOptions.config;
     return reply
@@ -72,13 +108,13 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   app.setNotFoundHandler((request) => {
     throw new ProblemError(
       "notFound",
-      `There is no ${request.method} ${request.url.split("?")[0]}; the service is at POST /v1/verify, POST /v1/settle, GET /v1/supported and GET /v1/settlements/{id}; it is described at /docs`,
+      `There is no ${request.method} ${pathOf(request.url)}; the service is at POST /v1/verify, POST /v1/settle, GET /v1/supported and GET /v1/settlements/{id}; it is described at /docs`,
     );
   });
 
   await app.register(
     async (v1) => {
-      paymentRoutes(v1, { facilitator, organizations, now, anonymousVerify });
+      paymentRoutes(v1, { facilitator, organizations, metrics, now, anonymousVerify });
       settlementRoutes(v1, { facilitator, organizations });
       v1.get("/supported", () => facilitator.supported());
     },
@@ -87,4 +123,16 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   healthRoutes(app, checkHealth);
   openApiRoutes(app);
   return app;
+}
+
+/** Fastify takes a number to mean nobody, since it cannot know whether the proxies can be come past. */
+function whoIsTrusted(proxies: false | number | readonly string[]) {
+  if (typeof proxies === "number") return (_address: string, hop: number) => hop < proxies;
+  return proxies === false ? false : [...proxies];
+}
+
+/** A path to repeat to whoever asked for it. */
+function pathOf(url: string): string {
+  const path = url.split("?")[0] ?? "";
+  return path.length > 100 ? `${path.slice(0, 100)}…` : path;
 }

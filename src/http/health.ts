@@ -1,4 +1,6 @@
 import type { FastifyInstance } from "fastify";
+import { briefly } from "../metrics/briefly.ts";
+import { ProblemError } from "./problems.ts";
 
 /** How one network stands, for `/readyz`. */
 export type NetworkHealth = { ready: boolean; detail: string };
@@ -6,14 +8,42 @@ export type NetworkHealth = { ready: boolean; detail: string };
 /** Asks every network how it stands. Never throws. */
 export type CheckHealth = () => Promise<Readonly<Record<string, NetworkHealth>>>;
 
+/** So that probes, however many there are, ask each node at most once a second. */
+const maxAgeMs = 1_000;
+
 /**
- * `GET /livez`: the process answers. `GET /readyz`: every network can be asked (200), or which one cannot (503).
+ * `GET /livez`: the process answers. `GET /readyz`: some network can be asked (200), or none can (503); with
+ * `?network=base`, which may be repeated, whether all of those can.
+ *
+ * One network that is down does not make the whole service unready: its node is down for every instance, and a balancer
+ * that believed it would take them all out, for the networks that are well too.
  */
 export function healthRoutes(app: FastifyInstance, checkHealth: CheckHealth): void {
-  app.get("/livez", () => ({ status: "ok" }));
-  app.get("/readyz", async (_request, reply) => {
-    const networks = await checkHealth();
-    const ready = Object.values(networks).every((network) => network.ready);
-    return reply.code(ready ? 200 : 503).send({ status: ready ? "ready" : "not ready", networks });
+  const check = briefly(checkHealth, { maxAgeMs });
+  const config = { unlimited: true };
+
+  app.get("/livez", { config }, () => ({ status: "ok" }));
+  app.get<{ Querystring: { network?: unknown } }>("/readyz", { config }, async (request, reply) => {
+    const all = Object.entries(await check());
+    const asked = namesIn(request.query.network);
+    const unknown = asked?.some((name) => !all.some(([known]) => known === name));
+    if (unknown) {
+      throw new ProblemError(
+        "notFound",
+        `No such network here; there are ${all.map(([name]) => name).join(", ")}`,
+      );
+    }
+    const networks = all.filter(([name]) => asked === undefined || asked.includes(name));
+    const ready = networks.filter(([, network]) => network.ready);
+    const status =
+      ready.length === networks.length ? "ready" : asked || ready.length === 0 ? "not ready" : "degraded";
+    return reply
+      .code(status === "not ready" || networks.length === 0 ? 503 : 200)
+      .send({ status, networks: Object.fromEntries(networks) });
   });
+}
+
+function namesIn(query: unknown): readonly unknown[] | undefined {
+  if (query === undefined) return undefined;
+  return Array.isArray(query) ? query : [query];
 }

@@ -1,22 +1,21 @@
 import { createHash } from "node:crypto";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Facilitator } from "../facilitator/facilitator.ts";
+import type { IdempotencyKey } from "../facilitator/idempotent.ts";
 import type { SettleResult } from "../facilitator/settle.ts";
-import type { Caller, Organizations } from "../organizations/organizations.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+import type { Organizations } from "../organizations/organizations.ts";
 import type { AuthContext, SettleAnswer, VerifyAnswer } from "../protocol/answers.ts";
-import { settlementId } from "../protocol/authorization.ts";
+import type { Hex } from "../protocol/hex.ts";
 import { type Invalid, settleErrorReason } from "../protocol/reasons.ts";
-import { type Envelope, type PaymentRequest, parsePaymentRequest } from "../protocol/requests.ts";
+import { type Envelope, parsePaymentRequest } from "../protocol/requests.ts";
 import { authenticate, callerOf } from "./authentication.ts";
 import { followDelivery } from "./delivery.ts";
 import type { Operation } from "./problems.ts";
 import { ProblemError, problemMediaType } from "./problems.ts";
+import { idOf } from "./request-log.ts";
 
 declare module "fastify" {
-  interface FastifyRequest {
-    /** What was read of the payment before anything could fail; problems repeat it. */
-    envelope: Envelope | undefined;
-  }
   interface FastifyContextConfig {
     /** Which x402 members the problems of this route carry. */
     operation?: Operation;
@@ -26,6 +25,7 @@ declare module "fastify" {
 export type PaymentRouteOptions = {
   facilitator: Facilitator;
   organizations: Organizations;
+  metrics: Metrics;
   now: () => number;
   /** Whether verify takes callers without a key. */
   anonymousVerify: boolean;
@@ -36,7 +36,7 @@ const pendingRetryAfterSeconds = 2;
 
 /** `POST /verify` and `POST /settle`. */
 export function paymentRoutes(app: FastifyInstance, options: PaymentRouteOptions): void {
-  const { facilitator, organizations, now, anonymousVerify } = options;
+  const { facilitator, organizations, metrics, now, anonymousVerify } = options;
 
   app.post(
     "/verify",
@@ -48,6 +48,8 @@ export function paymentRoutes(app: FastifyInstance, options: PaymentRouteOptions
       const parsed = read(request);
       const envelope = parsed.ok ? parsed.request : parsed.envelope;
       const refusal = parsed.ok ? await facilitator.verify(parsed.request, request.caller) : parsed.invalid;
+      request.result =
+        refusal === undefined ? { outcome: "valid" } : { outcome: "invalid", reason: refusal.reason };
       const known = parsed.ok ? parsed.request.knownNetwork.name : undefined;
       const hasRecipient =
         known !== undefined && request.caller?.organization.recipients[known] !== undefined;
@@ -64,34 +66,61 @@ export function paymentRoutes(app: FastifyInstance, options: PaymentRouteOptions
     { config: { operation: "settle" }, onRequest: authenticate(organizations) },
     async (request, reply) => {
       const parsed = read(request);
-      if (!parsed.ok) return refusedSettle(parsed.envelope, parsed.invalid);
+      const idempotency = readIdempotencyKey(request);
+      if (!parsed.ok) {
+        request.result = { outcome: "invalid", reason: parsed.invalid.reason };
+        return refusedSettle(parsed.envelope, parsed.invalid);
+      }
       reply.header("location", `/v1/settlements/${idOf(parsed.request)}`);
-      const result = await settle(parsed.request, callerOf(request), request, reply);
+      const gone = new AbortController();
+      request.exchange.onEnd((end) => {
+        if (end === "cut") gone.abort();
+      });
+      const result = await facilitator.settle(parsed.request, callerOf(request), gone.signal, idempotency);
       return answerSettle(parsed.request, result, request, reply);
     },
   );
 
-  async function settle(
-    payment: PaymentRequest,
-    caller: Caller,
+  function answerSettle(
+    envelope: Envelope,
+    result: SettleResult,
     request: FastifyRequest,
     reply: FastifyReply,
-  ): Promise<SettleResult> {
-    const gone = new AbortController();
-    const leave = () => gone.abort();
-    reply.raw.once("close", leave);
-    const key = request.headers["idempotency-key"];
-    try {
-      return await facilitator.settle(
-        payment,
-        caller,
-        gone.signal,
-        typeof key === "string" && key !== "" ? { key, bodyHash: hashBody(request.body) } : undefined,
-      );
-    } finally {
-      reply.raw.off("close", leave);
+  ): SettleAnswer | FastifyReply {
+    switch (result.kind) {
+      case "invalid":
+        request.result = { outcome: "invalid", reason: result.invalid.reason };
+        return refusedSettle(envelope, result.invalid);
+      case "success":
+        request.result = { outcome: "settled", transaction: result.transaction };
+        followDelivery({ exchange: request.exchange, socket: request.raw.socket }, result.delivery, {
+          log: request.log,
+          count: metrics.delivery,
+        });
+        return {
+          success: true,
+          transaction: result.transaction,
+          network: envelope.network,
+          ...payerMember(envelope),
+        };
+      case "pending":
+        request.result = { outcome: "pending", transaction: result.transaction };
+        return answerPending(envelope, result.transaction, request, reply);
     }
   }
+}
+
+/**
+ * The `Idempotency-Key`, which is stored: no longer than it need be, and nothing that could be two keys to two readers.
+ */
+function readIdempotencyKey({ headers, body }: FastifyRequest): IdempotencyKey | undefined {
+  const key = headers["idempotency-key"];
+  if (key === undefined || key === "") return undefined;
+  if (typeof key === "string" && /^[\x21-\x7e]{1,255}$/.test(key)) return { key, bodyHash: hashBody(body) };
+  throw new ProblemError(
+    "malformed",
+    "Idempotency-Key must be 1 to 255 visible ASCII characters without spaces",
+  );
 }
 
 function read(request: FastifyRequest): ReturnType<typeof parsePaymentRequest> {
@@ -99,11 +128,8 @@ function read(request: FastifyRequest): ReturnType<typeof parsePaymentRequest> {
     throw new ProblemError("malformed", "The body is empty; send the payment as JSON");
   const parsed = parsePaymentRequest(request.body);
   request.envelope = parsed.ok ? parsed.request : parsed.envelope;
+  request.payment = parsed.ok ? parsed.request : undefined;
   return parsed;
-}
-
-function idOf({ knownNetwork, requirements, authorization }: PaymentRequest): string {
-  return settlementId(knownNetwork.chainId, requirements.asset, authorization.from, authorization.nonce);
 }
 
 function hashBody(body: unknown): string {
@@ -136,35 +162,13 @@ function refusedSettle(envelope: Envelope, refusal: Invalid): SettleAnswer {
   };
 }
 
-function answerSettle(
-  envelope: Envelope,
-  result: SettleResult,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): SettleAnswer | FastifyReply {
-  switch (result.kind) {
-    case "invalid":
-      return refusedSettle(envelope, result.invalid);
-    case "success":
-      followDelivery(reply, result.delivery, request.log);
-      return {
-        success: true,
-        transaction: result.transaction,
-        network: envelope.network,
-        ...payerMember(envelope),
-      };
-    case "pending":
-      return answerPending(envelope, result.transaction, request, reply);
-  }
-}
-
 /**
  * The payment is on its way, and its outcome is not known in time. v2 has a reason for it, which makes public servers
  * ask again; v1 can only say that it could not tell, and names the hash in the text.
  */
 function answerPending(
   envelope: Envelope,
-  transaction: string,
+  transaction: Hex,
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {

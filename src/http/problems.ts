@@ -13,18 +13,27 @@ export type Operation = "verify" | "settle" | undefined;
 
 type Kind = { status: number; name: string; title: string };
 
+/** A problem, and what may be said about it to the caller. */
+export type Classified = { kind: Kind; detail: string; retryAfterSeconds?: number | undefined };
+
 const kinds = {
   malformed: { status: 400, name: "malformed-request", title: "The request could not be read" },
   unauthorized: { status: 401, name: "unauthorized", title: "API key missing or not accepted" },
   forbidden: { status: 403, name: "forbidden", title: "The API key does not allow this" },
   notFound: { status: 404, name: "not-found", title: "Nothing here" },
+  timeout: { status: 408, name: "request-timeout", title: "The request came too slowly" },
   tooLarge: { status: 413, name: "body-too-large", title: "The body is too large" },
+  uriTooLong: { status: 414, name: "uri-too-long", title: "The path is too long" },
   mediaType: { status: 415, name: "unsupported-media-type", title: "The body must be JSON" },
   idempotency: {
     status: 422,
     name: "idempotency-key-reused",
     title: "Idempotency-Key reused with another body",
   },
+  tooManyRequests: { status: 429, name: "too-many-requests", title: "Too many requests" },
+  headersTooLarge: { status: 431, name: "headers-too-large", title: "The headers are too large" },
+  overloaded: { status: 503, name: "overloaded", title: "The service is overloaded" },
+  shuttingDown: { status: 503, name: "shutting-down", title: "The service is shutting down" },
   undetermined: { status: 503, name: "undetermined", title: "No verdict could be reached" },
 } as const satisfies Record<string, Kind>;
 
@@ -32,22 +41,30 @@ const kinds = {
 export class ProblemError extends Error {
   override readonly name = "ProblemError";
   readonly kind: Kind;
+  readonly retryAfterSeconds: number | undefined;
 
-  constructor(kind: keyof typeof kinds, detail: string) {
+  constructor(kind: keyof typeof kinds, detail: string, options: { retryAfterSeconds?: number } = {}) {
     super(detail);
     this.kind = kinds[kind];
+    this.retryAfterSeconds = options.retryAfterSeconds;
   }
 }
+
+/** Where nothing is known about when it will be better. */
+const usualRetryAfterSeconds = 1;
 
 /**
  * Which problem an error is. Errors that do not say otherwise are "could not tell": their text stays inside, since
  * it may name hosts or internals.
  */
-export function classify(error: unknown): { kind: Kind; detail: string } {
-  if (error instanceof ProblemError) return { kind: error.kind, detail: error.message };
+export function classify(error: unknown): Classified {
+  if (error instanceof ProblemError) {
+    const { kind, message, retryAfterSeconds } = error;
+    return { kind, detail: message, retryAfterSeconds };
+  }
   if (error instanceof ForbiddenError) return { kind: kinds.forbidden, detail: error.message };
   if (error instanceof IdempotencyMismatchError) return { kind: kinds.idempotency, detail: error.message };
-  if (error instanceof UndeterminedError) return { kind: kinds.undetermined, detail: error.message };
+  if (error instanceof UndeterminedError) return undetermined(error.message);
   switch (statusOf(error)) {
     case 413:
       return { kind: kinds.tooLarge, detail: "The body may have at most 32 KiB" };
@@ -59,11 +76,12 @@ export function classify(error: unknown): { kind: Kind; detail: string } {
         detail: "The body is not JSON, or names a key that JSON should not carry",
       };
     default:
-      return {
-        kind: kinds.undetermined,
-        detail: "Something unforeseen kept the service from a verdict; try again",
-      };
+      return undetermined("Something unforeseen kept the service from a verdict; try again");
   }
+}
+
+function undetermined(detail: string): Classified {
+  return { kind: kinds.undetermined, detail, retryAfterSeconds: usualRetryAfterSeconds };
 }
 
 function statusOf(error: unknown): number | undefined {
@@ -72,7 +90,7 @@ function statusOf(error: unknown): number | undefined {
 
 /** The body of a problem, with the x402 members that public clients look for. */
 export function problemBody(
-  { kind, detail }: { kind: Kind; detail: string },
+  { kind, detail }: Classified,
   context: { operation: Operation; requestId: string; envelope: Envelope | undefined },
 ): Problem {
   const { operation, requestId, envelope } = context;

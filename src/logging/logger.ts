@@ -1,4 +1,12 @@
-import { type BaseLogger, type DestinationStream, destination, type Logger, pino } from "pino";
+import {
+  type BaseLogger,
+  type DestinationStream,
+  destination,
+  type Level,
+  type Logger,
+  levels,
+  pino,
+} from "pino";
 import { KitError } from "../errors/base.ts";
 
 /** What the parts of the service need of a logger. */
@@ -13,6 +21,11 @@ export type Log = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
  */
 export function createLogger(level: string, stream: DestinationStream = destination(2)): Logger {
   return pino({ level, serializers: { err: describeError } }, stream);
+}
+
+/** Whether a line of this level would be written: what is only there to be logged need not be computed otherwise. */
+export function wouldLog(log: { level: string }, level: Level): boolean {
+  return (levels.values[log.level] ?? Number.POSITIVE_INFINITY) <= (levels.values[level] ?? 0);
 }
 
 type DescribedError = {

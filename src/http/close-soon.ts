@@ -1,0 +1,32 @@
+import type { FastifyInstance } from "fastify";
+import { ProblemError } from "./problems.ts";
+
+/** How often connections are closed that have nothing more to carry, in milliseconds. */
+const sweepMs = 100;
+
+/**
+ * Lets the server close as soon as its last answer is written, and no later. Clients keep connections open for minutes,
+ * and Node closes only those that carry nothing in the moment it is asked to: one whose answer was still to come would
+ * hold up the end. New payments that arrive on open connections meanwhile are refused.
+ */
+export function closeSoon(app: FastifyInstance): void {
+  let closing = false;
+
+  app.addHook("preClose", async () => {
+    closing = true;
+    if (!app.server.listening) return;
+    const sweep = setInterval(() => app.server.closeIdleConnections(), sweepMs);
+    app.server.once("close", () => clearInterval(sweep));
+  });
+
+  app.addHook("onRequest", async (request) => {
+    if (!closing || request.routeOptions.config.operation === undefined) return;
+    throw new ProblemError("shuttingDown", "The service is shutting down; nothing was done, try again", {
+      retryAfterSeconds: 1,
+    });
+  });
+
+  app.addHook("onSend", async (_request, reply) => {
+    if (closing) reply.header("connection", "close");
+  });
+}

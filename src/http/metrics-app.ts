@@ -1,0 +1,22 @@
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+
+/** What holds the metrics: prom-client's `Registry`. */
+export type MetricsRegister = { readonly contentType: string; metrics(): Promise<string> };
+
+/**
+ * `GET /metrics` for Prometheus, on a server of its own: which networks and customers are busy, and how much gas money
+ * is left, is nobody's business who can reach the service. It needs no key, so it belongs on an address that only the
+ * collector reaches.
+ */
+export function createMetricsApp(register: MetricsRegister, logger: FastifyBaseLogger): FastifyInstance {
+  const app = Fastify({
+    loggerInstance: logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    requestTimeout: 10_000,
+    http: { headersTimeout: 5_000 },
+  });
+  app.get("/metrics", async (_request, reply) =>
+    reply.type(register.contentType).send(await register.metrics()),
+  );
+  return app;
+}

@@ -1,0 +1,58 @@
+import type { FastifyInstance, FastifyReply } from "fastify";
+import { addressGroup } from "./address-group.ts";
+import { ProblemError } from "./problems.ts";
+import { createTokenBuckets, type Rate, type Taken } from "./token-buckets.ts";
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** For what probes ask for: it costs nothing, and must be answered in a flood too. */
+    unlimited?: boolean;
+  }
+}
+
+/** How many requests are taken. */
+export type RateLimits = {
+  /** From one API key. */
+  key: Rate;
+  /** From one address (a /64 of IPv6), not counting those with a good key. */
+  address: Rate;
+};
+
+/**
+ * Turns requests away that come too fast, with 429. Before a key is looked at, a request counts for its address; a good
+ * key takes that back, and counts for itself. So a flood without keys costs neither a hash nor a look into the
+ * database, and customers behind one address do not use up each other's share.
+ */
+export function limitRates(app: FastifyInstance, limits: RateLimits): void {
+  const addresses = createTokenBuckets(limits.address);
+  const keys = createTokenBuckets(limits.key);
+
+  app.addHook("onRequest", async (request, reply) => {
+    if (request.routeOptions.config.unlimited === true) return;
+    const taken = addresses.take(addressGroup(request.ip));
+    tell(reply, limits.address, taken);
+    if (!taken.allowed) throw tooMany("This address sends too many requests without a good API key", taken);
+  });
+
+  // The first hook behind authentication.
+  app.addHook("preParsing", async (request, reply) => {
+    if (request.caller === null) return;
+    addresses.giveBack(addressGroup(request.ip));
+    const taken = keys.take(request.caller.keyId);
+    tell(reply, limits.key, taken);
+    if (!taken.allowed) throw tooMany("This API key sends too many requests", taken);
+  });
+}
+
+function tooMany(what: string, { retryAfterSeconds }: Taken): ProblemError {
+  return new ProblemError("tooManyRequests", `${what}; try again in ${retryAfterSeconds} s`, {
+    retryAfterSeconds,
+  });
+}
+
+/** The header fields of draft-ietf-httpapi-ratelimit-headers-06, which clients know best. */
+function tell(reply: FastifyReply, { burst }: Rate, { remaining, fullInSeconds }: Taken): void {
+  reply.header("ratelimit-limit", burst);
+  reply.header("ratelimit-remaining", remaining);
+  reply.header("ratelimit-reset", fullInSeconds);
+}

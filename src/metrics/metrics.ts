@@ -1,0 +1,107 @@
+import type { Address } from "../protocol/hex.ts";
+import type { NetworkName } from "../protocol/networks.ts";
+
+/**
+ * How a verify or settle ended.
+ * - `valid`, `invalid`, `settled`: decided;
+ * - `pending`: signed and sent, and not decided in time;
+ * - `refused`: 4xx, whatever is wrong with the payment was not looked at;
+ * - `undetermined`: 5xx, it could not be told;
+ * - `abandoned`: the caller left before there was an answer.
+ */
+export type PaymentOutcome =
+  | "valid"
+  | "invalid"
+  | "settled"
+  | "pending"
+  | "refused"
+  | "undetermined"
+  | "abandoned";
+
+/** One verify or settle that has ended. */
+export type PaymentRecord = {
+  operation: "verify" | "settle";
+  outcome: PaymentOutcome;
+  /** Why it is not good, or not answered: one of the invalid reasons, or the name of a problem. */
+  reason: string | undefined;
+  /** Undefined when the body was not read. */
+  x402Version: 1 | 2 | undefined;
+  /** Undefined when the request names none that is known. */
+  network: NetworkName | undefined;
+  seconds: number;
+};
+
+/** What became of the answer that holds a success; see `Delivery`. */
+export type DeliveryFate = "delivered" | "lost" | "bounced";
+
+/** One HTTP request to a JSON-RPC endpoint that is over. */
+export type RpcExchange = {
+  /** Which endpoint, by its place in the configuration. Never its URL, which may hold a key. */
+  endpoint: string;
+  purpose: string;
+  durationMs: number;
+  /** What was wrong, in a word; undefined when the answer was used. */
+  error: string | undefined;
+};
+
+/** What one operator of this process has under way on one network. */
+export type LaneLoad = {
+  network: NetworkName;
+  operator: Address;
+  /** Transactions that no block is known to hold. */
+  transactions: number;
+  /** Payments that wait for their turn, unsigned. */
+  queued: number;
+};
+
+/** Settlements of one network whose outcome is not known, in the whole ledger. */
+export type PendingSettlements = {
+  network: NetworkName;
+  count: number;
+  /** Unix milliseconds at which the oldest was claimed; null when there is none. */
+  oldestClaimedAt: number | null;
+};
+
+/** The gas money of one operator. */
+export type OperatorFunds = {
+  network: NetworkName;
+  operator: Address;
+  /** In wei. */
+  balance: bigint;
+  /** What one settlement may cost now, in wei. */
+  transactionCost: bigint;
+};
+
+/** What is not told as it happens but looked up when somebody reads the metrics. */
+export type MetricSources = {
+  /** Read by every scrape: must cost nothing. */
+  lanes(): readonly LaneLoad[];
+  pending(): Promise<readonly PendingSettlements[]>;
+  funds(): Promise<readonly OperatorFunds[]>;
+  health(): Promise<Readonly<Record<string, { ready: boolean }>>>;
+  /** Requests that are being answered, by operation. Read by every scrape. */
+  underWay(): Readonly<Record<"verify" | "settle", number>>;
+};
+
+/** Where the parts of the service tell what they did. Nothing here throws or waits. */
+export type Metrics = {
+  payment(record: PaymentRecord): void;
+  /** `route` as it was registered, never as it was asked for; undefined when there is none. */
+  http(route: string | undefined, status: number): void;
+  delivery(fate: DeliveryFate): void;
+  /** What one network's RPC client tells of its endpoints. */
+  rpc(network: NetworkName): { exchanged(exchange: RpcExchange): void };
+  /** Names sources; those named before stay. */
+  observe(sources: Partial<MetricSources>): void;
+};
+
+const nothing = () => {};
+
+/** For where nobody reads them. */
+export const noMetrics: Metrics = {
+  payment: nothing,
+  http: nothing,
+  delivery: nothing,
+  rpc: () => ({ exchanged: nothing }),
+  observe: nothing,
+};
