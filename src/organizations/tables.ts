@@ -1,3 +1,4 @@
+import type { Generated } from "kysely";
 import type { Address } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 
@@ -5,13 +6,19 @@ type OrganizationsTable = {
   id: string;
   name: string;
   created_at: number;
+  /** How many changes the audit trail has; see `lockOrganization`. */
+  changes: Generated<number>;
 };
 
-/** To whom an organization's payments go, per network. */
+/** To whom an organization's payments go, and which of them are settled, per network. */
 type RecipientsTable = {
   organization_id: string;
   network: NetworkName;
   recipient: Address;
+  /** Decimal text in the asset's smallest unit. */
+  minimum_amount: string | null;
+  /** Decimal text in wei. */
+  daily_gas_budget: string | null;
 };
 
 type ApiKeysTable = {
@@ -24,6 +31,20 @@ type ApiKeysTable = {
   created_at: number;
   expires_at: number | null;
   revoked_at: number | null;
+  /** The id of the key that takes its place. */
+  replaced_by: string | null;
+};
+
+/** One change of an organization. Rows are only ever added. */
+type AuditTable = {
+  organization_id: string;
+  /** Counts the organization's changes from 1: a gap shows that a row was taken away. */
+  change: number;
+  at: number;
+  actor: string;
+  action: string;
+  /** JSON. */
+  details: string;
 };
 
 /** The tables of the organizations, as the newest migration leaves them. */
@@ -31,4 +52,5 @@ export type OrganizationTables = {
   organizations: OrganizationsTable;
   recipients: RecipientsTable;
   api_keys: ApiKeysTable;
+  audit: AuditTable;
 };

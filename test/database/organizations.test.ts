@@ -10,6 +10,7 @@ describe.each(backends)("on $name", (backend) => {
 
   const pepper = "a pepper for tests";
   const recipient = "0x857b06519E91e3A54538791bDbb0E22373e36b66";
+  const shop = { id: "shop", name: "Shop", recipients: {}, limits: {} };
   const publishedKey = `x4k_local_${"0123456789ABCDEFabcdef".repeat(2)}`;
 
   let time: number;
@@ -31,7 +32,7 @@ describe.each(backends)("on $name", (backend) => {
 
   describe("an organization", () => {
     test("is found as it was created, with the recipients it has set", async () => {
-      expect(await organizations.find("shop")).toEqual({ id: "shop", name: "Shop", recipients: {} });
+      expect(await organizations.find("shop")).toEqual(shop);
       await organizations.setRecipient("shop", "base", recipient);
       await organizations.setRecipient("shop", "polygon", `0x${"11".repeat(20)}`);
       await organizations.setRecipient("shop", "polygon", `0x${"22".repeat(20)}`);
@@ -39,6 +40,7 @@ describe.each(backends)("on $name", (backend) => {
         id: "shop",
         name: "Shop",
         recipients: { base: recipient, polygon: `0x${"22".repeat(20)}` },
+        limits: {},
       });
       expect(await organizations.find("nobody")).toBeNull();
     });
@@ -52,17 +54,24 @@ describe.each(backends)("on $name", (backend) => {
 
     test.each<[string, () => Promise<unknown>]>([
       ["a second one of the same id", () => organizations.create({ id: "shop", name: "Again" })],
+      ["a name that does not fit a table", () => organizations.create({ name: "Shop\nAdmin" })],
       ["an id that does not fit a command line", () => organizations.create({ id: "my shop", name: "" })],
       ["a recipient that is no address", () => organizations.setRecipient("shop", "base", "0x1234")],
       ["the zero address", () => organizations.setRecipient("shop", "base", `0x${"00".repeat(20)}`)],
       ["a recipient of nobody", () => organizations.setRecipient("nobody", "base", recipient)],
       ["a key of nobody", () => organizations.createKey("nobody", { scopes: ["verify"] })],
       ["a key for nothing", () => issue({ scopes: [] })],
+      ["a key that has expired already", () => issue({ expiresAt: time })],
+      ["limits of nobody", () => organizations.setLimits("nobody", "base", { minimumAmount: 1n })],
+      ["limits where nobody is paid", () => organizations.setLimits("shop", "base", { minimumAmount: 1n })],
+      ["rotating a key that is not there", () => organizations.rotateKey("0123", { graceMs: 0 })],
+      ["the keys of nobody", () => organizations.listKeys("nobody")],
+      ["the changes of nobody", () => organizations.listChanges("nobody")],
       ["a key of another form", () => issue({ key: "sk_live_0123456789" })],
       ["revoking a key that is not there", () => organizations.revokeKey("0123")],
     ])("is refused: %s", async (_, attempt) => {
       await expect(attempt()).rejects.toMatchObject({ name: "KitError" });
-      expect(await organizations.find("shop")).toEqual({ id: "shop", name: "Shop", recipients: {} });
+      expect(await organizations.find("shop")).toEqual(shop);
     });
   });
 
@@ -73,7 +82,7 @@ describe.each(backends)("on $name", (backend) => {
       expect(key).toMatch(/^x4k_[0-9a-f]{16}_[0-9a-f]{64}$/);
       expect(key.split("_")[1]).toBe(keyId);
       expect(await other.authenticate(key)).toEqual({
-        organization: { id: "shop", name: "Shop", recipients: { base: recipient } },
+        organization: { ...shop, recipients: { base: recipient } },
         keyId,
         scopes: ["settle"],
       });

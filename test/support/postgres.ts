@@ -67,14 +67,11 @@ export async function startPostgres(): Promise<PostgresServer> {
 
   const urlOf = (database: string) =>
     `postgres://${user}:${encodeURIComponent(postgresPassword)}@127.0.0.1:${port}/${database}`;
+  const clients = new Map<string, Promise<pg.Client>>();
   const query: PostgresServer["query"] = async (url, sql, parameters = []) => {
-    const client = new pg.Client({ connectionString: url });
-    await client.connect();
-    try {
-      return (await client.query(sql, parameters)).rows;
-    } finally {
-      await client.end();
-    }
+    const client = clients.get(url) ?? connectTo(url, () => clients.delete(url));
+    clients.set(url, client);
+    return (await (await client).query(sql, parameters)).rows;
   };
 
   return {
@@ -95,12 +92,20 @@ export async function startPostgres(): Promise<PostgresServer> {
       return cut.length;
     },
     async stop() {
-      watchdog.release(pid);
+      for (const client of clients.values()) await (await client).end();
       await server.stop();
+      watchdog.release(pid);
       await watchdog.close();
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+async function connectTo(url: string, onLost: () => void): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url });
+  client.on("error", onLost);
+  await client.connect();
+  return client;
 }
 
 async function findFreePort(): Promise<number> {
