@@ -23,6 +23,16 @@ const commands: readonly CommandEntry[] = [
     summary: "give an account of a running `up` some of the token",
     load: async () => (await import("./fund.ts")).fund,
   },
+  {
+    name: "deploy",
+    summary: "deploy the facilitator contract, or grant and revoke its operators",
+    load: async () => (await import("./deploy.ts")).deploy,
+  },
+  {
+    name: "doctor",
+    summary: "compare the configuration of `serve` with the chains and the database it names",
+    load: async () => (await import("./doctor.ts")).doctor,
+  },
 ];
 
 /** Runs `x402-kit` with the given arguments; gives the exit code. */

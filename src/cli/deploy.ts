@@ -1,0 +1,34 @@
+import { defineCommand } from "./command.ts";
+import { checkDeployOptions, deployOptions } from "./deploy-options.ts";
+import { loadEnvFile } from "./serve-environment.ts";
+
+export const deploy = defineCommand({
+  options: deployOptions,
+  check: checkDeployOptions,
+
+  async run(values, terminal) {
+    const {
+      network: name,
+      json,
+      yes,
+      "grant-operator": grants = [],
+      "revoke-operator": revocations = [],
+    } = values;
+    loadEnvFile();
+    const { openSession } = await import("./deploy-session.ts");
+    const mode = values["dry-run"] ? "dry run" : yes ? "send" : "ask";
+    const session = openSession({ name, mode, json, terminal });
+    if (grants.length + revocations.length === 0) {
+      const { deployAnew } = await import("./deploy-contract.ts");
+      return deployAnew(session, values);
+    }
+    const { changeOperators } = await import("./deploy-operators.ts");
+    return changeOperators(session, {
+      contract: values.contract,
+      changes: [
+        ...grants.map((account) => ({ change: "grant", account }) as const),
+        ...revocations.map((account) => ({ change: "revoke", account }) as const),
+      ],
+    });
+  },
+});

@@ -1,0 +1,47 @@
+import { ConfigurationError, type Problem } from "../errors/configuration.ts";
+import type { Address, Hex } from "../protocol/hex.ts";
+import { type NetworkName, type NetworkTier, networks } from "../protocol/networks.ts";
+import { freezeDeep } from "./freeze.ts";
+import { networkDefaults } from "./network-defaults.ts";
+import { readContracts, readFeeCaps, readRpcUrls } from "./served-networks.ts";
+import { readAddress, readList, readPrivateKey } from "./values.ts";
+import { createVariableReader, type Environment } from "./variable-reader.ts";
+import { rpcVariables } from "./variables.ts";
+
+/** What `deploy` reads from the environment. Holds secrets: never print or log it. */
+export type DeployEnvironment = {
+  readonly rpcUrls: readonly [string, ...string[]];
+  /** In wei per gas. */
+  readonly maxFeePerGas: bigint;
+  readonly deployerKey: Hex | undefined;
+  /** The addresses that `serve` would use. */
+  readonly contracts: Readonly<Partial<Record<NetworkTier, Address>>>;
+  /** The operators that `serve` would use: their keys, or else their addresses. */
+  readonly operatorKeys: readonly Hex[];
+  readonly operatorAddresses: readonly Address[];
+  readonly recovererKey: Hex | undefined;
+  readonly warnings: readonly Problem[];
+};
+
+/**
+ * Reads what `deploy` needs to know about one network.
+ *
+ * @throws ConfigurationError with everything that is wrong with it
+ */
+export function readDeployEnvironment(env: Environment, name: NetworkName): DeployEnvironment {
+  const reader = createVariableReader(env);
+  const warnings: Problem[] = [];
+  const rpcUrls = readRpcUrls(reader, networks[name], warnings);
+  if (!reader.isSet(rpcVariables[name])) reader.refuse(rpcVariables[name], `is needed to deploy on ${name}`);
+  const environment = {
+    maxFeePerGas: readFeeCaps(reader)[name] ?? networkDefaults[name].maxFeePerGas,
+    deployerKey: reader.read("DEPLOYER_PRIVATE_KEY", readPrivateKey),
+    contracts: readContracts(reader),
+    operatorKeys: reader.read("OPERATOR_PRIVATE_KEY", readList("key", readPrivateKey)) ?? [],
+    operatorAddresses: reader.read("OPERATOR_ADDRESS", readList("address", readAddress)) ?? [],
+    recovererKey: reader.read("RECOVERER_PRIVATE_KEY", readPrivateKey),
+    warnings,
+  };
+  if (reader.problems().length > 0 || rpcUrls === undefined) throw new ConfigurationError(reader.problems());
+  return freezeDeep({ rpcUrls, ...environment });
+}

@@ -1,0 +1,57 @@
+import { readQuantity } from "../chain/read-hex.ts";
+import type { Rpc } from "../chain/rpc.ts";
+import type { Address } from "../protocol/hex.ts";
+import type { Network } from "../protocol/networks.ts";
+import type { Check } from "./check.ts";
+import { expectAnswer } from "./expect-answer.ts";
+
+export type TxNonceCheckOptions = {
+  rpc: Pick<Rpc, "ask">;
+  network: Network;
+  operators: readonly Address[];
+  /** The txNonce after the last one in the ledger; null for an operator that it does not know. */
+  nextTxNonce: (chainId: number, operator: Address) => Promise<number | null>;
+};
+
+/**
+ * Looks for transactions of the operators that the ledger knows nothing of: somebody else sends with their keys. Two
+ * services on one key take each other's txNonces, and neither then knows what became of its payments.
+ */
+export function checkTxNonces(options: TxNonceCheckOptions): Promise<readonly Check[]> {
+  return Promise.all(options.operators.map((operator) => checkTxNonce(options, operator)));
+}
+
+async function checkTxNonce(options: TxNonceCheckOptions, operator: Address): Promise<Check> {
+  const { rpc, network, nextTxNonce } = options;
+  // The chain first: what another instance sends after that is in the ledger before it is on the chain.
+  const [minedAnswer, pendingAnswer] = await rpc.ask(
+    ["latest", "pending"].map((block) => ({ method: "eth_getTransactionCount", params: [operator, block] })),
+  );
+  const mined = Number(expectAnswer("the operator's txNonce", minedAnswer, readQuantity));
+  const pending = Number(expectAnswer("the operator's pending txNonce", pendingAnswer, readQuantity));
+  const next = await nextTxNonce(network.chainId, operator);
+  const onChain = Math.max(mined, pending);
+
+  if (next === null && pending > mined) {
+    return {
+      name: "txNonce",
+      status: "failed",
+      detail: `${operator} has transactions under way that this database does not know`,
+      advice:
+        "Somebody else sends with this key. Stop that, or give this service an operator of its own; then wait until they are mined.",
+    };
+  }
+  if (next !== null && onChain > next) {
+    return {
+      name: "txNonce",
+      status: "failed",
+      detail: `the chain is at ${onChain} for ${operator}, and this database at ${next}: somebody else sends with this key, or the database is an old copy`,
+      advice: `One key belongs to one database. Stop the other service and use its database, or give this one an operator of its own: x402-kit deploy --network ${network.name} --grant-operator ADDRESS`,
+    };
+  }
+  const detail =
+    next === null
+      ? `${operator} is new to this database, and begins at ${mined}`
+      : `${operator} goes on at ${next}, the chain is at ${mined}`;
+  return { name: "txNonce", status: "ok", detail };
+}

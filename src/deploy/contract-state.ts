@@ -1,0 +1,64 @@
+import { getAddress } from "viem/utils";
+import { selector } from "../chain/calldata.ts";
+import { probeCall, readProbes } from "../chain/probe.ts";
+import { isBytes } from "../chain/read-hex.ts";
+import type { Rpc } from "../chain/rpc.ts";
+import { x402FacilitatorDeployedBytecode } from "../contracts/x402Facilitator.ts";
+import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
+import { expectAnswer } from "./expect-answer.ts";
+import { encodeHasRole, type Role } from "./roles.ts";
+
+/** What stands at the address of the facilitator contract. */
+export type ContractCode = "none" | "ours" | "other";
+
+/** An account and a role that it may have. */
+export type Membership = { role: Role; account: Address };
+
+/** The facilitator contract as it stands on a chain. What it does not answer to is undefined. */
+export type ContractState = {
+  code: ContractCode;
+  admin: Address | undefined;
+  /** Seconds before a transfer of the admin role can be accepted. */
+  adminDelay: number | undefined;
+  paused: boolean | undefined;
+  /** Whether each of the memberships that were asked about holds, in their order. */
+  memberships: readonly (Membership & { holds: boolean | undefined })[];
+};
+
+const readGas = 100_000;
+
+/** Reads the contract at an address, with one request. */
+export async function readContract(
+  rpc: Pick<Rpc, "ask">,
+  address: Address,
+  memberships: readonly Membership[],
+): Promise<ContractState> {
+  const views: readonly Hex[] = [
+    selector("defaultAdmin()"),
+    selector("defaultAdminDelay()"),
+    selector("paused()"),
+    ...memberships.map(({ role, account }) => encodeHasRole(role, account)),
+  ];
+  const probes = views.map((data) => ({ target: address, data }));
+  const [codeAnswer, probesAnswer] = await rpc.ask([
+    { method: "eth_getCode", params: [address, "latest"] },
+    probeCall(probes, readGas),
+  ]);
+  const code = expectAnswer("the contract's code", codeAnswer, (result) =>
+    isBytes(result) ? result : undefined,
+  );
+  const probed = expectAnswer("the contract's state", probesAnswer, (result) =>
+    readProbes(result, probes.length),
+  );
+  const [admin, adminDelay, paused, ...held] = probed.results.map(({ word }) => word);
+  return {
+    code: code === "0x" ? "none" : sameAddress(code, x402FacilitatorDeployedBytecode) ? "ours" : "other",
+    admin: admin === undefined ? undefined : getAddress(`0x${admin.slice(26)}`),
+    adminDelay: adminDelay === undefined ? undefined : Number(BigInt(adminDelay)),
+    paused: paused === undefined ? undefined : BigInt(paused) !== 0n,
+    memberships: memberships.map((membership, index) => {
+      const word = held[index];
+      return { ...membership, holds: word === undefined ? undefined : BigInt(word) !== 0n };
+    }),
+  };
+}

@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { harnessAccounts } from "../harness/accounts.ts";
+import { defaultFacilitatorContracts } from "../harness/addresses.ts";
+import { type DeploymentArguments, planDeployment, siblingsOf } from "./deployment.ts";
+
+const { admin, operator, recoverer, pauser, treasury } = harnessAccounts;
+const given: DeploymentArguments = {
+  admin: admin.address,
+  adminDelay: 172_800,
+  operators: [operator.address],
+  recoverer: recoverer.address,
+  pauser: pauser.address,
+};
+
+test("with the accounts of the local chains, the address is the one that they have by default", () => {
+  expect(planDeployment("mainnet", given).address).toBe(defaultFacilitatorContracts().mainnet);
+  expect(planDeployment("testnet", given).address).toBe(defaultFacilitatorContracts().testnet);
+});
+
+test("whatever the contract begins with decides on the address", () => {
+  const addresses = [
+    given,
+    { ...given, admin: treasury.address },
+    { ...given, adminDelay: 1 },
+    { ...given, operators: [operator.address, treasury.address] },
+    { ...given, recoverer: undefined },
+    { ...given, pauser: undefined },
+  ].flatMap((one) => [planDeployment("mainnet", one).address, planDeployment("testnet", one).address]);
+  expect(new Set(addresses).size).toBe(addresses.length);
+});
+
+test("in which order operators are named does not", () => {
+  const operators = [operator.address, treasury.address, recoverer.address];
+  const planned = planDeployment("mainnet", { ...given, operators });
+  expect(planDeployment("mainnet", { ...given, operators: operators.toReversed() })).toEqual(planned);
+});
+
+test("mainnets share an address, and so do the test networks", () => {
+  expect(siblingsOf("base")).toEqual(["optimism", "polygon"]);
+  expect(siblingsOf("base-sepolia")).toEqual(["optimism-sepolia"]);
+});

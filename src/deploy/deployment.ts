@@ -1,0 +1,60 @@
+import { encodeDeployData } from "viem/utils";
+import { x402FacilitatorAbi, x402FacilitatorBytecode } from "../contracts/x402Facilitator.ts";
+import { type Address, type Hex, keccak256Text } from "../protocol/hex.ts";
+import { type NetworkName, type NetworkTier, networkNames, networks } from "../protocol/networks.ts";
+import { create2Address, create2Deployer } from "./create2.ts";
+
+/** What the contract's constructor is given, and so what its address depends on. */
+export type DeploymentArguments = {
+  /** Grants and revokes roles, and announces rescues. */
+  admin: Address;
+  /** Seconds before a transfer of the admin role can be accepted. */
+  adminDelay: number;
+  /** Accounts that may settle. Their order does not matter. */
+  operators: readonly Address[];
+  /** May forward what somebody else submitted; undefined for nobody. */
+  recoverer: Address | undefined;
+  /** May pause; undefined for nobody. */
+  pauser: Address | undefined;
+};
+
+/** A deployment as it would be, on every network of a tier. */
+export type Deployment = {
+  tier: NetworkTier;
+  arguments: DeploymentArguments;
+  address: Address;
+  salt: Hex;
+  /** The transaction that makes it so, whoever sends it. */
+  call: { to: Address; data: Hex };
+};
+
+/** One for each tier, so that the same arguments give the tiers different addresses. */
+const salts: Readonly<Record<NetworkTier, Hex>> = {
+  mainnet: keccak256Text("x402-facilitator-kit facilitator: mainnet"),
+  testnet: keccak256Text("x402-facilitator-kit facilitator: testnet"),
+};
+
+const nobody: Address = `0x${"0".repeat(40)}`;
+
+/** Plans a deployment. The same arguments give the same address on every network of a tier. */
+export function planDeployment(tier: NetworkTier, given: DeploymentArguments): Deployment {
+  const operators = [...given.operators].sort((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1));
+  const initCode = encodeDeployData({
+    abi: x402FacilitatorAbi,
+    bytecode: x402FacilitatorBytecode,
+    args: [given.adminDelay, given.admin, operators, given.recoverer ?? nobody, given.pauser ?? nobody],
+  });
+  const salt = salts[tier];
+  return {
+    tier,
+    arguments: { ...given, operators },
+    address: create2Address(salt, initCode),
+    salt,
+    call: { to: create2Deployer, data: `${salt}${initCode.slice(2)}` },
+  };
+}
+
+/** The networks that share an address with the given one. */
+export function siblingsOf(name: NetworkName): readonly NetworkName[] {
+  return networkNames.filter((other) => other !== name && networks[other].tier === networks[name].tier);
+}

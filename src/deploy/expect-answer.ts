@@ -1,0 +1,21 @@
+import { describeError } from "../chain/json-rpc.ts";
+import type { RpcAnswer } from "../chain/rpc.ts";
+import { UndeterminedError } from "../errors/undetermined.ts";
+
+/**
+ * Reads a node's answer with a reader that gives undefined for what it cannot read.
+ *
+ * @throws UndeterminedError when the node refused, or answered something else
+ */
+export function expectAnswer<T>(
+  what: string,
+  answer: RpcAnswer | undefined,
+  read: (result: unknown) => T | undefined,
+): T {
+  if (answer?.error !== undefined) {
+    throw new UndeterminedError(`The RPC did not give ${what}: ${describeError(answer.error)}`);
+  }
+  const value = read(answer?.result);
+  if (value === undefined) throw new UndeterminedError(`The RPC gave no usable answer to ${what}`);
+  return value;
+}

@@ -1,0 +1,14 @@
+import { KitError } from "../errors/base.ts";
+
+/** Why something went wrong, in one line for an operator. Errors of the chain name no URL. */
+export function explainFailure(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = causeOf(error);
+  return cause === error.message ? cause : `${error.message.replace(/; try again$/, "")}: ${cause}`;
+}
+
+/** What was behind it, without what it meant for whoever asked. */
+export function causeOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error instanceof KitError && error.cause instanceof Error ? error.cause.message : error.message;
+}

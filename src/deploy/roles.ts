@@ -1,0 +1,29 @@
+import { encodeFunctionData } from "viem/utils";
+import { selector } from "../chain/calldata.ts";
+import { x402FacilitatorAbi } from "../contracts/x402Facilitator.ts";
+import { type Address, addressWord, type Hex, keccak256Text } from "../protocol/hex.ts";
+
+/** The roles of the facilitator contract besides its admin. */
+export const roles = {
+  operator: keccak256Text("OPERATOR_ROLE"),
+  recoverer: keccak256Text("RECOVERER_ROLE"),
+  pauser: keccak256Text("PAUSER_ROLE"),
+} as const satisfies Record<string, Hex>;
+
+export type Role = keyof typeof roles;
+
+const hasRole = selector("hasRole(bytes32,address)");
+
+/** Asks whether an account holds a role. */
+export function encodeHasRole(role: Role, account: Address): Hex {
+  return `${hasRole}${roles[role].slice(2)}${addressWord(account)}`;
+}
+
+/** Grants an account the role of an operator, or revokes it. For the admin. */
+export function encodeOperatorChange(change: "grant" | "revoke", account: Address): Hex {
+  return encodeFunctionData({
+    abi: x402FacilitatorAbi,
+    functionName: change === "grant" ? "grantRole" : "revokeRole",
+    args: [roles.operator, account],
+  });
+}

@@ -1,0 +1,150 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Receipt } from "../chain/chain.ts";
+import { describeError } from "../chain/json-rpc.ts";
+import { readQuantity } from "../chain/read-hex.ts";
+import { readReceipt } from "../chain/receipt.ts";
+import type { Rpc } from "../chain/rpc.ts";
+import type { Signer } from "../chain/signer.ts";
+import { KitError } from "../errors/base.ts";
+import type { Address, Hex } from "../protocol/hex.ts";
+import { expectAnswer } from "./expect-answer.ts";
+import type { OnChain } from "./on-chain.ts";
+import { type GasPrice, readDataFee, readGasPrice } from "./price.ts";
+import { formatCoins, plural } from "./units.ts";
+
+/** A call to a contract. */
+export type ContractCall = { to: Address; data: Hex };
+
+/** A transaction with what it will cost, in wei. */
+export type PricedTransaction = ContractCall & {
+  /** What the node says it will use. */
+  gas: bigint;
+  /** What it may use. */
+  gasLimit: bigint;
+  price: GasPrice;
+  expectedCost: bigint;
+  highestCost: bigint;
+};
+
+/** How long to wait for a transaction to be mined, milliseconds. */
+const patienceMs = 180_000;
+
+/**
+ * Asks what a transaction would cost.
+ *
+ * @throws KitError when it would revert
+ */
+export async function priceTransaction(
+  { rpc, network }: OnChain,
+  from: Address,
+  call: ContractCall,
+): Promise<PricedTransaction> {
+  const [price, dataFee, [estimate]] = await Promise.all([
+    readGasPrice(rpc, network),
+    readDataFee(rpc, call.data.length / 2),
+    rpc.ask([{ method: "eth_estimateGas", params: [{ from, ...call }] }]),
+  ]);
+  if (estimate?.error !== undefined) {
+    throw new KitError("The transaction would fail", {
+      hints: [`The node says: ${describeError(estimate.error)}`],
+    });
+  }
+  const gas = expectAnswer("an estimate of the gas", estimate, readQuantity);
+  const gasLimit = gas + gas / 4n;
+  return {
+    ...call,
+    gas,
+    gasLimit,
+    price,
+    expectedCost: gas * price.perGas + dataFee,
+    highestCost: gasLimit * price.fees.maxFeePerGas + dataFee,
+  };
+}
+
+/** An account's native balance, in wei. */
+export async function readBalance(rpc: Pick<Rpc, "ask">, account: Address): Promise<bigint> {
+  const [balance] = await rpc.ask([{ method: "eth_getBalance", params: [account, "latest"] }]);
+  return expectAnswer("the balance of the account", balance, readQuantity);
+}
+
+/**
+ * Sends a transaction and waits until it is mined.
+ *
+ * @throws KitError when it cannot be sent, reverts, or is not mined in time; and the reason of `signal`
+ */
+export async function sendTransaction(
+  { rpc, network }: OnChain,
+  signer: Signer,
+  transaction: PricedTransaction,
+  signal: AbortSignal,
+): Promise<Receipt> {
+  const { address } = signer;
+  const [balance, latest, pending] = await Promise.all([
+    readBalance(rpc, address),
+    readTransactionCount(rpc, address, "latest"),
+    readTransactionCount(rpc, address, "pending"),
+  ]);
+  if (balance < transaction.highestCost) {
+    throw new KitError(`${address} has too little to pay for the transaction; nothing was sent`, {
+      hints: [
+        `It has ${formatCoins(balance, network.name)}; send it ${formatCoins(transaction.highestCost - balance, network.name)} or more.`,
+      ],
+    });
+  }
+  if (pending > latest) {
+    throw new KitError(
+      `${address} has ${plural(pending - latest, "transaction")} under way; nothing was sent`,
+      {
+        hints: ["Run this again when they are mined. A key that deploys should do nothing else."],
+      },
+    );
+  }
+  const { to, data, gasLimit: gas, price } = transaction;
+  signal.throwIfAborted();
+  const { chainId } = network;
+  const { raw, hash } = await signer.signTransaction({
+    chainId,
+    nonce: latest,
+    to,
+    data,
+    gas,
+    ...price.fees,
+  });
+  await broadcast(rpc, raw, hash);
+  const receipt = await waitForReceipt({ rpc, network }, hash, signal);
+  if (!receipt.succeeded) throw new KitError(`The transaction ${hash} was mined and reverted`);
+  return receipt;
+}
+
+async function broadcast(rpc: Pick<Rpc, "ask">, raw: Hex, hash: Hex): Promise<void> {
+  const [sent] = await rpc.ask([{ method: "eth_sendRawTransaction", params: [raw] }]);
+  if (sent?.error === undefined) return;
+  // An error is no proof: a request that was repeated is refused because the node has the transaction already.
+  const [known] = await rpc.ask([{ method: "eth_getTransactionByHash", params: [hash] }]);
+  if (known?.result) return;
+  throw new KitError("The node refused the transaction", {
+    hints: [`It says: ${describeError(sent.error)}`],
+  });
+}
+
+async function waitForReceipt({ rpc, network }: OnChain, hash: Hex, signal: AbortSignal): Promise<Receipt> {
+  const until = Date.now() + patienceMs;
+  while (Date.now() < until) {
+    const [answer] = await rpc.ask([{ method: "eth_getTransactionReceipt", params: [hash] }]);
+    const receipt = readReceipt(answer?.result ?? null, hash);
+    if (receipt) return receipt;
+    await delay(network.blockTimeMs / 4, undefined, { signal }).catch(() => signal.throwIfAborted());
+  }
+  throw new KitError(`The transaction ${hash} was sent, but is not mined after ${patienceMs / 1000} s`, {
+    hints: ["Run this again: what was mined by then is found in place."],
+  });
+}
+
+async function readTransactionCount(
+  rpc: Pick<Rpc, "ask">,
+  account: Address,
+  block: "latest" | "pending",
+): Promise<number> {
+  const [count] = await rpc.ask([{ method: "eth_getTransactionCount", params: [account, block] }]);
+  return Number(expectAnswer("the number of the account's transactions", count, readQuantity));
+}
