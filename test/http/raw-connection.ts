@@ -1,0 +1,78 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { goodKey } from "./stub-app.ts";
+
+/** A connection whose every byte is the test's. */
+export type RawConnection = {
+  send(text: string): void;
+  /** All that has come back. */
+  received(): string;
+  /** Resolves when what has come back matches. */
+  until(pattern: RegExp): Promise<string>;
+  /** Resolves with all that came back when the other side has closed. */
+  closed(): Promise<string>;
+  /** Sends no more, and goes on reading. */
+  halfClose(): void;
+  /** Ends it with a reset. */
+  reset(): void;
+  end(): void;
+};
+
+export async function openRawConnection(port: number): Promise<RawConnection> {
+  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+  await once(socket, "connect");
+  let text = "";
+  let wake = () => {};
+  let isClosed = false;
+  socket.on("data", (bytes) => {
+    text += bytes.toString("latin1");
+    wake();
+  });
+  for (const event of ["end", "close"] as const) {
+    socket.on(event, () => {
+      isClosed = true;
+      wake();
+    });
+  }
+  socket.on("error", () => {});
+
+  async function waitFor(done: () => boolean, what: string): Promise<string> {
+    const deadline = Date.now() + 10_000;
+    while (!done()) {
+      if (Date.now() > deadline) throw new Error(`${what} did not happen; received: ${text}`);
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, 100);
+        wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    return text;
+  }
+
+  return {
+    send: (bytes) => void socket.write(bytes, "latin1"),
+    received: () => text,
+    until: (pattern) => waitFor(() => pattern.test(text), String(pattern)),
+    closed: () => waitFor(() => isClosed, "the end"),
+    halfClose: () => void socket.end(),
+    reset: () => void socket.resetAndDestroy(),
+    end: () => void socket.destroy(),
+  };
+}
+
+/** The text of a POST with a good key. */
+export function postText(path: string, body: unknown, headers: readonly string[] = []): string {
+  const text = JSON.stringify(body);
+  return [
+    `POST ${path} HTTP/1.1`,
+    "host: localhost",
+    `authorization: ${goodKey}`,
+    "content-type: application/json",
+    `content-length: ${Buffer.byteLength(text)}`,
+    ...headers,
+    "",
+    text,
+  ].join("\r\n");
+}
