@@ -2,6 +2,7 @@ import type { Kysely } from "kysely";
 import { inTransaction } from "../database/transaction.ts";
 import { KitError } from "../errors/base.ts";
 import type { Hex } from "../protocol/hex.ts";
+import { chargeGas } from "./gas-spending.ts";
 import type { Ledger } from "./ledger.ts";
 import { lockOperator } from "./locks.ts";
 import { lowerCase, toSafeInteger } from "./rows.ts";
@@ -9,12 +10,12 @@ import type { LedgerTables } from "./tables.ts";
 
 /** Makes {@link Ledger.conclude}. */
 export function createConclude(db: Kysely<LedgerTables>, now: () => number): Ledger["conclude"] {
-  return ({ chainId, operator, txNonce, hash, blockNumber, blockHash }, conclusions) =>
+  return ({ chainId, operator, txNonce, hash, blockNumber, blockHash, gasCost }, conclusions) =>
     inTransaction(db, async (transaction) => {
       await lockOperator(transaction, { chainId, operator });
       const riding = await transaction
         .selectFrom("settlements")
-        .select(["id", "state"])
+        .select(["id", "state", "organization_id", "network"])
         .where("chain_id", "=", chainId)
         .where("operator", "=", lowerCase(operator))
         .where("tx_nonce", "=", txNonce)
@@ -42,6 +43,10 @@ export function createConclude(db: Kysely<LedgerTables>, now: () => number): Led
           throw new KitError(`The transaction ${hash} also decides settlement ${id}`);
       }
 
+      if (gasCost !== undefined) {
+        const concluded = riding.filter(({ state }) => state === "submitted");
+        await chargeGas(transaction, concluded, gasCost, now());
+      }
       for (const [failure, ids] of endings) {
         await transaction
           .updateTable("settlements")

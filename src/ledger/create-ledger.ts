@@ -5,9 +5,11 @@ import { createAddAttempt } from "./add-attempt.ts";
 import { createClaim } from "./claim.ts";
 import { createConclude } from "./conclude.ts";
 import { createDebts } from "./debts.ts";
+import { createGasSpending } from "./gas-spending.ts";
 import { createIdempotency } from "./idempotency.ts";
 import { createLeases } from "./leases.ts";
 import type { Attempt, Ledger, Settlement } from "./ledger.ts";
+import { createList } from "./list.ts";
 import { createRedrive } from "./redrive.ts";
 import { lowerCase, toAttempt, toSafeInteger, toSettlement } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
@@ -35,6 +37,8 @@ export function createLedger(options: LedgerOptions): Ledger {
     conclude: createConclude(db, now),
     addAttempt: createAddAttempt(db),
     redrive: createRedrive(db, now),
+    list: createList(db),
+    gasSpending: createGasSpending(db, now),
 
     async noteMined(ids, blockNumber) {
       if (ids.length === 0) return;

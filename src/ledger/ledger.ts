@@ -1,5 +1,6 @@
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
+import type { Cursor } from "./cursor.ts";
 
 /**
  * | State | Meaning | Authority |
@@ -9,7 +10,9 @@ import type { NetworkName } from "../protocol/networks.ts";
  * | failed | mined and reverted, or passed over inside a batch | the chain |
  * | recovered | failed, then forwarded after somebody else had submitted the authorization | the chain |
  */
-export type SettlementState = "submitted" | "settled" | "failed" | "recovered";
+export const settlementStates = ["submitted", "settled", "failed", "recovered"] as const;
+
+export type SettlementState = (typeof settlementStates)[number];
 
 /** What is written of a payment when it is claimed for an organization. Times of the payer in unix seconds. */
 export type Claim = {
@@ -90,6 +93,18 @@ export type ClaimOutcome = "claimed" | "taken" | "over_balance" | "stale_balance
 /** How one settlement of a mined transaction ended. */
 export type Conclusion = { id: Hex; state: "settled" } | { id: Hex; state: "failed"; failure: string };
 
+/** Which settlements a list holds; what is undefined does not matter. */
+export type SettlementFilter = {
+  organizationId?: string | undefined;
+  network?: NetworkName | undefined;
+  state?: SettlementState | undefined;
+  payer?: Address | undefined;
+  /** Claimed at or after this, unix milliseconds. */
+  from?: number | undefined;
+  /** Claimed before this, unix milliseconds. */
+  to?: number | undefined;
+};
+
 /** A stored answer, or the promise of one, under an `Idempotency-Key`. */
 export type IdempotencyEntry =
   | { status: "new" }
@@ -144,6 +159,8 @@ export type Ledger = {
       hash: Hex;
       blockNumber: bigint;
       blockHash: Hex;
+      /** What the transaction has cost, in wei: charged in equal shares to those whose settlements it concludes. */
+      gasCost?: bigint;
     },
     conclusions: readonly Conclusion[],
   ): Promise<void>;
@@ -188,6 +205,18 @@ export type Ledger = {
   markDelivered(id: Hex, holder: string): Promise<void>;
   /** Takes {@link markDelivered} back: the answer turned out not to have reached the caller. */
   markUndelivered(id: Hex): Promise<void>;
+
+  /** Settlements by the time of their claim, newest first: `limit` of them, after the one that `after` names. */
+  list(
+    filter: SettlementFilter,
+    page: { limit: number; after?: Cursor | undefined },
+  ): Promise<{ settlements: readonly Settlement[]; next: Cursor | null }>;
+
+  /**
+   * What settling for an organization on a network has cost since the day (UTC) began, in wei, and how many of its
+   * settlements are unfinished, whose cost is not known.
+   */
+  gasSpending(organizationId: string, network: NetworkName): Promise<{ spent: bigint; unfinished: number }>;
 
   /** Binds an `Idempotency-Key` of an organization to a request body, or tells what it is bound to. Kept for 24 h. */
   beginIdempotent(organizationId: string, key: string, bodyHash: string): Promise<IdempotencyEntry>;

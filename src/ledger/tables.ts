@@ -68,6 +68,14 @@ type OperatorNoncesTable = {
   next_tx_nonce: number;
 };
 
+/** What an organization's settlements on a network have cost on one day (UTC, counted from 1970). */
+type GasSpendingTable = {
+  organization_id: string;
+  network: NetworkName;
+  day: number;
+  gwei: number;
+};
+
 /** Who holds the right to settle and answer an authorization, and until when without renewal. */
 type LeasesTable = {
   id: Hex;
@@ -93,6 +101,7 @@ export type LedgerTables = {
   attempts: AttemptsTable;
   operator_nonces: OperatorNoncesTable;
   accounts: AccountsTable;
+  gas_spending: GasSpendingTable;
   leases: LeasesTable;
   idempotency: IdempotencyTable;
 };

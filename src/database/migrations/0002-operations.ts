@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import type { Migration } from "./migration.ts";
 
 export const operations: Migration = {
@@ -56,6 +57,12 @@ export const operations: Migration = {
       .createIndex("settlements_of_organization")
       .on("settlements")
       .columns(["organization_id", "claimed_at", "id"])
+      .execute();
+    await db.schema
+      .createIndex("settlements_unfinished")
+      .on("settlements")
+      .columns(["organization_id", "network"])
+      .where(sql.ref("state"), "=", sql.lit("submitted"))
       .execute();
     await db.schema
       .createIndex("settlements_by_time")

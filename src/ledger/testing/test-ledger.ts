@@ -77,7 +77,7 @@ export function createTestLedger(
     claimAll: (requests: readonly ClaimRequest[], sign: Parameters<Ledger["claim"]>[2] = signAsIf) =>
       ledger.claim({ ...at, maxUnmined: 1_000 }, requests, sign),
     /** Records that the transaction with the txNonce was mined and how its settlements ended. */
-    mine: (txNonce: number, conclusions: readonly Conclusion[], blockNumber = 60n) =>
+    mine: (txNonce: number, conclusions: readonly Conclusion[], blockNumber = 60n, gasCost?: bigint) =>
       ledger.conclude(
         {
           chainId,
@@ -86,6 +86,7 @@ export function createTestLedger(
           hash: hashOf(`transaction ${txNonce}`),
           blockNumber,
           blockHash: hashOf(`block ${blockNumber}`),
+          ...(gasCost === undefined ? {} : { gasCost }),
         },
         conclusions,
       ),

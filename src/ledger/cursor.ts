@@ -1,0 +1,15 @@
+import type { Hex } from "../protocol/hex.ts";
+
+/** A place in a list of settlements: after this one. */
+export type Cursor = { claimedAt: number; id: Hex };
+
+/** A cursor as a text that stands in URLs and command lines as it is. */
+export function writeCursor({ claimedAt, id }: Cursor): string {
+  return `${claimedAt}-${id.slice(2)}`;
+}
+
+/** Reads a cursor; null when it is none. */
+export function readCursor(text: string): Cursor | null {
+  const [, claimedAt, id] = /^(\d{1,15})-([0-9a-f]{64})$/.exec(text) ?? [];
+  return claimedAt === undefined || id === undefined ? null : { claimedAt: Number(claimedAt), id: `0x${id}` };
+}

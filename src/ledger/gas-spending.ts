@@ -1,0 +1,66 @@
+import type { Kysely, Transaction } from "kysely";
+import { inSnapshot } from "../database/transaction.ts";
+import type { NetworkName } from "../protocol/networks.ts";
+import type { Ledger } from "./ledger.ts";
+import { toSafeInteger } from "./rows.ts";
+import type { LedgerTables } from "./tables.ts";
+
+/*
+ * What settling has cost, per organization, network and day (UTC). Kept in gwei, rounded up, as whole numbers that the
+ * database can add.
+ */
+
+const dayMs = 24 * 60 * 60 * 1000;
+const gwei = 1_000_000_000n;
+
+const dayOf = (time: number) => Math.floor(time / dayMs);
+
+/** Makes {@link Ledger.gasSpending}. */
+export function createGasSpending(db: Kysely<LedgerTables>, now: () => number): Ledger["gasSpending"] {
+  return (organizationId, network) =>
+    inSnapshot(db, async (snapshot) => {
+      const spending = await snapshot
+        .selectFrom("gas_spending")
+        .select("gwei")
+        .where("organization_id", "=", organizationId)
+        .where("network", "=", network)
+        .where("day", "=", dayOf(now()))
+        .executeTakeFirst();
+      const { unfinished } = await snapshot
+        .selectFrom("settlements")
+        .select((settlements) => settlements.fn.countAll<number>().as("unfinished"))
+        .where("organization_id", "=", organizationId)
+        .where("network", "=", network)
+        .where("state", "=", "submitted")
+        .executeTakeFirstOrThrow();
+      return { spent: BigInt(spending?.gwei ?? 0) * gwei, unfinished };
+    });
+}
+
+/** Charges a transaction to the organizations whose settlements it concluded, each settlement with the same share. */
+export async function chargeGas(
+  transaction: Transaction<LedgerTables>,
+  settlements: readonly { organization_id: string; network: NetworkName }[],
+  gasCost: bigint,
+  time: number,
+): Promise<void> {
+  if (settlements.length === 0) return;
+  const share = toSafeInteger(gasCost / BigInt(settlements.length) / gwei) + 1;
+  const accounts = Map.groupBy(settlements, (one) => `${one.organization_id} ${one.network}`);
+  // Everybody in the same order, lest two wait for each other.
+  for (const key of [...accounts.keys()].sort()) {
+    const ofOne = accounts.get(key) ?? [];
+    const [first] = ofOne;
+    if (first === undefined) continue;
+    const { organization_id, network } = first;
+    await transaction
+      .insertInto("gas_spending")
+      .values({ organization_id, network, day: dayOf(time), gwei: share * ofOne.length })
+      .onConflict((conflict) =>
+        conflict
+          .columns(["organization_id", "network", "day"])
+          .doUpdateSet({ gwei: (row) => row("gas_spending.gwei", "+", row.ref("excluded.gwei")) }),
+      )
+      .execute();
+  }
+}
