@@ -1,4 +1,5 @@
 import { ForbiddenError } from "../errors/forbidden.ts";
+import { belowMinimum } from "../organizations/limits.ts";
 import type { Caller, Scope } from "../organizations/organizations.ts";
 import type { Address } from "../protocol/hex.ts";
 import { type NetworkName, spellNetwork } from "../protocol/networks.ts";
@@ -49,4 +50,12 @@ export function requireScope(caller: Caller, scope: Scope): void {
 /** Where an organization is paid on a network; undefined when it has not said. */
 export function recipientOf(caller: Caller | null, network: NetworkName): Address | undefined {
   return caller?.organization.recipients[network];
+}
+
+/** What the caller's organization keeps from being settled, although the payment is good. */
+export function judgeLimits(caller: Caller | null, { network, authorization }: Payment): Invalid | undefined {
+  const tooSmall = belowMinimum(caller?.organization.limits[network.name], authorization.value);
+  return tooSmall === undefined
+    ? undefined
+    : invalid("invalid_payment_requirements", tooSmall, "requirements");
 }

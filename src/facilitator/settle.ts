@@ -9,7 +9,7 @@ import type { PaymentRequest } from "../protocol/requests.ts";
 import { claimPayment, type Patience } from "./claim-payment.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { findSettlement } from "./find-settlement.ts";
-import { createPaymentIntake, recipientOf, requireScope } from "./intake.ts";
+import { createPaymentIntake, judgeLimits, recipientOf, requireScope } from "./intake.ts";
 import type { Payment } from "./payment.ts";
 import { proveSignature } from "./signature.ts";
 import { isOpenTo } from "./verify.ts";
@@ -75,6 +75,8 @@ export function createSettle(context: FacilitatorContext): Settle {
         `The organization has no recipient wallet on ${payment.network.name}; set one first`,
       );
     }
+    const limited = judgeLimits(caller, payment);
+    if (limited !== undefined) return refuse(limited);
     const proven = await proveSignature(payment, chain);
     if ("reason" in proven) return refuse(proven);
 

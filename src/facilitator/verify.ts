@@ -6,7 +6,7 @@ import type { PaymentRequest } from "../protocol/requests.ts";
 import { judgeWindow } from "./checks.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { findSettlement } from "./find-settlement.ts";
-import { createPaymentIntake, recipientOf, requireScope } from "./intake.ts";
+import { createPaymentIntake, judgeLimits, recipientOf, requireScope } from "./intake.ts";
 import { judgeRevert } from "./judge-state.ts";
 import type { Payment } from "./payment.ts";
 import { proveSignature } from "./signature.ts";
@@ -29,6 +29,8 @@ export function createVerify({ networks, ledger, now }: FacilitatorContext): Ver
     if ("reason" in read) return read;
     const { payment, chain } = read;
     if (caller !== null) requireScope(caller, "verify");
+    const limited = judgeLimits(caller, payment);
+    if (limited !== undefined) return limited;
 
     const proven = await proveSignature(payment, chain);
     if ("reason" in proven) return proven;

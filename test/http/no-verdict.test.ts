@@ -177,6 +177,30 @@ describe("an organization without a recipient", () => {
   });
 });
 
+describe("an organization with a minimum amount", () => {
+  test("verify and settle say that a smaller payment asks for too little, and take one of that amount", async () => {
+    const { organizations } = harness.service;
+    await organizations.create({ id: "org_large", name: "Large payments only" });
+    await organizations.setRecipient("org_large", "base", harnessAccounts.recipient.address);
+    await organizations.setLimits("org_large", "base", { minimumAmount: 20_000n });
+    const { key } = await organizations.createKey("org_large", { scopes: ["verify", "settle"] });
+    const headers = { authorization: key };
+
+    const small = await signedRequest(harness);
+    expect((await post(harness, "verify", small, headers)).body).toMatchObject({
+      isValid: false,
+      invalidReason: "invalid_payment_requirements",
+      invalidMessage: "The amount of 10000 is below the organization's minimum of 20000",
+    });
+    expect((await post(harness, "settle", small, headers)).body).toMatchObject({
+      success: false,
+      errorReason: "invalid_payment_requirements",
+    });
+    const enough = await signedRequest(harness, { amount: 20_000n });
+    expect((await post(harness, "settle", enough, headers)).body).toMatchObject({ success: true });
+  });
+});
+
 describe("the rest of the surface", () => {
   const get = async (path: string) => {
     const response = await fetch(new URL(path, harness.description.facilitator.url));
