@@ -27,7 +27,8 @@ beforeAll(async () => {
   keys.verifyOnly = (await create("org_local", ["verify"])).key;
   keys.settleOnly = (await create("org_local", ["settle"])).key;
   keys.noRecipient = (await create("org_new", ["verify", "settle"])).key;
-  keys.expired = (await create("org_local", ["verify", "settle"], Date.now() - 1)).key;
+  keys.expired = (await create("org_local", ["verify", "settle"], Date.now() + 200)).key;
+  await new Promise((resolve) => setTimeout(resolve, 250));
   const revoked = await create("org_local", ["verify", "settle"]);
   await organizations.revokeKey(revoked.keyId);
   keys.revoked = revoked.key;
