@@ -1,4 +1,5 @@
-import type { Settlement } from "../ledger/ledger.ts";
+import type { Cursor } from "../ledger/cursor.ts";
+import type { Settlement, SettlementFilter } from "../ledger/ledger.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { Supported } from "../protocol/answers.ts";
 import type { Hex } from "../protocol/hex.ts";
@@ -21,6 +22,12 @@ export type Facilitator = {
   ): Promise<SettleResult>;
   /** A settlement of the caller's organization; null when there is none, or it is another's. */
   findSettlement(id: Hex, caller: Caller): Promise<Settlement | null>;
+  /** Settlements of the caller's organization, newest first; see `Ledger.list`. */
+  listSettlements(
+    filter: Omit<SettlementFilter, "organizationId">,
+    page: { limit: number; after?: Cursor | undefined },
+    caller: Caller,
+  ): Promise<{ settlements: readonly Settlement[]; next: Cursor | null }>;
   /** The kinds of payment of every configured network, whatever its health, and the operators. */
   supported(): Supported;
 };
@@ -43,6 +50,9 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
       const settlement = await ledger.find(id);
       return settlement?.organizationId === caller.organization.id ? settlement : null;
     },
+
+    listSettlements: (filter, page, caller) =>
+      ledger.list({ ...filter, organizationId: caller.organization.id }, page),
 
     supported() {
       const all = [...networks.values()];

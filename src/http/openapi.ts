@@ -3,12 +3,14 @@ import { z } from "zod";
 import {
   problemSchema,
   settleAnswerSchema,
+  settlementListSchema,
   settlementViewSchema,
   supportedSchema,
   verifyAnswerSchema,
 } from "../protocol/answers.ts";
 import { paymentRequestSchema } from "../protocol/requests.ts";
 import { problemMediaType } from "./problems.ts";
+import { settlementQuerySchema } from "./settlement-query.ts";
 
 /** The path of the page that shows the document. */
 const pagePath = "/docs";
@@ -136,6 +138,21 @@ export function describeService(): object {
           },
         },
       },
+      "/v1/settlements": {
+        get: {
+          operationId: "listSettlements",
+          summary: "The organization's settlements, newest first",
+          security: [{ apiKey: [] }],
+          parameters: Object.entries(settlementQuerySchema.shape).map(([name, schema]) => {
+            const { description, example, ...rest } = schemaOf(schema);
+            return { name, in: "query", description, example, schema: rest };
+          }),
+          responses: {
+            ...answer("SettlementList", "A page of settlements"),
+            ...problems("400", "401", "503"),
+          },
+        },
+      },
       "/v1/settlements/{id}": {
         get: {
           operationId: "getSettlement",
@@ -167,6 +184,7 @@ export function describeService(): object {
         VerifyAnswer: schemaOf(verifyAnswerSchema),
         SettleAnswer: schemaOf(settleAnswerSchema),
         Settlement: schemaOf(settlementViewSchema),
+        SettlementList: schemaOf(settlementListSchema),
         Supported: schemaOf(supportedSchema),
         Problem: schemaOf(problemSchema),
       },
@@ -175,7 +193,7 @@ export function describeService(): object {
 }
 
 const problemTitles: Readonly<Record<string, string>> = {
-  "400": "The body is not JSON",
+  "400": "The body is not JSON, or a parameter of the query cannot be read",
   "401": "API key missing or not accepted",
   "403": "The key lacks a scope, or its organization a recipient on the network",
   "404": "No such settlement of this organization",
@@ -189,7 +207,7 @@ function reference(name: string): object {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-function schemaOf(schema: z.ZodType): object {
+function schemaOf(schema: z.ZodType): Omit<z.core.JSONSchema.BaseSchema, "$schema" | "id"> {
   const { $schema, id, ...rest } = z.toJSONSchema(schema, { io: "input", reused: "inline" });
   return rest;
 }

@@ -1,17 +1,29 @@
 import type { FastifyInstance } from "fastify";
 import type { Facilitator } from "../facilitator/facilitator.ts";
+import { writeCursor } from "../ledger/cursor.ts";
 import type { Settlement } from "../ledger/ledger.ts";
 import type { Organizations } from "../organizations/organizations.ts";
-import type { SettlementView } from "../protocol/answers.ts";
+import type { SettlementList, SettlementView } from "../protocol/answers.ts";
 import { bytes32 } from "../protocol/primitives.ts";
 import { authenticate, callerOf } from "./authentication.ts";
 import { ProblemError } from "./problems.ts";
+import { readSettlementQuery } from "./settlement-query.ts";
 
-/** `GET /settlements/{id}`: how a settlement of the caller's organization stands. */
+/** `GET /settlements` and `GET /settlements/{id}`: how settlements of the caller's organization stand. */
 export function settlementRoutes(
   app: FastifyInstance,
   { facilitator, organizations }: { facilitator: Facilitator; organizations: Organizations },
 ): void {
+  app.get(
+    "/settlements",
+    { onRequest: authenticate(organizations) },
+    async (request): Promise<SettlementList> => {
+      const { filter, page } = readSettlementQuery(request.query);
+      const { settlements, next } = await facilitator.listSettlements(filter, page, callerOf(request));
+      return { settlements: settlements.map(view), next: next === null ? null : writeCursor(next) };
+    },
+  );
+
   app.get<{ Params: { id: string } }>(
     "/settlements/:id",
     { onRequest: authenticate(organizations) },

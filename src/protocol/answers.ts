@@ -104,3 +104,11 @@ export const settlementViewSchema = z.object({
 });
 
 export type SettlementView = z.infer<typeof settlementViewSchema>;
+
+/** A page of an organization's settlements, newest first. */
+export const settlementListSchema = z.object({
+  settlements: z.array(settlementViewSchema),
+  next: z.string().nullable().meta({ description: "The `cursor` of the next page; null when there is none" }),
+});
+
+export type SettlementList = z.infer<typeof settlementListSchema>;

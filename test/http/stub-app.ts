@@ -64,6 +64,7 @@ export async function startStubApp(
       return promise;
     },
     findSettlement: async () => null,
+    listSettlements: async () => ({ settlements: [], next: null }),
     supported: () => ({ kinds: [], extensions: [], signers: {} }),
   };
 
