@@ -1,5 +1,7 @@
 import type { FastifyInstance } from "fastify";
+import { UndeterminedError } from "../errors/undetermined.ts";
 import { briefly } from "../metrics/briefly.ts";
+import { inTime } from "../metrics/in-time.ts";
 import { ProblemError } from "./problems.ts";
 
 /** How one network stands, for `/readyz`. */
@@ -10,6 +12,9 @@ export type CheckHealth = () => Promise<Readonly<Record<string, NetworkHealth>>>
 
 /** So that probes, however many there are, ask each node at most once a second. */
 const maxAgeMs = 1_000;
+
+/** Probes do not wait much longer, and whoever closes the service should not either. */
+const patienceMs = 3_000;
 
 /**
  * `GET /livez`: the process answers. `GET /readyz`: some network can be asked (200), or none can (503); with
@@ -22,9 +27,17 @@ export function healthRoutes(app: FastifyInstance, checkHealth: CheckHealth): vo
   const check = briefly(checkHealth, { maxAgeMs });
   const config = { unlimited: true };
 
+  async function checkInTime(): ReturnType<CheckHealth> {
+    try {
+      return await inTime(check(), patienceMs);
+    } catch (error) {
+      throw new UndeterminedError("How the networks are could not be found out in time", { cause: error });
+    }
+  }
+
   app.get("/livez", { config }, () => ({ status: "ok" }));
   app.get<{ Querystring: { network?: unknown } }>("/readyz", { config }, async (request, reply) => {
-    const all = Object.entries(await check());
+    const all = Object.entries(await checkInTime());
     const asked = namesIn(request.query.network);
     const unknown = asked?.some((name) => !all.some(([known]) => known === name));
     if (unknown) {
@@ -34,13 +47,20 @@ export function healthRoutes(app: FastifyInstance, checkHealth: CheckHealth): vo
       );
     }
     const networks = all.filter(([name]) => asked === undefined || asked.includes(name));
-    const ready = networks.filter(([, network]) => network.ready);
-    const status =
-      ready.length === networks.length ? "ready" : asked || ready.length === 0 ? "not ready" : "degraded";
+    const status = statusOf(
+      networks.map(([, { ready }]) => ready),
+      asked !== undefined,
+    );
     return reply
-      .code(status === "not ready" || networks.length === 0 ? 503 : 200)
+      .code(status === "not ready" ? 503 : 200)
       .send({ status, networks: Object.fromEntries(networks) });
   });
+}
+
+function statusOf(ready: readonly boolean[], allAreNeeded: boolean): "ready" | "degraded" | "not ready" {
+  if (!ready.includes(true)) return "not ready";
+  if (!ready.includes(false)) return "ready";
+  return allAreNeeded ? "not ready" : "degraded";
 }
 
 function namesIn(query: unknown): readonly unknown[] | undefined {

@@ -1,5 +1,6 @@
 import type * as promClient from "prom-client";
 import { briefly } from "./briefly.ts";
+import { inTime } from "./in-time.ts";
 import type { MetricSources, Metrics } from "./metrics.ts";
 
 /** How old the answer of a source may be, milliseconds: the ledger is ours, the funds cost requests to a provider. */
@@ -37,7 +38,7 @@ export function observeSources(options: {
       async () => {
         try {
           const asked = ask();
-          return asked && (await inTime(asked));
+          return asked && (await inTime(asked, patienceMs));
         } catch {
           failures.inc({ source: name });
           return undefined;
@@ -141,14 +142,4 @@ export function observeSources(options: {
   return (added) => {
     Object.assign(sources, added);
   };
-}
-
-async function inTime<T>(work: Promise<T>): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`no answer within ${patienceMs} ms`)), patienceMs);
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
