@@ -62,6 +62,7 @@ export function createClaim(db: Kysely<LedgerTables>, now: () => number): Ledger
               blockNumber: null,
               blockHash: null,
               failure: null,
+              claimedBlock: request.balanceBlock,
               claimedAt: createdAt,
               concludedAt: null,
               deliveredAt: null,

@@ -10,6 +10,8 @@ import { createIdempotency } from "./idempotency.ts";
 import { createLeases } from "./leases.ts";
 import type { Attempt, Ledger, Settlement } from "./ledger.ts";
 import { createList } from "./list.ts";
+import { createFailures } from "./recover-failures.ts";
+import { createForwards } from "./recover-forwards.ts";
 import { createRedrive } from "./redrive.ts";
 import { lowerCase, toAttempt, toSafeInteger, toSettlement } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
@@ -33,6 +35,8 @@ export function createLedger(options: LedgerOptions): Ledger {
   return {
     ...createLeases(db, debts, { instanceId, now, leaseMs }),
     ...createIdempotency(db, debts, { instanceId, now, leaseMs }),
+    ...createFailures(db, now),
+    ...createForwards(db, now),
     claim: createClaim(db, now),
     conclude: createConclude(db, now),
     addAttempt: createAddAttempt(db),
@@ -89,6 +93,7 @@ export function createLedger(options: LedgerOptions): Ledger {
           .where("chain_id", "=", chainId)
           .where("operator", "=", lowerCase(operator))
           .where("state", "=", "open")
+          .where("kind", "!=", "forward")
           .orderBy("tx_nonce")
           .orderBy("created_at")
           .execute();

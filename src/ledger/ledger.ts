@@ -1,6 +1,7 @@
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { Cursor } from "./cursor.ts";
+import type { Recoveries } from "./recoveries.ts";
 
 /**
  * | State | Meaning | Authority |
@@ -44,6 +45,8 @@ export type Settlement = Claim & {
   blockHash: Hex | null;
   /** Why it failed, for the organization; null otherwise. */
   failure: string | null;
+  /** The block that it was checked against before it was claimed: there its authorization was unused. */
+  claimedBlock: bigint;
   claimedAt: number;
   concludedAt: number | null;
   /** When a success was handed to its organization; null while it is undelivered. */
@@ -52,9 +55,10 @@ export type Settlement = Claim & {
 
 /**
  * - `settle`: settles the settlements of its txNonce;
- * - `noop`: does nothing but take its txNonce, so that later ones can be mined.
+ * - `noop`: does nothing but take its txNonce, so that later ones can be mined;
+ * - `forward`: pays out what a direct submission brought to the contract; see {@link Recoveries}.
  */
-export type AttemptKind = "settle" | "noop";
+export type AttemptKind = "settle" | "noop" | "forward";
 
 /** One signed transaction. Several attempts may share a txNonce; at most one of them is ever mined. */
 export type Attempt = {
@@ -116,7 +120,7 @@ export type IdempotencyEntry =
  * Settlements, attempts, leases and txNonces: what must survive the process. Every method is one transaction and
  * durable when it returns.
  */
-export type Ledger = {
+export type Ledger = Recoveries & {
   find(id: Hex): Promise<Settlement | null>;
 
   /**

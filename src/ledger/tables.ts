@@ -1,6 +1,7 @@
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { AttemptKind, SettlementState } from "./ledger.ts";
+import type { RecoveryState } from "./recoveries.ts";
 
 /** One claimed authorization: see `Settlement`. */
 export type SettlementsTable = {
@@ -24,6 +25,11 @@ export type SettlementsTable = {
   block_number: number | null;
   block_hash: Hex | null;
   failure: string | null;
+  claimed_block: number;
+  /** Of a failure: a block by which its authorization was used, before it is known how; null while it is not. */
+  used_by_block: number | null;
+  /** Of a failure: when it is looked at again; null when there is nothing more to look for. */
+  next_look_at: number | null;
   claimed_at: number;
   concluded_at: number | null;
   delivered_at: number | null;
@@ -76,6 +82,20 @@ type GasSpendingTable = {
   gwei: number;
 };
 
+/** A failed settlement whose authorization was submitted by somebody else: see `Recovery`. */
+export type RecoveriesTable = {
+  id: Hex;
+  chain_id: number;
+  proof_hash: Hex;
+  proof_log_index: number;
+  proof_block: number;
+  state: RecoveryState;
+  recoverer: Address | null;
+  tx_nonce: number | null;
+  problem: string | null;
+  queued_at: number;
+};
+
 /** Who holds the right to settle and answer an authorization, and until when without renewal. */
 type LeasesTable = {
   id: Hex;
@@ -102,6 +122,7 @@ export type LedgerTables = {
   operator_nonces: OperatorNoncesTable;
   accounts: AccountsTable;
   gas_spending: GasSpendingTable;
+  recoveries: RecoveriesTable;
   leases: LeasesTable;
   idempotency: IdempotencyTable;
 };

@@ -54,6 +54,7 @@ describe.each(backends)("on $name", (backend) => {
         blockNumber: null,
         blockHash: null,
         failure: null,
+        claimedBlock: balanceBlock,
         claimedAt: clock.now(),
         concludedAt: null,
         deliveredAt: null,

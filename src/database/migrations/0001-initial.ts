@@ -27,6 +27,9 @@ export const initial: Migration = {
       .addColumn("block_number", "bigint")
       .addColumn("block_hash", "text")
       .addColumn("failure", "text")
+      .addColumn("claimed_block", "bigint", (column) => column.notNull())
+      .addColumn("used_by_block", "bigint")
+      .addColumn("next_look_at", "bigint")
       .addColumn("claimed_at", "bigint", (column) => column.notNull())
       .addColumn("concluded_at", "bigint")
       .addColumn("delivered_at", "bigint")
@@ -44,6 +47,30 @@ export const initial: Migration = {
       .on("settlements")
       .columns(["chain_id", "operator", "tx_nonce"])
       .execute();
+    // Failures stay to be looked at for a while; the many successes need no place in it.
+    await db.schema
+      .createIndex("settlements_failures")
+      .on("settlements")
+      .columns(["chain_id", "next_look_at"])
+      .where(sql.ref("state"), "=", sql.lit("failed"))
+      .execute();
+
+    await db.schema
+      .createTable("recoveries")
+      .addColumn("id", "text", (column) => column.primaryKey().references("settlements.id"))
+      .addColumn("chain_id", "bigint", (column) => column.notNull())
+      .addColumn("proof_hash", "text", (column) => column.notNull())
+      .addColumn("proof_log_index", "bigint", (column) => column.notNull())
+      .addColumn("proof_block", "bigint", (column) => column.notNull())
+      .addColumn("state", "text", (column) => column.notNull())
+      .addColumn("recoverer", "text")
+      .addColumn("tx_nonce", "bigint")
+      .addColumn("problem", "text")
+      .addColumn("queued_at", "bigint", (column) => column.notNull())
+      // One log is the proof of one payment, whatever else goes wrong.
+      .addUniqueConstraint("recoveries_proof", ["chain_id", "proof_hash", "proof_log_index"])
+      .execute();
+    await db.schema.createIndex("recoveries_state").on("recoveries").columns(["chain_id", "state"]).execute();
 
     await db.schema
       .createTable("operator_nonces")

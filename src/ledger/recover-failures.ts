@@ -1,0 +1,214 @@
+import { type Kysely, sql, type Transaction } from "kysely";
+import { repeatable } from "../database/retrying.ts";
+import { inSnapshot, inTransaction } from "../database/transaction.ts";
+import { KitError } from "../errors/base.ts";
+import type { Hex } from "../protocol/hex.ts";
+import type { Failure, Recoveries, Recovery } from "./recoveries.ts";
+import { lowerCase, toSafeInteger, toSettlement } from "./rows.ts";
+import type { LedgerTables, RecoveriesTable, SettlementsTable } from "./tables.ts";
+
+/** In the words of the partial index on failures, which a bound parameter would not match. */
+const failed = sql.lit("failed" as const);
+
+/** Makes the part of {@link Recoveries} that follows failures up and queues them. */
+export function createFailures(
+  db: Kysely<LedgerTables>,
+  now: () => number,
+): Pick<
+  Recoveries,
+  | "findFailure"
+  | "takeDueFailures"
+  | "openFailures"
+  | "noteLook"
+  | "queueRecovery"
+  | "dropRecovery"
+  | "postponeRecovery"
+> {
+  return {
+    findFailure: (id) =>
+      inSnapshot(db, async (transaction) => {
+        const rows = await transaction
+          .selectFrom("settlements")
+          .selectAll()
+          .where("id", "=", lowerCase(id))
+          .where("state", "=", failed)
+          .execute();
+        const [failure] = await withRecoveries(transaction, rows);
+        return failure ?? null;
+      }),
+
+    takeDueFailures: (chainId, limit, nextLookAt) =>
+      inTransaction(db, async (transaction) => {
+        const time = now();
+        const due = await transaction
+          .updateTable("settlements")
+          .set({ next_look_at: nextLookAt })
+          .where("id", "in", (settlements) =>
+            settlements
+              .selectFrom("settlements")
+              .select("id")
+              .where("chain_id", "=", chainId)
+              .where("state", "=", failed)
+              .where("next_look_at", "<=", time)
+              .orderBy("next_look_at")
+              .limit(limit),
+          )
+          // Again, for what another instance has taken between the search and the update.
+          .where("next_look_at", "<=", time)
+          .returningAll()
+          .execute();
+        return withRecoveries(transaction, due);
+      }),
+
+    openFailures: (chainId, limit, after) =>
+      inSnapshot(db, async (transaction) => {
+        const rows = await transaction
+          .selectFrom("settlements")
+          .selectAll()
+          .where("chain_id", "=", chainId)
+          .where("state", "=", failed)
+          .where("id", ">", after === null ? "0x" : lowerCase(after))
+          .where(({ eb, or, selectFrom }) =>
+            or([
+              eb("next_look_at", "is not", null),
+              eb(
+                "id",
+                "in",
+                selectFrom("recoveries")
+                  .select("id")
+                  .where("chain_id", "=", chainId)
+                  .where("state", "=", "sent"),
+              ),
+            ]),
+          )
+          .orderBy("id")
+          .limit(limit)
+          .execute();
+        return withRecoveries(transaction, rows);
+      }),
+
+    async noteLook(id, { usedByBlock, nextLookAt }) {
+      await repeatable(() =>
+        db
+          .updateTable("settlements")
+          .set({
+            used_by_block: usedByBlock === null ? null : toSafeInteger(usedByBlock),
+            next_look_at: nextLookAt,
+          })
+          .where("id", "=", lowerCase(id))
+          .where("state", "=", failed)
+          .where(notSent(lowerCase(id)))
+          .execute(),
+      );
+    },
+
+    queueRecovery: (id, { transactionHash, logIndex, blockNumber }) =>
+      inTransaction(db, async (transaction) => {
+        const settlement = await transaction
+          .selectFrom("settlements")
+          .select(["id", "chain_id"])
+          .where("id", "=", lowerCase(id))
+          .where("state", "=", failed)
+          .executeTakeFirst();
+        if (settlement === undefined) return;
+        const proof = {
+          proof_hash: lowerCase(transactionHash),
+          proof_log_index: logIndex,
+          proof_block: toSafeInteger(blockNumber),
+        };
+        const other = await transaction
+          .selectFrom("recoveries")
+          .select("id")
+          .where("chain_id", "=", settlement.chain_id)
+          .where("proof_hash", "=", proof.proof_hash)
+          .where("proof_log_index", "=", logIndex)
+          .where("id", "!=", settlement.id)
+          .executeTakeFirst();
+        if (other !== undefined) {
+          throw new KitError(`Log ${logIndex} of ${transactionHash} proves settlement ${other.id} already`);
+        }
+        await transaction
+          .insertInto("recoveries")
+          .values({
+            ...settlement,
+            ...proof,
+            state: "queued",
+            recoverer: null,
+            tx_nonce: null,
+            problem: null,
+            queued_at: now(),
+          })
+          .onConflict((conflict) =>
+            conflict.column("id").doUpdateSet(proof).where("recoveries.state", "=", "queued"),
+          )
+          .execute();
+      }),
+
+    async dropRecovery(id) {
+      await repeatable(() =>
+        db.deleteFrom("recoveries").where("id", "=", lowerCase(id)).where("state", "=", "queued").execute(),
+      );
+    },
+
+    postponeRecovery: (id, problem, nextLookAt) =>
+      inTransaction(db, async (transaction) => {
+        const queued = await transaction
+          .updateTable("recoveries")
+          .set({ problem })
+          .where("id", "=", lowerCase(id))
+          .where("state", "=", "queued")
+          .returning("id")
+          .executeTakeFirst();
+        if (queued === undefined) return;
+        await transaction
+          .updateTable("settlements")
+          .set({ next_look_at: nextLookAt })
+          .where("id", "=", queued.id)
+          .where("state", "=", failed)
+          .execute();
+      }),
+  };
+
+  /** What is sent is watched by its receipt: a look that began before must not call for another. */
+  function notSent(id: Hex) {
+    return sql<boolean>`not exists (select 1 from recoveries where id = ${id} and state = 'sent')`;
+  }
+}
+
+async function withRecoveries(
+  transaction: Transaction<LedgerTables>,
+  rows: readonly SettlementsTable[],
+): Promise<Failure[]> {
+  if (rows.length === 0) return [];
+  const recoveries = await transaction
+    .selectFrom("recoveries")
+    .selectAll()
+    .where("id", "in", idsOf(rows))
+    .execute();
+  const byId = new Map(recoveries.map((row) => [row.id, toRecovery(row)]));
+  return rows.map((row) => ({
+    settlement: toSettlement(row),
+    usedByBlock: row.used_by_block === null ? null : BigInt(row.used_by_block),
+    nextLookAt: row.next_look_at,
+    recovery: byId.get(row.id) ?? null,
+  }));
+}
+
+function idsOf(rows: readonly { id: Hex }[]): Hex[] {
+  return rows.map(({ id }) => id);
+}
+
+function toRecovery(row: RecoveriesTable): Recovery {
+  return {
+    proof: {
+      transactionHash: row.proof_hash,
+      logIndex: row.proof_log_index,
+      blockNumber: BigInt(row.proof_block),
+    },
+    state: row.state,
+    recoverer: row.recoverer,
+    txNonce: row.tx_nonce,
+    problem: row.problem,
+    queuedAt: row.queued_at,
+  };
+}
