@@ -3,7 +3,12 @@ import { encodeFunctionData, parseAbi } from "viem/utils";
 import { expect, test } from "vitest";
 import { x402FacilitatorAbi } from "../contracts/x402Facilitator.ts";
 import { toHex } from "../protocol/hex.ts";
-import { encodeIsValidSignature, encodeSettle, encodeSettleBatch } from "./calldata.ts";
+import {
+  encodeForwardReceived,
+  encodeIsValidSignature,
+  encodeSettle,
+  encodeSettleBatch,
+} from "./calldata.ts";
 import type { SettleCall } from "./chain.ts";
 
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length }).map(toHex);
@@ -74,6 +79,20 @@ test("recipients that differ in casing only are one group", () => {
   const upper = { ...call, recipient: `0x${"AB".repeat(20)}` as const };
   const lower = { ...call, recipient: `0x${"ab".repeat(20)}` as const };
   expect(encodeSettleBatch(call.asset, [upper, lower])).toBe(encodeSettleBatch(call.asset, [lower, lower]));
+});
+
+test("forwardReceived is encoded as viem encodes it", () => {
+  fc.assert(
+    fc.property(address, address, bytes(32), uint256, address, (asset, payer, nonce, value, recipient) => {
+      expect(encodeForwardReceived({ asset, payer, authorizationNonce: nonce, value, recipient })).toBe(
+        encodeFunctionData({
+          abi: x402FacilitatorAbi,
+          functionName: "forwardReceived",
+          args: [asset, payer, nonce, value, recipient],
+        }),
+      );
+    }),
+  );
 });
 
 test("isValidSignature is encoded as viem encodes it", () => {

@@ -1,5 +1,5 @@
 import { type Address, addressWord, type Hex, keccak256Text, uintWord } from "../protocol/hex.ts";
-import type { SettleCall } from "./chain.ts";
+import type { ForwardCall, SettleCall } from "./chain.ts";
 
 /**
  * Calldata of the facilitator contract and of wallets, put together by hand: `settle` is encoded for every verify, and viem's
@@ -14,6 +14,7 @@ export function selector(signature: string): Hex {
 const authorizationType = "(address,uint256,uint256,uint256,bytes32)";
 const settleSelector = selector(`settle(address,${authorizationType},bytes,address)`);
 const settleBatchSelector = selector(`settleBatch(address,(address,(${authorizationType},bytes)[])[])`);
+const forwardReceivedSelector = selector("forwardReceived(address,address,bytes32,uint256,address)");
 
 /** What a wallet is asked by, and what it answers to say yes (EIP-1271). */
 export const isValidSignatureSelector = selector("isValidSignature(bytes32,bytes)");
@@ -40,6 +41,12 @@ export function encodeSettleBatch(asset: Address, calls: readonly SettleCall[]):
     return `${recipient}${offset(2 * wordDigits)}${encodeArray(encoded)}`;
   });
   return `${settleBatchSelector}${addressWord(asset)}${offset(2 * wordDigits)}${encodeArray(groups)}`;
+}
+
+/** `forwardReceived(token, payer, authorizationNonce, value, recipient)`. */
+export function encodeForwardReceived(call: ForwardCall): Hex {
+  const { asset, payer, authorizationNonce, value, recipient } = call;
+  return `${forwardReceivedSelector}${addressWord(asset)}${addressWord(payer)}${authorizationNonce.slice(2)}${uintWord(value)}${addressWord(recipient)}`;
 }
 
 /** `isValidSignature(digest, signature)` of a contract wallet (EIP-1271). */

@@ -1,7 +1,9 @@
 import type { NetworkConfig } from "../config/network-config.ts";
 import type { Authorization } from "../protocol/authorization.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
+import type { Log } from "./log.ts";
 import type { Revert } from "./revert.ts";
+import type { RpcStatus } from "./rpc-status.ts";
 
 /** One payment as the facilitator contract takes it. `authorization.to` is the contract itself. */
 export type SettleCall = {
@@ -55,7 +57,36 @@ export type Receipt = {
   succeeded: boolean;
   blockNumber: bigint;
   blockHash: Hex;
-  logs: readonly { address: Address; topics: readonly Hex[]; data: Hex; logIndex: number }[];
+  logs: readonly Log[];
+};
+
+/** Value of an authorization that reached the facilitator contract, and is to go on to its recipient. */
+export type ForwardCall = {
+  asset: Address;
+  payer: Address;
+  authorizationNonce: Hex;
+  value: bigint;
+  recipient: Address;
+};
+
+/** An authorization, and the blocks to look for it in, both ends included. */
+export type DirectSubmissionQuery = Omit<ForwardCall, "recipient"> & { fromBlock: bigint; toBlock: bigint };
+
+/** Where value came into the facilitator contract: the token's `Transfer`, which proves one authorization only. */
+export type TransferPlace = {
+  transactionHash: Hex;
+  logIndex: number;
+  blockNumber: bigint;
+  blockHash: Hex;
+};
+
+/** Value that reached the facilitator contract outside of a settlement and was not paid out by a recovery. */
+export type StrandedTransfer = TransferPlace & {
+  /** The payer, or whoever sent tokens without an authorization. */
+  from: Address;
+  value: bigint;
+  /** Of the authorization that brought it; undefined when none did. */
+  authorizationNonce: Hex | undefined;
 };
 
 /**
@@ -72,19 +103,59 @@ export type Chain = {
   /** Reads whatever may explain a failed simulation. Only on the failing path. */
   diagnose(call: SettleCall): Promise<Diagnosis>;
   head(): Promise<Head>;
+  /** The hash of the block with a number; null when the chain has none, or the node has not seen it yet. */
+  blockHash(number: bigint): Promise<Hex | null>;
   /** The number of transactions of an account that are mined, which is its next free txNonce. */
   transactionCount(account: Address): Promise<number>;
   /**
+   * The same with those that wait in the node's pool without a gap before them. Nodes differ in what they count,
+   * and one that stands in for another may not know of any: good for finding gaps, never for choosing a txNonce.
+   */
+  pendingTransactionCount(account: Address): Promise<number>;
+  /** An account's native coins, in wei. */
+  nativeBalance(account: Address): Promise<bigint>;
+  /**
+   * The tip per gas, in wei, that the node thinks will do at the moment: never below the network's usual one, never
+   * above its `maxFeePerGas`. For another attempt of what was not mined with the usual tip.
+   */
+  suggestedTip(): Promise<bigint>;
+  /**
    * Sends raw transactions in the given order, in one request. Never throws for a single refused transaction and
    * never classifies one: what became of it is learnt from {@link receipts} and {@link transactionCount}.
+   * `everywhere` sends them to all endpoints that are well: for what was sent before and has not been mined.
    */
-  broadcast(rawTransactions: readonly Hex[]): Promise<void>;
+  broadcast(rawTransactions: readonly Hex[], options?: { everywhere?: boolean }): Promise<void>;
   /** Receipts by hash, in the given order; null where there is none yet, or none that can be believed. */
   receipts(hashes: readonly Hex[]): Promise<readonly (Receipt | null)[]>;
-  /** Chain id, code of the facilitator contract, and `DOMAIN_SEPARATOR()` of every asset: what start-up checks. */
+  /**
+   * Where an authorization that somebody else submitted straight to the token brought its value to the facilitator
+   * contract. Proven by the logs of one successful transaction: `AuthorizationUsed` of that very authorization, the
+   * `Transfer` of that very value right after it, both of the token, and no `Settled` for it.
+   *
+   * "cancelled" when the payer cancelled it instead; null when it was not used by `toBlock`, was settled, or brought
+   * its value elsewhere. Requests grow with the range: some 2,000 blocks each, or what the provider allows. Only
+   * blocks that are deep enough prove anything for good.
+   *
+   * @throws UndeterminedError also when the authorization is used by `toBlock` and no log since `fromBlock` says how.
+   */
+  findDirectSubmission(query: DirectSubmissionQuery): Promise<TransferPlace | "cancelled" | null>;
+  /**
+   * Every transfer of an asset to the facilitator contract in the given blocks, both ends included, that is neither
+   * part of a settlement nor paid out by a recovery within these blocks, lowest block first. What a rescue took out
+   * is still listed: tokens do not say which of them are moved.
+   */
+  strandedTransfers(asset: Address, fromBlock: bigint, toBlock: bigint): Promise<readonly StrandedTransfer[]>;
+  /**
+   * Chain id, code of the facilitator contract, and `DOMAIN_SEPARATOR()` of every asset: what start-up checks. Where
+   * every endpoint serves another chain, that of the first, and nothing else.
+   */
   inspect(): Promise<{
     chainId: number;
     contractCode: Hex;
     domainSeparators: ReadonlyMap<Address, Hex | undefined>;
   }>;
+  /** How the RPC endpoints are. Asks nobody, and names no URL. */
+  status(): RpcStatus;
+  /** Ends what is under way, undetermined, and all that goes on in the background. */
+  close(): void;
 };

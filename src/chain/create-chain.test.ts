@@ -552,6 +552,75 @@ describe("transactions", () => {
   });
 });
 
+describe("an account", () => {
+  test("has a balance of native coins", async () => {
+    expect(await chain.nativeBalance(accountOf("nobody").address)).toBe(0n);
+    expect(await chain.nativeBalance(deployment.operator)).toBeGreaterThan(10n ** 18n);
+  });
+
+  test("has transactions that are mined, and others that wait", async () => {
+    const signer = createLocalSigner(deployment.operatorKey);
+    const call = await deployment.pay();
+    const mined = await chain.transactionCount(signer.address);
+    const { raw } = await signer.signTransaction({
+      chainId: network.chainId,
+      nonce: mined,
+      to: network.facilitatorContract,
+      ...settleTransaction([call]),
+      ...estimateFees(await chain.head(), network),
+    });
+    await deployment.holdMining();
+    try {
+      await chain.broadcast([raw]);
+      await expect.poll(() => chain.pendingTransactionCount(signer.address), { interval: 5 }).toBe(mined + 1);
+      expect(await chain.transactionCount(signer.address)).toBe(mined);
+    } finally {
+      await deployment.goOnMining();
+    }
+    await expect.poll(() => chain.transactionCount(signer.address), { interval: 5 }).toBe(mined + 1);
+  });
+});
+
+describe("the hash of a block", () => {
+  test("is that of its receipts, and there is none where there is no block", async () => {
+    const { blockNumber, blockHash } = await settle([await deployment.pay()]);
+    expect(await chain.blockHash(blockNumber)).toBe(blockHash);
+    expect(await chain.blockHash(blockNumber + 1_000n)).toBeNull();
+    await chain.blockHash(0n);
+  });
+
+  test.each<[string, unknown]>([
+    ["another block", { number: "0x8", hash: `0x${"12".repeat(32)}` }],
+    ["a block without a hash", { number: "0x7", hash: null }],
+    ["half a hash", { number: "0x7", hash: `0x${"12".repeat(16)}` }],
+    ["text", "0x7"],
+  ])("is not read from %s", async (_, block) => {
+    const node = await startStubNode(answering(() => block));
+    const strange = createChain({
+      network: { ...network, rpcUrls: [node.url] },
+      operator: deployment.operator,
+    });
+    await expect(strange.blockHash(7n)).rejects.toThrow(UndeterminedError);
+    await node.stop();
+  });
+});
+
+test("the suggested tip is between the network's usual one and its limit", async () => {
+  const node = await startStubNode(answering(() => "0x77359400"));
+  const rpcUrls = [node.url] as const;
+  const tipOf = (changes: Partial<NetworkConfig>) =>
+    createChain({
+      network: { ...network, rpcUrls, ...changes },
+      operator: deployment.operator,
+    }).suggestedTip();
+  expect(await tipOf({})).toBe(2_000_000_000n);
+  expect(await tipOf({ maxFeePerGas: 1_500_000_000n })).toBe(1_500_000_000n);
+  expect(await tipOf({ name: "polygon" })).toBe(30_000_000_000n);
+  node.behave(answering(() => null));
+  await expect(tipOf({})).rejects.toThrow(UndeterminedError);
+  await node.stop();
+});
+
 test("a chain is inspected in one request", async () => {
   const other = { ...network.usdc, address: accountOf("no token").address };
   const inspected = await createChain({

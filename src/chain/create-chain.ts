@@ -1,19 +1,23 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { NetworkConfig } from "../config/network-config.ts";
-import { UndeterminedError } from "../errors/undetermined.ts";
 import { type Address, addressWord, type Hex, keccak256Text } from "../protocol/hex.ts";
 import { encodeIsValidSignature, isValidSignatureSelector, selector } from "./calldata.ts";
 import type { Chain, SettleCall } from "./chain.ts";
+import { chainIdCall, readChainId } from "./chain-id.ts";
+import { createChainReader } from "./chain-reader.ts";
+import { createDirectSubmissionFinder } from "./direct-submission.ts";
+import type { FailoverPace } from "./failover-pace.ts";
 import { headCall, readHead } from "./head.ts";
 import { createHttpRpc } from "./http-rpc.ts";
-import { describeError } from "./json-rpc.ts";
+import { createLogReader } from "./log-reader.ts";
 import { type Probe, type ProbeResult, probeCall, readProbes } from "./probe.ts";
-import { isBytes, readQuantity } from "./read-hex.ts";
+import { isBytes, isWord, readQuantity } from "./read-hex.ts";
 import { readReceipt } from "./receipt.ts";
 import { decodeRevert, type Revert } from "./revert.ts";
 import { readRevertData } from "./revert-data.ts";
 import type { RpcAnswer, RpcCall } from "./rpc.ts";
-import { settleTransaction } from "./transaction.ts";
+import type { RpcObserver } from "./rpc-status.ts";
+import { createStrandedTransfersReader } from "./stranded-transfers.ts";
+import { boundTip, settleTransaction } from "./transaction.ts";
 
 export type ChainOptions = {
   network: NetworkConfig;
@@ -23,6 +27,10 @@ export type ChainOptions = {
   timeoutMs?: number;
   /** Calls in one request to a node; 100 by default. */
   maxBatch?: number;
+  /** When one of several endpoints is passed over; the usual pace where it says nothing. */
+  pace?: Partial<FailoverPace>;
+  /** Told of every request to an endpoint, and of every change of an endpoint's health. */
+  observer?: RpcObserver;
 };
 
 const operatorRole = keccak256Text("OPERATOR_ROLE");
@@ -37,12 +45,6 @@ const walletYes = `${isValidSignatureSelector}${"0".repeat(56)}`;
 
 /** What the facilitator contract gives a token for a pull (PULL_GAS), and so a wallet at most for its check. */
 const walletGas = 250_000;
-
-/** How often calls are asked before a refusal of one of them is believed. */
-const maxAsks = 6;
-
-/** The pause before the second time, in milliseconds; it grows by as much each time. */
-const askAgainMs = 3;
 
 /** More than any of the state a diagnosis reads can cost, behind a proxy too. */
 const readGas = 100_000;
@@ -62,42 +64,16 @@ export function createChain(options: ChainOptions): Chain {
     urls: network.rpcUrls,
     ...(options.timeoutMs !== undefined && { timeoutMs: options.timeoutMs }),
     ...(options.maxBatch !== undefined && { maxBatch: options.maxBatch }),
+    ...(options.pace !== undefined && { pace: options.pace }),
+    ...(options.observer !== undefined && { observer: options.observer }),
   });
+  const reader = createChainReader(rpc, network.name);
+  const { ask, expect, undetermined } = reader;
+  const readLogs = createLogReader({ rpc, reader });
 
   /** One object for all: what is asked at the same time is asked once. */
   const gasMoneyCall: RpcCall = { method: "eth_getBalance", params: [operator, "latest"] };
-
-  function undetermined(what: string): UndeterminedError {
-    return new UndeterminedError(`${network.name} gave no usable answer; try again`, {
-      cause: new Error(what),
-      hints: [`An RPC endpoint of ${network.name}: ${what}`],
-    });
-  }
-
-  /**
-   * Reads, again where a node refuses a single call for another reason than a revert: a node that moves on to the
-   * next block in the middle of a batch may say that it does not know the last one any more.
-   */
-  async function ask(calls: readonly RpcCall[]): Promise<readonly RpcAnswer[]> {
-    for (let attempt = 1; ; attempt++) {
-      const answers = await rpc.ask(calls);
-      const refused = answers.some(({ error }) => error !== undefined && readRevertData(error) === undefined);
-      if (!refused || attempt === maxAsks) return answers;
-      await delay(attempt * askAgainMs);
-    }
-  }
-
-  /** Reads an answer with a reader that gives undefined for what it cannot read. */
-  function expect<T>(
-    what: string,
-    answer: RpcAnswer | undefined,
-    read: (result: unknown) => T | undefined,
-  ): T {
-    if (answer?.error !== undefined) throw undetermined(`${what}: ${describeError(answer.error)}`);
-    const value = read(answer?.result);
-    if (value === undefined) throw undetermined(`${what}: the answer is malformed`);
-    return value;
-  }
+  const tipCall: RpcCall = { method: "eth_maxPriorityFeePerGas", params: [] };
 
   function expectWord(what: string, probe: ProbeResult | undefined): Hex {
     if (probe?.word === undefined)
@@ -113,6 +89,17 @@ export function createChain(options: ChainOptions): Chain {
   async function probe(probes: readonly Probe[], gasEach: number): Promise<readonly ProbeResult[]> {
     const [answer] = await ask([probeCall(probes, gasEach)]);
     return expect("eth_call", answer, (result) => readProbes(result, probes.length)).results;
+  }
+
+  async function countTransactions(account: Address, block: "latest" | "pending"): Promise<number> {
+    const [count] = await ask([{ method: "eth_getTransactionCount", params: [account, block] }]);
+    return expect("the number of an account's transactions", count, readSafeInteger);
+  }
+
+  /** The chain that the first endpoint serves, where all of them serve another than the network's. */
+  function chainIdOfAll(): number | undefined {
+    const { endpoints } = rpc.status();
+    return endpoints.every(({ health }) => health === "wrong_chain") ? endpoints[0]?.chainId : undefined;
   }
 
   /** Why a simulated `settle` reverted; undefined when it went through. */
@@ -198,14 +185,29 @@ export function createChain(options: ChainOptions): Chain {
       return expect("the newest block", block, readHead);
     },
 
-    async transactionCount(account) {
-      const [count] = await ask([{ method: "eth_getTransactionCount", params: [account, "latest"] }]);
-      return expect("the number of an account's transactions", count, readSafeInteger);
+    async blockHash(number) {
+      const asked = `0x${number.toString(16)}`;
+      const [block] = await ask([{ method: "eth_getBlockByNumber", params: [asked, false] }]);
+      return expect("the hash of a block", block, (result) => readBlockHash(result, number));
     },
 
-    async broadcast(rawTransactions) {
+    transactionCount: (account) => countTransactions(account, "latest"),
+    pendingTransactionCount: (account) => countTransactions(account, "pending"),
+
+    async nativeBalance(account) {
+      const [balance] = await ask([{ method: "eth_getBalance", params: [account, "latest"] }]);
+      return expect("the balance of an account", balance, readQuantity);
+    },
+
+    async suggestedTip() {
+      const [tip] = await ask([tipCall]);
+      return boundTip(expect("the suggested tip", tip, readQuantity), network);
+    },
+
+    async broadcast(rawTransactions, sendOptions) {
       if (rawTransactions.length === 0) return;
-      await rpc.send(rawTransactions.map((raw) => ({ method: "eth_sendRawTransaction", params: [raw] })));
+      const calls = rawTransactions.map((raw) => ({ method: "eth_sendRawTransaction", params: [raw] }));
+      await rpc.send(calls, sendOptions);
     },
 
     async receipts(hashes) {
@@ -217,31 +219,54 @@ export function createChain(options: ChainOptions): Chain {
       return hashes.map((hash, index) => readReceipt(answers[index]?.result, hash) ?? null);
     },
 
+    findDirectSubmission: createDirectSubmissionFinder({ reader, readLogs, facilitatorContract }),
+    strandedTransfers: createStrandedTransfersReader({ reader, readLogs, facilitatorContract }),
+
     async inspect() {
       const assets = network.assets.map(({ address }) => address);
-      const [chainId, code, separators] = await ask([
-        { method: "eth_chainId", params: [] },
+      const asked = ask([
+        chainIdCall,
         { method: "eth_getCode", params: [facilitatorContract, "latest"] },
         probeCall(
           assets.map((target) => ({ target, data: domainSeparator })),
           readGas,
         ),
       ]);
+      const answers = await asked.catch((error: unknown) => {
+        const otherChain = chainIdOfAll();
+        if (otherChain === undefined) throw error;
+        return otherChain;
+      });
+      if (typeof answers === "number") {
+        return { chainId: answers, contractCode: "0x", domainSeparators: new Map() };
+      }
+      const [chainId, code, separators] = answers;
       const { results } = expect("the domain separators", separators, (result) =>
         readProbes(result, assets.length),
       );
       return {
-        chainId: expect("the chain id", chainId, readSafeInteger),
+        chainId: expect("the chain id", chainId, readChainId),
         contractCode: expect("the contract's code", code, (result) => (isBytes(result) ? result : undefined)),
         domainSeparators: new Map(assets.map((asset, index) => [asset, results[index]?.word])),
       };
     },
+
+    status: () => rpc.status(),
+    close: () => rpc.close(),
   };
 }
 
 function readSafeInteger(result: unknown): number | undefined {
   const value = Number(readQuantity(result) ?? Number.NaN);
   return Number.isSafeInteger(value) ? value : undefined;
+}
+
+/** The hash of the block with this number, null where there is none; undefined when it is another block. */
+function readBlockHash(result: unknown, number: bigint): Hex | null | undefined {
+  if (result === null) return null;
+  if (typeof result !== "object" || result === undefined) return undefined;
+  const fields: { number?: unknown; hash?: unknown } = result;
+  return readQuantity(fields.number) === number && isWord(fields.hash) ? fields.hash : undefined;
 }
 
 function isTrue(word: Hex | undefined): boolean {

@@ -21,8 +21,8 @@ const wordsBefore = 1;
 const wordsPerProbe = 3;
 
 /**
- * One `eth_call` that makes many static calls at the same block, each with at most `gasEach` gas, and reports how
- * each ended.
+ * One `eth_call` that makes many static calls at the same block (the newest, unless one is named), each with at most
+ * `gasEach` gas, and reports how each ended.
  *
  * Asked directly, a function that does not exist, reverts, or burns all its gas looks, on many nodes, just like a
  * node in trouble: an error without data. So the calls are made by a program that the node runs as if it were
@@ -39,7 +39,11 @@ const wordsPerProbe = 3;
  *
  * and ends with `PUSH3 size PUSH1 0 RETURN`, behind which the calldata of all probes stands.
  */
-export function probeCall(probes: readonly Probe[], gasEach: number): RpcCall {
+export function probeCall(
+  probes: readonly Probe[],
+  gasEach: number,
+  block: bigint | "latest" = "latest",
+): RpcCall {
   const resultBytes = (wordsBefore + probes.length * wordsPerProbe) * 32;
   const program = (payloadStart: number) => {
     let from = payloadStart;
@@ -60,7 +64,8 @@ export function probeCall(probes: readonly Probe[], gasEach: number): RpcCall {
   const data = `0x${program(payloadStart)}${probes.map((probe) => probe.data.slice(2)).join("")}`;
   // Enough for storing the results as if they were code, and for the calldata, which costs 40 per byte at most.
   const gas = 500_000 + (gasEach + 50_000) * probes.length + 40 * data.length;
-  return { method: "eth_call", params: [{ data, gas: `0x${gas.toString(16)}` }, "latest"] };
+  const at = block === "latest" ? block : `0x${block.toString(16)}`;
+  return { method: "eth_call", params: [{ data, gas: `0x${gas.toString(16)}` }, at] };
 }
 
 function push3(value: number): string {

@@ -1,67 +1,30 @@
 import fc from "fast-check";
-import { encodeAbiParameters, encodeErrorResult, encodeEventTopics } from "viem";
+import { encodeErrorResult } from "viem";
 import { describe, expect, test } from "vitest";
-import { mockUsdcAbi } from "../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../contracts/x402Facilitator.ts";
-import { type Address, type Hex, toHex } from "../protocol/hex.ts";
-import type { Receipt } from "./chain.ts";
-import { readSettlements } from "./receipt-proof.ts";
-
-type Log = Receipt["logs"][number];
-
-const address = (digit: string): Address => `0x${digit.repeat(40)}`;
-const word = (digit: string): Hex => `0x${digit.repeat(64)}`;
-const [token, contract, recipient] = [address("a"), address("c"), address("e")];
-const payment = {
-  asset: token,
-  payer: address("b"),
-  authorizationNonce: word("d"),
-  value: 10_000n,
+import { type Hex, toHex } from "../protocol/hex.ts";
+import type { ForwardCall } from "./chain.ts";
+import { provesForwarding, readSettlements } from "./receipt-proof.ts";
+import {
+  authorizationUsed,
+  contract,
+  forwarded,
+  stranger as other,
+  payment,
+  receiptOf,
   recipient,
-};
-type Payment = typeof payment;
+  settled,
+  settlementFailed,
+  token,
+  transfer,
+  type UnplacedLog,
+  word,
+} from "./testing/logs.ts";
 
-const uint = (value: bigint) => encodeAbiParameters([{ type: "uint256" }], [value]);
+const settlement = (of: ForwardCall) => [authorizationUsed(of), transfer(of), settled(of)];
 
-function log(emitter: Address, topics: readonly (Hex | Hex[] | null)[], data: Hex): Omit<Log, "logIndex"> {
-  return { address: emitter, topics: topics.flatMap((topic) => topic ?? []), data };
-}
-
-function settled({ asset, payer, authorizationNonce, value, recipient }: Payment, emitter = contract) {
-  const args = { token: asset, payer, authorizationNonce };
-  const topics = encodeEventTopics({ abi: x402FacilitatorAbi, eventName: "Settled", args });
-  const data = encodeAbiParameters([{ type: "address" }, { type: "uint256" }], [recipient, value]);
-  return log(emitter, topics, data);
-}
-
-function settlementFailed({ asset, payer, authorizationNonce }: Payment, reason: Hex, emitter = contract) {
-  const args = { token: asset, payer, authorizationNonce };
-  const topics = encodeEventTopics({ abi: x402FacilitatorAbi, eventName: "SettlementFailed", args });
-  return log(emitter, topics, encodeAbiParameters([{ type: "bytes" }], [reason]));
-}
-
-function authorizationUsed({ asset, payer, authorizationNonce }: Payment, emitter = asset) {
-  const args = { authorizer: payer, nonce: authorizationNonce };
-  return log(emitter, encodeEventTopics({ abi: mockUsdcAbi, eventName: "AuthorizationUsed", args }), "0x");
-}
-
-function transfer({ asset, payer, value }: Payment, to = contract, emitter = asset) {
-  const args = { from: payer, to };
-  return log(emitter, encodeEventTopics({ abi: mockUsdcAbi, eventName: "Transfer", args }), uint(value));
-}
-
-const settlement = (of: Payment) => [authorizationUsed(of), transfer(of), settled(of)];
-
-function proofs(logs: readonly Omit<Log, "logIndex">[], succeeded = true) {
-  const receipt: Receipt = {
-    hash: word("1"),
-    succeeded,
-    blockNumber: 1n,
-    blockHash: word("2"),
-    logs: logs.map((entry, logIndex) => ({ ...entry, logIndex })),
-  };
-  return readSettlements(receipt, contract);
-}
+const proofs = (logs: readonly UnplacedLog[], succeeded = true) =>
+  readSettlements(receiptOf(logs, succeeded), contract);
 
 describe("a settlement is proven", () => {
   test("by Settled together with the token's AuthorizationUsed and Transfer", () => {
@@ -89,8 +52,7 @@ describe("a settlement is proven", () => {
 });
 
 describe("a settlement is not proven", () => {
-  const other = address("9");
-  test.each<[string, Omit<Log, "logIndex">[]]>([
+  test.each<[string, UnplacedLog[]]>([
     ["by nothing", []],
     ["without Settled", [authorizationUsed(payment), transfer(payment)]],
     ["without Transfer", [authorizationUsed(payment), settled(payment)]],
@@ -198,4 +160,47 @@ test("reading never throws, and noise proves nothing", () => {
     }),
     { numRuns: 1_000 },
   );
+});
+
+describe("a forwarding is proven", () => {
+  /** The contract pays, and then says so. */
+  const paid = (of: ForwardCall) => transfer(of, of.recipient, of.asset, contract);
+  const isProven = (logs: readonly UnplacedLog[], succeeded = true) =>
+    provesForwarding(receiptOf(logs, succeeded), contract, payment);
+
+  test("by Forwarded together with the token's Transfer, in whatever casing", () => {
+    expect(isProven([paid(payment), forwarded(payment)])).toBe(true);
+    const upper = (hex: Hex): Hex => `0x${hex.slice(2).toUpperCase()}`;
+    const asWritten = {
+      asset: upper(payment.asset),
+      payer: upper(payment.payer),
+      authorizationNonce: upper(payment.authorizationNonce),
+      value: payment.value,
+      recipient: upper(recipient),
+    };
+    expect(provesForwarding(receiptOf([paid(payment), forwarded(payment)]), contract, asWritten)).toBe(true);
+  });
+
+  test.each<[string, UnplacedLog[]]>([
+    ["nothing", []],
+    ["Transfer alone", [paid(payment)]],
+    ["Forwarded alone", [forwarded(payment)]],
+    ["Forwarded of another contract", [paid(payment), forwarded(payment, other)]],
+    ["Settled", [paid(payment), settled(payment)]],
+    ["a Transfer of another token", [paid({ ...payment, asset: other }), forwarded(payment)]],
+    ["a Transfer to somebody else", [paid({ ...payment, recipient: other }), forwarded(payment)]],
+    ["a Transfer of less", [paid({ ...payment, value: 9_999n }), forwarded(payment)]],
+    ["a Transfer from the payer", [transfer(payment, recipient), forwarded(payment)]],
+    ["another nonce", [paid(payment), forwarded({ ...payment, authorizationNonce: word("7") })]],
+    ["another payer", [paid(payment), forwarded({ ...payment, payer: other })]],
+    ["another token", [paid(payment), forwarded({ ...payment, asset: other })]],
+    ["another value", [paid(payment), forwarded({ ...payment, value: 9_999n })]],
+    ["another recipient", [paid(payment), forwarded({ ...payment, recipient: other })]],
+  ])("not by %s", (_, logs) => {
+    expect(isProven(logs)).toBe(false);
+  });
+
+  test("not by a transaction that was reverted", () => {
+    expect(isProven([paid(payment), forwarded(payment)], false)).toBe(false);
+  });
 });

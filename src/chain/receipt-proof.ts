@@ -1,6 +1,14 @@
-import { type Address, addressWord, type Hex, keccak256Text, sameAddress } from "../protocol/hex.ts";
+import { type Address, addressWord, type Hex, sameAddress, uintWord } from "../protocol/hex.ts";
 import type { Receipt } from "./chain.ts";
 import { decodeParameters } from "./decode-parameters.ts";
+import {
+  authorizationUsedTopic,
+  forwardedTopic,
+  settledTopic,
+  settlementFailedTopic,
+  transferTopic,
+} from "./events.ts";
+import type { Log } from "./log.ts";
 import { wordAt } from "./read-hex.ts";
 import { decodeRevert, describeRevert } from "./revert.ts";
 
@@ -21,11 +29,6 @@ export type SettlementProofs = {
   /** How it ended this settlement; undefined when the receipt proves neither success nor failure. */
   find(expected: ExpectedSettlement): SettlementProof | undefined;
 };
-
-const settledTopic = keccak256Text("Settled(address,address,bytes32,address,uint256)");
-const settlementFailedTopic = keccak256Text("SettlementFailed(address,address,bytes32,bytes)");
-const authorizationUsedTopic = keccak256Text("AuthorizationUsed(address,bytes32)");
-const transferTopic = keccak256Text("Transfer(address,address,uint256)");
 
 /**
  * Reads which settlements a receipt proves, as settled or as failed.
@@ -86,6 +89,41 @@ export function readSettlements(receipt: Receipt, facilitatorContract: Address):
       return failure === undefined ? undefined : { settled: false, failure };
     },
   };
+}
+
+/**
+ * Whether a receipt proves that stranded value of this payment was paid out: `Forwarded` of the facilitator contract
+ * and, of the token itself, a `Transfer` of the value from the contract to the recipient.
+ */
+export function provesForwarding(
+  receipt: Receipt,
+  facilitatorContract: Address,
+  { asset, payer, authorizationNonce, value, recipient }: ExpectedSettlement,
+): boolean {
+  const amount = uintWord(value);
+  const forwarded = [forwardedTopic, topic(asset), topic(payer), authorizationNonce];
+  const paid = [transferTopic, topic(facilitatorContract), topic(recipient)];
+  return (
+    receipt.succeeded &&
+    receipt.logs.some((log) =>
+      isEvent(log, facilitatorContract, forwarded, `0x${addressWord(recipient)}${amount}`),
+    ) &&
+    receipt.logs.some((log) => isEvent(log, asset, paid, `0x${amount}`))
+  );
+}
+
+/** Whether a log is exactly this event, in whatever casing. */
+function isEvent(log: Log, emitter: Address, topics: readonly Hex[], data: Hex): boolean {
+  const text = (parts: readonly string[]) => parts.join().toLowerCase();
+  return (
+    sameAddress(log.address, emitter) &&
+    text(log.topics) === text(topics) &&
+    text([log.data]) === text([data])
+  );
+}
+
+function topic(address: Address): Hex {
+  return `0x${addressWord(address)}`;
 }
 
 function readReason(data: Hex): string {

@@ -29,6 +29,7 @@ test("a receipt is read", () => {
 test("without a receipt, or with one of a transaction that is not mined, there is none yet", () => {
   expect(readReceipt(null, hash)).toBeNull();
   expect(readReceipt({ ...receipt, blockNumber: null, blockHash: null }, hash)).toBeNull();
+  expect(readReceipt({ ...receipt, blockHash: word("0") }, hash)).toBeNull();
 });
 
 test.each([

@@ -1,8 +1,10 @@
 import type { Hex } from "../protocol/hex.ts";
 import type { Receipt } from "./chain.ts";
-import { isAddress, isBytes, isWord, readQuantity } from "./read-hex.ts";
+import { type Log, readLog } from "./log.ts";
+import { isWord, readQuantity } from "./read-hex.ts";
 
-type Log = Receipt["logs"][number];
+/** What some nodes give for the hash of a block that is not there yet. */
+const noBlockHash = /^0x0{64}$/;
 
 /**
  * Reads the answer to `eth_getTransactionReceipt`: null when there is no receipt (yet), undefined when the answer
@@ -26,6 +28,7 @@ export function readReceipt(answer: unknown, hash: Hex): Receipt | null | undefi
   const logs = readLogs(fields.logs);
   if (blockNumber === undefined || logs === undefined || !isWord(blockHash)) return undefined;
   if (status !== "0x1" && status !== "0x0") return undefined;
+  if (noBlockHash.test(blockHash)) return null;
   return { hash, succeeded: status === "0x1", blockNumber, blockHash, logs };
 }
 
@@ -38,14 +41,4 @@ function readLogs(logs: unknown): Log[] | undefined {
     read.push(entry);
   }
   return read;
-}
-
-function readLog(log: unknown): Log | undefined {
-  if (typeof log !== "object" || log === null) return undefined;
-  const fields: { address?: unknown; topics?: unknown; data?: unknown; logIndex?: unknown } = log;
-  const { address, topics, data } = fields;
-  const logIndex = Number(readQuantity(fields.logIndex) ?? Number.NaN);
-  if (!isAddress(address) || !isBytes(data) || !Number.isSafeInteger(logIndex)) return undefined;
-  if (!Array.isArray(topics) || !topics.every(isWord)) return undefined;
-  return { address, topics, data, logIndex };
 }

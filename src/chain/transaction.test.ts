@@ -3,7 +3,7 @@ import type { NetworkConfig } from "../config/network-config.ts";
 import { networks } from "../protocol/networks.ts";
 import { encodeSettle, encodeSettleBatch } from "./calldata.ts";
 import type { SettleCall } from "./chain.ts";
-import { estimateFees, settleTransaction } from "./transaction.ts";
+import { boundTip, estimateFees, settleTransaction } from "./transaction.ts";
 
 const gwei = 1_000_000_000n;
 const config = (name: "base" | "polygon", maxFeePerGas: bigint): NetworkConfig => ({
@@ -43,6 +43,19 @@ test("the tip can be chosen", () => {
     maxFeePerGas: 5n * gwei,
     maxPriorityFeePerGas: 3n * gwei,
   });
+});
+
+test("a suggested tip is taken between the usual one and the network's limit", () => {
+  const base = config("base", gwei);
+  expect([0n, 1_000_000n, 2_000_000n, gwei, 50n * gwei].map((tip) => boundTip(tip, base))).toEqual([
+    1_000_000n,
+    1_000_000n,
+    2_000_000n,
+    gwei,
+    gwei,
+  ]);
+  expect(boundTip(1n, config("polygon", 500n * gwei))).toBe(30n * gwei);
+  expect(boundTip(1n, config("polygon", 20n * gwei))).toBe(20n * gwei);
 });
 
 const call = (recipient: number, signatureBytes = 65): SettleCall => ({

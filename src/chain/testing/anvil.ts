@@ -7,14 +7,14 @@ import { createInterface } from "node:readline";
 export type Anvil = { url: string; stop(): Promise<void> };
 
 /** Starts anvil on a free port; stopped by its process id. */
-export async function startAnvil(chainId: number): Promise<Anvil> {
+export async function startAnvil(chainId: number, options: readonly string[] = []): Promise<Anvil> {
   const main = createRequire(import.meta.url).resolve("@foundry-rs/anvil/package.json");
   const binary = createRequire(main).resolve(
     `@foundry-rs/anvil-${process.platform}-${process.arch.replace("x64", "amd64")}/bin/anvil`,
   );
   const child = spawn(
     binary,
-    ["--port", "0", "--chain-id", `${chainId}`, "--prune-history", "--gas-limit", "100000000"],
+    ["--port", "0", "--chain-id", `${chainId}`, "--prune-history", "--gas-limit", "100000000", ...options],
     { stdio: ["ignore", "pipe", "inherit"] },
   );
   for await (const line of createInterface({ input: child.stdout })) {

@@ -5,6 +5,7 @@ import {
   encodeFunctionData,
   http,
   publicActions,
+  type TransactionReceipt,
   walletActions,
 } from "viem";
 import type { NetworkConfig } from "../../config/network-config.ts";
@@ -31,6 +32,22 @@ export type Deployment = {
   snapshot(): Promise<Hex>;
   revert(snapshot: Hex): Promise<void>;
   setCode(address: Address, code: Hex): Promise<void>;
+  /** Mines empty blocks. */
+  mine(blocks: number): Promise<void>;
+  /** Leaves transactions in the pool. */
+  holdMining(): Promise<void>;
+  /** Mines what waits, and from then on every transaction. */
+  goOnMining(): Promise<void>;
+  /** Sends from the admin, who is the recoverer too, and gives the receipt. */
+  send(to: Address, data: Hex, gas?: bigint): Promise<TransactionReceipt>;
+  /** Sends several calls in one transaction; one that fails is passed over. */
+  sendTogether(calls: readonly { to: Address; data: Hex }[]): Promise<TransactionReceipt>;
+  /** Submits an authorization straight to the token, as anybody can who has seen it. */
+  submitDirectly(call: SettleCall): Promise<TransactionReceipt>;
+  /** What {@link submitDirectly} calls the token with. */
+  encodeDirectSubmission(call: SettleCall): Hex;
+  /** What a payer, by name, cancels an authorization with. */
+  encodeCancellation(payer: string, call: SettleCall): Promise<Hex>;
   /** A payment by a fresh payer, signed and funded unless told otherwise. */
   pay(options?: PaymentOptions): Promise<SettleCall>;
   blacklist(account: Address): Promise<void>;
@@ -69,8 +86,8 @@ export async function deploy(): Promise<Deployment> {
   await client.setBalance({ address: operator.address, value: 10n ** 20n });
 
   /** Sends from the admin, and gives the receipt. */
-  async function send(to: Address | null, data: Hex) {
-    const hash = await client.sendTransaction({ account: admin, chain: null, to, data });
+  async function send(to: Address | null, data: Hex, gas?: bigint) {
+    const hash = await client.sendTransaction({ account: admin, chain: null, to, data, gas });
     return client.waitForTransactionReceipt({ hash, pollingInterval: 20 });
   }
 
@@ -123,6 +140,37 @@ export async function deploy(): Promise<Deployment> {
     snapshot: () => client.snapshot(),
     revert: (id) => client.revert({ id }),
     setCode,
+    mine: (blocks) => client.mine({ blocks }),
+    holdMining: () => client.setAutomine(false),
+    async goOnMining() {
+      await client.setAutomine(true);
+      await client.mine({ blocks: 1 });
+    },
+    send,
+    // An estimate would be too low: the whole succeeds when its calls run out of gas.
+    sendTogether: (calls) => send(null, callAll(calls), 2_000_000n),
+    submitDirectly: (call) => send(usdc, encodeDirectSubmission(call)),
+    encodeDirectSubmission,
+
+    async encodeCancellation(payer, { authorization: { from, nonce } }) {
+      const { name, version } = asset;
+      const signature = await accountOf(payer).signTypedData({
+        domain: { name, version, chainId, verifyingContract: usdc },
+        types: {
+          CancelAuthorization: [
+            { name: "authorizer", type: "address" },
+            { name: "nonce", type: "bytes32" },
+          ],
+        },
+        primaryType: "CancelAuthorization",
+        message: { authorizer: from, nonce },
+      });
+      return encodeFunctionData({
+        abi: mockUsdcAbi,
+        functionName: "cancelAuthorization",
+        args: [from, nonce, signature],
+      });
+    },
 
     async pay(options = {}) {
       const signer = accountOf(options.payer ?? crypto.randomUUID());
@@ -171,4 +219,30 @@ export async function deploy(): Promise<Deployment> {
   async function callToken(functionName: "mint" | "blacklist" | "pause", args: readonly unknown[]) {
     await send(usdc, encodeFunctionData({ abi: mockUsdcAbi as Abi, functionName, args }));
   }
+}
+
+function encodeDirectSubmission({ authorization, signature }: SettleCall): Hex {
+  const { from, to, value, validAfter, validBefore, nonce } = authorization;
+  return encodeFunctionData({
+    abi: mockUsdcAbi,
+    functionName: "transferWithAuthorization",
+    args: [from, to, value, validAfter, validBefore, nonce, signature],
+  });
+}
+
+/**
+ * Code that makes calls while it is being deployed, and leaves nothing behind. For each, with its calldata behind
+ * the code: PUSH3 size PUSH3 from PUSH0 CODECOPY, PUSH0 PUSH0 PUSH3 size PUSH0 PUSH0 PUSH20 to GAS CALL POP
+ */
+function callAll(calls: readonly { to: Address; data: Hex }[]): Hex {
+  const push3 = (value: number) => `62${value.toString(16).padStart(6, "0")}`;
+  const stepBytes = 42;
+  let from = calls.length * stepBytes + 1;
+  const steps = calls.map(({ to, data }) => {
+    const size = push3(data.length / 2 - 1);
+    const step = `${size}${push3(from)}5f395f5f${size}5f5f73${to.slice(2)}5af150`;
+    from += data.length / 2 - 1;
+    return step;
+  });
+  return `0x${steps.join("")}00${calls.map(({ data }) => data.slice(2)).join("")}`;
 }

@@ -1,0 +1,59 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { UndeterminedError } from "../errors/undetermined.ts";
+import { describeError } from "./json-rpc.ts";
+import { readRevertData } from "./revert-data.ts";
+import type { Rpc, RpcAnswer, RpcCall } from "./rpc.ts";
+
+/** Asks a chain, and reads what comes back, for all that a {@link Chain} does. */
+export type ChainReader = {
+  /**
+   * Reads, again where a node refuses a single call for another reason than a revert: a node that moves on to the
+   * next block in the middle of a batch may say that it does not know the last one any more.
+   */
+  ask(calls: readonly RpcCall[]): Promise<readonly RpcAnswer[]>;
+  /**
+   * Reads an answer with a reader that gives undefined for what it cannot read.
+   *
+   * @throws UndeterminedError when the answer is an error, or cannot be read.
+   */
+  expect<T>(what: string, answer: RpcAnswer | undefined, read: (result: unknown) => T | undefined): T;
+  /** An error that says what a node did, to the operator alone. */
+  undetermined(what: string): UndeterminedError;
+};
+
+/** How often calls are asked before a refusal of one of them is believed. */
+const maxAsks = 6;
+
+/** The pause before the second time, in milliseconds; it grows by as much each time. */
+const askAgainMs = 3;
+
+export function createChainReader(rpc: Rpc, network: string): ChainReader {
+  function undetermined(what: string): UndeterminedError {
+    return new UndeterminedError(`${network} gave no usable answer; try again`, {
+      cause: new Error(what),
+      hints: [`An RPC endpoint of ${network}: ${what}`],
+    });
+  }
+
+  return {
+    undetermined,
+
+    async ask(calls) {
+      for (let refused = 0; ; refused++) {
+        const answers = await rpc.ask(calls, refused);
+        const isRefused = answers.some(
+          ({ error }) => error !== undefined && readRevertData(error) === undefined,
+        );
+        if (!isRefused || refused + 1 === maxAsks) return answers;
+        await delay((refused + 1) * askAgainMs);
+      }
+    },
+
+    expect(what, answer, read) {
+      if (answer?.error !== undefined) throw undetermined(`${what}: ${describeError(answer.error)}`);
+      const value = read(answer?.result);
+      if (value === undefined) throw undetermined(`${what}: the answer is malformed`);
+      return value;
+    },
+  };
+}

@@ -1,0 +1,35 @@
+import type { Address, Hex } from "../protocol/hex.ts";
+import { isAddress, isBytes, isWord, readQuantity } from "./read-hex.ts";
+
+/** An event as a contract emitted it. `logIndex` counts all logs of the block. */
+export type Log = { address: Address; topics: readonly Hex[]; data: Hex; logIndex: number };
+
+/** Where a log stands on the chain. */
+export type LogPlace = { transactionHash: Hex; blockNumber: bigint; blockHash: Hex };
+
+/** Reads a log; undefined when it is none. */
+export function readLog(log: unknown): Log | undefined {
+  if (typeof log !== "object" || log === null) return undefined;
+  const fields: { address?: unknown; topics?: unknown; data?: unknown; logIndex?: unknown } = log;
+  const { address, topics, data } = fields;
+  const logIndex = Number(readQuantity(fields.logIndex) ?? Number.NaN);
+  if (!isAddress(address) || !isBytes(data) || !Number.isSafeInteger(logIndex)) return undefined;
+  if (!Array.isArray(topics) || !topics.every(isWord)) return undefined;
+  return { address, topics, data, logIndex };
+}
+
+/** Reads where a log stands; undefined when it does not say, or that it stands nowhere any more. */
+export function readLogPlace(log: unknown): LogPlace | undefined {
+  if (typeof log !== "object" || log === null) return undefined;
+  const fields: {
+    transactionHash?: unknown;
+    blockNumber?: unknown;
+    blockHash?: unknown;
+    removed?: unknown;
+  } = log;
+  const { transactionHash, blockHash, removed } = fields;
+  if (removed === true) return undefined;
+  const blockNumber = readQuantity(fields.blockNumber);
+  if (!isWord(transactionHash) || !isWord(blockHash) || blockNumber === undefined) return undefined;
+  return { transactionHash, blockNumber, blockHash };
+}
