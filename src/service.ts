@@ -2,28 +2,29 @@ import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import type { Chain } from "./chain/chain.ts";
 import { createChain } from "./chain/create-chain.ts";
-import { createLocalSigner } from "./chain/local-signer.ts";
+import type { Signer } from "./chain/signer.ts";
 import type { NetworkConfig } from "./config/network-config.ts";
 import { migrate } from "./database/migrate.ts";
 import { openDatabase } from "./database/open-database.ts";
 import { ConfigurationError, type Problem } from "./errors/configuration.ts";
+import type { Lane, Lanes } from "./facilitator/context.ts";
 import { createFacilitator } from "./facilitator/facilitator.ts";
-import { createApp } from "./http/app.ts";
+import { type AppOptions, createApp } from "./http/app.ts";
 import type { NetworkHealth } from "./http/health.ts";
 import { createLedger } from "./ledger/create-ledger.ts";
 import type { Ledger } from "./ledger/ledger.ts";
+import { noMetrics } from "./metrics/metrics.ts";
 import { createOrganizations } from "./organizations/create-organizations.ts";
 import type { Organizations } from "./organizations/organizations.ts";
 import { domainSeparator } from "./protocol/authorization.ts";
-import type { Hex } from "./protocol/hex.ts";
 import type { NetworkName } from "./protocol/networks.ts";
 import { createOutcomes } from "./relayer/outcomes.ts";
-import { createRelayer, type Relayer } from "./relayer/relayer.ts";
+import { createRelayer } from "./relayer/relayer.ts";
 
 export type ServiceOptions = {
   networks: readonly NetworkConfig[];
-  /** The key that sends settle transactions, on every network. */
-  operatorKey: Hex;
+  /** The operators that send settle transactions, each on every network; they take turns. */
+  signers: readonly [Signer, ...Signer[]];
   /** `sqlite:PATH`. */
   databaseUrl: string;
   /** The secret that API keys are hashed with. */
@@ -31,6 +32,11 @@ export type ServiceOptions = {
   /** How long a settle waits for its outcome; 80 s for v1 and 45 s for v2 unless one time is given for both. */
   settleWaitMs?: number | undefined;
   anonymousVerify?: boolean;
+  /** Protections of the HTTP side, and who is told of what happens; see `AppOptions`. */
+  http?: Pick<
+    AppOptions,
+    "metrics" | "rateLimits" | "pressure" | "maxConnections" | "trustProxy" | "timeouts"
+  >;
   /** How long what a dead instance held stays out of reach, in milliseconds; 30 s by default. */
   leaseMs?: number;
   logger: Logger;
@@ -76,14 +82,21 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   const outcomes = createOutcomes();
   const closing = new AbortController();
 
-  const signer = createLocalSigner(options.operatorKey);
-  const networks = new Map<NetworkName, { chain: Chain; relayer: Relayer }>(
+  const { metrics = noMetrics } = options.http ?? {};
+  const networks = new Map<NetworkName, Lanes>(
     options.networks.map((network) => {
-      const chain = wrapChain(createChain({ network, operator: signer.address }));
-      const relayer = createRelayer({ chain, signer, ledger, outcomes, now, log: logger });
-      return [network.name, { chain, relayer }];
+      const createLane = (signer: Signer): Lane => {
+        const chain = wrapChain(
+          createChain({ network, operator: signer.address, observer: metrics.rpc(network.name) }),
+        );
+        const relayer = createRelayer({ chain, signer, ledger, outcomes, now, log: logger });
+        return { chain, relayer };
+      };
+      const [first, ...others] = options.signers;
+      return [network.name, [createLane(first), ...others.map(createLane)]];
     }),
   );
+  const lanes = [...networks.values()].flat();
   const started = new Set<NetworkName>();
 
   const app = await createApp({
@@ -100,6 +113,15 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     now,
     anonymousVerify,
     logger,
+    ...options.http,
+  });
+  metrics.observe({
+    lanes: () =>
+      lanes.map(({ chain, relayer }) => ({
+        network: chain.network.name,
+        operator: relayer.operator,
+        ...relayer.load(),
+      })),
   });
 
   const renewal = setInterval(() => {
@@ -113,11 +135,11 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   async function start(): Promise<void> {
     const problems: Problem[] = [];
     await Promise.all(
-      [...networks].map(async ([name, { chain, relayer }]) => {
+      [...networks].map(async ([name, ofNetwork]) => {
         if (started.has(name)) return;
         try {
-          problems.push(...(await compareWithChain(chain)));
-          await relayer.start();
+          problems.push(...(await compareWithChain(ofNetwork[0].chain)));
+          await Promise.all(ofNetwork.map(({ relayer }) => relayer.start()));
           started.add(name);
         } catch (error) {
           if (closing.signal.aborted) return;
@@ -136,7 +158,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   }
 
   async function checkHealth(): Promise<Record<string, NetworkHealth>> {
-    const checks = [...networks].map(async ([name, { chain }]): Promise<[string, NetworkHealth]> => {
+    const checks = [...networks].map(async ([name, [{ chain }]]): Promise<[string, NetworkHealth]> => {
       if (!started.has(name)) return [name, { ready: false, detail: "not reached yet" }];
       try {
         const age = Math.floor(now() / 1000) - Number((await chain.head()).timestamp);
@@ -159,8 +181,9 @@ export async function createService(options: ServiceOptions): Promise<Service> {
       clearInterval(renewal);
       clearTimeout(reconnection);
       closing.abort();
-      await Promise.all([...networks.values()].map(({ relayer }) => relayer.stop()));
+      await Promise.all(lanes.map(({ relayer }) => relayer.stop()));
       await app.close();
+      for (const { chain } of lanes) chain.close();
       await db.destroy();
     },
   };

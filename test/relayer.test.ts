@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { x402FacilitatorAbi } from "../src/contracts/x402Facilitator.ts";
 import { harnessAccounts } from "../src/harness/accounts.ts";
 import { testPayers } from "../src/harness/test-payers.ts";
+import { keccak256Text } from "../src/protocol/hex.ts";
 import { type Composition, compose, type Running } from "./support/composition.ts";
 import type { Body } from "./support/service.ts";
 
@@ -172,5 +173,39 @@ describe("a batch that reverts as a whole", () => {
     // A payment that happened to travel alone is reverted for itself; those in a batch are not.
     expect(settled).toBeGreaterThanOrEqual(4);
     expect(await composition.recipientBalance()).toBe(before + BigInt(settled) * 10_000n);
+  });
+});
+
+describe("two operators", () => {
+  test("share the payments, and each uses its own txNonces", async () => {
+    const { chain } = composition;
+    const second = harnessAccounts.recoverer;
+    const admin = harnessAccounts.admin.address;
+    await request("anvil_impersonateAccount", admin);
+    const role = keccak256Text("OPERATOR_ROLE");
+    const data = encodeFunctionData({
+      abi: x402FacilitatorAbi,
+      functionName: "grantRole",
+      args: [role, second.address],
+    });
+    await request("eth_sendTransaction", {
+      from: admin,
+      to: chain.facilitatorContract,
+      data,
+      gas: "0x30d40",
+    });
+    await request("evm_mine");
+
+    const before = await composition.recipientBalance();
+    const running = await composition.start({ settleWaitMs: 20_000, otherOperators: [second.privateKey] });
+    const bodies = await Promise.all(Array.from({ length: 60 }, () => composition.payment()));
+    const answers = await Promise.all(bodies.map((body) => composition.post(running, "settle", body)));
+    expect(answers.filter(({ body }) => (body as { success: boolean }).success)).toHaveLength(60);
+    expect(await composition.recipientBalance()).toBe(before + 600_000n);
+    expect(Number(await request("eth_getTransactionCount", second.address, "latest"))).toBeGreaterThan(0);
+    const supported = await fetch(`${running.url}/supported`);
+    expect(await supported.json()).toMatchObject({
+      signers: { "eip155:*": [harnessAccounts.operator.address, second.address] },
+    });
   });
 });

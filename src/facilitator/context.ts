@@ -5,12 +5,15 @@ import type { X402Version } from "../protocol/requests.ts";
 import type { Outcomes } from "../relayer/outcomes.ts";
 import type { Relayer } from "../relayer/relayer.ts";
 
-/** What the facilitator needs of one network. */
-export type FacilitatorNetwork = { chain: Chain; relayer: Relayer };
+/** One operator on one network: the chain as it sees it, and the queue of what it sends. */
+export type Lane = { chain: Chain; relayer: Relayer };
+
+/** The operators of one network, at least one. */
+export type Lanes = readonly [Lane, ...Lane[]];
 
 /** The collaborators of verify and settle. */
 export type FacilitatorContext = {
-  networks: ReadonlyMap<NetworkName, FacilitatorNetwork>;
+  networks: ReadonlyMap<NetworkName, Lanes>;
   ledger: Ledger;
   outcomes: Outcomes;
   /** Unix milliseconds; for waiting only. The time of a payment is the chain's. */

@@ -56,17 +56,18 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
 
     supported() {
       const all = [...networks.values()];
+      const operators = all.flatMap((lanes) => lanes.map(({ relayer }) => relayer.operator));
       const versions = [1, 2] as const;
       return {
         kinds: versions.flatMap((x402Version) =>
-          all.map(({ chain }) => ({
+          all.map(([{ chain }]) => ({
             x402Version,
             scheme: "exact" as const,
             network: spellNetwork(chain.network, x402Version),
           })),
         ),
         extensions: [],
-        signers: { "eip155:*": [...new Set(all.map(({ relayer }) => relayer.operator))] },
+        signers: { "eip155:*": [...new Set(operators)] },
       };
     },
   };

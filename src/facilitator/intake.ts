@@ -6,11 +6,11 @@ import { type NetworkName, spellNetwork } from "../protocol/networks.ts";
 import { type Invalid, invalid } from "../protocol/reasons.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { judgeOnItsFace } from "./checks.ts";
-import type { FacilitatorContext, FacilitatorNetwork } from "./context.ts";
+import type { FacilitatorContext, Lane, Lanes } from "./context.ts";
 import { createPaymentReader, type Payment } from "./payment.ts";
 
 /** A payment that is good on its face, with the chain that decides the rest. */
-export type ReadPayment = { payment: Payment } & FacilitatorNetwork;
+export type ReadPayment = { payment: Payment } & Lane;
 
 /** Reads the payment of a request for the configured networks, and judges all that needs no chain and no caller. */
 export type PaymentIntake = (request: PaymentRequest) => ReadPayment | Invalid;
@@ -18,14 +18,14 @@ export type PaymentIntake = (request: PaymentRequest) => ReadPayment | Invalid;
 /** Makes the first step that verify and settle share. */
 export function createPaymentIntake(networks: FacilitatorContext["networks"]): PaymentIntake {
   const readers = new Map(
-    [...networks].map(([name, { chain }]) => [name, createPaymentReader(chain.network)]),
+    [...networks].map(([name, [{ chain }]]) => [name, createPaymentReader(chain.network)]),
   );
   return (request) => {
     const { name } = request.knownNetwork;
-    const network = networks.get(name);
+    const lanes = networks.get(name);
     const read = readers.get(name);
-    if (network === undefined || read === undefined) {
-      const enabled = [...networks.values()].map(({ chain }) =>
+    if (lanes === undefined || read === undefined) {
+      const enabled = [...networks.values()].map(([{ chain }]) =>
         spellNetwork(chain.network, request.x402Version),
       );
       return invalid(
@@ -34,12 +34,22 @@ export function createPaymentIntake(networks: FacilitatorContext["networks"]): P
         "requirements",
       );
     }
-    const refusal = judgeOnItsFace(request, network.chain.network);
+    const lane = leastLoaded(lanes);
+    const refusal = judgeOnItsFace(request, lane.chain.network);
     if (refusal !== undefined) return refusal;
     const payment = read(request);
     if (payment === undefined) throw new Error("an allowed asset has no domain");
-    return { payment, ...network };
+    return { payment, ...lane };
   };
+}
+
+/** The operator whose payments wait least. */
+function leastLoaded(lanes: Lanes): Lane {
+  const weigh = ({ relayer }: Lane) => {
+    const { transactions, queued } = relayer.load();
+    return transactions + queued;
+  };
+  return lanes.reduce((least, lane) => (weigh(lane) < weigh(least) ? lane : least), lanes[0]);
 }
 
 /** @throws ForbiddenError when the caller's key lacks the scope. */

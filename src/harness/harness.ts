@@ -45,7 +45,11 @@ export async function startHarness(options: HarnessOptions): Promise<Harness> {
   const { host, port, logger, signal } = options;
   const directory = await mkdtemp(join(tmpdir(), "x402-kit-"));
   // The imports of the service take as long as the nodes do: both at once.
-  const importing = Promise.all([import("../service.ts"), import("./control.ts")]);
+  const importing = Promise.all([
+    import("../service.ts"),
+    import("./control.ts"),
+    import("../chain/local-signer.ts"),
+  ]);
   importing.catch(() => {});
   let chains: Chains | undefined;
   let service: Service | undefined;
@@ -63,10 +67,10 @@ export async function startHarness(options: HarnessOptions): Promise<Harness> {
       ...(signal && { signal }),
     });
     const running = Object.values(chains.chains);
-    const [{ createService }, { controlRoutes }] = await importing;
+    const [{ createService }, { controlRoutes }, { createLocalSigner }] = await importing;
     service = await createService({
       networks: running.map(configure),
-      operatorKey: harnessAccounts.operator.privateKey,
+      signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
       databaseUrl: `sqlite:${join(directory, "ledger.sqlite")}`,
       apiKeyPepper: localPepper,
       settleWaitMs: options.settleWaitMs,

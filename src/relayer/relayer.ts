@@ -37,6 +37,8 @@ export type SubmissionOutcome = Exclude<ClaimOutcome, "no_room"> | "expired" | "
 export type Relayer = {
   readonly operator: Address;
   submit(submission: Submission): Promise<SubmissionOutcome>;
+  /** Transactions that no block is known to hold, and payments that wait for their turn, unsigned. */
+  load(): { transactions: number; queued: number };
   /** Introduces the operator to the ledger and takes up what an earlier process left in flight. */
   start(): Promise<void>;
   /** Takes no more submissions and waits for what is being signed. What is in flight stays in the ledger. */
@@ -255,6 +257,8 @@ export function createRelayer(options: RelayerOptions): Relayer {
         submission.gone.removeEventListener("abort", withdraw);
       });
     },
+
+    load: () => ({ transactions: watcher.unmined(), queued: queue.length }),
 
     async start() {
       await ledger.introduceOperator(

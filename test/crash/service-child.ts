@@ -1,5 +1,6 @@
 // A service in a process of its own, which kills itself at a step that its argument names.
 import { z } from "zod";
+import { createLocalSigner } from "../../src/chain/local-signer.ts";
 import { harnessAccounts } from "../../src/harness/accounts.ts";
 import { createLogger } from "../../src/logging/logger.ts";
 import { networks } from "../../src/protocol/networks.ts";
@@ -29,7 +30,7 @@ const service = await createService({
       maxFeePerGas: 10n ** 12n,
     },
   ],
-  operatorKey: harnessAccounts.operator.privateKey,
+  signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
   databaseUrl: options.databaseUrl,
   apiKeyPepper: "test",
   settleWaitMs: 10_000,

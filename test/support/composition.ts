@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createLocalSigner } from "../../src/chain/local-signer.ts";
 import type { NetworkConfig } from "../../src/config/network-config.ts";
 import { harnessAccounts } from "../../src/harness/accounts.ts";
 import { resolveFacilitatorContracts } from "../../src/harness/addresses.ts";
@@ -28,7 +29,13 @@ export type Composition = {
   /** A new directory for the database of the services to come. */
   openDirectory(): Promise<void>;
   /** Starts a service on the database of the directory, which may have been another service's before. */
-  start(options?: { network?: NetworkConfig; settleWaitMs?: number; log?: string[] }): Promise<Running>;
+  start(options?: {
+    network?: NetworkConfig;
+    settleWaitMs?: number;
+    log?: string[];
+    /** Beside the harness's operator. */
+    otherOperators?: readonly Hex[];
+  }): Promise<Running>;
   stop(running: Running): Promise<void>;
   stopAll(): Promise<void>;
   payment(payer?: TestPayerName, validForSeconds?: number): Promise<Body>;
@@ -75,10 +82,18 @@ export async function compose(): Promise<Composition> {
       directory = await mkdtemp(join(tmpdir(), "x402-service-"));
     },
 
-    async start({ network = composition.configuration(), settleWaitMs = 5_000, log } = {}) {
+    async start({
+      network = composition.configuration(),
+      settleWaitMs = 5_000,
+      log,
+      otherOperators = [],
+    } = {}) {
       const service = await createService({
         networks: [network],
-        operatorKey: harnessAccounts.operator.privateKey,
+        signers: [
+          createLocalSigner(harnessAccounts.operator.privateKey),
+          ...otherOperators.map(createLocalSigner),
+        ],
         databaseUrl: `sqlite:${join(directory, "ledger.sqlite")}`,
         apiKeyPepper: "test",
         settleWaitMs,
