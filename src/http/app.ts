@@ -55,7 +55,12 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     trustProxy: whoIsTrusted(trustProxy),
     requestTimeout: timeouts.requestMs,
     keepAliveTimeout: timeouts.keepAliveMs,
-    http: { headersTimeout: timeouts.headersMs, connectionsCheckingInterval: timeouts.checkMs },
+    http: {
+      headersTimeout: timeouts.headersMs,
+      connectionsCheckingInterval: timeouts.checkMs,
+      // Checked below, so that its absence is a problem like any other.
+      requireHostHeader: false,
+    },
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
@@ -81,6 +86,11 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     request.exchange = followExchange(request.raw, reply.raw);
   });
   logRequests(app, metrics);
+  app.addHook("onRequest", async ({ raw }) => {
+    if (raw.headers.host === undefined && raw.httpVersion === "1.1") {
+      throw new ProblemError("malformed", "The request has no Host header");
+    }
+  });
   closeSoon(app);
   if (options.rateLimits !== undefined) limitRates(app, options.rateLimits);
   const underWay = limitPressure(app, options.pressure);

@@ -3,7 +3,7 @@ import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import type { ConnectionError, FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import type { Log } from "../logging/logger.ts";
-import { isAnswering } from "./connection.ts";
+import { afterWholeRequests } from "./connection.ts";
 import { classify, ProblemError, problemBody, problemMediaType } from "./problems.ts";
 
 /** How long a connection stays open after its last answer, so that the peer can read it. */
@@ -14,37 +14,36 @@ const answered = new WeakSet<Socket>();
 
 /**
  * Answers what is not HTTP, before there is a request: 400, 408 for what comes too slowly, 431 for headers that are too
- * large. Where earlier requests on the connection are still to be answered there is no place for it in the order of
- * the answers, so the connection is cut.
+ * large. Requests that came in full before it on the connection are answered first; then the connection is closed.
  */
 export function answerClientError(error: ConnectionError, socket: Socket, log: Log): void {
-  if (error.code === "ECONNRESET" || answered.has(socket) || socket.destroyed || !socket.writable) {
-    return;
-  }
+  if (error.code === "ECONNRESET" || answered.has(socket)) return;
   answered.add(socket);
   log.debug({ code: error.code }, "not answered: the request is not HTTP, too slow or too large");
-  if (isAnswering(socket)) {
-    socket.destroy();
-    return;
-  }
+  afterWholeRequests(socket, () => {
+    if (!socket.writable) return;
+    socket.end(write(new ProblemError(kindOf(error), detailOf(error))));
+    // Destroyed at once, with bytes of the peer unread, the connection would be reset under the answer.
+    setTimeout(() => socket.destroy(), lingerMs).unref();
+  });
+}
+
+/** The bytes of an answer that nobody else writes. */
+function write(error: ProblemError): string {
   const requestId = randomUUID();
-  const problem = classify(new ProblemError(kindOf(error), detailOf(error)));
-  const body = JSON.stringify(problemBody(problem, { operation: undefined, requestId, envelope: undefined }));
+  const problem = classify(error);
   const { status } = problem.kind;
-  socket.end(
-    [
-      `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-      `content-type: ${problemMediaType}; charset=utf-8`,
-      `content-length: ${Buffer.byteLength(body)}`,
-      "x-content-type-options: nosniff",
-      `x-request-id: ${requestId}`,
-      "connection: close",
-      "",
-      body,
-    ].join("\r\n"),
-  );
-  // Destroyed at once, with bytes of the peer unread, the connection would be reset under the answer.
-  setTimeout(() => socket.destroy(), lingerMs).unref();
+  const body = JSON.stringify(problemBody(problem, { operation: undefined, requestId, envelope: undefined }));
+  return [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `content-type: ${problemMediaType}; charset=utf-8`,
+    `content-length: ${Buffer.byteLength(body)}`,
+    "x-content-type-options: nosniff",
+    `x-request-id: ${requestId}`,
+    "connection: close",
+    "",
+    body,
+  ].join("\r\n");
 }
 
 function kindOf({ code }: ConnectionError): "timeout" | "headersTooLarge" | "malformed" {

@@ -13,8 +13,10 @@ export type Exchange = {
 };
 
 type Connection = {
-  /** What ends the exchanges whose answers are still to be written. */
-  exchanges: Set<() => void>;
+  /** Those whose answers are still to be written: the request, and what ends them. */
+  exchanges: Map<IncomingMessage, () => void>;
+  /** Who waits until there are none. */
+  onceIdle: (() => void)[];
   /** Who waits to hear whether the connection was reset. */
   watches: Set<(wasReset: boolean) => void>;
 };
@@ -25,11 +27,11 @@ const connections = new WeakMap<Socket, Connection>();
 function connectionOf(socket: Socket): Connection {
   const known = connections.get(socket);
   if (known !== undefined) return known;
-  const connection: Connection = { exchanges: new Set(), watches: new Set() };
+  const connection: Connection = { exchanges: new Map(), onceIdle: [], watches: new Set() };
   connections.set(socket, connection);
   socket.once("close", (hadError) => {
     // In this order: an answer that turns out to be written may want to watch what became of it.
-    for (const end of connection.exchanges) end();
+    for (const end of connection.exchanges.values()) end();
     for (const watch of connection.watches) watch(hadError);
   });
   return connection;
@@ -40,17 +42,18 @@ function connectionOf(socket: Socket): Connection {
  * first has a response that knows its connection, and the others would never learn that it is gone.
  */
 export function followExchange(request: IncomingMessage, response: ServerResponse): Exchange {
-  const { exchanges } = connectionOf(request.socket);
+  const { exchanges, onceIdle } = connectionOf(request.socket);
   const acts: ((end: ExchangeEnd) => void)[] = [];
   let ended: ExchangeEnd | undefined;
 
   const end = () => {
     if (ended !== undefined) return;
     ended = response.writableFinished ? "written" : "cut";
-    exchanges.delete(end);
+    exchanges.delete(request);
     for (const act of acts) act(ended);
+    if (exchanges.size === 0) for (const act of onceIdle.splice(0)) act();
   };
-  exchanges.add(end);
+  exchanges.set(request, end);
   response.once("close", end);
   if (request.socket.destroyed) end();
 
@@ -65,9 +68,15 @@ export function followExchange(request: IncomingMessage, response: ServerRespons
   };
 }
 
-/** Whether an answer on this connection is still to be written. */
-export function isAnswering(socket: Socket): boolean {
-  return connectionOf(socket).exchanges.size > 0;
+/**
+ * Calls `act` once all requests that have arrived in full on this connection are answered; at once when they are. For
+ * when nothing more can be read from it: a request that has arrived in part ends here.
+ */
+export function afterWholeRequests(socket: Socket, act: () => void): void {
+  const { exchanges, onceIdle } = connectionOf(socket);
+  for (const [request, end] of exchanges) if (!request.complete) end();
+  if (exchanges.size === 0) act();
+  else onceIdle.push(act);
 }
 
 /** Calls `act` when the connection is reset within `ms`, and before it carries another request. */

@@ -9,7 +9,7 @@ import {
   verifyAnswerSchema,
 } from "../protocol/answers.ts";
 import { paymentRequestSchema } from "../protocol/requests.ts";
-import { problemMediaType } from "./problems.ts";
+import { ProblemError, problemMediaType } from "./problems.ts";
 import { settlementQuerySchema } from "./settlement-query.ts";
 
 /** The path of the page that shows the document. */
@@ -35,6 +35,7 @@ export function openApiRoutes(app: FastifyInstance): void {
   for (const path of [pagePath, `${pagePath}/*`]) {
     app.get(path, async (request, reply) => {
       const rendered = await servePage(request.url);
+      if (rendered.statusCode === 404) throw new ProblemError("notFound", "The page is at /docs");
       return reply
         .code(rendered.statusCode)
         .headers(pick(rendered.headers, ["content-type", "location", "cache-control"]))
@@ -114,7 +115,7 @@ export function describeService(): object {
           requestBody: paymentBody,
           responses: {
             ...answer("VerifyAnswer", "The verdict"),
-            ...problems("400", "401", "403", "413", "415", "503"),
+            ...problems("400", "401", "403", "413", "415", "429", "503"),
           },
         },
       },
@@ -134,7 +135,7 @@ export function describeService(): object {
           requestBody: paymentBody,
           responses: {
             ...answer("SettleAnswer", "The outcome"),
-            ...problems("400", "401", "403", "413", "415", "422", "503"),
+            ...problems("400", "401", "403", "413", "415", "422", "429", "503"),
           },
         },
       },
@@ -159,7 +160,7 @@ export function describeService(): object {
           summary: "How a settlement stands",
           security: [{ apiKey: [] }],
           parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
-          responses: { ...answer("Settlement", "The settlement"), ...problems("401", "404", "503") },
+          responses: { ...answer("Settlement", "The settlement"), ...problems("401", "404", "429", "503") },
         },
       },
       "/v1/supported": {
@@ -200,6 +201,7 @@ const problemTitles: Readonly<Record<string, string>> = {
   "413": "More than 32 KiB",
   "415": "Not application/json",
   "422": "Idempotency-Key reused with another body",
+  "429": "Too many requests from this API key, or from this address without a good one; see Retry-After",
   "503": "No verdict could be reached, or the settlement is under way; see Retry-After",
 };
 

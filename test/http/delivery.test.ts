@@ -148,10 +148,23 @@ describe("pipelined settles", () => {
     await expect.poll(() => written?.fates).toEqual(["lost"]);
   });
 
-  test("garbage behind a waiting settle is not answered in its place: the connection is cut", async () => {
+  test("garbage behind a waiting settle is answered after it, and not in its place", async () => {
     connection.send(`${settleText(1)}garbage\r\n\r\n`);
     const settle = await app.settle(0);
-    expect(await connection.closed()).toBe("");
+    await longEnough();
+    expect(connection.received()).toBe("");
+    const { fates } = settle.succeed();
+    const [answer, refusal] = (await connection.closed()).split(/(?=HTTP\/1.1 400)/);
+    expect(answer).toContain('"success":true');
+    expect(refusal).toContain("malformed-request");
+    await longEnough();
+    expect(fates).toEqual(["delivered"]);
+  });
+
+  test("a reset behind garbage behind a waiting settle is noticed", async () => {
+    connection.send(`${settleText(1)}garbage\r\n\r\n`);
+    const settle = await app.settle(0);
+    connection.reset();
     await expect.poll(() => settle.gone.aborted).toBe(true);
     const { fates } = settle.succeed();
     await expect.poll(() => fates).toEqual(["lost"]);

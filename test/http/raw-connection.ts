@@ -22,7 +22,10 @@ export async function openRawConnection(port: number): Promise<RawConnection> {
   const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
   await once(socket, "connect");
   let text = "";
-  let wake = () => {};
+  const waiting = new Set<() => void>();
+  const wake = () => {
+    for (const look of waiting) look();
+  };
   let isClosed = false;
   socket.on("data", (bytes) => {
     text += bytes.toString("latin1");
@@ -36,19 +39,18 @@ export async function openRawConnection(port: number): Promise<RawConnection> {
   }
   socket.on("error", () => {});
 
-  async function waitFor(done: () => boolean, what: string): Promise<string> {
-    const deadline = Date.now() + 10_000;
-    while (!done()) {
-      if (Date.now() > deadline) throw new Error(`${what} did not happen; received: ${text}`);
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, 100);
-        wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-    }
-    return text;
+  function waitFor(done: () => boolean, what: string): Promise<string> {
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    const timer = setTimeout(() => reject(new Error(`${what} did not happen; received: ${text}`)), 10_000);
+    const look = () => {
+      if (!done()) return;
+      clearTimeout(timer);
+      waiting.delete(look);
+      resolve(text);
+    };
+    waiting.add(look);
+    look();
+    return promise;
   }
 
   return {
