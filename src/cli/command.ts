@@ -22,6 +22,8 @@ export class Interruption extends Error {
 /** One command of `x402-kit`. */
 export type Command<O extends Options = Options> = {
   options: O;
+  /** Whether the file `.env` of the working directory counts as environment. */
+  usesEnvFile?: boolean;
   /** What can only be judged of several values together. */
   check?: Check<O>;
   /** Gives the exit code. May throw the {@link Interruption} that cut it short. */

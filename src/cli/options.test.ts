@@ -51,6 +51,15 @@ describe("values", () => {
 });
 
 describe("what is wrong", () => {
+  test("is a secret on the command line, and a variable that alone may give it is named", () => {
+    const secret = { ...word, env: "SECRET", environmentOnly: true, required: true } satisfies Option;
+    expect(problemsOf(["--secret", "hunter2"], { SECRET: "x" }, { secret })).toBe(
+      "--secret: is read from the variable SECRET alone",
+    );
+    expect(problemsOf([], {}, { secret })).toBe("SECRET: is needed");
+    expect(readOptions({ secret }, [], { SECRET: "x" })).toEqual({ secret: "x" });
+  });
+
   test("is said all at once, under the name that was used", () => {
     const args = ["extra", "--word", "--prot", "80", "--json=1"];
     expect(problemsOf(args, { PORT: "-1" })).toMatchInlineSnapshot(`

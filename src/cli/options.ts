@@ -12,6 +12,8 @@ export type Option<T = unknown> = {
   placeholder?: string;
   /** The variable that gives the value when the command line does not. */
   env?: string;
+  /** Whether the variable alone gives it: anybody on the machine can see command lines. */
+  environmentOnly?: boolean;
   example?: string;
   read: Read<T>;
   /** Whether it must be given. */
@@ -54,7 +56,9 @@ export function readOptions<O extends Options>(
     const text = given.get(name) ?? (fromEnv === "" ? undefined : fromEnv);
     if (text === undefined) {
       if (option.required !== true) values[name] = option.fallback;
-      else if (!problems.some((problem) => problem.name === `--${name}`)) {
+      else if (option.environmentOnly === true && option.env !== undefined) {
+        problems.push({ name: option.env, problem: "is needed", ...exampleOf(option) });
+      } else if (!problems.some((problem) => problem.name === `--${name}`)) {
         problems.push({ name: `--${name}`, problem: "is needed", ...exampleOf(option, `--${name} `) });
       }
       continue;
@@ -115,6 +119,8 @@ function readArguments(
     const option = known.get(name);
     if (option === undefined) {
       problems.push({ name: rawName, problem: `there is no such option${suggest(name, options)}` });
+    } else if (option.environmentOnly === true) {
+      problems.push({ name: rawName, problem: `is read from the variable ${option.env} alone` });
     } else if (isFlag(option)) {
       if (value === undefined) given.set(name, "true");
       else problems.push({ name: rawName, problem: "takes no value" });

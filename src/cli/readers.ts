@@ -54,6 +54,15 @@ export function readAmount(text: string): bigint {
   return value;
 }
 
+/** A moment: an ISO 8601 date, or date and time; UTC where it names no zone. In unix milliseconds. */
+export function readMoment(text: string): number {
+  const iso = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$/.exec(text);
+  const time =
+    iso === null ? Number.NaN : Date.parse(iso[1] !== undefined && iso[4] === undefined ? `${text}Z` : text);
+  if (Number.isNaN(time)) throw new InvalidValue(`"${text}" is not a time: 2026-11-20, 2026-11-20T10:00:00Z`);
+  return time;
+}
+
 /** An address to listen on. */
 export function readHost(text: string): string {
   if (isIP(text) === 0 && text !== "localhost") throw new InvalidValue(`"${text}" is not an IP address`);
