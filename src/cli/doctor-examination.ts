@@ -8,11 +8,10 @@ import { explainFailure } from "../deploy/explain-failure.ts";
 import { plural } from "../deploy/units.ts";
 import { ConfigurationError, type Problem } from "../errors/configuration.ts";
 import { createLedger } from "../ledger/create-ledger.ts";
-import type { Address } from "../protocol/hex.ts";
 import type { Terminal } from "./command.ts";
 import { describeDatabase, openAsIs } from "./doctor-database.ts";
 import { findPublishedKeys } from "./serve-published-keys.ts";
-import { createSigners } from "./serve-signers.ts";
+import { createSigners, recovererOf } from "./serve-signers.ts";
 
 /** What was looked at, by part: `configuration`, `database`, and each network. */
 export type Examination = {
@@ -34,7 +33,7 @@ export async function examine(env: Terminal["env"]): Promise<Examination> {
   }
   const signers = await createSigners(config.operators);
   const operators = signers.map(({ address }) => address);
-  const recoverer = await addressOf(config);
+  const recoverer = await recovererOf(config);
   const [configuration, state] = await Promise.all([
     checkConfiguration(config, signers),
     openAsIs(config.databaseUrl),
@@ -115,12 +114,6 @@ function trySigner({ networks }: ServeConfig): (signer: Signer) => Promise<Check
     const ms = Math.round(performance.now() - startedAt);
     return { name: "signer", status: "ok", detail: `signs for ${signer.address} in ${ms} ms` };
   };
-}
-
-async function addressOf({ recovererKey }: ServeConfig): Promise<Address | undefined> {
-  if (recovererKey === undefined) return undefined;
-  const { privateKeyToAddress } = await import("viem/accounts");
-  return privateKeyToAddress(recovererKey);
 }
 
 function asCheck({ name, problem, example }: Problem, status: Check["status"]): Check {

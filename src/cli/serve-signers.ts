@@ -1,5 +1,6 @@
 import type { Signer } from "../chain/signer.ts";
-import type { Operators } from "../config/serve-config.ts";
+import type { Operators, ServeConfig } from "../config/serve-config.ts";
+import type { Address } from "../protocol/hex.ts";
 
 /** Signers for the operators of a configuration, in their order. Each kind is loaded when it is used. */
 export async function createSigners(operators: Operators): Promise<readonly [Signer, ...Signer[]]> {
@@ -15,4 +16,11 @@ export async function createSigners(operators: Operators): Promise<readonly [Sig
     createRemoteSigner({ url, address: first }),
     ...others.map((address) => createRemoteSigner({ url, address })),
   ];
+}
+
+/** The account of the recoverer, where there is one. */
+export async function recovererOf({ recovererKey }: ServeConfig): Promise<Address | undefined> {
+  if (recovererKey === undefined) return undefined;
+  const { privateKeyToAddress } = await import("viem/accounts");
+  return privateKeyToAddress(recovererKey);
 }

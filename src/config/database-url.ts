@@ -8,5 +8,8 @@ export function readDatabaseUrl(text: string): string {
   if (!isPostgres && !text.startsWith("sqlite:")) {
     throw new Unusable("must begin with sqlite: or be a URL that begins with postgres://");
   }
+  if (text.startsWith("sqlite::memory:")) {
+    throw new Unusable("is a database in memory, which would forget the payments that are on their way");
+  }
   return text;
 }

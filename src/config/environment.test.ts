@@ -282,6 +282,7 @@ describe("refuses", () => {
       { CONFIRMATIONS: "base=0" },
       'CONFIRMATIONS: base: "0" is not a whole number from 1 to 1000',
     ],
+    ["a database in memory", { DATABASE_URL: "sqlite::memory:" }, "DATABASE_URL: is a database in memory"],
     ["a negative fee", { MAX_FEE_GWEI: "base=-1" }, 'MAX_FEE_GWEI: base: "-1" is not a number of gwei'],
     [
       "a proxy by name",

@@ -34,6 +34,7 @@ export async function checkAssets(rpc: Pick<Rpc, "ask">, network: NetworkConfig)
         advice: sameAddress(address, network.usdc.address)
           ? "USDC must be there; is this the chain that it says it is?"
           : "Correct its address in ASSETS.",
+        fatal: true,
       };
     }
     if (!sameAddress(separator, domainSeparator(asset, chainId))) {
@@ -42,6 +43,7 @@ export async function checkAssets(rpc: Pick<Rpc, "ask">, network: NetworkConfig)
         status: "failed",
         detail: `${address} signs for another domain than ${domain}`,
         advice: "Its name and version in ASSETS must be those of the token's EIP-712 domain.",
+        fatal: true,
       };
     }
     return { name: "asset", status: "ok", detail: `${address} signs for ${domain}` };

@@ -42,6 +42,7 @@ function checkCode({ name, tier, facilitatorContract }: NetworkConfig, { code }:
         status: "failed",
         detail: `there is none at ${facilitatorContract}`,
         advice: `Deploy it with x402-kit deploy --network ${name}, or correct ${variable}.`,
+        fatal: true,
       };
     case "other":
       return {
@@ -49,6 +50,7 @@ function checkCode({ name, tier, facilitatorContract }: NetworkConfig, { code }:
         status: "failed",
         detail: `${facilitatorContract} has other code than this version's contract`,
         advice: `Correct ${variable}, deploy anew with x402-kit deploy --network ${name}, or run the version that deployed it.`,
+        fatal: true,
       };
   }
 }

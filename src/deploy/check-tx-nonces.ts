@@ -39,6 +39,7 @@ async function checkTxNonce(options: TxNonceCheckOptions, operator: Address): Pr
       detail: `${operator} has transactions under way that this database does not know`,
       advice:
         "Somebody else sends with this key. Stop that, or give this service an operator of its own; then wait until they are mined.",
+      fatal: true,
     };
   }
   if (next !== null && onChain > next) {
@@ -47,6 +48,7 @@ async function checkTxNonce(options: TxNonceCheckOptions, operator: Address): Pr
       status: "failed",
       detail: `the chain is at ${onChain} for ${operator}, and this database at ${next}: somebody else sends with this key, or the database is an old copy`,
       advice: `One key belongs to one database. Stop the other service and use its database, or give this one an operator of its own: x402-kit deploy --network ${network.name} --grant-operator ADDRESS`,
+      fatal: true,
     };
   }
   const detail =

@@ -14,4 +14,6 @@ export type Check = {
   detail: string;
   /** What to do about it. */
   advice?: string;
+  /** Nothing that may pass: `serve` refuses to start with it. Only with `failed`. */
+  fatal?: true;
 };

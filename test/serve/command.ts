@@ -21,6 +21,8 @@ export type RunningCommand = AsyncDisposable & {
   readonly ended: Promise<Outcome>;
   /** Waits until a line on stderr matches, and gives it. Throws when the command ends before. */
   logged(pattern: RegExp): Promise<string>;
+  /** The same on stdout. */
+  printed(pattern: RegExp): Promise<string>;
   kill(signal: NodeJS.Signals): void;
   /** Processes that it has started. */
   descendants(): readonly number[];
@@ -55,17 +57,22 @@ export function startCommand(args: readonly string[], variables: Variables, cwd:
     over = true;
     return { code, stdout, stderr };
   });
+  async function untilLine(text: () => string, pattern: RegExp): Promise<string> {
+    for (;;) {
+      const line = text()
+        .split("\n")
+        .slice(0, -1)
+        .find((one) => pattern.test(one));
+      if (line !== undefined) return line;
+      if (over) throw new Error(`ended without ${pattern}:\n${stdout}\n${stderr}`);
+      await sleep(5);
+    }
+  }
   return {
     pid,
     ended,
-    async logged(pattern) {
-      for (;;) {
-        const line = stderr.split("\n").find((one) => pattern.test(one));
-        if (line !== undefined) return line;
-        if (over) throw new Error(`ended without ${pattern}:\n${stdout}\n${stderr}`);
-        await sleep(5);
-      }
-    },
+    logged: (pattern) => untilLine(() => stderr, pattern),
+    printed: (pattern) => untilLine(() => stdout, pattern),
     kill: (signal) => void child.kill(signal),
     descendants: () => descendantsOf(pid),
     async [Symbol.asyncDispose]() {

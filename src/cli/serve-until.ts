@@ -1,0 +1,50 @@
+import type { Logger } from "pino";
+import type { Signer } from "../chain/signer.ts";
+import type { ServeConfig } from "../config/serve-config.ts";
+import { KitError } from "../errors/base.ts";
+import type { Service } from "../service.ts";
+import { closeInTime } from "./serve-close.ts";
+import { composeService } from "./serve-composition.ts";
+import { refuseUnsafe } from "./serve-preflight.ts";
+import { announceNetworks } from "./serve-ready.ts";
+
+export type ServeOptions = { config: ServeConfig; signers: readonly [Signer, ...Signer[]]; logger: Logger };
+
+/**
+ * Runs the service until the signal aborts, and ends it with grace.
+ *
+ * @throws ConfigurationError when a network is not what was configured, KitError when it cannot listen
+ */
+export async function serveUntil(interrupted: AbortSignal, options: ServeOptions): Promise<void> {
+  const { config, logger } = options;
+  await refuseUnsafe(options);
+  const service = await composeService(options);
+  try {
+    await service.start();
+    if (interrupted.aborted) return;
+    const url = await listen(service, config);
+    await announceNetworks(service, options);
+    logger.info({ url: `${url}/v1` }, "serving");
+    await untilAborted(interrupted);
+    logger.info("ending: no new payments are taken, and what is in flight stays in the database");
+  } finally {
+    await closeInTime(service, { logger });
+  }
+  logger.info("ended");
+}
+
+async function listen(service: Service, { host, port }: ServeConfig): Promise<string> {
+  try {
+    return await service.listen({ host, port });
+  } catch (cause) {
+    throw new KitError(`The service cannot listen on port ${port} of ${host}`, {
+      cause,
+      hints: ["PORT and HOST say where; HOST=0.0.0.0 is every address of this machine."],
+    });
+  }
+}
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}

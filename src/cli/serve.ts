@@ -1,0 +1,32 @@
+import { readEnvironment } from "../config/environment.ts";
+import { ConfigurationError } from "../errors/configuration.ts";
+import { defineCommand } from "./command.ts";
+import { flag } from "./readers.ts";
+import { loadEnvFile } from "./serve-environment.ts";
+
+export const serve = defineCommand({
+  options: { migrate: flag("bring the database up to date first") },
+
+  async run({ migrate }, terminal) {
+    const interrupted = terminal.takeSignals();
+    loadEnvFile();
+    const config = readEnvironment(terminal.env);
+    const [{ createLogger }, { findPublishedKeys }, { createSigners }, { prepareDatabase }, running] =
+      await Promise.all([
+        import("../logging/logger.ts"),
+        import("./serve-published-keys.ts"),
+        import("./serve-signers.ts"),
+        import("./serve-database.ts"),
+        import("./serve-until.ts"),
+      ]);
+    const published = findPublishedKeys(config);
+    if (published.length > 0) throw new ConfigurationError(published);
+
+    const logger = createLogger(config.logLevel);
+    for (const { name, problem } of config.warnings) logger.warn({ variable: name }, problem);
+    const signers = await createSigners(config.operators);
+    await prepareDatabase(config.databaseUrl, { migrate, logger });
+    await running.serveUntil(interrupted, { config, signers, logger });
+    return 0;
+  },
+});
