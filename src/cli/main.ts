@@ -3,7 +3,9 @@ import { KitError } from "../errors/base.ts";
 import { ConfigurationError } from "../errors/configuration.ts";
 import { type Command, Interruption, type Terminal } from "./command.ts";
 import { type Options, readOptions } from "./options.ts";
+import { loadEnvFile } from "./serve-environment.ts";
 
+/** A command of one word or, in a group, of two. */
 type CommandEntry = { name: string; summary: string; load: () => Promise<Command> };
 
 /** The commands, each loaded when it is called: most of a start is imports. */
@@ -38,30 +40,91 @@ const commands: readonly CommandEntry[] = [
     summary: "compare the configuration of `serve` with the chains and the database it names",
     load: async () => (await import("./doctor.ts")).doctor,
   },
+  {
+    name: "migrate",
+    summary: "bring the database up to date",
+    load: async () => (await import("./migrate.ts")).migrate,
+  },
+  {
+    name: "org create",
+    summary: "add an organization, whose payments are settled",
+    load: async () => (await import("./org-create.ts")).orgCreate,
+  },
+  {
+    name: "org list",
+    summary: "list the organizations",
+    load: async () => (await import("./org-list.ts")).orgList,
+  },
+  {
+    name: "org show",
+    summary: "show an organization, its keys, and who changed what",
+    load: async () => (await import("./org-show.ts")).orgShow,
+  },
+  {
+    name: "org set-recipient",
+    summary: "set the wallet that an organization is paid to on a network",
+    load: async () => (await import("./org-set-recipient.ts")).orgSetRecipient,
+  },
+  {
+    name: "org set-limits",
+    summary: "set the least amount and the gas budget of an organization on a network",
+    load: async () => (await import("./org-set-limits.ts")).orgSetLimits,
+  },
+  {
+    name: "key create",
+    summary: "issue an API key",
+    load: async () => (await import("./key-create.ts")).keyCreate,
+  },
+  {
+    name: "key list",
+    summary: "list the API keys of an organization",
+    load: async () => (await import("./key-list.ts")).keyList,
+  },
+  {
+    name: "key rotate",
+    summary: "issue an API key in the place of another, which works for some time yet",
+    load: async () => (await import("./key-rotate.ts")).keyRotate,
+  },
+  {
+    name: "key revoke",
+    summary: "end an API key at once",
+    load: async () => (await import("./key-revoke.ts")).keyRevoke,
+  },
+  {
+    name: "settlements list",
+    summary: "list settlements, also as CSV",
+    load: async () => (await import("./settlements-list.ts")).settlementsList,
+  },
+  {
+    name: "settlements show",
+    summary: "show a settlement",
+    load: async () => (await import("./settlements-show.ts")).settlementsShow,
+  },
 ];
 
 /** Runs `x402-kit` with the given arguments; gives the exit code. */
 export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
-  const [name, ...rest] = args[0] === "help" ? [...args.slice(1, 2), "--help"] : args;
-  if (name === undefined || name === "--help" || name === "-h") {
-    terminal.print(describeCommands());
+  const words = args[0] === "help" ? [...args.slice(1, 3), "--help"] : args;
+  const [first] = words;
+  if (first === undefined || isHelp(first)) {
+    terminal.print(describeCommands(commands));
     return 0;
   }
-  if (name === "--version") {
+  if (first === "--version") {
     terminal.print(readVersion());
     return 0;
   }
-  const entry = commands.find((command) => command.name === name);
-  if (entry === undefined) {
-    terminal.complain(`x402-kit: there is no command "${name}"\n\n${describeCommands()}`);
-    return 1;
-  }
+  const entry = findCommand(words);
+  if (entry === undefined) return explainUnknown(words, terminal);
+  const { name } = entry;
+  const rest = words.slice(name.split(" ").length);
   try {
     const command = await entry.load();
-    if (rest.includes("--help") || rest.includes("-h")) {
+    if (rest.some(isHelp)) {
       terminal.print(describeCommand(entry, command.options));
       return 0;
     }
+    if (command.usesEnvFile === true) loadEnvFile();
     return await command.run(readOptions(command.options, rest, terminal.env, command.check), terminal);
   } catch (error) {
     if (error instanceof Interruption) return 130;
@@ -70,32 +133,64 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   }
 }
 
+function isHelp(word: string): boolean {
+  return word === "--help" || word === "-h";
+}
+
+/** The command that the first words name, if there is one. */
+function findCommand(words: readonly string[]): CommandEntry | undefined {
+  return [2, 1]
+    .map((count) => words.slice(0, count).join(" "))
+    .flatMap((name) => commands.find((command) => command.name === name) ?? [])[0];
+}
+
+/** Says what could have been meant. Asking for help about a group of commands is no mistake. */
+function explainUnknown(words: readonly string[], { print, complain }: Terminal): number {
+  const [first = "", second] = words;
+  const group = commands.filter(({ name }) => name.startsWith(`${first} `));
+  if (group.length === 0) {
+    complain(`x402-kit: there is no command "${first}"\n\n${describeCommands(commands)}`);
+    return 1;
+  }
+  if (second !== undefined && isHelp(second)) {
+    print(describeCommands(group));
+    return 0;
+  }
+  const problem =
+    second === undefined ? `"${first}" needs a second word` : `there is no command "${first} ${second}"`;
+  complain(`x402-kit: ${problem}\n\n${describeCommands(group)}`);
+  return 1;
+}
+
 function readVersion(): string {
   const manifest: unknown = createRequire(import.meta.url)("../../package.json");
   const hasVersion = typeof manifest === "object" && manifest !== null && "version" in manifest;
   return hasVersion ? String(manifest.version) : "unknown";
 }
 
-function describeCommands(): string {
-  const width = Math.max(...commands.map(({ name }) => name.length));
+function describeCommands(some: readonly CommandEntry[]): string {
+  const width = Math.max(...some.map(({ name }) => name.length));
   return [
     "x402-kit: an x402 facilitator, and local chains to try it on",
     "",
-    ...commands.map(({ name, summary }) => `  x402-kit ${name.padEnd(width)}  ${summary}`),
+    ...some.map(({ name, summary }) => `  x402-kit ${name.padEnd(width)}  ${summary}`),
     "",
     "Options of a command: x402-kit COMMAND --help",
   ].join("\n");
 }
 
 function describeCommand({ name, summary }: CommandEntry, options: Options): string {
-  const rows = Object.entries(options).map(([option, { placeholder, describe, env, required }]) => ({
-    left: `--${option}${placeholder === undefined ? "" : ` ${placeholder}`}`,
-    right: [
-      describe,
-      ...(required ? ["(needed)"] : []),
-      ...(env === undefined ? [] : [`[env: ${env}]`]),
-    ].join(" "),
-  }));
+  const rows = Object.entries(options).map(([option, { placeholder, describe, env, ...rules }]) => {
+    const asVariable = rules.environmentOnly === true && env !== undefined;
+    return {
+      left: asVariable ? env : `--${option}${placeholder === undefined ? "" : ` ${placeholder}`}`,
+      right: [
+        describe,
+        ...(rules.required ? ["(needed)"] : []),
+        ...(env === undefined || asVariable ? [] : [`[env: ${env}]`]),
+      ].join(" "),
+    };
+  });
   const width = Math.max(...rows.map(({ left }) => left.length));
   return [
     `x402-kit ${name}: ${summary}`,
