@@ -14,13 +14,14 @@ export type Log = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
 
 /**
  * The service's logger: JSON lines without keys, signatures or RPC URLs. Headers and bodies are never logged; errors
- * are reduced to names, messages and hints, in which every URL is cut to its host-free scheme, because RPC URLs carry
- * provider keys and libraries put them into their messages.
+ * are reduced to names, codes, messages and hints. In those, since libraries put into their messages what they were
+ * given, every URL is cut to its host-free scheme (RPC URLs carry provider keys), every API key to its id, and every hex
+ * string that is longer than a hash, such as a signature or a signed transaction, to its beginning.
  *
  * Writes to stderr, so that stdout stays free for what commands print.
  */
 export function createLogger(level: string, stream: DestinationStream = destination(2)): Logger {
-  return pino({ level, serializers: { err: describeError } }, stream);
+  return pino({ level, serializers: { err: (error: unknown) => describeError(error) } }, stream);
 }
 
 /** Whether a line of this level would be written: what is only there to be logged need not be computed otherwise. */
@@ -31,22 +32,45 @@ export function wouldLog(log: { level: string }, level: Level): boolean {
 type DescribedError = {
   type: string;
   message: string;
+  /** `ECONNREFUSED`, `SQLITE_BUSY`, and the like. */
+  code?: string;
   hints?: readonly string[];
   stack?: string;
   cause?: DescribedError;
+  /** What an AggregateError is made of, which says nothing itself. */
+  errors?: readonly DescribedError[];
 };
 
-function describeError(error: unknown): DescribedError {
-  if (!(error instanceof Error)) return { type: typeof error, message: withoutUrls(String(error)) };
+/** Further causes of causes say nothing new, and errors may be their own. */
+const deepest = 8;
+
+function describeError(error: unknown, depth = 0): DescribedError {
+  if (!(error instanceof Error)) return { type: typeof error, message: withoutSecrets(textOf(error)) };
+  const hints = error instanceof KitError ? error.hints : [];
+  const parts = error instanceof AggregateError && depth < deepest ? error.errors : [];
   return {
     type: error.name,
-    message: withoutUrls(error.message),
-    ...(error instanceof KitError && error.hints.length > 0 ? { hints: error.hints.map(withoutUrls) } : {}),
-    ...(error.stack === undefined ? {} : { stack: withoutUrls(error.stack) }),
-    ...(error.cause === undefined ? {} : { cause: describeError(error.cause) }),
+    message: withoutSecrets(error.message),
+    ...("code" in error && typeof error.code === "string" && { code: error.code }),
+    ...(hints.length > 0 && { hints: hints.map(withoutSecrets) }),
+    ...(error.stack !== undefined && { stack: withoutSecrets(error.stack) }),
+    ...(error.cause !== undefined && depth < deepest && { cause: describeError(error.cause, depth + 1) }),
+    ...(parts.length > 0 && { errors: parts.map((part: unknown) => describeError(part, depth + 1)) }),
   };
 }
 
-function withoutUrls(text: string): string {
-  return text.replace(/\b(https?|wss?|postgres(?:ql)?):\/\/[^\s"')]+/g, "$1://…");
+/** Anything may be thrown, an object that refuses to be a string too. */
+function textOf(thrown: unknown): string {
+  try {
+    return String(thrown);
+  } catch {
+    return "something that cannot be shown";
+  }
+}
+
+function withoutSecrets(text: string): string {
+  return text
+    .replace(/\b(https?|wss?|postgres(?:ql)?):\/\/[^\s"')]+/g, "$1://…")
+    .replace(/\bx4k_([0-9A-Za-z]{1,32})_[0-9A-Za-z]+/g, "x4k_$1_…")
+    .replace(/\b(0x[0-9a-fA-F]{8})[0-9a-fA-F]{57,}/g, "$1…");
 }
