@@ -1,4 +1,4 @@
-import type { Kysely, Transaction } from "kysely";
+import { type Kysely, sql, type Transaction } from "kysely";
 import { inSnapshot } from "../database/transaction.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { Ledger } from "./ledger.ts";
@@ -31,7 +31,8 @@ export function createGasSpending(db: Kysely<LedgerTables>, now: () => number): 
         .select((settlements) => settlements.fn.countAll<number>().as("unfinished"))
         .where("organization_id", "=", organizationId)
         .where("network", "=", network)
-        .where("state", "=", "submitted")
+        // In the words of the partial index, which a bound parameter would not match.
+        .where("state", "=", sql.lit("submitted" as const))
         .executeTakeFirstOrThrow();
       return { spent: BigInt(spending?.gwei ?? 0) * gwei, unfinished };
     });
