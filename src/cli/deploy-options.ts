@@ -1,13 +1,29 @@
 import { readAddress, Unusable } from "../config/values.ts";
+import type { VariableName } from "../config/variables.ts";
 import type { Problem } from "../errors/configuration.ts";
 import type { Address } from "../protocol/hex.ts";
 import { InvalidValue, type Option, type Options, type Values } from "./options.ts";
 import { flag, readNetwork, wholeNumber } from "./readers.ts";
+import { describeVariables } from "./serve-variables.ts";
 
 /** Two days: long enough to notice that somebody else transfers the admin role, and to cancel it. */
 const usualAdminDelay = 172_800;
 
 const example = "0x857b06519E91e3A54538791bDbb0E22373e36b66";
+
+const ofServeAlone: readonly VariableName[] = [
+  "OPERATOR_SIGNER_URL",
+  "ASSETS",
+  "CONFIRMATIONS",
+  "DATABASE_URL",
+  "API_KEY_PEPPER",
+  "HOST",
+  "PORT",
+  "TRUST_PROXY",
+  "SETTLE_WAIT_MS",
+  "ANONYMOUS_VERIFY",
+  "LOG_LEVEL",
+];
 
 export const deployOptions = {
   network: {
@@ -36,6 +52,7 @@ export const deployOptions = {
   contract: account(
     "on which contract to grant or revoke (default: FACILITATOR_CONTRACT_MAINNET or _TESTNET)",
   ),
+  ...describeVariables((name) => !ofServeAlone.includes(name)),
 } satisfies Options;
 
 export type DeployValues = Values<typeof deployOptions>;

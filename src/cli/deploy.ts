@@ -1,8 +1,8 @@
 import { defineCommand } from "./command.ts";
 import { checkDeployOptions, deployOptions } from "./deploy-options.ts";
-import { loadEnvFile } from "./serve-environment.ts";
 
 export const deploy = defineCommand({
+  usesEnvFile: true,
   options: deployOptions,
   check: checkDeployOptions,
 
@@ -14,7 +14,6 @@ export const deploy = defineCommand({
       "grant-operator": grants = [],
       "revoke-operator": revocations = [],
     } = values;
-    loadEnvFile();
     const { openSession } = await import("./deploy-session.ts");
     const mode = values["dry-run"] ? "dry run" : yes ? "send" : "ask";
     const session = openSession({ name, mode, json, terminal });

@@ -2,14 +2,14 @@ import { readEnvironment } from "../config/environment.ts";
 import { ConfigurationError } from "../errors/configuration.ts";
 import { defineCommand } from "./command.ts";
 import { flag } from "./readers.ts";
-import { loadEnvFile } from "./serve-environment.ts";
+import { serveVariables } from "./serve-variables.ts";
 
 export const serve = defineCommand({
-  options: { migrate: flag("bring the database up to date first") },
+  usesEnvFile: true,
+  options: { migrate: flag("bring the database up to date first"), ...serveVariables },
 
   async run({ migrate }, terminal) {
     const interrupted = terminal.takeSignals();
-    loadEnvFile();
     const config = readEnvironment(terminal.env);
     const [{ createLogger }, { findPublishedKeys }, { createSigners }, { prepareDatabase }, running] =
       await Promise.all([

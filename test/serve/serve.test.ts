@@ -142,7 +142,7 @@ describe("from deployment to payment", () => {
     first.command.kill("SIGTERM");
     expect(await waiting).toMatchObject({ status: 503, body: { success: false } });
     expect((await first.command.ended).code).toBe(0);
-    expect(performance.now() - stoppedAt).toBeLessThan(5_000);
+    expect(performance.now() - stoppedAt).toBeLessThan(15_000);
 
     await chain.node.request("evm_setAutomine", true);
     await chain.node.request("evm_mine");
@@ -168,7 +168,7 @@ describe("from deployment to payment", () => {
     const sentAt = performance.now();
     command.kill("SIGTERM");
     expect((await command.ended).code).toBe(130);
-    expect(performance.now() - sentAt).toBeLessThan(1_000);
+    expect(performance.now() - sentAt).toBeLessThan(5_000);
     await waiting;
     await node.stop();
   });
