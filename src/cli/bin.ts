@@ -10,9 +10,13 @@ const { enableCompileCache } = await import("node:module");
 enableCompileCache();
 const { Interruption } = await import("./command.ts");
 const { main } = await import("./main.ts");
+const { isNpmScript } = await import("./self.ts");
 
 /** A second Ctrl-C within this is the same one: npm passes on what the terminal has sent to the whole group. */
 const sameSignalMs = 500;
+
+/** Between two looks whether npm is still there. */
+const parentPollMs = 500;
 
 const interruption = new AbortController();
 
@@ -26,7 +30,17 @@ function takeSignals(): AbortSignal {
       interruption.abort(new Interruption());
     });
   }
+  if (isNpmScript) endWithNpm();
   return interruption.signal;
+}
+
+/** npm that is ended by a signal leaves its script running: whoever stops `npm start` by its pid means this process. */
+function endWithNpm(): void {
+  const parent = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid !== parent) interruption.abort(new Interruption());
+  }, parentPollMs);
+  timer.unref();
 }
 
 let crashed = false;

@@ -3,6 +3,7 @@ import { type HarnessDescription, harnessDescriptionSchema } from "../harness/de
 import type { NetworkName } from "../protocol/networks.ts";
 import type { Option } from "./options.ts";
 import { readUrl } from "./readers.ts";
+import { self } from "./self.ts";
 
 /** Where `up` listens unless it is told otherwise. */
 export const defaultUrl = "http://127.0.0.1:4402";
@@ -59,7 +60,7 @@ async function ask(url: string): Promise<unknown> {
     throw new KitError(`Nothing answers at ${url}`, {
       cause,
       hints: [
-        "Start it in another terminal: npx x402-kit up",
+        `Start it in another terminal: ${self} up`,
         "If it listens elsewhere: --url http://127.0.0.1:PORT",
       ],
     });

@@ -4,6 +4,7 @@ import { testPayers } from "../harness/test-payers.ts";
 import { networkNames } from "../protocol/networks.ts";
 import { type SamplePayment, sampleAmount } from "./demo.ts";
 import { defaultUrl } from "./running-harness.ts";
+import { self } from "./self.ts";
 import { type Column, renderTable } from "./table.ts";
 
 /** How long the printed curl works: a day. */
@@ -46,8 +47,8 @@ function commandsFor(harness: HarnessDescription, origin: string): readonly stri
   const network = networkNames.find((name) => harness.networks[name] !== undefined) ?? "base";
   const url = origin === defaultUrl ? "" : ` --url ${origin}`;
   return [
-    `npx x402-kit pay --network ${network}${url}`,
-    `npx x402-kit fund --network ${network} --to ADDRESS --amount 1000000${url}`,
+    `${self} pay --network ${network}${url}`,
+    `${self} fund --network ${network} --to ADDRESS --amount 1000000${url}`,
   ];
 }
 

@@ -9,6 +9,7 @@ import { payOnEveryNetwork } from "./demo.ts";
 import { requireFree } from "./listen.ts";
 import { renderLogLine } from "./log-lines.ts";
 import { flag, oneOf, readAddress, readHost, readNetworks, wholeNumber } from "./readers.ts";
+import { self } from "./self.ts";
 import { describeUp } from "./up-report.ts";
 
 const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
@@ -136,7 +137,7 @@ function untilEnd(harness: Harness, interrupted: AbortSignal): Promise<void> {
     reject(
       new KitError(message, {
         hints: [
-          "Everything was stopped, and the chains' states are gone. Start again: npx x402-kit up",
+          `Everything was stopped, and the chains' states are gone. Start again: ${self} up`,
           ...(hints.length > 0 ? ["What the node wrote last:", ...hints.map((line) => `  ${line}`)] : []),
         ],
       }),

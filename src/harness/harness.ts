@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import type { NetworkConfig } from "../config/network-config.ts";
-import type { KitError } from "../errors/base.ts";
+import { KitError } from "../errors/base.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { Service } from "../service.ts";
 import { harnessAccounts } from "./accounts.ts";
@@ -43,7 +43,7 @@ const localPepper = "x402-facilitator-kit local harness";
 /** Starts the chains, puts everything in place on them, and runs the service against them. */
 export async function startHarness(options: HarnessOptions): Promise<Harness> {
   const { host, port, logger, signal } = options;
-  const directory = await mkdtemp(join(tmpdir(), "x402-kit-"));
+  const directory = await makeDirectory();
   // The imports of the service take as long as the nodes do: both at once.
   const importing = Promise.all([
     import("../service.ts"),
@@ -90,6 +90,20 @@ export async function startHarness(options: HarnessOptions): Promise<Harness> {
   } catch (error) {
     await close();
     throw error;
+  }
+}
+
+/** Where the database lives as long as the harness does. */
+async function makeDirectory(): Promise<string> {
+  try {
+    return await mkdtemp(join(tmpdir(), "x402-kit-"));
+  } catch (cause) {
+    throw new KitError(`No temporary folder can be made in ${tmpdir()}`, {
+      cause,
+      hints: [
+        "The database of the local facilitator needs one. Set TMPDIR to a folder that can be written to.",
+      ],
+    });
   }
 }
 

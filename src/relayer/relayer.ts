@@ -249,7 +249,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
         queue.splice(index, 1);
         resolve("withdrawn");
       };
-      const timer = setTimeout(withdraw, submission.deadline - now());
+      const timer = setTimeout(withdraw, Math.max(0, submission.deadline - now()));
       submission.gone.addEventListener("abort", withdraw);
       pump();
       return promise.finally(() => {
