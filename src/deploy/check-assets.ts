@@ -42,7 +42,9 @@ export async function checkAssets(rpc: Pick<Rpc, "ask">, network: NetworkConfig)
         name: "asset",
         status: "failed",
         detail: `${address} signs for another domain than ${domain}`,
-        advice: "Its name and version in ASSETS must be those of the token's EIP-712 domain.",
+        advice: sameAddress(address, network.usdc.address)
+          ? "That is not the USDC of this network; is this the chain that it says it is?"
+          : "Its name and version in ASSETS must be those of the token's EIP-712 domain.",
         fatal: true,
       };
     }

@@ -24,16 +24,13 @@ export async function checkGasMoney(
 ): Promise<readonly Check[]> {
   const sample = sampleTransaction(network);
   const price = priceAt(head, network);
-  const [dataFee, ...balances] = await Promise.all([
-    readDataFee(rpc, sample.data.length / 2),
-    ...operators.map((operator) => readBalance(rpc, operator)),
-  ]);
+  const dataFee = await readDataFee(rpc, sample.data.length / 2);
   const cost = gasPerSettle * price.perGas + dataFee;
   // What a node wants to see before it takes a transaction at all, and the service before it signs one.
   const deposit = sample.gas * price.fees.maxFeePerGas + dataFee;
 
-  const checkBalance = (balance: bigint, index: number): Check => {
-    const operator = operators[index] ?? network.facilitatorContract;
+  const checkBalance = async (operator: Address): Promise<Check> => {
+    const balance = await readBalance(rpc, operator);
     const settles = balance / (cost === 0n ? 1n : cost);
     const has = `${formatCoins(balance, network.name)} of ${operator} `;
     if (balance < deposit) {
@@ -49,7 +46,7 @@ export async function checkGasMoney(
       ? { name: "gas money", status: "warning", detail, advice: "Send it more soon." }
       : { name: "gas money", status: "ok", detail };
   };
-  return [checkFee(network, head.baseFeePerGas), ...balances.map(checkBalance)];
+  return [checkFee(network, head.baseFeePerGas), ...(await Promise.all(operators.map(checkBalance)))];
 }
 
 function checkFee({ maxFeePerGas, name }: NetworkConfig, baseFeePerGas: bigint): Check {

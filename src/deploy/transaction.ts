@@ -3,9 +3,10 @@ import type { Receipt } from "../chain/chain.ts";
 import { describeError } from "../chain/json-rpc.ts";
 import { readQuantity } from "../chain/read-hex.ts";
 import { readReceipt } from "../chain/receipt.ts";
-import type { Rpc } from "../chain/rpc.ts";
+import type { Rpc, RpcAnswer, RpcCall } from "../chain/rpc.ts";
 import type { Signer } from "../chain/signer.ts";
 import { KitError } from "../errors/base.ts";
+import { UndeterminedError } from "../errors/undetermined.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { expectAnswer } from "./expect-answer.ts";
 import type { OnChain } from "./on-chain.ts";
@@ -70,7 +71,8 @@ export async function readBalance(rpc: Pick<Rpc, "ask">, account: Address): Prom
 /**
  * Sends a transaction and waits until it is mined.
  *
- * @throws KitError when it cannot be sent, reverts, or is not mined in time; and the reason of `signal`
+ * @throws KitError when it cannot be sent, reverts, or is not mined in time; once it may have been sent, with its hash.
+ * The reason of `signal` when that aborts before.
  */
 export async function sendTransaction(
   { rpc, network }: OnChain,
@@ -116,12 +118,12 @@ export async function sendTransaction(
   return receipt;
 }
 
+/** Sends a signed transaction. That a node refuses it, or does not answer, is no proof that it does not have it. */
 async function broadcast(rpc: Pick<Rpc, "ask">, raw: Hex, hash: Hex): Promise<void> {
-  const [sent] = await rpc.ask([{ method: "eth_sendRawTransaction", params: [raw] }]);
+  const [sent] = await askPatiently(rpc, { method: "eth_sendRawTransaction", params: [raw] });
   if (sent?.error === undefined) return;
-  // An error is no proof: a request that was repeated is refused because the node has the transaction already.
-  const [known] = await rpc.ask([{ method: "eth_getTransactionByHash", params: [hash] }]);
-  if (known?.result) return;
+  const [known] = await askPatiently(rpc, { method: "eth_getTransactionByHash", params: [hash] });
+  if (known === undefined || known.result) return;
   throw new KitError("The node refused the transaction", {
     hints: [`It says: ${describeError(sent.error)}`],
   });
@@ -129,15 +131,27 @@ async function broadcast(rpc: Pick<Rpc, "ask">, raw: Hex, hash: Hex): Promise<vo
 
 async function waitForReceipt({ rpc, network }: OnChain, hash: Hex, signal: AbortSignal): Promise<Receipt> {
   const until = Date.now() + patienceMs;
-  while (Date.now() < until) {
-    const [answer] = await rpc.ask([{ method: "eth_getTransactionReceipt", params: [hash] }]);
+  while (Date.now() < until && !signal.aborted) {
+    const [answer] = await askPatiently(rpc, { method: "eth_getTransactionReceipt", params: [hash] });
     const receipt = readReceipt(answer?.result ?? null, hash);
     if (receipt) return receipt;
-    await delay(network.blockTimeMs / 4, undefined, { signal }).catch(() => signal.throwIfAborted());
+    // Rejects when the signal aborts, which the loop notices.
+    await delay(network.blockTimeMs / 4, undefined, { signal }).catch(() => {});
   }
-  throw new KitError(`The transaction ${hash} was sent, but is not mined after ${patienceMs / 1000} s`, {
-    hints: ["Run this again: what was mined by then is found in place."],
+  const why = signal.aborted ? "when you stopped waiting" : `after ${patienceMs / 1000} s`;
+  throw new KitError(`The transaction ${hash} was sent, and was not mined ${why}`, {
+    hints: ["Run this again later: what was mined by then is found in place."],
   });
+}
+
+/** Nothing where the node does not answer: what was sent must be followed up all the same. */
+async function askPatiently(rpc: Pick<Rpc, "ask">, call: RpcCall): Promise<readonly RpcAnswer[]> {
+  try {
+    return await rpc.ask([call]);
+  } catch (error) {
+    if (error instanceof UndeterminedError) return [];
+    throw error;
+  }
 }
 
 async function readTransactionCount(

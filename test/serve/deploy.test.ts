@@ -1,12 +1,14 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { accountOf, keyOf } from "../../src/chain/testing/accounts.ts";
+import { forwardingTo, startStubNode } from "../../src/chain/testing/stub-node.ts";
 import { create2Deployer, create2DeployerCode } from "../../src/deploy/create2.ts";
 import { encodeHasRole, type Role } from "../../src/deploy/roles.ts";
 import { harnessAccounts } from "../../src/harness/accounts.ts";
 import type { LocalNode } from "../../src/harness/nodes.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import { setBalance, startBareChains } from "./bare-chain.ts";
-import { type Outcome, runCommand, runHere, type Variables } from "./command.ts";
+import { makeDirectory, type Outcome, runCommand, runHere, startCommand, type Variables } from "./command.ts";
 
 const deployer = accountOf("deployer").address;
 const operator = accountOf("operator").address;
@@ -381,6 +383,48 @@ describe("is refused, and nothing is sent", () => {
     await base.request("evm_mine");
     expect(code).toBe(1);
     expect(stderr).toContain(`${deployer} has 1 transaction under way; nothing was sent`);
+  });
+});
+
+describe("once it is sent, it is followed up", () => {
+  test("where the answer to it is lost", async () => {
+    let lost = 0;
+    const forward = forwardingTo(base.rpcUrl);
+    const node = await startStubNode(async (calls, response, body) => {
+      const isSending = calls.some(({ method }) => method === "eth_sendRawTransaction");
+      if (!isSending) return forward(calls, response, body);
+      lost++;
+      await fetch(base.rpcUrl, { method: "POST", body, headers: { "content-type": "application/json" } });
+      response.socket?.resetAndDestroy();
+    });
+    const { code, stdout } = await call("--network base --yes --json --admin-delay 7", {
+      BASE_RPC_URL: node.url,
+    });
+    await node.stop();
+    expect(lost).toBeGreaterThan(0);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ state: "deployed" });
+  });
+
+  test("and Ctrl-C tells by which hash it can be found", async () => {
+    await base.request("evm_setAutomine", false);
+    await base.request("evm_setIntervalMining", 0);
+    const sent = await transactionsOf(deployer);
+    await using directory = await makeDirectory();
+    const args = ["deploy", "--network", "base", "--yes", "--admin-delay", "8"];
+    await using command = startCommand(args, keys, directory.path);
+    while (Number(await base.request("eth_getTransactionCount", deployer, "pending")) === sent)
+      await sleep(10);
+    command.kill("SIGINT");
+    const { code, stderr } = await command.ended;
+    await base.request("evm_setAutomine", true);
+    await base.request("evm_mine");
+    expect(code).toBe(1);
+    const hash = /The transaction (0x[0-9a-f]{64}) was sent, and was not mined when you stopped waiting/.exec(
+      stderr,
+    );
+    expect(await base.request("eth_getTransactionReceipt", hash?.[1])).toMatchObject({ status: "0x1" });
+    expect((await call("--network base --dry-run --admin-delay 8")).stdout).toContain("in place on base");
   });
 });
 
