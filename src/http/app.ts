@@ -76,20 +76,26 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   app.removeContentTypeParser("text/plain");
   app.decorateRequest("caller", null);
   app.decorateRequest("exchange");
+  app.decorateRequest("route");
   app.decorateRequest("envelope", undefined);
   app.decorateRequest("payment", undefined);
   app.decorateRequest("result", undefined);
 
-  app.addHook("onRequest", async (request, reply) => {
+  // Hooks of requests call back instead of being async: every request runs all of them.
+  app.addHook("onRequest", (request, reply, done) => {
+    const { raw } = request;
     reply.header("x-request-id", request.id);
-    confirmEarlierAnswers(request.raw.socket);
-    request.exchange = followExchange(request.raw, reply.raw);
+    confirmEarlierAnswers(raw.socket);
+    request.exchange = followExchange(raw, reply.raw);
+    request.route = request.routeOptions;
+    done();
   });
   logRequests(app, metrics);
-  app.addHook("onRequest", async ({ raw }) => {
+  app.addHook("onRequest", ({ raw }, _reply, done) => {
     if (raw.headers.host === undefined && raw.httpVersion === "1.1") {
       throw new ProblemError("malformed", "The request has no Host header");
     }
+    done();
   });
   closeSoon(app);
   if (options.rateLimits !== undefined) limitRates(app, options.rateLimits);
@@ -109,7 +115,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     }
     if (retryAfterSeconds !== undefined) reply.header("retry-after", retryAfterSeconds);
     if (status === 401) reply.header("www-authenticate", "Bearer");
-    const { operation } = request.routeOptions.config;
+    const { operation } = request.route.config;
     return reply
       .code(status)
       .type(problemMediaType)

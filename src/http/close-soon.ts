@@ -19,14 +19,17 @@ export function closeSoon(app: FastifyInstance): void {
     app.server.once("close", () => clearInterval(sweep));
   });
 
-  app.addHook("onRequest", async (request) => {
-    if (!closing || request.routeOptions.config.operation === undefined) return;
-    throw new ProblemError("shuttingDown", "The service is shutting down; nothing was done, try again", {
-      retryAfterSeconds: 1,
-    });
+  app.addHook("onRequest", (request, _reply, done) => {
+    if (closing && request.route.config.operation !== undefined) {
+      throw new ProblemError("shuttingDown", "The service is shutting down; nothing was done, try again", {
+        retryAfterSeconds: 1,
+      });
+    }
+    done();
   });
 
-  app.addHook("onSend", async (_request, reply) => {
+  app.addHook("onSend", (_request, reply, payload, done) => {
     if (closing) reply.header("connection", "close");
+    done(null, payload);
   });
 }

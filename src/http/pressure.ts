@@ -33,20 +33,21 @@ export function limitPressure(app: FastifyInstance, limits: PressureLimits | und
     app.addHook("onClose", async () => lag?.stop());
   }
 
-  app.addHook("onRequest", async (request) => {
-    if (limits === undefined || lag === undefined) return;
-    if (request.routeOptions.config.operation === undefined || lag.ms <= limits.maxLagMs) return;
-    throw overloaded();
+  app.addHook("onRequest", (request, _reply, done) => {
+    const isLate = limits !== undefined && lag !== undefined && lag.ms > limits.maxLagMs;
+    if (isLate && request.route.config.operation !== undefined) throw overloaded();
+    done();
   });
 
-  app.addHook("preParsing", async (request) => {
-    const { operation } = request.routeOptions.config;
-    if (operation === undefined || request.exchange.end !== undefined) return;
+  app.addHook("preParsing", (request, _reply, payload, done) => {
+    const { operation } = request.route.config;
+    if (operation === undefined || request.exchange.end !== undefined) return done(null, payload);
     if (most !== undefined && underWay[operation] >= most[operation]) throw overloaded();
     underWay[operation]++;
     request.exchange.onEnd(() => {
       underWay[operation]--;
     });
+    done(null, payload);
   });
   return underWay;
 }

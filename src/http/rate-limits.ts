@@ -27,20 +27,22 @@ export function limitRates(app: FastifyInstance, limits: RateLimits): void {
   const addresses = createTokenBuckets(limits.address);
   const keys = createTokenBuckets(limits.key);
 
-  app.addHook("onRequest", async (request, reply) => {
-    if (request.routeOptions.config.unlimited === true) return;
+  app.addHook("onRequest", (request, reply, done) => {
+    if (request.route.config.unlimited === true) return done();
     const taken = addresses.take(addressGroup(request.ip));
     tell(reply, limits.address, taken);
     if (!taken.allowed) throw tooMany("This address sends too many requests without a good API key", taken);
+    done();
   });
 
   // The first hook behind authentication.
-  app.addHook("preParsing", async (request, reply) => {
-    if (request.caller === null) return;
+  app.addHook("preParsing", (request, reply, payload, done) => {
+    if (request.caller === null) return done(null, payload);
     addresses.giveBack(addressGroup(request.ip));
     const taken = keys.take(request.caller.keyId);
     tell(reply, limits.key, taken);
     if (!taken.allowed) throw tooMany("This API key sends too many requests", taken);
+    done(null, payload);
   });
 }
 

@@ -10,6 +10,8 @@ import type { Exchange, ExchangeEnd } from "./connection.ts";
 declare module "fastify" {
   interface FastifyRequest {
     exchange: Exchange;
+    /** `routeOptions`, which Fastify makes anew whenever it is looked at. */
+    route: Pick<FastifyRequest["routeOptions"], "url" | "config">;
     /** What was read of the payment before anything could fail; problems repeat it. */
     envelope: Envelope | undefined;
     /** The payment, where it is well formed. */
@@ -35,21 +37,20 @@ const callerLeft = 499;
 
 /** One line in the log per request, and its place in the metrics, once it is over. */
 export function logRequests(app: FastifyInstance, metrics: Metrics): void {
-  app.addHook("onRequest", async (request, reply) => {
+  app.addHook("onRequest", (request, reply, done) => {
     request.exchange.onEnd((end) => {
-      const status = end === "written" ? reply.statusCode : callerLeft;
-      metrics.http(request.routeOptions.url, status);
+      const { route, result, log } = request;
+      metrics.http(route.url, end === "written" ? reply.statusCode : callerLeft);
       recordPayment(request, reply, metrics);
-      const isNoise =
-        request.routeOptions.config.unlimited === true || floods.includes(request.result?.reason);
-      const level = isNoise ? "debug" : "info";
-      if (wouldLog(request.log, level)) request.log[level](describeRequest(request, reply, end), "request");
+      const level = route.config.unlimited === true || floods.includes(result?.reason) ? "debug" : "info";
+      if (wouldLog(log, level)) log[level](describeRequest(request, reply, end), "request");
     });
+    done();
   });
 }
 
 function recordPayment(request: FastifyRequest, reply: FastifyReply, metrics: Metrics): void {
-  const { operation } = request.routeOptions.config;
+  const { operation } = request.route.config;
   if (operation === undefined) return;
   metrics.payment({
     operation,
@@ -65,7 +66,7 @@ function describeRequest(request: FastifyRequest, reply: FastifyReply, end: Exch
   const { caller, result } = request;
   return {
     method: request.method,
-    route: request.routeOptions.url,
+    route: request.route.url,
     ...(end === "written" ? { status: reply.statusCode } : { callerLeft: true }),
     ms: Math.round(reply.elapsedTime),
     ...(caller === null
