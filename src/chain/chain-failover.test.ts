@@ -44,13 +44,15 @@ function connect(rpcUrls: readonly [string, ...string[]]): Chain {
   return createChain({
     network: { ...deployment.network, rpcUrls },
     operator: deployment.operator,
-    timeoutMs: 1_000,
-    pace: { passOverMs: 200, probeMs: 30, firstPauseMs: 10, longestPauseMs: 60, slowMs: 5_000 },
+    timeoutMs: 4_000,
+    pace: { passOverMs: 500, probeMs: 30, firstPauseMs: 10, longestPauseMs: 60, slowMs: 5_000 },
   });
 }
 
+/** Looks again and again, as long as it takes on a busy machine. */
+const eventually = <T>(look: () => T) => expect.poll(look, { interval: 5, timeout: 10_000 });
 const healths = () => chain.status().endpoints.map(({ health }) => health);
-const untilHealthy = () => expect.poll(healths, { interval: 5 }).toEqual(["healthy", "healthy"]);
+const untilHealthy = () => eventually(healths).toEqual(["healthy", "healthy"]);
 
 async function sign(call: SettleCall) {
   const signer = createLocalSigner(deployment.operatorKey);
@@ -69,7 +71,7 @@ async function settle(call: SettleCall): Promise<boolean | undefined> {
   expect(revert).toBeUndefined();
   const { raw, hash } = await sign(call);
   await chain.broadcast([raw]);
-  await expect.poll(async () => (await chain.receipts([hash]))[0], { interval: 5 }).toBeTruthy();
+  await eventually(async () => (await chain.receipts([hash]))[0]).toBeTruthy();
   const [receipt] = await chain.receipts([hash]);
   if (!receipt) return undefined;
   const { asset, authorization, recipient } = call;
@@ -115,7 +117,7 @@ test("a broadcast whose answer was lost goes to the other endpoint too, and is m
     response.destroy();
   });
   await chain.broadcast([raw]);
-  await expect.poll(async () => (await chain.receipts([hash]))[0]?.succeeded, { interval: 5 }).toBe(true);
+  await eventually(async () => (await chain.receipts([hash]))[0]?.succeeded).toBe(true);
   const sent = [preferred, second].map(({ batches }) =>
     batches.flat().filter(({ method }) => method === "eth_sendRawTransaction"),
   );
@@ -172,9 +174,9 @@ describe("a node that stands still", () => {
     await chain.broadcast([raw]);
     expect(await live.receipts([hash])).toEqual([null]);
     await chain.broadcast([raw], { everywhere: true });
-    await expect.poll(async () => (await live.receipts([hash]))[0]?.succeeded, { interval: 5 }).toBe(true);
+    await eventually(async () => (await live.receipts([hash]))[0]?.succeeded).toBe(true);
     await deployment.mine(10);
-    await expect.poll(healths, { interval: 5 }).toEqual(["lagging", "healthy"]);
+    await eventually(healths).toEqual(["lagging", "healthy"]);
 
     expect((await alone.simulateSettle(call, { withFunds: false })).revert).toBeUndefined();
     const { number: newest } = await live.head();

@@ -156,6 +156,11 @@ export type Chain = {
   }>;
   /** How the RPC endpoints are. Asks nobody, and names no URL. */
   status(): RpcStatus;
+  /**
+   * How they are now: asks each of them for its chain id and its newest block. Never throws. An endpoint that nobody
+   * stands in for is not judged by its chain: compare its `chainId`.
+   */
+  probe(): Promise<RpcStatus>;
   /** Ends what is under way, undetermined, and all that goes on in the background. */
   close(): void;
 };

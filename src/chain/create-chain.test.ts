@@ -67,7 +67,9 @@ async function settle(calls: readonly SettleCall[]) {
     ...estimateFees(await chain.head(), network),
   });
   await chain.broadcast([raw]);
-  await expect.poll(async () => (await chain.receipts([hash]))[0], { interval: 5 }).toBeTruthy();
+  await expect
+    .poll(async () => (await chain.receipts([hash]))[0], { interval: 5, timeout: 10_000 })
+    .toBeTruthy();
   const [receipt] = await chain.receipts([hash]);
   if (!receipt) throw new Error("the receipt is gone");
   return receipt;
@@ -572,12 +574,16 @@ describe("an account", () => {
     await deployment.holdMining();
     try {
       await chain.broadcast([raw]);
-      await expect.poll(() => chain.pendingTransactionCount(signer.address), { interval: 5 }).toBe(mined + 1);
+      await expect
+        .poll(() => chain.pendingTransactionCount(signer.address), { interval: 5, timeout: 10_000 })
+        .toBe(mined + 1);
       expect(await chain.transactionCount(signer.address)).toBe(mined);
     } finally {
       await deployment.goOnMining();
     }
-    await expect.poll(() => chain.transactionCount(signer.address), { interval: 5 }).toBe(mined + 1);
+    await expect
+      .poll(() => chain.transactionCount(signer.address), { interval: 5, timeout: 10_000 })
+      .toBe(mined + 1);
   });
 });
 
@@ -603,6 +609,26 @@ describe("the hash of a block", () => {
     await expect(strange.blockHash(7n)).rejects.toThrow(UndeterminedError);
     await node.stop();
   });
+});
+
+test("endpoints are probed on request, and told of without their URLs", async () => {
+  const dead = "http://127.0.0.1:9/v2/s3cr3t-k3y-0123456789";
+  const probed = createChain({
+    network: { ...network, rpcUrls: [dead, proxy.url] },
+    operator: deployment.operator,
+  });
+  expect(probed.status().endpoints.map(({ health }) => health)).toEqual(["untried", "untried"]);
+  const { number } = await deployment.newestBlock();
+  const { endpoints } = await probed.probe();
+  expect(endpoints).toMatchObject([
+    { label: "1", health: "failing", detail: "the connection failed (ECONNREFUSED)", inUse: false },
+    { label: "2", health: "healthy", inUse: true, chainId: 8453, head: { number } },
+  ]);
+  expect(probed.status()).toEqual({ endpoints });
+  probed.close();
+
+  expect(chain.status().endpoints).toMatchObject([{ label: "1", inUse: true, chainId: undefined }]);
+  expect((await chain.probe()).endpoints).toMatchObject([{ chainId: 8453, head: { number } }]);
 });
 
 test("the suggested tip is between the network's usual one and its limit", async () => {

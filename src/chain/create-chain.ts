@@ -252,6 +252,7 @@ export function createChain(options: ChainOptions): Chain {
     },
 
     status: () => rpc.status(),
+    probe: () => rpc.probe(),
     close: () => rpc.close(),
   };
 }

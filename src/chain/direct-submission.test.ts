@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { UndeterminedError } from "../errors/undetermined.ts";
-import type { Hex } from "../protocol/hex.ts";
+import { type Hex, uintWord } from "../protocol/hex.ts";
 import { encodeForwardReceived } from "./calldata.ts";
 import type { Chain, ForwardCall, SettleCall } from "./chain.ts";
 import { createChain } from "./create-chain.ts";
@@ -72,7 +72,9 @@ async function settle(calls: readonly SettleCall[]) {
     ...estimateFees(await chain.head(), deployment.network),
   });
   await chain.broadcast([raw]);
-  await expect.poll(async () => (await chain.receipts([hash]))[0]?.succeeded, { interval: 5 }).toBe(true);
+  await expect
+    .poll(async () => (await chain.receipts([hash]))[0]?.succeeded, { interval: 5, timeout: 10_000 })
+    .toBe(true);
 }
 
 async function failureOf(promise: Promise<unknown>): Promise<string | undefined> {
@@ -95,7 +97,7 @@ describe("what somebody else submitted straight to the token", () => {
       blockHash,
     });
     expect(methods()).toEqual([
-      ["eth_getBlockByNumber", "eth_call"],
+      ["eth_call"],
       ["eth_getBlockByNumber", "eth_getLogs"],
       ["eth_getTransactionReceipt"],
     ]);
@@ -127,6 +129,19 @@ describe("what somebody else submitted straight to the token", () => {
         asset: upper(call.asset),
       }),
     ).toMatchObject({ transactionHash });
+  });
+
+  test("is proven for two payers that chose the same nonce", async () => {
+    const authorizationNonce: Hex = `0x${"12".repeat(32)}`;
+    const [first, second] = [
+      await deployment.pay({ payer: "alice", authorizationNonce }),
+      await deployment.pay({ payer: "bob", authorizationNonce }),
+    ];
+    const { logs } = await deployment.sendTogether(
+      [first, second].map((call) => ({ to: deployment.usdc, data: deployment.encodeDirectSubmission(call) })),
+    );
+    expect(await find(first)).toMatchObject({ logIndex: logs[1]?.logIndex });
+    expect(await find(second)).toMatchObject({ logIndex: logs[3]?.logIndex });
   });
 
   test("is proven for each of several in one transaction, beside a cancellation", async () => {
@@ -179,7 +194,7 @@ describe("nothing is proven", () => {
     const call = await deployment.pay();
     await deployment.submitDirectly(await deployment.pay());
     expect(await find(call)).toBeNull();
-    expect(methods()).toEqual([["eth_getBlockByNumber", "eth_call"]]);
+    expect(methods()).toEqual([["eth_call"]]);
   });
 
   test("of blocks after those that were asked for", async () => {
@@ -253,11 +268,19 @@ describe("nothing is told", () => {
     expect(await failureOf(find(call))).toContain("different blocks");
   });
 
-  test("when the node answers for another block, or with no state at all", async () => {
-    for (const word of ["0x", `0x${"0".repeat(64 * 4)}`]) {
-      proxy.behave(altering(well, "eth_call", () => word));
-      await failureOf(find(call));
-    }
+  test.each<[string, string]>([
+    ["of another block", `0x${uintWord(1n)}${uintWord(1n)}${uintWord(1n)}${uintWord(0n)}`],
+    ["of no token", `0x${uintWord(0n).repeat(4)}`],
+    ["of nothing", "0x"],
+  ])("when the state is %s", async (_, state) => {
+    proxy.behave(altering(well, "eth_call", () => state));
+    await failureOf(find(call));
+  });
+
+  test("when the state is of nothing that is a token", async () => {
+    const { number: newest } = await deployment.newestBlock();
+    proxy.behave(altering(well, "eth_call", () => `0x${uintWord(newest)}${uintWord(0n).repeat(3)}`));
+    expect(await failureOf(find(call))).toContain("no such contract");
   });
 });
 

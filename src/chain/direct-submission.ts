@@ -3,7 +3,6 @@ import { selector } from "./calldata.ts";
 import type { Chain } from "./chain.ts";
 import type { ChainReader } from "./chain-reader.ts";
 import { authorizationCanceledTopic, authorizationUsedTopic } from "./events.ts";
-import { headCall, readHead } from "./head.ts";
 import type { LogFilter, LogReader, MinedLog } from "./log-reader.ts";
 import { probeCall, readProbes } from "./probe.ts";
 import { readReceipt } from "./receipt.ts";
@@ -23,19 +22,17 @@ export function createDirectSubmissionFinder(options: {
   const { reader, readLogs, facilitatorContract } = options;
   const { ask, expect, undetermined } = reader;
 
-  /** Whether the authorization was used or cancelled by a block; undefined when the node has forgotten that. */
+  /** Whether the authorization was used or cancelled by a block; undefined when the node does not know that. */
   async function wasUsedBy(asset: Hex, payer: Hex, nonce: Hex, block: bigint): Promise<boolean | undefined> {
     const data: Hex = `${authorizationState}${addressWord(payer)}${nonce.slice(2)}`;
-    const [newest, state] = await ask([headCall, probeCall([{ target: asset, data }], stateGas, block)]);
-    if (expect("the newest block", newest, readHead).number < block) {
-      throw undetermined(`it has not seen block ${block} yet`);
-    }
+    const [state] = await ask([probeCall([{ target: asset, data }], stateGas, block)]);
     // Only archives know old states; the logs are there nevertheless.
     if (state?.error !== undefined) return undefined;
     const { blockNumber, results } = expect("authorizationState", state, (result) => readProbes(result, 1));
     const word = results[0]?.word;
-    if (blockNumber !== block || word === undefined)
-      throw undetermined("authorizationState: no usable answer");
+    if (blockNumber !== block)
+      throw undetermined(`authorizationState: of block ${blockNumber}, not ${block}`);
+    if (word === undefined) throw undetermined("authorizationState: no such contract, or no such function");
     return BigInt(word) !== 0n;
   }
 

@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { UndeterminedError } from "../errors/undetermined.ts";
 import { headCall, readHead } from "./head.ts";
@@ -6,7 +8,7 @@ import type { Rpc, RpcCall } from "./rpc.ts";
 import type { Exchange, HealthChange } from "./rpc-status.ts";
 import { answerAsChain, misbehaviours } from "./testing/misbehaviour.ts";
 import { createRandom } from "./testing/random.ts";
-import { answering, refusing, type StubNode, startStubNode } from "./testing/stub-node.ts";
+import { answering, refusing, type StubNode, sendJson, startStubNode } from "./testing/stub-node.ts";
 
 /** A node of a chain that the test moves on by hand. */
 type Node = StubNode & { chain: { chainId: number; head: bigint }; recover(): void };
@@ -23,8 +25,8 @@ async function startNode(head = 100n): Promise<Node> {
   return Object.assign(node, { chain, recover: () => node.behave(well) });
 }
 
-/** Everything a hundred times as fast as usual. */
-const pace = { passOverMs: 100, probeMs: 30, firstPauseMs: 10, longestPauseMs: 80, slowMs: 5_000 };
+/** Everything much faster than usual, but for what a busy machine would feel. */
+const pace = { passOverMs: 2_000, probeMs: 15, firstPauseMs: 5, longestPauseMs: 40, slowMs: 5_000 };
 
 function createRpc(nodes: readonly { url: string }[], options: Partial<HttpRpcOptions> = {}): Rpc {
   const [first = "", ...others] = nodes.map(({ url }) => url);
@@ -32,7 +34,7 @@ function createRpc(nodes: readonly { url: string }[], options: Partial<HttpRpcOp
     network: "base",
     chainId,
     urls: [first, ...others],
-    timeoutMs: 250,
+    timeoutMs: 4_000,
     retryDelayMs: 1,
     ...options,
     pace: { ...pace, ...options.pace },
@@ -67,9 +69,11 @@ const probes = (node: StubNode) =>
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const healths = (rpc: Rpc) => rpc.status().endpoints.map(({ health }) => health);
 
+/** Looks again and again, as long as it takes on a busy machine. */
+const eventually = <T>(look: () => T) => expect.poll(look, { interval: 5, timeout: 10_000 });
+
 /** Resolves when the preferred endpoint is in use again. */
-const untilBack = (rpc: Rpc) =>
-  expect.poll(() => rpc.status().endpoints[0]?.inUse, { interval: 5, timeout: 3_000 }).toBe(true);
+const untilBack = (rpc: Rpc) => eventually(() => rpc.status().endpoints[0]?.inUse).toBe(true);
 
 async function failureOf(promise: Promise<unknown>): Promise<UndeterminedError> {
   const error = await promise.then(
@@ -83,12 +87,15 @@ async function failureOf(promise: Promise<unknown>): Promise<UndeterminedError> 
 describe.each(random.shuffle(Object.entries(misbehaviours)))(
   `%s (seed ${random.seed})`,
   (_, { kind, health, of }) => {
-    const repetitions = 3;
+    // What takes its time must take little of it here.
+    const isSlow = kind === "timeout";
+    const repetitions = isSlow ? 2 : 3;
 
     test("at the preferred endpoint goes unnoticed, passes it over, and is forgotten when it recovers", async () => {
       const changes: HealthChange[] = [];
       const rpc = createRpc([preferred, second], {
         observer: { healthChanged: (change) => void changes.push(change) },
+        ...(isSlow && { pace: { passOverMs: 400 } }),
       });
       const well = answering((call) => answerAsChain(preferred.chain, call));
       await ask(rpc);
@@ -100,7 +107,7 @@ describe.each(random.shuffle(Object.entries(misbehaviours)))(
         preferred.behave(of(well));
         const questions = random.between(2, 12);
         for (let question = 0; question < questions; question++) expect(await ask(rpc)).toBeTypeOf("string");
-        await expect.poll(() => healths(rpc), { interval: 5 }).toEqual([health, "healthy"]);
+        await eventually(() => healths(rpc)).toEqual([health, "healthy"]);
         const before = asked(preferred).length;
         for (let question = 0; question < questions; question++) expect(await ask(rpc)).toBeTypeOf("string");
         expect(asked(preferred)).toHaveLength(before);
@@ -120,19 +127,15 @@ describe.each(random.shuffle(Object.entries(misbehaviours)))(
     });
 
     test("at all endpoints is no answer, and the first one that recovers is used", async () => {
-      const rpc = createRpc([preferred, second]);
-      await ask(rpc);
-      await expect.poll(() => healths(rpc), { interval: 5 }).toEqual(["healthy", "healthy"]);
+      const rpc = createRpc([preferred, second], isSlow ? { timeoutMs: 300, pace: { passOverMs: 150 } } : {});
+      const outcome = () => ask(rpc).catch((error: unknown) => error);
+      await eventually(outcome).toBeTypeOf("string");
       const well = answering((call) => answerAsChain(second.chain, call));
       preferred.behave(of(well));
       second.behave(of(well));
-      await expect
-        .poll(() => ask(rpc).catch((error) => error), { interval: 20, timeout: 3_000 })
-        .toBeInstanceOf(UndeterminedError);
+      await eventually(outcome).toBeInstanceOf(UndeterminedError);
       second.recover();
-      await expect
-        .poll(() => ask(rpc).catch((error) => error), { interval: 20, timeout: 3_000 })
-        .toBeTypeOf("string");
+      await eventually(outcome).toBeTypeOf("string");
     });
   },
 );
@@ -150,13 +153,13 @@ describe("the order of the configuration", () => {
 
   test("gives way to an endpoint that is several times as fast, until the first is fast again", async () => {
     const well = answering((call) => answerAsChain(preferred.chain, call));
-    const rpc = createRpc([preferred, second], { pace: { slowMs: 30, passOverMs: 2_000 } });
+    const rpc = createRpc([preferred, second], { pace: { slowMs: 30 } });
     preferred.behave(async (calls, response, body) => {
       await sleep(100);
       await well(calls, response, body);
     });
     await ask(rpc);
-    await expect.poll(() => healths(rpc)[0], { interval: 5 }).toBe("slow");
+    await eventually(() => healths(rpc)[0]).toBe("slow");
     expect(rpc.status().endpoints[0]?.detail).toMatch(/^takes \d+ ms to answer, another endpoint \d+ ms$/);
     const before = asked(preferred).length;
     await ask(rpc);
@@ -168,13 +171,13 @@ describe("the order of the configuration", () => {
 
   test("does not make a slow endpoint useless where the fast one fails", async () => {
     const well = answering((call) => answerAsChain(preferred.chain, call));
-    const rpc = createRpc([preferred, second], { pace: { slowMs: 30, passOverMs: 2_000 } });
+    const rpc = createRpc([preferred, second], { pace: { slowMs: 30 } });
     preferred.behave(async (calls, response, body) => {
       await sleep(100);
       await well(calls, response, body);
     });
     await ask(rpc);
-    await expect.poll(() => healths(rpc)[0], { interval: 5 }).toBe("slow");
+    await eventually(() => healths(rpc)[0]).toBe("slow");
     second.behave((_, response) => void response.destroy());
     expect(await ask(rpc)).toBeTypeOf("string");
   });
@@ -261,7 +264,7 @@ describe("heads", () => {
     const rpc = createRpc([preferred, second], { pace: { maxLagBlocks: 5n } });
     second.chain.head = 105n;
     for (let question = 0; question < 3; question++) await ask(rpc);
-    await expect.poll(() => healths(rpc), { interval: 5 }).toEqual(["healthy", "healthy"]);
+    await eventually(() => healths(rpc)).toEqual(["healthy", "healthy"]);
     expect(asked(preferred)).toHaveLength(3);
   });
 
@@ -272,7 +275,7 @@ describe("heads", () => {
     preferred.behave(async (calls, response, body) => {
       if (!calls.some(({ method }) => method === "echo")) return well(calls, response, body);
       second.chain.head = 150n;
-      await expect.poll(() => rpc.status().endpoints[1]?.head?.number, { interval: 2 }).toBe(150n);
+      await eventually(() => rpc.status().endpoints[1]?.head?.number).toBe(150n);
       await well(calls, response, body);
     });
     await ask(rpc);
@@ -289,7 +292,7 @@ describe("heads", () => {
       "RPC endpoint 1 of 2 of base: is 90 blocks behind, at 10",
       "RPC endpoint 2 of 2 of base: is 90 blocks behind, at 10",
     ]);
-    await expect.poll(() => ask(rpc).catch(() => undefined), { interval: 20 }).toBeTypeOf("string");
+    await eventually(() => ask(rpc).catch(() => undefined)).toBeTypeOf("string");
   });
 
   test("of a single endpoint may go back at once", async () => {
@@ -318,18 +321,22 @@ describe("a broadcast", () => {
   const answers = random.shuffle(
     Object.entries(misbehaviours).filter(([, { kind }]) => kind !== "wrong_chain" && kind !== "lagging"),
   );
-  test.each(answers)("that gets %s goes to the next as the same bytes, all of them", async (_, { of }) => {
-    const rpc = createRpc([preferred, second], { maxBatch: 4 });
-    const well = answering((call) => answerAsChain(preferred.chain, call));
-    let batch = 0;
-    // It takes the first batch, and fails at the second.
-    preferred.behave((calls, response, body) => {
-      const isSend = calls.some(({ method }) => method === "eth_sendRawTransaction");
-      return isSend && ++batch === 2 ? of(well)(calls, response, body) : well(calls, response, body);
-    });
-    await rpc.send(transactions);
-    expect([sent(preferred), sent(second)]).toEqual([raws, raws]);
-  });
+  test.each(answers)(
+    "that gets %s goes to the next as the same bytes, all of them",
+    async (_, { kind, of }) => {
+      const passOverMs = kind === "timeout" ? 400 : 2_000;
+      const rpc = createRpc([preferred, second], { maxBatch: 4, pace: { passOverMs } });
+      const well = answering((call) => answerAsChain(preferred.chain, call));
+      let batch = 0;
+      // It takes the first batch, and fails at the second.
+      preferred.behave((calls, response, body) => {
+        const isSend = calls.some(({ method }) => method === "eth_sendRawTransaction");
+        return isSend && ++batch === 2 ? of(well)(calls, response, body) : well(calls, response, body);
+      });
+      await rpc.send(transactions);
+      expect([sent(preferred), sent(second)]).toEqual([raws, raws]);
+    },
+  );
 
   test("that everybody leaves unanswered has an unknown fate", async () => {
     const rpc = createRpc([preferred, second]);
@@ -345,7 +352,7 @@ describe("a broadcast", () => {
     const third = await startNode();
     const rpc = createRpc([preferred, second, third]);
     await ask(rpc);
-    await expect.poll(() => healths(rpc), { interval: 5 }).toEqual(["healthy", "healthy", "healthy"]);
+    await eventually(() => healths(rpc)).toEqual(["healthy", "healthy", "healthy"]);
     second.behave((_, response) => void response.destroy());
     await rpc.send(transactions, { everywhere: true });
     expect([sent(preferred), sent(second), sent(third)]).toEqual([raws, raws, raws]);
@@ -385,7 +392,7 @@ describe("Retry-After of the only endpoint", () => {
     const rpc = createRpc([preferred], { pace: { longestPauseMs: 60_000 } });
     limit("1");
     const answer = ask(rpc);
-    await expect.poll(() => asked(preferred).length).toBe(1);
+    await eventually(() => asked(preferred).length).toBe(1);
     const since = performance.now();
     preferred.recover();
     expect(await answer).toBeTypeOf("string");
@@ -411,6 +418,59 @@ describe("Retry-After of the only endpoint", () => {
   });
 });
 
+describe("Retry-After of one of several endpoints", () => {
+  const limit = (node: StubNode, seconds: string) =>
+    node.behave((_, response) => void response.writeHead(429, { "retry-after": seconds }).end());
+
+  test("is not waited for while there is any other", async () => {
+    // No probe comes between: the one failure is for the question.
+    const slowly = { longestPauseMs: 60_000, firstPauseMs: 60_000, probeMs: 60_000 };
+    const rpc = createRpc([preferred, second], { pace: slowly });
+    await ask(rpc);
+    await eventually(() => healths(rpc)).toEqual(["healthy", "healthy"]);
+    second.behave((_, response) => {
+      second.recover();
+      response.destroy();
+    });
+    limit(preferred, "2");
+    await failureOf(ask(rpc));
+    const since = performance.now();
+    expect(await ask(rpc)).toBeTypeOf("string");
+    expect(performance.now() - since).toBeLessThan(1_000);
+    expect(healths(rpc)).toEqual(["rate_limited", "healthy"]);
+  });
+
+  test("of all of them is waited for when it is short, and no time to ask when it is long", async () => {
+    const rpc = createRpc([preferred, second], { pace: { longestPauseMs: 60_000 } });
+    limit(preferred, "30");
+    limit(second, "1");
+    await failureOf(ask(rpc));
+    second.recover();
+    expect(await ask(rpc)).toBeTypeOf("string");
+    limit(second, "40");
+    await failureOf(ask(rpc));
+    const before = asked(preferred).length + asked(second).length;
+    expect((await failureOf(ask(rpc))).hints).toEqual([
+      expect.stringMatching(/^RPC endpoint 1 of 2 of base: wants to be left alone for another \d+ s$/),
+      "RPC endpoint 2 of 2 of base: wants to be left alone for another 40 s",
+    ]);
+    expect(asked(preferred).length + asked(second).length).toBe(before);
+  });
+
+  test("does not hold up the end", async () => {
+    for (const nodes of [[preferred], [preferred, second]]) {
+      const rpc = createRpc(nodes, { pace: { longestPauseMs: 60_000 } });
+      for (const node of nodes) limit(node, "2");
+      const pending = failureOf(ask(rpc).catch(() => ask(rpc)));
+      await sleep(50);
+      const closedAt = performance.now();
+      rpc.close();
+      await pending;
+      expect(performance.now() - closedAt).toBeLessThan(1_000);
+    }
+  });
+});
+
 describe("in the background", () => {
   test("a single endpoint gets no requests, well or not", async () => {
     const rpc = createRpc([preferred]);
@@ -429,41 +489,77 @@ describe("in the background", () => {
   });
 
   test("endpoints are probed at the given pace, and no more when nobody asks", async () => {
-    const rpc = createRpc([preferred, second], { pace: { probeMs: 40, restAfterMs: 200 } });
+    const rpc = createRpc([preferred, second], { pace: { probeMs: 40, restAfterMs: 300 } });
+    const since = performance.now();
     await ask(rpc);
-    await sleep(400);
-    const [first, other] = [probes(preferred).length, probes(second).length];
-    for (const count of [first, other]) {
-      expect(count).toBeGreaterThanOrEqual(3);
-      expect(count).toBeLessThanOrEqual(7);
+    await eventually(() => probes(second).length).toBeGreaterThanOrEqual(3);
+    for (const node of [preferred, second]) {
+      expect(probes(node).length).toBeLessThanOrEqual(2 + (performance.now() - since) / 40);
     }
-    await sleep(200);
-    expect([probes(preferred).length, probes(second).length]).toEqual([first, other]);
+    await sleep(500);
+    const before = [probes(preferred).length, probes(second).length];
+    await sleep(150);
+    expect([probes(preferred).length, probes(second).length]).toEqual(before);
     await ask(rpc);
-    await expect.poll(() => probes(second).length).toBeGreaterThan(other);
+    await eventually(() => probes(second).length).toBeGreaterThan(before[1] ?? 0);
   });
 
   test("a failing endpoint is probed at growing intervals", async () => {
     const rpc = createRpc([preferred, second], { pace: { firstPauseMs: 20, longestPauseMs: 1_000 } });
     preferred.behave((_, response) => void response.destroy());
     await ask(rpc);
-    await sleep(500);
-    // After some 20, 40, 80 and 160 ms, besides the first one, which goes out with the first question.
-    expect(probes(preferred).length).toBeGreaterThanOrEqual(4);
-    expect(probes(preferred).length).toBeLessThanOrEqual(6);
+    await eventually(() => probes(preferred).length).toBeGreaterThanOrEqual(4);
+    await sleep(400);
+    // After some 20, 40, 80, 160 and 320 ms, besides the first one, which goes out with the first question.
+    expect(probes(preferred).length).toBeLessThanOrEqual(7);
+  });
+
+  test("one that fails is looked at when its pause is over, however long the pace is", async () => {
+    const rpc = createRpc([preferred, second], { pace: { probeMs: 60_000 } });
+    await ask(rpc);
+    await eventually(() => healths(rpc)).toEqual(["healthy", "healthy"]);
+    preferred.behave((_, response) => {
+      preferred.recover();
+      response.destroy();
+    });
+    await ask(rpc);
+    expect(healths(rpc)).toEqual(["failing", "healthy"]);
+    await untilBack(rpc);
+  });
+
+  test("nothing keeps a process alive", async () => {
+    const module = new URL("./http-rpc.ts", import.meta.url).href;
+    const program = `
+      import { createHttpRpc } from ${JSON.stringify(module)};
+      const rpc = createHttpRpc({ network: "base", chainId: ${chainId}, urls: ${JSON.stringify([preferred.url, second.url])} });
+      await rpc.ask([{ method: "echo", params: ["x"] }]);
+    `;
+    const child = spawn(process.execPath, ["--input-type=module", "--eval", program], { stdio: "inherit" });
+    expect(await once(child, "exit")).toEqual([0, null]);
+    expect(probes(second).length).toBeLessThanOrEqual(1);
   });
 
   test("nothing happens after it was closed, and nothing can be asked", async () => {
-    const rpc = createRpc([preferred, second]);
+    const changes: HealthChange[] = [];
+    const rpc = createRpc([preferred, second], {
+      timeoutMs: 20_000,
+      pace: { passOverMs: 10_000 },
+      observer: { healthChanged: (change) => void changes.push(change) },
+    });
     await ask(rpc);
+    await eventually(() => healths(rpc)).toEqual(["healthy", "healthy"]);
     preferred.behave(() => {});
     second.behave(() => {});
     const pending = failureOf(ask(rpc));
-    await expect.poll(() => asked(preferred).length).toBe(2);
+    await eventually(() => asked(preferred).length).toBe(2);
     const waiting = failureOf(ask(rpc));
+    const sending = failureOf(rpc.send([echo("x")]));
+    const closedAt = performance.now();
     rpc.close();
     rpc.close();
-    await Promise.all([pending, waiting]);
+    await Promise.all([pending, waiting, sending]);
+    expect(performance.now() - closedAt).toBeLessThan(1_000);
+    expect(changes).toHaveLength(2);
     const before = preferred.batches.length + second.batches.length;
     const failure = await failureOf(ask(rpc));
     expect(failure.cause).toEqual(new Error("not sent: the connection was closed"));
@@ -509,6 +605,26 @@ describe("what is told of the endpoints", () => {
       durationMs: expect.any(Number),
       error: undefined,
     });
+  });
+});
+
+test("an endpoint that does not say which chain it serves is passed over", async () => {
+  const rpc = createRpc([preferred, second]);
+  preferred.behave((calls, response) =>
+    sendJson(
+      response,
+      calls.map((call) =>
+        call.method === "eth_chainId"
+          ? { id: call.id, error: { code: -32601, message: "no such method" } }
+          : { id: call.id, result: answerAsChain(preferred.chain, call) },
+      ),
+    ),
+  );
+  expect(await ask(rpc)).toBeTypeOf("string");
+  expect(rpc.status().endpoints[0]).toMatchObject({
+    health: "failing",
+    detail: "does not say which chain it serves",
+    chainId: undefined,
   });
 });
 

@@ -5,7 +5,7 @@ import { type Answers, createEndpoint, EndpointFailure } from "./endpoint.ts";
 import { createEndpointState } from "./endpoint-state.ts";
 import type { FailoverPace } from "./failover-pace.ts";
 import { createHighestHead } from "./highest-head.ts";
-import { createProber } from "./prober.ts";
+import { createProber, probeCalls } from "./prober.ts";
 import { createRedactor } from "./redact.ts";
 import type { RpcCall } from "./rpc.ts";
 import type { RpcObserver, RpcStatus } from "./rpc-status.ts";
@@ -34,6 +34,8 @@ export type Failover = {
    */
   send(batches: readonly (readonly RpcCall[])[], options: { everywhere: boolean }): Promise<void>;
   status(): RpcStatus;
+  /** Asks every endpoint how it is. */
+  probe(): Promise<RpcStatus>;
   close(): void;
 };
 
@@ -147,6 +149,11 @@ export function createFailover(options: FailoverOptions): Failover {
     return new UndeterminedError(`${network} could not be reached; try again`, { cause, hints });
   }
 
+  function status(): RpcStatus {
+    const [first] = route();
+    return { endpoints: candidates.map((each) => ({ ...each.status(), inUse: each === first })) };
+  }
+
   return {
     async read(calls, refused) {
       prober?.wake();
@@ -178,10 +185,11 @@ export function createFailover(options: FailoverOptions): Failover {
       throw undetermined(failures);
     },
 
-    status() {
-      const [first] = route();
-      const endpoints = candidates.map((each) => ({ ...each.status(), inUse: each === first }));
-      return { endpoints };
+    status,
+
+    async probe() {
+      await Promise.all(candidates.map((candidate) => candidate.read("probe", probeCalls, patienceMs)));
+      return status();
     },
 
     close() {

@@ -149,6 +149,7 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
     },
 
     status: () => failover.status(),
+    probe: () => failover.probe(),
 
     close() {
       closed = true;

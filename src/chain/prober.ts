@@ -3,6 +3,10 @@ import { chainIdCall } from "./chain-id.ts";
 import { EndpointFailure } from "./endpoint.ts";
 import type { FailoverPace } from "./failover-pace.ts";
 import { headCall } from "./head.ts";
+import type { RpcCall } from "./rpc.ts";
+
+/** What shows how an endpoint is. */
+export const probeCalls: readonly RpcCall[] = [chainIdCall, headCall];
 
 /** Asks every endpoint of a network, now and then, how it is. */
 export type Prober = {
@@ -50,7 +54,7 @@ export function createProber(options: {
       return;
     }
     const sentAt = now();
-    const answers = await candidate.read("probe", [chainIdCall, headCall], patienceMs);
+    const answers = await candidate.read("probe", probeCalls, patienceMs);
     if (!(answers instanceof EndpointFailure)) {
       const takenMs = now() - sentAt;
       latencies.set(candidate, ((latencies.get(candidate) ?? takenMs) + takenMs) / 2);

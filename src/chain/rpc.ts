@@ -35,6 +35,8 @@ export type Rpc = {
   send(calls: readonly RpcCall[], options?: { everywhere?: boolean }): Promise<void>;
   /** How the nodes are. Asks nobody. */
   status(): RpcStatus;
+  /** How they are now, each of them having been asked. Never throws: what is wrong with one is in its status. */
+  probe(): Promise<RpcStatus>;
   /** Ends what is under way, undetermined, and all that goes on in the background. Nothing can be asked any more. */
   close(): void;
 };

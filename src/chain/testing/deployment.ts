@@ -71,6 +71,7 @@ export type PaymentOptions = {
   validAfter?: bigint;
   validBefore?: bigint;
   recipient?: Address;
+  authorizationNonce?: Hex;
 };
 
 /** Starts the node and deploys to it; viem's client sets the scene. */
@@ -185,6 +186,7 @@ export async function deploy(): Promise<Deployment> {
         validAfter: options.validAfter ?? 0n,
         validBefore: options.validBefore ?? 2n ** 40n,
         from,
+        ...(options.authorizationNonce !== undefined && { nonce: options.authorizationNonce }),
       });
       return {
         asset: usdc,

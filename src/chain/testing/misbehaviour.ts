@@ -36,7 +36,7 @@ export const misbehaviours: Readonly<
     kind: "timeout",
     health: "failing",
     of: (well) => async (calls, response, body) => {
-      await wait(400);
+      await wait(900);
       if (!response.destroyed) await well(calls, response, body);
     },
   },
