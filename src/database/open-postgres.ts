@@ -63,6 +63,8 @@ export async function openPostgres(url: string): Promise<Database> {
   }
   // A connection that dies while nobody uses it is replaced with the next use.
   pool.on("error", () => {});
+  // From its first moment on: an error that nobody hears ends the process, and the pool does not always listen.
+  pool.on("connect", (client) => client.on("error", () => {}));
   const connections = createPostgresConnections(pool);
   try {
     await inspect(connections);

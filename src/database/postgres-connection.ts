@@ -40,7 +40,10 @@ export type PostgresConnections = {
    * @throws UndoneError when the server cannot be reached: nothing has happened yet.
    */
   take(): Promise<PostgresConnection>;
-  /** Lets those finish that have a connection or wait for one, admits nobody else, and closes all. */
+  /** Counts a user in, who may take connections until he leaves. */
+  enter(): void;
+  leave(): void;
+  /** Waits for the users to leave, admits nobody else, and closes all. */
   close(): Promise<void>;
 };
 
@@ -50,33 +53,37 @@ export function createPostgresConnections(pool: Pool): PostgresConnections {
   let users = 0;
   let closed: PromiseWithResolvers<void> | undefined;
 
-  const leave = () => {
+  const giveTurn = () => {
     const next = waiting.shift();
     if (next === undefined) free++;
     else next();
-    users--;
-    if (users === 0) closed?.resolve();
   };
 
   return {
     async take() {
-      if (closed !== undefined) throw new KitError("The database has been closed");
-      users++;
       if (free > 0) free--;
       else await new Promise<void>((resolve) => waiting.push(resolve));
       try {
-        const connection = await connect(pool);
+        const { run, release } = await connect(pool);
         return {
-          run: connection.run,
+          run,
           release() {
-            connection.release();
-            leave();
+            release();
+            giveTurn();
           },
         };
       } catch (error) {
-        leave();
+        giveTurn();
         throw error;
       }
+    },
+    enter() {
+      if (closed !== undefined) throw new KitError("The database has been closed");
+      users++;
+    },
+    leave() {
+      users--;
+      if (users === 0) closed?.resolve();
     },
     async close() {
       closed ??= Promise.withResolvers<void>();
@@ -100,11 +107,11 @@ async function connect(pool: Pool): Promise<PostgresConnection> {
   const onError = () => {
     lost = true;
   };
-  // Between two statements of a transaction nobody else listens, and an error that nobody hears ends the process.
   client.on("error", onError);
 
   return {
     async run(sql, parameters, patienceMs) {
+      if (lost) throw new LostConnectionError("The connection to the database has been lost");
       const answer = client.query(sql, [...parameters]);
       try {
         return toResult(await (patienceMs === undefined ? answer : withPatience(answer, patienceMs)));

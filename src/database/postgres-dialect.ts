@@ -19,7 +19,7 @@ import { UnansweredError, UndoneError, untilDone } from "./retrying.ts";
 type Handle = DatabaseConnection & { transaction: PostgresTransaction | null };
 
 /** How long the answer to a statement may take, in milliseconds. */
-const statementPatienceMs = 20_000;
+const statementPatienceMs = 10_000;
 
 /**
  * Kysely's dialect for Postgres by `pg`. Beside what Kysely's own has it
@@ -106,8 +106,11 @@ function createPostgresDriver(connections: PostgresConnections): Driver {
 
   return {
     init: async () => {},
-    acquireConnection: async () => createHandle(),
-    releaseConnection: async () => {},
+    async acquireConnection() {
+      connections.enter();
+      return createHandle();
+    },
+    releaseConnection: async () => connections.leave(),
 
     async beginTransaction(connection, settings) {
       own(connection).transaction = await beginPostgresTransaction(connections, marks, settings);

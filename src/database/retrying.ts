@@ -11,10 +11,13 @@ export class UnansweredError extends UndeterminedError {}
 /** For how long work is tried again, in milliseconds: a database server that restarts is back by then. */
 const patienceMs = 10_000;
 
+/** So often it is tried in any case: a single try takes longer than that where nobody answers. */
+const fewestTries = 3;
+
 /** The longest pause between two tries, in milliseconds. */
 const longestPauseMs = 500;
 
-/** Does the work again while it fails with an {@link UndoneError}, at most for ten seconds. */
+/** Does the work again while it fails with an {@link UndoneError}, for ten seconds. */
 export function untilDone<T>(work: () => Promise<T>): Promise<T> {
   return doAgain(work, (error) => error instanceof UndoneError);
 }
@@ -33,7 +36,8 @@ async function doAgain<T>(work: () => Promise<T>, passes: (error: unknown) => bo
     try {
       return await work();
     } catch (error) {
-      if (!passes(error) || performance.now() > patientUntil) throw error;
+      if (!passes(error)) throw error;
+      if (tries >= fewestTries && performance.now() > patientUntil) throw error;
       // Of random length: those that collided should not meet again.
       await delay(Math.random() * Math.min(5 * 2 ** tries, longestPauseMs));
     }

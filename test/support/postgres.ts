@@ -15,8 +15,8 @@ export type PostgresServer = {
   readonly port: number;
   /** The URL of an empty database that nobody else uses. */
   createDatabase(): Promise<string>;
-  /** Cuts every connection to a database, as a restart of the server or of a pooler does; gives how many. */
-  cutConnections(url: string): Promise<number>;
+  /** Cuts one of our connections to a database, any of them; false when there was none. */
+  cutConnection(url: string): Promise<boolean>;
   /** Runs a statement, as somebody else on the same database would. */
   query(url: string, sql: string, parameters?: unknown[]): Promise<Record<string, unknown>[]>;
   stop(): Promise<void>;
@@ -67,11 +67,18 @@ export async function startPostgres(): Promise<PostgresServer> {
 
   const urlOf = (database: string) =>
     `postgres://${user}:${encodeURIComponent(postgresPassword)}@127.0.0.1:${port}/${database}`;
+  /** One connection for each database, which is used by one statement after the other. */
   const clients = new Map<string, Promise<pg.Client>>();
   const query: PostgresServer["query"] = async (url, sql, parameters = []) => {
-    const client = clients.get(url) ?? connectTo(url, () => clients.delete(url));
-    clients.set(url, client);
-    return (await (await client).query(sql, parameters)).rows;
+    const free = clients.get(url) ?? connectTo(url);
+    const result = free.then(async (client) => ({
+      client,
+      rows: (await client.query(sql, parameters)).rows,
+    }));
+    const next = result.then(({ client }) => client);
+    clients.set(url, next);
+    next.catch(() => clients.delete(url));
+    return (await result).rows;
   };
 
   return {
@@ -83,16 +90,17 @@ export async function startPostgres(): Promise<PostgresServer> {
       await query(urlOf("postgres"), `create database ${name}`);
       return urlOf(name);
     },
-    async cutConnections(url) {
+    async cutConnection(url) {
       const cut = await query(
         urlOf("postgres"),
-        "select pg_terminate_backend(pid) from pg_stat_activity where datname = $1",
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = $1 and application_name = 'x402-kit' order by random() limit 1`,
         [new URL(url).pathname.slice(1)],
       );
-      return cut.length;
+      return cut.length > 0;
     },
     async stop() {
-      for (const client of clients.values()) await (await client).end();
+      await Promise.all([...clients.values()].map(async (client) => (await client).end()));
       await server.stop();
       watchdog.release(pid);
       await watchdog.close();
@@ -101,9 +109,9 @@ export async function startPostgres(): Promise<PostgresServer> {
   };
 }
 
-async function connectTo(url: string, onLost: () => void): Promise<pg.Client> {
+async function connectTo(url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url });
-  client.on("error", onLost);
+  client.on("error", () => {});
   await client.connect();
   return client;
 }

@@ -1,0 +1,104 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { createMessageReader, sqlOf } from "./postgres-wire.ts";
+
+/** A statement on its way from a client to the server. */
+export type ProxiedStatement = {
+  /** Counts the statements of all connections from 1. */
+  number: number;
+  sql: string;
+};
+
+/**
+ * What becomes of a statement:
+ * - `pass`: it goes on;
+ * - `cut`: its connection is cut, and the server never gets it;
+ * - `cut after`: the server runs it, and then the connection is cut before the answer has arrived;
+ * - `hold`: the client's connection is cut, and the server gets the statement only when `release` is called;
+ * - `swallow`: it disappears, and the connection stays: so does a network that drops packets.
+ */
+export type Fate = "pass" | "cut" | "cut after" | "hold" | "swallow";
+
+export type PostgresProxy = {
+  /** The URL of a database by way of the proxy. */
+  url: string;
+  /** Lets the server have what was held, and ends its connection when it has answered. */
+  release(): void;
+  close(): Promise<void>;
+};
+
+/** Stands between clients and a Postgres server, and lets a test decide over every statement. */
+export async function startPostgresProxy(
+  target: string,
+  decide: (statement: ProxiedStatement) => Fate,
+): Promise<PostgresProxy> {
+  const { hostname, port } = new URL(target);
+  const sockets = new Set<Socket>();
+  const held: (() => void)[] = [];
+  let statements = 0;
+
+  const proxy = createServer((client) => {
+    const server = connect(Number(port), hostname);
+    const read = createMessageReader({ startsUntyped: true });
+    let cutWithAnswer = false;
+    let cut = false;
+    for (const socket of [client, server]) {
+      sockets.add(socket);
+      socket.setNoDelay(true);
+      socket.on("error", () => {});
+      socket.on("close", () => sockets.delete(socket));
+    }
+    client.on("close", () => cut || server.destroy());
+    server.on("close", () => client.destroy());
+    server.on("data", (bytes) => {
+      if (cutWithAnswer) {
+        client.destroy();
+        server.destroy();
+      } else if (!client.destroyed) {
+        client.write(bytes);
+      }
+    });
+    client.on("data", (chunk) => {
+      for (const message of read(chunk)) {
+        const statement = sqlOf(message);
+        const fate = statement === null ? "pass" : decide({ number: ++statements, sql: statement.sql });
+        switch (fate) {
+          case "pass":
+            server.write(message.bytes);
+            break;
+          case "cut after":
+            cutWithAnswer = true;
+            server.write(message.bytes);
+            break;
+          case "cut":
+            client.destroy();
+            return;
+          case "hold":
+            cut = true;
+            cutWithAnswer = true;
+            held.push(() => server.write(message.bytes));
+            client.destroy();
+            return;
+          case "swallow":
+            client.removeAllListeners("data");
+            return;
+        }
+      }
+    });
+  });
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  const url = new URL(target);
+  url.port = String((proxy.address() as AddressInfo).port);
+  return {
+    url: url.href,
+    release() {
+      for (const write of held.splice(0)) write();
+    },
+    async close() {
+      proxy.close();
+      for (const socket of sockets) socket.destroy();
+      await once(proxy, "close");
+    },
+  };
+}

@@ -1,0 +1,147 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import {
+  createMessageReader,
+  readStartup,
+  sqlOf,
+  type WireMessage,
+  writeMessage,
+  writeStartup,
+  zeroTerminated,
+} from "./postgres-wire.ts";
+
+export type TransactionPooler = {
+  url: string;
+  /** How many transactions went over each of the server's connections. */
+  transactions(): readonly number[];
+  /** What clients did that a pooler of this kind does not let them do, or would mix up. */
+  complaints(): readonly string[];
+  close(): Promise<void>;
+};
+
+/** Parameters of a first message that PgBouncer knows; it refuses clients that send others. */
+const knownParameters = ["user", "database", "client_encoding", "application_name"];
+
+/** What a session keeps beyond a transaction, and the next client would find. */
+const sessionStatements =
+  /^\s*(set\s+(?!local|transaction)|prepare|listen|declare\b.*\bhold|discard|load)|pg_(try_)?advisory_lock/i;
+
+type ServerConnection = {
+  socket: Socket;
+  transactions: number;
+  /** Gets what the server says, while a client has this connection. */
+  onMessage: ((message: WireMessage) => void) | undefined;
+};
+
+/**
+ * A connection pooler as PgBouncer is in its transaction mode: many clients share a few connections, and every
+ * transaction may get another one, at random. It resets nothing in between.
+ */
+export async function startTransactionPooler(target: string, size: number): Promise<TransactionPooler> {
+  const all = await Promise.all(Array.from({ length: size }, () => openServerConnection(target)));
+  const free = [...all];
+  const waiting: ((server: ServerConnection) => void)[] = [];
+  const complaints: string[] = [];
+  const clients = new Set<Socket>();
+
+  const giveBack = (server: ServerConnection) => {
+    server.onMessage = undefined;
+    const next = waiting.shift();
+    if (next !== undefined) next(server);
+    else free.push(server);
+  };
+  const takeAny = (): Promise<ServerConnection> => {
+    const [server] = free.splice(Math.floor(Math.random() * free.length), 1);
+    return server === undefined ? new Promise((resolve) => waiting.push(resolve)) : Promise.resolve(server);
+  };
+
+  const pooler = createServer((client) => {
+    clients.add(client);
+    client.setNoDelay(true);
+    client.on("error", () => {});
+    client.on("close", () => clients.delete(client));
+    const read = createMessageReader({ startsUntyped: true });
+    let server: Promise<ServerConnection> | undefined;
+
+    const forward = async (message: WireMessage) => {
+      const statement = sqlOf(message);
+      if (statement !== null && statement.name !== "") complaints.push(`a named statement: ${statement.sql}`);
+      for (const sql of statement?.sql.split(";") ?? []) {
+        if (sessionStatements.test(sql)) complaints.push(`kept in the session: ${sql.trim()}`);
+      }
+      server ??= takeAny();
+      const connection = await server;
+      connection.onMessage = (answer) => {
+        client.write(answer.bytes);
+        // ReadyForQuery, idle: the transaction is over.
+        if (answer.type === "Z" && answer.body.toString("latin1") === "I") {
+          connection.transactions++;
+          server = undefined;
+          giveBack(connection);
+        }
+      };
+      connection.socket.write(message.bytes);
+    };
+
+    let order = Promise.resolve();
+    client.on("data", (chunk) => {
+      for (const message of read(chunk)) {
+        if (message.type === "X") {
+          client.end();
+        } else if (message.type !== "") {
+          order = order.then(() => forward(message));
+        } else {
+          for (const name of Object.keys(readStartup(message) ?? {})) {
+            if (!knownParameters.includes(name)) complaints.push(`unsupported startup parameter: ${name}`);
+          }
+          client.write(writeMessage("R", Buffer.alloc(4)));
+          client.write(writeMessage("Z", Buffer.from("I")));
+        }
+      }
+    });
+  });
+  pooler.listen(0, "127.0.0.1");
+  await once(pooler, "listening");
+  const url = new URL(target);
+  url.port = String((pooler.address() as AddressInfo).port);
+
+  return {
+    url: url.href,
+    transactions: () => all.map(({ transactions }) => transactions),
+    complaints: () => complaints,
+    async close() {
+      pooler.close();
+      for (const client of clients) client.destroy();
+      for (const { socket } of all) socket.end(writeMessage("X", Buffer.alloc(0)));
+      await once(pooler, "close");
+    },
+  };
+}
+
+async function openServerConnection(target: string): Promise<ServerConnection> {
+  const { hostname, port, username, password, pathname } = new URL(target);
+  const socket = connect(Number(port), hostname);
+  socket.setNoDelay(true);
+  socket.on("error", () => {});
+  const connection: ServerConnection = { socket, transactions: 0, onMessage: undefined };
+  const read = createMessageReader({ startsUntyped: false });
+  const ready = new Promise<void>((resolve, reject) => {
+    socket.on("data", (chunk) => {
+      for (const message of read(chunk)) {
+        if (connection.onMessage !== undefined) {
+          connection.onMessage(message);
+        } else if (message.type === "R" && message.body.readInt32BE(0) === 3) {
+          socket.write(writeMessage("p", zeroTerminated(decodeURIComponent(password))));
+        } else if (message.type === "Z") {
+          resolve();
+        } else if (message.type === "E") {
+          reject(new Error(message.body.toString("utf8")));
+        }
+      }
+    });
+  });
+  await once(socket, "connect");
+  socket.write(writeStartup({ user: username, database: pathname.slice(1), client_encoding: "UTF8" }));
+  await ready;
+  return connection;
+}
