@@ -19,12 +19,16 @@ import type { Organizations } from "./organizations/organizations.ts";
 import { domainSeparator } from "./protocol/authorization.ts";
 import type { NetworkName } from "./protocol/networks.ts";
 import { createOutcomes } from "./relayer/outcomes.ts";
+import { createRecovery, type Recovery } from "./relayer/recovery.ts";
+import { createRecoverer } from "./relayer/recovery-lane.ts";
 import { createRelayer } from "./relayer/relayer.ts";
 
 export type ServiceOptions = {
   networks: readonly NetworkConfig[];
   /** The operators that send settle transactions, each on every network; they take turns. */
   signers: readonly [Signer, ...Signer[]];
+  /** Pays out what direct submissions brought to the contract. Without it they wait for `x402-kit recover`. */
+  recoverer?: Signer | undefined;
   /** `sqlite:PATH`. */
   databaseUrl: string;
   /** The secret that API keys are hashed with. */
@@ -97,11 +101,19 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     }),
   );
   const lanes = [...networks.values()].flat();
+  const recoveries = new Map<NetworkName, Recovery>(
+    [...networks].map(([name, [{ chain }]]) => {
+      const collaborators = { chain, ledger, outcomes, now, log: logger };
+      const recoverer = options.recoverer && createRecoverer({ ...collaborators, signer: options.recoverer });
+      return [name, createRecovery({ ...collaborators, recoverer })];
+    }),
+  );
   const started = new Set<NetworkName>();
 
   const app = await createApp({
     facilitator: createFacilitator({
       networks,
+      recoveries,
       ledger,
       outcomes,
       now,
@@ -139,6 +151,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
         if (started.has(name)) return;
         try {
           problems.push(...(await compareWithChain(ofNetwork[0].chain)));
+          await recoveries.get(name)?.start();
           await Promise.all(ofNetwork.map(({ relayer }) => relayer.start()));
           started.add(name);
         } catch (error) {
@@ -181,7 +194,10 @@ export async function createService(options: ServiceOptions): Promise<Service> {
       clearInterval(renewal);
       clearTimeout(reconnection);
       closing.abort();
-      await Promise.all(lanes.map(({ relayer }) => relayer.stop()));
+      await Promise.all([
+        ...lanes.map(({ relayer }) => relayer.stop()),
+        ...[...recoveries.values()].map((recovery) => recovery.stop()),
+      ]);
       await app.close();
       for (const { chain } of lanes) chain.close();
       await db.destroy();

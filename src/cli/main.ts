@@ -46,6 +46,16 @@ const commands: readonly CommandEntry[] = [
     load: async () => (await import("./migrate.ts")).migrate,
   },
   {
+    name: "recover",
+    summary: "pay out payments that somebody else submitted straight to the token",
+    load: async () => (await import("./recover.ts")).recover,
+  },
+  {
+    name: "stranded",
+    summary: "list what lies in the contract and is claimed by nobody",
+    load: async () => (await import("./stranded.ts")).stranded,
+  },
+  {
     name: "org create",
     summary: "add an organization, whose payments are settled",
     load: async () => (await import("./org-create.ts")).orgCreate,

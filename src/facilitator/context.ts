@@ -3,6 +3,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";
 import type { Outcomes } from "../relayer/outcomes.ts";
+import type { Recovery } from "../relayer/recovery.ts";
 import type { Relayer } from "../relayer/relayer.ts";
 
 /** One operator on one network: the chain as it sees it, and the queue of what it sends. */
@@ -14,6 +15,8 @@ export type Lanes = readonly [Lane, ...Lane[]];
 /** The collaborators of verify and settle. */
 export type FacilitatorContext = {
   networks: ReadonlyMap<NetworkName, Lanes>;
+  /** What follows failures up, on each of these networks. */
+  recoveries: ReadonlyMap<NetworkName, Recovery>;
   ledger: Ledger;
   outcomes: Outcomes;
   /** Unix milliseconds; for waiting only. The time of a payment is the chain's. */

@@ -6,13 +6,14 @@ import type { Caller } from "../organizations/organizations.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { type Invalid, invalid } from "../protocol/reasons.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
+import type { FollowUp } from "../relayer/recovery.ts";
 import { claimPayment, type Patience } from "./claim-payment.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { findSettlement } from "./find-settlement.ts";
 import { createPaymentIntake, judgeLimits, recipientOf, requireScope } from "./intake.ts";
 import type { Payment } from "./payment.ts";
 import { proveSignature } from "./signature.ts";
-import { isOpenTo } from "./verify.ts";
+import { isOpenTo, isOwnFailure } from "./verify.ts";
 
 /**
  * What a settle came to.
@@ -60,7 +61,7 @@ const leaseTrustMs = 10_000;
  * organization together with the signed transaction, and the lease becomes the right to the answer.
  */
 export function createSettle(context: FacilitatorContext): Settle {
-  const { networks, ledger, outcomes, now, settleWaitMs } = context;
+  const { networks, recoveries, ledger, outcomes, now, settleWaitMs } = context;
   const intake = createPaymentIntake(networks);
 
   return async (request, caller, gone) => {
@@ -136,11 +137,25 @@ export function createSettle(context: FacilitatorContext): Settle {
       );
       const settlement = await findSettlement(ledger, payment.id, now);
       if (settlement === null) throw new Error("a claimed settlement is missing from the ledger");
-      if (!isOpenTo(settlement, payment, caller.organization.id)) {
-        await ledger.releaseLease(payment.id, holder);
-        return refuseTaken(settlement, caller, "The authorization was used before");
+      const { organization } = caller;
+      let recovering: FollowUp | undefined;
+      if (isOwnFailure(settlement, payment, organization.id)) {
+        try {
+          recovering = await recoveries.get(payment.network.name)?.consider(payment.id);
+        } catch (error) {
+          // Whether it failed for good is not known as long as the chain cannot be asked.
+          if (now() >= deadline || !(error instanceof UndeterminedError)) throw error;
+          await announced;
+          continue;
+        }
+        if (recovering?.outcome === "recovered") continue;
       }
-      if (settlement.state !== "submitted") {
+      const underWay = recovering?.outcome === "under_way" ? recovering.transaction : undefined;
+      if (underWay === undefined && !isOpenTo(settlement, payment, organization.id)) {
+        await ledger.releaseLease(payment.id, holder);
+        return refuseTaken(settlement, caller, "The authorization was used before", recovering);
+      }
+      if (underWay === undefined && settlement.state !== "submitted") {
         if (now() - leasedAt < leaseTrustMs) return hand(settlement, holder);
         // A process that stood still may have lost the lease to somebody who answered meanwhile.
         if (!(await ledger.acquireLease(payment.id, holder))) {
@@ -151,7 +166,7 @@ export function createSettle(context: FacilitatorContext): Settle {
       }
       if (now() >= deadline) {
         await ledger.releaseLease(payment.id, holder);
-        return { kind: "pending", transaction: settlement.transactionHash };
+        return { kind: "pending", transaction: underWay ?? settlement.transactionHash };
       }
       await announced;
     }
@@ -175,16 +190,25 @@ function refuse(refusal: Invalid): SettleResult {
 }
 
 /** Why an authorization that is taken gives no success to this request. Only its owner learns the hash. */
-function refuseTaken(settlement: Settlement | null, caller: Caller, otherwise: string): SettleResult {
+function refuseTaken(
+  settlement: Settlement | null,
+  caller: Caller,
+  otherwise: string,
+  recovering?: FollowUp,
+): SettleResult {
   if (settlement === null || settlement.organizationId !== caller.organization.id) {
     return refuse(invalid("invalid_transaction_state", otherwise));
   }
   const { state, transactionHash } = settlement;
+  const later =
+    recovering?.outcome === "queued"
+      ? "; somebody else submitted the authorization, and its value waits to be forwarded"
+      : "";
   const told: Record<typeof state, string> = {
     submitted: `Another request is waiting for this settlement; its transaction is ${transactionHash}`,
     settled: `This authorization was settled before, by transaction ${transactionHash}`,
     recovered: `This authorization was settled before, by transaction ${transactionHash}`,
-    failed: `The settlement failed in transaction ${transactionHash}: ${settlement.failure ?? "no reason given"}`,
+    failed: `The settlement failed in transaction ${transactionHash}: ${settlement.failure ?? "no reason given"}${later}`,
   };
   return refuse(invalid("invalid_transaction_state", told[state]));
 }

@@ -21,7 +21,7 @@ export type Verify = (request: PaymentRequest, caller: Caller | null) => Promise
  * `caller` is null where verify is open to callers without a key. A caller whose organization has no recipient on
  * the network gets the default: the payer stands in as recipient in the simulation.
  */
-export function createVerify({ networks, ledger, now }: FacilitatorContext): Verify {
+export function createVerify({ networks, recoveries, ledger, now }: FacilitatorContext): Verify {
   const intake = createPaymentIntake(networks);
 
   return async (request, caller) => {
@@ -37,9 +37,12 @@ export function createVerify({ networks, ledger, now }: FacilitatorContext): Ver
 
     const settlement = await findSettlement(ledger, payment.id, now);
     if (settlement !== null) {
-      return isOpenTo(settlement, payment, caller?.organization.id)
-        ? undefined
-        : invalid("invalid_transaction_state", "The authorization was used before");
+      const organizationId = caller?.organization.id;
+      const isOpen =
+        isOpenTo(settlement, payment, organizationId) ||
+        (isOwnFailure(settlement, payment, organizationId) &&
+          (await recoveries.get(payment.network.name)?.isUnderWay(payment.id)) === true);
+      return isOpen ? undefined : invalid("invalid_transaction_state", "The authorization was used before");
     }
 
     const call: SettleCall = {
@@ -64,6 +67,19 @@ export function isOpenTo(
   payment: Payment,
   organizationId: string | undefined,
 ): boolean {
-  if (settlement.organizationId !== organizationId || settlement.digest !== payment.digest) return false;
+  if (!isOwn(settlement, payment, organizationId)) return false;
   return settlement.state !== "failed" && settlement.deliveredAt === null;
+}
+
+/** Whether it is theirs and has failed, so that it may become a success only by being recovered. */
+export function isOwnFailure(
+  settlement: Settlement,
+  payment: Payment,
+  organizationId: string | undefined,
+): boolean {
+  return isOwn(settlement, payment, organizationId) && settlement.state === "failed";
+}
+
+function isOwn(settlement: Settlement, payment: Payment, organizationId: string | undefined): boolean {
+  return settlement.organizationId === organizationId && settlement.digest === payment.digest;
 }

@@ -2,6 +2,7 @@ import type { Receipt } from "../chain/chain.ts";
 import { readSettlements } from "../chain/receipt-proof.ts";
 import type { AttemptKind, Claim, Conclusion } from "../ledger/ledger.ts";
 import type { Address } from "../protocol/hex.ts";
+import { decideForward } from "./recovery-conclusions.ts";
 
 /**
  * What a mined transaction means for the settlements on it.
@@ -27,6 +28,7 @@ export function decide(
   });
   // No-ops are signed only when every settlement on the txNonce has expired.
   if (attempt.kind === "noop") return allFailed("the authorization expired before it could be mined");
+  if (attempt.kind === "forward") return decideForward(receipt, settlements, facilitatorContract);
   if (!receipt.succeeded) {
     return settlements.length > 1 ? { kind: "redrive" } : allFailed("the transaction was reverted");
   }

@@ -1,8 +1,15 @@
-import type { Chain } from "../chain/chain.ts";
+import type { Chain, Head } from "../chain/chain.ts";
 import type { Signer } from "../chain/signer.ts";
-import { estimateFees, type Fees, noopTransaction, settleTransaction } from "../chain/transaction.ts";
+import {
+  estimateFees,
+  type Fees,
+  forwardTransaction,
+  noopTransaction,
+  settleTransaction,
+} from "../chain/transaction.ts";
 import type { Attempt, AttemptKind, Ledger } from "../ledger/ledger.ts";
 import type { Log } from "../logging/logger.ts";
+import type { Address, Hex } from "../protocol/hex.ts";
 import { callOf, type Slot } from "./slot.ts";
 
 export type ReplacementOptions = {
@@ -28,13 +35,28 @@ export function createReplace(options: ReplacementOptions): (slot: Slot) => Prom
   const { chain, signer, ledger, now, log } = options;
   const { network } = chain;
 
+  /** What the next attempt of a txNonce is to do. */
+  function renew(
+    { settlements }: Slot,
+    kind: AttemptKind,
+    head: Head,
+  ): { kind: AttemptKind; to: Address; data: Hex; gas: bigint } {
+    const to = network.facilitatorContract;
+    const [first] = settlements;
+    // What a payer has paid already does not expire.
+    if (kind === "forward" && first !== undefined) return { kind, to, ...forwardTransaction(first) };
+    if (settlements.every(({ validBefore }) => validBefore <= head.timestamp)) {
+      return { kind: "noop", ...noopTransaction(signer.address) };
+    }
+    return { kind: "settle", to, ...settleTransaction(settlements.map((claim) => callOf(claim, to))) };
+  }
+
   return async (slot) => {
     if (now() - slot.attemptedAt < network.blockTimeMs * replaceAfterBlocks) return undefined;
     const newest = slot.attempts.at(-1);
     if (newest === undefined || newest.kind === "noop") return undefined;
 
     const head = await chain.head();
-    const expired = slot.settlements.every(({ validBefore }) => validBefore <= head.timestamp);
     const fees = raiseFees(newest, estimateFees(head, network), network.maxFeePerGas);
     if (fees === undefined) {
       log.warn(
@@ -43,13 +65,7 @@ export function createReplace(options: ReplacementOptions): (slot: Slot) => Prom
       );
       return undefined;
     }
-    const kind: AttemptKind = expired ? "noop" : "settle";
-    const body = expired
-      ? noopTransaction(signer.address)
-      : {
-          to: network.facilitatorContract,
-          ...settleTransaction(slot.settlements.map((claim) => callOf(claim, network.facilitatorContract))),
-        };
+    const { kind, ...body } = renew(slot, newest.kind, head);
     const signed = await signer.signTransaction({
       chainId: network.chainId,
       nonce: slot.txNonce,

@@ -41,6 +41,7 @@ describe.each(backends)("on $name", (backend) => {
     app = await createApp({
       facilitator: createFacilitator({
         networks: new Map(),
+        recoveries: new Map(),
         ledger,
         outcomes: createOutcomes(),
         now,

@@ -1,0 +1,83 @@
+import type { Chain, Diagnosis } from "../chain/chain.ts";
+import type { Failure, RecoveryProof } from "../ledger/recoveries.ts";
+import { callOf } from "./slot.ts";
+
+/**
+ * What the chain says of a failed settlement's authorization.
+ *
+ * | Kind | Meaning |
+ * |---|---|
+ * | unused | nobody has used it |
+ * | recent | somebody has, in blocks that are not deep enough to say how |
+ * | spent | it cannot bring us anything: cancelled, used for another recipient or value, or used before the claim |
+ * | submitted | somebody else has submitted it, after the claim: its value is in the contract, deep enough |
+ */
+export type Look =
+  /** `over`: no time is left to use it in. */
+  | { kind: "unused"; over: boolean }
+  | { kind: "recent"; usedByBlock: bigint }
+  /** `over`: blocks that could say otherwise are not replaced any more. */
+  | { kind: "spent"; usedByBlock: bigint; over: boolean }
+  /** `obstacle`: why its value cannot be forwarded now. */
+  | { kind: "submitted"; proof: RecoveryProof; obstacle: string | undefined };
+
+/** How long blocks may be replaced, in milliseconds; layer 2 chains take 15 minutes to be final. */
+const finalityMs = 30 * 60 * 1000;
+
+/** How far before the claim logs are searched: whoever claims what is public already is told so, and gets nothing. */
+const searchBeforeMs = 60 * 60 * 1000;
+
+/**
+ * Looks at a failure.
+ *
+ * @throws UndeterminedError when the chain could not be asked, or does not say how the authorization was used.
+ */
+export async function lookAt(chain: Chain, { settlement, usedByBlock, recovery }: Failure): Promise<Look> {
+  const { network } = chain;
+  const { asset, payer, authorizationNonce, value, claimedBlock, validBefore } = settlement;
+  const blocksIn = (ms: number) => BigInt(Math.ceil(ms / network.blockTimeMs));
+  const head = await chain.head();
+  const deep = head.number - BigInt(network.confirmations) + 1n;
+  const known = recovery?.proof.blockNumber ?? claimedBlock;
+  const earliest = known - blocksIn(searchBeforeMs);
+
+  const [found, state] = await Promise.all([
+    chain.findDirectSubmission({
+      asset,
+      payer,
+      authorizationNonce,
+      value,
+      fromBlock: earliest > 0n ? earliest : 0n,
+      toBlock: deep,
+    }),
+    chain.diagnose(callOf(settlement, network.facilitatorContract)),
+  ]);
+
+  const firstUsed = usedByBlock ?? head.number;
+  const spent: Look = {
+    kind: "spent",
+    usedByBlock: firstUsed,
+    over: deep - firstUsed >= blocksIn(finalityMs),
+  };
+  if (found === "cancelled") return spent;
+  if (found !== null) {
+    const { transactionHash, logIndex, blockNumber } = found;
+    if (blockNumber <= claimedBlock) return spent;
+    const proof = { transactionHash, logIndex, blockNumber };
+    return { kind: "submitted", proof, obstacle: findObstacle(state) };
+  }
+  if (!state.authorizationUsed) {
+    const finalSeconds = BigInt(finalityMs / 1000);
+    return { kind: "unused", over: head.timestamp >= validBefore + finalSeconds };
+  }
+  return firstUsed <= deep ? spent : { kind: "recent", usedByBlock: firstUsed };
+}
+
+/** Why a forward would be reverted, as far as state tells. */
+function findObstacle(state: Diagnosis): string | undefined {
+  if (state.contractPaused) return "the facilitator contract is paused";
+  if (state.tokenPaused) return "the token is paused by its issuer";
+  if (state.contractBlacklisted) return "the facilitator contract is blacklisted by the token's issuer";
+  if (state.recipientBlacklisted) return "the recipient is blacklisted by the token's issuer";
+  return undefined;
+}

@@ -1,0 +1,219 @@
+import type { Chain } from "../chain/chain.ts";
+import { KitError } from "../errors/base.ts";
+import { UndeterminedError } from "../errors/undetermined.ts";
+import type { Failure, Recoveries, RecoveryProof, RecoveryState } from "../ledger/recoveries.ts";
+import type { Log } from "../logging/logger.ts";
+import type { Hex } from "../protocol/hex.ts";
+import type { Recoverer } from "./recovery-lane.ts";
+import { type Look, lookAt } from "./recovery-look.ts";
+
+/**
+ * How a failed settlement stands.
+ * - `failed`: nobody has submitted its authorization, as far as the chain tells;
+ * - `queued`: somebody has, and its value waits for whoever has the recoverer's key;
+ * - `under_way`: somebody has, in the given transaction, and its value is being forwarded;
+ * - `recovered`: it has not failed any more: read it again.
+ */
+export type FollowUp =
+  | { outcome: "failed" | "queued" | "recovered" }
+  | { outcome: "under_way"; transaction: Hex };
+
+/** Follows up the failed settlements of one network: a payment that reached the contract reaches its recipient. */
+export type Recovery = {
+  /**
+   * Looks at a settlement that failed, and recovers it if it may. Asking again while it is under way costs the chain
+   * nothing, nor does asking about an old failure that nobody can change.
+   *
+   * @throws UndeterminedError when the chain could not be asked or has not decided yet: worth asking again.
+   */
+  consider(id: Hex): Promise<FollowUp>;
+  /** The same for a failure that was read from the ledger, even if it is not due. Throws alike. */
+  followUp(failure: Failure): Promise<FollowUp>;
+  /** Whether a failed settlement is about to be a success. Asks the ledger alone. */
+  isUnderWay(id: Hex): Promise<boolean>;
+  /** From now on looks at every failure from time to time, until nobody can submit its authorization any more. */
+  start(): Promise<void>;
+  /** Lets what has begun end. What is in flight stays in the ledger. */
+  stop(): Promise<void>;
+};
+
+export type RecoveryOptions = {
+  chain: Chain;
+  ledger: Recoveries;
+  /** Without one, what is found is queued. */
+  recoverer: Recoverer | undefined;
+  now: () => number;
+  log: Log;
+};
+
+/** Block times between two rounds. */
+const roundEveryBlocks = 2;
+
+/** Failures that are looked at together. */
+const looksAtOnce = 50;
+
+/** How long a failure is left to the instance that took it, in milliseconds: should two look, no harm is done. */
+const lookLeaseMs = 10_000;
+
+/** The older a failure is, the longer are the pauses between two looks: this part of its age … */
+const pausePart = 1 / 8;
+/** … and at most so long, in milliseconds. */
+const longestPauseMs = 6 * 60 * 60 * 1000;
+
+export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryOptions): Recovery {
+  const { network } = chain;
+  const looks = new Map<Hex, Promise<FollowUp>>();
+  let round: Promise<void> = Promise.resolve();
+  let timer: NodeJS.Timeout | undefined;
+  let stopped = false;
+
+  /** Whoever asks at the same time gets the same look. */
+  function once(id: Hex, look: () => Promise<FollowUp>): Promise<FollowUp> {
+    const running = looks.get(id);
+    if (running !== undefined) return running;
+    const started = look().finally(() => looks.delete(id));
+    looks.set(id, started);
+    return started;
+  }
+
+  async function consider(id: Hex): Promise<FollowUp> {
+    const failure = await ledger.findFailure(id);
+    if (failure === null) return { outcome: "recovered" };
+    const { recovery, nextLookAt } = failure;
+    const isPutOff = nextLookAt === null || nextLookAt > now();
+    if (recovery === null) return nextLookAt === null ? { outcome: "failed" } : followUp(failure);
+    if (recovery.state === "queued" && !(recovery.problem !== null && isPutOff)) return followUp(failure);
+    return stateOf(recovery);
+  }
+
+  /** Looks, and does what follows from it. */
+  async function followUp(failure: Failure): Promise<FollowUp> {
+    const look = await lookAt(chain, failure);
+    switch (look.kind) {
+      case "submitted":
+        return recover(failure, look);
+      case "recent": {
+        const { usedByBlock } = look;
+        await ledger.noteLook(failure.settlement.id, {
+          usedByBlock,
+          nextLookAt: now() + network.blockTimeMs,
+        });
+        throw new UndeterminedError(
+          "The authorization was used; whether for this payment shows when the block is deeper",
+        );
+      }
+      case "unused":
+      case "spent": {
+        const { id } = failure.settlement;
+        if (failure.recovery !== null) {
+          log.warn(
+            { network: network.name, settlement: id },
+            "the block of a direct submission has vanished",
+          );
+          await ledger.dropRecovery(id);
+        }
+        await ledger.noteLook(id, {
+          usedByBlock: look.kind === "spent" ? look.usedByBlock : null,
+          nextLookAt: look.over ? null : now() + pause(failure),
+        });
+        return { outcome: "failed" };
+      }
+    }
+  }
+
+  async function recover(
+    failure: Failure,
+    { proof, obstacle }: Extract<Look, { kind: "submitted" }>,
+  ): Promise<FollowUp> {
+    const { settlement, usedByBlock, recovery } = failure;
+    const { id } = settlement;
+    const about = { network: network.name, settlement: id, submittedIn: proof.transactionHash };
+    if (recovery === null) log.warn(about, "somebody else submitted the authorization of a payment");
+    await ledger.queueRecovery(id, proof);
+    const nextLookAt = now() + pause(failure);
+    if (recoverer === undefined) {
+      await ledger.noteLook(id, { usedByBlock, nextLookAt });
+    } else {
+      try {
+        if (obstacle !== undefined) throw new UndeterminedError(`It cannot be forwarded now: ${obstacle}`);
+        await recoverer.forward(settlement);
+      } catch (error) {
+        log.error({ ...about, err: error }, "a payment cannot be recovered now; trying again");
+        const problem = error instanceof KitError ? error.message : "an unforeseen error; see the log";
+        await ledger.postponeRecovery(id, problem, nextLookAt);
+      }
+    }
+    return stateOf({ state: "queued", proof });
+  }
+
+  function stateOf({ state, proof }: { state: RecoveryState; proof: RecoveryProof }): FollowUp {
+    // What is sent already is soon there, whoever has sent it.
+    return state === "queued" && recoverer === undefined
+      ? { outcome: "queued" }
+      : { outcome: "under_way", transaction: proof.transactionHash };
+  }
+
+  /** Milliseconds until the next look. */
+  function pause({ settlement: { concludedAt } }: Failure): number {
+    const age = concludedAt === null ? 0 : now() - concludedAt;
+    const shortest = roundEveryBlocks * network.blockTimeMs;
+    return Math.ceil(Math.min(Math.max(age * pausePart, shortest), longestPauseMs));
+  }
+
+  async function lookAtDue(): Promise<void> {
+    try {
+      await recoverer?.freeLostTxNonces();
+      for (let more = true; more && !stopped; ) {
+        const due = await ledger.takeDueFailures(network.chainId, looksAtOnce, now() + lookLeaseMs);
+        more = due.length === looksAtOnce;
+        await Promise.all(due.map(lookOrPutOff));
+      }
+    } catch (error) {
+      log.warn({ network: network.name, err: error }, "failures could not be looked at; trying again");
+    }
+  }
+
+  async function lookOrPutOff(failure: Failure): Promise<void> {
+    const { id } = failure.settlement;
+    try {
+      await once(id, () => followUp(failure));
+    } catch (error) {
+      // One that nothing can be learnt of must not be asked about for ever as if it were new.
+      log.debug({ network: network.name, settlement: id, err: error }, "a failure could not be looked at");
+      const { usedByBlock } = failure;
+      await ledger.noteLook(id, { usedByBlock, nextLookAt: now() + pause(failure) });
+    }
+  }
+
+  function continueLater(): void {
+    timer = setTimeout(() => {
+      round = lookAtDue().then(() => {
+        if (!stopped) continueLater();
+      });
+    }, roundEveryBlocks * network.blockTimeMs).unref();
+  }
+
+  return {
+    consider: (id) => once(id, () => consider(id)),
+
+    followUp: (failure) => once(failure.settlement.id, () => followUp(failure)),
+
+    async isUnderWay(id) {
+      const recovery = (await ledger.findFailure(id))?.recovery;
+      return recovery != null && stateOf(recovery).outcome === "under_way";
+    },
+
+    async start() {
+      await recoverer?.start();
+      if (timer === undefined) continueLater();
+    },
+
+    async stop() {
+      stopped = true;
+      clearTimeout(timer);
+      await round;
+      await Promise.allSettled(looks.values());
+      await recoverer?.stop();
+    },
+  };
+}

@@ -1,0 +1,48 @@
+// A service in a process of its own, which kills itself at a step of a recovery, or some time after it.
+import { z } from "zod";
+import { createLocalSigner } from "../../src/chain/local-signer.ts";
+import { harnessAccounts } from "../../src/harness/accounts.ts";
+import { createLogger } from "../../src/logging/logger.ts";
+import { networks } from "../../src/protocol/networks.ts";
+import { address } from "../../src/protocol/primitives.ts";
+import { createService } from "../../src/service.ts";
+import { recoverySteps, watchSteps } from "./recovery-steps.ts";
+
+const options = z
+  .object({
+    rpcUrl: z.string(),
+    facilitatorContract: address,
+    databaseUrl: z.string(),
+    dieAt: z.enum(recoverySteps),
+    afterMs: z.int(),
+  })
+  .parse(JSON.parse(process.argv[2] ?? "{}"));
+
+const die = () => process.kill(process.pid, "SIGKILL");
+
+const service = await createService({
+  networks: [
+    {
+      ...networks.base,
+      blockTimeMs: 100,
+      facilitatorContract: options.facilitatorContract,
+      rpcUrls: [options.rpcUrl],
+      assets: [networks.base.usdc],
+      confirmations: 1,
+      maxFeePerGas: 10n ** 12n,
+    },
+  ],
+  signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
+  recoverer: createLocalSigner(harnessAccounts.recoverer.privateKey),
+  databaseUrl: options.databaseUrl,
+  apiKeyPepper: "test",
+  leaseMs: 1_000,
+  logger: createLogger("fatal"),
+  wrap: watchSteps((step) => {
+    if (step !== options.dieAt) return;
+    if (options.afterMs === 0) die();
+    else setTimeout(die, options.afterMs);
+  }),
+});
+await service.start();
+console.log(await service.listen({ host: "127.0.0.1", port: 0 }));

@@ -1,0 +1,347 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { encodeFunctionData, keccak256, toHex } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { createLocalSigner } from "../../src/chain/local-signer.ts";
+import type { NetworkConfig } from "../../src/config/network-config.ts";
+import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
+import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
+import { openDatabase } from "../../src/database/open-database.ts";
+import { harnessAccounts } from "../../src/harness/accounts.ts";
+import { signAs } from "../../src/harness/sign-as.ts";
+import { type TestPayerName, testPayers } from "../../src/harness/test-payers.ts";
+import { createLedger } from "../../src/ledger/create-ledger.ts";
+import type { Recovery } from "../../src/ledger/recoveries.ts";
+import { createLogger } from "../../src/logging/logger.ts";
+import { type Authorization, settlementId } from "../../src/protocol/authorization.ts";
+import { buildPaymentRequest } from "../../src/protocol/build-request.ts";
+import type { Address, Hex } from "../../src/protocol/hex.ts";
+import { createService, type Service, type ServiceOptions } from "../../src/service.ts";
+import { type Composition, compose, type Running } from "./composition.ts";
+import type { Body } from "./service.ts";
+
+/** What every payment here is worth, in the asset's smallest unit. */
+export const value = 10_000n;
+
+export type Call = { from: Address; to: Address; data: Hex };
+
+/** A chain, services on it, and strangers who meddle with their payments. Every test has wallets of its own. */
+export type RecoveryScene = Composition & {
+  databaseUrl(): string;
+  /** Where the organization is paid; its rival is paid elsewhere. */
+  recipient(): Address;
+  rivalRecipient(): Address;
+  /** Starts a service on the test's database; with the recoverer's key unless it is said otherwise. */
+  startService(options?: {
+    network?: Partial<NetworkConfig>;
+    settleWaitMs?: number;
+    recovers?: boolean;
+    wrap?: ServiceOptions["wrap"];
+  }): Promise<Running & { rivalKey: string }>;
+  /** A signed payment, and other terms under the same authorization nonce, if any. */
+  sign(payer: TestPayerName, terms?: Partial<Pick<Authorization, "to" | "value" | "nonce">>): Promise<Body>;
+  idOf(body: Body): Hex;
+  /** Settles, and waits until the transaction waits in the node's pool: mining must be held. */
+  settleInPool(running: Running, body: Body): Promise<{ answer: ReturnType<Composition["post"]> }>;
+  /** Sends a call to the node ahead of whatever waits there, without mining it. */
+  sendAhead(call: Call): Promise<Hex>;
+  /** The calls of strangers. */
+  submission(body: Body): Call;
+  cancellation(body: Body): Promise<Call>;
+  /** Calls of the owner of the token, and of the contract's pauser and admin. */
+  ofToken(functionName: "pause" | "unpause"): Call;
+  ofPauser(functionName: "pause" | "unpause"): Call;
+  ofAdmin(functionName: "grantRole" | "revokeRole", role: string, account: Address): Call;
+  /** Settles, has the payment submitted by a stranger, and waits until our forward waits in the node's pool. */
+  forwardInPool(
+    running: Running,
+    body: Body,
+  ): Promise<{ answer: ReturnType<Composition["post"]>; release(): Promise<void> }>;
+  /** Has a block mined every 100 ms until the returned function is called. */
+  mineSteadily(): () => void;
+  /** Mines a call at once. */
+  mine(call: Call): Promise<Hex>;
+  /** What a settlement came to, by the word of the service. */
+  settlement(
+    running: Running,
+    body: Body,
+  ): Promise<{ state: string; transaction: Hex; failure: string | null }>;
+  /** Resolves when the service says that a settlement is in this state. */
+  untilState(running: Running, body: Body, state: string): Promise<void>;
+  /** The recovery of a payment, as the ledger has it. */
+  recoveryOf(body: Body): Promise<Recovery | null>;
+  recovererTransactions(): Promise<number>;
+  /** What lies in the facilitator contract. */
+  stranded(): Promise<bigint>;
+  /** Ends one of the services. */
+  end(running: Running): Promise<void>;
+  /** How many transactions wait in the node's pool. */
+  inPool(): Promise<number>;
+  /** Resolves when so many wait there. */
+  untilInPool(count: number): Promise<void>;
+  /** Settles again until the lease of a dead process has run out; whether it was a success. */
+  settleUntilDecided(running: Running, body: Body): Promise<boolean>;
+  /** Forgets the test's database and ends its services. */
+  clear(): Promise<void>;
+};
+
+export async function composeRecovery(): Promise<RecoveryScene> {
+  const composition = await compose();
+  const { chain, configuration, balanceOf, post } = composition;
+  const { asset, facilitatorContract, network, node } = chain;
+  const services = new Set<Service>();
+  const strangers = harnessAccounts.treasury.address;
+  let directory = "";
+  let mining: NodeJS.Timeout | undefined;
+  let recipient: Address = "0x";
+  let rivalRecipient: Address = "0x";
+  await node.batch(
+    [harnessAccounts.admin, harnessAccounts.pauser, harnessAccounts.recoverer].map(({ address }) => [
+      "anvil_impersonateAccount",
+      address,
+    ]),
+  );
+
+  async function newAddress(): Promise<Address> {
+    return toHex(crypto.getRandomValues(new Uint8Array(20)));
+  }
+
+  const scene: RecoveryScene = {
+    ...composition,
+    databaseUrl: () => `sqlite:${join(directory, "ledger.sqlite")}`,
+    recipient: () => recipient,
+    rivalRecipient: () => rivalRecipient,
+
+    async openDirectory() {
+      directory = await mkdtemp(join(tmpdir(), "x402-recovery-"));
+      recipient = await newAddress();
+      rivalRecipient = await newAddress();
+    },
+
+    async startService({ network: changes, settleWaitMs = 8_000, recovers = true, wrap } = {}) {
+      const service = await createService({
+        networks: [configuration({ blockTimeMs: 100, ...changes })],
+        signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
+        recoverer: recovers ? createLocalSigner(harnessAccounts.recoverer.privateKey) : undefined,
+        databaseUrl: scene.databaseUrl(),
+        apiKeyPepper: "test",
+        settleWaitMs,
+        leaseMs: 1_000,
+        logger: createLogger(process.env.RECOVERY_LOG ?? "silent"),
+        ...(wrap !== undefined && { wrap }),
+      });
+      services.add(service);
+      const { organizations } = service;
+      if ((await organizations.find("org")) === null) {
+        for (const [id, wallet] of [
+          ["org", recipient],
+          ["rival", rivalRecipient],
+        ] as const) {
+          await organizations.create({ id, name: id });
+          await organizations.setRecipient(id, "base", wallet);
+        }
+      }
+      const { key } = await organizations.createKey("org", { scopes: ["verify", "settle"] });
+      const { key: rivalKey } = await organizations.createKey("rival", { scopes: ["verify", "settle"] });
+      await service.start();
+      const origin = await service.listen({ host: "127.0.0.1", port: 0 });
+      return { service, url: `${origin}/v1`, key, rivalKey };
+    },
+
+    async sign(payer, terms = {}) {
+      const signed = await signAs(payer, {
+        asset,
+        chainId: network.chainId,
+        to: facilitatorContract,
+        value,
+        validBefore: (await chain.now()) + 600n,
+        ...terms,
+      });
+      return buildPaymentRequest({
+        x402Version: 1,
+        network,
+        asset,
+        payTo: facilitatorContract,
+        amount: value,
+        resource: "https://merchant.example/resource",
+        ...signed,
+      });
+    },
+
+    idOf({ paymentPayload }) {
+      const { from, nonce } = paymentPayload.payload.authorization;
+      return settlementId(network.chainId, asset.address, from, nonce);
+    },
+
+    async settleInPool(running, body) {
+      const waiting = await scene.inPool();
+      const answer = post(running, "settle", body);
+      let early: unknown;
+      answer.then(({ body: answered }) => {
+        early = answered;
+      });
+      while ((await scene.inPool()) <= waiting) {
+        if (early !== undefined) throw new Error(`nothing was sent: ${JSON.stringify(early)}`);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+      return { answer };
+    },
+
+    async sendAhead(call) {
+      const hash = await node.request("eth_sendTransaction", {
+        ...call,
+        gas: "0x493e0",
+        maxPriorityFeePerGas: "0x2540be400",
+        maxFeePerGas: "0x174876e800",
+      });
+      return hash as Hex;
+    },
+
+    submission({ paymentPayload }) {
+      const { authorization, signature } = paymentPayload.payload;
+      const { from, to, value: amount, validAfter, validBefore, nonce } = authorization;
+      const data = encodeFunctionData({
+        abi: mockUsdcAbi,
+        functionName: "transferWithAuthorization",
+        args: [from, to, BigInt(amount), BigInt(validAfter), BigInt(validBefore), nonce, signature],
+      });
+      return { from: strangers, to: asset.address, data };
+    },
+
+    async cancellation({ paymentPayload }) {
+      const { from, nonce } = paymentPayload.payload.authorization;
+      const payer = Object.values(testPayers).find(({ address }) => address === from);
+      if (payer === undefined) throw new Error("only test payers can cancel");
+      const signature = await privateKeyToAccount(payer.privateKey).signTypedData({
+        domain: {
+          name: asset.name,
+          version: asset.version,
+          chainId: network.chainId,
+          verifyingContract: asset.address,
+        },
+        types: {
+          CancelAuthorization: [
+            { name: "authorizer", type: "address" },
+            { name: "nonce", type: "bytes32" },
+          ],
+        },
+        primaryType: "CancelAuthorization",
+        message: { authorizer: from, nonce },
+      });
+      const data = encodeFunctionData({
+        abi: mockUsdcAbi,
+        functionName: "cancelAuthorization",
+        args: [from, nonce, signature],
+      });
+      return { from: strangers, to: asset.address, data };
+    },
+
+    ofToken: (functionName) => ({
+      from: strangers,
+      to: asset.address,
+      data: encodeFunctionData({ abi: mockUsdcAbi, functionName }),
+    }),
+    ofPauser: (functionName) => ({
+      from: harnessAccounts.pauser.address,
+      to: facilitatorContract,
+      data: encodeFunctionData({ abi: x402FacilitatorAbi, functionName }),
+    }),
+    ofAdmin: (functionName, role, account) => ({
+      from: harnessAccounts.admin.address,
+      to: facilitatorContract,
+      data: encodeFunctionData({
+        abi: x402FacilitatorAbi,
+        functionName,
+        args: [keccak256(toHex(role)), account],
+      }),
+    }),
+
+    async forwardInPool(running, body) {
+      const release = await composition.holdMining();
+      const { answer } = await scene.settleInPool(running, body);
+      await scene.sendAhead(scene.submission(body));
+      await node.request("evm_mine");
+      await scene.untilInPool(1);
+      return { answer, release };
+    },
+
+    mineSteadily() {
+      clearInterval(mining);
+      mining = setInterval(() => void node.request("evm_mine").catch(() => {}), 100);
+      return () => clearInterval(mining);
+    },
+
+    async mine(call) {
+      const hash = await scene.sendAhead(call);
+      await node.request("evm_mine");
+      const receipt = await node.request("eth_getTransactionReceipt", hash);
+      if ((receipt as { status?: string } | null)?.status !== "0x1")
+        throw new Error("the call did not succeed");
+      return hash;
+    },
+
+    async settlement(running, body) {
+      const response = await fetch(`${running.url}/settlements/${scene.idOf(body)}`, {
+        headers: { authorization: running.key },
+      });
+      return (await response.json()) as { state: string; transaction: Hex; failure: string | null };
+    },
+
+    async untilState(running, body, state) {
+      for (let last = ""; last !== state; ) {
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        last = (await scene.settlement(running, body)).state;
+      }
+    },
+
+    async recoveryOf(body) {
+      const db = await openDatabase({ url: scene.databaseUrl() });
+      try {
+        const ledger = createLedger({ db, instanceId: crypto.randomUUID(), now: Date.now });
+        return (await ledger.findFailure(scene.idOf(body)))?.recovery ?? null;
+      } finally {
+        await db.destroy();
+      }
+    },
+
+    async recovererTransactions() {
+      const { address } = harnessAccounts.recoverer;
+      return Number((await node.request("eth_getTransactionCount", address, "latest")) as Hex);
+    },
+
+    stranded: () => balanceOf(facilitatorContract),
+
+    async end({ service }) {
+      services.delete(service);
+      await service.close();
+    },
+
+    async inPool() {
+      return Number(((await node.request("txpool_status")) as { pending: Hex }).pending);
+    },
+
+    async untilInPool(count) {
+      while ((await scene.inPool()) < count) await new Promise((resolve) => setTimeout(resolve, 10));
+    },
+
+    async settleUntilDecided(running, body) {
+      for (;;) {
+        const answer = (await post(running, "settle", body)).body as {
+          success: boolean;
+          errorMessage?: string;
+        };
+        if (answer.success || !/another request/i.test(answer.errorMessage ?? "")) return answer.success;
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+    },
+
+    async clear() {
+      clearInterval(mining);
+      for (const service of services) await service.close();
+      services.clear();
+      await rm(directory, { recursive: true });
+    },
+  };
+  return scene;
+}

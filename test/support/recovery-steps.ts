@@ -1,0 +1,52 @@
+import type { Chain } from "../../src/chain/chain.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
+
+/** The steps of a recovery, in their order. */
+export const recoverySteps = [
+  "proven, not queued",
+  "queued, not signed",
+  "signed, not stored",
+  "stored, not broadcast",
+  "broadcast, not watched",
+  "mined, not recorded",
+  "recorded, not answered",
+] as const;
+
+export type RecoveryStep = (typeof recoverySteps)[number];
+
+/** Wraps what a service works with, so that `reached` is called each time a recovery gets to a step. */
+export function watchSteps(reached: (step: RecoveryStep) => void) {
+  let stored = false;
+  return {
+    ledger: (ledger: Ledger): Ledger => ({
+      ...ledger,
+      async queueRecovery(id, proof) {
+        reached("proven, not queued");
+        await ledger.queueRecovery(id, proof);
+        reached("queued, not signed");
+      },
+      async sendForward(recoverer, id, sign) {
+        const sent = await ledger.sendForward(recoverer, id, async (txNonce) => {
+          const signed = await sign(txNonce);
+          reached("signed, not stored");
+          return signed;
+        });
+        stored = true;
+        reached("stored, not broadcast");
+        return sent;
+      },
+      async concludeForward(mined, id) {
+        reached("mined, not recorded");
+        await ledger.concludeForward(mined, id);
+        reached("recorded, not answered");
+      },
+    }),
+    chain: (chain: Chain): Chain => ({
+      ...chain,
+      async broadcast(raw, options) {
+        await chain.broadcast(raw, options);
+        if (stored) reached("broadcast, not watched");
+      },
+    }),
+  };
+}
