@@ -31,7 +31,7 @@ export async function judgeRevert(chain: Chain, call: SettleCall, revert: Revert
     throw new UndeterminedError("The facilitator cannot settle at the moment", {
       hints: [
         state.contractPaused
-          ? `The facilitator contract on ${chain.network.name} is paused: unpause it with the admin key`
+          ? `The facilitator contract on ${chain.network.name} is paused: unpause it with the pauser's key`
           : `The operator lacks OPERATOR_ROLE on ${chain.network.name}: grant it with the admin key`,
       ],
     });

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { beforeEach, describe, expect, test } from "vitest";
 import { createMetrics } from "./create-metrics.ts";
 import type { Metrics } from "./metrics.ts";
@@ -161,4 +162,15 @@ describe("what is looked up", () => {
     expect(await lines("x402_settlements_in_flight")).toHaveLength(1);
     expect(performance.now() - startedAt).toBeLessThan(5_000);
   });
+});
+
+test("docs/guides/monitoring.md has every metric of ours, and no other", async () => {
+  const { register } = await createMetrics();
+  const ours = (await register.getMetricsAsJSON())
+    .map(({ name }) => name)
+    .filter((name) => name.startsWith("x402_"));
+  const guide = readFileSync(new URL("../../docs/guides/monitoring.md", import.meta.url), "utf8");
+  const table = [...guide.matchAll(/^\| `(x402_\w+)`/gm)].map(([, name]) => name);
+  expect(table.toSorted()).toEqual(ours.toSorted());
+  for (const [name] of guide.matchAll(/x402_\w+/g)) expect(ours).toContain(name);
 });
