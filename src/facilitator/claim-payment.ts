@@ -3,9 +3,10 @@ import { estimateFees, settleTransaction } from "../chain/transaction.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { UndeterminedError } from "../errors/undetermined.ts";
 import type { Caller } from "../organizations/organizations.ts";
+import { judgeWindow } from "../protocol/checks.ts";
 import type { Address } from "../protocol/hex.ts";
 import { type Invalid, invalid } from "../protocol/reasons.ts";
-import { expiryMarginSeconds, judgeWindow } from "./checks.ts";
+import { expiryMarginSeconds, refusals } from "../protocol/refusals.ts";
 import type { ReadPayment } from "./intake.ts";
 import { judgeRevert } from "./judge-state.ts";
 import type { ProvenSignature } from "./signature.ts";
@@ -37,7 +38,7 @@ export async function claimPayment(claimant: Claimant, patience: Patience): Prom
   for (;;) {
     const readAt = now();
     const { head, revert, funds } = await chain.simulateSettle(call, { withFunds: true });
-    const outsideWindow = judgeWindow(authorization, head);
+    const outsideWindow = judgeWindow(authorization, head.timestamp);
     if (outsideWindow !== undefined) return outsideWindow;
     if (revert !== undefined) return judgeRevert(chain, call, revert);
     if (funds === undefined) throw new Error("the funds were not read");
@@ -71,7 +72,7 @@ export async function claimPayment(claimant: Claimant, patience: Patience): Prom
       case "claimed":
         return undefined;
       case "taken":
-        return invalid("invalid_transaction_state", "The authorization was used before");
+        return refusals.usedHere();
       case "expired":
         return invalid(
           "invalid_exact_evm_payload_authorization_valid_before",
@@ -82,10 +83,7 @@ export async function claimPayment(claimant: Claimant, patience: Patience): Prom
       case "stale_balance":
       case "over_balance":
         if (now() >= balanceDeadline) {
-          return invalid(
-            "insufficient_funds",
-            `The payer's balance of ${funds.payer} is taken up by settlements under way; ${authorization.value} more is needed`,
-          );
+          return refusals.balanceTakenUp(funds.payer, authorization.value);
         }
         if (gone.aborted) throw new UndeterminedError("The caller left; nothing was sent");
         await new Promise((resolve) => setTimeout(resolve, balancePollMs));

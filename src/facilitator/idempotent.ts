@@ -3,6 +3,7 @@ import { IdempotencyMismatchError } from "../errors/idempotency.ts";
 import { UndeterminedError } from "../errors/undetermined.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { bytes32 } from "../protocol/primitives.ts";
+import { problemDetails } from "../protocol/problems.ts";
 import { invalidReasons } from "../protocol/reasons.ts";
 import type { Delivery, SettleResult } from "./settle.ts";
 
@@ -47,7 +48,7 @@ export async function settleIdempotently(
   for (;;) {
     const entry = await ledger.beginIdempotent(organizationId, key, bodyHash);
     if (entry.status === "new") break;
-    if (entry.status === "other_body") throw new IdempotencyMismatchError();
+    if (entry.status === "other_body") throw new IdempotencyMismatchError(problemDetails.idempotency);
     if (entry.status === "answered") {
       const answer = storedAnswer.parse(JSON.parse(entry.answer));
       if (answer.kind === "invalid") return answer;

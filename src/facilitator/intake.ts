@@ -1,11 +1,13 @@
 import { ForbiddenError } from "../errors/forbidden.ts";
 import { belowMinimum } from "../organizations/limits.ts";
 import type { Caller, Scope } from "../organizations/organizations.ts";
+import { judgeOnItsFace } from "../protocol/checks.ts";
 import type { Address } from "../protocol/hex.ts";
 import { type NetworkName, spellNetwork } from "../protocol/networks.ts";
-import { type Invalid, invalid } from "../protocol/reasons.ts";
+import { problemDetails } from "../protocol/problems.ts";
+import type { Invalid } from "../protocol/reasons.ts";
+import { refusals } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
-import { judgeOnItsFace } from "./checks.ts";
 import type { FacilitatorContext, Lane, Lanes } from "./context.ts";
 import { createPaymentReader, type Payment } from "./payment.ts";
 
@@ -28,11 +30,7 @@ export function createPaymentIntake(networks: FacilitatorContext["networks"]): P
       const enabled = [...networks.values()].map(([{ chain }]) =>
         spellNetwork(chain.network, request.x402Version),
       );
-      return invalid(
-        "invalid_network",
-        `${request.network} is not enabled here; enabled: ${enabled.join(", ")}`,
-        "requirements",
-      );
+      return refusals.networkNotEnabled(request.network, enabled);
     }
     const lane = leastLoaded(lanes);
     const refusal = judgeOnItsFace(request, lane.chain.network);
@@ -54,7 +52,7 @@ function leastLoaded(lanes: Lanes): Lane {
 
 /** @throws ForbiddenError when the caller's key lacks the scope. */
 export function requireScope(caller: Caller, scope: Scope): void {
-  if (!caller.scopes.includes(scope)) throw new ForbiddenError(`This API key has no scope "${scope}"`);
+  if (!caller.scopes.includes(scope)) throw new ForbiddenError(problemDetails.lacksScope(scope));
 }
 
 /** Where an organization is paid on a network; undefined when it has not said. */
@@ -64,8 +62,5 @@ export function recipientOf(caller: Caller | null, network: NetworkName): Addres
 
 /** What the caller's organization keeps from being settled, although the payment is good. */
 export function judgeLimits(caller: Caller | null, { network, authorization }: Payment): Invalid | undefined {
-  const tooSmall = belowMinimum(caller?.organization.limits[network.name], authorization.value);
-  return tooSmall === undefined
-    ? undefined
-    : invalid("invalid_payment_requirements", tooSmall, "requirements");
+  return belowMinimum(caller?.organization.limits[network.name], authorization.value);
 }

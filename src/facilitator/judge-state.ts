@@ -2,6 +2,7 @@ import type { Chain, Diagnosis, SettleCall } from "../chain/chain.ts";
 import { describeRevert, type Revert } from "../chain/revert.ts";
 import { UndeterminedError } from "../errors/undetermined.ts";
 import { type Invalid, type InvalidReason, invalid } from "../protocol/reasons.ts";
+import { refusals } from "../protocol/refusals.ts";
 
 /** FiatTokenV2_2's own words where state alone cannot tell; compared whole, as part of the token's interface. */
 const tokenReasons: ReadonlyMap<string, InvalidReason> = new Map([
@@ -40,31 +41,21 @@ export async function judgeRevert(chain: Chain, call: SettleCall, revert: Revert
 }
 
 function explainByState(state: Diagnosis, { authorization, recipient }: SettleCall): Invalid | undefined {
-  const blocked = (what: string) => invalid("invalid_transaction_state", what);
-  if (state.authorizationUsed) return blocked("The authorization was used or cancelled before");
-  if (state.tokenPaused) return blocked("The asset is paused by its issuer");
-  if (state.payerBlacklisted) return blocked("The payer is blacklisted by the asset's issuer");
-  if (state.recipientBlacklisted)
-    return blocked(`The recipient ${recipient} is blacklisted by the asset's issuer`);
-  if (state.contractBlacklisted)
-    return blocked("The facilitator contract is blacklisted by the asset's issuer");
-  if (state.balance < authorization.value) {
-    return invalid(
-      "insufficient_funds",
-      `The payer holds ${state.balance} of the asset's smallest unit; ${authorization.value} is needed`,
-    );
-  }
-  return undefined;
+  if (state.authorizationUsed) return refusals.usedOnChain();
+  if (state.tokenPaused) return refusals.assetPaused();
+  if (state.payerBlacklisted) return refusals.payerBlacklisted();
+  if (state.recipientBlacklisted) return refusals.recipientBlacklisted(recipient);
+  if (state.contractBlacklisted) return refusals.contractBlacklisted();
+  return state.balance < authorization.value
+    ? refusals.balanceTooSmall(state.balance, authorization.value)
+    : undefined;
 }
 
 function explainByRevert(revert: Revert, { authorization }: SettleCall): Invalid {
   const reason = revert.kind === "error" ? tokenReasons.get(revert.message) : undefined;
   switch (reason) {
     case "invalid_exact_evm_payload_signature":
-      return invalid(
-        reason,
-        `The token does not accept the signature for ${authorization.from}: code at the payer's address (EIP-7702, EIP-1271) decides there`,
-      );
+      return refusals.tokenRefusesSignature(authorization.from);
     case undefined:
       return invalid(
         "invalid_transaction_state",

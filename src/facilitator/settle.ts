@@ -4,7 +4,9 @@ import { UndeterminedError } from "../errors/undetermined.ts";
 import type { Settlement } from "../ledger/ledger.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { Hex } from "../protocol/hex.ts";
-import { type Invalid, invalid } from "../protocol/reasons.ts";
+import { problemDetails } from "../protocol/problems.ts";
+import type { Invalid } from "../protocol/reasons.ts";
+import { refusals } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import type { FollowUp } from "../relayer/recovery.ts";
 import { claimPayment, type Patience } from "./claim-payment.ts";
@@ -72,9 +74,7 @@ export function createSettle(context: FacilitatorContext): Settle {
     requireScope(caller, "settle");
     const recipient = recipientOf(caller, payment.network.name);
     if (recipient === undefined) {
-      throw new ForbiddenError(
-        `The organization has no recipient wallet on ${payment.network.name}; set one first`,
-      );
+      throw new ForbiddenError(problemDetails.lacksRecipient(payment.network.name));
     }
     const limited = judgeLimits(caller, payment);
     if (limited !== undefined) return refuse(limited);
@@ -83,11 +83,7 @@ export function createSettle(context: FacilitatorContext): Settle {
 
     const lease: Lease = { payment, caller, holder: randomUUID() };
     if (!(await acquireSoon(lease, gone))) {
-      return refuseTaken(
-        await ledger.find(payment.id),
-        caller,
-        "Another request is settling this authorization",
-      );
+      return refuseTaken(await ledger.find(payment.id), caller, refusals.beingSettled());
     }
     try {
       if ((await ledger.find(payment.id)) === null) {
@@ -153,13 +149,13 @@ export function createSettle(context: FacilitatorContext): Settle {
       const underWay = recovering?.outcome === "under_way" ? recovering.transaction : undefined;
       if (underWay === undefined && !isOpenTo(settlement, payment, organization.id)) {
         await ledger.releaseLease(payment.id, holder);
-        return refuseTaken(settlement, caller, "The authorization was used before", recovering);
+        return refuseTaken(settlement, caller, refusals.usedHere(), recovering);
       }
       if (underWay === undefined && settlement.state !== "submitted") {
         if (now() - leasedAt < leaseTrustMs) return hand(settlement, holder);
         // A process that stood still may have lost the lease to somebody who answered meanwhile.
         if (!(await ledger.acquireLease(payment.id, holder))) {
-          return refuseTaken(settlement, caller, "The authorization was used before");
+          return refuseTaken(settlement, caller, refusals.usedHere());
         }
         leasedAt = now();
         continue;
@@ -193,22 +189,22 @@ function refuse(refusal: Invalid): SettleResult {
 function refuseTaken(
   settlement: Settlement | null,
   caller: Caller,
-  otherwise: string,
+  otherwise: Invalid,
   recovering?: FollowUp,
 ): SettleResult {
   if (settlement === null || settlement.organizationId !== caller.organization.id) {
-    return refuse(invalid("invalid_transaction_state", otherwise));
+    return refuse(otherwise);
   }
   const { state, transactionHash } = settlement;
   const later =
     recovering?.outcome === "queued"
       ? "; somebody else submitted the authorization, and its value waits to be forwarded"
       : "";
-  const told: Record<typeof state, string> = {
-    submitted: `Another request is waiting for this settlement; its transaction is ${transactionHash}`,
-    settled: `This authorization was settled before, by transaction ${transactionHash}`,
-    recovered: `This authorization was settled before, by transaction ${transactionHash}`,
-    failed: `The settlement failed in transaction ${transactionHash}: ${settlement.failure ?? "no reason given"}${later}`,
+  const told: Record<typeof state, Invalid> = {
+    submitted: refusals.underWay(transactionHash),
+    settled: refusals.settledBefore(transactionHash),
+    recovered: refusals.settledBefore(transactionHash),
+    failed: refusals.failed(transactionHash, `${settlement.failure ?? "no reason given"}${later}`),
   };
-  return refuse(invalid("invalid_transaction_state", told[state]));
+  return refuse(told[state]);
 }

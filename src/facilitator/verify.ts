@@ -1,9 +1,10 @@
 import type { SettleCall } from "../chain/chain.ts";
 import type { Settlement } from "../ledger/ledger.ts";
 import type { Caller } from "../organizations/organizations.ts";
-import { type Invalid, invalid } from "../protocol/reasons.ts";
+import { judgeWindow } from "../protocol/checks.ts";
+import type { Invalid } from "../protocol/reasons.ts";
+import { refusals } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
-import { judgeWindow } from "./checks.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { findSettlement } from "./find-settlement.ts";
 import { createPaymentIntake, judgeLimits, recipientOf, requireScope } from "./intake.ts";
@@ -42,7 +43,7 @@ export function createVerify({ networks, recoveries, ledger, now }: FacilitatorC
         isOpenTo(settlement, payment, organizationId) ||
         (isOwnFailure(settlement, payment, organizationId) &&
           (await recoveries.get(payment.network.name)?.isUnderWay(payment.id)) === true);
-      return isOpen ? undefined : invalid("invalid_transaction_state", "The authorization was used before");
+      return isOpen ? undefined : refusals.usedHere();
     }
 
     const call: SettleCall = {
@@ -52,7 +53,7 @@ export function createVerify({ networks, recoveries, ledger, now }: FacilitatorC
       recipient: recipientOf(caller, payment.network.name) ?? payment.authorization.from,
     };
     const { head, revert } = await chain.simulateSettle(call, { withFunds: false });
-    const outsideWindow = judgeWindow(payment.authorization, head);
+    const outsideWindow = judgeWindow(payment.authorization, head.timestamp);
     if (outsideWindow !== undefined) return outsideWindow;
     return revert === undefined ? undefined : judgeRevert(chain, call, revert);
   };

@@ -5,6 +5,7 @@ import { UndeterminedError } from "../errors/undetermined.ts";
 import type { Facilitator } from "../facilitator/facilitator.ts";
 import { type Metrics, noMetrics } from "../metrics/metrics.ts";
 import type { Organizations } from "../organizations/organizations.ts";
+import { bodyLimit, problemBody, problemMediaType } from "../protocol/problems.ts";
 import { answerClientError, answerUnroutable } from "./client-errors.ts";
 import { closeSoon } from "./close-soon.ts";
 import { confirmEarlierAnswers, followExchange } from "./connection.ts";
@@ -12,14 +13,11 @@ import { type CheckHealth, healthRoutes } from "./health.ts";
 import { openApiRoutes } from "./openapi.ts";
 import { paymentRoutes } from "./payments.ts";
 import { limitPressure, type PressureLimits } from "./pressure.ts";
-import { classify, ProblemError, problemBody, problemMediaType } from "./problems.ts";
+import { classify, ProblemError } from "./problems.ts";
 import { limitRates, type RateLimits } from "./rate-limits.ts";
 import { describePayment, logRequests } from "./request-log.ts";
 import { settlementRoutes } from "./settlements.ts";
 import { defaultTimeouts, type Timeouts } from "./timeouts.ts";
-
-/** The largest body that is read, in bytes. Payments are about 1 KiB. */
-const bodyLimit = 32 * 1024;
 
 export type AppOptions = {
   facilitator: Facilitator;

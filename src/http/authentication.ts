@@ -1,5 +1,6 @@
 import type { FastifyRequest } from "fastify";
 import type { Caller, Organizations } from "../organizations/organizations.ts";
+import { problemDetails } from "../protocol/problems.ts";
 import { ProblemError } from "./problems.ts";
 
 declare module "fastify" {
@@ -20,10 +21,7 @@ export function authenticate(organizations: Organizations, options: { anonymous?
     const key = header?.replace(/^Bearer +/i, "").trim();
     const caller = key ? await organizations.authenticate(key) : null;
     if (caller === null) {
-      throw new ProblemError(
-        "unauthorized",
-        "Send a valid API key in the Authorization header, as it is or after “Bearer ”",
-      );
+      throw new ProblemError("unauthorized", problemDetails.unauthorized);
     }
     request.caller = caller;
   };

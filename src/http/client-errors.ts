@@ -3,8 +3,9 @@ import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import type { ConnectionError, FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import type { Log } from "../logging/logger.ts";
+import { problemBody, problemMediaType } from "../protocol/problems.ts";
 import { afterWholeRequests } from "./connection.ts";
-import { classify, ProblemError, problemBody, problemMediaType } from "./problems.ts";
+import { classify, ProblemError } from "./problems.ts";
 
 /** How long a connection stays open after its last answer, so that the peer can read it. */
 const lingerMs = 500;

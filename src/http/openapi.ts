@@ -8,8 +8,9 @@ import {
   supportedSchema,
   verifyAnswerSchema,
 } from "../protocol/answers.ts";
+import { problemMediaType } from "../protocol/problems.ts";
 import { paymentRequestSchema } from "../protocol/requests.ts";
-import { ProblemError, problemMediaType } from "./problems.ts";
+import { ProblemError } from "./problems.ts";
 import { settlementQuerySchema } from "./settlement-query.ts";
 
 /** The path of the page that shows the document. */

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from "fastify";
+import { problemDetails } from "../protocol/problems.ts";
 import { type EventLoopLag, watchEventLoop } from "./event-loop-lag.ts";
 import { ProblemError } from "./problems.ts";
 
@@ -53,7 +54,7 @@ export function limitPressure(app: FastifyInstance, limits: PressureLimits | und
 }
 
 function overloaded(): ProblemError {
-  return new ProblemError("overloaded", "The service has too much to do; nothing was done, try again later", {
+  return new ProblemError("overloaded", problemDetails.overloaded, {
     retryAfterSeconds,
   });
 }

@@ -5,6 +5,7 @@ import type { Settlement } from "../ledger/ledger.ts";
 import type { Organizations } from "../organizations/organizations.ts";
 import type { SettlementList, SettlementView } from "../protocol/answers.ts";
 import { bytes32 } from "../protocol/primitives.ts";
+import { problemDetails } from "../protocol/problems.ts";
 import { authenticate, callerOf } from "./authentication.ts";
 import { ProblemError } from "./problems.ts";
 import { readSettlementQuery } from "./settlement-query.ts";
@@ -31,10 +32,7 @@ export function settlementRoutes(
       const id = bytes32.safeParse(request.params.id.toLowerCase());
       const settlement = id.success ? await facilitator.findSettlement(id.data, callerOf(request)) : null;
       if (settlement === null) {
-        throw new ProblemError(
-          "notFound",
-          "No settlement with this id: nothing was claimed for the payment by this organization",
-        );
+        throw new ProblemError("notFound", problemDetails.noSettlement);
       }
       return view(settlement);
     },

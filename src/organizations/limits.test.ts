@@ -21,7 +21,7 @@ describe("the least amount", () => {
   });
 
   test("is told to whoever pays too little", () => {
-    expect(belowMinimum(limitsOf({ minimumAmount: 10_000n }), 5n)).toMatchInlineSnapshot(
+    expect(belowMinimum(limitsOf({ minimumAmount: 10_000n }), 5n)?.message).toMatchInlineSnapshot(
       `"The amount of 5 is below the organization's minimum of 10000"`,
     );
   });

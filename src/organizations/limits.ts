@@ -1,3 +1,6 @@
+import type { Invalid } from "../protocol/reasons.ts";
+import { refusals } from "../protocol/refusals.ts";
+
 /** Which of an organization's payments on one network are settled. */
 export type Limits = {
   /** The least amount of one payment, in the asset's smallest unit; null for any. */
@@ -9,10 +12,10 @@ export type Limits = {
 /**
  * Why a payment is too small for its organization to be settled; undefined when it is not.
  */
-export function belowMinimum(limits: Limits | undefined, value: bigint): string | undefined {
+export function belowMinimum(limits: Limits | undefined, value: bigint): Invalid | undefined {
   const minimum = limits?.minimumAmount ?? null;
   if (minimum === null || value >= minimum) return undefined;
-  return `The amount of ${value} is below the organization's minimum of ${minimum}`;
+  return refusals.belowMinimum(value, minimum);
 }
 
 /**

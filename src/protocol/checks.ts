@@ -1,0 +1,64 @@
+import type { Authorization } from "./authorization.ts";
+import { type Address, sameAddress } from "./hex.ts";
+import type { Asset } from "./networks.ts";
+import type { Invalid } from "./reasons.ts";
+import { expiryMarginSeconds, refusals } from "./refusals.ts";
+import type { PaymentRequest } from "./requests.ts";
+
+/** What a payment is held against: a network as one deployment serves it. */
+export type ServedNetwork = {
+  name: string;
+  /** Where payers send to. */
+  facilitatorContract: Address;
+  /** The assets that may be paid with. */
+  assets: readonly Asset[];
+};
+
+type PureCheck = (request: PaymentRequest, network: ServedNetwork) => Invalid | undefined;
+
+/** What can be judged of a request without asking any chain or ledger, in the order it is judged. */
+const pureChecks: Readonly<Record<string, PureCheck>> = {
+  assetIsAllowed: ({ requirements }, network) =>
+    network.assets.some(({ address }) => sameAddress(address, requirements.asset))
+      ? undefined
+      : refusals.assetNotAccepted(requirements.asset, network.name, network.assets),
+
+  payToIsContract: ({ requirements }, { facilitatorContract }) =>
+    requirements.payTo === undefined || sameAddress(requirements.payTo, facilitatorContract)
+      ? undefined
+      : refusals.payToIsNotContract(facilitatorContract),
+
+  recipientIsContract: ({ authorization }, { facilitatorContract }) =>
+    sameAddress(authorization.to, facilitatorContract)
+      ? undefined
+      : refusals.recipientIsNotContract(facilitatorContract),
+
+  valueIsExact: ({ authorization, requirements }) =>
+    authorization.value === requirements.amount
+      ? undefined
+      : refusals.valueDiffers(authorization.value, requirements.amount),
+};
+
+/** The first thing wrong with a request on its face; undefined when nothing is. */
+export function judgeOnItsFace(request: PaymentRequest, network: ServedNetwork): Invalid | undefined {
+  for (const check of Object.values(pureChecks)) {
+    const refusal = check(request, network);
+    if (refusal !== undefined) return refusal;
+  }
+  return undefined;
+}
+
+/**
+ * Whether the chain's clock is inside the payer's window. Both bounds are exclusive, as in EIP-3009, and
+ * `validBefore` must be at least {@link expiryMarginSeconds} away.
+ *
+ * @param chainTime in unix seconds
+ */
+export function judgeWindow(
+  { validAfter, validBefore }: Pick<Authorization, "validAfter" | "validBefore">,
+  chainTime: bigint,
+): Invalid | undefined {
+  if (chainTime <= validAfter) return refusals.tooEarly(validAfter, chainTime);
+  if (validBefore < chainTime + expiryMarginSeconds) return refusals.tooLate(validBefore, chainTime);
+  return undefined;
+}

@@ -1,0 +1,92 @@
+import type { Problem } from "./answers.ts";
+import type { Envelope } from "./requests.ts";
+
+/** The media type of RFC 9457. */
+export const problemMediaType = "application/problem+json";
+
+/** Which x402 members a problem carries beside those of RFC 9457. */
+export type Operation = "verify" | "settle" | undefined;
+
+/** A kind of "no verdict": its HTTP status, the end of its `type`, and its title. */
+export type ProblemKind = { status: number; name: string; title: string };
+
+/** The ways in which there is no verdict. */
+export const problemKinds = {
+  malformed: { status: 400, name: "malformed-request", title: "The request could not be read" },
+  unauthorized: { status: 401, name: "unauthorized", title: "API key missing or not accepted" },
+  forbidden: { status: 403, name: "forbidden", title: "The API key does not allow this" },
+  notFound: { status: 404, name: "not-found", title: "Nothing here" },
+  timeout: { status: 408, name: "request-timeout", title: "The request came too slowly" },
+  tooLarge: { status: 413, name: "body-too-large", title: "The body is too large" },
+  uriTooLong: { status: 414, name: "uri-too-long", title: "The path is too long" },
+  mediaType: { status: 415, name: "unsupported-media-type", title: "The body must be JSON" },
+  idempotency: {
+    status: 422,
+    name: "idempotency-key-reused",
+    title: "Idempotency-Key reused with another body",
+  },
+  tooManyRequests: { status: 429, name: "too-many-requests", title: "Too many requests" },
+  headersTooLarge: { status: 431, name: "headers-too-large", title: "The headers are too large" },
+  overloaded: { status: 503, name: "overloaded", title: "The service is overloaded" },
+  shuttingDown: { status: 503, name: "shutting-down", title: "The service is shutting down" },
+  undetermined: { status: 503, name: "undetermined", title: "No verdict could be reached" },
+} as const satisfies Record<string, ProblemKind>;
+
+/** What is said about the problems that anybody meets, whatever is behind them. */
+export const problemDetails = {
+  unauthorized: "Send a valid API key in the Authorization header, as it is or after “Bearer ”",
+  empty: "The body is empty; send the payment as JSON",
+  malformed: "The body is not JSON, or names a key that JSON should not carry",
+  tooLarge: "The body may have at most 32 KiB",
+  mediaType: "Send the body with content-type: application/json",
+  idempotencyKey: "Idempotency-Key must be 1 to 255 visible ASCII characters without spaces",
+  idempotency: "This Idempotency-Key was used with another body; use a new key for a new payment",
+  unforeseen: "Something unforeseen kept the service from a verdict; try again",
+  overloaded: "The service has too much to do; nothing was done, try again later",
+  noSettlement: "No settlement with this id: nothing was claimed for the payment by this organization",
+  lacksScope: (scope: string) => `This API key has no scope "${scope}"`,
+  lacksRecipient: (network: string) =>
+    `The organization has no recipient wallet on ${network}; set one first`,
+  tooManyOfKey: (retryAfterSeconds: number) =>
+    `This API key sends too many requests; try again in ${retryAfterSeconds} s`,
+} as const;
+
+/** The largest body that is read, in bytes. Payments are about 1 KiB. */
+export const bodyLimit = 32 * 1024;
+
+/** What an `Idempotency-Key` must be: it is stored, and must not be two keys to two readers. */
+export const idempotencyKeyFormat = /^[\x21-\x7e]{1,255}$/;
+
+/** The body of a problem, with the x402 members that public clients look for. */
+export function problemBody(
+  { kind, detail }: { kind: ProblemKind; detail: string },
+  context: { operation: Operation; requestId: string; envelope: Envelope | undefined },
+): Problem {
+  const { operation, requestId, envelope } = context;
+  const problem: Problem = {
+    type: `urn:x402-facilitator-kit:problem:${kind.name}`,
+    title: kind.title,
+    status: kind.status,
+    detail,
+    instance: `urn:uuid:${requestId}`,
+  };
+  if (operation === undefined) return problem;
+  const { network = "", payer } = envelope ?? {};
+  const common = { network, ...(payer === undefined ? {} : { payer }) };
+  return operation === "verify"
+    ? {
+        ...problem,
+        ...common,
+        isValid: false,
+        invalidReason: "unexpected_verify_error",
+        invalidMessage: detail,
+      }
+    : {
+        ...problem,
+        ...common,
+        success: false,
+        errorReason: "unexpected_settle_error",
+        errorMessage: detail,
+        transaction: "",
+      };
+}

@@ -1,0 +1,37 @@
+import type { Hex } from "./hex.ts";
+
+/** r, s and v, one after the other, as USDC takes the signature of a plain account. */
+const ecdsaSignature = /^0x[0-9a-fA-F]{130}$/;
+
+/** Half the order of secp256k1. USDC refuses an s above it, since (r, n - s) would sign the same. */
+const highestS = "7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0";
+
+/** v as it should be, and as some wallets give it. */
+const recoveryIds: ReadonlyMap<string, 0 | 1> = new Map([
+  ["1b", 0],
+  ["1c", 1],
+  ["00", 0],
+  ["01", 1],
+]);
+
+/** The parts of a plain signature: r and s as 128 hexadecimal digits, and which of two keys made it. */
+export type EcdsaSignature = { rs: string; recoveryId: 0 | 1 };
+
+/**
+ * Reads a plain signature in a form that the token could accept; undefined when it is not 65 bytes, its s is in the
+ * upper half, or its v is other than 27, 28, 0 or 1. Signatures of other lengths are for wallets (EIP-1271).
+ */
+export function readEcdsaSignature(signature: Hex): EcdsaSignature | undefined {
+  if (!ecdsaSignature.test(signature)) return undefined;
+  const recoveryId = recoveryIds.get(signature.slice(130).toLowerCase());
+  if (recoveryId === undefined || signature.slice(66, 130).toLowerCase() > highestS) return undefined;
+  return { rs: signature.slice(2, 130), recoveryId };
+}
+
+/** The 32 bytes that end the signature of a wallet that is not deployed yet (ERC-6492). */
+export const erc6492Suffix = "6492".repeat(16);
+
+/** Whether a signature says that it is of a wallet that is not deployed yet (ERC-6492). */
+export function isErc6492(signature: Hex): boolean {
+  return signature.toLowerCase().endsWith(erc6492Suffix);
+}

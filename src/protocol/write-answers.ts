@@ -1,0 +1,62 @@
+import type { AuthContext, Problem, SettleAnswer, VerifyAnswer } from "./answers.ts";
+import type { Hex } from "./hex.ts";
+import { type Invalid, settleErrorReason } from "./reasons.ts";
+import type { Envelope } from "./requests.ts";
+
+/** The verdict of a verify: valid when nothing refuses the payment. */
+export function verifyAnswer(
+  envelope: Envelope,
+  refusal: Invalid | undefined,
+  authContext: AuthContext,
+): VerifyAnswer {
+  const rest = { ...payerMember(envelope), network: envelope.network, authContext };
+  return refusal === undefined
+    ? { isValid: true, ...rest }
+    : { isValid: false, invalidReason: refusal.reason, invalidMessage: refusal.message, ...rest };
+}
+
+/** The answer of a settle that moved the money. */
+export function settledAnswer(envelope: Envelope, transaction: string): SettleAnswer {
+  return { success: true, transaction, network: envelope.network, ...payerMember(envelope) };
+}
+
+/** The answer of a settle that did not, and never will. */
+export function refusedSettleAnswer(envelope: Envelope, refusal: Invalid): SettleAnswer {
+  return {
+    success: false,
+    errorReason: settleErrorReason(refusal, envelope.x402Version),
+    errorMessage: refusal.message,
+    transaction: "",
+    network: envelope.network,
+    ...payerMember(envelope),
+  };
+}
+
+/** Seconds after which a pending settle may be asked for again. */
+export const pendingRetryAfterSeconds = 2;
+
+/**
+ * The payment is on its way, and its outcome is not known in time; status 503. v2 has a reason for it, which makes
+ * public servers ask again; v1 can only say that it could not tell, and names the hash in the text.
+ */
+export function pendingProblem(envelope: Envelope, transaction: Hex, requestId: string): Problem {
+  const detail = `Transaction ${transaction} is sent and not decided yet; ask again with the same payment, or at the address in Location`;
+  const isV2 = envelope.x402Version === 2;
+  return {
+    type: "urn:x402-facilitator-kit:problem:settlement-pending",
+    title: "The settlement is under way",
+    status: 503,
+    detail,
+    instance: `urn:uuid:${requestId}`,
+    success: false,
+    errorReason: isV2 ? "settlement_pending" : "unexpected_settle_error",
+    errorMessage: detail,
+    transaction: isV2 ? transaction : "",
+    network: envelope.network,
+    ...payerMember(envelope),
+  };
+}
+
+function payerMember({ payer }: Envelope): { payer?: string } {
+  return payer === undefined ? {} : { payer };
+}
