@@ -7,12 +7,14 @@ import { judgeWindow } from "../protocol/checks.ts";
 import type { Address } from "../protocol/hex.ts";
 import { type Invalid, invalid } from "../protocol/reasons.ts";
 import { expiryMarginSeconds, refusals } from "../protocol/refusals.ts";
+import type { Checked } from "./check-observer.ts";
 import type { ReadPayment } from "./intake.ts";
 import { judgeRevert } from "./judge-state.ts";
 import type { ProvenSignature } from "./signature.ts";
 
 /** A payment whose signature holds, and for whom it is to be claimed. */
-export type Claimant = ReadPayment & ProvenSignature & { caller: Caller; recipient: Address };
+export type Claimant = ReadPayment &
+  ProvenSignature & { caller: Caller; recipient: Address; checked: Checked };
 
 /** How long a settle waits, and for whom. */
 export type Patience = { now: () => number; deadline: number; gone: AbortSignal };
@@ -29,7 +31,7 @@ const balancePollMs = 50;
  * @throws UndeterminedError when it could not be told, or not be sent; then nothing was signed.
  */
 export async function claimPayment(claimant: Claimant, patience: Patience): Promise<Invalid | undefined> {
-  const { payment, chain, relayer, signature, caller, recipient } = claimant;
+  const { payment, chain, relayer, signature, caller, recipient, checked } = claimant;
   const { authorization, asset, network } = payment;
   const { now, deadline, gone } = patience;
   const call: SettleCall = { asset: asset.address, authorization, signature, recipient };
@@ -38,9 +40,10 @@ export async function claimPayment(claimant: Claimant, patience: Patience): Prom
   for (;;) {
     const readAt = now();
     const { head, revert, funds } = await chain.simulateSettle(call, { withFunds: true });
-    const outsideWindow = judgeWindow(authorization, head.timestamp);
+    const outsideWindow = checked("windowIsOpen", judgeWindow(authorization, head.timestamp));
     if (outsideWindow !== undefined) return outsideWindow;
-    if (revert !== undefined) return judgeRevert(chain, call, revert);
+    const reverts = checked("simulationSucceeds", revert && (await judgeRevert(chain, call, revert)));
+    if (reverts !== undefined) return reverts;
     if (funds === undefined) throw new Error("the funds were not read");
     requireGasMoney(call, network, head, funds.operator);
 

@@ -8,6 +8,7 @@ import { problemDetails } from "../protocol/problems.ts";
 import type { Invalid } from "../protocol/reasons.ts";
 import { refusals } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
+import type { Checked } from "./check-observer.ts";
 import type { FacilitatorContext, Lane, Lanes } from "./context.ts";
 import { createPaymentReader, type Payment } from "./payment.ts";
 
@@ -15,14 +16,14 @@ import { createPaymentReader, type Payment } from "./payment.ts";
 export type ReadPayment = { payment: Payment } & Lane;
 
 /** Reads the payment of a request for the configured networks, and judges all that needs no chain and no caller. */
-export type PaymentIntake = (request: PaymentRequest) => ReadPayment | Invalid;
+export type PaymentIntake = (request: PaymentRequest, checked: Checked) => ReadPayment | Invalid;
 
 /** Makes the first step that verify and settle share. */
 export function createPaymentIntake(networks: FacilitatorContext["networks"]): PaymentIntake {
   const readers = new Map(
     [...networks].map(([name, [{ chain }]]) => [name, createPaymentReader(chain.network)]),
   );
-  return (request) => {
+  return (request, checked) => {
     const { name } = request.knownNetwork;
     const lanes = networks.get(name);
     const read = readers.get(name);
@@ -30,10 +31,11 @@ export function createPaymentIntake(networks: FacilitatorContext["networks"]): P
       const enabled = [...networks.values()].map(([{ chain }]) =>
         spellNetwork(chain.network, request.x402Version),
       );
-      return refusals.networkNotEnabled(request.network, enabled);
+      return checked("networkIsEnabled", refusals.networkNotEnabled(request.network, enabled));
     }
+    checked("networkIsEnabled", undefined);
     const lane = leastLoaded(lanes);
-    const refusal = judgeOnItsFace(request, lane.chain.network);
+    const refusal = judgeOnItsFace(request, lane.chain.network, checked);
     if (refusal !== undefined) return refusal;
     const payment = read(request);
     if (payment === undefined) throw new Error("an allowed asset has no domain");

@@ -9,6 +9,7 @@ import type { Invalid } from "../protocol/reasons.ts";
 import { refusals } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import type { FollowUp } from "../relayer/recovery.ts";
+import { checkedFor } from "./check-observer.ts";
 import { claimPayment, type Patience } from "./claim-payment.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { findSettlement } from "./find-settlement.ts";
@@ -63,12 +64,13 @@ const leaseTrustMs = 10_000;
  * organization together with the signed transaction, and the lease becomes the right to the answer.
  */
 export function createSettle(context: FacilitatorContext): Settle {
-  const { networks, recoveries, ledger, outcomes, now, settleWaitMs } = context;
+  const { networks, recoveries, ledger, outcomes, now, settleWaitMs, onCheck } = context;
   const intake = createPaymentIntake(networks);
 
   return async (request, caller, gone) => {
     const patience: Patience = { now, gone, deadline: now() + settleWaitMs[request.x402Version] };
-    const read = intake(request);
+    const checked = checkedFor(onCheck, request);
+    const read = intake(request, checked);
     if ("reason" in read) return refuse(read);
     const { payment, chain } = read;
     requireScope(caller, "settle");
@@ -76,10 +78,11 @@ export function createSettle(context: FacilitatorContext): Settle {
     if (recipient === undefined) {
       throw new ForbiddenError(problemDetails.lacksRecipient(payment.network.name));
     }
-    const limited = judgeLimits(caller, payment);
+    const limited = checked("minimumIsReached", judgeLimits(caller, payment));
     if (limited !== undefined) return refuse(limited);
     const proven = await proveSignature(payment, chain);
-    if ("reason" in proven) return refuse(proven);
+    if ("reason" in proven) return refuse(checked("signatureHolds", proven));
+    checked("signatureHolds", undefined);
 
     const lease: Lease = { payment, caller, holder: randomUUID() };
     if (!(await acquireSoon(lease, gone))) {
@@ -87,7 +90,7 @@ export function createSettle(context: FacilitatorContext): Settle {
     }
     try {
       if ((await ledger.find(payment.id)) === null) {
-        const refusal = await claimPayment({ ...read, ...proven, caller, recipient }, patience);
+        const refusal = await claimPayment({ ...read, ...proven, caller, recipient, checked }, patience);
         if (refusal !== undefined) {
           await ledger.releaseLease(payment.id, lease.holder);
           return refuse(refusal);

@@ -5,6 +5,7 @@ import { judgeWindow } from "../protocol/checks.ts";
 import type { Invalid } from "../protocol/reasons.ts";
 import { refusals } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
+import { checkedFor } from "./check-observer.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { findSettlement } from "./find-settlement.ts";
 import { createPaymentIntake, judgeLimits, recipientOf, requireScope } from "./intake.ts";
@@ -22,19 +23,21 @@ export type Verify = (request: PaymentRequest, caller: Caller | null) => Promise
  * `caller` is null where verify is open to callers without a key. A caller whose organization has no recipient on
  * the network gets the default: the payer stands in as recipient in the simulation.
  */
-export function createVerify({ networks, recoveries, ledger, now }: FacilitatorContext): Verify {
+export function createVerify({ networks, recoveries, ledger, now, onCheck }: FacilitatorContext): Verify {
   const intake = createPaymentIntake(networks);
 
   return async (request, caller) => {
-    const read = intake(request);
+    const checked = checkedFor(onCheck, request);
+    const read = intake(request, checked);
     if ("reason" in read) return read;
     const { payment, chain } = read;
     if (caller !== null) requireScope(caller, "verify");
-    const limited = judgeLimits(caller, payment);
+    const limited = checked("minimumIsReached", judgeLimits(caller, payment));
     if (limited !== undefined) return limited;
 
     const proven = await proveSignature(payment, chain);
-    if ("reason" in proven) return proven;
+    if ("reason" in proven) return checked("signatureHolds", proven);
+    checked("signatureHolds", undefined);
 
     const settlement = await findSettlement(ledger, payment.id, now);
     if (settlement !== null) {
@@ -43,8 +46,9 @@ export function createVerify({ networks, recoveries, ledger, now }: FacilitatorC
         isOpenTo(settlement, payment, organizationId) ||
         (isOwnFailure(settlement, payment, organizationId) &&
           (await recoveries.get(payment.network.name)?.isUnderWay(payment.id)) === true);
-      return isOpen ? undefined : refusals.usedHere();
+      return checked("authorizationIsFree", isOpen ? undefined : refusals.usedHere());
     }
+    checked("authorizationIsFree", undefined);
 
     const call: SettleCall = {
       asset: payment.asset.address,
@@ -53,9 +57,9 @@ export function createVerify({ networks, recoveries, ledger, now }: FacilitatorC
       recipient: recipientOf(caller, payment.network.name) ?? payment.authorization.from,
     };
     const { head, revert } = await chain.simulateSettle(call, { withFunds: false });
-    const outsideWindow = judgeWindow(payment.authorization, head.timestamp);
+    const outsideWindow = checked("windowIsOpen", judgeWindow(payment.authorization, head.timestamp));
     if (outsideWindow !== undefined) return outsideWindow;
-    return revert === undefined ? undefined : judgeRevert(chain, call, revert);
+    return checked("simulationSucceeds", revert && (await judgeRevert(chain, call, revert)));
   };
 }
 

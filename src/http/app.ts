@@ -15,7 +15,7 @@ import { paymentRoutes } from "./payments.ts";
 import { limitPressure, type PressureLimits } from "./pressure.ts";
 import { classify, ProblemError } from "./problems.ts";
 import { limitRates, type RateLimits } from "./rate-limits.ts";
-import { describePayment, logRequests } from "./request-log.ts";
+import { describePayment, type EndedPayment, logRequests } from "./request-log.ts";
 import { settlementRoutes } from "./settlements.ts";
 import { defaultTimeouts, type Timeouts } from "./timeouts.ts";
 
@@ -29,6 +29,8 @@ export type AppOptions = {
   anonymousVerify?: boolean;
   /** Where to tell what happened; nowhere by default. See `createMetrics`. */
   metrics?: Metrics;
+  /** Told of every verify and settle that has ended; for journals of tests. */
+  onPayment?: ((ended: EndedPayment) => void) | undefined;
   /** How many requests are taken from a key and from an address; unlimited by default. */
   rateLimits?: RateLimits;
   /** What the process takes on at a time; unlimited by default. */
@@ -88,7 +90,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     request.route = request.routeOptions;
     done();
   });
-  logRequests(app, metrics);
+  logRequests(app, { metrics, onPayment: options.onPayment });
   app.addHook("onRequest", ({ raw }, _reply, done) => {
     if (raw.headers.host === undefined && raw.httpVersion === "1.1") {
       throw new ProblemError("malformed", "The request has no Host header");
@@ -104,7 +106,8 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     const classified = classify(error);
     const { kind, retryAfterSeconds } = classified;
     const { status, name } = kind;
-    request.result = { outcome: status >= 500 ? "undetermined" : "refused", reason: name };
+    const outcome = status >= 500 ? "undetermined" : "refused";
+    request.result = { outcome, reason: name, message: classified.detail };
     if (status >= 500 && !(error instanceof ProblemError)) {
       // What a node did to us is no fault of ours, and what keeps nobody from an answer is no trouble.
       const foreseen = error instanceof UndeterminedError;

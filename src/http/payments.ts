@@ -13,6 +13,7 @@ import {
   problemDetails,
   problemMediaType,
 } from "../protocol/problems.ts";
+import type { Invalid } from "../protocol/reasons.ts";
 import { type Envelope, parsePaymentRequest } from "../protocol/requests.ts";
 import {
   pendingProblem,
@@ -24,7 +25,7 @@ import {
 import { authenticate, callerOf } from "./authentication.ts";
 import { followDelivery } from "./delivery.ts";
 import { ProblemError } from "./problems.ts";
-import { idOf } from "./request-log.ts";
+import { idOf, type RequestResult } from "./request-log.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
@@ -56,8 +57,7 @@ export function paymentRoutes(app: FastifyInstance, options: PaymentRouteOptions
       const parsed = read(request);
       const envelope = parsed.ok ? parsed.request : parsed.envelope;
       const refusal = parsed.ok ? await facilitator.verify(parsed.request, request.caller) : parsed.invalid;
-      request.result =
-        refusal === undefined ? { outcome: "valid" } : { outcome: "invalid", reason: refusal.reason };
+      request.result = refusal === undefined ? { outcome: "valid" } : refused(refusal);
       const known = parsed.ok ? parsed.request.knownNetwork.name : undefined;
       const hasRecipient =
         known !== undefined && request.caller?.organization.recipients[known] !== undefined;
@@ -76,7 +76,7 @@ export function paymentRoutes(app: FastifyInstance, options: PaymentRouteOptions
       const parsed = read(request);
       const idempotency = readIdempotencyKey(request);
       if (!parsed.ok) {
-        request.result = { outcome: "invalid", reason: parsed.invalid.reason };
+        request.result = refused(parsed.invalid);
         return refusedSettleAnswer(parsed.envelope, parsed.invalid);
       }
       reply.header("location", `/v1/settlements/${idOf(parsed.request)}`);
@@ -97,7 +97,7 @@ export function paymentRoutes(app: FastifyInstance, options: PaymentRouteOptions
   ): SettleAnswer | FastifyReply {
     switch (result.kind) {
       case "invalid":
-        request.result = { outcome: "invalid", reason: result.invalid.reason };
+        request.result = refused(result.invalid);
         return refusedSettleAnswer(envelope, result.invalid);
       case "success":
         request.result = { outcome: "settled", transaction: result.transaction };
@@ -133,6 +133,10 @@ function read(request: FastifyRequest): ReturnType<typeof parsePaymentRequest> {
 
 function hashBody(body: unknown): string {
   return createHash("sha256").update(JSON.stringify(body)).digest("hex");
+}
+
+function refused({ reason, message }: Invalid): RequestResult {
+  return { outcome: "invalid", reason, message };
 }
 
 /** Not decided in time. */

@@ -4,6 +4,7 @@ import type { Metrics, PaymentOutcome } from "../metrics/metrics.ts";
 import { settlementId } from "../protocol/authorization.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { findNetwork, type NetworkName } from "../protocol/networks.ts";
+import type { Operation } from "../protocol/problems.ts";
 import type { Envelope, PaymentRequest } from "../protocol/requests.ts";
 import type { Exchange, ExchangeEnd } from "./connection.ts";
 
@@ -26,7 +27,29 @@ export type RequestResult = {
   outcome: PaymentOutcome;
   /** Why it is not good, or not answered: an invalid reason, or the name of a problem. */
   reason?: string;
+  /** What the caller was told about it. */
+  message?: string;
   transaction?: Hex;
+};
+
+/** A verify or settle that has ended. */
+export type EndedPayment = {
+  operation: Operation;
+  /** What names the request in answers and logs. */
+  requestId: string;
+  /** The payment, where it could be read. */
+  payment: PaymentRequest | undefined;
+  /** The HTTP status of the answer; undefined when the caller left before it. */
+  status: number | undefined;
+  result: RequestResult;
+  /** Milliseconds from the first byte to the last. */
+  tookMs: number;
+};
+
+/** Whom to tell of requests that have ended. */
+export type RequestObservers = {
+  metrics: Metrics;
+  onPayment?: ((ended: EndedPayment) => void) | undefined;
 };
 
 /** Not logged by default, like probes: a flood must not fill the disk too. The metrics count them. */
@@ -36,12 +59,23 @@ const floods: readonly (string | undefined)[] = ["too-many-requests", "overloade
 const callerLeft = 499;
 
 /** One line in the log per request, and its place in the metrics, once it is over. */
-export function logRequests(app: FastifyInstance, metrics: Metrics): void {
+export function logRequests(app: FastifyInstance, { metrics, onPayment }: RequestObservers): void {
   app.addHook("onRequest", (request, reply, done) => {
     request.exchange.onEnd((end) => {
       const { route, result, log } = request;
       metrics.http(route.url, end === "written" ? reply.statusCode : callerLeft);
-      recordPayment(request, reply, metrics);
+      const { operation } = route.config;
+      if (operation !== undefined) {
+        recordPayment(operation, request, reply, metrics);
+        onPayment?.({
+          operation,
+          requestId: request.id,
+          payment: request.payment,
+          status: end === "written" ? reply.statusCode : undefined,
+          result: result ?? { outcome: "abandoned" },
+          tookMs: reply.elapsedTime,
+        });
+      }
       const level = route.config.unlimited === true || floods.includes(result?.reason) ? "debug" : "info";
       if (wouldLog(log, level)) log[level](describeRequest(request, reply, end), "request");
     });
@@ -49,9 +83,12 @@ export function logRequests(app: FastifyInstance, metrics: Metrics): void {
   });
 }
 
-function recordPayment(request: FastifyRequest, reply: FastifyReply, metrics: Metrics): void {
-  const { operation } = request.route.config;
-  if (operation === undefined) return;
+function recordPayment(
+  operation: Operation,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  metrics: Metrics,
+): void {
   metrics.payment({
     operation,
     outcome: request.result?.outcome ?? "abandoned",

@@ -17,7 +17,16 @@ export type ServedNetwork = {
 type PureCheck = (request: PaymentRequest, network: ServedNetwork) => Invalid | undefined;
 
 /** What can be judged of a request without asking any chain or ledger, in the order it is judged. */
-const pureChecks: Readonly<Record<string, PureCheck>> = {
+export const pureCheckNames = [
+  "assetIsAllowed",
+  "payToIsContract",
+  "recipientIsContract",
+  "valueIsExact",
+] as const;
+
+export type PureCheckName = (typeof pureCheckNames)[number];
+
+const pureChecks: Readonly<Record<PureCheckName, PureCheck>> = {
   assetIsAllowed: ({ requirements }, network) =>
     network.assets.some(({ address }) => sameAddress(address, requirements.asset))
       ? undefined
@@ -39,10 +48,15 @@ const pureChecks: Readonly<Record<string, PureCheck>> = {
       : refusals.valueDiffers(authorization.value, requirements.amount),
 };
 
-/** The first thing wrong with a request on its face; undefined when nothing is. */
-export function judgeOnItsFace(request: PaymentRequest, network: ServedNetwork): Invalid | undefined {
-  for (const check of Object.values(pureChecks)) {
-    const refusal = check(request, network);
+/** The first thing wrong with a request on its face; undefined when nothing is. `onCheck` is told of each check. */
+export function judgeOnItsFace(
+  request: PaymentRequest,
+  network: ServedNetwork,
+  onCheck?: (check: PureCheckName, refusal: Invalid | undefined) => void,
+): Invalid | undefined {
+  for (const name of pureCheckNames) {
+    const refusal = pureChecks[name](request, network);
+    onCheck?.(name, refusal);
     if (refusal !== undefined) return refusal;
   }
   return undefined;

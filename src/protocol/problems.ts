@@ -5,7 +5,7 @@ import type { Envelope } from "./requests.ts";
 export const problemMediaType = "application/problem+json";
 
 /** Which x402 members a problem carries beside those of RFC 9457. */
-export type Operation = "verify" | "settle" | undefined;
+export type Operation = "verify" | "settle";
 
 /** A kind of "no verdict": its HTTP status, the end of its `type`, and its title. */
 export type ProblemKind = { status: number; name: string; title: string };
@@ -60,7 +60,7 @@ export const idempotencyKeyFormat = /^[\x21-\x7e]{1,255}$/;
 /** The body of a problem, with the x402 members that public clients look for. */
 export function problemBody(
   { kind, detail }: { kind: ProblemKind; detail: string },
-  context: { operation: Operation; requestId: string; envelope: Envelope | undefined },
+  context: { operation: Operation | undefined; requestId: string; envelope: Envelope | undefined },
 ): Problem {
   const { operation, requestId, envelope } = context;
   const problem: Problem = {
