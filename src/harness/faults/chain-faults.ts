@@ -1,0 +1,104 @@
+import { readQuantity } from "../../chain/read-hex.ts";
+import { KitError } from "../../errors/base.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
+import type { HarnessChain } from "../chain.ts";
+import type { ChainOrder } from "./fault-order.ts";
+import { createMining, type Mining } from "./mining.ts";
+
+/** What a fault of a chain did, and how to end it: undefined for what has happened and is over. */
+export type ChainFault = { undo: (() => Promise<void>) | undefined };
+
+/** Makes a chain do what chains do when they are in trouble. */
+export type ChainFaults = {
+  /**
+   * Makes it so, and resolves when it is.
+   *
+   * @throws KitError when the chain is not in a state for it: not as deep as the reorganization, for instance.
+   */
+  apply(order: ChainOrder): Promise<ChainFault>;
+  /** Ends what goes on for the sake of faults that were undone. */
+  stop(): void;
+};
+
+export function createChainFaults(options: {
+  chain: HarnessChain;
+  /** Whose gas money is taken by `empty-operator`. */
+  operators: readonly Address[];
+}): ChainFaults {
+  const { chain, operators } = options;
+  const { node } = chain;
+  const mining = createMining(node);
+
+  async function emptyOperators(): Promise<ChainFault> {
+    const balances = await Promise.all(
+      operators.map(async (operator) => {
+        const balance = readQuantity(await node.request("eth_getBalance", operator, "latest")) ?? 0n;
+        return [operator, balance] as const;
+      }),
+    );
+    const setAll = (amount: (balance: bigint) => bigint) =>
+      Promise.all(balances.map(([operator, balance]) => chain.setBalance(operator, amount(balance))));
+    await setAll(() => 0n);
+    return { undo: async () => void (await setAll((balance) => balance)) };
+  }
+
+  return {
+    async apply(order) {
+      switch (order.kind) {
+        case "hold-blocks":
+          return { undo: await mining.hold() };
+        case "drop":
+          await drop(chain, order.hash);
+          return { undo: undefined };
+        case "reorg":
+          await reorganize(chain, order.depth);
+          return { undo: undefined };
+        case "base-fee":
+          return { undo: await raiseBaseFee(chain, mining, BigInt(order.wei)) };
+        case "empty-operator":
+          return emptyOperators();
+      }
+    },
+    stop: () => mining.stop(),
+  };
+}
+
+async function drop({ node, network }: HarnessChain, hash: Hex | undefined): Promise<void> {
+  if (hash === undefined) {
+    await node.request("anvil_dropAllTransactions");
+  } else if ((await node.request("anvil_dropTransaction", hash)) === null) {
+    throw new KitError(`No transaction ${hash} is waiting on ${network.name}`, {
+      hints: ["Only what no block holds yet can be dropped: hold blocks before it is sent."],
+    });
+  }
+}
+
+async function reorganize({ node, network }: HarnessChain, depth: number): Promise<void> {
+  const head = readQuantity(await node.request("eth_blockNumber")) ?? 0n;
+  if (BigInt(depth) >= head) {
+    throw new KitError(`${network.name} has ${head} blocks: too few for a reorganization of depth ${depth}`, {
+      hints: ["Mine some first."],
+    });
+  }
+  await node.request("anvil_reorg", depth, []);
+}
+
+/** From the next block on, which is mined at once unless blocks are held; it falls by an eighth with each empty one. */
+async function raiseBaseFee(
+  { node, network }: HarnessChain,
+  mining: Mining,
+  wei: bigint,
+): Promise<() => Promise<void>> {
+  const block = await node.request("eth_getBlockByNumber", "latest", false);
+  const before =
+    typeof block === "object" && block !== null && "baseFeePerGas" in block
+      ? readQuantity(block.baseFeePerGas)
+      : undefined;
+  if (before === undefined) throw new KitError(`${network.name} has no base fee`);
+  const set = async (fee: bigint) => {
+    await node.request("anvil_setNextBlockBaseFeePerGas", `0x${fee.toString(16)}`);
+    if (!mining.held) await node.request("evm_mine");
+  };
+  await set(wei);
+  return () => set(before);
+}

@@ -1,0 +1,87 @@
+import type { ConnectionOrder } from "./fault-order.ts";
+
+/** A fault that is set on a connection. */
+export type ConnectionFault = {
+  readonly order: ConnectionOrder;
+  /** How often it has hit: calls for faults of single calls, HTTP requests for the others. */
+  readonly fired: number;
+  /** Aborts when the fault is removed: what it holds back goes on. */
+  readonly removed: AbortSignal;
+};
+
+/** A fault that hits an HTTP request, and which of its calls by their places in the batch. */
+export type Hit = { fault: ConnectionFault; calls: ReadonlySet<number> };
+
+/** The faults of one connection, in the order in which they were set. */
+export type ConnectionFaults = {
+  /** Whether any of them may still hit. */
+  readonly armed: boolean;
+  add(order: ConnectionOrder): ConnectionFault;
+  remove(fault: ConnectionFault): void;
+  /** Counts an HTTP request with calls of these methods; gives what hits it. */
+  take(methods: readonly string[]): readonly Hit[];
+};
+
+/** Faults of these kinds hit single calls of a batch; all others the HTTP request as a whole. */
+const ofSingleCalls: ReadonlySet<ConnectionOrder["kind"]> = new Set([
+  "error",
+  "stale-head",
+  "receipt-of-another",
+]);
+
+export function createConnectionFaults(): ConnectionFaults {
+  const active = new Map<ConnectionFault, (methods: readonly string[]) => ReadonlySet<number>>();
+  const spent = new Set<ConnectionFault>();
+  const removals = new Map<ConnectionFault, AbortController>();
+
+  return {
+    get armed() {
+      return active.size > spent.size;
+    },
+
+    add(order) {
+      const removal = new AbortController();
+      const { nth = 1, times = order.nth === undefined ? Number.POSITIVE_INFINITY : 1 } = order;
+      const matches = matcherOf(order.method);
+      let seen = 0;
+      const fault = { order, fired: 0, removed: removal.signal };
+      const isHit = () => ++seen >= nth && seen < nth + times;
+      const count = (methods: readonly string[]): ReadonlySet<number> => {
+        const matching = methods.flatMap((method, index) => (matches(method) ? [index] : []));
+        const hit = ofSingleCalls.has(order.kind)
+          ? matching.filter(isHit)
+          : matching.length > 0 && isHit()
+            ? matching
+            : [];
+        if (hit.length > 0) fault.fired += ofSingleCalls.has(order.kind) ? hit.length : 1;
+        if (seen >= nth + times - 1) spent.add(fault);
+        return new Set(hit);
+      };
+      active.set(fault, count);
+      removals.set(fault, removal);
+      return fault;
+    },
+
+    remove(fault) {
+      active.delete(fault);
+      spent.delete(fault);
+      removals.get(fault)?.abort();
+      removals.delete(fault);
+    },
+
+    take(methods) {
+      const hits: Hit[] = [];
+      for (const [fault, count] of active) {
+        const calls = count(methods);
+        if (calls.size > 0) hits.push({ fault, calls });
+      }
+      return hits;
+    },
+  };
+}
+
+/** Whether a method is meant by a pattern, in which `*` stands for any letters. */
+function matcherOf(pattern = "*"): (method: string) => boolean {
+  const whole = new RegExp(`^${pattern.replaceAll("*", ".*")}$`);
+  return (method) => whole.test(method);
+}

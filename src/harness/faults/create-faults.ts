@@ -1,0 +1,86 @@
+import { ConfigurationError } from "../../errors/configuration.ts";
+import type { Address } from "../../protocol/hex.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
+import type { HarnessChain } from "../chain.ts";
+import { type ChainFaults, createChainFaults } from "./chain-faults.ts";
+import type { FaultBoard, FaultReport } from "./fault-board.ts";
+import { readFaultOrder } from "./fault-order.ts";
+import type { FaultProxy } from "./fault-proxy.ts";
+
+/** The faults of chains that run here. */
+export type LocalFaults = FaultBoard & {
+  /** Ends what goes on for the sake of past faults, before the nodes are stopped. */
+  stop(): void;
+};
+
+type Listed = { report(): FaultReport; undo(): Promise<void> | void };
+
+/** Sets faults between the service and the nodes of these chains, and on the chains themselves. */
+export function createFaults(options: {
+  networks: Readonly<Partial<Record<NetworkName, { chain: HarnessChain; proxy: FaultProxy }>>>;
+  /** Whose gas money `empty-operator` takes. */
+  operators: readonly Address[];
+}): LocalFaults {
+  const { networks, operators } = options;
+  const listed = new Map<string, Listed>();
+  const onChains = new Map<NetworkName, ChainFaults>();
+  for (const { chain } of Object.values(networks)) {
+    onChains.set(chain.network.name, createChainFaults({ chain, operators }));
+  }
+  let lastId = 0;
+
+  async function remove(id: string): Promise<boolean> {
+    const fault = listed.get(id);
+    listed.delete(id);
+    await fault?.undo();
+    return fault !== undefined;
+  }
+
+  return {
+    async add(raw) {
+      const order = readFaultOrder(raw);
+      const { network } = order;
+      const proxy = networks[network]?.proxy;
+      const onChain = onChains.get(network);
+      if (proxy === undefined || onChain === undefined) {
+        const running = [...onChains.keys()].join(", ");
+        throw new ConfigurationError([
+          { name: "network", problem: `${network} is not running here; running: ${running}` },
+        ]);
+      }
+      const id = `${++lastId}`;
+      switch (order.kind) {
+        case "hold-blocks":
+        case "drop":
+        case "reorg":
+        case "base-fee":
+        case "empty-operator": {
+          const { undo } = await onChain.apply(order);
+          const report = () => ({ ...order, id, fired: 1 });
+          if (undo !== undefined) listed.set(id, { report, undo });
+          return report();
+        }
+        default: {
+          const fault = proxy.faults.add(order);
+          const report = () => ({ ...order, id, fired: fault.fired });
+          listed.set(id, { report, undo: () => proxy.faults.remove(fault) });
+          return report();
+        }
+      }
+    },
+
+    async list() {
+      return [...listed.values()].map(({ report }) => report());
+    },
+
+    remove,
+
+    async clear() {
+      for (const id of [...listed.keys()].reverse()) await remove(id);
+    },
+
+    stop() {
+      for (const onChain of onChains.values()) onChain.stop();
+    },
+  };
+}

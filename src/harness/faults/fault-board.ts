@@ -1,0 +1,20 @@
+import type { FaultOrder } from "./fault-order.ts";
+
+/** A fault, how often it has hit, and the id by which it is removed. */
+export type FaultReport = FaultOrder & { id: string; fired: number };
+
+/** The faults of a running harness, as data: what its API, its control routes and the command line share. */
+export type FaultBoard = {
+  /**
+   * Sets a fault. What happens at once and is over then, as a reorganization, is not listed.
+   *
+   * @throws ConfigurationError with everything that is wrong with the order.
+   */
+  add(order: unknown): Promise<FaultReport>;
+  /** What is set, in the order in which it was. */
+  list(): Promise<readonly FaultReport[]>;
+  /** Ends a fault; whether there was one. Requests that it has kept waiting go on. */
+  remove(id: string): Promise<boolean>;
+  /** Ends all of them, the last one first. */
+  clear(): Promise<void>;
+};

@@ -1,0 +1,69 @@
+import { describe, expect, test } from "vitest";
+import { ConfigurationError } from "../../errors/configuration.ts";
+import { readFaultOrder } from "./fault-order.ts";
+
+function complaints(raw: unknown): string {
+  try {
+    readFaultOrder(raw);
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error.message;
+    throw error;
+  }
+  return "none";
+}
+
+describe("a fault read from data", () => {
+  test("is given as it is when nothing is wrong with it", () => {
+    const order = {
+      network: "base",
+      kind: "error",
+      method: "eth_*",
+      nth: 2,
+      times: 3,
+      code: -32000,
+      message: "",
+    };
+    expect(readFaultOrder(order)).toEqual(order);
+  });
+
+  test("is told everything that is wrong with it at once", () => {
+    const order = {
+      network: "bass",
+      kind: "delay",
+      method: "eth call",
+      nth: 0,
+      times: 1.5,
+      ms: "5",
+      color: 1,
+    };
+    expect(complaints(order)).toMatchInlineSnapshot(`
+      "network: is not one of base, base-sepolia, optimism, optimism-sepolia, polygon (for example base)
+      method: is not the name of a method, in which * stands for any letters (for example eth_sendRawTransaction*)
+      nth: is not a whole number from 1 to 1000000 (for example 2)
+      times: is not a whole number from 1 to 1000000 (for example 1)
+      ms: is not a whole number from 1 to 600000 (for example 500)
+      color: a fault of kind delay has none"
+    `);
+  });
+
+  test("of an unknown kind is told the kinds, and what else is wrong", () => {
+    expect(complaints({ network: "base", kind: "earthquake", nth: -1 })).toMatchInlineSnapshot(`
+      "kind: is not one of answer-lost, delay, rate-limited, reset, error, malformed, stale-head, status, hang, receipt-of-another, hold-blocks, drop, reorg, base-fee, empty-operator (for example answer-lost)
+      nth: is not a whole number from 1 to 1000000 (for example 2)"
+    `);
+  });
+
+  test.each([
+    ["nothing", null],
+    ["a list", []],
+    ["a reorganization deeper than the states that are kept", { network: "base", kind: "reorg", depth: 64 }],
+    ["a status that is none of trouble", { network: "base", kind: "status", status: 200 }],
+    ["a base fee beyond 64 bits", { network: "base", kind: "base-fee", wei: `${2n ** 64n}` }],
+    ["a base fee that is a number", { network: "base", kind: "base-fee", wei: 1 }],
+    ["calls for a fault of the chain", { network: "base", kind: "hold-blocks", nth: 1 }],
+    ["a hash that is too short", { network: "base", kind: "drop", hash: "0x12" }],
+    ["a kind that every object has", { network: "base", kind: "constructor" }],
+  ])("is refused when it is %s", (_, raw) => {
+    expect(complaints(raw)).not.toBe("none");
+  });
+});

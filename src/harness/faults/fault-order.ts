@@ -1,0 +1,145 @@
+import { z } from "zod";
+import { ConfigurationError } from "../../errors/configuration.ts";
+import type { Hex } from "../../protocol/hex.ts";
+import { networkNames } from "../../protocol/networks.ts";
+import { parseUint256 } from "../../protocol/primitives.ts";
+
+const network = z.enum(networkNames, `is not one of ${networkNames.join(", ")}`);
+
+/** Which calls a fault of the connection hits: every one unless it is told otherwise. */
+const matchFields = {
+  method: z
+    .string("is not the name of a method")
+    .regex(/^[A-Za-z0-9_*]{1,64}$/, "is not the name of a method, in which * stands for any letters")
+    .optional(),
+  nth: whole(1, 1_000_000).optional(),
+  times: whole(1, 1_000_000).optional(),
+};
+
+/** Faults of the connection between the service and a node. */
+const connectionOrders = [
+  onConnection("answer-lost"),
+  onConnection("delay", { ms: whole(1, 600_000) }),
+  onConnection("rate-limited", { retryAfterSeconds: whole(0, 3_600).optional() }),
+  onConnection("reset"),
+  onConnection("error", {
+    code: whole(-2_147_483_648, 2_147_483_647),
+    message: z.string("is not a text"),
+  }),
+  onConnection("malformed", { form: z.enum(["html", "cut-off"], "is neither html nor cut-off").optional() }),
+  onConnection("stale-head", { blocks: whole(1, 1_000_000) }),
+  onConnection("status", { status: whole(400, 599) }),
+  onConnection("hang"),
+  onConnection("receipt-of-another", { disguised: z.boolean("is neither true nor false").optional() }),
+] as const;
+
+/** Faults of the chain itself. */
+const chainOrders = [
+  onChain("hold-blocks"),
+  onChain("drop", {
+    hash: z
+      .string("is not a text")
+      .regex(/^0x[0-9a-fA-F]{64}$/, "is not the hash of a transaction")
+      .transform((text) => text as Hex)
+      .optional(),
+  }),
+  // Nodes of the harness keep 64 states.
+  onChain("reorg", { depth: whole(1, 63) }),
+  onChain("base-fee", {
+    wei: z
+      .string("is not a text of decimal digits")
+      .refine((text) => (parseUint256(text) ?? 2n ** 64n) < 2n ** 64n, "is not a number of wei below 2^64"),
+  }),
+  onChain("empty-operator"),
+] as const;
+
+const connectionOrder = z.discriminatedUnion("kind", connectionOrders);
+const chainOrder = z.discriminatedUnion("kind", chainOrders);
+
+/** A fault of the connection, as data. */
+export type ConnectionOrder = z.infer<typeof connectionOrder>;
+/** A fault of the chain, as data. */
+export type ChainOrder = z.infer<typeof chainOrder>;
+/** A fault, as data: what the control routes and the command line take. */
+export type FaultOrder = ConnectionOrder | ChainOrder;
+export type FaultKind = FaultOrder["kind"];
+
+/**
+ * Which calls a fault of the connection hits.
+ * - `method`: of which method, in which `*` stands for any letters: `eth_sendRawTransaction*`; by default of any.
+ * - `nth`: from the how manieth on, counted from when the fault is set; by default the first.
+ * - `times`: how many; by default one where `nth` is given, and all otherwise.
+ *
+ * Faults of single calls (`error`, `staleHead`, `receiptOfAnother`) count calls. The others hit a whole HTTP request,
+ * and count requests with such a call in them.
+ */
+export type CallMatch = Pick<ConnectionOrder, "method" | "nth" | "times">;
+
+const orders = [...connectionOrders, ...chainOrders];
+/** Every kind of fault, as data names it. */
+export const faultKinds: readonly FaultKind[] = orders.map(({ shape }) => shape.kind.value);
+
+const examples: Readonly<Record<string, string>> = {
+  network: "base",
+  kind: "answer-lost",
+  method: "eth_sendRawTransaction*",
+  nth: "2",
+  times: "1",
+  ms: "500",
+  retryAfterSeconds: "1",
+  code: "-32000",
+  message: "header not found",
+  form: "cut-off",
+  blocks: "10",
+  status: "503",
+  disguised: "true",
+  depth: "3",
+  wei: "100000000000",
+};
+
+/**
+ * Reads a fault from data.
+ *
+ * @throws ConfigurationError with everything that is wrong with it.
+ */
+export function readFaultOrder(raw: unknown): FaultOrder {
+  const named = z.looseObject({ kind: z.unknown() }).safeParse(raw).data?.kind;
+  const schema = orders.find(({ shape }) => shape.kind.value === named) ?? unknownKind;
+  const read = schema.safeParse(raw);
+  if (read.success) return read.data as FaultOrder;
+  throw new ConfigurationError(
+    read.error.issues.flatMap((issue) => {
+      if (issue.code === "unrecognized_keys") {
+        return issue.keys.map((name) => ({ name, problem: `a fault of kind ${String(named)} has none` }));
+      }
+      const name = issue.path.length === 0 ? "fault" : String(issue.path[0]);
+      const example = examples[name];
+      return [{ name, problem: issue.message, ...(example !== undefined && { example }) }];
+    }),
+  );
+}
+
+/** So that a fault of an unknown kind is told what else is wrong with it. */
+const unknownKind = z.looseObject(
+  { network, kind: z.never(`is not one of ${faultKinds.join(", ")}`), ...matchFields },
+  "is not an object",
+);
+
+function whole(least: number, most: number) {
+  const problem = `is not a whole number from ${least} to ${most}`;
+  return z.int(problem).min(least, problem).max(most, problem);
+}
+
+function onConnection<const K extends string, Shape extends z.core.$ZodLooseShape = object>(
+  kind: K,
+  shape: Shape = {} as Shape,
+) {
+  return z.strictObject({ network, kind: z.literal(kind), ...matchFields, ...shape });
+}
+
+function onChain<const K extends string, Shape extends z.core.$ZodLooseShape = object>(
+  kind: K,
+  shape: Shape = {} as Shape,
+) {
+  return z.strictObject({ network, kind: z.literal(kind), ...shape });
+}

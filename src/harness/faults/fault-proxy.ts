@@ -1,0 +1,103 @@
+import { once } from "node:events";
+import {
+  Agent,
+  createServer as createHttpServer,
+  type IncomingMessage,
+  request,
+  type ServerResponse,
+} from "node:http";
+import { createServer, type Socket } from "node:net";
+import { createLocalRpc } from "../local-rpc.ts";
+import { answerCalls } from "./answer-calls.ts";
+import { breakExchange } from "./break-exchange.ts";
+import { type ConnectionFaults, createConnectionFaults } from "./connection-faults.ts";
+import { readMessage } from "./json-rpc-message.ts";
+import { relay } from "./relay.ts";
+
+/** A proxy on loopback in front of one node. Disposing of it ends it, and every connection through it. */
+export type FaultProxy = AsyncDisposable & {
+  readonly url: string;
+  /** The faults of the connection through it; nothing is wrong with one that has none. */
+  readonly faults: ConnectionFaults;
+};
+
+/**
+ * Starts a proxy that does to the JSON-RPC between a service and a node what networks and providers do. Without a
+ * fault, bytes go through as they are.
+ *
+ * @param options.target the URL of the node, over plain HTTP
+ *
+ * @example
+ * await using proxy = await createFaultProxy({ target: chain.rpcUrl });
+ * proxy.faults.add({ network: "base", kind: "answer-lost", method: "eth_sendRawTransaction", nth: 2 });
+ */
+export async function createFaultProxy({ target }: { target: string }): Promise<FaultProxy> {
+  const faults = createConnectionFaults();
+  const agent = new Agent({ keepAlive: true, scheduling: "lifo" });
+  const node = createLocalRpc(target);
+  const { hostname, port, pathname } = new URL(target);
+  const sockets = new Set<Socket>();
+
+  /** Sends a body to the node; gives the body of its answer. Given up together with the request it is made for. */
+  async function forward(outgoing: ServerResponse, body: string): Promise<string> {
+    const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const options = { hostname, port, path: pathname, method: "POST", headers, agent };
+    const sent = request(options, resolve).on("error", reject);
+    outgoing.on("close", () => sent.destroy());
+    sent.end(body);
+    return readText(await promise);
+  }
+
+  async function exchange(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const body = await readText(incoming);
+    const message = readMessage(body);
+    const hits = message === undefined ? [] : faults.take(message.calls.map(({ method }) => method));
+    const send = (text: string) => forward(outgoing, text);
+    const answer = () => (message === undefined ? send(body) : answerCalls(message, hits, node, send));
+    await breakExchange(hits, outgoing, answer);
+  }
+
+  const withFaults = createHttpServer((incoming, outgoing) => {
+    // A node that is gone looks to the service as it would without a proxy between them.
+    exchange(incoming, outgoing).catch(() => outgoing.socket?.destroy());
+  });
+  // A connection that is ended because it was idle would look like a fault.
+  withFaults.keepAliveTimeout = 0;
+
+  const server = createServer((client) => {
+    sockets.add(client);
+    client.once("close", () => sockets.delete(client));
+    relay({
+      client,
+      node: { host: hostname, port: Number(port) },
+      wanted: () => faults.armed,
+      handOver(socket) {
+        withFaults.emit("connection", socket);
+        socket.resume();
+      },
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (typeof address !== "object" || address === null) throw new Error("the proxy listens nowhere");
+
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    faults,
+    async [Symbol.asyncDispose]() {
+      if (!server.listening) return;
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      agent.destroy();
+      await once(server, "close");
+    },
+  };
+}
+
+async function readText(stream: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}

@@ -1,0 +1,126 @@
+import type { Hex } from "../../protocol/hex.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
+import type { FaultBoard, FaultReport } from "./fault-board.ts";
+import type { CallMatch, ChainOrder, ConnectionOrder, FaultOrder } from "./fault-order.ts";
+
+/** A fault that is set. Disposing of it ends it. */
+export type Fault = AsyncDisposable & {
+  readonly id: string;
+  /** Ends the fault; requests that it has kept waiting go on. Can be called again. */
+  remove(): Promise<void>;
+};
+
+/** What can be done to the JSON-RPC between the service and a node. */
+export type ConnectionFaultSetter = {
+  /** The node gets the request, and the connection is reset in the place of its answer. */
+  answerLost(): Promise<Fault>;
+  /** The node gets the request at once, and the service its answer `ms` milliseconds late. */
+  delay(ms: number): Promise<Fault>;
+  /** HTTP 429 with a Retry-After of one second, unless another is given. The node gets nothing. */
+  rateLimited(options?: { retryAfterSeconds?: number }): Promise<Fault>;
+  /** The connection is reset. The node gets nothing. */
+  reset(): Promise<Fault>;
+  /** The call is answered with a JSON-RPC error. The node does not get it. */
+  error(code: number, message: string): Promise<Fault>;
+  /**
+   * Something that is not JSON: an HTML page, which comes without the node; or, `cut-off`, the first half of the
+   * node's answer.
+   */
+  malformed(form?: "html" | "cut-off"): Promise<Fault>;
+  /** What is asked about the newest block is answered as it was so many blocks ago; later receipts are not there. */
+  staleHead(blocks: number): Promise<Fault>;
+  /** HTTP with this status, from 400 to 599. The node gets nothing. */
+  status(status: number): Promise<Fault>;
+  /** No answer, ever, until the fault is removed: then the connection is reset. The node gets nothing. */
+  hang(): Promise<Fault>;
+  /**
+   * `eth_getTransactionReceipt` gives the receipt of another transaction; `disguised`, under the hash that was asked
+   * for. There is none where the chain has no other transaction in its first and its newest 24 blocks.
+   */
+  receiptOfAnother(options?: { disguised?: boolean }): Promise<Fault>;
+};
+
+/** What can be done to a chain. */
+export type ChainFaultSetter = {
+  /** Nothing is mined until the fault is removed. */
+  holdBlocks(): Promise<Fault>;
+  /** Takes a transaction that waits to be mined, or all of them, out of the node. */
+  drop(hash?: Hex): Promise<void>;
+  /** Replaces the newest `depth` blocks, from 1 to 63, by empty ones. Their transactions are gone. */
+  reorg(depth: number): Promise<void>;
+  /**
+   * Sets the base fee, in wei per gas, from the next block on, which is mined at once unless blocks are held; it falls
+   * by an eighth with each empty block. Removed, it is what it was.
+   */
+  baseFee(wei: bigint): Promise<Fault>;
+  /** Takes the gas money of the operator; removed, it has again what it had. */
+  emptyOperator(): Promise<Fault>;
+};
+
+/** Trouble with chains, and with the way to them, for a service that has to cope. */
+export type Faults = {
+  /**
+   * The connection between the service and the node of a network, or only some calls on it. Tests and other clients
+   * of the node are not touched.
+   *
+   * @throws ConfigurationError (from each fault) with everything that is wrong with its arguments
+   *
+   * @example
+   * await harness.faults.on("base", { method: "eth_sendRawTransaction*", nth: 2 }).answerLost();
+   */
+  on(network: NetworkName, match?: CallMatch): ConnectionFaultSetter;
+  /**
+   * A chain itself, for everybody.
+   *
+   * @example
+   * const held = await harness.faults.chain("base").holdBlocks();
+   * // … settle, and see that nothing is mined …
+   * await held.remove();
+   */
+  chain(network: NetworkName): ChainFaultSetter;
+  /** What is set, in the order in which it was, and how often each has hit. */
+  list(): Promise<readonly FaultReport[]>;
+  /** Ends all faults. `harness.reset()` does so too. */
+  clear(): Promise<void>;
+};
+
+/** The faults of a board, as methods. */
+export function createFaultSetters(board: FaultBoard): Faults {
+  async function set(order: FaultOrder): Promise<Fault> {
+    const { id } = await board.add(order);
+    const remove = async () => void (await board.remove(id));
+    return { id, remove, [Symbol.asyncDispose]: remove };
+  }
+  return {
+    on(network, match = {}) {
+      const setOn = (order: Unplaced<ConnectionOrder>) => set({ network, ...match, ...order });
+      return {
+        answerLost: () => setOn({ kind: "answer-lost" }),
+        delay: (ms) => setOn({ kind: "delay", ms }),
+        rateLimited: (options) => setOn({ kind: "rate-limited", ...options }),
+        reset: () => setOn({ kind: "reset" }),
+        error: (code, message) => setOn({ kind: "error", code, message }),
+        malformed: (form) => setOn({ kind: "malformed", form }),
+        staleHead: (blocks) => setOn({ kind: "stale-head", blocks }),
+        status: (status) => setOn({ kind: "status", status }),
+        hang: () => setOn({ kind: "hang" }),
+        receiptOfAnother: (options) => setOn({ kind: "receipt-of-another", ...options }),
+      };
+    },
+    chain(network) {
+      const setOn = (order: Unplaced<ChainOrder>) => set({ network, ...order });
+      return {
+        holdBlocks: () => setOn({ kind: "hold-blocks" }),
+        drop: async (hash) => void (await setOn({ kind: "drop", hash })),
+        reorg: async (depth) => void (await setOn({ kind: "reorg", depth })),
+        baseFee: (wei) => setOn({ kind: "base-fee", wei: `${wei}` }),
+        emptyOperator: () => setOn({ kind: "empty-operator" }),
+      };
+    },
+    list: () => board.list(),
+    clear: () => board.clear(),
+  };
+}
+
+/** An order without its network and its calls. */
+type Unplaced<Order> = Order extends unknown ? Omit<Order, "network" | keyof CallMatch> : never;
