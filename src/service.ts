@@ -8,7 +8,7 @@ import { migrate } from "./database/migrate.ts";
 import { openDatabase } from "./database/open-database.ts";
 import { ConfigurationError, type Problem } from "./errors/configuration.ts";
 import type { Lane, Lanes } from "./facilitator/context.ts";
-import { createFacilitator } from "./facilitator/facilitator.ts";
+import { createFacilitator, type Facilitator } from "./facilitator/facilitator.ts";
 import { type AppOptions, createApp } from "./http/app.ts";
 import type { NetworkHealth } from "./http/health.ts";
 import { createLedger } from "./ledger/create-ledger.ts";
@@ -43,15 +43,18 @@ export type ServiceOptions = {
   >;
   /** How long what a dead instance held stays out of reach, in milliseconds; 30 s by default. */
   leaseMs?: number;
+  /** A head that many seconds behind the clock is not the chain's head: the network is not ready. 120 by default. */
+  staleHeadSeconds?: number;
   logger: Logger;
   /** For tests of crashes and faults: puts something between the service and what it works with. */
   wrap?: { ledger?(ledger: Ledger): Ledger; chain?(chain: Chain): Chain };
 };
 
-/** The whole service, of which `up` and `serve` are two ways to run it. */
-export type Service = {
-  app: FastifyInstance;
+/** What the service knows and does, without its HTTP. */
+export type ServiceCore = {
+  facilitator: Facilitator;
   organizations: Organizations;
+  checkHealth(): Promise<Record<string, NetworkHealth>>;
   /**
    * Checks every network and takes up what an earlier process left in flight. A network that cannot be reached is
    * tried again in the background, and settles nothing until then.
@@ -59,24 +62,57 @@ export type Service = {
    * @throws ConfigurationError when a network is not what the configuration says.
    */
   start(): Promise<void>;
+  /**
+   * Takes no more payments and answers whoever waits; resolves when nothing is being signed or sent any more. What is
+   * in flight is left to the next start.
+   */
+  stop(): Promise<void>;
+  /** Lets go of the chains and the database; nothing works afterwards. */
+  close(): Promise<void>;
+};
+
+/** The whole service, of which `up` and `serve` are two ways to run it. */
+export type Service = {
+  app: FastifyInstance;
+  organizations: Organizations;
+  /** As the core's. */
+  start(): Promise<void>;
   listen(address: { host: string; port: number }): Promise<string>;
   /** Takes no more payments, answers whoever waits, and leaves what is in flight to the next start. */
   close(): Promise<void>;
 };
 
 const reconnectMs = 5_000;
-/** A head older than this is not the chain's head. */
-const staleHeadSeconds = 120;
 
+/** Puts the whole service together. */
 export async function createService(options: ServiceOptions): Promise<Service> {
-  const {
-    logger,
-    apiKeyPepper,
-    anonymousVerify = false,
-    settleWaitMs,
-    leaseMs = 30_000,
-    wrap = {},
-  } = options;
+  const core = await createCore(options);
+  const { facilitator, organizations, checkHealth } = core;
+  const app = await createApp({
+    facilitator,
+    organizations,
+    checkHealth,
+    now: () => Date.now(),
+    anonymousVerify: options.anonymousVerify ?? false,
+    logger: options.logger,
+    ...options.http,
+  });
+  return {
+    app,
+    organizations,
+    start: core.start,
+    listen: (address) => app.listen(address),
+    async close() {
+      await core.stop();
+      await app.close();
+      await core.close();
+    },
+  };
+}
+
+/** Everything of the service but its HTTP, which it can be put behind with `createApp`. */
+export async function createCore(options: ServiceOptions): Promise<ServiceCore> {
+  const { logger, apiKeyPepper, settleWaitMs, leaseMs = 30_000, staleHeadSeconds = 120, wrap = {} } = options;
   const { ledger: wrapLedger = (ledger) => ledger, chain: wrapChain = (chain) => chain } = wrap;
   const now = () => Date.now();
   const db = await openDatabase({ url: options.databaseUrl });
@@ -110,22 +146,14 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   );
   const started = new Set<NetworkName>();
 
-  const app = await createApp({
-    facilitator: createFacilitator({
-      networks,
-      recoveries,
-      ledger,
-      outcomes,
-      now,
-      settleWaitMs: { 1: settleWaitMs ?? 80_000, 2: settleWaitMs ?? 45_000 },
-      closing: closing.signal,
-    }),
-    organizations,
-    checkHealth,
+  const facilitator = createFacilitator({
+    networks,
+    recoveries,
+    ledger,
+    outcomes,
     now,
-    anonymousVerify,
-    logger,
-    ...options.http,
+    settleWaitMs: { 1: settleWaitMs ?? 80_000, 2: settleWaitMs ?? 45_000 },
+    closing: closing.signal,
   });
   metrics.observe({
     lanes: () =>
@@ -186,11 +214,11 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   }
 
   return {
-    app,
+    facilitator,
     organizations,
+    checkHealth,
     start,
-    listen: (address) => app.listen(address),
-    async close() {
+    async stop() {
       clearInterval(renewal);
       clearTimeout(reconnection);
       closing.abort();
@@ -198,7 +226,8 @@ export async function createService(options: ServiceOptions): Promise<Service> {
         ...lanes.map(({ relayer }) => relayer.stop()),
         ...[...recoveries.values()].map((recovery) => recovery.stop()),
       ]);
-      await app.close();
+    },
+    async close() {
       for (const { chain } of lanes) chain.close();
       await db.destroy();
     },

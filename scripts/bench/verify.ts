@@ -1,5 +1,5 @@
 import { Agent, request } from "node:http";
-import { orderPayment } from "../../src/harness/pay.ts";
+import { signPayment } from "../../src/harness/pay.ts";
 import { startUp } from "./up.ts";
 
 /** Verifies of plain accounts over HTTP: throughput, latency, and the CPU of the service's process. */
@@ -10,13 +10,7 @@ const headers = { authorization: up.description.organization.apiKey, "content-ty
 const bodies = await Promise.all(
   Array.from({ length: 200 }, async () =>
     JSON.stringify(
-      await orderPayment(up.description, {
-        network: "base",
-        payer: "funded",
-        amount: 1n,
-        x402Version: 1,
-        validForSeconds: 3_600,
-      }),
+      (await signPayment(up.description, { network: "base", amount: 1n, validForSeconds: 3_600 })).request,
     ),
   ),
 );

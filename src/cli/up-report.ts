@@ -1,5 +1,5 @@
 import type { HarnessDescription } from "../harness/description.ts";
-import { orderPayment } from "../harness/pay.ts";
+import { signPayment } from "../harness/pay.ts";
 import { testPayers } from "../harness/test-payers.ts";
 import { networkNames } from "../protocol/networks.ts";
 import { type SamplePayment, sampleAmount } from "./demo.ts";
@@ -112,7 +112,7 @@ function payerTable(harness: HarnessDescription): string {
 async function curl(harness: HarnessDescription): Promise<string> {
   const network = networkNames.find((name) => harness.networks[name] !== undefined);
   if (network === undefined) return "";
-  const body = await orderPayment(harness, {
+  const { request } = await signPayment(harness, {
     network,
     payer: "funded",
     amount: sampleAmount,
@@ -123,7 +123,7 @@ async function curl(harness: HarnessDescription): Promise<string> {
     `curl -s ${harness.facilitator.url}/verify \\`,
     `  -H 'Authorization: ${harness.organization.apiKey}' \\`,
     "  -H 'Content-Type: application/json' \\",
-    `  -d '${JSON.stringify(body)}'`,
+    `  -d '${JSON.stringify(request)}'`,
   ].join("\n");
 }
 

@@ -1,18 +1,16 @@
 import { KitError } from "../errors/base.ts";
 import { ConfigurationError } from "../errors/configuration.ts";
 import { resolveFacilitatorContracts } from "../harness/addresses.ts";
-import { type Harness, startHarness } from "../harness/harness.ts";
+import { type RunningHarness, startHarness } from "../harness/harness.ts";
+import { logLevels } from "../harness/harness-options.ts";
 import type { Address } from "../protocol/hex.ts";
 import { networkNames } from "../protocol/networks.ts";
 import { defineCommand } from "./command.ts";
 import { payOnEveryNetwork } from "./demo.ts";
-import { requireFree } from "./listen.ts";
 import { renderLogLine } from "./log-lines.ts";
 import { flag, oneOf, readAddress, readHost, readNetworks, wholeNumber } from "./readers.ts";
 import { self } from "./self.ts";
 import { describeUp } from "./up-report.ts";
-
-const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
 export const up = defineCommand({
   options: {
@@ -87,7 +85,6 @@ export const up = defineCommand({
 
   async run(values, { print, complain, takeSignals }) {
     const interrupted = takeSignals();
-    await requireFree(values.host, values.port);
     const { createLogger } = await import("../logging/logger.ts");
     const harness = await startHarness({
       networks: values.networks,
@@ -131,7 +128,7 @@ function contractsOf(values: {
 }
 
 /** Resolves at Ctrl-C, and rejects when a node dies that was not asked to. */
-function untilEnd(harness: Harness, interrupted: AbortSignal): Promise<void> {
+function untilEnd(harness: RunningHarness, interrupted: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   harness.onFailure(({ message, hints }) =>
     reject(

@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { readQuantity } from "../chain/read-hex.ts";
 import { KitError } from "../errors/base.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
@@ -5,13 +6,16 @@ import type { Asset, Network } from "../protocol/networks.ts";
 import { harnessAccounts } from "./accounts.ts";
 import { type CarriedContract, runConstructor } from "./carry.ts";
 import { castCode, castContracts, castTokenCalls, mintCall } from "./cast.ts";
+import { startHeartbeat } from "./heartbeat.ts";
 import { facilitatorInitCode, mockUsdcInitCode } from "./init-code.ts";
 import type { LocalCall } from "./local-rpc.ts";
 import type { LocalNode } from "./nodes.ts";
+import { takeStartingPoint } from "./starting-point.ts";
 
 /** A local chain with everything in place. Chain time is unix seconds; amounts are in the asset's smallest unit. */
 export type HarnessChain = {
   readonly network: Network;
+  /** Where the node listens. */
   readonly rpcUrl: string;
   readonly facilitatorContract: Address;
   readonly asset: Asset;
@@ -22,6 +26,10 @@ export type HarnessChain = {
   setBalance(account: Address, wei: bigint): Promise<void>;
   /** Mines blocks at once; one by default. */
   mine(blocks?: number): Promise<void>;
+  /** Mines nothing more by itself, until {@link release}: transactions wait in the pool. */
+  hold(): Promise<void>;
+  /** Mines what waits, and from now on each transaction as it comes. */
+  release(): Promise<void>;
   /**
    * Moves the chain's time forward and mines, so that `latest` is at the new time at once; time goes on from there.
    * Gives the new time.
@@ -29,6 +37,11 @@ export type HarnessChain = {
   advanceTime(seconds: number): Promise<bigint>;
   /** The time of the newest block. */
   now(): Promise<bigint>;
+  /**
+   * Puts the chain back to its start: accounts, contracts, blocks, pool, mining, fees, and the time to the clock's.
+   * Nothing may be sent to it meanwhile.
+   */
+  reset(): Promise<void>;
 };
 
 export type ChainOptions = {
@@ -36,6 +49,8 @@ export type ChainOptions = {
   facilitatorContract: Address;
   asset: Asset;
   node: LocalNode;
+  /** Whether the chain's time is its own, and not this machine's. */
+  ownClock?: boolean;
 };
 
 const { treasury, operator, admin, recoverer, pauser } = harnessAccounts;
@@ -43,12 +58,21 @@ const { treasury, operator, admin, recoverer, pauser } = harnessAccounts;
 /** Native gas money of each account of the harness that sends transactions: 10,000 whole coins. */
 const gasMoney = `0x${(10_000n * 10n ** 18n).toString(16)}`;
 
+/** A node that mines each transaction as it comes takes some 2 ms; then it has missed one. */
+const minedWithinMs = 500;
+
 /** Gas for one call of the mock token, of which none takes more than 80,000. */
 const tokenCallGas = "0x186a0";
 
+/** More blocks at once take the node seconds. */
+const mostBlocks = 10_000;
+
+/** A hundred years. */
+const mostSeconds = 3_155_760_000;
+
 /** Puts contracts, accounts and payers in place on a node that has just been started. */
 export async function prepareChain(options: ChainOptions): Promise<HarnessChain> {
-  const { network, facilitatorContract, asset, node } = options;
+  const { network, facilitatorContract, asset, node, ownClock = false } = options;
   const contracts: readonly CarriedContract[] = [
     { name: "X402Facilitator", address: facilitatorContract, initCode: facilitatorInitCode() },
     { name: "MockUSDC", address: asset.address, initCode: mockUsdcInitCode(asset) },
@@ -65,6 +89,9 @@ export async function prepareChain(options: ChainOptions): Promise<HarnessChain>
     ["anvil_impersonateAccount", treasury.address],
   ]);
   await sendFromTreasury(node, asset.address, castTokenCalls(asset), 0);
+  const start = await takeStartingPoint(node, { impersonated: treasury.address, ownClock });
+  // A chain with a clock of its own stands still between transactions.
+  const heartbeat = ownClock ? undefined : startHeartbeat(node);
 
   // One at a time: anvil can strand transactions of one sender that race.
   let lastFunding: Promise<void> = Promise.resolve();
@@ -86,17 +113,39 @@ export async function prepareChain(options: ChainOptions): Promise<HarnessChain>
       await node.request("anvil_setBalance", account, `0x${wei.toString(16)}`);
     },
     async mine(blocks = 1) {
+      if (!Number.isSafeInteger(blocks) || blocks < 1 || blocks > mostBlocks) {
+        throw new KitError(`From 1 to ${mostBlocks} blocks are mined at a time, not ${blocks}`);
+      }
       await node.request("anvil_mine", `0x${blocks.toString(16)}`);
     },
+    async hold() {
+      await heartbeat?.pause();
+      await node.request("evm_setIntervalMining", 0);
+    },
+    async release() {
+      await node.request("evm_setAutomine", true);
+      await node.request("evm_mine");
+      heartbeat?.resume();
+    },
     async advanceTime(seconds) {
-      if (!Number.isSafeInteger(seconds) || seconds < 0) {
-        throw new KitError(`Time moves forward by whole seconds, not by ${seconds}`);
+      if (!Number.isSafeInteger(seconds) || seconds < 1 || seconds > mostSeconds) {
+        throw new KitError(`Time moves forward by 1 to ${mostSeconds} whole seconds, not by ${seconds}`);
       }
-      await node.request("evm_increaseTime", seconds);
+      // Where blocks have fixed distances, an offset to the clock is not looked at.
+      if (ownClock) {
+        await node.request("evm_setNextBlockTimestamp", Number(await readHeadTime(node)) + seconds);
+      } else {
+        await node.request("evm_increaseTime", seconds);
+      }
       await node.request("evm_mine");
       return readHeadTime(node);
     },
     now: () => readHeadTime(node),
+    async reset() {
+      await Promise.all([heartbeat?.pause(), lastFunding]);
+      await start.restore();
+      heartbeat?.resume();
+    },
   };
 }
 
@@ -119,14 +168,27 @@ async function sendFromTreasury(
       ];
     }),
   );
-  // The node mines a transaction when it comes, but now and then misses one: the next block takes it along.
-  await node.request("evm_mine");
-  const receipts = await node.batch(hashes.map((hash) => ["eth_getTransactionReceipt", hash]));
-  for (const receipt of receipts) {
+  for (const receipt of await receiptsOf(node, hashes)) {
     if (!succeeded(receipt)) {
       throw new KitError(`A call to the token on ${node.name} failed`, { hints: [JSON.stringify(receipt)] });
     }
   }
+}
+
+/**
+ * The receipts of transactions that were just sent. The node mines them as they come, but now and then misses one, and
+ * none where mining is held: then a block is mined for them.
+ */
+async function receiptsOf(node: LocalNode, hashes: readonly unknown[]): Promise<readonly unknown[]> {
+  const read = () => node.batch(hashes.map((hash) => ["eth_getTransactionReceipt", hash]));
+  const until = performance.now() + minedWithinMs;
+  while ((await node.request("anvil_getAutomine")) === true && performance.now() < until) {
+    const receipts = await read();
+    if (!receipts.includes(null)) return receipts;
+    await setTimeout(1);
+  }
+  await node.request("evm_mine");
+  return read();
 }
 
 function succeeded(receipt: unknown): boolean {

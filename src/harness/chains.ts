@@ -11,13 +11,15 @@ export type StartChainsOptions = {
   networks: readonly NetworkName[];
   facilitatorContracts: FacilitatorContracts;
   /** The token of a network, where it is not to be its USDC. */
-  assets?: Readonly<Partial<Record<NetworkName, Asset>>>;
+  assets?: Readonly<Partial<Record<NetworkName, Asset>>> | undefined;
   /** The port of a network's node; free ones by default. */
-  rpcPorts?: Readonly<Partial<Record<NetworkName, number>>>;
+  rpcPorts?: Readonly<Partial<Record<NetworkName, number>>> | undefined;
   /** Gives up the start; without effect once the chains run. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** Path of the anvil binary; the one of this platform's package by default. */
-  anvilBinary?: string;
+  anvilBinary?: string | undefined;
+  /** Gives the chains a clock of their own that begins there (unix seconds); they then stand still between blocks. */
+  genesisTime?: number | undefined;
 };
 
 /** Running chains. Disposing of them stops them. */
@@ -44,7 +46,7 @@ export type Chains = AsyncDisposable & {
  * });
  */
 export async function startChains(options: StartChainsOptions): Promise<Chains> {
-  const { facilitatorContracts, assets = {}, rpcPorts = {}, signal } = options;
+  const { facilitatorContracts, assets = {}, rpcPorts = {}, signal, genesisTime } = options;
   checkOptions(options);
   signal?.throwIfAborted();
 
@@ -63,7 +65,8 @@ export async function startChains(options: StartChainsOptions): Promise<Chains> 
       const network = networks[name];
       const { chainId, tier } = network;
       const port = rpcPorts[name];
-      const node = await startNode({ name, chainId, watchdog, port, signal, binary: options.anvilBinary });
+      const binary = options.anvilBinary;
+      const node = await startNode({ name, chainId, watchdog, port, signal, binary, genesisTime });
       nodes.push(node);
       const { prepareChain } = await preparation;
       const asset = assets[name] ?? network.usdc;
@@ -72,6 +75,7 @@ export async function startChains(options: StartChainsOptions): Promise<Chains> 
         facilitatorContract: facilitatorContracts[tier],
         asset,
         node,
+        ownClock: genesisTime !== undefined,
       });
       return [name, chain] as const;
     }),

@@ -1,10 +1,12 @@
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
+import { KitError } from "../errors/base.ts";
 import { ConfigurationError } from "../errors/configuration.ts";
-import { networkNames } from "../protocol/networks.ts";
+import { type NetworkName, networkNames } from "../protocol/networks.ts";
 import { address, uint256String } from "../protocol/primitives.ts";
-import type { Chains } from "./chains.ts";
+import type { HarnessChain } from "./chain.ts";
 import type { HarnessDescription } from "./description.ts";
+import type { RunningHarness } from "./harness.ts";
 
 /** What `POST /harness/fund` takes: `amount` in the asset's smallest unit. */
 export const fundRequestSchema = z.object({
@@ -13,34 +15,69 @@ export const fundRequestSchema = z.object({
   amount: uint256String,
 });
 
+/** What `POST /harness/advance-time` takes. */
+export const advanceTimeRequestSchema = z.object({ network: z.enum(networkNames), seconds: z.number() });
+
+/** What `POST /harness/mine` takes. */
+export const mineRequestSchema = z.object({ network: z.enum(networkNames), blocks: z.number() });
+
 /**
- * The routes by which other terminals act on a running harness. They are served beside the service on the same
+ * The routes by which other processes act on a running harness. They are served beside the service on the same
  * address, and exist nowhere but here.
  */
 export function controlRoutes(
   app: FastifyInstance,
-  { describe, chains }: { describe: () => HarnessDescription; chains: Chains["chains"] },
+  {
+    describe,
+    harness,
+  }: {
+    describe: () => HarnessDescription;
+    harness: Pick<RunningHarness, "chains" | "reset" | "nextAuthorizationNonce">;
+  },
 ): void {
   app.setErrorHandler((error, _request, reply) => {
-    const refused = error instanceof ConfigurationError || error instanceof z.ZodError;
-    const message = error instanceof Error ? error.message : String(error);
-    return reply.code(refused ? 400 : 500).send({ error: message });
+    const refused = error instanceof KitError || error instanceof z.ZodError;
+    const message =
+      error instanceof z.ZodError ? z.prettifyError(error) : String(Reflect.get(Object(error), "message"));
+    const hints = error instanceof KitError ? error.hints : [];
+    return reply.code(refused ? 400 : 500).send({ error: message, hints });
   });
+
+  const chainOf = (network: NetworkName): HarnessChain => {
+    const chain = harness.chains[network];
+    if (chain !== undefined) return chain;
+    throw new ConfigurationError([
+      {
+        name: "network",
+        problem: `${network} is not running here; running: ${Object.keys(harness.chains).join(", ")}`,
+      },
+    ]);
+  };
 
   app.get("/harness", describe);
 
   app.post("/harness/fund", async (request) => {
     const { network, to, amount } = fundRequestSchema.parse(request.body);
-    const chain = chains[network];
-    if (chain === undefined) {
-      throw new ConfigurationError([
-        {
-          name: "network",
-          problem: `${network} is not running here; running: ${Object.keys(chains).join(", ")}`,
-        },
-      ]);
-    }
+    const chain = chainOf(network);
     await chain.fund(to, amount);
     return { network, to, amount: amount.toString(), asset: chain.asset.address };
   });
+
+  app.post("/harness/advance-time", async (request) => {
+    const { network, seconds } = advanceTimeRequestSchema.parse(request.body);
+    return { network, now: Number(await chainOf(network).advanceTime(seconds)) };
+  });
+
+  app.post("/harness/mine", async (request) => {
+    const { network, blocks } = mineRequestSchema.parse(request.body);
+    await chainOf(network).mine(blocks);
+    return { network, blocks };
+  });
+
+  app.post("/harness/reset", async () => {
+    await harness.reset();
+    return {};
+  });
+
+  app.post("/harness/authorization-nonce", () => ({ nonce: harness.nextAuthorizationNonce() ?? null }));
 }

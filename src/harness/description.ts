@@ -6,6 +6,8 @@ import { address, bytes32 } from "../protocol/primitives.ts";
 export const harnessDescriptionSchema = z.object({
   facilitator: z.object({ url: z.string() }),
   organization: z.object({ id: z.string(), apiKey: z.string(), recipient: address }),
+  /** Only where the chains have a clock of their own. */
+  seed: z.int().optional(),
   payers: z.record(z.string(), z.object({ address, privateKey: bytes32 })),
   networks: z.partialRecord(
     z.enum(networkNames),

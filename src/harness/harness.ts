@@ -1,114 +1,215 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import type { NetworkConfig } from "../config/network-config.ts";
-import { KitError } from "../errors/base.ts";
-import type { NetworkName } from "../protocol/networks.ts";
-import type { Service } from "../service.ts";
+import type { KitError } from "../errors/base.ts";
+import type { Organizations } from "../organizations/organizations.ts";
+import { type Hex, keccak256Text } from "../protocol/hex.ts";
+import type { Asset, NetworkName } from "../protocol/networks.ts";
 import { harnessAccounts } from "./accounts.ts";
 import type { FacilitatorContracts } from "./addresses.ts";
 import type { HarnessChain } from "./chain.ts";
 import { type Chains, startChains } from "./chains.ts";
 import type { HarnessDescription } from "./description.ts";
 import { localOrganization } from "./local-organization.ts";
+import type { ReplaceableCore } from "./replaceable-core.ts";
+import { explainListenError, requireFree } from "./require-free.ts";
 import { testPayers } from "./test-payers.ts";
 
-export type HarnessOptions = {
+export type StartOptions = {
   networks: readonly NetworkName[];
   facilitatorContracts: FacilitatorContracts;
+  /** The token of a network, where it is not to be its USDC. */
+  assets?: Readonly<Partial<Record<NetworkName, Asset>>> | undefined;
   host: string;
   /** 0 for any free port. */
   port: number;
+  /** The port of a network's node; free ones by default. */
+  rpcPorts?: Readonly<Partial<Record<NetworkName, number>>> | undefined;
   settleWaitMs?: number | undefined;
   logger: Logger;
+  /** Makes runs repeatable: the chains have a clock of their own, and authorization nonces follow from the seed. */
+  seed?: number | undefined;
+  /** Path of the anvil binary; the one of this platform's package by default. */
+  anvilBinary?: string | undefined;
   /** Gives up the start. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 };
 
-/** Local chains and the service running against them. */
-export type Harness = {
+/** Local chains and the service running against them. Disposing of them ends them. */
+export type RunningHarness = AsyncDisposable & {
   readonly description: HarnessDescription;
   readonly chains: Chains["chains"];
-  readonly service: Service;
+  readonly app: FastifyInstance;
+  readonly organizations: Organizations;
+  /** The pids of everything that was started. */
+  readonly pids: readonly number[];
   /** Calls the listener when a node dies that was not asked to. */
   onFailure(listener: (error: KitError) => void): void;
-  /** Ends the service and the chains, and leaves nothing behind. */
+  /** The next authorization nonce that follows from the seed; undefined without a seed, when any will do. */
+  nextAuthorizationNonce(): Hex | undefined;
+  /** Puts chains and service back to where they were when they were started. */
+  reset(): Promise<void>;
+  /** Ends the service and the chains, and leaves nothing behind. Can be called again. */
   close(): Promise<void>;
+};
+
+/** Something beside chains and service that takes part in a harness, such as a proxy before the nodes. */
+export type HarnessPart = {
+  /** Before the service is replaced: what keeps answers from it must go. */
+  beforeReset?(): void | Promise<void>;
+  /** When chains and service are as new. */
+  afterReset?(): void | Promise<void>;
+  /** Before the nodes end. */
+  close?(): void | Promise<void>;
 };
 
 /** The pepper of a database that lives as long as the harness and holds one published key. */
 const localPepper = "x402-facilitator-kit local harness";
 
-/** Starts the chains, puts everything in place on them, and runs the service against them. */
-export async function startHarness(options: HarnessOptions): Promise<Harness> {
-  const { host, port, logger, signal } = options;
-  const directory = await makeDirectory();
+/** When chains with a clock of their own begin: 2026-01-01T00:00:00Z. */
+const genesisTime = 1_767_225_600;
+
+/**
+ * Starts the chains, puts everything in place on them, and runs the service against them.
+ *
+ * @throws {KitError} when something cannot be started; nothing is left running then
+ */
+export async function startHarness(options: StartOptions): Promise<RunningHarness> {
+  const { host, port, logger, seed } = options;
+  await requireFree(host, port);
   // The imports of the service take as long as the nodes do: both at once.
   const importing = Promise.all([
     import("../service.ts"),
+    import("../http/app.ts"),
     import("./control.ts"),
+    import("./replaceable-core.ts"),
     import("../chain/local-signer.ts"),
   ]);
   importing.catch(() => {});
+  const parts: HarnessPart[] = [];
   let chains: Chains | undefined;
-  let service: Service | undefined;
+  let core: ReplaceableCore | undefined;
+  let app: FastifyInstance | undefined;
+  let resetting: Promise<void> = Promise.resolve();
+  let ended: Promise<void> | undefined;
+  let authorizations = 0;
 
-  async function close(): Promise<void> {
-    await service?.close();
-    await chains?.stop();
-    await rm(directory, { recursive: true, force: true });
+  async function end(): Promise<void> {
+    try {
+      await resetting;
+      await core?.stop();
+      await app?.close();
+      await core?.close();
+      for (const part of parts) await part.close?.();
+    } finally {
+      // Whatever fails before: no node is left.
+      await chains?.stop();
+    }
   }
+
+  const close = () => {
+    ended ??= end();
+    return ended;
+  };
 
   try {
     chains = await startChains({
-      networks: options.networks,
-      facilitatorContracts: options.facilitatorContracts,
-      ...(signal && { signal }),
+      ...options,
+      genesisTime: seed === undefined ? undefined : genesisTime,
     });
     const running = Object.values(chains.chains);
-    const [{ createService }, { controlRoutes }, { createLocalSigner }] = await importing;
-    service = await createService({
-      networks: running.map(configure),
-      signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
-      databaseUrl: `sqlite:${join(directory, "ledger.sqlite")}`,
-      apiKeyPepper: localPepper,
-      settleWaitMs: options.settleWaitMs,
+    // Where the service finds a chain: a proxy before the node goes here.
+    const serviceRpcUrl = ({ rpcUrl }: HarnessChain) => rpcUrl;
+
+    const [
+      { createCore },
+      { createApp },
+      { controlRoutes },
+      { createReplaceableCore },
+      { createLocalSigner },
+    ] = await importing;
+    const replaceable = await createReplaceableCore(async () => {
+      const made = await createCore({
+        networks: running.map((chain) => configure(chain, serviceRpcUrl(chain))),
+        signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
+        // Nothing is to outlive the harness, not even when it is killed.
+        databaseUrl: "sqlite::memory:",
+        apiKeyPepper: localPepper,
+        settleWaitMs: options.settleWaitMs,
+        logger,
+        ...(seed !== undefined && { staleHeadSeconds: Number.POSITIVE_INFINITY }),
+      });
+      try {
+        await Promise.all([createLocalOrganization(made.organizations, options.networks), made.start()]);
+        return made;
+      } catch (error) {
+        await made.stop();
+        await made.close();
+        throw error;
+      }
+    });
+    core = replaceable;
+
+    const reset = async () => {
+      for (const part of parts) await part.beforeReset?.();
+      await replaceable.replace(async () => {
+        await Promise.all(running.map((chain) => chain.reset()));
+      });
+      authorizations = 0;
+      for (const part of parts) await part.afterReset?.();
+    };
+
+    let description: HarnessDescription | undefined;
+    const harness: Omit<RunningHarness, "description" | "app"> = {
+      chains: chains.chains,
+      organizations: replaceable.organizations,
+      pids: chains.pids,
+      onFailure: chains.onFailure,
+      nextAuthorizationNonce() {
+        if (seed === undefined) return undefined;
+        return keccak256Text(`x402-facilitator-kit authorization: ${seed}, ${authorizations++}`);
+      },
+      reset() {
+        const next = resetting.then(reset);
+        resetting = next.catch(() => {});
+        return next;
+      },
+      close,
+      [Symbol.asyncDispose]: close,
+    };
+
+    app = await createApp({
+      facilitator: replaceable.facilitator,
+      organizations: replaceable.organizations,
+      checkHealth: replaceable.checkHealth,
+      now: () => Date.now(),
       logger,
     });
-    await createLocalOrganization(service, options.networks);
-    let description: HarnessDescription | undefined;
     const describe = (): HarnessDescription => {
       if (description === undefined) throw new Error("the harness is not ready yet");
       return description;
     };
-    const { chains: byName } = chains;
-    await service.app.register(async (app) => controlRoutes(app, { describe, chains: byName }));
-    const [origin] = await Promise.all([service.listen({ host, port }), service.start()]);
-    description = describeHarness(origin, running);
-    return { description, chains: byName, service, onFailure: chains.onFailure, close };
+    await app.register(async (scope) => controlRoutes(scope, { describe, harness }));
+    const origin = await listen(app, { host, port });
+    description = describeHarness(origin, running, seed);
+    return { description, app, ...harness };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-/** Where the database lives as long as the harness does. */
-async function makeDirectory(): Promise<string> {
+/** @throws {KitError} when the address is taken; whoever looked before may have been overtaken */
+async function listen(app: FastifyInstance, address: { host: string; port: number }): Promise<string> {
   try {
-    return await mkdtemp(join(tmpdir(), "x402-kit-"));
-  } catch (cause) {
-    throw new KitError(`No temporary folder can be made in ${tmpdir()}`, {
-      cause,
-      hints: [
-        "The database of the local facilitator needs one. Set TMPDIR to a folder that can be written to.",
-      ],
-    });
+    return await app.listen(address);
+  } catch (error) {
+    throw explainListenError(error, address.host, address.port);
   }
 }
 
 /** A local chain as the service is configured for it. */
-function configure({ network, rpcUrl, facilitatorContract, asset }: HarnessChain): NetworkConfig {
+function configure({ network, facilitatorContract, asset }: HarnessChain, rpcUrl: string): NetworkConfig {
   return {
     ...network,
     blockTimeMs: 1_000,
@@ -120,17 +221,24 @@ function configure({ network, rpcUrl, facilitatorContract, asset }: HarnessChain
   };
 }
 
-async function createLocalOrganization(service: Service, networks: readonly NetworkName[]): Promise<void> {
+async function createLocalOrganization(
+  organizations: Organizations,
+  networks: readonly NetworkName[],
+): Promise<void> {
   const { id, name, apiKey, recipient } = localOrganization;
-  const { organizations } = service;
   await organizations.create({ id, name });
   for (const network of networks) await organizations.setRecipient(id, network, recipient);
   await organizations.createKey(id, { scopes: ["verify", "settle"], key: apiKey });
 }
 
-function describeHarness(origin: string, chains: readonly HarnessChain[]): HarnessDescription {
+function describeHarness(
+  origin: string,
+  chains: readonly HarnessChain[],
+  seed: number | undefined,
+): HarnessDescription {
   const { id, apiKey, recipient } = localOrganization;
   return {
+    ...(seed !== undefined && { seed }),
     facilitator: { url: `${origin}/v1` },
     organization: { id, apiKey, recipient },
     payers: Object.fromEntries(

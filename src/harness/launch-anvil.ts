@@ -20,6 +20,11 @@ export type LaunchOptions = {
   signal?: AbortSignal | undefined;
   /** Path of the anvil binary; the one of this platform's package by default. */
   binary?: string | undefined;
+  /**
+   * Unix seconds of the first block, where the chain has a clock of its own: then each block is one second after its
+   * parent and holds one transaction at most. Otherwise chain time is the time of this machine.
+   */
+  genesisTime?: number | undefined;
   startTimeoutMs?: number | undefined;
 };
 
@@ -34,8 +39,6 @@ export type LaunchedAnvil = {
 
 /** Flags that the typed options of `@viem/anvil` do not know. */
 const flags = [
-  // A block for every transaction, and one per second without any: the head of an idle chain follows the clock.
-  "--mixed-mining",
   // A fixed one, so that an upgrade of anvil does not change the rules.
   "--hardfork",
   "prague",
@@ -45,12 +48,12 @@ const flags = [
 const gasLimit = 300_000_000;
 
 /** Wei per gas, as usual on layer 2; anvil lowers it from here while blocks are empty. */
-const initialBaseFee = 10_000_000;
+export const initialBaseFee = 10_000_000;
 
-/** Carries the identity of a start into the `child_process` channel, whose messages come in its async context. */
 /** States kept in memory: enough for reorgs, and for calls to a head that a block has just replaced. */
 const statesKept = 64;
 
+/** Carries the identity of a start into the `child_process` channel, whose messages come in its async context. */
 const startContext = new AsyncLocalStorage<object>();
 
 /**
@@ -61,7 +64,7 @@ const startContext = new AsyncLocalStorage<object>();
  * @throws {KitError} when it does not come to listen; no process is left then
  */
 export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil> {
-  const { name, chainId, watchdog, port, signal, startTimeoutMs = 30_000 } = options;
+  const { name, chainId, watchdog, port, signal, genesisTime, startTimeoutMs = 30_000 } = options;
   signal?.throwIfAborted();
   const binary = options.binary === undefined ? anvilBinary() : executable(options.binary);
   const { createAnvil } = await importViemAnvil();
@@ -74,7 +77,9 @@ export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil
     chainId,
     // Deriving the ten development accounts would take a third of the start-up time.
     accounts: 0,
-    blockTime: 1,
+    // Nothing is mined by itself until everything is in place. See heartbeat.ts for why not `--mixed-mining`.
+    noMining: true,
+    ...(genesisTime !== undefined && { timestamp: genesisTime }),
     gasLimit,
     blockBaseFeePerGas: initialBaseFee,
     // Without a number a killed node leaves its states, gigabytes in the end, in the user's home.
@@ -82,7 +87,7 @@ export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil
     startTimeout: startTimeoutMs + 1_000,
     execArgs: ([file, args, execOptions]) => [
       file,
-      [...args, ...flags],
+      [...args, ...flags, ...(genesisTime === undefined ? [] : ["--max-transactions", "1"])],
       // `detached`: Ctrl-C in a terminal reaches the whole process group, and the nodes are still needed while the
       // service finishes. `buffer: false`: otherwise all output is kept, and the node killed at 100 MB.
       {

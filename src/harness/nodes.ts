@@ -94,9 +94,10 @@ export async function startNode(options: LaunchOptions): Promise<LocalNode> {
       ["eth_chainId"],
       // Nobody reads a line per request and block. Panics are still written.
       ["anvil_setLoggingEnabled", false],
-      // Before the first block, calls at `latest` see the time 0.
-      ["evm_mine"],
+      ...(options.genesisTime === undefined ? [] : [["anvil_setBlockTimestampInterval", 1] as const]),
     ]);
+    // Before the first block, calls at `latest` see the time 0.
+    await node.request("evm_mine");
     if (Number(answer) !== chainId) {
       throw new KitError(`The ${name} node answers with chain id ${answer} instead of ${chainId}`);
     }

@@ -286,7 +286,7 @@ describe("up that cannot listen", () => {
       says: [
         "x402-kit up: Port PORT on 127.0.0.1 is in use",
         "  Stop what listens there; if it is x402-kit up, use it as it is.",
-        "  Choose another port, or any free one: --port 0",
+        "  Choose another port, or 0 for any free one (--port 0).",
       ],
     },
     {

@@ -2,7 +2,7 @@ import { encodeFunctionData } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
 import { harnessAccounts } from "../../src/harness/accounts.ts";
-import type { Harness } from "../../src/harness/harness.ts";
+import type { RunningHarness } from "../../src/harness/harness.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import { networks } from "../../src/protocol/networks.ts";
 import {
@@ -18,7 +18,7 @@ import {
  * design: every row of the mapping table, over HTTP, against a running chain, in both versions of the protocol.
  */
 
-let harness: Harness;
+let harness: RunningHarness;
 beforeAll(async () => {
   harness = await startTestHarness({ networks: ["base", "polygon"] });
 });

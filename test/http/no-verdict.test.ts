@@ -1,7 +1,7 @@
 import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { harnessAccounts } from "../../src/harness/accounts.ts";
-import type { Harness } from "../../src/harness/harness.ts";
+import type { RunningHarness } from "../../src/harness/harness.ts";
 import { localOrganization } from "../../src/harness/local-organization.ts";
 import { type Answer, post, signedRequest, startTestHarness } from "../support/service.ts";
 
@@ -9,7 +9,7 @@ import { type Answer, post, signedRequest, startTestHarness } from "../support/s
  * "No verdict": 4xx and 5xx, problem details that public clients can read, and nothing broadcast.
  */
 
-let harness: Harness;
+let harness: RunningHarness;
 const keys: Record<"verifyOnly" | "settleOnly" | "noRecipient" | "revoked" | "expired", string> = {
   verifyOnly: "",
   settleOnly: "",
@@ -20,7 +20,7 @@ const keys: Record<"verifyOnly" | "settleOnly" | "noRecipient" | "revoked" | "ex
 
 beforeAll(async () => {
   harness = await startTestHarness({ networks: ["base", "polygon"] });
-  const { organizations } = harness.service;
+  const { organizations } = harness;
   const create = async (organizationId: string, scopes: ("verify" | "settle")[], expiresAt?: number) =>
     organizations.createKey(organizationId, { scopes, ...(expiresAt !== undefined && { expiresAt }) });
   await organizations.create({ id: "org_new", name: "No recipient yet" });
@@ -180,7 +180,7 @@ describe("an organization without a recipient", () => {
 
 describe("an organization with a minimum amount", () => {
   test("verify and settle say that a smaller payment asks for too little, and take one of that amount", async () => {
-    const { organizations } = harness.service;
+    const { organizations } = harness;
     await organizations.create({ id: "org_large", name: "Large payments only" });
     await organizations.setRecipient("org_large", "base", harnessAccounts.recipient.address);
     await organizations.setLimits("org_large", "base", { minimumAmount: 20_000n });
@@ -261,9 +261,9 @@ describe("the rest of the surface", () => {
 });
 
 /** Fastify prints its routes as a tree whose branches go on where their parents end. */
-function routesOf({ service }: Harness): string[] {
+function routesOf({ app }: RunningHarness): string[] {
   const parents: string[] = [];
-  const paths = service.app
+  const paths = app
     .printRoutes({ commonPrefix: false })
     .split("\n")
     .flatMap((line) => {

@@ -1,7 +1,7 @@
 import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { harnessAccounts } from "../../src/harness/accounts.ts";
-import type { Harness } from "../../src/harness/harness.ts";
+import type { RunningHarness } from "../../src/harness/harness.ts";
 import { localOrganization } from "../../src/harness/local-organization.ts";
 import { testPayers } from "../../src/harness/test-payers.ts";
 import type { Hex } from "../../src/protocol/hex.ts";
@@ -18,12 +18,12 @@ import {
  * One success per authorization, whose payment it is, late rather than wrong.
  */
 
-let harness: Harness;
+let harness: RunningHarness;
 /** A second organization, paid at the admin's address. */
 let rivalKey: string;
 beforeAll(async () => {
   harness = await startTestHarness({ networks: ["base"], settleWaitMs: 2_000 });
-  const { organizations } = harness.service;
+  const { organizations } = harness;
   await organizations.create({ id: "org_rival", name: "Rival" });
   await organizations.setRecipient("org_rival", "base", harnessAccounts.admin.address);
   rivalKey = (await organizations.createKey("org_rival", { scopes: ["verify", "settle"] })).key;

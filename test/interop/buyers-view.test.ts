@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Harness } from "../../src/harness/harness.ts";
+import type { RunningHarness } from "../../src/harness/harness.ts";
 import { localOrganization } from "../../src/harness/local-organization.ts";
 import { type TestPayerName, testPayers } from "../../src/harness/test-payers.ts";
 import { createBuyer } from "../support/buyer.ts";
@@ -15,7 +15,7 @@ import { startV1Merchant } from "../support/v1-merchant.ts";
  * v1 servers did.
  */
 
-let harness: Harness;
+let harness: RunningHarness;
 const merchants: Record<string, LoopbackServer> = {};
 beforeAll(async () => {
   harness = await startTestHarness({ networks: ["base"] });

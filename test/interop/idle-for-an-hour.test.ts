@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import type { Harness } from "../../src/harness/harness.ts";
+import type { RunningHarness } from "../../src/harness/harness.ts";
 import { localOrganization } from "../../src/harness/local-organization.ts";
 import { createBuyer, fundedAccount } from "../support/buyer.ts";
 import type { LoopbackServer } from "../support/loopback-server.ts";
@@ -15,7 +15,7 @@ import { startV1Merchant } from "../support/v1-merchant.ts";
 
 const hour = 3_600;
 
-let harness: Harness;
+let harness: RunningHarness;
 const merchants: Record<string, LoopbackServer> = {};
 beforeAll(async () => {
   harness = await startTestHarness({ networks: ["base"] });

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { HarnessChain } from "../../src/harness/chain.ts";
-import type { Harness } from "../../src/harness/harness.ts";
+import type { RunningHarness } from "../../src/harness/harness.ts";
 import { localOrganization } from "../../src/harness/local-organization.ts";
 import { createBuyer, fundedAccount, payAgain } from "../support/buyer.ts";
 import type { LoopbackServer } from "../support/loopback-server.ts";
@@ -24,7 +24,7 @@ import { startV1Merchant } from "../support/v1-merchant.ts";
 const price = 10_000n;
 const repetitions = Array.from({ length: 20 }, (_, index) => index);
 
-let harness: Harness;
+let harness: RunningHarness;
 let base: HarnessChain;
 let proxy: TcpProxy;
 const merchants: Record<string, LoopbackServer> = {};

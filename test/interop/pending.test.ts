@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { HarnessChain } from "../../src/harness/chain.ts";
-import type { Harness } from "../../src/harness/harness.ts";
+import type { RunningHarness } from "../../src/harness/harness.ts";
 import { localOrganization } from "../../src/harness/local-organization.ts";
 import { createBuyer, fundedAccount, payAgain } from "../support/buyer.ts";
 import type { LoopbackServer } from "../support/loopback-server.ts";
@@ -17,7 +17,7 @@ import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
 
 const price = 10_000n;
 
-let harness: Harness;
+let harness: RunningHarness;
 let base: HarnessChain;
 let proxy: TcpProxy;
 let merchant: LoopbackServer;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Harness } from "../../src/harness/harness.ts";
+import type { RunningHarness } from "../../src/harness/harness.ts";
 import { localOrganization } from "../../src/harness/local-organization.ts";
 import { createPayerSigner } from "../../src/harness/payer-signer.ts";
 import { testPayers } from "../../src/harness/test-payers.ts";
@@ -20,7 +20,7 @@ import { startV1Merchant } from "../support/v1-merchant.ts";
 /** The networks of ours that the public v1 client knows. */
 const knownToPublicClient = ["base", "base-sepolia", "polygon"] as const;
 
-let harness: Harness;
+let harness: RunningHarness;
 let merchant: LoopbackServer;
 
 beforeAll(async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Harness } from "../../src/harness/harness.ts";
+import type { RunningHarness } from "../../src/harness/harness.ts";
 import { localOrganization } from "../../src/harness/local-organization.ts";
 import { type NetworkName, networkNames, networks } from "../../src/protocol/networks.ts";
 import { createBuyer, fundedAccount } from "../support/buyer.ts";
@@ -15,7 +15,7 @@ import { balanceOf, startTestHarness } from "../support/service.ts";
 /** Networks whose USDC the public packages know, so that a price in dollars is enough. */
 const knownToPublicPackages = ["base", "base-sepolia", "polygon"] as const;
 
-let harness: Harness;
+let harness: RunningHarness;
 let merchant: LoopbackServer;
 
 beforeAll(async () => {

@@ -1,9 +1,9 @@
 import type { HarnessChain } from "../../src/harness/chain.ts";
-import type { Harness } from "../../src/harness/harness.ts";
+import type { RunningHarness } from "../../src/harness/harness.ts";
 import type { NetworkName } from "../../src/protocol/networks.ts";
 
 /** A chain that a test has started. */
-export function runningChain(harness: Harness, network: NetworkName): HarnessChain {
+export function runningChain(harness: RunningHarness, network: NetworkName): HarnessChain {
   const chain = harness.chains[network];
   if (chain === undefined) throw new Error(`${network} is not running`);
   return chain;

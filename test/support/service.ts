@@ -1,5 +1,5 @@
 import { resolveFacilitatorContracts } from "../../src/harness/addresses.ts";
-import { type Harness, type HarnessOptions, startHarness } from "../../src/harness/harness.ts";
+import { type RunningHarness, type StartOptions, startHarness } from "../../src/harness/harness.ts";
 import { requestJson } from "../../src/harness/http-json.ts";
 import { localOrganization } from "../../src/harness/local-organization.ts";
 import { signAs } from "../../src/harness/sign-as.ts";
@@ -12,8 +12,8 @@ import type { NetworkName } from "../../src/protocol/networks.ts";
 
 /** A harness on any free port, quiet unless something breaks. */
 export function startTestHarness(
-  options: Partial<HarnessOptions> & Pick<HarnessOptions, "networks">,
-): Promise<Harness> {
+  options: Partial<StartOptions> & Pick<StartOptions, "networks">,
+): Promise<RunningHarness> {
   return startHarness({
     facilitatorContracts: resolveFacilitatorContracts(),
     host: "127.0.0.1",
@@ -39,7 +39,7 @@ export type Order = {
 };
 
 /** A signed payment of 0.01 USDC by the funded payer on base, or as ordered, as a request body. */
-export async function signedRequest(harness: Harness, order: Order = {}): Promise<Body> {
+export async function signedRequest(harness: RunningHarness, order: Order = {}): Promise<Body> {
   const { network = "base", payer = "funded", x402Version = 1, amount = 10_000n } = order;
   const chain = harness.chains[network];
   if (chain === undefined) throw new Error(`${network} is not running`);
@@ -69,7 +69,7 @@ export type Answer = { status: number; headers: Record<string, string | string[]
 
 /** Posts a body to verify or settle with the local organization's key, or another header. */
 export async function post(
-  harness: Harness,
+  harness: RunningHarness,
   operation: "verify" | "settle",
   body: unknown,
   headers: Record<string, string> = {},
@@ -83,7 +83,7 @@ export async function post(
 
 /** An account's balance of the asset, in its smallest unit. */
 export async function balanceOf(
-  harness: Harness,
+  harness: RunningHarness,
   account: Address,
   network: NetworkName = "base",
 ): Promise<bigint> {
@@ -95,7 +95,7 @@ export async function balanceOf(
 
 /** Sends a transaction from an account that the node lends its name to, and mines it. */
 export async function sendFrom(
-  harness: Harness,
+  harness: RunningHarness,
   from: Address,
   to: Address,
   data: Hex,

@@ -19,9 +19,10 @@ export async function requireFree(host: string, port: number): Promise<void> {
   await once(server, "close");
 }
 
-function explainListenError(error: unknown, host: string, port: number): unknown {
+/** What it means for a person that a service cannot listen there; other errors as they are. */
+export function explainListenError(error: unknown, host: string, port: number): unknown {
   if (!(error instanceof Error) || !("code" in error)) return error;
-  const anyPort = "Choose another port, or any free one: --port 0";
+  const anyPort = "Choose another port, or 0 for any free one (--port 0).";
   switch (error.code) {
     case "EADDRINUSE":
       return new KitError(`Port ${port} on ${host} is in use`, {

@@ -1,0 +1,175 @@
+import { mockUsdcAbi } from "../contracts/mockUsdc.ts";
+import { x402FacilitatorAbi } from "../contracts/x402Facilitator.ts";
+import { KitError } from "../errors/base.ts";
+import { problemSchema, settleAnswerSchema, verifyAnswerSchema } from "../protocol/answers.ts";
+import { settlementId } from "../protocol/authorization.ts";
+import type { Address, Hex } from "../protocol/hex.ts";
+import type { NetworkName } from "../protocol/networks.ts";
+import type { HarnessControl } from "./control-client.ts";
+import type { HarnessDescription } from "./description.ts";
+import type { Harness, HarnessNetwork, ServiceAnswer } from "./harness-api.ts";
+import type { JsonResponse } from "./http-json.ts";
+import { postPayment, signPayment } from "./pay.ts";
+import { createViemClient, type HarnessClient } from "./viem-client.ts";
+
+export type AssembleOptions = {
+  description: HarnessDescription;
+  control: HarnessControl;
+  /** Called once, at the first {@link Harness.close}. */
+  close(): Promise<void>;
+};
+
+/**
+ * Makes the typed harness of tests out of what a running one says of itself, and of the control over it.
+ *
+ * @throws {KitError} from everything that is used after `close`
+ */
+export function assembleHarness<N extends NetworkName>(
+  names: readonly N[],
+  { description, control, close: end }: AssembleOptions,
+): Harness<N> {
+  let closed: Promise<void> | undefined;
+  const requireOpen = () => {
+    if (closed !== undefined) {
+      throw new KitError("This harness was closed", {
+        hints: ["It is used after close(), or after the block that declared it with `await using` was left."],
+      });
+    }
+  };
+
+  const assembled = names.map((name) => assembleNetwork(name, description, control, requireOpen));
+
+  const harness: Omit<Harness<N>, "close" | typeof Symbol.asyncDispose> = {
+    facilitator: description.facilitator,
+    organization: description.organization,
+    networks: Object.fromEntries(assembled.map(({ network }) => [network.name, network])) as Record<
+      N,
+      HarnessNetwork
+    >,
+
+    async sign(order) {
+      requireOpen();
+      return (await signPayment(description, order, await control.nextAuthorizationNonce())).request;
+    },
+    async verify(request) {
+      requireOpen();
+      return readAnswer(await postPayment(description, "verify", request), verifyAnswerSchema);
+    },
+    async settle(request, { idempotencyKey } = {}) {
+      requireOpen();
+      const headers = idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey };
+      return readAnswer(await postPayment(description, "settle", request, headers), settleAnswerSchema);
+    },
+    async pay({ idempotencyKey, ...order }) {
+      requireOpen();
+      const nonce = await control.nextAuthorizationNonce();
+      const { request, authorization } = await signPayment(description, order, nonce);
+      const verify = await harness.verify(request);
+      const settle = await harness.settle(request, idempotencyKey === undefined ? {} : { idempotencyKey });
+      const { chainId, asset, client } = harness.networks[order.network];
+      return {
+        request,
+        verify,
+        settle,
+        receipt: await findReceipt(client, settle.body.transaction),
+        settlementId: settlementId(chainId, asset.address, authorization.from, authorization.nonce),
+      };
+    },
+    async reset() {
+      requireOpen();
+      for (const { forgetImpersonated } of assembled) await forgetImpersonated();
+      await control.reset();
+    },
+  };
+
+  const close = () => {
+    closed ??= end();
+    return closed;
+  };
+  return { ...harness, close, [Symbol.asyncDispose]: close };
+}
+
+function assembleNetwork(
+  name: NetworkName,
+  description: HarnessDescription,
+  control: HarnessControl,
+  requireOpen: () => void,
+): { network: HarnessNetwork; forgetImpersonated(): Promise<void> } {
+  const running = description.networks[name];
+  if (running === undefined) {
+    throw new KitError(`${name} is not running there`, {
+      hints: [`Running: ${Object.keys(description.networks).join(", ")}`],
+    });
+  }
+  const { chainId, caip2, rpcUrl, facilitatorContract, asset } = running;
+
+  // A node does not tell whom it sends unsigned transactions for, and keeps them through a revert.
+  const impersonated = new Set<Address>();
+  const client = createViemClient(name, rpcUrl, ({ method, params }) => {
+    requireOpen();
+    if (/^(anvil|hardhat)_impersonateAccount$/.test(method) && Array.isArray(params))
+      impersonated.add(params[0]);
+  });
+
+  const network: HarnessNetwork = {
+    name,
+    chainId,
+    caip2,
+    rpcUrl,
+    client,
+    facilitatorContract: { address: facilitatorContract, abi: x402FacilitatorAbi },
+    asset: { ...asset, abi: mockUsdcAbi },
+    async fund(account, amount) {
+      requireOpen();
+      await control.fund(name, account, amount);
+    },
+    balanceOf: (account) =>
+      client.readContract({
+        address: asset.address,
+        abi: mockUsdcAbi,
+        functionName: "balanceOf",
+        args: [account],
+      }),
+    async mine(blocks = 1) {
+      requireOpen();
+      await control.mine(name, blocks);
+    },
+    async advanceTime(seconds) {
+      requireOpen();
+      return control.advanceTime(name, seconds);
+    },
+    now: async () => (await client.getBlock()).timestamp,
+  };
+  return {
+    network,
+    async forgetImpersonated() {
+      for (const address of impersonated) await client.stopImpersonatingAccount({ address });
+      impersonated.clear();
+    },
+  };
+}
+
+/** Reads an answer of the service: a verdict with status 200, problem details with any other. */
+function readAnswer<Verdict>(
+  { status, headers, body }: JsonResponse,
+  schema: { safeParse(body: unknown): { data?: Verdict | undefined } },
+): ServiceAnswer<Verdict> {
+  const { data } = status === 200 ? schema.safeParse(body) : problemSchema.safeParse(body);
+  if (data === undefined) {
+    throw new KitError(`The service gave an answer of status ${status} that is none`, {
+      hints: [JSON.stringify(body)],
+    });
+  }
+  return { status, headers, body: data };
+}
+
+async function findReceipt(client: HarnessClient, transaction: string | undefined) {
+  if (transaction === undefined || !/^0x[0-9a-f]{64}$/.test(transaction)) return null;
+  const { TransactionReceiptNotFoundError } = await import("viem");
+  try {
+    return await client.getTransactionReceipt({ hash: transaction as Hex });
+  } catch (error) {
+    if (error instanceof TransactionReceiptNotFoundError) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,76 @@
+import { z } from "zod";
+import { KitError } from "../errors/base.ts";
+import type { Address, Hex } from "../protocol/hex.ts";
+import type { NetworkName } from "../protocol/networks.ts";
+import { bytes32 } from "../protocol/primitives.ts";
+import type { RunningHarness } from "./harness.ts";
+import { requestJson } from "./http-json.ts";
+
+/** What can be done to a running harness, from its own process or from another. */
+export type HarnessControl = {
+  fund(network: NetworkName, to: Address, amount: bigint): Promise<void>;
+  mine(network: NetworkName, blocks: number): Promise<void>;
+  /** Gives the chain's new time, in unix seconds. */
+  advanceTime(network: NetworkName, seconds: number): Promise<bigint>;
+  /** The next authorization nonce that follows from the seed; undefined without a seed. */
+  nextAuthorizationNonce(): Promise<Hex | undefined>;
+  reset(): Promise<void>;
+};
+
+/** Control of a harness of this process. */
+export function controlOf({ chains, reset, nextAuthorizationNonce }: RunningHarness): HarnessControl {
+  const chainOf = (network: NetworkName) => {
+    const chain = chains[network];
+    if (chain === undefined) throw new KitError(`${network} is not running`);
+    return chain;
+  };
+  return {
+    fund: (network, to, amount) => chainOf(network).fund(to, amount),
+    mine: (network, blocks) => chainOf(network).mine(blocks),
+    advanceTime: (network, seconds) => chainOf(network).advanceTime(seconds),
+    nextAuthorizationNonce: async () => nextAuthorizationNonce(),
+    reset,
+  };
+}
+
+const refusalSchema = z.object({ error: z.string(), hints: z.array(z.string()).optional() });
+const advancedSchema = z.object({ now: z.int() });
+const nonceSchema = z.object({ nonce: bytes32.nullable() });
+
+/**
+ * Control of a harness of another process, over its routes `/harness/…`.
+ *
+ * @param origin such as `http://127.0.0.1:4402`
+ * @throws {KitError} from every method, when the harness refuses or is gone
+ */
+export function createControlClient(origin: string): HarnessControl {
+  async function post(action: string, body: object): Promise<unknown> {
+    const { status, body: answer } = await requestJson(`${origin}/harness/${action}`, {
+      method: "POST",
+      body,
+    });
+    if (status === 200) return answer;
+    const { data } = refusalSchema.safeParse(answer);
+    throw new KitError(data?.error ?? `The harness at ${origin} refused ${action}: status ${status}`, {
+      hints: data?.hints ?? [],
+    });
+  }
+
+  return {
+    async fund(network, to, amount) {
+      await post("fund", { network, to, amount: amount.toString() });
+    },
+    async mine(network, blocks) {
+      await post("mine", { network, blocks });
+    },
+    async advanceTime(network, seconds) {
+      return BigInt(advancedSchema.parse(await post("advance-time", { network, seconds })).now);
+    },
+    async nextAuthorizationNonce() {
+      return nonceSchema.parse(await post("authorization-nonce", {})).nonce ?? undefined;
+    },
+    async reset() {
+      await post("reset", {});
+    },
+  };
+}

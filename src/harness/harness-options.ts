@@ -1,0 +1,181 @@
+import { ConfigurationError, type Problem } from "../errors/configuration.ts";
+import type { Address } from "../protocol/hex.ts";
+import { type Asset, type NetworkName, networkNames, networks } from "../protocol/networks.ts";
+import { address } from "../protocol/primitives.ts";
+import { resolveFacilitatorContracts } from "./addresses.ts";
+import { checksumAddress } from "./create2.ts";
+import type { StartOptions } from "./harness.ts";
+
+/** How much the service of a harness logs, as JSON lines on stderr. */
+export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
+
+export type LogLevel = (typeof logLevels)[number];
+
+/** The token of a network. What is left out is as of the network's USDC. */
+export type AssetOptions = { address: Address; name?: string; version?: string; decimals?: number };
+
+/** How a harness is started. Everything has a default. */
+export type HarnessOptions<N extends NetworkName = NetworkName> = {
+  /** Which chains to start; all five by default. Each costs some 40 MB of memory. */
+  networks?: readonly N[];
+  /**
+   * Where the facilitator contract stands: on base, optimism and polygon, and on the two testnets. Those of your
+   * deployment make clients sign what they sign in production.
+   */
+  contracts?: { mainnet?: Address; testnet?: Address };
+  /** Tokens other than USDC, or at other addresses; see {@link AssetOptions}. */
+  assets?: Partial<Record<N, AssetOptions>>;
+  /** Where the facilitator listens; 127.0.0.1 by default. */
+  host?: string;
+  /** The facilitator's port; any free one by default. */
+  port?: number;
+  /** The ports of nodes; free ones by default. */
+  rpcPorts?: Partial<Record<N, number>>;
+  /** How long a settle waits for its outcome, in milliseconds; 80,000 in v1 and 45,000 in v2 by default. */
+  settleWaitMs?: number;
+  /** "fatal" by default: tests provoke failures, and those are no news. */
+  logLevel?: LogLevel;
+  /**
+   * Makes runs repeatable, to the hash of each block: the same calls give the same chains. Chain time begins at
+   * 2026-01-01T00:00:00Z then, and moves by one second with each block and by `advanceTime` only.
+   */
+  seed?: number;
+  /** Path of the anvil binary; the one of the package `@foundry-rs/anvil` by default. */
+  anvilBinary?: string;
+  /** Gives up the start. */
+  signal?: AbortSignal;
+};
+
+/**
+ * Reads the options of a harness, which may come from JavaScript.
+ *
+ * @throws {ConfigurationError} with everything that is wrong with them
+ */
+export function readHarnessOptions<N extends NetworkName>(
+  options: HarnessOptions<N>,
+): { names: readonly N[]; start: Omit<StartOptions, "logger">; logLevel: LogLevel } {
+  const problems: Problem[] = [];
+  const add = (name: string, problem: string, example?: string) =>
+    problems.push({ name, problem, ...(example !== undefined && { example }) });
+
+  for (const name of Object.keys(options)) {
+    if (!optionNames.has(name)) add(name, `is no option; there are ${[...optionNames].join(", ")}`);
+  }
+  const { seed, logLevel = "fatal", host = "127.0.0.1", port = 0, settleWaitMs } = options;
+  const names = options.networks ?? (networkNames as readonly NetworkName[] as readonly N[]);
+  checkNetworks(names, add);
+  if (!isWhole(port, 0, 65_535)) add("port", `${port} is not a port`, "4402");
+  if (typeof host !== "string") add("host", `${host} is not an IP address`, "127.0.0.1");
+  if (settleWaitMs !== undefined && !isWhole(settleWaitMs, 100, 600_000)) {
+    add("settleWaitMs", `${settleWaitMs} is not a whole number from 100 to 600000`, "5000");
+  }
+  if (seed !== undefined && !Number.isSafeInteger(seed)) add("seed", `${seed} is not a whole number`, "1");
+  if (!logLevels.includes(logLevel)) add("logLevel", `${logLevel} is not one of ${logLevels.join(", ")}`);
+
+  const assets: Partial<Record<NetworkName, Asset>> = {};
+  for (const [network, asset] of entriesOf(options.assets)) {
+    const read = readAsset(network, asset, add);
+    if (read !== undefined) assets[network] = read;
+  }
+  for (const [network, rpcPort] of entriesOf(options.rpcPorts)) {
+    if (!isNetwork(network)) add(`rpcPorts.${network}`, notANetwork);
+    else if (!isWhole(rpcPort, 1, 65_535)) add(`rpcPorts.${network}`, `${rpcPort} is not a port`, "8545");
+  }
+  const contracts = resolve(options.contracts, assets, problems);
+  if (problems.length > 0 || contracts === undefined) throw new ConfigurationError(problems);
+  const { rpcPorts, anvilBinary, signal } = options;
+  return {
+    names,
+    logLevel,
+    start: {
+      networks: names,
+      facilitatorContracts: contracts,
+      assets,
+      host,
+      port,
+      rpcPorts,
+      settleWaitMs,
+      seed,
+      anvilBinary,
+      signal,
+    },
+  };
+}
+
+type Add = (name: string, problem: string, example?: string) => void;
+
+const optionNames: ReadonlySet<string> = new Set<keyof HarnessOptions>([
+  "networks",
+  "contracts",
+  "assets",
+  "host",
+  "port",
+  "rpcPorts",
+  "settleWaitMs",
+  "logLevel",
+  "seed",
+  "anvilBinary",
+  "signal",
+]);
+
+const notANetwork = `is not one of ${networkNames.join(", ")}`;
+
+function checkNetworks(names: readonly string[], add: Add): void {
+  if (!Array.isArray(names) || names.length === 0) {
+    add("networks", "names no network", '["base"]');
+    return;
+  }
+  for (const [index, name] of names.entries()) {
+    if (!isNetwork(name)) add("networks", `"${name}" ${notANetwork}`);
+    else if (names.indexOf(name) < index) add("networks", `names ${name} twice`);
+  }
+}
+
+function readAsset(network: string, asset: AssetOptions | undefined, add: Add): Asset | undefined {
+  const name = `assets.${network}`;
+  if (!isNetwork(network)) {
+    add(name, notANetwork);
+    return undefined;
+  }
+  const { usdc } = networks[network];
+  const read = address.safeParse(asset?.address);
+  if (!read.success) {
+    add(`${name}.address`, `${asset?.address} is not an address: 0x and 40 hexadecimal digits`, usdc.address);
+    return undefined;
+  }
+  const { name: tokenName = usdc.name, version = usdc.version, decimals = usdc.decimals } = asset ?? {};
+  if (!isWhole(decimals, 0, 36)) {
+    add(`${name}.decimals`, `${decimals} is not a whole number from 0 to 36`, "6");
+    return undefined;
+  }
+  return { address: checksumAddress(read.data), name: String(tokenName), version: String(version), decimals };
+}
+
+function resolve(
+  contracts: HarnessOptions["contracts"],
+  assets: Partial<Record<NetworkName, Asset>>,
+  problems: Problem[],
+) {
+  try {
+    return resolveFacilitatorContracts(
+      contracts,
+      networkNames.map((name) => assets[name] ?? networks[name].usdc),
+    );
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    problems.push(...error.problems);
+    return undefined;
+  }
+}
+
+function isNetwork(name: string): name is NetworkName {
+  return networkNames.some((known) => known === name);
+}
+
+function isWhole(value: unknown, least: number, most: number): boolean {
+  return Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most;
+}
+
+function entriesOf<T>(record: Partial<Record<NetworkName, T>> | undefined): [NetworkName, T][] {
+  return Object.entries(record ?? {}) as [NetworkName, T][];
+}

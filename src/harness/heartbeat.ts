@@ -1,0 +1,49 @@
+// Imported, not global: a test that installs fake timers must not stop its chains.
+import { clearInterval, setInterval } from "node:timers";
+import type { LocalRpc } from "./local-rpc.ts";
+
+/** Mines a block a second on a chain that has nothing else to do, so that its head follows the clock. */
+export type Heartbeat = {
+  /** Resolves when no block of it is under way any more, and none comes. */
+  pause(): Promise<void>;
+  resume(): void;
+};
+
+const periodMs = 1_000;
+
+/**
+ * Starts a heartbeat. It leaves a chain alone that does not mine transactions by itself: whoever switched that off
+ * wants to hold them. It does not keep this process alive.
+ *
+ * Anvil's own `--mixed-mining` does the same, but once somebody has changed the mode of mining there is no way back to
+ * it, and `evm_setAutomine(false)` holds nothing in it.
+ */
+export function startHeartbeat(node: LocalRpc): Heartbeat {
+  let timer: NodeJS.Timeout | undefined;
+  let beating: Promise<void> | undefined;
+
+  async function beat(): Promise<void> {
+    try {
+      if ((await node.request("anvil_getAutomine")) === true) await node.request("evm_mine");
+    } catch {
+      // A node that is gone is reported by whoever uses it.
+    } finally {
+      beating = undefined;
+    }
+  }
+
+  const resume = () => {
+    timer ??= setInterval(() => {
+      beating ??= beat();
+    }, periodMs).unref();
+  };
+  resume();
+  return {
+    resume,
+    async pause() {
+      clearInterval(timer);
+      timer = undefined;
+      await beating;
+    },
+  };
+}

@@ -1,0 +1,15 @@
+export { KitError } from "../errors/base.ts";
+export { ConfigurationError } from "../errors/configuration.ts";
+export { connectHarness } from "./connect-harness.ts";
+export { createHarness } from "./create-harness.ts";
+export type {
+  Harness,
+  HarnessNetwork,
+  Payment,
+  PaymentRequestBody,
+  ServiceAnswer,
+  SettleOptions,
+} from "./harness-api.ts";
+export type { AssetOptions, HarnessOptions, LogLevel } from "./harness-options.ts";
+export type { Payer, PaymentOrder } from "./pay.ts";
+export type { HarnessClient } from "./viem-client.ts";

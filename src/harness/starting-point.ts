@@ -1,0 +1,62 @@
+import { KitError } from "../errors/base.ts";
+import type { Address, Hex } from "../protocol/hex.ts";
+import { initialBaseFee } from "./launch-anvil.ts";
+import type { LocalCall } from "./local-rpc.ts";
+import type { LocalNode } from "./nodes.ts";
+
+/** The state that a chain is put back to. */
+export type StartingPoint = {
+  /** Puts the chain back. Nothing may be sent to it meanwhile. */
+  restore(): Promise<void>;
+};
+
+/**
+ * Begins to mine transactions as they come, and remembers the chain as it is now.
+ *
+ * A snapshot of anvil holds blocks and accounts. What it leaves out is put back one by one: the pool, the mode of
+ * mining, the clock, the fee of the next block, the account that fees are paid to. A snapshot is used up by reverting
+ * to it, and those taken after it break the chain's head: there is only ever this one.
+ *
+ * @param impersonated whom the node sends unsigned transactions for
+ * @param ownClock whether the chain's time is its own, and not this machine's
+ */
+export async function takeStartingPoint(
+  node: LocalNode,
+  { impersonated, ownClock }: { impersonated: Address; ownClock: boolean },
+): Promise<StartingPoint> {
+  let snapshot = await begin();
+
+  /** Gives the id of the snapshot. */
+  async function begin(): Promise<unknown> {
+    const clock: LocalCall[] = ownClock
+      ? [["anvil_setBlockTimestampInterval", 1]]
+      : [["anvil_removeBlockTimestampInterval"], ["evm_setTime", Math.floor(Date.now() / 1_000)]];
+    const [id] = await node.batch([
+      ["evm_snapshot"],
+      ["anvil_autoImpersonateAccount", false],
+      ["anvil_impersonateAccount", impersonated],
+      ["anvil_setCoinbase", zeroAddress],
+      ["anvil_setNextBlockBaseFeePerGas", `0x${initialBaseFee.toString(16)}`],
+      ...clock,
+    ]);
+    // After a revert the head is as old as the snapshot.
+    if (!ownClock) await node.request("evm_mine");
+    await node.request("evm_setAutomine", true);
+    return id;
+  }
+
+  return {
+    async restore() {
+      // No automatic mining in any mode, so that nothing is mined between the steps.
+      await node.batch([["evm_setIntervalMining", 0], ["anvil_dropAllTransactions"]]);
+      if ((await node.request("evm_revert", snapshot)) !== true) {
+        throw new KitError(`The ${node.name} chain cannot be put back: its first snapshot is gone`, {
+          hints: ["Something has reset the node or reverted it to an older snapshot. Start a new harness."],
+        });
+      }
+      snapshot = await begin();
+    },
+  };
+}
+
+const zeroAddress: Hex = `0x${"00".repeat(20)}`;
