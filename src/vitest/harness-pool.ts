@@ -1,0 +1,133 @@
+import { KitError } from "../errors/base.ts";
+import type { RunningHarness } from "../harness/harness.ts";
+
+/** A harness that nobody else uses, and that was reset since somebody did. */
+export type PoolLease = {
+  readonly harness: RunningHarness;
+  /** Gives the harness back. Can be called again. */
+  release(): void;
+};
+
+/**
+ * Harnesses that are leased to one test at a time.
+ *
+ * | State | Meaning | Authority |
+ * |---|---|---|
+ * | starting | counts against the most, and cannot be leased | `start` |
+ * | free | as new | its reset |
+ * | leased | of one test alone, until it gives it back or its process is gone | whoever holds the lease |
+ * | resetting | given back, and cannot be leased | its reset; when that fails the harness is ended |
+ */
+export type HarnessPool = {
+  /** Waits for a free harness; starts another one as long as there are fewer than the most. */
+  lease(signal: AbortSignal): Promise<PoolLease>;
+  /** Ends all harnesses; whoever waits is told so. */
+  close(): Promise<void>;
+};
+
+type Waiting = { resolve(lease: PoolLease): void; reject(error: unknown): void };
+
+/** A pool of at most `most` harnesses, which `start` starts. */
+export function createHarnessPool({
+  start,
+  most,
+}: {
+  start: () => Promise<RunningHarness>;
+  most: number;
+}): HarnessPool {
+  const all = new Set<RunningHarness>();
+  const free: RunningHarness[] = [];
+  const waiting: Waiting[] = [];
+  const starting = new Set<Promise<void>>();
+  let closed = false;
+
+  /** Hands out what is free, and starts what is missing. */
+  function serve(): void {
+    while (free.length > 0 && waiting.length > 0) {
+      const harness = free.shift();
+      if (harness !== undefined) waiting.shift()?.resolve(leaseOf(harness));
+    }
+    while (!closed && starting.size < waiting.length && all.size + starting.size < most) {
+      const started = startOne().finally(() => {
+        starting.delete(started);
+        serve();
+      });
+      starting.add(started);
+    }
+  }
+
+  async function startOne(): Promise<void> {
+    try {
+      const harness = await start();
+      all.add(harness);
+      free.push(harness);
+      harness.onFailure(() => void discard(harness));
+    } catch (error) {
+      // Whatever keeps one from starting most likely keeps all of them.
+      for (const { reject } of waiting.splice(0)) reject(error);
+    }
+  }
+
+  function leaseOf(harness: RunningHarness): PoolLease {
+    let held = true;
+    return {
+      harness,
+      release() {
+        if (!held) return;
+        held = false;
+        void giveBack(harness);
+      },
+    };
+  }
+
+  /** Resets at once, and not when the next one comes: it need not wait then. */
+  async function giveBack(harness: RunningHarness): Promise<void> {
+    if (closed || !all.has(harness)) return;
+    try {
+      await harness.reset();
+      if (all.has(harness)) free.push(harness);
+    } catch {
+      await discard(harness);
+    }
+    serve();
+  }
+
+  /** A harness with a dead node, or one that cannot be reset, is good for nobody. */
+  async function discard(harness: RunningHarness): Promise<void> {
+    if (!all.delete(harness)) return;
+    const index = free.indexOf(harness);
+    if (index !== -1) free.splice(index, 1);
+    await harness.close().catch(() => {});
+    serve();
+  }
+
+  return {
+    lease(signal) {
+      const { promise, resolve, reject } = Promise.withResolvers<PoolLease>();
+      if (closed) {
+        reject(new KitError("The pool of harnesses was closed"));
+        return promise;
+      }
+      const entry: Waiting = { resolve, reject };
+      waiting.push(entry);
+      const leave = () => {
+        const index = waiting.indexOf(entry);
+        if (index === -1) return;
+        waiting.splice(index, 1);
+        reject(new KitError("The lease is not wanted any more"));
+      };
+      signal.addEventListener("abort", leave);
+      if (signal.aborted) leave();
+      serve();
+      return promise.finally(() => signal.removeEventListener("abort", leave));
+    },
+
+    async close() {
+      closed = true;
+      for (const { reject } of waiting.splice(0)) reject(new KitError("The pool of harnesses was closed"));
+      await Promise.all(starting);
+      await Promise.all([...all].map((harness) => harness.close()));
+      all.clear();
+    },
+  };
+}

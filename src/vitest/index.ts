@@ -1,0 +1,35 @@
+import { test as base, type TestAPI } from "vitest";
+import type { Harness } from "../harness/harness-api.ts";
+import type { NetworkName } from "../protocol/networks.ts";
+import { leaseHarness } from "./lease-harness.ts";
+
+export { leaseHarness } from "./lease-harness.ts";
+
+/** What a test gets that asks for it: a harness of its own, as new. */
+export type HarnessFixtures<N extends NetworkName = NetworkName> = { harness: Harness<N> };
+
+/**
+ * vitest's `test` with a `harness` fixture, typed for the networks that the global setup starts. Each test that asks
+ * for the harness leases one of its own, so that tests may run concurrently.
+ *
+ * @example
+ * const test = createTest(["base", "polygon"]);
+ * test.concurrent("is paid", async ({ harness, expect }) => {
+ *   const { settle } = await harness.pay({ network: "base" });
+ *   expect(settle.body.success).toBe(true);
+ * });
+ */
+export function createTest<const N extends NetworkName = NetworkName>(
+  networks?: readonly N[],
+): TestAPI<HarnessFixtures<N>> {
+  return base.extend<HarnessFixtures<N>>({
+    // biome-ignore lint/correctness/noEmptyPattern: vitest reads from the parameter which fixtures are needed
+    harness: async ({}, use) => {
+      await using harness = await leaseHarness(networks);
+      await use(harness);
+    },
+  });
+}
+
+/** vitest's `test` with a `harness` fixture of all networks that the global setup starts. */
+export const test = createTest();

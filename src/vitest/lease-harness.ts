@@ -1,0 +1,80 @@
+import { get, type IncomingMessage } from "node:http";
+import { inject } from "vitest";
+import { z } from "zod";
+import { KitError } from "../errors/base.ts";
+import { connectHarness } from "../harness/connect-harness.ts";
+import type { Harness } from "../harness/harness-api.ts";
+import type { NetworkName } from "../protocol/networks.ts";
+import { providedKey } from "./provided.ts";
+
+const grantSchema = z.union([
+  z.object({ url: z.string() }),
+  z.object({ error: z.string(), hints: z.array(z.string()) }),
+]);
+
+/**
+ * Leases a harness from the pool of the global setup. Nobody else has it, and it is as new; closing gives it back.
+ * The fixture of `test` does this for each test; this is for what several tests share.
+ *
+ * @param networks those that are needed; all of the pool's by default
+ * @throws {KitError} when there is no pool, or it runs without one of the networks
+ *
+ * @example
+ * const harness = await leaseHarness(["base"]);
+ * afterAll(() => harness.close());
+ */
+export async function leaseHarness<const N extends NetworkName = NetworkName>(
+  networks?: readonly N[],
+): Promise<Harness<N>> {
+  const provided = inject(providedKey);
+  if (provided === undefined) {
+    throw new KitError("There is no harness to lease: the global setup of x402-facilitator-kit is missing", {
+      hints: ['In vitest.config.ts: test: { globalSetup: ["x402-facilitator-kit/vitest/global-setup"] }'],
+    });
+  }
+  const missing = networks?.filter((name) => !provided.networks.includes(name)) ?? [];
+  if (missing.length > 0) {
+    throw new KitError(`The harnesses of this run have no ${missing.join(", ")}`, {
+      hints: [`The global setup starts ${provided.networks.join(", ")}: name the others in its options.`],
+    });
+  }
+  const lease = await openLease(provided.url);
+  try {
+    const harness = await connectHarness(lease.url, networks);
+    const close = async () => {
+      await harness.close();
+      lease.end();
+    };
+    return { ...harness, close, [Symbol.asyncDispose]: close };
+  } catch (error) {
+    lease.end();
+    throw error;
+  }
+}
+
+/** The lease lasts as long as the connection: until `end`, or until this process is gone. */
+async function openLease(poolUrl: string): Promise<{ url: string; end(): void }> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  // A connection of its own: one that is kept for reuse would keep the lease.
+  const request = get(poolUrl, { agent: false }, resolve);
+  request.on("error", (cause) => reject(new KitError(`The harness pool at ${poolUrl} is gone`, { cause })));
+  // Held for as long as the test, and no reason for a process to stay.
+  request.on("socket", (socket) => socket.unref());
+  const response = await promise;
+  const grant = grantSchema.parse(JSON.parse(await readLine(response)));
+  if ("error" in grant) throw new KitError(grant.error, { hints: grant.hints });
+  return { url: grant.url, end: () => void request.destroy() };
+}
+
+async function readLine(response: IncomingMessage): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  let text = "";
+  response.setEncoding("utf8");
+  response.on("data", (chunk: string) => {
+    text += chunk;
+    if (text.includes("\n")) resolve(text);
+  });
+  response.on("error", (cause) => reject(new KitError("The harness pool ended", { cause })));
+  response.on("end", () => reject(new KitError("The harness pool ended")));
+  return promise;
+}

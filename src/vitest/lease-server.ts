@@ -1,0 +1,53 @@
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import { KitError } from "../errors/base.ts";
+import type { HarnessPool } from "./harness-pool.ts";
+
+/** What a leaseholder is told: a line of JSON. */
+export type LeaseGrant = { url: string } | { error: string; hints: readonly string[] };
+
+export type LeaseServer = {
+  readonly url: string;
+  close(): Promise<void>;
+};
+
+/**
+ * Leases harnesses to other processes. A request is a lease: its answer begins when there is a harness, and never
+ * ends. The lease lasts as long as the connection, which the system closes with the process, however that ends.
+ */
+export async function startLeaseServer(pool: HarnessPool): Promise<LeaseServer> {
+  const server = createServer(async (_request, response) => {
+    const gone = new AbortController();
+    response.on("close", () => gone.abort());
+    try {
+      const { harness, release } = await pool.lease(gone.signal);
+      if (gone.signal.aborted) return release();
+      gone.signal.addEventListener("abort", release);
+      grant(response, { url: harness.description.facilitator.url });
+    } catch (error) {
+      if (gone.signal.aborted) return;
+      const hints = error instanceof KitError ? error.hints : [];
+      grant(response, { error: error instanceof Error ? error.message : String(error), hints });
+      response.end();
+    }
+  });
+  // A lease may be waited for, and held, as long as a test takes.
+  server.requestTimeout = 0;
+  server.keepAliveTimeout = 0;
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the server listens on no port");
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    async close() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
+  };
+}
+
+function grant(response: ServerResponse, answer: LeaseGrant): void {
+  response.write(`${JSON.stringify(answer)}\n`);
+}

@@ -1,0 +1,6 @@
+import { createGlobalSetup } from "../../../src/vitest/global-setup.ts";
+
+export default createGlobalSetup({
+  networks: ["base"],
+  maxHarnesses: Number(process.env.MAX_HARNESSES ?? 2),
+});

@@ -1,0 +1,3 @@
+import { isolationTests } from "./isolation.ts";
+
+isolationTests();

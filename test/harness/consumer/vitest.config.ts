@@ -1,0 +1,13 @@
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vitest/config";
+
+/** An integrator's project, run by vitest.test.ts. Its files end in .spec.ts, so that they are run by nobody else. */
+export default defineConfig({
+  root: fileURLToPath(new URL(".", import.meta.url)),
+  test: {
+    include: ["*.spec.ts"],
+    globalSetup: ["./global-setup.ts"],
+    maxWorkers: 2,
+    testTimeout: 20_000,
+  },
+});
