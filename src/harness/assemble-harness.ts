@@ -7,6 +7,7 @@ import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { HarnessControl } from "./control-client.ts";
 import type { HarnessDescription } from "./description.ts";
+import { createFaultSetters } from "./faults/faults.ts";
 import type { Harness, HarnessNetwork, ServiceAnswer } from "./harness-api.ts";
 import type { JsonResponse } from "./http-json.ts";
 import { postPayment, signPayment } from "./pay.ts";
@@ -75,6 +76,13 @@ export function assembleHarness<N extends NetworkName>(
         settlementId: settlementId(chainId, asset.address, authorization.from, authorization.nonce),
       };
     },
+    faults: createFaultSetters({
+      ...control.faults,
+      async add(order) {
+        requireOpen();
+        return control.faults.add(order);
+      },
+    }),
     async reset() {
       requireOpen();
       for (const { forgetImpersonated } of assembled) await forgetImpersonated();

@@ -3,6 +3,7 @@ import { KitError } from "../errors/base.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import { bytes32 } from "../protocol/primitives.ts";
+import { type FaultBoard, readFaultReport } from "./faults/fault-board.ts";
 import type { RunningHarness } from "./harness.ts";
 import { requestJson } from "./http-json.ts";
 
@@ -14,11 +15,12 @@ export type HarnessControl = {
   advanceTime(network: NetworkName, seconds: number): Promise<bigint>;
   /** The next authorization nonce that follows from the seed; undefined without a seed. */
   nextAuthorizationNonce(): Promise<Hex | undefined>;
+  readonly faults: FaultBoard;
   reset(): Promise<void>;
 };
 
 /** Control of a harness of this process. */
-export function controlOf({ chains, reset, nextAuthorizationNonce }: RunningHarness): HarnessControl {
+export function controlOf({ chains, faults, reset, nextAuthorizationNonce }: RunningHarness): HarnessControl {
   const chainOf = (network: NetworkName) => {
     const chain = chains[network];
     if (chain === undefined) throw new KitError(`${network} is not running`);
@@ -29,12 +31,15 @@ export function controlOf({ chains, reset, nextAuthorizationNonce }: RunningHarn
     mine: (network, blocks) => chainOf(network).mine(blocks),
     advanceTime: (network, seconds) => chainOf(network).advanceTime(seconds),
     nextAuthorizationNonce: async () => nextAuthorizationNonce(),
+    faults,
     reset,
   };
 }
 
 const refusalSchema = z.object({ error: z.string(), hints: z.array(z.string()).optional() });
 const advancedSchema = z.object({ now: z.int() });
+const faultsSchema = z.object({ faults: z.array(z.unknown()) });
+const removedSchema = z.object({ removed: z.boolean() });
 const nonceSchema = z.object({ nonce: bytes32.nullable() });
 
 /**
@@ -68,6 +73,20 @@ export function createControlClient(origin: string): HarnessControl {
     },
     async nextAuthorizationNonce() {
       return nonceSchema.parse(await post("authorization-nonce", {})).nonce ?? undefined;
+    },
+    faults: {
+      async add(order) {
+        return readFaultReport(await post("faults/add", Object(order)));
+      },
+      async list() {
+        return faultsSchema.parse(await post("faults/list", {})).faults.map(readFaultReport);
+      },
+      async remove(id) {
+        return removedSchema.parse(await post("faults/remove", { id })).removed;
+      },
+      async clear() {
+        await post("faults/clear", {});
+      },
     },
     async reset() {
       await post("reset", {});

@@ -21,6 +21,9 @@ export const advanceTimeRequestSchema = z.object({ network: z.enum(networkNames)
 /** What `POST /harness/mine` takes. */
 export const mineRequestSchema = z.object({ network: z.enum(networkNames), blocks: z.number() });
 
+/** What `POST /harness/faults/remove` takes. */
+const removeFaultRequestSchema = z.object({ id: z.string() });
+
 /**
  * The routes by which other processes act on a running harness. They are served beside the service on the same
  * address, and exist nowhere but here.
@@ -32,7 +35,7 @@ export function controlRoutes(
     harness,
   }: {
     describe: () => HarnessDescription;
-    harness: Pick<RunningHarness, "chains" | "reset" | "nextAuthorizationNonce">;
+    harness: Pick<RunningHarness, "chains" | "faults" | "reset" | "nextAuthorizationNonce">;
   },
 ): void {
   app.setErrorHandler((error, _request, reply) => {
@@ -76,6 +79,17 @@ export function controlRoutes(
 
   app.post("/harness/reset", async () => {
     await harness.reset();
+    return {};
+  });
+
+  const { faults } = harness;
+  app.post("/harness/faults/add", ({ body }) => faults.add(body));
+  app.post("/harness/faults/list", async () => ({ faults: await faults.list() }));
+  app.post("/harness/faults/remove", async ({ body }) => ({
+    removed: await faults.remove(removeFaultRequestSchema.parse(body).id),
+  }));
+  app.post("/harness/faults/clear", async () => {
+    await faults.clear();
     return {};
   });
 

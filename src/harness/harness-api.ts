@@ -4,6 +4,7 @@ import type { x402FacilitatorAbi } from "../contracts/x402Facilitator.ts";
 import type { Problem, SettleAnswer, VerifyAnswer } from "../protocol/answers.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { Asset, NetworkName } from "../protocol/networks.ts";
+import type { Faults } from "./faults/faults.ts";
 import type { PaymentOrder } from "./pay.ts";
 import type { HarnessClient } from "./viem-client.ts";
 
@@ -97,8 +98,15 @@ export type Harness<N extends NetworkName = NetworkName> = AsyncDisposable & {
    */
   pay(order: PaymentOrder<N> & SettleOptions): Promise<Payment>;
   /**
+   * Trouble: RPC answers that get lost, come late or lie, and chains that hold, drop and reorganize.
+   *
+   * @example
+   * await harness.faults.on("base", { method: "eth_sendRawTransaction*", nth: 2 }).answerLost();
+   */
+  readonly faults: Faults;
+  /**
    * Puts everything back to the start: accounts, contracts, blocks, pool, mining, time and fees of every chain, and
-   * the service with its ledger. Whoever waits for an answer of the service gets a 503.
+   * the service with its ledger; faults are cleared. Whoever waits for an answer of the service gets a 503.
    */
   reset(): Promise<void>;
   /** Ends everything that was started. Of a harness that was only connected to, nothing ends. */

@@ -10,6 +10,7 @@ import type { FacilitatorContracts } from "./addresses.ts";
 import type { HarnessChain } from "./chain.ts";
 import { type Chains, startChains } from "./chains.ts";
 import type { HarnessDescription } from "./description.ts";
+import type { FaultBoard } from "./faults/fault-board.ts";
 import { localOrganization } from "./local-organization.ts";
 import type { ReplaceableCore } from "./replaceable-core.ts";
 import { explainListenError, requireFree } from "./require-free.ts";
@@ -47,6 +48,8 @@ export type RunningHarness = AsyncDisposable & {
   onFailure(listener: (error: KitError) => void): void;
   /** The next authorization nonce that follows from the seed; undefined without a seed, when any will do. */
   nextAuthorizationNonce(): Hex | undefined;
+  /** Trouble between the service and the nodes, and on the chains. */
+  readonly faults: FaultBoard;
   /** Puts chains and service back to where they were when they were started. */
   reset(): Promise<void>;
   /** Ends the service and the chains, and leaves nothing behind. Can be called again. */
@@ -84,6 +87,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
     import("./control.ts"),
     import("./replaceable-core.ts"),
     import("../chain/local-signer.ts"),
+    import("./faults/start-faults.ts"),
   ]);
   importing.catch(() => {});
   const parts: HarnessPart[] = [];
@@ -118,16 +122,16 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       genesisTime: seed === undefined ? undefined : genesisTime,
     });
     const running = Object.values(chains.chains);
-    // Where the service finds a chain: a proxy before the node goes here.
-    const serviceRpcUrl = ({ rpcUrl }: HarnessChain) => rpcUrl;
-
     const [
       { createCore },
       { createApp },
       { controlRoutes },
       { createReplaceableCore },
       { createLocalSigner },
+      { startFaults },
     ] = await importing;
+    const { faults, serviceRpcUrl, part } = await startFaults(running);
+    parts.push(part);
     const replaceable = await createReplaceableCore(async () => {
       const made = await createCore({
         networks: running.map((chain) => configure(chain, serviceRpcUrl(chain))),
@@ -165,6 +169,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       organizations: replaceable.organizations,
       pids: chains.pids,
       onFailure: chains.onFailure,
+      faults,
       nextAuthorizationNonce() {
         if (seed === undefined) return undefined;
         return keccak256Text(`x402-facilitator-kit authorization: ${seed}, ${authorizations++}`);

@@ -2,6 +2,9 @@ export { KitError } from "../errors/base.ts";
 export { ConfigurationError } from "../errors/configuration.ts";
 export { connectHarness } from "./connect-harness.ts";
 export { createHarness } from "./create-harness.ts";
+export type { FaultReport } from "./faults/fault-board.ts";
+export type { CallMatch, FaultKind, FaultOrder } from "./faults/fault-order.ts";
+export type { ChainFaultSetter, ConnectionFaultSetter, Fault, Faults } from "./faults/faults.ts";
 export type {
   Harness,
   HarnessNetwork,

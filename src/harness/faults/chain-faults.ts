@@ -3,7 +3,6 @@ import { KitError } from "../../errors/base.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { HarnessChain } from "../chain.ts";
 import type { ChainOrder } from "./fault-order.ts";
-import { createMining, type Mining } from "./mining.ts";
 
 /** What a fault of a chain did, and how to end it: undefined for what has happened and is over. */
 export type ChainFault = { undo: (() => Promise<void>) | undefined };
@@ -16,8 +15,6 @@ export type ChainFaults = {
    * @throws KitError when the chain is not in a state for it: not as deep as the reorganization, for instance.
    */
   apply(order: ChainOrder): Promise<ChainFault>;
-  /** Ends what goes on for the sake of faults that were undone. */
-  stop(): void;
 };
 
 export function createChainFaults(options: {
@@ -27,7 +24,18 @@ export function createChainFaults(options: {
 }): ChainFaults {
   const { chain, operators } = options;
   const { node } = chain;
-  const mining = createMining(node);
+  let holds = 0;
+
+  /** Held twice, the chain goes on with the second release. */
+  async function hold(): Promise<ChainFault> {
+    await chain.hold();
+    holds++;
+    return {
+      async undo() {
+        if (--holds === 0) await chain.release();
+      },
+    };
+  }
 
   async function emptyOperators(): Promise<ChainFault> {
     const balances = await Promise.all(
@@ -46,7 +54,7 @@ export function createChainFaults(options: {
     async apply(order) {
       switch (order.kind) {
         case "hold-blocks":
-          return { undo: await mining.hold() };
+          return hold();
         case "drop":
           await drop(chain, order.hash);
           return { undo: undefined };
@@ -54,12 +62,11 @@ export function createChainFaults(options: {
           await reorganize(chain, order.depth);
           return { undo: undefined };
         case "base-fee":
-          return { undo: await raiseBaseFee(chain, mining, BigInt(order.wei)) };
+          return { undo: await raiseBaseFee(chain, BigInt(order.wei)) };
         case "empty-operator":
           return emptyOperators();
       }
     },
-    stop: () => mining.stop(),
   };
 }
 
@@ -84,11 +91,7 @@ async function reorganize({ node, network }: HarnessChain, depth: number): Promi
 }
 
 /** From the next block on, which is mined at once unless blocks are held; it falls by an eighth with each empty one. */
-async function raiseBaseFee(
-  { node, network }: HarnessChain,
-  mining: Mining,
-  wei: bigint,
-): Promise<() => Promise<void>> {
+async function raiseBaseFee({ node, network }: HarnessChain, wei: bigint): Promise<() => Promise<void>> {
   const block = await node.request("eth_getBlockByNumber", "latest", false);
   const before =
     typeof block === "object" && block !== null && "baseFeePerGas" in block
@@ -97,7 +100,7 @@ async function raiseBaseFee(
   if (before === undefined) throw new KitError(`${network.name} has no base fee`);
   const set = async (fee: bigint) => {
     await node.request("anvil_setNextBlockBaseFeePerGas", `0x${fee.toString(16)}`);
-    if (!mining.held) await node.request("evm_mine");
+    if ((await node.request("anvil_getAutomine")) === true) await node.request("evm_mine");
   };
   await set(wei);
   return () => set(before);

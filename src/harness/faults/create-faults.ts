@@ -7,12 +7,6 @@ import type { FaultBoard, FaultReport } from "./fault-board.ts";
 import { readFaultOrder } from "./fault-order.ts";
 import type { FaultProxy } from "./fault-proxy.ts";
 
-/** The faults of chains that run here. */
-export type LocalFaults = FaultBoard & {
-  /** Ends what goes on for the sake of past faults, before the nodes are stopped. */
-  stop(): void;
-};
-
 type Listed = { report(): FaultReport; undo(): Promise<void> | void };
 
 /** Sets faults between the service and the nodes of these chains, and on the chains themselves. */
@@ -20,7 +14,7 @@ export function createFaults(options: {
   networks: Readonly<Partial<Record<NetworkName, { chain: HarnessChain; proxy: FaultProxy }>>>;
   /** Whose gas money `empty-operator` takes. */
   operators: readonly Address[];
-}): LocalFaults {
+}): FaultBoard {
   const { networks, operators } = options;
   const listed = new Map<string, Listed>();
   const onChains = new Map<NetworkName, ChainFaults>();
@@ -77,10 +71,6 @@ export function createFaults(options: {
 
     async clear() {
       for (const id of [...listed.keys()].reverse()) await remove(id);
-    },
-
-    stop() {
-      for (const onChain of onChains.values()) onChain.stop();
     },
   };
 }

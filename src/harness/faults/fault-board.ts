@@ -1,4 +1,5 @@
-import type { FaultOrder } from "./fault-order.ts";
+import { z } from "zod";
+import { type FaultOrder, readFaultOrder } from "./fault-order.ts";
 
 /** A fault, how often it has hit, and the id by which it is removed. */
 export type FaultReport = FaultOrder & { id: string; fired: number };
@@ -18,3 +19,11 @@ export type FaultBoard = {
   /** Ends all of them, the last one first. */
   clear(): Promise<void>;
 };
+
+const numbered = z.looseObject({ id: z.string(), fired: z.int() });
+
+/** Reads what another process tells of a fault. Throws what is wrong with it. */
+export function readFaultReport(raw: unknown): FaultReport {
+  const { id, fired, ...order } = numbered.parse(raw);
+  return { ...readFaultOrder(order), id, fired };
+}

@@ -4,14 +4,13 @@ import { resolveFacilitatorContracts } from "../addresses.ts";
 import type { HarnessChain } from "../chain.ts";
 import { type Chains, startChains } from "../chains.ts";
 import { createLocalRpc, type LocalRpc } from "../local-rpc.ts";
-import { createFaults, type LocalFaults } from "./create-faults.ts";
+import { createFaults } from "./create-faults.ts";
 import { createFaultProxy, type FaultProxy } from "./fault-proxy.ts";
 import { createFaultSetters, type Faults } from "./faults.ts";
 
 let chains: Chains;
 let chain: HarnessChain;
 let proxy: FaultProxy;
-let board: LocalFaults;
 let faults: Faults;
 /** As the service sees the node. */
 let service: LocalRpc;
@@ -22,14 +21,14 @@ beforeAll(async () => {
   if (chains.chains.base === undefined) throw new Error("base is not running");
   chain = chains.chains.base;
   proxy = await createFaultProxy({ target: chain.rpcUrl });
-  board = createFaults({ networks: { base: { chain, proxy } }, operators: [operator.address] });
-  faults = createFaultSetters(board);
+  faults = createFaultSetters(
+    createFaults({ networks: { base: { chain, proxy } }, operators: [operator.address] }),
+  );
   service = createLocalRpc(proxy.url);
   await chain.mine(8);
 });
 afterEach(() => faults.clear());
 afterAll(async () => {
-  board.stop();
   await proxy[Symbol.asyncDispose]();
   await chains.stop();
 });

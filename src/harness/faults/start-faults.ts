@@ -1,0 +1,36 @@
+import type { NetworkName } from "../../protocol/networks.ts";
+import { harnessAccounts } from "../accounts.ts";
+import type { HarnessChain } from "../chain.ts";
+import type { HarnessPart } from "../harness.ts";
+import { createFaults } from "./create-faults.ts";
+import type { FaultBoard } from "./fault-board.ts";
+import { createFaultProxy, type FaultProxy } from "./fault-proxy.ts";
+
+/** What a harness needs of faults. */
+export type StartedFaults = {
+  faults: FaultBoard;
+  /** Where the service finds a chain: at the proxy before its node. */
+  serviceRpcUrl(chain: HarnessChain): string;
+  part: HarnessPart;
+};
+
+/** Puts a proxy before the node of each chain. */
+export async function startFaults(chains: readonly HarnessChain[]): Promise<StartedFaults> {
+  const networks: Partial<Record<NetworkName, { chain: HarnessChain; proxy: FaultProxy }>> = {};
+  await Promise.all(
+    chains.map(async (chain) => {
+      networks[chain.network.name] = { chain, proxy: await createFaultProxy({ target: chain.rpcUrl }) };
+    }),
+  );
+  const faults = createFaults({ networks, operators: [harnessAccounts.operator.address] });
+  return {
+    faults,
+    serviceRpcUrl: ({ network, rpcUrl }) => networks[network.name]?.proxy.url ?? rpcUrl,
+    part: {
+      beforeReset: () => faults.clear(),
+      async close() {
+        for (const { proxy } of Object.values(networks)) await proxy[Symbol.asyncDispose]();
+      },
+    },
+  };
+}
