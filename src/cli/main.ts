@@ -2,7 +2,7 @@ import { createRequire } from "node:module";
 import { KitError } from "../errors/base.ts";
 import { ConfigurationError } from "../errors/configuration.ts";
 import { type Command, Interruption, type Terminal } from "./command.ts";
-import { type Options, readOptions } from "./options.ts";
+import { type Options, readOptions, spellOption } from "./options.ts";
 import { loadEnvFile } from "./serve-environment.ts";
 
 /** A command of one word or, in a group, of two. */
@@ -24,6 +24,21 @@ const commands: readonly CommandEntry[] = [
     name: "fund",
     summary: "give an account of a running `up` some of the token",
     load: async () => (await import("./fund.ts")).fund,
+  },
+  {
+    name: "fault",
+    summary: "put a running `up` in trouble: RPC answers that get lost, blocks that vanish",
+    load: async () => (await import("./fault.ts")).fault,
+  },
+  {
+    name: "fault list",
+    summary: "list the faults of a running `up`, and how often each has hit",
+    load: async () => (await import("./fault-list.ts")).faultList,
+  },
+  {
+    name: "fault clear",
+    summary: "end the faults of a running `up`",
+    load: async () => (await import("./fault-clear.ts")).faultClear,
   },
   {
     name: "serve",
@@ -190,10 +205,12 @@ function describeCommands(some: readonly CommandEntry[]): string {
 }
 
 function describeCommand({ name, summary }: CommandEntry, options: Options): string {
-  const rows = Object.entries(options).map(([option, { placeholder, describe, env, ...rules }]) => {
+  const rows = Object.entries(options).map(([name, option]) => {
+    const { placeholder, describe, env, positional, ...rules } = option;
     const asVariable = rules.environmentOnly === true && env !== undefined;
+    const value = positional === true || placeholder === undefined ? "" : ` ${placeholder}`;
     return {
-      left: asVariable ? env : `--${option}${placeholder === undefined ? "" : ` ${placeholder}`}`,
+      left: asVariable ? env : `${spellOption(name, option)}${value}`,
       right: [
         describe,
         ...(rules.required ? ["(needed)"] : []),

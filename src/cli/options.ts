@@ -10,6 +10,8 @@ export type Option<T = unknown> = {
   describe: string;
   /** How a value is shown in the help: `--port PORT`. Undefined for a flag. */
   placeholder?: string;
+  /** Whether the value is given without the option's name, in the order of such options: `fault base reset`. */
+  positional?: boolean;
   /** The variable that gives the value when the command line does not. */
   env?: string;
   /** Whether the variable alone gives it: anybody on the machine can see command lines. */
@@ -48,7 +50,10 @@ export function readOptions<O extends Options>(
   check: Check<O> = () => [],
 ): Values<O> {
   const { given, problems } = readArguments(options, args);
-  const spell = (name: string) => (given.has(name) ? `--${name}` : (options[name]?.env ?? `--${name}`));
+  const spell = (name: string) => {
+    const written = spellOption(name, options[name]);
+    return given.has(name) ? written : (options[name]?.env ?? written);
+  };
 
   const values: Record<string, unknown> = {};
   for (const [name, option] of Object.entries(options)) {
@@ -59,7 +64,12 @@ export function readOptions<O extends Options>(
       else if (option.environmentOnly === true && option.env !== undefined) {
         problems.push({ name: option.env, problem: "is needed", ...exampleOf(option) });
       } else if (!problems.some((problem) => problem.name === `--${name}`)) {
-        problems.push({ name: `--${name}`, problem: "is needed", ...exampleOf(option, `--${name} `) });
+        const prefix = option.positional === true ? "" : `--${name} `;
+        problems.push({
+          name: spellOption(name, option),
+          problem: "is needed",
+          ...exampleOf(option, prefix),
+        });
       }
       continue;
     }
@@ -77,6 +87,11 @@ export function readOptions<O extends Options>(
   }
   if (problems.length > 0) throw new ConfigurationError(problems);
   return values as Values<O>;
+}
+
+/** How users write an option. */
+export function spellOption(name: string, option: Option | undefined): string {
+  return option?.positional === true ? (option.placeholder ?? name) : `--${name}`;
 }
 
 /** What the command line gives, and what on it is no option or a wrong one. */
@@ -104,6 +119,7 @@ function readArguments(
 
   const problems: Problem[] = [];
   const given = new Map<string, string>();
+  const unnamed = [...known].flatMap(([name, option]) => (option.positional === true ? [name] : []));
   let previousIsUnknown = false;
   for (const token of tokens) {
     // What follows an option that does not exist was meant as its value.
@@ -111,6 +127,11 @@ function readArguments(
     previousIsUnknown = token.kind === "option" && !known.has(token.name);
     if (isItsValue || token.kind === "option-terminator") continue;
     if (token.kind === "positional") {
+      const meant = unnamed.shift();
+      if (meant !== undefined) {
+        given.set(meant, token.value);
+        continue;
+      }
       const hint = suggest(token.value, options);
       problems.push({ name: token.value, problem: `is not an option: options begin with --${hint}` });
       continue;
