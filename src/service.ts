@@ -1,27 +1,30 @@
 import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import type { Chain } from "./chain/chain.ts";
-import { createChain } from "./chain/create-chain.ts";
+import { connect, createChain } from "./chain/create-chain.ts";
 import type { Signer } from "./chain/signer.ts";
 import type { NetworkConfig } from "./config/network-config.ts";
-import { migrate } from "./database/migrate.ts";
+import type { Database } from "./database/database.ts";
+import { migrate, requireMigrated } from "./database/migrate.ts";
 import { openDatabase } from "./database/open-database.ts";
 import { ConfigurationError, type Problem } from "./errors/configuration.ts";
+import { compareNetwork } from "./facilitator/compare-network.ts";
 import type { Lane, Lanes } from "./facilitator/context.ts";
 import { createFacilitator, type Facilitator } from "./facilitator/facilitator.ts";
 import { type AppOptions, createApp } from "./http/app.ts";
 import type { NetworkHealth } from "./http/health.ts";
 import { createLedger } from "./ledger/create-ledger.ts";
 import type { Ledger } from "./ledger/ledger.ts";
+import { inTime } from "./metrics/in-time.ts";
 import { noMetrics } from "./metrics/metrics.ts";
 import { createOrganizations } from "./organizations/create-organizations.ts";
 import type { Organizations } from "./organizations/organizations.ts";
-import { domainSeparator } from "./protocol/authorization.ts";
 import type { NetworkName } from "./protocol/networks.ts";
 import { createOutcomes } from "./relayer/outcomes.ts";
 import { createRecovery, type Recovery } from "./relayer/recovery.ts";
 import { createRecoverer } from "./relayer/recovery-lane.ts";
 import { createRelayer } from "./relayer/relayer.ts";
+import { createMetricSources } from "./service-sources.ts";
 
 export type ServiceOptions = {
   networks: readonly NetworkConfig[];
@@ -29,8 +32,10 @@ export type ServiceOptions = {
   signers: readonly [Signer, ...Signer[]];
   /** Pays out what direct submissions brought to the contract. Without it they wait for `x402-kit recover`. */
   recoverer?: Signer | undefined;
-  /** `sqlite:PATH`. */
+  /** `sqlite:PATH` or `postgres://…`. */
   databaseUrl: string;
+  /** Whether to bring the database up to date first; one that is behind is refused otherwise. */
+  migrateDatabase?: boolean;
   /** The secret that API keys are hashed with. */
   apiKeyPepper: string;
   /** How long a settle waits for its outcome; 80 s for v1 and 45 s for v2 unless one time is given for both. */
@@ -57,9 +62,11 @@ export type ServiceCore = {
   checkHealth(): Promise<Record<string, NetworkHealth>>;
   /**
    * Checks every network and takes up what an earlier process left in flight. A network that cannot be reached is
-   * tried again in the background, and settles nothing until then.
+   * tried again in the background, and settles nothing until then; so is one that is found to be another than was
+   * configured only then.
    *
-   * @throws ConfigurationError when a network is not what the configuration says.
+   * @throws ConfigurationError when a network is not what the configuration says, or somebody else sends with an
+   * operator's key.
    */
   start(): Promise<void>;
   /**
@@ -83,6 +90,8 @@ export type Service = {
 };
 
 const reconnectMs = 5_000;
+/** For one network's newest block, when somebody asks how the service is. */
+const healthPatienceMs = 2_000;
 
 /** Puts the whole service together. */
 export async function createService(options: ServiceOptions): Promise<Service> {
@@ -112,11 +121,20 @@ export async function createService(options: ServiceOptions): Promise<Service> {
 
 /** Everything of the service but its HTTP, which it can be put behind with `createApp`. */
 export async function createCore(options: ServiceOptions): Promise<ServiceCore> {
+  const db = await openDatabase({ url: options.databaseUrl });
+  try {
+    await (options.migrateDatabase === true ? migrate(db) : requireMigrated(db));
+    return compose(options, db);
+  } catch (error) {
+    await db.destroy();
+    throw error;
+  }
+}
+
+function compose(options: ServiceOptions, db: Database): ServiceCore {
   const { logger, apiKeyPepper, settleWaitMs, leaseMs = 30_000, staleHeadSeconds = 120, wrap = {} } = options;
   const { ledger: wrapLedger = (ledger) => ledger, chain: wrapChain = (chain) => chain } = wrap;
   const now = () => Date.now();
-  const db = await openDatabase({ url: options.databaseUrl });
-  await migrate(db);
   const ledger = wrapLedger(createLedger({ db, instanceId: crypto.randomUUID(), now, leaseMs }));
   const organizations = createOrganizations({ db, pepper: apiKeyPepper, now });
   const outcomes = createOutcomes();
@@ -125,10 +143,10 @@ export async function createCore(options: ServiceOptions): Promise<ServiceCore> 
   const { metrics = noMetrics } = options.http ?? {};
   const networks = new Map<NetworkName, Lanes>(
     options.networks.map((network) => {
+      const providers = network.rpcUrls.map((url) => URL.parse(url)?.host ?? "none");
+      const rpc = connect({ network, observer: metrics.rpc(network.name, providers) });
       const createLane = (signer: Signer): Lane => {
-        const chain = wrapChain(
-          createChain({ network, operator: signer.address, observer: metrics.rpc(network.name) }),
-        );
+        const chain = wrapChain(createChain({ network, operator: signer.address, rpc }));
         const relayer = createRelayer({ chain, signer, ledger, outcomes, now, log: logger });
         return { chain, relayer };
       };
@@ -145,6 +163,8 @@ export async function createCore(options: ServiceOptions): Promise<ServiceCore> 
     }),
   );
   const started = new Set<NetworkName>();
+  /** Networks that answer and are not served for what they are, with what was said about it. */
+  const refused = new Map<NetworkName, string>();
 
   const facilitator = createFacilitator({
     networks,
@@ -155,14 +175,7 @@ export async function createCore(options: ServiceOptions): Promise<ServiceCore> 
     settleWaitMs: { 1: settleWaitMs ?? 80_000, 2: settleWaitMs ?? 45_000 },
     closing: closing.signal,
   });
-  metrics.observe({
-    lanes: () =>
-      lanes.map(({ chain, relayer }) => ({
-        network: chain.network.name,
-        operator: relayer.operator,
-        ...relayer.load(),
-      })),
-  });
+  metrics.observe(createMetricSources({ networks, ledger, health: checkHealth }));
 
   const renewal = setInterval(() => {
     ledger
@@ -172,37 +185,53 @@ export async function createCore(options: ServiceOptions): Promise<ServiceCore> 
   renewal.unref();
   let reconnection: NodeJS.Timeout | undefined;
 
-  async function start(): Promise<void> {
-    const problems: Problem[] = [];
-    await Promise.all(
-      [...networks].map(async ([name, ofNetwork]) => {
-        if (started.has(name)) return;
-        try {
-          problems.push(...(await compareWithChain(ofNetwork[0].chain)));
-          await recoveries.get(name)?.start();
-          await Promise.all(ofNetwork.map(({ relayer }) => relayer.start()));
-          started.add(name);
-        } catch (error) {
-          if (closing.signal.aborted) return;
-          logger.warn({ network: name, err: error }, "the network cannot be reached; trying again");
-        }
-      }),
+  /** Starts what is not started yet, and is tried again later where that fails. Gives what waiting does not mend. */
+  async function startOthers(): Promise<readonly Problem[]> {
+    const problems = await Promise.all(
+      [...networks]
+        .filter(([name]) => !started.has(name))
+        .map(([name, ofNetwork]) => startOne(name, ofNetwork)),
     );
-    if (problems.length > 0) throw new ConfigurationError(problems);
     if (started.size < networks.size && !closing.signal.aborted) {
-      reconnection = setTimeout(() => {
-        start().catch((error: unknown) =>
-          logger.error({ err: error }, "a network is not what was configured"),
-        );
-      }, reconnectMs).unref();
+      reconnection = setTimeout(() => void startOthers(), reconnectMs).unref();
     }
+    return problems.flat();
+  }
+
+  async function startOne(name: NetworkName, ofNetwork: Lanes): Promise<readonly Problem[]> {
+    try {
+      const operators = ofNetwork.map(({ relayer }) => relayer.operator);
+      const problems = await compareNetwork(ofNetwork[0].chain, ledger, operators);
+      if (problems.length > 0) {
+        const told = problems.map(({ problem }) => problem).join("; ");
+        if (refused.get(name) !== told) {
+          logger.error({ network: name, problems: told }, "a network cannot be served as it is");
+        }
+        refused.set(name, told);
+        return problems;
+      }
+      await recoveries.get(name)?.start();
+      await Promise.all(ofNetwork.map(({ relayer }) => relayer.start()));
+      started.add(name);
+      if (reconnection !== undefined) logger.info({ network: name }, "the network is served now");
+    } catch (error) {
+      if (!closing.signal.aborted) {
+        logger.warn({ network: name, err: error }, "the network cannot be reached; trying again");
+      }
+    }
+    return [];
   }
 
   async function checkHealth(): Promise<Record<string, NetworkHealth>> {
     const checks = [...networks].map(async ([name, [{ chain }]]): Promise<[string, NetworkHealth]> => {
-      if (!started.has(name)) return [name, { ready: false, detail: "not reached yet" }];
+      if (!started.has(name)) {
+        // What exactly is wrong is nobody's business but the operator's, who has it in the log.
+        const detail = refused.has(name) ? "not what was configured; the log says more" : "not reached yet";
+        return [name, { ready: false, detail }];
+      }
       try {
-        const age = Math.floor(now() / 1000) - Number((await chain.head()).timestamp);
+        const { timestamp } = await inTime(chain.head(), healthPatienceMs);
+        const age = Math.floor(now() / 1000) - Number(timestamp);
         return age > staleHeadSeconds
           ? [name, { ready: false, detail: `the newest block is ${age} s old` }]
           : [name, { ready: true, detail: "ok" }];
@@ -217,7 +246,10 @@ export async function createCore(options: ServiceOptions): Promise<ServiceCore> 
     facilitator,
     organizations,
     checkHealth,
-    start,
+    async start() {
+      const problems = await startOthers();
+      if (problems.length > 0) throw new ConfigurationError(problems);
+    },
     async stop() {
       clearInterval(renewal);
       clearTimeout(reconnection);
@@ -232,29 +264,4 @@ export async function createCore(options: ServiceOptions): Promise<ServiceCore> 
       await db.destroy();
     },
   };
-}
-
-/** Whether a network is what the configuration says it is: chain id, contract, and the domain of every asset. */
-async function compareWithChain(chain: Chain): Promise<Problem[]> {
-  const { network } = chain;
-  const { chainId, contractCode, domainSeparators } = await chain.inspect();
-  const problems: Problem[] = [];
-  const add = (problem: string) => problems.push({ name: network.name, problem });
-  if (chainId !== network.chainId) {
-    add(`the RPC serves chain ${chainId}, but ${network.name} is chain ${network.chainId}`);
-    return problems;
-  }
-  if (contractCode === "0x") add(`there is no facilitator contract at ${network.facilitatorContract}`);
-  for (const asset of network.assets) {
-    const computed = domainSeparator(asset, network.chainId);
-    const onChain = domainSeparators.get(asset.address);
-    if (onChain?.toLowerCase() !== computed) {
-      add(
-        onChain === undefined
-          ? `there is no EIP-3009 token at ${asset.address}`
-          : `the token ${asset.address} signs for another domain than name "${asset.name}", version "${asset.version}"`,
-      );
-    }
-  }
-  return problems;
 }

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { forwardingTo, startStubNode } from "../src/chain/testing/stub-node.ts";
 import { ConfigurationError } from "../src/errors/configuration.ts";
 import { harnessAccounts } from "../src/harness/accounts.ts";
 import { requestJson } from "../src/harness/http-json.ts";
@@ -32,7 +33,7 @@ describe("requests to the node", () => {
       requests.findIndex(([method]) => method === "eth_getTransactionReceipt"),
     );
     expect(untilReceipt.map((methods) => methods.at(-1))).toEqual([
-      "eth_getBalance",
+      "eth_maxPriorityFeePerGas",
       "eth_sendRawTransaction",
     ]);
   });
@@ -196,4 +197,61 @@ test("no log holds a key, a signature or an address of a node", async () => {
   ]) {
     expect(text).not.toContain(hidden);
   }
+});
+
+describe("a gas budget of the day", () => {
+  test("that is used up keeps payments from being signed, and says so", async () => {
+    const service = await composition.start();
+    const { organizations } = service.service;
+    await organizations.setLimits("org", "base", { dailyGasBudget: 10n ** 18n });
+    expect((await composition.post(service, "settle", await composition.payment())).body).toMatchObject({
+      success: true,
+    });
+    await organizations.setLimits("org", "base", { dailyGasBudget: 1n });
+    const before = await composition.operatorTransactions();
+    const body = await composition.payment();
+    const refused = await composition.post(service, "settle", body);
+    expect(refused).toMatchObject({
+      status: 429,
+      body: {
+        type: "urn:x402-facilitator-kit:problem:gas-budget-used-up",
+        detail: expect.stringMatching(
+          /^The organization's gas budget of the day is used up: [1-9]\d{9,} of 1 wei, and 0 settlements under way; nothing was sent$/,
+        ),
+        success: false,
+        errorReason: "unexpected_settle_error",
+      },
+    });
+    expect(Number(refused.headers["retry-after"])).toBeGreaterThan(0);
+    expect(await composition.operatorTransactions()).toBe(before);
+    expect((await composition.post(service, "verify", body)).body).toMatchObject({ isValid: true });
+
+    await organizations.setLimits("org", "base", { dailyGasBudget: null });
+    expect((await composition.post(service, "settle", body)).body).toMatchObject({ success: true });
+  });
+});
+
+describe("a network that is reached late", () => {
+  test("is not served while somebody else sends with the operator's key", async () => {
+    const node = await startStubNode((_calls, response) => void response.destroy());
+    const log: string[] = [];
+    // The ledger knows the operator from before.
+    await composition.stop(await composition.start());
+    const late = await composition.start({
+      network: composition.configuration({ rpcUrls: [node.url] }),
+      log,
+    });
+    const next = (await composition.operatorTransactions()) + 3;
+    const operator = harnessAccounts.operator.address;
+    await composition.chain.node.request("anvil_setNonce", operator, `0x${next.toString(16)}`);
+    node.behave(forwardingTo(composition.chain.rpcUrl));
+
+    await expect.poll(() => log.join(""), { timeout: 20_000 }).toContain("this database at");
+    const readiness = await requestJson(late.url.replace("/v1", "/readyz"));
+    expect(readiness).toMatchObject({
+      status: 503,
+      body: { networks: { base: { ready: false, detail: "not what was configured; the log says more" } } },
+    });
+    await node.stop();
+  });
 });

@@ -137,7 +137,7 @@ test("a payment costs a verify one request, and a settle two before its receipt,
   const asked = preferred.batches.map((batch) => batch.map(({ method }) => method).join());
   expect(asked.filter((methods) => !isProbe(methods))).toEqual([
     "eth_getBlockByNumber,eth_call",
-    "eth_getBlockByNumber,eth_call,eth_call,eth_getBalance",
+    "eth_getBlockByNumber,eth_call,eth_call,eth_getBalance,eth_maxPriorityFeePerGas",
     "eth_sendRawTransaction",
   ]);
 });

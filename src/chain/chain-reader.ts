@@ -8,9 +8,10 @@ import type { Rpc, RpcAnswer, RpcCall } from "./rpc.ts";
 export type ChainReader = {
   /**
    * Reads, again where a node refuses a single call for another reason than a revert: a node that moves on to the
-   * next block in the middle of a batch may say that it does not know the last one any more.
+   * next block in the middle of a batch may say that it does not know the last one any more. `dispensable` is a call
+   * that nodes need not know.
    */
-  ask(calls: readonly RpcCall[]): Promise<readonly RpcAnswer[]>;
+  ask(calls: readonly RpcCall[], dispensable?: RpcCall): Promise<readonly RpcAnswer[]>;
   /**
    * Reads an answer with a reader that gives undefined for what it cannot read.
    *
@@ -38,11 +39,12 @@ export function createChainReader(rpc: Rpc, network: string): ChainReader {
   return {
     undetermined,
 
-    async ask(calls) {
+    async ask(calls, dispensable) {
       for (let refused = 0; ; refused++) {
         const answers = await rpc.ask(calls, refused);
         const isRefused = answers.some(
-          ({ error }) => error !== undefined && readRevertData(error) === undefined,
+          ({ error }, index) =>
+            error !== undefined && calls[index] !== dispensable && readRevertData(error) === undefined,
         );
         if (!isRefused || refused + 1 === maxAsks) return answers;
         await delay((refused + 1) * askAgainMs);

@@ -22,8 +22,23 @@ export type Head = {
   baseFeePerGas: bigint;
 };
 
-/** The payer's balance of the asset, in its smallest unit, and the operator's gas money, in wei. */
-export type Funds = { payer: bigint; operator: bigint };
+/** What a transaction that settles needs to know of besides. */
+export type Funds = {
+  /** The payer's balance of the asset, in its smallest unit. */
+  payer: bigint;
+  /** The operator's gas money, in wei. */
+  operator: bigint;
+  /** See {@link Chain.suggestedTip}. */
+  tip: bigint;
+};
+
+/** The gas money of some accounts, and what it buys. */
+export type GasMoney = {
+  /** In wei, in the order in which the accounts were given. */
+  balances: readonly bigint[];
+  /** What settling one payment costs at the moment, in wei. */
+  settleCost: bigint;
+};
 
 /** What `settle` would do now, and when "now" is. */
 export type Simulation = {
@@ -58,6 +73,8 @@ export type Receipt = {
   blockNumber: bigint;
   blockHash: Hex;
   logs: readonly Log[];
+  /** What its sender has paid, in wei; undefined where the node does not tell. */
+  gasCost: bigint | undefined;
 };
 
 /** Value of an authorization that reached the facilitator contract, and is to go on to its recipient. */
@@ -98,6 +115,8 @@ export type Chain = {
   readonly network: NetworkConfig;
   /** Runs the real `settle` by `eth_call` from the operator, against the newest block. */
   simulateSettle(call: SettleCall, options: { withFunds: boolean }): Promise<Simulation>;
+  /** Why `forwardReceived`, sent by an account, would revert now; undefined when it would succeed. */
+  simulateForward(call: ForwardCall, from: Address): Promise<Revert | undefined>;
   /** Asks the payer's code for its word on a signature (EIP-1271), as the token would. */
   askWallet(payer: Address, digest: Hex, signature: Hex): Promise<WalletProof>;
   /** Reads whatever may explain a failed simulation. Only on the failing path. */
@@ -114,9 +133,11 @@ export type Chain = {
   pendingTransactionCount(account: Address): Promise<number>;
   /** An account's native coins, in wei. */
   nativeBalance(account: Address): Promise<bigint>;
+  /** The native coins of several accounts, and what a settlement costs. */
+  gasMoney(accounts: readonly Address[]): Promise<GasMoney>;
   /**
    * The tip per gas, in wei, that the node thinks will do at the moment: never below the network's usual one, never
-   * above its `maxFeePerGas`. For another attempt of what was not mined with the usual tip.
+   * above its `maxFeePerGas`. The usual one where the node does not tell.
    */
   suggestedTip(): Promise<bigint>;
   /**

@@ -4,6 +4,7 @@ import { encodeIsValidSignature, isValidSignatureSelector, selector } from "./ca
 import type { Chain, SettleCall } from "./chain.ts";
 import { chainIdCall, readChainId } from "./chain-id.ts";
 import { createChainReader } from "./chain-reader.ts";
+import { dataFeeCall, readDataFee } from "./data-fee.ts";
 import { createDirectSubmissionFinder } from "./direct-submission.ts";
 import type { FailoverPace } from "./failover-pace.ts";
 import { headCall, readHead } from "./head.ts";
@@ -14,15 +15,23 @@ import { isBytes, isWord, readQuantity } from "./read-hex.ts";
 import { readReceipt } from "./receipt.ts";
 import { decodeRevert, type Revert } from "./revert.ts";
 import { readRevertData } from "./revert-data.ts";
-import type { RpcAnswer, RpcCall } from "./rpc.ts";
+import type { Rpc, RpcAnswer, RpcCall } from "./rpc.ts";
 import type { RpcObserver } from "./rpc-status.ts";
 import { createStrandedTransfersReader } from "./stranded-transfers.ts";
-import { boundTip, settleTransaction } from "./transaction.ts";
+import {
+  boundTip,
+  forwardTransaction,
+  settleTransaction,
+  usualSettleBytes,
+  usualSettleCost,
+} from "./transaction.ts";
 
 export type ChainOptions = {
   network: NetworkConfig;
   /** Simulations run as from this account: only operators may settle. */
   operator: Address;
+  /** Where to ask, when it is shared with others on the same network; its own by default. See {@link connect}. */
+  rpc?: Rpc;
   /** Milliseconds for one request to a node; 10 s by default. */
   timeoutMs?: number;
   /** Calls in one request to a node; 100 by default. */
@@ -32,6 +41,9 @@ export type ChainOptions = {
   /** Told of every request to an endpoint, and of every change of an endpoint's health. */
   observer?: RpcObserver;
 };
+
+/** One object for all, here as below: what is asked at the same time is asked once. */
+const tipCall: RpcCall = { method: "eth_maxPriorityFeePerGas", params: [] };
 
 const operatorRole = keccak256Text("OPERATOR_ROLE");
 const balanceOf = selector("balanceOf(address)");
@@ -49,6 +61,20 @@ const walletGas = 250_000;
 /** More than any of the state a diagnosis reads can cost, behind a proxy too. */
 const readGas = 100_000;
 
+/** A connection to a network's endpoints. */
+export function connect(options: Omit<ChainOptions, "operator" | "rpc">): Rpc {
+  const { network, timeoutMs, maxBatch, pace, observer } = options;
+  return createHttpRpc({
+    network: network.name,
+    chainId: network.chainId,
+    urls: network.rpcUrls,
+    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(maxBatch !== undefined && { maxBatch }),
+    ...(pace !== undefined && { pace }),
+    ...(observer !== undefined && { observer }),
+  });
+}
+
 /**
  * A network's chain by JSON-RPC. Everything one method asks goes out as one batch, and what is asked at the same
  * time shares it.
@@ -56,24 +82,13 @@ const readGas = 100_000;
  * Nothing a node says is trusted to be well formed, and no error text of a node decides anything.
  */
 export function createChain(options: ChainOptions): Chain {
-  const { network, operator } = options;
+  const { network, operator, rpc = connect(options) } = options;
   const { facilitatorContract } = network;
-  const rpc = createHttpRpc({
-    network: network.name,
-    chainId: network.chainId,
-    urls: network.rpcUrls,
-    ...(options.timeoutMs !== undefined && { timeoutMs: options.timeoutMs }),
-    ...(options.maxBatch !== undefined && { maxBatch: options.maxBatch }),
-    ...(options.pace !== undefined && { pace: options.pace }),
-    ...(options.observer !== undefined && { observer: options.observer }),
-  });
   const reader = createChainReader(rpc, network.name);
   const { ask, expect, undetermined } = reader;
   const readLogs = createLogReader({ rpc, reader });
 
-  /** One object for all: what is asked at the same time is asked once. */
   const gasMoneyCall: RpcCall = { method: "eth_getBalance", params: [operator, "latest"] };
-  const tipCall: RpcCall = { method: "eth_maxPriorityFeePerGas", params: [] };
 
   function expectWord(what: string, probe: ProbeResult | undefined): Hex {
     if (probe?.word === undefined)
@@ -102,12 +117,17 @@ export function createChain(options: ChainOptions): Chain {
     return endpoints.every(({ health }) => health === "wrong_chain") ? endpoints[0]?.chainId : undefined;
   }
 
-  /** Why a simulated `settle` reverted; undefined when it went through. */
-  function readSimulation(answer: RpcAnswer | undefined): Revert | undefined {
+  /** Why a simulated transaction reverted; undefined when it went through. */
+  function readSimulation(what: string, answer: RpcAnswer | undefined): Revert | undefined {
     const revertData = answer?.error && readRevertData(answer.error);
     if (revertData !== undefined) return decodeRevert(revertData);
-    expect("simulating settle", answer, (result) => (isBytes(result) ? result : undefined));
+    expect(what, answer, (result) => (isBytes(result) ? result : undefined));
     return undefined;
+  }
+
+  /** The node's word on the tip; without one, the usual. */
+  function readTip(answer: RpcAnswer | undefined): bigint {
+    return boundTip(readQuantity(answer?.result) ?? 0n, network);
   }
 
   return {
@@ -117,10 +137,10 @@ export function createChain(options: ChainOptions): Chain {
       const { data, gas } = settleTransaction([call]);
       const transaction = { from: operator, to: facilitatorContract, data, gas: `0x${gas.toString(16)}` };
       const calls: RpcCall[] = [headCall, { method: "eth_call", params: [transaction, "latest"] }];
-      if (withFunds) calls.push(balanceCall(call), gasMoneyCall);
-      const [block, simulation, payerBalance, operatorBalance] = await ask(calls);
+      if (withFunds) calls.push(balanceCall(call), gasMoneyCall, tipCall);
+      const [block, simulation, payerBalance, operatorBalance, tip] = await ask(calls, tipCall);
       const head = expect("the newest block", block, readHead);
-      const revert = readSimulation(simulation);
+      const revert = readSimulation("simulating settle", simulation);
       if (!withFunds) return { head, funds: undefined, revert };
 
       const { blockNumber, results } = expect("the payer's balance", payerBalance, (result) =>
@@ -132,9 +152,17 @@ export function createChain(options: ChainOptions): Chain {
         funds: {
           payer: BigInt(expectWord("balanceOf of the asset", results[0])),
           operator: expect("the operator's balance", operatorBalance, readQuantity),
+          tip: readTip(tip),
         },
         revert,
       };
+    },
+
+    async simulateForward(call, from) {
+      const { data, gas } = forwardTransaction(call);
+      const transaction = { from, to: facilitatorContract, data, gas: `0x${gas.toString(16)}` };
+      const [simulation] = await ask([{ method: "eth_call", params: [transaction, "latest"] }]);
+      return readSimulation("simulating forwardReceived", simulation);
     },
 
     async askWallet(payer, digest, signature) {
@@ -199,9 +227,25 @@ export function createChain(options: ChainOptions): Chain {
       return expect("the balance of an account", balance, readQuantity);
     },
 
+    async gasMoney(accounts) {
+      const calls = [
+        headCall,
+        dataFeeCall(usualSettleBytes),
+        tipCall,
+        ...accounts.map((account) => ({ method: "eth_getBalance", params: [account, "latest"] })),
+      ];
+      const [block, dataFee, tip, ...balances] = await ask(calls, tipCall);
+      const head = expect("the newest block", block, readHead);
+      return {
+        settleCost:
+          usualSettleCost(head, network, readTip(tip)) + expect("the data fee", dataFee, readDataFee),
+        balances: balances.map((balance) => expect("an account's balance", balance, readQuantity)),
+      };
+    },
+
     async suggestedTip() {
-      const [tip] = await ask([tipCall]);
-      return boundTip(expect("the suggested tip", tip, readQuantity), network);
+      const [tip] = await ask([tipCall], tipCall);
+      return readTip(tip);
     },
 
     async broadcast(rawTransactions, sendOptions) {

@@ -13,6 +13,7 @@ const receipt = {
   blockHash: word("b"),
   logs: [log],
   gasUsed: "0x5208",
+  effectiveGasPrice: "0x64",
 };
 
 test("a receipt is read", () => {
@@ -22,8 +23,17 @@ test("a receipt is read", () => {
     blockNumber: 16n,
     blockHash: word("b"),
     logs: [{ ...log, logIndex: 7 }],
+    gasCost: 2_100_000n,
   });
   expect(readReceipt({ ...receipt, status: "0x0", logs: [] }, hash)).toMatchObject({ succeeded: false });
+});
+
+test("what a rollup charges for the data counts as gas; a node that does not tell the price tells no cost", () => {
+  expect(readReceipt({ ...receipt, l1Fee: "0x3e8" }, hash)?.gasCost).toBe(2_101_000n);
+  expect(readReceipt({ ...receipt, effectiveGasPrice: undefined }, hash)).toMatchObject({
+    succeeded: true,
+    gasCost: undefined,
+  });
 });
 
 test("without a receipt, or with one of a transaction that is not mined, there is none yet", () => {

@@ -19,6 +19,9 @@ export function readReceipt(answer: unknown, hash: Hex): Receipt | null | undefi
     blockNumber?: unknown;
     blockHash?: unknown;
     logs?: unknown;
+    gasUsed?: unknown;
+    effectiveGasPrice?: unknown;
+    l1Fee?: unknown;
   } = answer;
   const { transactionHash, status, blockHash } = fields;
   if (!isWord(transactionHash) || transactionHash.toLowerCase() !== hash.toLowerCase()) return undefined;
@@ -29,7 +32,19 @@ export function readReceipt(answer: unknown, hash: Hex): Receipt | null | undefi
   if (blockNumber === undefined || logs === undefined || !isWord(blockHash)) return undefined;
   if (status !== "0x1" && status !== "0x0") return undefined;
   if (noBlockHash.test(blockHash)) return null;
-  return { hash, succeeded: status === "0x1", blockNumber, blockHash, logs };
+  return { hash, succeeded: status === "0x1", blockNumber, blockHash, logs, gasCost: readGasCost(fields) };
+}
+
+/** The gas, and what base and optimism charge for the data besides. */
+function readGasCost(fields: {
+  gasUsed?: unknown;
+  effectiveGasPrice?: unknown;
+  l1Fee?: unknown;
+}): bigint | undefined {
+  const gasUsed = readQuantity(fields.gasUsed);
+  const price = readQuantity(fields.effectiveGasPrice);
+  if (gasUsed === undefined || price === undefined) return undefined;
+  return gasUsed * price + (readQuantity(fields.l1Fee) ?? 0n);
 }
 
 function readLogs(logs: unknown): Log[] | undefined {

@@ -67,6 +67,10 @@ function calldataGas(data: Hex): bigint {
   return BigInt(zeros) * gasPerZeroByte + BigInt(others) * gasPerByte;
 }
 
+/** What a payment uses when it is settled alone, in gas, and in bytes of calldata; together they take half of that. */
+export const usualSettleGas = 100_000n;
+export const usualSettleBytes = 388;
+
 /** What a transaction offers per gas, in wei (EIP-1559). */
 export type Fees = { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint };
 
@@ -94,4 +98,15 @@ export function estimateFees(head: Head, network: NetworkConfig, tip = usualTip(
   const wanted = 2n * head.baseFeePerGas + tip;
   const maxFeePerGas = wanted < network.maxFeePerGas ? wanted : network.maxFeePerGas;
   return { maxFeePerGas, maxPriorityFeePerGas: tip < maxFeePerGas ? tip : maxFeePerGas };
+}
+
+/** What is paid per gas with such fees, as long as the base fee stays where it is, in wei. */
+export function pricePerGas(head: Head, { maxFeePerGas, maxPriorityFeePerGas }: Fees): bigint {
+  const wanted = head.baseFeePerGas + maxPriorityFeePerGas;
+  return wanted < maxFeePerGas ? wanted : maxFeePerGas;
+}
+
+/** What the gas of one payment costs when it is settled alone, in wei. */
+export function usualSettleCost(head: Head, network: NetworkConfig, tip = usualTip(network)): bigint {
+  return usualSettleGas * pricePerGas(head, estimateFees(head, network, tip));
 }

@@ -5,6 +5,7 @@ import { KitError } from "../errors/base.ts";
 import type { Service } from "../service.ts";
 import { closeInTime } from "./serve-close.ts";
 import { composeService } from "./serve-composition.ts";
+import { createMetricsServer } from "./serve-metrics.ts";
 import { refuseUnsafe } from "./serve-preflight.ts";
 import { announceNetworks } from "./serve-ready.ts";
 
@@ -18,28 +19,42 @@ export type ServeOptions = { config: ServeConfig; signers: readonly [Signer, ...
 export async function serveUntil(interrupted: AbortSignal, options: ServeOptions): Promise<void> {
   const { config, logger } = options;
   await refuseUnsafe(options);
-  const service = await composeService(options);
+  const metricsServer = config.metrics && (await createMetricsServer(logger));
+  const service = await composeService(options, metricsServer?.metrics);
   try {
+    // From now on, so that it can be seen why a start does not come to its end.
+    if (metricsServer !== undefined && config.metrics !== undefined) {
+      const url = await listen(metricsServer, config.metrics, "METRICS_");
+      logger.info({ url: `${url}/metrics` }, "serving metrics");
+    }
     await service.start();
     if (interrupted.aborted) return;
-    const url = await listen(service, config);
+    const url = await listen(service, config, "");
     await announceNetworks(service, options);
     logger.info({ url: `${url}/v1` }, "serving");
     await untilAborted(interrupted);
     logger.info("ending: no new payments are taken, and what is in flight stays in the database");
   } finally {
     await closeInTime(service, { logger });
+    await metricsServer?.close();
   }
   logger.info("ended");
 }
 
-async function listen(service: Service, { host, port }: ServeConfig): Promise<string> {
+/** `prefix` is how the names of the variables begin that say where. */
+async function listen(
+  server: Pick<Service, "listen">,
+  { host, port }: { host: string; port: number },
+  prefix: "" | "METRICS_",
+): Promise<string> {
   try {
-    return await service.listen({ host, port });
+    return await server.listen({ host, port });
   } catch (cause) {
     throw new KitError(`The service cannot listen on port ${port} of ${host}`, {
       cause,
-      hints: ["PORT and HOST say where; HOST=0.0.0.0 is every address of this machine."],
+      hints: [
+        `${prefix}PORT and ${prefix}HOST say where; ${prefix}HOST=0.0.0.0 is every address of this machine.`,
+      ],
     });
   }
 }

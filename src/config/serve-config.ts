@@ -1,6 +1,7 @@
 import type { Problem } from "../errors/configuration.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkConfig } from "./network-config.ts";
+import type { RequestRate } from "./rate.ts";
 
 /** How much is logged, from least to most. */
 export const logLevels = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
@@ -30,6 +31,11 @@ export type ServeConfig = {
   /** 0 for any free one. */
   readonly port: number;
   readonly trustProxy: TrustProxy;
+  readonly rateLimits: { readonly key: RequestRate; readonly address: RequestRate };
+  /** Settles that may wait for their outcome at a time. */
+  readonly maxSettles: number;
+  /** Where the metrics are served; undefined for nowhere. */
+  readonly metrics: { readonly host: string; readonly port: number } | undefined;
   /** For both protocol versions; undefined for what the service has for each. */
   readonly settleWaitMs: number | undefined;
   readonly anonymousVerify: boolean;

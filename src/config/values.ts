@@ -120,8 +120,12 @@ export function readHttpUrl(text: string): string {
 
 /** Whether what is sent to a URL stays on this machine. */
 export function isLoopbackUrl(text: string): boolean {
-  const hostname = URL.parse(text)?.hostname ?? "";
-  return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(hostname);
+  return isLoopbackHost(URL.parse(text)?.hostname.replace(/^\[|\]$/g, "") ?? "");
+}
+
+/** Whether what listens on a host can be reached from this machine alone. */
+export function isLoopbackHost(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
 }
 
 /** Several values separated by commas, none of them twice. `what` names one in messages: "key". */

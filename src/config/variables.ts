@@ -132,6 +132,39 @@ export const variables = [
     example: "10.0.0.0/8",
   },
   {
+    name: "RATE_LIMIT_KEY",
+    summary:
+      "requests that are taken from one API key, as PER_SECOND/BURST: so many in the long run, and so many at once",
+    otherwise: "200/5000",
+    example: "50/500",
+  },
+  {
+    name: "RATE_LIMIT_ADDRESS",
+    summary: "the same for requests without a good API key from one address",
+    otherwise: "20/5000",
+    example: "5/100",
+  },
+  {
+    name: "MAX_SETTLES",
+    summary:
+      "settles that may wait for their outcome at a time, some 20 KB each; further ones are turned away",
+    otherwise: "4000",
+    example: "1000",
+  },
+  {
+    name: "METRICS_PORT",
+    summary:
+      "port on which metrics for Prometheus are served at `/metrics`, without a key; 0 for any free one",
+    otherwise: "no metrics are served",
+    example: "9464",
+  },
+  {
+    name: "METRICS_HOST",
+    summary: "IP address to serve the metrics on, which only their collector should reach",
+    otherwise: "127.0.0.1",
+    example: "10.0.0.5",
+  },
+  {
     name: "SETTLE_WAIT_MS",
     summary:
       "how long a settle waits for its outcome before it answers that it is under way, in milliseconds",

@@ -1,6 +1,6 @@
 import type { Head } from "../chain/chain.ts";
 import type { Rpc } from "../chain/rpc.ts";
-import { settleTransaction } from "../chain/transaction.ts";
+import { settleTransaction, usualSettleGas } from "../chain/transaction.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { networkDefaults } from "../config/network-defaults.ts";
 import type { Address } from "../protocol/hex.ts";
@@ -8,9 +8,6 @@ import type { Check } from "./check.ts";
 import { priceAt, readDataFee } from "./price.ts";
 import { readBalance } from "./transaction.ts";
 import { formatCoins, formatCount, formatGwei } from "./units.ts";
-
-/** What a payment uses when it is settled alone; together they take half of that. */
-const gasPerSettle = 100_000n;
 
 /** Fewer than this, and somebody should send some. */
 const fewSettles = 500n;
@@ -25,7 +22,7 @@ export async function checkGasMoney(
   const sample = sampleTransaction(network);
   const price = priceAt(head, network);
   const dataFee = await readDataFee(rpc, sample.data.length / 2);
-  const cost = gasPerSettle * price.perGas + dataFee;
+  const cost = usualSettleGas * price.perGas + dataFee;
   // What a node wants to see before it takes a transaction at all, and the service before it signs one.
   const deposit = sample.gas * price.fees.maxFeePerGas + dataFee;
 

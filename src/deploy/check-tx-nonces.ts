@@ -1,5 +1,6 @@
 import { readQuantity } from "../chain/read-hex.ts";
 import type { Rpc } from "../chain/rpc.ts";
+import { findForeignTransactions } from "../chain/tx-nonces.ts";
 import type { Address } from "../protocol/hex.ts";
 import type { Network } from "../protocol/networks.ts";
 import type { Check } from "./check.ts";
@@ -13,10 +14,7 @@ export type TxNonceCheckOptions = {
   nextTxNonce: (chainId: number, operator: Address) => Promise<number | null>;
 };
 
-/**
- * Looks for transactions of the operators that the ledger knows nothing of: somebody else sends with their keys. Two
- * services on one key take each other's txNonces, and neither then knows what became of its payments.
- */
+/** Looks for transactions of the operators that the ledger knows nothing of. */
 export function checkTxNonces(options: TxNonceCheckOptions): Promise<readonly Check[]> {
   return Promise.all(options.operators.map((operator) => checkTxNonce(options, operator)));
 }
@@ -30,26 +28,10 @@ async function checkTxNonce(options: TxNonceCheckOptions, operator: Address): Pr
   const mined = Number(expectAnswer("the operator's txNonce", minedAnswer, readQuantity));
   const pending = Number(expectAnswer("the operator's pending txNonce", pendingAnswer, readQuantity));
   const next = await nextTxNonce(network.chainId, operator);
-  const onChain = Math.max(mined, pending);
-
-  if (next === null && pending > mined) {
-    return {
-      name: "txNonce",
-      status: "failed",
-      detail: `${operator} has transactions under way that this database does not know`,
-      advice:
-        "Somebody else sends with this key. Stop that, or give this service an operator of its own; then wait until they are mined.",
-      fatal: true,
-    };
-  }
-  if (next !== null && onChain > next) {
-    return {
-      name: "txNonce",
-      status: "failed",
-      detail: `the chain is at ${onChain} for ${operator}, and this database at ${next}: somebody else sends with this key, or the database is an old copy`,
-      advice: `One key belongs to one database. Stop the other service and use its database, or give this one an operator of its own: x402-kit deploy --network ${network.name} --grant-operator ADDRESS`,
-      fatal: true,
-    };
+  const foreign = findForeignTransactions({ network: network.name, operator, mined, pending, next });
+  if (foreign !== undefined) {
+    const { problem, advice } = foreign;
+    return { name: "txNonce", status: "failed", detail: problem, advice, fatal: true };
   }
   const detail =
     next === null

@@ -1,5 +1,5 @@
-import type { Head, SettleCall } from "../chain/chain.ts";
-import { estimateFees, settleTransaction } from "../chain/transaction.ts";
+import type { Funds, Head, SettleCall } from "../chain/chain.ts";
+import { estimateFees, settleTransaction, usualSettleGas } from "../chain/transaction.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { UndeterminedError } from "../errors/undetermined.ts";
 import type { Caller } from "../organizations/organizations.ts";
@@ -7,10 +7,15 @@ import { judgeWindow } from "../protocol/checks.ts";
 import type { Address } from "../protocol/hex.ts";
 import { type Invalid, invalid } from "../protocol/reasons.ts";
 import { expiryMarginSeconds, refusals } from "../protocol/refusals.ts";
+import type { Submission } from "../relayer/relayer.ts";
 import type { Checked } from "./check-observer.ts";
+import type { GasBudget } from "./gas-budget.ts";
 import type { ReadPayment } from "./intake.ts";
 import { judgeRevert } from "./judge-state.ts";
 import type { ProvenSignature } from "./signature.ts";
+
+/** What it takes besides the payment. */
+export type ClaimOptions = Patience & { gasBudget: GasBudget };
 
 /** A payment whose signature holds, and for whom it is to be claimed. */
 export type Claimant = ReadPayment &
@@ -28,12 +33,13 @@ const balancePollMs = 50;
  * A balance that is taken up by settlements under way is looked at again for two block times: one that was mined just
  * now is counted twice, in the balance and in the reservation, until its receipt has been read.
  *
- * @throws UndeterminedError when it could not be told, or not be sent; then nothing was signed.
+ * @throws UndeterminedError when it could not be told, or not be sent, GasBudgetError when it is not to be paid for;
+ * then nothing was signed.
  */
-export async function claimPayment(claimant: Claimant, patience: Patience): Promise<Invalid | undefined> {
+export async function claimPayment(claimant: Claimant, options: ClaimOptions): Promise<Invalid | undefined> {
   const { payment, chain, relayer, signature, caller, recipient, checked } = claimant;
   const { authorization, asset, network } = payment;
-  const { now, deadline, gone } = patience;
+  const { now, deadline, gone, gasBudget } = options;
   const call: SettleCall = { asset: asset.address, authorization, signature, recipient };
   const balanceDeadline = Math.min(deadline, now() + 2 * network.blockTimeMs);
 
@@ -45,9 +51,9 @@ export async function claimPayment(claimant: Claimant, patience: Patience): Prom
     const reverts = checked("simulationSucceeds", revert && (await judgeRevert(chain, call, revert)));
     if (reverts !== undefined) return reverts;
     if (funds === undefined) throw new Error("the funds were not read");
-    requireGasMoney(call, network, head, funds.operator);
+    requireGasMoney(call, network, head, funds);
 
-    const outcome = await relayer.submit({
+    const submission: Submission = {
       claim: {
         id: payment.id,
         organizationId: caller.organization.id,
@@ -67,10 +73,13 @@ export async function claimPayment(claimant: Claimant, patience: Patience): Prom
       },
       call,
       head,
+      tip: funds.tip,
       sendBefore: readAt + Number(authorization.validBefore - expiryMarginSeconds - head.timestamp) * 1000,
       deadline,
       gone,
-    });
+    };
+    const mostCost = usualSettleGas * estimateFees(head, network, funds.tip).maxFeePerGas;
+    const outcome = await gasBudget.within(caller, network.name, mostCost, () => relayer.submit(submission));
     switch (outcome) {
       case "claimed":
         return undefined;
@@ -103,15 +112,15 @@ function requireGasMoney(
   call: SettleCall,
   network: NetworkConfig,
   head: Head,
-  operatorBalance: bigint,
+  { operator, tip }: Funds,
 ): void {
-  const cost = settleTransaction([call]).gas * estimateFees(head, network).maxFeePerGas;
-  if (operatorBalance >= cost) return;
+  const cost = settleTransaction([call]).gas * estimateFees(head, network, tip).maxFeePerGas;
+  if (operator >= cost) return;
   throw new UndeterminedError(
     "The facilitator cannot settle at the moment; nothing was sent, try again later",
     {
       hints: [
-        `The operator on ${network.name} has ${operatorBalance} wei, and one settlement may need ${cost}: send it native coins`,
+        `The operator on ${network.name} has ${operator} wei, and one settlement may need ${cost}: send it native coins`,
       ],
     },
   );

@@ -13,6 +13,7 @@ import { checkedFor } from "./check-observer.ts";
 import { claimPayment, type Patience } from "./claim-payment.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { findSettlement } from "./find-settlement.ts";
+import { createGasBudget } from "./gas-budget.ts";
 import { createPaymentIntake, judgeLimits, recipientOf, requireScope } from "./intake.ts";
 import type { Payment } from "./payment.ts";
 import { proveSignature } from "./signature.ts";
@@ -66,6 +67,7 @@ const leaseTrustMs = 10_000;
 export function createSettle(context: FacilitatorContext): Settle {
   const { networks, recoveries, ledger, outcomes, now, settleWaitMs, onCheck } = context;
   const intake = createPaymentIntake(networks);
+  const gasBudget = createGasBudget(ledger, now);
 
   return async (request, caller, gone) => {
     const patience: Patience = { now, gone, deadline: now() + settleWaitMs[request.x402Version] };
@@ -90,7 +92,10 @@ export function createSettle(context: FacilitatorContext): Settle {
     }
     try {
       if ((await ledger.find(payment.id)) === null) {
-        const refusal = await claimPayment({ ...read, ...proven, caller, recipient, checked }, patience);
+        const refusal = await claimPayment(
+          { ...read, ...proven, caller, recipient, checked },
+          { ...patience, gasBudget },
+        );
         if (refusal !== undefined) {
           await ledger.releaseLease(payment.id, lease.holder);
           return refuse(refusal);

@@ -138,6 +138,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
         signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
         // Nothing is to outlive the harness, not even when it is killed.
         databaseUrl: "sqlite::memory:",
+        migrateDatabase: true,
         apiKeyPepper: localPepper,
         settleWaitMs: options.settleWaitMs,
         logger,

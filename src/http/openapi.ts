@@ -202,7 +202,8 @@ const problemTitles: Readonly<Record<string, string>> = {
   "413": "More than 32 KiB",
   "415": "Not application/json",
   "422": "Idempotency-Key reused with another body",
-  "429": "Too many requests from this API key, or from this address without a good one; see Retry-After",
+  "429":
+    "Too many requests from this API key, or from this address without a good one, or the organization's gas budget of the day is used up; see Retry-After",
   "503": "No verdict could be reached, or the settlement is under way; see Retry-After",
 };
 

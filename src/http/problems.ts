@@ -1,5 +1,6 @@
 import type { FastifyError } from "fastify";
 import { ForbiddenError } from "../errors/forbidden.ts";
+import { GasBudgetError } from "../errors/gas-budget.ts";
 import { IdempotencyMismatchError } from "../errors/idempotency.ts";
 import { UndeterminedError } from "../errors/undetermined.ts";
 import { type ProblemKind, problemDetails, problemKinds } from "../protocol/problems.ts";
@@ -33,6 +34,10 @@ export function classify(error: unknown): Classified {
     return { kind, detail: message, retryAfterSeconds };
   }
   if (error instanceof ForbiddenError) return { kind: problemKinds.forbidden, detail: error.message };
+  if (error instanceof GasBudgetError) {
+    const { message, retryAfterSeconds } = error;
+    return { kind: problemKinds.gasBudget, detail: message, retryAfterSeconds };
+  }
   if (error instanceof IdempotencyMismatchError)
     return { kind: problemKinds.idempotency, detail: error.message };
   if (error instanceof UndeterminedError) return undetermined(error.message);

@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import type { Database } from "../database/database.ts";
 import { repeatable } from "../database/retrying.ts";
 import { inSnapshot } from "../database/transaction.ts";
@@ -54,6 +55,25 @@ export function createLedger(options: LedgerOptions): Ledger {
           .where("state", "=", "submitted")
           .execute(),
       );
+    },
+
+    async unfinished() {
+      const rows = await db
+        .selectFrom("settlements")
+        .select(({ fn }) => [
+          "network",
+          fn.countAll<number | bigint | string>().as("count"),
+          fn.min<number | bigint | string>("claimed_at").as("oldest"),
+        ])
+        // In the words of the partial index, which a bound parameter would not match.
+        .where("state", "=", sql.lit("submitted" as const))
+        .groupBy("network")
+        .execute();
+      return rows.map(({ network, count, oldest }) => ({
+        network,
+        count: Number(count),
+        oldestClaimedAt: Number(oldest),
+      }));
     },
 
     async nextTxNonce(chainId, operator) {

@@ -216,6 +216,9 @@ export type Ledger = Recoveries & {
     page: { limit: number; after?: Cursor | undefined },
   ): Promise<{ settlements: readonly Settlement[]; next: Cursor | null }>;
 
+  /** The networks that have unfinished settlements: how many, and when the oldest of them was claimed. */
+  unfinished(): Promise<readonly { network: NetworkName; count: number; oldestClaimedAt: number }[]>;
+
   /**
    * What settling for an organization on a network has cost since the day (UTC) began, in wei, and how many of its
    * settlements are unfinished, whose cost is not known.

@@ -49,16 +49,16 @@ describe("what is told", () => {
     ]);
   });
 
-  test("RPC requests and errors are counted by network and place of the endpoint", async () => {
-    const base = metrics.rpc("base");
+  test("RPC requests and errors are counted by network, place and host of the endpoint", async () => {
+    const base = metrics.rpc("base", ["base.example", "base-2.example"]);
     base.exchanged({ endpoint: "1", purpose: "read", durationMs: 30, error: undefined });
     base.exchanged({ endpoint: "2", purpose: "send", durationMs: 10_000, error: "timeout" });
     expect(await lines("x402_rpc_requests_total")).toEqual([
-      'x402_rpc_requests_total{network="base",endpoint="1",purpose="read"} 1',
-      'x402_rpc_requests_total{network="base",endpoint="2",purpose="send"} 1',
+      'x402_rpc_requests_total{network="base",endpoint="1",provider="base.example",purpose="read"} 1',
+      'x402_rpc_requests_total{network="base",endpoint="2",provider="base-2.example",purpose="send"} 1',
     ]);
     expect(await lines("x402_rpc_errors_total")).toEqual([
-      'x402_rpc_errors_total{network="base",endpoint="2",error="timeout"} 1',
+      'x402_rpc_errors_total{network="base",endpoint="2",provider="base-2.example",error="timeout"} 1',
     ]);
   });
 

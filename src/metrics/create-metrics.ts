@@ -61,19 +61,19 @@ export async function createMetrics(
   const rpcRequests = new Counter({
     name: "x402_rpc_requests_total",
     help: "HTTP requests to JSON-RPC endpoints",
-    labelNames: ["network", "endpoint", "purpose"],
+    labelNames: ["network", "endpoint", "provider", "purpose"],
     registers,
   });
   const rpcErrors = new Counter({
     name: "x402_rpc_errors_total",
     help: "HTTP requests to JSON-RPC endpoints without an answer that could be used",
-    labelNames: ["network", "endpoint", "error"],
+    labelNames: ["network", "endpoint", "provider", "error"],
     registers,
   });
   const rpcDuration = new Histogram({
     name: "x402_rpc_duration_seconds",
     help: "Answers of JSON-RPC endpoints, and their absence",
-    labelNames: ["network", "endpoint"],
+    labelNames: ["network", "endpoint", "provider"],
     buckets: rpcBuckets,
     registers,
   });
@@ -100,9 +100,10 @@ export async function createMetrics(
     delivery(fate) {
       deliveries.inc({ fate });
     },
-    rpc: (network) => ({
+    rpc: (network, providers) => ({
       exchanged({ endpoint, purpose, durationMs, error }) {
-        const labels = { network, endpoint: endpoints(endpoint) };
+        const provider = providers[Number(endpoint) - 1] ?? "none";
+        const labels = { network, endpoint: endpoints(endpoint), provider };
         rpcRequests.inc({ ...labels, purpose: words(purpose) });
         rpcDuration.observe(labels, durationMs / 1_000);
         if (error !== undefined) rpcErrors.inc({ ...labels, error: words(error) });

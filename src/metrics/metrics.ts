@@ -89,8 +89,11 @@ export type Metrics = {
   /** `route` as it was registered, never as it was asked for; undefined when there is none. */
   http(route: string | undefined, status: number): void;
   delivery(fate: DeliveryFate): void;
-  /** What one network's RPC client tells of its endpoints. */
-  rpc(network: NetworkName): { exchanged(exchange: RpcExchange): void };
+  /**
+   * What one network's RPC client tells of its endpoints. `providers` are their hosts, in the order of the
+   * configuration.
+   */
+  rpc(network: NetworkName, providers: readonly string[]): { exchanged(exchange: RpcExchange): void };
   /** Names sources; those named before stay. */
   observe(sources: Partial<MetricSources>): void;
 };

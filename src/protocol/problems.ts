@@ -26,6 +26,8 @@ export const problemKinds = {
     title: "Idempotency-Key reused with another body",
   },
   tooManyRequests: { status: 429, name: "too-many-requests", title: "Too many requests" },
+  gasBudget: { status: 429, name: "gas-budget-used-up", title: "The organization's gas budget is used up" },
+  gasBudget: { status: 429, name: "gas-budget-used-up", title: "The organization's gas budget is used up" },
   headersTooLarge: { status: 431, name: "headers-too-large", title: "The headers are too large" },
   overloaded: { status: 503, name: "overloaded", title: "The service is overloaded" },
   shuttingDown: { status: 503, name: "shutting-down", title: "The service is shutting down" },

@@ -1,4 +1,5 @@
 import type { Chain } from "../chain/chain.ts";
+import { describeRevert } from "../chain/revert.ts";
 import type { Signer } from "../chain/signer.ts";
 import { estimateFees, forwardTransaction } from "../chain/transaction.ts";
 import { KitError } from "../errors/base.ts";
@@ -101,13 +102,23 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
     if (watcher.unmined() >= maxInFlight)
       throw new UndeterminedError("Too many recoveries are under way; try again");
     const { id } = settlement;
-    const [head, gasMoney, minedTransactions] = await Promise.all([
+    const [head, tip, revert, gasMoney, minedTransactions] = await Promise.all([
       chain.head(),
+      chain.suggestedTip(),
+      chain.simulateForward(settlement, signer.address),
       chain.nativeBalance(signer.address),
       chain.transactionCount(signer.address),
     ]);
     const transaction = { to: network.facilitatorContract, ...forwardTransaction(settlement) };
-    const fees = estimateFees(head, network);
+    const fees = estimateFees(head, network, tip);
+    if (revert !== undefined) {
+      throw new UndeterminedError(
+        `It cannot be forwarded now: the contract refuses (${describeRevert(revert)})`,
+        {
+          hints: [`Does ${signer.address} hold RECOVERER_ROLE, and has the contract got the value?`],
+        },
+      );
+    }
     requireGasMoney(gasMoney, transaction.gas * fees.maxFeePerGas);
 
     // It may have sent something by hand: its txNonces go on from there.

@@ -15,8 +15,9 @@ import { createWatcher } from "./watcher.ts";
 export type Submission = {
   claim: ClaimRequest;
   call: SettleCall;
-  /** The block that the payment was checked against; its base fee prices the transaction. */
+  /** The block that the payment was checked against; its base fee prices the transaction, with this tip in wei. */
   head: Head;
+  tip: bigint;
   /** Unix milliseconds: signed later than this, it could be mined too late. */
   sendBefore: number;
   /** Unix milliseconds: whoever waits for it gives up then, if it is still unsigned. */
@@ -39,7 +40,10 @@ export type Relayer = {
   submit(submission: Submission): Promise<SubmissionOutcome>;
   /** Transactions that no block is known to hold, and payments that wait for their turn, unsigned. */
   load(): { transactions: number; queued: number };
-  /** Introduces the operator to the ledger and takes up what an earlier process left in flight. */
+  /**
+   * Introduces the operator to the ledger and takes up what an earlier process left in flight. Until then nothing is
+   * taken.
+   */
   start(): Promise<void>;
   /** Takes no more submissions and waits for what is being signed. What is in flight stays in the ledger. */
   stop(): Promise<void>;
@@ -82,6 +86,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
   const redrives: Redrive[] = [];
   let pumping = false;
   let pumped: Promise<void> = Promise.resolve();
+  let started = false;
   let stopped = false;
 
   const watcher = createWatcher({
@@ -141,13 +146,17 @@ export function createRelayer(options: RelayerOptions): Relayer {
     return batch;
   }
 
-  function sign(txNonce: number, calls: readonly SettleCall[], head: Head): Promise<SignedTransaction> {
+  function sign(
+    txNonce: number,
+    calls: readonly SettleCall[],
+    { head, tip }: Pick<Submission, "head" | "tip">,
+  ): Promise<SignedTransaction> {
     return signer.signTransaction({
       chainId: network.chainId,
       nonce: txNonce,
       to: network.facilitatorContract,
       ...settleTransaction(calls),
-      ...estimateFees(head, network),
+      ...estimateFees(head, network, tip),
     });
   }
 
@@ -161,14 +170,14 @@ export function createRelayer(options: RelayerOptions): Relayer {
     if (timely.length === 0) return true;
 
     try {
-      const head = timely.map((item) => item.head).reduce((a, b) => (b.number > a.number ? b : a));
+      const newest = timely.reduce((a, b) => (b.head.number > a.head.number ? b : a));
       const itemOf = new Map(timely.map((item) => [item.claim.id, item]));
       const { outcomes: claimed, attempt } = await ledger.claim(
         operator,
         timely.map((item) => item.claim),
         (txNonce, claimable) => {
           const calls = claimable.flatMap(({ id }) => itemOf.get(id)?.call ?? []);
-          return sign(txNonce, calls, head);
+          return sign(txNonce, calls, newest);
         },
       );
       if (claimed.includes("no_room")) {
@@ -204,13 +213,13 @@ export function createRelayer(options: RelayerOptions): Relayer {
   async function sendAgain(redrive: Redrive): Promise<void> {
     const { slot, id, mined } = redrive;
     try {
-      const head = await chain.head();
+      const [head, tip] = await Promise.all([chain.head(), chain.suggestedTip()]);
       const from = { chainId: network.chainId, operator: signer.address, txNonce: slot.txNonce };
       const shipment = await ledger.redrive(from, [id], (txNonce, settlements) =>
         sign(
           txNonce,
           settlements.map((claim) => callOf(claim, network.facilitatorContract)),
-          head,
+          { head, tip },
         ),
       );
       if (!redrives.some((other) => other.slot === slot)) {
@@ -235,6 +244,11 @@ export function createRelayer(options: RelayerOptions): Relayer {
       const { promise, resolve, reject } = Promise.withResolvers<SubmissionOutcome>();
       if (stopped) {
         reject(new UndeterminedError("The service is shutting down; nothing was sent, try again"));
+        return promise;
+      }
+      if (!started) {
+        // Whose txNonces would be taken is not known yet.
+        reject(new UndeterminedError(`${network.name} is not ready; nothing was sent, try again`));
         return promise;
       }
       if (submission.gone.aborted) {
@@ -267,6 +281,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
         await chain.transactionCount(signer.address),
       );
       await watcher.start();
+      started = true;
     },
 
     async stop() {

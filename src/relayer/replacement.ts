@@ -56,8 +56,8 @@ export function createReplace(options: ReplacementOptions): (slot: Slot) => Prom
     const newest = slot.attempts.at(-1);
     if (newest === undefined || newest.kind === "noop") return undefined;
 
-    const head = await chain.head();
-    const fees = raiseFees(newest, estimateFees(head, network), network.maxFeePerGas);
+    const [head, tip] = await Promise.all([chain.head(), chain.suggestedTip()]);
+    const fees = raiseFees(newest, estimateFees(head, network, tip), network.maxFeePerGas);
     if (fees === undefined) {
       log.warn(
         { network: network.name, txNonce: slot.txNonce, maxFeePerGas: network.maxFeePerGas.toString() },

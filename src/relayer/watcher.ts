@@ -184,6 +184,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
             hash: attempt.hash,
             blockNumber: receipt.blockNumber,
             blockHash: receipt.blockHash,
+            ...(receipt.gasCost !== undefined && { gasCost: receipt.gasCost }),
           },
           decision.conclusions,
         );
@@ -208,15 +209,19 @@ export function createWatcher(options: WatcherOptions): Watcher {
       lowest.attempts.push(attempt);
       lowest.attemptedAt = now();
     }
-    await broadcast(silent);
+    // The node that took it at first may have dropped it, or be alone with it.
+    await broadcast(silent, { everywhere: true });
   }
 
-  async function broadcast(sent: readonly Slot[]): Promise<void> {
+  async function broadcast(sent: readonly Slot[], options?: { everywhere: boolean }): Promise<void> {
     for (const slot of sent) slot.lastSentAt = now();
     const inOrder = [...sent].sort((a, b) => a.txNonce - b.txNonce);
     try {
       // The newest attempt first: once the node has it, it has no use for the older ones.
-      await chain.broadcast(inOrder.flatMap((slot) => slot.attempts.map(({ raw }) => raw).reverse()));
+      await chain.broadcast(
+        inOrder.flatMap((slot) => slot.attempts.map(({ raw }) => raw).reverse()),
+        options,
+      );
     } catch (error) {
       // Whether it arrived is not known; the receipts will tell, and the same bytes go out again.
       log.warn({ network: network.name, err: error }, "a broadcast got no answer");

@@ -32,6 +32,7 @@ const service = await createService({
   ],
   signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
   databaseUrl: options.databaseUrl,
+  migrateDatabase: true,
   apiKeyPepper: "test",
   settleWaitMs: 10_000,
   leaseMs: 600,

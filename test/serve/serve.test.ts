@@ -334,7 +334,7 @@ describe("does not start", () => {
     expect(stderr).toMatchInlineSnapshot(`
       "x402-kit serve: It would not be safe to serve with this
         base, txNonce: the chain is at 2 for 0xC1fFeAEb06E8eD6265CfA18Bd8666Abb0B8cAD06, and this database at 0: somebody else sends with this key, or the database is an old copy
-        → One key belongs to one database. Stop the other service and use its database, or give this one an operator of its own: x402-kit deploy --network base --grant-operator ADDRESS
+        → One key belongs to one database. Stop the other service and use its database, or give this one an operator of its own: x402-kit deploy --network base --grant-operator ADDRESS. When nobody else sends with it any more: x402-kit operator accept-tx-nonce --network base --operator 0xC1fFeAEb06E8eD6265CfA18Bd8666Abb0B8cAD06
       "
     `);
   });

@@ -95,6 +95,7 @@ export async function compose(): Promise<Composition> {
           ...otherOperators.map(createLocalSigner),
         ],
         databaseUrl: `sqlite:${join(directory, "ledger.sqlite")}`,
+        migrateDatabase: true,
         apiKeyPepper: "test",
         settleWaitMs,
         logger:

@@ -13,6 +13,7 @@ const options = z
     rpcUrl: z.string(),
     facilitatorContract: address,
     databaseUrl: z.string(),
+    migrateDatabase: true,
     dieAt: z.enum(recoverySteps),
     afterMs: z.int(),
   })

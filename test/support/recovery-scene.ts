@@ -125,6 +125,7 @@ export async function composeRecovery(): Promise<RecoveryScene> {
         signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
         recoverer: recovers ? createLocalSigner(harnessAccounts.recoverer.privateKey) : undefined,
         databaseUrl: scene.databaseUrl(),
+        migrateDatabase: true,
         apiKeyPepper: "test",
         settleWaitMs,
         leaseMs: 1_000,

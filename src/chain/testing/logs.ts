@@ -77,6 +77,7 @@ export function receiptOf(logs: readonly UnplacedLog[], succeeded = true): Recei
     blockNumber: 1n,
     blockHash: word("2"),
     logs: logs.map((entry, index) => ({ ...entry, logIndex: 7 + index })),
+    gasCost: undefined,
   };
 }
 

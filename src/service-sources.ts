@@ -1,0 +1,51 @@
+import type { Lanes } from "./facilitator/context.ts";
+import type { Ledger } from "./ledger/ledger.ts";
+import { inTime } from "./metrics/in-time.ts";
+import type { MetricSources, OperatorFunds } from "./metrics/metrics.ts";
+import type { NetworkName } from "./protocol/networks.ts";
+
+/** For the gas money of one network, milliseconds; whoever reads the metrics waits a little longer. */
+const patienceMs = 2_000;
+
+/** What the metrics of a service look up when somebody reads them. */
+export function createMetricSources(options: {
+  networks: ReadonlyMap<NetworkName, Lanes>;
+  ledger: Pick<Ledger, "unfinished">;
+  health: MetricSources["health"];
+}): Omit<MetricSources, "underWay"> {
+  const { networks, ledger, health } = options;
+
+  async function fundsOn(network: NetworkName, lanes: Lanes): Promise<readonly OperatorFunds[]> {
+    const [{ chain }] = lanes;
+    const operators = lanes.map(({ relayer }) => relayer.operator);
+    const { balances, settleCost } = await inTime(chain.gasMoney(operators), patienceMs);
+    return operators.flatMap((operator, index) => {
+      const balance = balances[index];
+      return balance === undefined ? [] : [{ network, operator, balance, transactionCost: settleCost }];
+    });
+  }
+
+  return {
+    health,
+
+    lanes: () =>
+      [...networks].flatMap(([network, lanes]) =>
+        lanes.map(({ relayer }) => ({ network, operator: relayer.operator, ...relayer.load() })),
+      ),
+
+    async pending() {
+      const unfinished = await ledger.unfinished();
+      return [...networks.keys()].map((network) => {
+        const found = unfinished.find((one) => one.network === network);
+        return { network, count: found?.count ?? 0, oldestClaimedAt: found?.oldestClaimedAt ?? null };
+      });
+    },
+
+    async funds() {
+      // A network that does not answer must not hide the gas money on the others.
+      const asked = [...networks].map(([network, lanes]) => fundsOn(network, lanes));
+      const answers = await Promise.allSettled(asked);
+      return answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
+    },
+  };
+}

@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { forwardingTo, startStubNode } from "../../src/chain/testing/stub-node.ts";
+import { openDatabase } from "../../src/database/open-database.ts";
+import { harnessAccounts } from "../../src/harness/accounts.ts";
+import type { HarnessChain } from "../../src/harness/chain.ts";
+import { requestJson } from "../../src/harness/http-json.ts";
+import { signAs } from "../../src/harness/sign-as.ts";
+import { createOrganizations } from "../../src/organizations/create-organizations.ts";
+import { buildPaymentRequest } from "../../src/protocol/build-request.ts";
+import { networks } from "../../src/protocol/networks.ts";
+import { type RunningCommand, runHere, startCommand, type Variables } from "./command.ts";
+import { type DeployedChains, operator, pepper, startDeployedChains } from "./deployed-chains.ts";
+
+/*
+ * `serve` as a process: what it tells Prometheus, and what it protects itself by.
+ */
+
+let deployed: DeployedChains<"base">;
+let chain: HarnessChain;
+let key: string;
+beforeAll(async () => {
+  deployed = await startDeployedChains(["base"]);
+  chain = deployed.chains.base;
+  const db = await openDatabase({ url: deployed.databaseUrl });
+  const organizations = createOrganizations({ db, pepper, now: Date.now });
+  await organizations.create({ id: "shop", name: "Shop" });
+  await organizations.setRecipient("shop", "base", harnessAccounts.recipient.address);
+  ({ key } = await organizations.createKey("shop", { scopes: ["verify", "settle"] }));
+  await db.destroy();
+});
+afterAll(() => deployed.stop());
+
+async function startServing(changes: Variables = {}): Promise<RunningCommand & { url: string }> {
+  const variables = { ...deployed.variables, CONFIRMATIONS: "base=1", ...changes };
+  const command = startCommand(["serve"], variables, "/");
+  return Object.assign(command, { url: urlIn(await command.logged(/"serving"/)) });
+}
+
+function urlIn(line: string): string {
+  const { url }: { url: string } = JSON.parse(line);
+  return url;
+}
+
+async function paymentBody(): Promise<object> {
+  const { asset } = chain;
+  const signed = await signAs("funded", {
+    asset,
+    chainId: chain.network.chainId,
+    to: deployed.contract,
+    value: 10_000n,
+    validBefore: (await chain.now()) + 600n,
+  });
+  return buildPaymentRequest({
+    x402Version: 1,
+    network: networks.base,
+    asset,
+    payTo: deployed.contract,
+    amount: 10_000n,
+    resource: "https://merchant.example/resource",
+    ...signed,
+  });
+}
+
+function post(url: string, body: unknown, headers: Record<string, string> = { authorization: key }) {
+  return requestJson(url, { method: "POST", headers, body });
+}
+
+/** The value of a series: of the one line that begins so. */
+function numberIn(metrics: string, series: string): number {
+  const lines = metrics.split("\n").filter((line) => line.startsWith(`${series} `));
+  expect(lines, series).toHaveLength(1);
+  return Number(lines[0]?.slice(series.length + 1));
+}
+
+describe("metrics", () => {
+  test("tell what was paid, how long it took, and how much gas money is left; and no secret", async () => {
+    const node = await startStubNode(forwardingTo(chain.rpcUrl));
+    const { host } = new URL(node.url);
+    await using command = await startServing({
+      BASE_RPC_URL: `http://user:hunter2@${host}/secret-of-the-url`,
+      METRICS_PORT: "0",
+    });
+    const metricsUrl = urlIn(await command.logged(/"serving metrics"/));
+    const body = await paymentBody();
+    expect((await post(`${command.url}/verify`, body)).body).toMatchObject({ isValid: true });
+    expect((await post(`${command.url}/settle`, body)).body).toMatchObject({ success: true });
+    expect((await post(`${command.url}/settle`, body)).body).toMatchObject({ success: false });
+
+    const metrics = await (await fetch(metricsUrl)).text();
+    const requests = (rest: string) => numberIn(metrics, `x402_requests_total{${rest}}`);
+    expect(requests('operation="verify",outcome="valid",reason="none",version="1",network="base"')).toBe(1);
+    expect(requests('operation="settle",outcome="settled",reason="none",version="1",network="base"')).toBe(1);
+    const taken = 'outcome="invalid",reason="invalid_transaction_state",version="1",network="base"';
+    expect(requests(`operation="settle",${taken}`)).toBe(1);
+    for (const of of [
+      'verify_duration_seconds_count{outcome="valid"',
+      'settle_duration_seconds_count{outcome="settled"',
+    ]) {
+      expect(numberIn(metrics, `x402_${of},network="base"}`)).toBe(1);
+    }
+    expect(numberIn(metrics, 'x402_requests_in_flight{operation="settle"}')).toBe(0);
+    expect(numberIn(metrics, 'x402_settlements_in_flight{network="base"}')).toBe(0);
+    expect(numberIn(metrics, 'x402_oldest_pending_settlement_seconds{network="base"}')).toBe(0);
+    expect(numberIn(metrics, 'x402_network_ready{network="base"}')).toBe(1);
+    const ofOperator = `{network="base",operator="${operator}"}`;
+    const balance = BigInt(String(await chain.node.request("eth_getBalance", operator, "latest")));
+    expect(numberIn(metrics, `x402_operator_balance_wei${ofOperator}`)).toBe(Number(balance));
+    // 100 ETH, at some 0.0002 to 0.0003 each.
+    expect(numberIn(metrics, `x402_operator_balance_transactions${ofOperator}`)).toBeGreaterThan(100_000);
+    expect(numberIn(metrics, `x402_operator_balance_transactions${ofOperator}`)).toBeLessThan(100_000_000);
+    const provider = `network="base",endpoint="1",provider="${host}"`;
+    expect(numberIn(metrics, `x402_rpc_requests_total{${provider},purpose="send"}`)).toBe(1);
+    expect(metrics).not.toMatch(/hunter2|secret-of-the-url/);
+
+    command.kill("SIGTERM");
+    expect((await command.ended).code).toBe(0);
+    await expect(fetch(metricsUrl)).rejects.toThrow();
+    await node.stop();
+  });
+
+  test("show a network that is down, and a payment that hangs", async () => {
+    await using command = await startServing({ METRICS_PORT: "0", OPTIMISM_RPC_URL: "http://127.0.0.1:1/" });
+    const metricsUrl = urlIn(await command.logged(/"serving metrics"/));
+    await chain.node.request("evm_setAutomine", false);
+    await chain.node.request("evm_setIntervalMining", 0);
+    const waiting = post(`${command.url}/settle`, await paymentBody());
+    const scrape = async () => (await fetch(metricsUrl)).text();
+    await expect
+      .poll(scrape, { timeout: 20_000, interval: 100 })
+      .toMatch(/x402_oldest_pending_settlement_seconds\{network="base"\} \d*\.\d+/);
+    const metrics = await scrape();
+    expect(numberIn(metrics, 'x402_settlements_in_flight{network="base"}')).toBe(1);
+    expect(numberIn(metrics, 'x402_requests_in_flight{operation="settle"}')).toBe(1);
+    expect(numberIn(metrics, 'x402_network_ready{network="optimism"}')).toBe(0);
+    expect(
+      numberIn(
+        metrics,
+        'x402_rpc_errors_total{network="optimism",endpoint="1",provider="127.0.0.1:1",error="connection"}',
+      ),
+    ).toBeGreaterThan(0);
+    // That one network is down hides nothing of the other.
+    expect(
+      numberIn(metrics, `x402_operator_balance_wei{network="base",operator="${operator}"}`),
+    ).toBeGreaterThan(0);
+    await chain.node.request("evm_setAutomine", true);
+    await chain.node.request("evm_mine");
+    expect((await waiting).body).toMatchObject({ success: true });
+  });
+
+  test("are served nowhere unless that was asked for; a port that is taken is said to be", async () => {
+    await using command = await startServing();
+    const port = new URL(command.url).port;
+    const { code, stderr } = await runHere(["serve"], {
+      ...deployed.variables,
+      LOG_LEVEL: "silent",
+      METRICS_PORT: port,
+    });
+    expect(code).toBe(1);
+    expect(stderr).toContain(`The service cannot listen on port ${port} of 127.0.0.1`);
+    expect(stderr).toContain("METRICS_PORT and METRICS_HOST say where");
+  });
+});
+
+describe("rate limits", () => {
+  /** Gets a verdict at once. */
+  const unknownVersion = { x402Version: 3 };
+
+  test("let one key settle and verify 2,000 payments at once", async () => {
+    await using command = await startServing();
+    for (const operation of ["verify", "settle"]) {
+      const statuses = await Promise.all(
+        Array.from(
+          { length: 2_000 },
+          async () => (await post(`${command.url}/${operation}`, unknownVersion)).status,
+        ),
+      );
+      expect(new Set(statuses)).toEqual(new Set([200]));
+    }
+  });
+
+  test("are what the variables say, for a key and for an address", async () => {
+    await using command = await startServing({ RATE_LIMIT_KEY: "1/5", RATE_LIMIT_ADDRESS: "1/2" });
+    const statusesOf = async (count: number, headers?: Record<string, string>) => {
+      const answers = await Promise.all(
+        Array.from({ length: count }, () => post(`${command.url}/verify`, unknownVersion, headers)),
+      );
+      return answers.map(({ status }) => status).sort();
+    };
+    const ofKey = await statusesOf(2);
+    expect(ofKey).toEqual([200, 200]);
+    expect((await statusesOf(6)).filter((status) => status === 429).length).toBeGreaterThan(0);
+    expect(
+      (await statusesOf(8, { authorization: "wrong" })).filter((status) => status === 401),
+    ).not.toHaveLength(8);
+  });
+});
