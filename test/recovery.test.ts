@@ -288,17 +288,20 @@ describe("a recoverer", () => {
     await expectHandedOverOnce(service, body);
   });
 
-  test("without its role pays when it has been given it back", async () => {
+  test("without its role signs nothing, and pays when it has been given it back", async () => {
     const service = await scene.startService({ settleWaitMs: 1_500 });
     const body = await scene.sign("funded");
     await scene.mine(scene.ofAdmin("revokeRole", "RECOVERER_ROLE", address));
     const answer = await settleBehind(service, body, scene.submission(body));
     await scene.mine(scene.ofAdmin("grantRole", "RECOVERER_ROLE", address));
     expect(answer.status).toBe(503);
-    expect(await scene.recoveryOf(body)).toMatchObject({ problem: "the forward was mined and reverted" });
+    expect(await scene.recoveryOf(body)).toMatchObject({
+      problem: "It cannot be forwarded now: the contract refuses (AccessControlUnauthorizedAccount)",
+    });
+    expect(await forwards()).toBe(0);
     await scene.untilState(service, body, "recovered");
     await expectMoney({ recipient: value, stranded: 0n });
-    expect(await forwards()).toBe(2);
+    expect(await forwards()).toBe(1);
   });
 
   test("signs nothing while the contract is paused", async () => {
@@ -316,7 +319,7 @@ describe("a recoverer", () => {
     const service = await scene.startService({ settleWaitMs: 20_000 });
     const body = await scene.sign("funded");
     const { answer, release } = await scene.forwardInPool(service, body);
-    await request("anvil_setNextBlockBaseFeePerGas", "0x3b9aca00");
+    await request("anvil_setNextBlockBaseFeePerGas", "0x2540be400");
     await request("evm_mine");
     await expectMoney({ recipient: 0n, stranded: value });
     await release();

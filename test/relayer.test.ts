@@ -49,7 +49,7 @@ describe("a transaction that nobody mines", () => {
     composition.proxy.take();
     const settling = composition.post(running, "settle", await composition.payment());
     await composition.untilSent();
-    await request("anvil_setNextBlockBaseFeePerGas", "0x3b9aca00");
+    await request("anvil_setNextBlockBaseFeePerGas", "0x2540be400");
     await request("evm_mine");
     expect(await composition.operatorTransactions()).toBe(transactions);
     await release();

@@ -27,7 +27,6 @@ export const problemKinds = {
   },
   tooManyRequests: { status: 429, name: "too-many-requests", title: "Too many requests" },
   gasBudget: { status: 429, name: "gas-budget-used-up", title: "The organization's gas budget is used up" },
-  gasBudget: { status: 429, name: "gas-budget-used-up", title: "The organization's gas budget is used up" },
   headersTooLarge: { status: 431, name: "headers-too-large", title: "The headers are too large" },
   overloaded: { status: 503, name: "overloaded", title: "The service is overloaded" },
   shuttingDown: { status: 503, name: "shutting-down", title: "The service is shutting down" },
