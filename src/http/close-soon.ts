@@ -1,4 +1,5 @@
 import type { FastifyInstance } from "fastify";
+import { problemDetails } from "../protocol/problems.ts";
 import { ProblemError } from "./problems.ts";
 
 /** How often connections are closed that have nothing more to carry, in milliseconds. */
@@ -21,7 +22,7 @@ export function closeSoon(app: FastifyInstance): void {
 
   app.addHook("onRequest", (request, _reply, done) => {
     if (closing && request.route.config.operation !== undefined) {
-      throw new ProblemError("shuttingDown", "The service is shutting down; nothing was done, try again", {
+      throw new ProblemError("shuttingDown", problemDetails.shuttingDown, {
         retryAfterSeconds: 1,
       });
     }

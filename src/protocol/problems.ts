@@ -48,8 +48,7 @@ export const problemDetails = {
   lacksScope: (scope: string) => `This API key has no scope "${scope}"`,
   lacksRecipient: (network: string) =>
     `The organization has no recipient wallet on ${network}; set one first`,
-  tooManyOfKey: (retryAfterSeconds: number) =>
-    `This API key sends too many requests; try again in ${retryAfterSeconds} s`,
+  shuttingDown: "The service is shutting down; nothing was done, try again",
 } as const;
 
 /** The largest body that is read, in bytes. Payments are about 1 KiB. */

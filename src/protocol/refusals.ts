@@ -1,9 +1,12 @@
-import type { Address, Hex } from "./hex.ts";
+import type { Address } from "./hex.ts";
 import type { Asset } from "./networks.ts";
 import { type Invalid, invalid } from "./reasons.ts";
 
 /** How long before `validBefore` a payment must arrive to be settled in time. */
 export const expiryMarginSeconds = 6n;
+
+/** A number, or what stands for it where it is not known beforehand. */
+type Shown = bigint | string;
 
 /**
  * Why a well-formed payment is refused, each with its reason and its sentence. The service and the fixtures say these
@@ -50,13 +53,13 @@ export const refusals = {
       `authorization.value is ${value}, but exactly ${required} is required`,
     ),
 
-  tooEarly: (validAfter: bigint, now: bigint | string) =>
+  tooEarly: (validAfter: bigint, now: Shown) =>
     invalid(
       "invalid_exact_evm_payload_authorization_valid_after",
       `The authorization is valid after ${validAfter}; the chain's time is ${now}`,
     ),
 
-  tooLate: (validBefore: bigint, now: bigint | string) =>
+  tooLate: (validBefore: bigint, now: Shown) =>
     invalid(
       "invalid_exact_evm_payload_authorization_valid_before",
       `The authorization is valid before ${validBefore}; the chain's time is ${now}, and ${expiryMarginSeconds} seconds are needed to settle`,
@@ -86,13 +89,13 @@ export const refusals = {
       `The smart wallet ${payer} is not deployed on ${network}; deploy it before paying`,
     ),
 
-  balanceTooSmall: (balance: bigint, value: bigint) =>
+  balanceTooSmall: (balance: Shown, value: bigint) =>
     invalid(
       "insufficient_funds",
       `The payer holds ${balance} of the asset's smallest unit; ${value} is needed`,
     ),
 
-  balanceTakenUp: (balance: bigint, value: bigint) =>
+  balanceTakenUp: (balance: Shown, value: bigint) =>
     invalid(
       "insufficient_funds",
       `The payer's balance of ${balance} is taken up by settlements under way; ${value} more is needed`,
@@ -106,20 +109,20 @@ export const refusals = {
 
   beingSettled: () => invalid("invalid_transaction_state", "Another request is settling this authorization"),
 
-  underWay: (transaction: Hex) =>
+  underWay: (transaction: string) =>
     invalid(
       "invalid_transaction_state",
       `Another request is waiting for this settlement; its transaction is ${transaction}`,
     ),
 
-  settledBefore: (transaction: Hex) =>
+  settledBefore: (transaction: string) =>
     invalid(
       "invalid_transaction_state",
       `This authorization was settled before, by transaction ${transaction}`,
     ),
 
   /** `why` is the settlement's failure, and perhaps what became of it since. */
-  failed: (transaction: Hex, why: string) =>
+  failed: (transaction: string, why: string) =>
     invalid("invalid_transaction_state", `The settlement failed in transaction ${transaction}: ${why}`),
 
   assetPaused: () => invalid("invalid_transaction_state", "The asset is paused by its issuer"),
