@@ -8,6 +8,7 @@ import type { Database } from "./database/database.ts";
 import { migrate, requireMigrated } from "./database/migrate.ts";
 import { openDatabase } from "./database/open-database.ts";
 import { ConfigurationError, type Problem } from "./errors/configuration.ts";
+import type { CheckObserver } from "./facilitator/check-observer.ts";
 import { compareNetwork } from "./facilitator/compare-network.ts";
 import type { Lane, Lanes } from "./facilitator/context.ts";
 import { createFacilitator, type Facilitator } from "./facilitator/facilitator.ts";
@@ -50,6 +51,8 @@ export type ServiceOptions = {
   leaseMs?: number;
   /** A head that many seconds behind the clock is not the chain's head: the network is not ready. 120 by default. */
   staleHeadSeconds?: number;
+  /** Told of every check of a payment; for journals of tests. */
+  onCheck?: CheckObserver | undefined;
   logger: Logger;
   /** For tests of crashes and faults: puts something between the service and what it works with. */
   wrap?: { ledger?(ledger: Ledger): Ledger; chain?(chain: Chain): Chain };
@@ -173,6 +176,7 @@ function compose(options: ServiceOptions, db: Database): ServiceCore {
     outcomes,
     now,
     settleWaitMs: { 1: settleWaitMs ?? 80_000, 2: settleWaitMs ?? 45_000 },
+    onCheck: options.onCheck,
     closing: closing.signal,
   });
   metrics.observe(createMetricSources({ networks, ledger, health: checkHealth }));

@@ -69,6 +69,7 @@ export const up = defineCommand({
       read: oneOf(logLevels),
       fallback: "warn",
     },
+    journal: flag("keep a journal of what the service does, for connectHarness(…).journal"),
     "no-demo": flag("make no sample payments"),
     json: flag("print one line of JSON when ready, and nothing else"),
   },
@@ -92,6 +93,7 @@ export const up = defineCommand({
       host: values.host,
       port: values.port,
       settleWaitMs: values["settle-wait"],
+      journal: values.journal,
       logger: values.json
         ? createLogger(values["log-level"])
         : createLogger(values["log-level"], { write: (line) => complain(renderLogLine(line)) }),

@@ -88,10 +88,12 @@ export function createSettle(context: FacilitatorContext): Settle {
 
     const lease: Lease = { payment, caller, holder: randomUUID() };
     if (!(await acquireSoon(lease, gone))) {
-      return refuseTaken(await ledger.find(payment.id), caller, refusals.beingSettled());
+      const taken = whyTaken(await ledger.find(payment.id), caller, refusals.beingSettled());
+      return refuse(checked("authorizationIsFree", taken));
     }
     try {
       if ((await ledger.find(payment.id)) === null) {
+        checked("authorizationIsFree", undefined);
         const refusal = await claimPayment(
           { ...read, ...proven, caller, recipient, checked },
           { ...patience, gasBudget },
@@ -157,13 +159,13 @@ export function createSettle(context: FacilitatorContext): Settle {
       const underWay = recovering?.outcome === "under_way" ? recovering.transaction : undefined;
       if (underWay === undefined && !isOpenTo(settlement, payment, organization.id)) {
         await ledger.releaseLease(payment.id, holder);
-        return refuseTaken(settlement, caller, refusals.usedHere(), recovering);
+        return refuse(whyTaken(settlement, caller, refusals.usedHere(), recovering));
       }
       if (underWay === undefined && settlement.state !== "submitted") {
         if (now() - leasedAt < leaseTrustMs) return hand(settlement, holder);
         // A process that stood still may have lost the lease to somebody who answered meanwhile.
         if (!(await ledger.acquireLease(payment.id, holder))) {
-          return refuseTaken(settlement, caller, refusals.usedHere());
+          return refuse(whyTaken(settlement, caller, refusals.usedHere()));
         }
         leasedAt = now();
         continue;
@@ -194,14 +196,14 @@ function refuse(refusal: Invalid): SettleResult {
 }
 
 /** Why an authorization that is taken gives no success to this request. Only its owner learns the hash. */
-function refuseTaken(
+function whyTaken(
   settlement: Settlement | null,
   caller: Caller,
   otherwise: Invalid,
   recovering?: FollowUp,
-): SettleResult {
+): Invalid {
   if (settlement === null || settlement.organizationId !== caller.organization.id) {
-    return refuse(otherwise);
+    return otherwise;
   }
   const { state, transactionHash } = settlement;
   const later =
@@ -214,5 +216,5 @@ function refuseTaken(
     recovered: refusals.settledBefore(transactionHash),
     failed: refusals.failed(transactionHash, `${settlement.failure ?? "no reason given"}${later}`),
   };
-  return refuse(told[state]);
+  return told[state];
 }

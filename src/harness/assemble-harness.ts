@@ -10,6 +10,7 @@ import type { HarnessDescription } from "./description.ts";
 import { createFaultSetters } from "./faults/faults.ts";
 import type { Harness, HarnessNetwork, ServiceAnswer } from "./harness-api.ts";
 import type { JsonResponse } from "./http-json.ts";
+import { createJournal } from "./journal/journal-reader.ts";
 import { postPayment, signPayment } from "./pay.ts";
 import { createViemClient, type HarnessClient } from "./viem-client.ts";
 
@@ -83,6 +84,7 @@ export function assembleHarness<N extends NetworkName>(
         return control.faults.add(order);
       },
     }),
+    journal: createJournal(control.journal),
     async reset() {
       requireOpen();
       for (const { forgetImpersonated } of assembled) await forgetImpersonated();

@@ -6,6 +6,8 @@ import { bytes32 } from "../protocol/primitives.ts";
 import { type FaultBoard, readFaultReport } from "./faults/fault-board.ts";
 import type { RunningHarness } from "./harness.ts";
 import { requestJson } from "./http-json.ts";
+import { type JournalReader, readerOf } from "./journal/journal-reader.ts";
+import { paymentJournalSchema } from "./journal/payment-journal.ts";
 
 /** What can be done to a running harness, from its own process or from another. */
 export type HarnessControl = {
@@ -16,11 +18,13 @@ export type HarnessControl = {
   /** The next authorization nonce that follows from the seed; undefined without a seed. */
   nextAuthorizationNonce(): Promise<Hex | undefined>;
   readonly faults: FaultBoard;
+  readonly journal: JournalReader;
   reset(): Promise<void>;
 };
 
 /** Control of a harness of this process. */
-export function controlOf({ chains, faults, reset, nextAuthorizationNonce }: RunningHarness): HarnessControl {
+export function controlOf(harness: RunningHarness): HarnessControl {
+  const { chains, faults, reset, nextAuthorizationNonce } = harness;
   const chainOf = (network: NetworkName) => {
     const chain = chains[network];
     if (chain === undefined) throw new KitError(`${network} is not running`);
@@ -32,6 +36,7 @@ export function controlOf({ chains, faults, reset, nextAuthorizationNonce }: Run
     advanceTime: (network, seconds) => chainOf(network).advanceTime(seconds),
     nextAuthorizationNonce: async () => nextAuthorizationNonce(),
     faults,
+    journal: readerOf(harness.journal),
     reset,
   };
 }
@@ -39,6 +44,8 @@ export function controlOf({ chains, faults, reset, nextAuthorizationNonce }: Run
 const refusalSchema = z.object({ error: z.string(), hints: z.array(z.string()).optional() });
 const advancedSchema = z.object({ now: z.int() });
 const faultsSchema = z.object({ faults: z.array(z.unknown()) });
+const foundSchema = z.object({ payment: paymentJournalSchema.nullable() });
+const paymentsSchema = z.object({ payments: z.array(bytes32) });
 const removedSchema = z.object({ removed: z.boolean() });
 const nonceSchema = z.object({ nonce: bytes32.nullable() });
 
@@ -86,6 +93,14 @@ export function createControlClient(origin: string): HarnessControl {
       },
       async clear() {
         await post("faults/clear", {});
+      },
+    },
+    journal: {
+      async payment(id) {
+        return foundSchema.parse(await post("journal/payment", { id })).payment ?? undefined;
+      },
+      async payments() {
+        return paymentsSchema.parse(await post("journal/payments", {})).payments;
       },
     },
     async reset() {

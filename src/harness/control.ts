@@ -3,10 +3,11 @@ import { z } from "zod";
 import { KitError } from "../errors/base.ts";
 import { ConfigurationError } from "../errors/configuration.ts";
 import { type NetworkName, networkNames } from "../protocol/networks.ts";
-import { address, uint256String } from "../protocol/primitives.ts";
+import { address, bytes32, uint256String } from "../protocol/primitives.ts";
 import type { HarnessChain } from "./chain.ts";
 import type { HarnessDescription } from "./description.ts";
 import type { RunningHarness } from "./harness.ts";
+import { readerOf } from "./journal/journal-reader.ts";
 
 /** What `POST /harness/fund` takes: `amount` in the asset's smallest unit. */
 export const fundRequestSchema = z.object({
@@ -20,6 +21,9 @@ export const advanceTimeRequestSchema = z.object({ network: z.enum(networkNames)
 
 /** What `POST /harness/mine` takes. */
 export const mineRequestSchema = z.object({ network: z.enum(networkNames), blocks: z.number() });
+
+/** What `POST /harness/journal/payment` takes. */
+const journalRequestSchema = z.object({ id: bytes32 });
 
 /** What `POST /harness/faults/remove` takes. */
 const removeFaultRequestSchema = z.object({ id: z.string() });
@@ -35,7 +39,7 @@ export function controlRoutes(
     harness,
   }: {
     describe: () => HarnessDescription;
-    harness: Pick<RunningHarness, "chains" | "faults" | "reset" | "nextAuthorizationNonce">;
+    harness: Pick<RunningHarness, "chains" | "faults" | "journal" | "reset" | "nextAuthorizationNonce">;
   },
 ): void {
   app.setErrorHandler((error, _request, reply) => {
@@ -92,6 +96,12 @@ export function controlRoutes(
     await faults.clear();
     return {};
   });
+
+  const journal = readerOf(harness.journal);
+  app.post("/harness/journal/payment", async ({ body }) => ({
+    payment: (await journal.payment(journalRequestSchema.parse(body).id)) ?? null,
+  }));
+  app.post("/harness/journal/payments", async () => ({ payments: await journal.payments() }));
 
   app.post("/harness/authorization-nonce", () => ({ nonce: harness.nextAuthorizationNonce() ?? null }));
 }

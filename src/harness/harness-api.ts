@@ -5,6 +5,7 @@ import type { Problem, SettleAnswer, VerifyAnswer } from "../protocol/answers.ts
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { Asset, NetworkName } from "../protocol/networks.ts";
 import type { Faults } from "./faults/faults.ts";
+import type { Journal } from "./journal/journal-reader.ts";
 import type { PaymentOrder } from "./pay.ts";
 import type { HarnessClient } from "./viem-client.ts";
 
@@ -105,8 +106,16 @@ export type Harness<N extends NetworkName = NetworkName> = AsyncDisposable & {
    */
   readonly faults: Faults;
   /**
+   * What the service did about each payment: its requests and their checks, the JSON-RPC calls and transactions.
+   *
+   * @example
+   * const { settlementId } = await harness.pay({ network: "base" });
+   * console.log(await harness.journal.describe(settlementId));
+   */
+  readonly journal: Journal;
+  /**
    * Puts everything back to the start: accounts, contracts, blocks, pool, mining, time and fees of every chain, and
-   * the service with its ledger; faults are cleared. Whoever waits for an answer of the service gets a 503.
+   * the service with its ledger and journal; faults are cleared. Whoever waits for an answer of the service gets a 503.
    */
   reset(): Promise<void>;
   /** Ends everything that was started. Of a harness that was only connected to, nothing ends. */

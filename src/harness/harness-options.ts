@@ -5,6 +5,7 @@ import { address } from "../protocol/primitives.ts";
 import { resolveFacilitatorContracts } from "./addresses.ts";
 import { checksumAddress } from "./create2.ts";
 import type { StartOptions } from "./harness.ts";
+import type { Harness } from "./harness-api.ts";
 
 /** How much the service of a harness logs, as JSON lines on stderr. */
 export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
@@ -33,6 +34,8 @@ export type HarnessOptions<N extends NetworkName = NetworkName> = {
   rpcPorts?: Partial<Record<N, number>>;
   /** How long a settle waits for its outcome, in milliseconds; 80,000 in v1 and 45,000 in v2 by default. */
   settleWaitMs?: number;
+  /** Whether {@link Harness.journal} is kept; it is by default. Without it the service is a little quicker. */
+  journal?: boolean;
   /** "fatal" by default: tests provoke failures, and those are no news. */
   logLevel?: LogLevel;
   /**
@@ -61,7 +64,7 @@ export function readHarnessOptions<N extends NetworkName>(
   for (const name of Object.keys(options)) {
     if (!optionNames.has(name)) add(name, `is no option; there are ${[...optionNames].join(", ")}`);
   }
-  const { seed, logLevel = "fatal", host = "127.0.0.1", port = 0, settleWaitMs } = options;
+  const { seed, logLevel = "fatal", journal = true, host = "127.0.0.1", port = 0, settleWaitMs } = options;
   const names = options.networks ?? (networkNames as readonly NetworkName[] as readonly N[]);
   checkNetworks(names, add);
   if (!isWhole(port, 0, 65_535)) add("port", `${port} is not a port`, "4402");
@@ -70,6 +73,7 @@ export function readHarnessOptions<N extends NetworkName>(
     add("settleWaitMs", `${settleWaitMs} is not a whole number from 100 to 600000`, "5000");
   }
   if (seed !== undefined && !Number.isSafeInteger(seed)) add("seed", `${seed} is not a whole number`, "1");
+  if (typeof journal !== "boolean") add("journal", `${journal} is not true or false`, "false");
   if (!logLevels.includes(logLevel)) add("logLevel", `${logLevel} is not one of ${logLevels.join(", ")}`);
 
   const assets: Partial<Record<NetworkName, Asset>> = {};
@@ -96,6 +100,7 @@ export function readHarnessOptions<N extends NetworkName>(
       rpcPorts,
       settleWaitMs,
       seed,
+      journal,
       anvilBinary,
       signal,
     },
@@ -113,6 +118,7 @@ const optionNames: ReadonlySet<string> = new Set<keyof HarnessOptions>([
   "rpcPorts",
   "settleWaitMs",
   "logLevel",
+  "journal",
   "seed",
   "anvilBinary",
   "signal",

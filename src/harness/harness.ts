@@ -11,6 +11,7 @@ import type { HarnessChain } from "./chain.ts";
 import { type Chains, startChains } from "./chains.ts";
 import type { HarnessDescription } from "./description.ts";
 import type { FaultBoard } from "./faults/fault-board.ts";
+import type { JournalStore } from "./journal/journal.ts";
 import { localOrganization } from "./local-organization.ts";
 import type { ReplaceableCore } from "./replaceable-core.ts";
 import { explainListenError, requireFree } from "./require-free.ts";
@@ -28,6 +29,8 @@ export type StartOptions = {
   rpcPorts?: Readonly<Partial<Record<NetworkName, number>>> | undefined;
   settleWaitMs?: number | undefined;
   logger: Logger;
+  /** Whether a journal is kept of what the service does, which costs it some time; not by default. */
+  journal?: boolean;
   /** Makes runs repeatable: the chains have a clock of their own, and authorization nonces follow from the seed. */
   seed?: number | undefined;
   /** Path of the anvil binary; the one of this platform's package by default. */
@@ -50,6 +53,8 @@ export type RunningHarness = AsyncDisposable & {
   nextAuthorizationNonce(): Hex | undefined;
   /** Trouble between the service and the nodes, and on the chains. */
   readonly faults: FaultBoard;
+  /** What the service did; undefined where no journal is kept. */
+  readonly journal: JournalStore | undefined;
   /** Puts chains and service back to where they were when they were started. */
   reset(): Promise<void>;
   /** Ends the service and the chains, and leaves nothing behind. Can be called again. */
@@ -88,6 +93,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
     import("./replaceable-core.ts"),
     import("../chain/local-signer.ts"),
     import("./faults/start-faults.ts"),
+    options.journal === true ? import("./journal/journal.ts") : undefined,
   ]);
   importing.catch(() => {});
   const parts: HarnessPart[] = [];
@@ -129,9 +135,12 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       { createReplaceableCore },
       { createLocalSigner },
       { startFaults },
+      journalModule,
     ] = await importing;
-    const { faults, serviceRpcUrl, part } = await startFaults(running);
+    const journal = journalModule?.createJournalStore();
+    const { faults, serviceRpcUrl, part } = await startFaults(running, journal?.onExchange);
     parts.push(part);
+    if (journal !== undefined) parts.push({ afterReset: journal.clear });
     const replaceable = await createReplaceableCore(async () => {
       const made = await createCore({
         networks: running.map((chain) => configure(chain, serviceRpcUrl(chain))),
@@ -141,6 +150,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
         migrateDatabase: true,
         apiKeyPepper: localPepper,
         settleWaitMs: options.settleWaitMs,
+        onCheck: journal?.onCheck,
         logger,
         ...(seed !== undefined && { staleHeadSeconds: Number.POSITIVE_INFINITY }),
       });
@@ -171,6 +181,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       pids: chains.pids,
       onFailure: chains.onFailure,
       faults,
+      journal,
       nextAuthorizationNonce() {
         if (seed === undefined) return undefined;
         return keccak256Text(`x402-facilitator-kit authorization: ${seed}, ${authorizations++}`);
@@ -189,6 +200,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       organizations: replaceable.organizations,
       checkHealth: replaceable.checkHealth,
       now: () => Date.now(),
+      onPayment: journal?.onPayment,
       logger,
     });
     const describe = (): HarnessDescription => {

@@ -14,5 +14,12 @@ export type {
   SettleOptions,
 } from "./harness-api.ts";
 export type { AssetOptions, HarnessOptions, LogLevel } from "./harness-options.ts";
+export type { Journal } from "./journal/journal-reader.ts";
+export type {
+  JournalRequest,
+  JournalRpcCall,
+  JournalTransaction,
+  PaymentJournal,
+} from "./journal/payment-journal.ts";
 export type { Payer, PaymentOrder } from "./pay.ts";
 export type { HarnessClient } from "./viem-client.ts";

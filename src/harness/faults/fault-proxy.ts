@@ -10,8 +10,8 @@ import { createServer, type Socket } from "node:net";
 import { createLocalRpc } from "../local-rpc.ts";
 import { answerCalls } from "./answer-calls.ts";
 import { breakExchange } from "./break-exchange.ts";
-import { type ConnectionFaults, createConnectionFaults } from "./connection-faults.ts";
-import { readMessage } from "./json-rpc-message.ts";
+import { type ConnectionFaults, createConnectionFaults, type Hit } from "./connection-faults.ts";
+import { type Message, readAnswers, readMessage } from "./json-rpc-message.ts";
 import { relay } from "./relay.ts";
 
 /** A proxy on loopback in front of one node. Disposing of it ends it, and every connection through it. */
@@ -21,17 +21,39 @@ export type FaultProxy = AsyncDisposable & {
   readonly faults: ConnectionFaults;
 };
 
+/** A JSON-RPC request that went through a proxy, with what the node answered to each call. Times in milliseconds. */
+export type ProxiedExchange = {
+  /** Since the epoch. */
+  at: number;
+  tookMs: number;
+  calls: readonly ProxiedCall[];
+};
+
+export type ProxiedCall = {
+  method: string;
+  params: readonly unknown[];
+  /** Neither result nor error where the node was not asked, or gave no answer. */
+  answer: { result?: unknown; error?: unknown };
+  /** The kinds of the faults that hit it. */
+  faults: readonly string[];
+};
+
+export type FaultProxyOptions = {
+  /** The URL of the node, over plain HTTP. */
+  target: string;
+  /** Told of every exchange once it is over. Without it, what no fault hits is not even parsed. */
+  onExchange?: ((exchange: ProxiedExchange) => void) | undefined;
+};
+
 /**
  * Starts a proxy that does to the JSON-RPC between a service and a node what networks and providers do. Without a
  * fault, bytes go through as they are.
- *
- * @param options.target the URL of the node, over plain HTTP
  *
  * @example
  * await using proxy = await createFaultProxy({ target: chain.rpcUrl });
  * proxy.faults.add({ network: "base", kind: "answer-lost", method: "eth_sendRawTransaction", nth: 2 });
  */
-export async function createFaultProxy({ target }: { target: string }): Promise<FaultProxy> {
+export async function createFaultProxy({ target, onExchange }: FaultProxyOptions): Promise<FaultProxy> {
   const faults = createConnectionFaults();
   const agent = new Agent({ keepAlive: true, scheduling: "lifo" });
   const node = createLocalRpc(target);
@@ -54,8 +76,21 @@ export async function createFaultProxy({ target }: { target: string }): Promise<
     const message = readMessage(body);
     const hits = message === undefined ? [] : faults.take(message.calls.map(({ method }) => method));
     const send = (text: string) => forward(outgoing, text);
-    const answer = () => (message === undefined ? send(body) : answerCalls(message, hits, node, send));
-    await breakExchange(hits, outgoing, answer);
+    let answered = "";
+    const answer = async () => {
+      answered = await (message === undefined ? send(body) : answerCalls(message, hits, node, send));
+      return answered;
+    };
+    const at = Date.now();
+    const from = performance.now();
+    try {
+      await breakExchange(hits, outgoing, answer);
+    } finally {
+      if (onExchange !== undefined && message !== undefined) {
+        const calls = describeCalls(message, answered, hits);
+        onExchange({ at, tookMs: performance.now() - from, calls });
+      }
+    }
   }
 
   const withFaults = createHttpServer((incoming, outgoing) => {
@@ -71,7 +106,7 @@ export async function createFaultProxy({ target }: { target: string }): Promise<
     relay({
       client,
       node: { host: hostname, port: Number(port) },
-      wanted: () => faults.armed,
+      wanted: () => onExchange !== undefined || faults.armed,
       handOver(socket) {
         withFaults.emit("connection", socket);
         socket.resume();
@@ -94,6 +129,16 @@ export async function createFaultProxy({ target }: { target: string }): Promise<
       await once(server, "close");
     },
   };
+}
+
+function describeCalls({ calls }: Message, answered: string, hits: readonly Hit[]): ProxiedCall[] {
+  const answers = readAnswers(answered, calls);
+  return calls.map(({ method, params }, index) => ({
+    method,
+    params,
+    answer: answers[index] ?? {},
+    faults: hits.filter((hit) => hit.calls.has(index)).map(({ fault }) => fault.order.kind),
+  }));
 }
 
 async function readText(stream: IncomingMessage): Promise<string> {

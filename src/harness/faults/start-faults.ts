@@ -4,7 +4,7 @@ import type { HarnessChain } from "../chain.ts";
 import type { HarnessPart } from "../harness.ts";
 import { createFaults } from "./create-faults.ts";
 import type { FaultBoard } from "./fault-board.ts";
-import { createFaultProxy, type FaultProxy } from "./fault-proxy.ts";
+import { createFaultProxy, type FaultProxy, type FaultProxyOptions } from "./fault-proxy.ts";
 
 /** What a harness needs of faults. */
 export type StartedFaults = {
@@ -15,11 +15,17 @@ export type StartedFaults = {
 };
 
 /** Puts a proxy before the node of each chain. */
-export async function startFaults(chains: readonly HarnessChain[]): Promise<StartedFaults> {
+export async function startFaults(
+  chains: readonly HarnessChain[],
+  onExchange: FaultProxyOptions["onExchange"],
+): Promise<StartedFaults> {
   const networks: Partial<Record<NetworkName, { chain: HarnessChain; proxy: FaultProxy }>> = {};
   await Promise.all(
     chains.map(async (chain) => {
-      networks[chain.network.name] = { chain, proxy: await createFaultProxy({ target: chain.rpcUrl }) };
+      networks[chain.network.name] = {
+        chain,
+        proxy: await createFaultProxy({ target: chain.rpcUrl, onExchange }),
+      };
     }),
   );
   const faults = createFaults({ networks, operators: [harnessAccounts.operator.address] });

@@ -1,0 +1,70 @@
+import type {
+  JournalRequest,
+  JournalRpcCall,
+  JournalTransaction,
+  PaymentJournal,
+} from "./payment-journal.ts";
+
+/** Calls of one batch, which share a line. */
+type Line = { at: number; text: string };
+
+/**
+ * What became of a payment, for people: a line for every request, batch of JSON-RPC calls and mined transaction, with
+ * the time since the first of them.
+ */
+export function describePayment(journal: PaymentJournal): string {
+  const { id, network, payer, asset, value, requests, rpcCalls, transactions } = journal;
+  const lines: Line[] = [
+    ...requests.flatMap(describeRequest),
+    ...describeCalls(rpcCalls),
+    ...transactions.flatMap(describeTransaction),
+  ].toSorted((a, b) => a.at - b.at);
+  const from = lines[0]?.at ?? 0;
+  return [
+    `payment ${id}`,
+    `  of ${value} units of ${asset} by ${payer} on ${network}`,
+    ...lines.map(({ at, text }) => `  ${`+${Math.round(at - from)} ms`.padStart(10)}  ${text}`),
+  ].join("\n");
+}
+
+function describeRequest(request: JournalRequest): Line[] {
+  const { operation, at, tookMs, status, outcome, reason, message, transaction, checks } = request;
+  const failed = checks.find(({ passed }) => !passed);
+  const passed = new Set(checks.filter((check) => check.passed).map(({ check }) => check)).size;
+  const tally = failed === undefined ? `${passed} checks passed` : `${failed.check} refused it`;
+  const answer = [status ?? "the caller left", outcome, reason, transaction].filter(Boolean).join(" ");
+  return [
+    { at, text: `POST /v1/${operation}` },
+    {
+      at: at + tookMs,
+      text: `POST /v1/${operation} → ${answer} in ${tookMs.toFixed(1)} ms; ${tally}${message === undefined ? "" : `: ${message}`}`,
+    },
+  ];
+}
+
+function describeCalls(calls: readonly JournalRpcCall[]): Line[] {
+  const batches = Map.groupBy(calls, ({ at, tookMs }) => `${at} ${tookMs}`);
+  return [...batches.values()].map((batch) => {
+    const [{ at, tookMs } = { at: 0, tookMs: 0 }] = batch;
+    const told = batch.map(({ method, answer, faults }) => {
+      const fault = faults.length === 0 ? "" : ` [fault: ${faults.join(", ")}]`;
+      if (answer.error !== undefined) return `${method} → ${JSON.stringify(answer.error)}${fault}`;
+      return `${method}${answer.result === undefined ? " → no answer" : ""}${fault}`;
+    });
+    return { at, text: `  ${told.join(", ")} (${tookMs.toFixed(1)} ms)` };
+  });
+}
+
+function describeTransaction({ hash, txNonce, sentAt, payments, mined }: JournalTransaction): Line[] {
+  const others = payments > 1 ? `, with ${payments - 1} other payments` : "";
+  const end =
+    mined === undefined
+      ? []
+      : [
+          {
+            at: mined.at,
+            text: `  transaction ${hash} mined in block ${mined.blockNumber}: ${mined.succeeded ? "succeeded" : "reverted"}`,
+          },
+        ];
+  return [{ at: sentAt, text: `  transaction ${hash} sent, txNonce ${txNonce}${others}` }, ...end];
+}

@@ -1,0 +1,64 @@
+import { z } from "zod";
+
+/** A check of a request, as it was made. `at`: milliseconds since the epoch. */
+const journalCheck = z.object({
+  at: z.number(),
+  check: z.string(),
+  passed: z.boolean(),
+});
+
+/** A verify or settle. Times in milliseconds; `status` is null when the caller left before the answer. */
+const journalRequest = z.object({
+  operation: z.enum(["verify", "settle"]),
+  requestId: z.string(),
+  at: z.number(),
+  tookMs: z.number(),
+  status: z.int().nullable(),
+  outcome: z.string(),
+  reason: z.string().optional(),
+  message: z.string().optional(),
+  transaction: z.string().optional(),
+  checks: z.array(journalCheck),
+});
+
+/**
+ * A JSON-RPC call of the service about the payment: the node's answer, or none, and which faults of the connection
+ * hit it. Calls that share a batch share their times.
+ */
+const journalRpcCall = z.object({
+  at: z.number(),
+  tookMs: z.number(),
+  method: z.string(),
+  params: z.array(z.unknown()),
+  /** What the node said: a result or an error; neither when it was not asked or gave no answer. */
+  answer: z.object({ result: z.unknown().optional(), error: z.unknown().optional() }),
+  faults: z.array(z.string()),
+});
+
+/** A transaction that carried the payment; `mined` once the service has read a receipt of it. */
+const journalTransaction = z.object({
+  hash: z.string(),
+  txNonce: z.int(),
+  sentAt: z.number(),
+  /** How many payments it carried. */
+  payments: z.int(),
+  mined: z.object({ at: z.number(), blockNumber: z.string(), succeeded: z.boolean() }).optional(),
+});
+
+/** All that the service did about one payment. Amounts are decimal, in the asset's smallest unit. */
+export const paymentJournalSchema = z.object({
+  id: z.string(),
+  network: z.string(),
+  payer: z.string(),
+  asset: z.string(),
+  value: z.string(),
+  authorizationNonce: z.string(),
+  requests: z.array(journalRequest),
+  rpcCalls: z.array(journalRpcCall),
+  transactions: z.array(journalTransaction),
+});
+
+export type PaymentJournal = z.infer<typeof paymentJournalSchema>;
+export type JournalRequest = PaymentJournal["requests"][number];
+export type JournalRpcCall = PaymentJournal["rpcCalls"][number];
+export type JournalTransaction = PaymentJournal["transactions"][number];
