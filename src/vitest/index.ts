@@ -10,7 +10,8 @@ export type HarnessFixtures<N extends NetworkName = NetworkName> = { harness: Ha
 
 /**
  * vitest's `test` with a `harness` fixture, typed for the networks that the global setup starts. Each test that asks
- * for the harness leases one of its own, so that tests may run concurrently.
+ * for the harness leases one of its own, so that tests may run concurrently. When one fails, what the facilitator did
+ * about its payments is printed.
  *
  * @example
  * const test = createTest(["base", "polygon"]);
@@ -23,12 +24,18 @@ export function createTest<const N extends NetworkName = NetworkName>(
   networks?: readonly N[],
 ): TestAPI<HarnessFixtures<N>> {
   return base.extend<HarnessFixtures<N>>({
-    // biome-ignore lint/correctness/noEmptyPattern: vitest reads from the parameter which fixtures are needed
-    harness: async ({}, use) => {
+    harness: async ({ task }, use) => {
       await using harness = await leaseHarness(networks);
       await use(harness);
+      if (task.result?.state === "fail") await printJournal(harness, task.name);
     },
   });
+}
+
+/** What the service did about the payments of a test that failed is what its author asks next. */
+async function printJournal({ journal }: Pick<Harness, "journal">, test: string): Promise<void> {
+  const text = await journal.describe().catch(String);
+  if (text !== "") console.error(`What the facilitator did in "${test}":\n\n${text}\n`);
 }
 
 /** vitest's `test` with a `harness` fixture of all networks that the global setup starts. */

@@ -25,7 +25,11 @@ afterEach(async () => {
 });
 
 /** Starts vitest over files of the integrator's project, as a terminal would. */
-function startVitest(files: readonly string[], maxHarnesses: number): ChildProcess {
+function startVitest(
+  files: readonly string[],
+  maxHarnesses: number,
+  stdio: "ignore" | "pipe" = "ignore",
+): ChildProcess {
   const { PATH = "", HOME = "" } = process.env;
   const report = ["--reporter=json", `--outputFile=${join(directory, "report.json")}`];
   const started = spawn(
@@ -35,13 +39,13 @@ function startVitest(files: readonly string[], maxHarnesses: number): ChildProce
       "run",
       "--config",
       "test/harness/consumer/vitest.config.ts",
-      ...report,
+      ...(stdio === "pipe" ? ["--reporter=default"] : report),
       ...files,
     ],
     {
       cwd: repository,
       env: { PATH, HOME, MAX_HARNESSES: String(maxHarnesses), READY_FILE: join(directory, "ready") },
-      stdio: "ignore",
+      stdio,
     },
   );
   child = started;
@@ -78,6 +82,18 @@ test("a test that takes its process along does not keep its harness", async () =
   expect(code).toBe(1);
   expect(await reported()).toMatchObject({ "isolated-a": Array.from({ length: 5 }, () => "passed") });
   expect(await stillRunningAfter([...seen], 3_000)).toEqual([]);
+});
+
+test("a test that fails prints what the facilitator did about its payments", async () => {
+  const runner = startVitest(["fails"], 1, "pipe");
+  let text = "";
+  for (const stream of [runner.stdout, runner.stderr]) stream?.on("data", (chunk) => (text += chunk));
+  await once(runner, "close");
+  expect(text).toContain('What the facilitator did in "expects too much"');
+  expect(text).toMatch(
+    /\+\d+ ms {2}POST \/v1\/settle → 200 invalid insufficient_funds in .*simulationSucceeds/,
+  );
+  expect(text).not.toContain('What the facilitator did in "expects what happens"');
 });
 
 test("kill -9 of the test runner leaves no node", async () => {
