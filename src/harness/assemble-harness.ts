@@ -39,6 +39,19 @@ export function assembleHarness<N extends NetworkName>(
     }
   };
 
+  const isForked = Object.values(description.networks).some(({ fork }) => fork !== undefined);
+
+  /** The service could not tell, and says no more: where a fork lacked what it asked for, that is the reason. */
+  async function explained(post: () => Promise<JsonResponse>): Promise<JsonResponse> {
+    if (!isForked) return post();
+    const before = (await control.forkFailures()).length;
+    const answer = await post();
+    if (answer.status !== 503) return answer;
+    const failure = (await control.forkFailures())[before];
+    if (failure === undefined) return answer;
+    throw new KitError(failure.message, { hints: failure.hints });
+  }
+
   const assembled = names.map((name) => assembleNetwork(name, description, control, requireOpen));
 
   const harness: Omit<Harness<N>, "close" | typeof Symbol.asyncDispose> = {
@@ -55,12 +68,14 @@ export function assembleHarness<N extends NetworkName>(
     },
     async verify(request) {
       requireOpen();
-      return readAnswer(await postPayment(description, "verify", request), verifyAnswerSchema);
+      const answer = await explained(() => postPayment(description, "verify", request));
+      return readAnswer(answer, verifyAnswerSchema);
     },
     async settle(request, { idempotencyKey } = {}) {
       requireOpen();
       const headers = idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey };
-      return readAnswer(await postPayment(description, "settle", request, headers), settleAnswerSchema);
+      const answer = await explained(() => postPayment(description, "settle", request, headers));
+      return readAnswer(answer, settleAnswerSchema);
     },
     async pay({ idempotencyKey, ...order }) {
       requireOpen();

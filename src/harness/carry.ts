@@ -1,8 +1,9 @@
-import { isBytes, isWord } from "../chain/read-hex.ts";
+import { isBytes } from "../chain/read-hex.ts";
 import { KitError } from "../errors/base.ts";
-import type { Address, Hex } from "../protocol/hex.ts";
+import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
 import { harnessAccounts } from "./accounts.ts";
 import type { LocalCall, LocalRpc } from "./local-rpc.ts";
+import { changesTracer, readChanges } from "./storage-changes.ts";
 
 /** A contract, and the address it is to stand at. */
 export type CarriedContract = {
@@ -25,8 +26,9 @@ const constructorGas = "0x2000000";
  * right. Nothing is mined and no nonce is used. The differences from a real deployment: its events are not on the
  * chain, and the address has code while the constructor runs.
  *
- * Where something stands already (on a fork), the code is replaced, and so is each slot that the constructor
- * writes. Slots that only the former contract wrote stay as they are: no call tells which there are.
+ * Where something stands already, the code is replaced, and so is each slot that the constructor writes. Slots that
+ * only the former contract wrote stay as they are: no call tells which there are. On a fork there are none; see
+ * `createBlankAccounts`.
  *
  * @throws {KitError} when the constructor reverts, or changes another account
  */
@@ -35,7 +37,7 @@ export async function runConstructor(rpc: LocalRpc, contract: CarriedContract): 
   const sender = harnessAccounts.treasury.address;
   const call = { from: sender, to: address, gas: constructorGas };
   const overrides = { [address]: { code: initCode, state: {} } };
-  const tracer = { tracer: "prestateTracer", tracerConfig: { diffMode: true }, stateOverrides: overrides };
+  const tracer = { ...changesTracer, stateOverrides: overrides };
 
   const [code, trace] = await rpc
     .batch([
@@ -51,15 +53,12 @@ export async function runConstructor(rpc: LocalRpc, contract: CarriedContract): 
     ["anvil_setCode", address, code],
     ["anvil_setNonce", address, "0x1"],
   ];
-  for (const [changed, { storage }] of Object.entries(readPost(trace))) {
-    if (changed === sender.toLowerCase()) continue;
-    if (changed !== address.toLowerCase()) {
-      throw new KitError(`The constructor of ${name} changes ${changed}, which cannot be carried along`);
-    }
-    for (const [slot, value] of Object.entries(storage)) {
-      writes.push(["anvil_setStorageAt", address, slot, value]);
-    }
+  const { accounts, storage } = readChanges(trace);
+  const other = accounts.find((changed) => !sameAddress(changed, sender) && !sameAddress(changed, address));
+  if (other !== undefined) {
+    throw new KitError(`The constructor of ${name} changes ${other}, which cannot be carried along`);
   }
+  for (const { slot, value } of storage) writes.push(["anvil_setStorageAt", address, slot, value]);
   return writes;
 }
 
@@ -67,25 +66,4 @@ export async function runConstructor(rpc: LocalRpc, contract: CarriedContract): 
 export async function carryContracts(rpc: LocalRpc, contracts: readonly CarriedContract[]): Promise<void> {
   const writes = await Promise.all(contracts.map((contract) => runConstructor(rpc, contract)));
   await rpc.batch(writes.flat());
-}
-
-/** The changed accounts, by address in lower case, of a `prestateTracer` in diff mode. */
-function readPost(trace: unknown): Record<string, { storage: Record<Hex, Hex> }> {
-  const unreadable = () => new KitError("The node's debug_traceCall gave no state difference");
-  if (!isObject(trace) || !isObject(trace.post)) throw unreadable();
-  const accounts: Record<string, { storage: Record<Hex, Hex> }> = {};
-  for (const [address, account] of Object.entries(trace.post)) {
-    if (!isObject(account)) throw unreadable();
-    const storage: Record<Hex, Hex> = {};
-    for (const [slot, value] of Object.entries(account.storage ?? {})) {
-      if (!isWord(slot) || !isWord(value)) throw unreadable();
-      storage[slot] = value;
-    }
-    accounts[address.toLowerCase()] = { storage };
-  }
-  return accounts;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
 }

@@ -3,7 +3,7 @@ import { mock7702DelegateDeployedBytecode } from "../contracts/mock7702Delegate.
 import { mockGasBurningWalletDeployedBytecode } from "../contracts/mockGasBurningWallet.ts";
 import { type Address, addressWord, type Hex, uintWord } from "../protocol/hex.ts";
 import type { Asset } from "../protocol/networks.ts";
-import { delegateAddress, revertingDelegateAddress } from "./accounts.ts";
+import { delegateAddress, harnessAccounts, revertingDelegateAddress } from "./accounts.ts";
 import type { CarriedContract } from "./carry.ts";
 import { walletInitCode } from "./init-code.ts";
 import type { LocalCall } from "./local-rpc.ts";
@@ -12,6 +12,7 @@ import { testPayers } from "./test-payers.ts";
 /** What brings the test payers into the state that each stands for, on one chain. */
 
 const mintSelector = selector("mint(address,uint256)");
+const transferSelector = selector("transfer(address,uint256)");
 const blacklistSelector = selector("blacklist(address)");
 
 /** Code that refuses every call: `PUSH0 PUSH0 REVERT`. */
@@ -19,6 +20,14 @@ const revertingCode = "0x5f5ffd";
 
 /** Whole tokens that each payer has, unless it is there to have none. */
 const wholeTokens = 1_000_000n;
+
+/** Every account that stands in a known state on every chain, whatever became of it elsewhere: their keys are public. */
+export const placedAccounts: readonly Address[] = [
+  ...Object.values(testPayers).map(({ address }) => address),
+  ...Object.values(harnessAccounts).map(({ address }) => address),
+  delegateAddress,
+  revertingDelegateAddress,
+];
 
 /** The payers that are contracts with a constructor. */
 export function castContracts(): readonly CarriedContract[] {
@@ -37,18 +46,31 @@ export function castCode(): readonly LocalCall[] {
   ];
 }
 
+/** What each payer has of the token, in its smallest unit. */
+export function payerBalances({ decimals }: Asset): readonly (readonly [payer: Address, amount: bigint])[] {
+  const full = wholeTokens * 10n ** BigInt(decimals);
+  return Object.values(testPayers).map(({ address, outcome }) => [
+    address,
+    outcome === "insufficient_funds" ? 0n : full,
+  ]);
+}
+
 /** Calldata for the token, from its owner: who is given money, and who is blacklisted. */
 export function castTokenCalls(asset: Asset): readonly Hex[] {
-  const amount = wholeTokens * 10n ** BigInt(asset.decimals);
-  const mints = Object.values(testPayers)
-    .filter(({ outcome }) => outcome !== "insufficient_funds")
-    .map(({ address }) => mintCall(address, amount));
+  const mints = payerBalances(asset).flatMap(([address, amount]) =>
+    amount === 0n ? [] : [mintCall(address, amount)],
+  );
   return [...mints, `${blacklistSelector}${addressWord(testPayers.blacklisted.address)}`];
 }
 
 /** `mint(account, amount)` of the mock token. */
 export function mintCall(account: Address, amount: bigint): Hex {
   return `${mintSelector}${addressWord(account)}${uintWord(amount)}`;
+}
+
+/** `transfer(account, amount)` of any token. */
+export function transferCall(account: Address, amount: bigint): Hex {
+  return `${transferSelector}${addressWord(account)}${uintWord(amount)}`;
 }
 
 /** The code of an account that is delegated to a contract (EIP-7702). */

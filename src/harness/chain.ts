@@ -5,7 +5,9 @@ import type { Address, Hex } from "../protocol/hex.ts";
 import type { Asset, Network } from "../protocol/networks.ts";
 import { harnessAccounts } from "./accounts.ts";
 import { type CarriedContract, runConstructor } from "./carry.ts";
-import { castCode, castContracts, castTokenCalls, mintCall } from "./cast.ts";
+import { castCode, castContracts, castTokenCalls, mintCall, transferCall } from "./cast.ts";
+import { prepareRealToken } from "./fork/prepare-real-token.ts";
+import { isRealToken } from "./fork/start-fork.ts";
 import { startHeartbeat } from "./heartbeat.ts";
 import { facilitatorInitCode, mockUsdcInitCode } from "./init-code.ts";
 import type { LocalCall } from "./local-rpc.ts";
@@ -19,6 +21,8 @@ export type HarnessChain = {
   readonly rpcUrl: string;
   readonly facilitatorContract: Address;
   readonly asset: Asset;
+  /** Whether the token knows a blacklist. On a fork it may not: then the payer `blacklisted` pays as others do. */
+  readonly hasBlacklist: boolean;
   readonly node: LocalNode;
   /** Gives an account more of the asset. Resolves when that is mined. */
   fund(account: Address, amount: bigint): Promise<void>;
@@ -61,7 +65,7 @@ const gasMoney = `0x${(10_000n * 10n ** 18n).toString(16)}`;
 /** A node that mines each transaction as it comes takes some 2 ms; then it has missed one. */
 const minedWithinMs = 500;
 
-/** Gas for one call of the mock token, of which none takes more than 80,000. */
+/** Gas for one call of the token, of which none takes more than 80,000. */
 const tokenCallGas = "0x186a0";
 
 /** More blocks at once take the node seconds. */
@@ -73,9 +77,11 @@ const mostSeconds = 3_155_760_000;
 /** Puts contracts, accounts and payers in place on a node that has just been started. */
 export async function prepareChain(options: ChainOptions): Promise<HarnessChain> {
   const { network, facilitatorContract, asset, node, ownClock = false } = options;
+  const realToken = node.fork !== undefined && isRealToken(network, asset);
+  const mockToken = { name: "MockUSDC", address: asset.address, initCode: mockUsdcInitCode(asset) };
   const contracts: readonly CarriedContract[] = [
     { name: "X402Facilitator", address: facilitatorContract, initCode: facilitatorInitCode() },
-    { name: "MockUSDC", address: asset.address, initCode: mockUsdcInitCode(asset) },
+    ...(realToken ? [] : [mockToken]),
     ...castContracts(),
   ];
   const writes = await Promise.all(contracts.map((contract) => runConstructor(node, contract)));
@@ -88,7 +94,10 @@ export async function prepareChain(options: ChainOptions): Promise<HarnessChain>
     // So that the node takes unsigned transactions of the token's owner.
     ["anvil_impersonateAccount", treasury.address],
   ]);
-  await sendFromTreasury(node, asset.address, castTokenCalls(asset), 0);
+  const { hasBlacklist } = realToken
+    ? await prepareRealToken(node, network, asset)
+    : await prepareMockToken(node, asset);
+  const fundCall = realToken ? transferCall : mintCall;
   const start = await takeStartingPoint(node, { impersonated: treasury.address, ownClock });
   // A chain with a clock of its own stands still between transactions.
   const heartbeat = ownClock ? undefined : startHeartbeat(node);
@@ -101,11 +110,15 @@ export async function prepareChain(options: ChainOptions): Promise<HarnessChain>
     rpcUrl: node.rpcUrl,
     facilitatorContract,
     asset,
+    hasBlacklist,
     node,
     fund(account, amount) {
-      const funding = lastFunding.then(() =>
-        sendFromTreasury(node, asset.address, [mintCall(account, amount)]),
-      );
+      const data = fundCall(account, amount);
+      const funding = lastFunding.then(async () => {
+        // A call that fails says why; a transaction would revert, or wait for good.
+        await node.request("eth_call", { from: treasury.address, to: asset.address, data }, "latest");
+        await sendFromTreasury(node, asset.address, [data]);
+      });
       lastFunding = funding.catch(() => {});
       return funding;
     },
@@ -147,6 +160,11 @@ export async function prepareChain(options: ChainOptions): Promise<HarnessChain>
       heartbeat?.resume();
     },
   };
+}
+
+async function prepareMockToken(node: LocalNode, asset: Asset): Promise<{ hasBlacklist: boolean }> {
+  await sendFromTreasury(node, asset.address, castTokenCalls(asset), 0);
+  return { hasBlacklist: true };
 }
 
 /**

@@ -3,6 +3,8 @@ import { ConfigurationError, type Problem } from "../errors/configuration.ts";
 import { type Asset, type NetworkName, networkNames, networks } from "../protocol/networks.ts";
 import type { FacilitatorContracts } from "./addresses.ts";
 import type { HarnessChain } from "./chain.ts";
+import { type ForkOptions, readForkOptions } from "./fork/fork-options.ts";
+import { startFork } from "./fork/start-fork.ts";
 import { type LocalNode, startNode } from "./nodes.ts";
 import { startWatchdog } from "./watchdog.ts";
 
@@ -12,6 +14,8 @@ export type StartChainsOptions = {
   facilitatorContracts: FacilitatorContracts;
   /** The token of a network, where it is not to be its USDC. */
   assets?: Readonly<Partial<Record<NetworkName, Asset>>> | undefined;
+  /** What the chains of some networks are forked from; their real USDC is then the token. */
+  fork?: ForkOptions | undefined;
   /** The port of a network's node; free ones by default. */
   rpcPorts?: Readonly<Partial<Record<NetworkName, number>>> | undefined;
   /** Gives up the start; without effect once the chains run. */
@@ -48,6 +52,7 @@ export type Chains = AsyncDisposable & {
 export async function startChains(options: StartChainsOptions): Promise<Chains> {
   const { facilitatorContracts, assets = {}, rpcPorts = {}, signal, genesisTime } = options;
   checkOptions(options);
+  const forks = readForkOptions(options.fork ?? {}, options.networks);
   signal?.throwIfAborted();
 
   const watchdog = startWatchdog();
@@ -65,18 +70,23 @@ export async function startChains(options: StartChainsOptions): Promise<Chains> 
       const network = networks[name];
       const { chainId, tier } = network;
       const port = rpcPorts[name];
-      const binary = options.anvilBinary;
-      const node = await startNode({ name, chainId, watchdog, port, signal, binary, genesisTime });
+      const asset = assets[name] ?? network.usdc;
+      const facilitatorContract = facilitatorContracts[tier];
+      const launch = { watchdog, port, signal, binary: options.anvilBinary };
+      const order = forks.get(name);
+      const node = await (order === undefined
+        ? startNode({ ...launch, name, chainId, genesisTime })
+        : startFork({ ...launch, network, order, facilitatorContract, asset }));
       nodes.push(node);
       const { prepareChain } = await preparation;
-      const asset = assets[name] ?? network.usdc;
       const chain = await prepareChain({
         network,
-        facilitatorContract: facilitatorContracts[tier],
+        facilitatorContract,
         asset,
         node,
         ownClock: genesisTime !== undefined,
       });
+      node.fork?.keepRecording();
       return [name, chain] as const;
     }),
   );

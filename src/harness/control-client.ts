@@ -19,8 +19,13 @@ export type HarnessControl = {
   nextAuthorizationNonce(): Promise<Hex | undefined>;
   readonly faults: FaultBoard;
   readonly journal: JournalReader;
+  /** What could not be asked of the networks that chains are forked from, so far. */
+  forkFailures(): Promise<readonly Failure[]>;
   reset(): Promise<void>;
 };
+
+/** What went wrong, and what to do. */
+export type Failure = { message: string; hints: readonly string[] };
 
 /** Control of a harness of this process. */
 export function controlOf(harness: RunningHarness): HarnessControl {
@@ -37,6 +42,7 @@ export function controlOf(harness: RunningHarness): HarnessControl {
     nextAuthorizationNonce: async () => nextAuthorizationNonce(),
     faults,
     journal: readerOf(harness.journal),
+    forkFailures: async () => harness.forkFailures(),
     reset,
   };
 }
@@ -47,6 +53,7 @@ const faultsSchema = z.object({ faults: z.array(z.unknown()) });
 const foundSchema = z.object({ payment: paymentJournalSchema.nullable() });
 const paymentsSchema = z.object({ payments: z.array(bytes32) });
 const removedSchema = z.object({ removed: z.boolean() });
+const failuresSchema = z.array(z.object({ message: z.string(), hints: z.array(z.string()) }));
 const nonceSchema = z.object({ nonce: bytes32.nullable() });
 
 /**
@@ -102,6 +109,9 @@ export function createControlClient(origin: string): HarnessControl {
       async payments() {
         return paymentsSchema.parse(await post("journal/payments", {})).payments;
       },
+    },
+    async forkFailures() {
+      return failuresSchema.parse(await post("fork-failures", {}));
     },
     async reset() {
       await post("reset", {});

@@ -39,7 +39,10 @@ export function controlRoutes(
     harness,
   }: {
     describe: () => HarnessDescription;
-    harness: Pick<RunningHarness, "chains" | "faults" | "journal" | "reset" | "nextAuthorizationNonce">;
+    harness: Pick<
+      RunningHarness,
+      "chains" | "faults" | "journal" | "forkFailures" | "reset" | "nextAuthorizationNonce"
+    >;
   },
 ): void {
   app.setErrorHandler((error, _request, reply) => {
@@ -102,6 +105,10 @@ export function controlRoutes(
     payment: (await journal.payment(journalRequestSchema.parse(body).id)) ?? null,
   }));
   app.post("/harness/journal/payments", async () => ({ payments: await journal.payments() }));
+
+  app.post("/harness/fork-failures", () =>
+    harness.forkFailures().map(({ message, hints }) => ({ message, hints })),
+  );
 
   app.post("/harness/authorization-nonce", () => ({ nonce: harness.nextAuthorizationNonce() ?? null }));
 }

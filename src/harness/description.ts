@@ -17,6 +17,10 @@ export const harnessDescriptionSchema = z.object({
       rpcUrl: z.string(),
       facilitatorContract: address,
       asset: z.object({ address, name: z.string(), version: z.string(), decimals: z.int() }),
+      /** Only of a fork: the block that it goes on from, where the rest is read, and whether its token can blacklist. */
+      fork: z
+        .object({ block: z.int(), from: z.enum(["remote", "recording"]), hasBlacklist: z.boolean() })
+        .optional(),
     }),
   ),
 });

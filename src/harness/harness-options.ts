@@ -4,6 +4,7 @@ import { type Asset, type NetworkName, networkNames, networks } from "../protoco
 import { address } from "../protocol/primitives.ts";
 import { resolveFacilitatorContracts } from "./addresses.ts";
 import { checksumAddress } from "./create2.ts";
+import { type ForkOption, type ForkOptions, readForkOptions } from "./fork/fork-options.ts";
 import type { StartOptions } from "./harness.ts";
 import type { Harness } from "./harness-api.ts";
 
@@ -26,6 +27,14 @@ export type HarnessOptions<N extends NetworkName = NetworkName> = {
   contracts?: { mainnet?: Address; testnet?: Address };
   /** Tokens other than USDC, or at other addresses; see {@link AssetOptions}. */
   assets?: Partial<Record<N, AssetOptions>>;
+  /**
+   * What chains are forked from: a JSON-RPC URL of the network, or a recording of it that needs no network. The token
+   * is the network's real USDC there, and everything else of the network is at hand. See docs/guides/forks.md.
+   *
+   * @example
+   * fork: { base: "https://base.example", polygon: { recording: "test/polygon.fork.json.gz" } }
+   */
+  fork?: Partial<Record<N, ForkOption>>;
   /** Where the facilitator listens; 127.0.0.1 by default. */
   host?: string;
   /** The facilitator's port; any free one by default. */
@@ -85,6 +94,8 @@ export function readHarnessOptions<N extends NetworkName>(
     if (!isNetwork(network)) add(`rpcPorts.${network}`, notANetwork);
     else if (!isWhole(rpcPort, 1, 65_535)) add(`rpcPorts.${network}`, `${rpcPort} is not a port`, "8545");
   }
+  const fork: ForkOptions = options.fork ?? {};
+  checkFork(fork, names, seed, problems);
   const contracts = resolve(options.contracts, assets, problems);
   if (problems.length > 0 || contracts === undefined) throw new ConfigurationError(problems);
   const { rpcPorts, anvilBinary, signal } = options;
@@ -95,6 +106,7 @@ export function readHarnessOptions<N extends NetworkName>(
       networks: names,
       facilitatorContracts: contracts,
       assets,
+      fork,
       host,
       port,
       rpcPorts,
@@ -113,6 +125,7 @@ const optionNames: ReadonlySet<string> = new Set<keyof HarnessOptions>([
   "networks",
   "contracts",
   "assets",
+  "fork",
   "host",
   "port",
   "rpcPorts",
@@ -155,6 +168,23 @@ function readAsset(network: string, asset: AssetOptions | undefined, add: Add): 
     return undefined;
   }
   return { address: checksumAddress(read.data), name: String(tokenName), version: String(version), decimals };
+}
+
+function checkFork(
+  fork: ForkOptions,
+  names: readonly NetworkName[],
+  seed: number | undefined,
+  problems: Problem[],
+): void {
+  try {
+    const orders = readForkOptions(fork, names);
+    if (seed !== undefined && orders.size > 0) {
+      problems.push({ name: "seed", problem: "a fork goes by the clock, so its runs cannot be repeated" });
+    }
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    problems.push(...error.problems);
+  }
 }
 
 function resolve(

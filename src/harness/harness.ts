@@ -11,6 +11,7 @@ import type { HarnessChain } from "./chain.ts";
 import { type Chains, startChains } from "./chains.ts";
 import type { HarnessDescription } from "./description.ts";
 import type { FaultBoard } from "./faults/fault-board.ts";
+import type { ForkOptions } from "./fork/fork-options.ts";
 import type { JournalStore } from "./journal/journal.ts";
 import { localOrganization } from "./local-organization.ts";
 import type { ReplaceableCore } from "./replaceable-core.ts";
@@ -28,6 +29,8 @@ export type StartOptions = {
   /** The port of a network's node; free ones by default. */
   rpcPorts?: Readonly<Partial<Record<NetworkName, number>>> | undefined;
   settleWaitMs?: number | undefined;
+  /** What the chains of some networks are forked from. */
+  fork?: ForkOptions | undefined;
   logger: Logger;
   /** Whether a journal is kept of what the service does, which costs it some time; not by default. */
   journal?: boolean;
@@ -55,6 +58,8 @@ export type RunningHarness = AsyncDisposable & {
   readonly faults: FaultBoard;
   /** What the service did; undefined where no journal is kept. */
   readonly journal: JournalStore | undefined;
+  /** What could not be asked of the networks that chains are forked from, so far. */
+  forkFailures(): readonly KitError[];
   /** Puts chains and service back to where they were when they were started. */
   reset(): Promise<void>;
   /** Ends the service and the chains, and leaves nothing behind. Can be called again. */
@@ -128,6 +133,9 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       genesisTime: seed === undefined ? undefined : genesisTime,
     });
     const running = Object.values(chains.chains);
+    for (const { node } of running) {
+      node.fork?.onFailure(({ message, hints }) => logger.error({ hints }, message));
+    }
     const [
       { createCore },
       { createApp },
@@ -182,6 +190,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       onFailure: chains.onFailure,
       faults,
       journal,
+      forkFailures: () => running.flatMap(({ node }) => node.fork?.failures ?? []),
       nextAuthorizationNonce() {
         if (seed === undefined) return undefined;
         return keccak256Text(`x402-facilitator-kit authorization: ${seed}, ${authorizations++}`);
@@ -262,11 +271,14 @@ function describeHarness(
     payers: Object.fromEntries(
       Object.entries(testPayers).map(([name, { address, privateKey }]) => [name, { address, privateKey }]),
     ),
-    networks: Object.fromEntries(
-      chains.map(({ network, rpcUrl, facilitatorContract, asset }) => [
-        network.name,
-        { chainId: network.chainId, caip2: network.caip2, rpcUrl, facilitatorContract, asset },
-      ]),
-    ),
+    networks: Object.fromEntries(chains.map((chain) => [chain.network.name, describeChain(chain)])),
   };
+}
+
+function describeChain({ network, rpcUrl, facilitatorContract, asset, hasBlacklist, node }: HarnessChain) {
+  const { chainId, caip2 } = network;
+  const described = { chainId, caip2, rpcUrl, facilitatorContract, asset };
+  if (node.fork === undefined) return described;
+  const { kind, blockNumber } = node.fork;
+  return { ...described, fork: { block: Number(blockNumber), from: kind, hasBlacklist } };
 }

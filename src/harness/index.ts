@@ -5,6 +5,7 @@ export { createHarness } from "./create-harness.ts";
 export type { FaultReport } from "./faults/fault-board.ts";
 export type { CallMatch, FaultKind, FaultOrder } from "./faults/fault-order.ts";
 export type { ChainFaultSetter, ConnectionFaultSetter, Fault, Faults } from "./faults/faults.ts";
+export type { ForkOption } from "./fork/fork-options.ts";
 export type {
   Harness,
   HarnessNetwork,

@@ -26,6 +26,8 @@ export type LaunchOptions = {
    */
   genesisTime?: number | undefined;
   startTimeoutMs?: number | undefined;
+  /** Forks a chain, instead of starting an empty one. The URL shows in the arguments of the process. */
+  fork?: { url: string; blockNumber: bigint } | undefined;
 };
 
 /** A process that listens. */
@@ -87,7 +89,12 @@ export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil
     startTimeout: startTimeoutMs + 1_000,
     execArgs: ([file, args, execOptions]) => [
       file,
-      [...args, ...flags, ...(genesisTime === undefined ? [] : ["--max-transactions", "1"])],
+      [
+        ...args,
+        ...flags,
+        ...(genesisTime === undefined ? [] : ["--max-transactions", "1"]),
+        ...forkFlags(options.fork),
+      ],
       // `detached`: Ctrl-C in a terminal reaches the whole process group, and the nodes are still needed while the
       // service finishes. `buffer: false`: otherwise all output is kept, and the node killed at 100 MB.
       {
@@ -181,6 +188,15 @@ export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil
     unsubscribe("child_process", onProcess);
     stopReading();
   }
+}
+
+/** What is asked of a network goes through a server of this process, which has the patience and the memory. */
+function forkFlags(fork: LaunchOptions["fork"]): readonly string[] {
+  if (fork === undefined) return [];
+  return [
+    ...["--fork-url", fork.url, "--fork-block-number", String(fork.blockNumber)],
+    ...["--no-storage-caching", "--no-rate-limit", "--retries", "0", "--timeout", "600000"],
+  ];
 }
 
 async function importViemAnvil(): Promise<typeof import("@viem/anvil")> {

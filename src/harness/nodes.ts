@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { KitError } from "../errors/base.ts";
+import type { ForkSource } from "./fork/open-fork.ts";
 import { type LaunchOptions, launchAnvil, whenExited } from "./launch-anvil.ts";
 import { createLocalRpc, type LocalRpc, RpcUnreachable } from "./local-rpc.ts";
 
@@ -14,6 +15,8 @@ export type LocalNode = LocalRpc & {
   stop(): Promise<void>;
   /** Calls the listener when the process ends without having been asked to, with an error that says so. */
   onExit(listener: (error: KitError) => void): void;
+  /** What it is forked from, where it is. */
+  readonly fork?: Pick<ForkSource, "kind" | "blockNumber" | "failures" | "onFailure" | "keepRecording">;
 };
 
 /** How long a node may take to end when asked before it is killed. It takes some 10 ms. */

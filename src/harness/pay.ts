@@ -59,6 +59,14 @@ export async function signPayment(
   if (typeof amount !== "bigint" || amount < 0n) {
     throw new KitError(`An amount is a bigint in the asset's smallest unit, such as 10_000n, not ${amount}`);
   }
+  if (payer === "blacklisted" && running.fork?.hasBlacklist === false) {
+    throw new KitError(
+      `The token of the fork of ${network} blacklists nobody: "blacklisted" pays as others do`,
+      {
+        hints: ["Try what becomes of a blacklisted payer without a fork."],
+      },
+    );
+  }
   const { asset, chainId, facilitatorContract, rpcUrl } = running;
   const { authorization, signature } = await signWith(payer, {
     asset,

@@ -1,0 +1,105 @@
+import { ConfigurationError, type Problem } from "../../errors/configuration.ts";
+import { type NetworkName, networkNames } from "../../protocol/networks.ts";
+
+/** What a local chain is forked from. */
+export type ForkOption =
+  /** A JSON-RPC URL of the network; its newest block. */
+  | string
+  | {
+      /** A JSON-RPC URL of the network. */
+      url: string;
+      /** The block to fork from; the newest by default. Older ones need an archive node. */
+      blockNumber?: number | bigint | undefined;
+      /** A file to write a recording to when the harness closes: everything that was asked of the network. */
+      recordTo?: string | undefined;
+    }
+  /** A file that `x402-kit fork record`, or `recordTo`, has written. Needs no network. */
+  | { recording: string };
+
+/** What the networks are forked from, each network at most once. */
+export type ForkOptions = Readonly<Partial<Record<NetworkName, ForkOption>>>;
+
+/** A fork as it was asked for, checked. */
+export type ForkOrder =
+  | { kind: "remote"; url: URL; blockNumber: bigint | undefined; recordTo: string | undefined }
+  | { kind: "recording"; path: string };
+
+/**
+ * Checks what the chains are to be forked from.
+ *
+ * @param networks those that are started
+ * @throws {ConfigurationError} with everything that is wrong; it shows no URL, since those hold keys
+ */
+export function readForkOptions(
+  fork: ForkOptions,
+  networks: readonly NetworkName[],
+): ReadonlyMap<NetworkName, ForkOrder> {
+  const problems: Problem[] = [];
+  const orders = new Map<NetworkName, ForkOrder>();
+  for (const [name, option] of Object.entries(fork)) {
+    if (option === undefined) continue;
+    const network = networkNames.find((known) => known === name);
+    if (network === undefined) {
+      problems.push({
+        name: `fork.${name}`,
+        problem: `there is no such network; there are ${networkNames.join(", ")}`,
+      });
+    } else if (!networks.includes(network)) {
+      problems.push({
+        name: `fork.${name}`,
+        problem: `${name} is not among the networks that are started: ${networks.join(", ")}`,
+      });
+    } else {
+      const order = readForkOption(`fork.${name}`, option, problems);
+      if (order !== undefined) orders.set(network, order);
+    }
+  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return orders;
+}
+
+/** Reads one fork; notes what is wrong with it. Takes anything: callers may be JavaScript. */
+function readForkOption(name: string, option: unknown, problems: Problem[]): ForkOrder | undefined {
+  const refuse = (field: string, problem: string, example: string) => {
+    problems.push({ name: field, problem, example });
+    return undefined;
+  };
+  if (typeof option === "string") return readForkOption(name, { url: option }, problems);
+  const whole = '{ url: "https://…" } or { recording: "base.fork.json" }';
+  if (typeof option !== "object" || option === null) {
+    return refuse(name, "is neither a URL nor a description of a fork", whole);
+  }
+  const { url, blockNumber, recordTo, recording, ...unknown }: Record<string, unknown> = { ...option };
+  const [surplus] = Object.keys(unknown);
+  if (surplus !== undefined) return refuse(`${name}.${surplus}`, "there is no such option", whole);
+  if ((url === undefined) === (recording === undefined)) {
+    return refuse(name, "needs a url, or a recording, and not both", whole);
+  }
+  if (recording !== undefined) {
+    if (typeof recording !== "string" || recording === "") {
+      return refuse(`${name}.recording`, "is not the path of a file", "base.fork.json");
+    }
+    if (blockNumber !== undefined || recordTo !== undefined) {
+      return refuse(name, "a recording has its block, and is not recorded again", whole);
+    }
+    return { kind: "recording", path: recording };
+  }
+  const parsed = typeof url === "string" ? URL.parse(url) : null;
+  if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
+    return refuse(`${name}.url`, "is not a URL that begins with https:// or http://", "https://base.example");
+  }
+  const block = typeof blockNumber === "bigint" ? blockNumber : toBlock(blockNumber);
+  if (block === null || (block !== undefined && block < 0n)) {
+    return refuse(`${name}.blockNumber`, "is not the number of a block", "21000000");
+  }
+  if (recordTo !== undefined && (typeof recordTo !== "string" || recordTo === "")) {
+    return refuse(`${name}.recordTo`, "is not the path of a file", "base.fork.json");
+  }
+  return { kind: "remote", url: parsed, blockNumber: block, recordTo };
+}
+
+/** Null when it is no number of a block. */
+function toBlock(value: unknown): bigint | null | undefined {
+  if (value === undefined) return undefined;
+  return typeof value === "number" && Number.isSafeInteger(value) ? BigInt(value) : null;
+}

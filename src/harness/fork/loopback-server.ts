@@ -1,0 +1,44 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+
+/** An HTTP server on this machine alone, at any free port. */
+export type LoopbackServer = {
+  readonly url: string;
+  close(): Promise<void>;
+};
+
+/** Starts a server for JSON that is posted to it: gives the body of each answer. What throws breaks the connection. */
+export async function startLoopbackServer(
+  answer: (body: string) => Promise<string>,
+): Promise<LoopbackServer> {
+  const respond = async (request: IncomingMessage, response: ServerResponse) => {
+    try {
+      const text = await answer(await readBody(request));
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(text);
+    } catch {
+      response.destroy();
+    }
+  };
+  const server = createServer(respond);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the server has no port");
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    async close() {
+      if (!server.listening) return;
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+async function readBody(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) if (Buffer.isBuffer(chunk)) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}

@@ -1,0 +1,142 @@
+import { readFile, rename, rm, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { promisify } from "node:util";
+import { gunzip, gzip } from "node:zlib";
+import { z } from "zod";
+import type { RpcCall } from "../../chain/rpc.ts";
+import { KitError } from "../../errors/base.ts";
+import { type Address, sameAddress } from "../../protocol/hex.ts";
+import type { Network } from "../../protocol/networks.ts";
+import { address, bytes32 } from "../../protocol/primitives.ts";
+import { callKey } from "./call-key.ts";
+
+/** What this version of the kit reads and writes. Another one means that older recordings must be made again. */
+const version = 1;
+
+const header = z.looseObject({ format: z.literal("x402-kit fork recording"), version: z.number() });
+
+const schema = z.strictObject({
+  ...header.shape,
+  version: z.literal(version),
+  /** Which release of the kit has written it; for people. */
+  kit: z.string(),
+  network: z.string(),
+  chainId: z.int(),
+  block: z.strictObject({ number: z.int().nonnegative(), hash: bytes32 }),
+  /** Where the facilitator contract stood: the token's storage was asked for its balance. */
+  facilitatorContract: address,
+  answers: z.array(z.strictObject({ method: z.string(), params: z.array(z.unknown()), result: z.unknown() })),
+});
+
+/** What a fork has asked of a network, and what it was answered. */
+export type Recording = Omit<z.infer<typeof schema>, "format" | "version" | "kit">;
+
+export type RecordedAnswer = RpcCall & { readonly result: unknown };
+
+/** How a recording is made again, as a hint. */
+const again = (network: string) =>
+  `Record it again: x402-kit fork record --network ${network} --out FILE, with the RPC URL in the environment.`;
+
+/**
+ * Reads a recording of a network.
+ *
+ * @throws {KitError} when there is none at the path, or it is damaged or of another version, network or contract
+ */
+export async function readRecording(
+  path: string,
+  expected: { network: Network; facilitatorContract: Address },
+): Promise<Recording> {
+  const { network, facilitatorContract } = expected;
+  const hints = [again(network.name)];
+  const text = await readText(path, hints);
+  const parsed = parseJson(text);
+  const head = header.safeParse(parsed);
+  if (!head.success) {
+    throw new KitError(`${path} is not a recording of a fork, or is damaged`, { cause: head.error, hints });
+  }
+  if (head.data.version !== version) {
+    throw new KitError(
+      `The recording ${path} has version ${head.data.version}; this release reads version ${version}`,
+      { hints },
+    );
+  }
+  const read = schema.safeParse(parsed);
+  if (!read.success) {
+    throw new KitError(`The recording ${path} is damaged`, {
+      cause: new Error(z.prettifyError(read.error)),
+      hints,
+    });
+  }
+  const recording = read.data;
+  if (recording.chainId !== network.chainId) {
+    throw new KitError(
+      `The recording ${path} is of ${recording.network} (chain ${recording.chainId}), not of ${network.name} (chain ${network.chainId})`,
+      { hints },
+    );
+  }
+  if (!sameAddress(recording.facilitatorContract, facilitatorContract)) {
+    throw new KitError(
+      `The recording ${path} was made with the facilitator contract at ${recording.facilitatorContract}; here it is at ${facilitatorContract}`,
+      { hints: ["Configure the address that it was recorded with.", ...hints] },
+    );
+  }
+  return recording;
+}
+
+/**
+ * Writes a recording, compressed where the path ends with `.gz`. One line for each answer, in an order of its own,
+ * so that two recordings can be compared.
+ *
+ * @throws {KitError} when it cannot be written; what stood there before is then as it was
+ */
+export async function writeRecording(path: string, recording: Recording): Promise<void> {
+  const { answers, ...rest } = recording;
+  const head = { format: "x402-kit fork recording", version, kit: kitVersion(), ...rest };
+  const lines = answers
+    .map((answer) => ({ key: callKey(answer), line: JSON.stringify(answer) }))
+    .sort((a, b) => (a.key < b.key ? -1 : 1))
+    .map(({ line }) => `    ${line}`);
+  const text = `${JSON.stringify(head, null, 2).slice(0, -2)},\n  "answers": [\n${lines.join(",\n")}\n  ]\n}\n`;
+  const partial = `${path}.part`;
+  try {
+    await writeFile(partial, path.endsWith(".gz") ? await promisify(gzip)(text) : text);
+    await rename(partial, path);
+  } catch (cause) {
+    await rm(partial, { force: true }).catch(() => {});
+    throw new KitError(`The recording ${path} cannot be written`, {
+      cause,
+      hints: ["Its folder must be there, with room, and may be written to."],
+    });
+  }
+}
+
+async function readText(path: string, hints: readonly string[]): Promise<string> {
+  let bytes: Buffer;
+  try {
+    bytes = await readFile(path);
+  } catch (cause) {
+    throw new KitError(`The recording ${path} cannot be read`, { cause, hints });
+  }
+  // gzip's own mark, whatever the file is called.
+  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return bytes.toString();
+  try {
+    return (await promisify(gunzip)(bytes)).toString();
+  } catch (cause) {
+    throw new KitError(`The recording ${path} is damaged`, { cause, hints });
+  }
+}
+
+/** Undefined when it is no JSON. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function kitVersion(): string {
+  const manifest: unknown = createRequire(import.meta.url)("../../../package.json");
+  const hasVersion = typeof manifest === "object" && manifest !== null && "version" in manifest;
+  return hasVersion ? String(manifest.version) : "unknown";
+}

@@ -1,0 +1,143 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { readBatch, writeBatch } from "../../chain/json-rpc.ts";
+import { createKeepAlivePost, HttpFailure } from "../../chain/keep-alive-post.ts";
+import { createRedactor } from "../../chain/redact.ts";
+import type { RpcAnswer, RpcCall } from "../../chain/rpc.ts";
+import { KitError } from "../../errors/base.ts";
+
+/** A node of somebody else, which is far away, busy, and asks to be left alone now and then. */
+export type RemoteRpc = {
+  /**
+   * The answer to one call; an error that the node gives is an answer. What failed in a way that may pass is
+   * repeated up to so many times, with growing pauses.
+   *
+   * @throws {KitError} when there is none after some patience; its texts hold nothing of the URL
+   */
+  ask(call: RpcCall, repetitions?: number): Promise<RpcAnswer>;
+  /** Ends what is under way. */
+  close(): void;
+};
+
+/** Public nodes take seconds for old state. */
+const timeoutMs = 60_000;
+
+/** Calls under way at once: more of them, and public nodes refuse. */
+const atOnce = 16;
+
+/** What passes by itself: too many requests, and trouble of the servers in front of a node. */
+const passingStatuses: readonly (number | undefined)[] = [408, 425, 429, 500, 502, 503, 504];
+
+/** The longest pause before a call is repeated. */
+const longestPauseMs = 10_000;
+
+/**
+ * Asks a node whose URL may hold a key: nothing of the URL gets into an error.
+ *
+ * @param name what messages call the network: `base`
+ */
+export function createRemoteRpc(name: string, url: URL): RemoteRpc {
+  const post = createKeepAlivePost(url, { timeoutMs, maxResponseBytes: 64 * 1024 * 1024 });
+  const redact = createRedactor([url]);
+  const closing = new AbortController();
+  const limit = createLimit(atOnce);
+
+  async function attempt(call: RpcCall): Promise<RpcAnswer> {
+    const { body, firstId } = writeBatch([call]);
+    // As a single call: some nodes take no batches.
+    const text = await post(body.slice(1, -1));
+    const answer = readBatch(`[${text}]`, firstId, [call]).get(call);
+    if (answer?.error === undefined) return answer ?? { result: null };
+    const { code, message, data } = answer.error;
+    return { error: { code, message: redact(message), data } };
+  }
+
+  async function ask(call: RpcCall, repetitions = 5): Promise<RpcAnswer> {
+    for (let failures = 0; ; failures++) {
+      try {
+        const answer = await limit(() => attempt(call));
+        if (answer.error === undefined || failures >= repetitions || !mayPass(answer.error.code))
+          return answer;
+        await pause(failures, undefined);
+      } catch (error) {
+        if (closing.signal.aborted) throw error;
+        if (failures >= repetitions || !isPassing(error)) throw explain(name, error);
+        await pause(failures, error instanceof HttpFailure ? error.retryAfterMs : undefined);
+      }
+    }
+  }
+
+  const pause = (failures: number, asked = 0) => {
+    const ms = Math.max(asked, 250 * 2 ** failures);
+    return sleep(Math.min(ms, longestPauseMs), undefined, { signal: closing.signal, ref: false });
+  };
+
+  return {
+    ask,
+    close() {
+      closing.abort();
+      post.close();
+    },
+  };
+}
+
+/**
+ * -32000 to -32099 are a node's own: most often it has not seen the block yet, since another one behind the same URL
+ * named it, or it is asked too much. Nothing better tells these from what stays.
+ */
+function mayPass(code: number | undefined): boolean {
+  return code !== undefined && code <= -32_000 && code >= -32_099;
+}
+
+function isPassing(error: unknown): boolean {
+  if (!(error instanceof HttpFailure)) return false;
+  return error.kind === "status" ? passingStatuses.includes(error.status) : error.kind !== "too_large";
+}
+
+function explain(name: string, cause: unknown): KitError {
+  const who = `The RPC URL that ${name} is forked from`;
+  if (!(cause instanceof HttpFailure)) {
+    return new KitError(`${who} does not answer with JSON-RPC`, {
+      cause,
+      hints: ["Take the URL of a node's JSON-RPC, not that of an explorer or of a provider's page."],
+    });
+  }
+  if (cause.status === 401 || cause.status === 403) {
+    return new KitError(`${who} refuses access (HTTP ${cause.status})`, {
+      cause,
+      hints: [`Its key is missing or wrong, or is not allowed to use ${name}.`],
+    });
+  }
+  if (cause.status === 429) {
+    return new KitError(`${who} gets too many requests (HTTP 429)`, {
+      cause,
+      hints: [
+        "Wait, or take a URL with a key of your own, which may ask more.",
+        "A recording asks the network once: x402-kit fork record --help",
+      ],
+    });
+  }
+  return new KitError(`${who} gives no answer`, {
+    cause,
+    hints: [
+      "Check the URL and this machine's network.",
+      "Without a network use a recording (x402-kit fork record --help), or no fork.",
+    ],
+  });
+}
+
+/** Runs at most so many at once; the others wait for their turn. */
+function createLimit(most: number): <T>(task: () => Promise<T>) => Promise<T> {
+  let running = 0;
+  const waiting: (() => void)[] = [];
+  return async (task) => {
+    if (running >= most) await new Promise<void>((resolve) => waiting.push(resolve));
+    else running++;
+    try {
+      return await task();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) running--;
+      else next();
+    }
+  };
+}

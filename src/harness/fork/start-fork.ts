@@ -1,0 +1,104 @@
+import { KitError } from "../../errors/base.ts";
+import { type Address, sameAddress } from "../../protocol/hex.ts";
+import type { Asset, Network } from "../../protocol/networks.ts";
+import { placedAccounts } from "../cast.ts";
+import type { LaunchOptions } from "../launch-anvil.ts";
+import { RpcRefusal } from "../local-rpc.ts";
+import { type LocalNode, startNode } from "../nodes.ts";
+import { findAuthorizationMapping } from "./authorization-mapping.ts";
+import { startCalldataGate } from "./calldata-gate.ts";
+import type { ForkOrder } from "./fork-options.ts";
+import { type ForkSource, openFork } from "./open-fork.ts";
+
+export type StartForkOptions = Omit<LaunchOptions, "name" | "chainId" | "fork"> & {
+  network: Network;
+  order: ForkOrder;
+  facilitatorContract: Address;
+  /** The token: the network's USDC as it is there, or a mock where there may be something else. */
+  asset: Asset;
+};
+
+/** As long as a busy public node may take for what a start needs. */
+const startTimeoutMs = 120_000;
+
+/**
+ * Starts a node that forks a network, on the time of the clock.
+ *
+ * @throws {KitError} as {@link openFork} and {@link startNode} do; no process is left then
+ */
+export async function startFork(options: StartForkOptions): Promise<LocalNode> {
+  const { network, order, facilitatorContract, asset, ...launch } = options;
+  const { name, chainId } = network;
+  const mocks = isRealToken(network, asset) ? [] : [asset.address];
+  const blankAccounts = [...placedAccounts, facilitatorContract, ...mocks];
+  const source = await openFork({
+    network,
+    order,
+    facilitatorContract,
+    blankAccounts,
+    signal: launch.signal,
+  });
+  try {
+    const fork = { url: source.url, blockNumber: source.blockNumber };
+    const node = await startNode({ startTimeoutMs, ...launch, name, chainId, fork });
+    try {
+      return await connect(node, source);
+    } catch (error) {
+      await node.stop();
+      throw error;
+    }
+  } catch (error) {
+    await source.close();
+    // Whatever the node made of it.
+    throw source.failures[0] ?? error;
+  }
+}
+
+/** Whether a token is on a fork already, and is not to be replaced. */
+export function isRealToken(network: Network, asset: Asset): boolean {
+  return sameAddress(asset.address, network.usdc.address);
+}
+
+/** Makes one of the node and what it forks from. */
+async function connect(node: LocalNode, source: ForkSource): Promise<LocalNode> {
+  const gate = await openGate(node, source);
+  let stopping: Promise<void> | undefined;
+
+  /** A node wraps what it was told; the error that it was told says what to do. */
+  async function explain<T>(asked: () => Promise<T>): Promise<T> {
+    const before = source.failures.length;
+    try {
+      return await asked();
+    } catch (error) {
+      const failure = source.failures[before];
+      if (failure === undefined || !(error instanceof RpcRefusal)) throw error;
+      throw new KitError(failure.message, { cause: error, hints: failure.hints });
+    }
+  }
+
+  return {
+    ...node,
+    rpcUrl: gate?.url ?? node.rpcUrl,
+    fork: source,
+    request: (method, ...params) => explain(() => node.request(method, ...params)),
+    batch: (calls) => explain(() => node.batch(calls)),
+    stop() {
+      stopping ??= (async () => {
+        await node.stop();
+        await gate?.close();
+        await source.close();
+      })();
+      return stopping;
+    },
+  };
+}
+
+/** Lets a recording answer for authorizations that are signed only now. */
+async function openGate(node: LocalNode, source: ForkSource) {
+  const { address } = source.network.usdc;
+  // Of a remote too: a recording of it will need the answers.
+  const mappingSlot = await findAuthorizationMapping(node, address);
+  if (mappingSlot === undefined || source.kind === "remote") return undefined;
+  const slots = source.expectAuthorizations(address, mappingSlot);
+  return startCalldataGate(node.rpcUrl, slots.note);
+}

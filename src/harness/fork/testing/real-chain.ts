@@ -1,0 +1,65 @@
+import type { Address, Hex } from "../../../protocol/hex.ts";
+import { type NetworkName, networks } from "../../../protocol/networks.ts";
+import { harnessAccounts } from "../../accounts.ts";
+import { resolveFacilitatorContracts } from "../../addresses.ts";
+import { carryContracts } from "../../carry.ts";
+import { mintCall } from "../../cast.ts";
+import { facilitatorInitCode, mockUsdcInitCode } from "../../init-code.ts";
+import { type LocalNode, startNode } from "../../nodes.ts";
+import { testPayers } from "../../test-payers.ts";
+import { startWatchdog } from "../../watchdog.ts";
+
+/** A chain that stands in for the real one: its USDC is there, and so is what others did to published addresses. */
+export type RealChain = {
+  node: LocalNode;
+  /** Somebody who has nothing to do with the harness, and what they have. */
+  holder: Address;
+  held: bigint;
+  stop(): Promise<void>;
+};
+
+/** Starts a chain as a stranger would find it. */
+export async function startRealChain(name: NetworkName): Promise<RealChain> {
+  const { chainId, usdc, tier } = networks[name];
+  const watchdog = startWatchdog();
+  const node = await startNode({ name: `real ${name}`, chainId, watchdog });
+  const contract = resolveFacilitatorContracts()[tier];
+  const slot = (index: number): Hex => `0x${index.toString(16).padStart(64, "0")}`;
+  const rubbish: Hex = `0x${"66".repeat(32)}`;
+  await carryContracts(node, [
+    { name: "USDC", address: usdc.address, initCode: mockUsdcInitCode(usdc) },
+    // A contract that has nothing to do with ours but for its constructor: it has other roles and is broken.
+    { name: "a stranger's contract", address: contract, initCode: facilitatorInitCode() },
+  ]);
+  await node.batch([
+    ["anvil_setCode", contract, "0x5f5ffd"],
+    ...Array.from(
+      { length: 12 },
+      (_, index) => ["anvil_setStorageAt", contract, slot(index), rubbish] as const,
+    ),
+    // As keys that everybody knows are on live chains: used, and delegated to code that takes what comes.
+    ["anvil_setCode", testPayers.funded.address, `0xef0100${contract.slice(2).toLowerCase()}`],
+    ["anvil_setNonce", testPayers.funded.address, "0x7"],
+    ["anvil_setBalance", testPayers.funded.address, "0x1"],
+    ["anvil_setCode", testPayers.undeployedWallet.address, "0x5f5ffd"],
+  ]);
+  const { treasury } = harnessAccounts;
+  const holder: Address = "0x00000000000000000000000000000000a11ce402";
+  const held = 123_456_789n;
+  await node.request("anvil_impersonateAccount", treasury.address);
+  await node.request("anvil_setBalance", treasury.address, `0x${(10n ** 20n).toString(16)}`);
+  // Dust at a public address, as on live chains.
+  for (const data of [mintCall(holder, held), mintCall(testPayers.empty.address, 5n)]) {
+    await node.request("eth_sendTransaction", { from: treasury.address, to: usdc.address, data });
+    await node.request("evm_mine");
+  }
+  return {
+    node,
+    holder,
+    held,
+    async stop() {
+      await node.stop();
+      await watchdog.close();
+    },
+  };
+}
