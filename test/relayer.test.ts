@@ -1,8 +1,10 @@
 import { encodeFunctionData } from "viem";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { x402FacilitatorAbi } from "../src/contracts/x402Facilitator.ts";
+import { UndeterminedError } from "../src/errors/undetermined.ts";
 import { harnessAccounts } from "../src/harness/accounts.ts";
 import { testPayers } from "../src/harness/test-payers.ts";
+import type { Ledger } from "../src/ledger/ledger.ts";
 import { keccak256Text } from "../src/protocol/hex.ts";
 import { type Composition, compose, type Running } from "./support/composition.ts";
 import type { Body } from "./support/service.ts";
@@ -92,6 +94,62 @@ describe("a transaction that nobody mines", () => {
   });
 });
 
+describe("a txNonce that somebody else takes", () => {
+  test("with the operator's key: the payment goes out with the next, once", async () => {
+    const before = await composition.recipientBalance();
+    const transactions = await composition.operatorTransactions();
+    const release = await composition.holdMining();
+    const log: string[] = [];
+    // 3.2 s pass until it is sure enough, at a block every 200 ms.
+    const running = await composition.start({ settleWaitMs: 25_000, log });
+    composition.proxy.take();
+    const settling = composition.post(running, "settle", await composition.payment());
+    await composition.untilSent();
+    await request("anvil_dropAllTransactions");
+    const { address } = harnessAccounts.operator;
+    await request("anvil_impersonateAccount", address);
+    await request("eth_sendTransaction", { from: address, to: address, gas: "0x5208" });
+    await request("evm_mine");
+    await release();
+    const stopMining = await mineSteadily();
+    expect((await settling).body).toMatchObject({ success: true });
+    stopMining();
+    expect(log.join("")).toContain("somebody else sends with this key");
+    expect(await composition.recipientBalance()).toBe(before + 10_000n);
+    expect(await composition.operatorTransactions()).toBe(transactions + 2);
+  });
+});
+
+describe("a claim whose commit loses its answer", () => {
+  const lost = () => new UndeterminedError("the database did not tell");
+  const post = async (claim: (claim: Ledger["claim"]) => Ledger["claim"]) => {
+    const running = await composition.start({
+      wrap: { ledger: (ledger) => ({ ...ledger, claim: claim(ledger.claim) }) },
+    });
+    return composition.post(running, "settle", await composition.payment());
+  };
+
+  test("is sent and answered as if nothing had happened, when it was kept", async () => {
+    const before = await composition.recipientBalance();
+    const answer = await post((claim) => async (...args) => {
+      await claim(...args);
+      throw lost();
+    });
+    expect(answer.body).toMatchObject({ success: true });
+    expect(await composition.recipientBalance()).toBe(before + 10_000n);
+  });
+
+  test("is no verdict when it was not", async () => {
+    const before = await composition.operatorTransactions();
+    const answer = await post(() => () => Promise.reject(lost()));
+    expect(answer).toMatchObject({
+      status: 503,
+      body: { detail: "The payment could not be recorded; nothing was sent" },
+    });
+    expect(await composition.operatorTransactions()).toBe(before);
+  });
+});
+
 describe("blocks that vanish", () => {
   test.each([1, 2, 3])(
     "reorg of depth %i before the success is deep enough: settled once all the same",
@@ -159,8 +217,8 @@ describe("a batch that reverts as a whole", () => {
       to: chain.facilitatorContract,
       data: encodeFunctionData({ abi: x402FacilitatorAbi, functionName }),
       gas: "0x186a0",
-      maxPriorityFeePerGas: "0x3b9aca00",
-      maxFeePerGas: "0x77359400",
+      maxPriorityFeePerGas: "0x12a05f200",
+      maxFeePerGas: "0x4a817c800",
     });
     await request("eth_sendTransaction", call("pause"));
     await request("evm_mine");

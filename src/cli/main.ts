@@ -116,6 +116,16 @@ const commands: readonly CommandEntry[] = [
     load: async () => (await import("./key-revoke.ts")).keyRevoke,
   },
   {
+    name: "operator show",
+    summary: "show where an operator's transactions stand in the database, and who changed that",
+    load: async () => (await import("./operator-show.ts")).operatorShow,
+  },
+  {
+    name: "operator accept-tx-nonce",
+    summary: "go on from the chain's txNonce, where others have sent with an operator's key",
+    load: async () => (await import("./operator-accept-tx-nonce.ts")).operatorAcceptTxNonce,
+  },
+  {
     name: "settlements list",
     summary: "list settlements, also as CSV",
     load: async () => (await import("./settlements-list.ts")).settlementsList,

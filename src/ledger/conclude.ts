@@ -2,6 +2,7 @@ import type { Kysely } from "kysely";
 import { inTransaction } from "../database/transaction.ts";
 import { KitError } from "../errors/base.ts";
 import type { Hex } from "../protocol/hex.ts";
+import { closeTxNonce } from "./close-tx-nonce.ts";
 import { chargeGas } from "./gas-spending.ts";
 import type { Ledger } from "./ledger.ts";
 import { lockOperator } from "./locks.ts";
@@ -61,13 +62,6 @@ export function createConclude(db: Kysely<LedgerTables>, now: () => number): Led
           .where("id", "in", ids)
           .execute();
       }
-      const closing = transaction
-        .updateTable("attempts")
-        .where("chain_id", "=", chainId)
-        .where("operator", "=", lowerCase(operator))
-        .where("state", "=", "open")
-        .where("tx_nonce", "=", txNonce);
-      await closing.where("hash", "=", lowerCase(hash)).set({ state: "mined" }).execute();
-      await closing.set({ state: "superseded" }).execute();
+      await closeTxNonce(transaction, { chainId, operator, txNonce }, hash);
     });
 }

@@ -11,6 +11,7 @@ import { createIdempotency } from "./idempotency.ts";
 import { createLeases } from "./leases.ts";
 import type { Attempt, Ledger, Settlement } from "./ledger.ts";
 import { createList } from "./list.ts";
+import { createOperatorChanges } from "./operator-changes.ts";
 import { createFailures } from "./recover-failures.ts";
 import { createForwards } from "./recover-forwards.ts";
 import { createRedrive } from "./redrive.ts";
@@ -38,6 +39,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     ...createIdempotency(db, debts, { instanceId, now, leaseMs }),
     ...createFailures(db, now),
     ...createForwards(db, now),
+    ...createOperatorChanges(db, now),
     claim: createClaim(db, now),
     conclude: createConclude(db, now),
     addAttempt: createAddAttempt(db),

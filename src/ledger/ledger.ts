@@ -97,6 +97,9 @@ export type ClaimOutcome = "claimed" | "taken" | "over_balance" | "stale_balance
 /** How one settlement of a mined transaction ended. */
 export type Conclusion = { id: Hex; state: "settled" } | { id: Hex; state: "failed"; failure: string };
 
+/** One change of an operator's next txNonce by hand; `at` in unix milliseconds. */
+export type OperatorChange = { at: number; actor: string; from: number; to: number };
+
 /** Which settlements a list holds; what is undefined does not matter. */
 export type SettlementFilter = {
   organizationId?: string | undefined;
@@ -177,11 +180,12 @@ export type Ledger = Recoveries & {
 
   /**
    * Moves unfinished settlements to a new txNonce, because the one they ride on was taken by a transaction that
-   * decided nothing about them. Stores the signed transaction that settles them there, all in one transaction.
-   * Null, and nothing changed, when none of them is unfinished on that txNonce any more.
+   * decided nothing about them: `mined`, or one that is none of ours. Stores the signed transaction that settles them
+   * there, and closes the old txNonce when none is left on it, all in one transaction. Null, and nothing signed, when
+   * none of them is unfinished on that txNonce any more.
    */
   redrive(
-    from: { chainId: number; operator: Address; txNonce: number },
+    from: { chainId: number; operator: Address; txNonce: number; mined: Hex | null },
     ids: readonly Hex[],
     sign: (txNonce: number, settlements: readonly Settlement[]) => Promise<SignedTransaction>,
   ): Promise<{ attempt: Attempt; settlements: readonly Settlement[] } | null>;
@@ -195,6 +199,17 @@ export type Ledger = Recoveries & {
 
   /** The txNonce after the last one that was taken; null for an operator that was not introduced. */
   nextTxNonce(chainId: number, operator: Address): Promise<number | null>;
+
+  /**
+   * Moves the next txNonce of an operator up, because others have sent with its key, and keeps who said so. False, and
+   * nothing changed, when it is there already, or the operator was not introduced.
+   */
+  acceptTxNonce(
+    operator: { chainId: number; operator: Address; txNonce: number },
+    actor: string,
+  ): Promise<boolean>;
+  /** What {@link acceptTxNonce} has done, oldest first. */
+  operatorChanges(chainId: number, operator: Address): Promise<readonly OperatorChange[]>;
 
   /** Attempts whose txNonce is still open, oldest txNonce first, each with the settlements that ride on it. */
   openAttempts(

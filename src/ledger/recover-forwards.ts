@@ -1,8 +1,9 @@
 import type { Kysely, Transaction } from "kysely";
 import { repeatable } from "../database/retrying.ts";
 import { inSnapshot, inTransaction } from "../database/transaction.ts";
-import type { Address, Hex } from "../protocol/hex.ts";
+import type { Address } from "../protocol/hex.ts";
 import { takeTxNonce } from "./claim.ts";
+import { closeTxNonce } from "./close-tx-nonce.ts";
 import type { Attempt } from "./ledger.ts";
 import { lockOperator } from "./locks.ts";
 import type { Recoveries } from "./recoveries.ts";
@@ -131,7 +132,7 @@ export function createForwards(
             .where("id", "=", forwarded.id)
             .execute();
         }
-        await closeTxNonce(transaction, mined, hash);
+        await closeTxNonce(transaction, { chainId, operator: recoverer, txNonce }, hash);
       }),
 
     requeueForward: (ended, id, problem, nextLookAt) =>
@@ -154,7 +155,7 @@ export function createForwards(
             .where("id", "=", requeued.id)
             .execute();
         }
-        await closeTxNonce(transaction, ended, ended.hash);
+        await closeTxNonce(transaction, { ...ended, operator: ended.recoverer }, ended.hash);
       }),
   };
 }
@@ -170,22 +171,4 @@ async function giveBackTxNonce(
     .where("chain_id", "=", chainId)
     .where("operator", "=", lowerCase(recoverer))
     .execute();
-}
-
-/** None of a txNonce's attempts can be mined any more, except the one that was. */
-async function closeTxNonce(
-  transaction: Transaction<LedgerTables>,
-  { chainId, recoverer, txNonce }: TxNonce,
-  minedHash: Hex | null,
-): Promise<void> {
-  const open = transaction
-    .updateTable("attempts")
-    .where("chain_id", "=", chainId)
-    .where("operator", "=", lowerCase(recoverer))
-    .where("tx_nonce", "=", txNonce)
-    .where("state", "=", "open");
-  if (minedHash !== null) {
-    await open.where("hash", "=", lowerCase(minedHash)).set({ state: "mined" }).execute();
-  }
-  await open.set({ state: "superseded" }).execute();
 }

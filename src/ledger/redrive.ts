@@ -1,6 +1,7 @@
 import type { Kysely } from "kysely";
 import { inTransaction } from "../database/transaction.ts";
 import { takeTxNonce } from "./claim.ts";
+import { closeTxNonce } from "./close-tx-nonce.ts";
 import type { Attempt, Ledger } from "./ledger.ts";
 import { lockOperator } from "./locks.ts";
 import { fromAttempt, lowerCase, toAttempt, toSettlement } from "./rows.ts";
@@ -8,18 +9,22 @@ import type { LedgerTables } from "./tables.ts";
 
 /** Makes {@link Ledger.redrive}. */
 export function createRedrive(db: Kysely<LedgerTables>, now: () => number): Ledger["redrive"] {
-  return ({ chainId, operator, txNonce: oldTxNonce }, ids, sign) =>
+  return ({ chainId, operator, txNonce: oldTxNonce, mined }, ids, sign) =>
     inTransaction(db, async (transaction) => {
       await lockOperator(transaction, { chainId, operator });
-      const rows = await transaction
+      const riding = await transaction
         .selectFrom("settlements")
         .selectAll()
-        .where("id", "in", ids.map(lowerCase))
         .where("chain_id", "=", chainId)
         .where("operator", "=", lowerCase(operator))
         .where("tx_nonce", "=", oldTxNonce)
         .where("state", "=", "submitted")
         .execute();
+      const moving = new Set(ids.map(lowerCase));
+      const rows = riding.filter(({ id }) => moving.has(id));
+      if (rows.length === riding.length) {
+        await closeTxNonce(transaction, { chainId, operator, txNonce: oldTxNonce }, mined);
+      }
       if (rows.length === 0) return null;
       const unfinished = rows.map(toSettlement);
       const txNonce = await takeTxNonce(transaction, { chainId, address: operator });

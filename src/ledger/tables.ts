@@ -82,6 +82,16 @@ type GasSpendingTable = {
   gwei: number;
 };
 
+/** A txNonce that somebody had an operator go on from, because others had sent with its key. */
+type OperatorChangesTable = {
+  chain_id: number;
+  operator: Address;
+  at: number;
+  actor: string;
+  from_tx_nonce: number;
+  to_tx_nonce: number;
+};
+
 /** A failed settlement whose authorization was submitted by somebody else: see `Recovery`. */
 export type RecoveriesTable = {
   id: Hex;
@@ -122,6 +132,7 @@ export type LedgerTables = {
   operator_nonces: OperatorNoncesTable;
   accounts: AccountsTable;
   gas_spending: GasSpendingTable;
+  operator_changes: OperatorChangesTable;
   recoveries: RecoveriesTable;
   leases: LeasesTable;
   idempotency: IdempotencyTable;

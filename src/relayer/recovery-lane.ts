@@ -94,6 +94,7 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
     operator: signer.address,
     onRoom: () => {},
     onRedrive: () => {},
+    findsLost: false,
     replace: createReplace({ chain, signer, ledger, now, log }),
   });
 

@@ -1,14 +1,14 @@
 import { setImmediate } from "node:timers/promises";
-import type { Chain, Head, Receipt, SettleCall } from "../chain/chain.ts";
+import type { Chain, Head, SettleCall } from "../chain/chain.ts";
 import type { SignedTransaction, Signer } from "../chain/signer.ts";
 import { estimateFees, settleTransaction } from "../chain/transaction.ts";
 import { UndeterminedError } from "../errors/undetermined.ts";
-import type { Attempt, ClaimOutcome, ClaimRequest, Ledger } from "../ledger/ledger.ts";
+import type { ClaimOutcome, ClaimRequest, Ledger } from "../ledger/ledger.ts";
 import type { Log } from "../logging/logger.ts";
 import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
 import type { Outcomes } from "./outcomes.ts";
 import { createReplace } from "./replacement.ts";
-import { callOf, type Slot } from "./slot.ts";
+import { callOf } from "./slot.ts";
 import { createWatcher } from "./watcher.ts";
 
 /** A checked payment that asks to be claimed and sent. */
@@ -65,7 +65,7 @@ export type RelayerOptions = {
 type Queued = Submission & { resolve(outcome: SubmissionOutcome): void; reject(error: unknown): void };
 
 /** One settlement that is to move away from a txNonce that decided nothing about it. */
-type Redrive = { slot: Slot; id: Hex; mined: { attempt: Attempt; receipt: Receipt } };
+type Redrive = { txNonce: number; id: Hex; mined: Hex | null };
 
 /** Between two looks whether other instances have left room. */
 const sharedRoomPollMs = 100;
@@ -97,10 +97,11 @@ export function createRelayer(options: RelayerOptions): Relayer {
     log,
     operator: signer.address,
     onRoom: pump,
-    onRedrive(slot, mined) {
-      redrives.push(...slot.settlements.map(({ id }) => ({ slot, id, mined })));
+    onRedrive({ txNonce, settlements }, mined) {
+      redrives.push(...settlements.map(({ id }) => ({ txNonce, id, mined })));
       pump();
     },
+    findsLost: true,
     replace: createReplace({ chain, signer, ledger, now, log }),
   });
 
@@ -200,21 +201,38 @@ export function createRelayer(options: RelayerOptions): Relayer {
       }
     } catch (error) {
       log.error({ network: network.name, err: error }, "a transaction could not be signed and stored");
-      for (const item of timely) {
-        item.reject(
-          new UndeterminedError("The payment could not be recorded; nothing was sent", { cause: error }),
-        );
-      }
+      await settleDoubts(timely, error);
     }
     return true;
   }
 
+  /** A commit whose answer was lost may have happened. What it has stored is sent, and its payments are claimed. */
+  async function settleDoubts(doubtful: readonly Queued[], cause: unknown): Promise<void> {
+    const unrecorded = new UndeterminedError("The payment could not be recorded; nothing was sent", {
+      cause,
+    });
+    try {
+      // Only the database itself may leave it open whether something was kept.
+      if (cause instanceof UndeterminedError) await watcher.adopt();
+      for (const item of doubtful) {
+        const { id, organizationId, digest } = item.claim;
+        const found = cause instanceof UndeterminedError ? await ledger.find(id) : null;
+        const isClaimed = found?.organizationId === organizationId && found.digest === digest;
+        if (isClaimed) item.resolve("claimed");
+        else item.reject(unrecorded);
+      }
+    } catch {
+      const unknown = "Whether the payment was recorded is not known; ask again with the same payment";
+      for (const item of doubtful) item.reject(new UndeterminedError(unknown, { cause }));
+    }
+  }
+
   /** Moves one settlement to a txNonce of its own; the last to leave closes the old one. */
   async function sendAgain(redrive: Redrive): Promise<void> {
-    const { slot, id, mined } = redrive;
+    const { txNonce: oldTxNonce, id, mined } = redrive;
     try {
       const [head, tip] = await Promise.all([chain.head(), chain.suggestedTip()]);
-      const from = { chainId: network.chainId, operator: signer.address, txNonce: slot.txNonce };
+      const from = { chainId: network.chainId, operator: signer.address, txNonce: oldTxNonce, mined };
       const shipment = await ledger.redrive(from, [id], (txNonce, settlements) =>
         sign(
           txNonce,
@@ -222,10 +240,6 @@ export function createRelayer(options: RelayerOptions): Relayer {
           { head, tip },
         ),
       );
-      if (!redrives.some((other) => other.slot === slot)) {
-        const { blockNumber, blockHash } = mined.receipt;
-        await ledger.conclude({ ...from, hash: mined.attempt.hash, blockNumber, blockHash }, []);
-      }
       if (shipment !== null) await watcher.send(shipment);
     } catch (error) {
       log.error(

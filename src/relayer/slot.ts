@@ -12,7 +12,7 @@ export type Shipment = { attempt: Attempt; settlements: readonly Claim[] };
  * |---|---|---|
  * | sent | no block is known to hold any of the attempts | the node |
  * | mined | a block holds one of them, not deep enough yet | the receipt |
- * | draining | reverted as a whole: its settlements are moving to txNonces of their own | the receipt, deep enough |
+ * | draining | decided by a transaction that says nothing of them: its settlements are moving to other txNonces | the receipt, deep enough, or that the txNonce is taken |
  */
 export type Slot = {
   txNonce: number;
@@ -25,6 +25,8 @@ export type Slot = {
   attemptedAt: number;
   /** Unix milliseconds since when this process knows of it. */
   trackedAt: number;
+  /** Unix milliseconds since when the txNonce seems taken by a transaction that is none of ours. */
+  takenSince?: number | undefined;
 };
 
 /** The payment of a claim, as the contract takes it. */

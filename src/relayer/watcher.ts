@@ -1,10 +1,10 @@
 import type { Chain, Receipt } from "../chain/chain.ts";
 import type { Attempt, Ledger } from "../ledger/ledger.ts";
 import type { Log } from "../logging/logger.ts";
-import type { Address } from "../protocol/hex.ts";
+import type { Address, Hex } from "../protocol/hex.ts";
 import { decide } from "./conclusions.ts";
 import type { Outcomes } from "./outcomes.ts";
-import type { Shipment, Slot } from "./slot.ts";
+import { callOf, type Shipment, type Slot } from "./slot.ts";
 
 /** Knows every transaction in flight of one operator on one network, until the chain has decided it. */
 export type Watcher = {
@@ -17,6 +17,8 @@ export type Watcher = {
    * transactions are watched and driven on as our own, and what they concluded is let go.
    */
   start(): Promise<void>;
+  /** Sends and watches what the ledger holds and this process does not know: a commit may have lost its answer. */
+  adopt(): Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -29,8 +31,13 @@ export type WatcherOptions = {
   log: Log;
   /** Called when a transaction has left the flight. */
   onRoom(): void;
-  /** Called with a txNonce whose transaction was mined without deciding its settlements, which are to be sent anew. */
-  onRedrive(slot: Slot, mined: { attempt: Attempt; receipt: Receipt }): void;
+  /**
+   * Called with a txNonce that was taken without deciding its settlements, which are to be sent anew: by the given
+   * transaction, or by one that is none of ours.
+   */
+  onRedrive(slot: Slot, mined: Hex | null): void;
+  /** Whether to look for txNonces that others took. */
+  findsLost: boolean;
   /** Makes another attempt of a txNonce that has not been mined for a while, where one is due. */
   replace(slot: Slot): Promise<Attempt | undefined>;
 };
@@ -41,11 +48,17 @@ const firstPauseMs = 2;
 /** Block times without a receipt after which the same bytes are sent again. */
 const resendAfterBlocks = 2;
 
+/** Block times, beside confirmations, for which a txNonce must seem taken by a transaction that is none of ours … */
+const lostAfterBlocks = 15;
+
+/** … and where the authorization of a settlement is used, too: half an hour on chains with a block every 2 s. */
+const lostForCertainAfterBlocks = 900;
+
 /** Block times between two comparisons with the ledger, in which other instances leave their traces. */
 const compareEveryBlocks = 2;
 
 export function createWatcher(options: WatcherOptions): Watcher {
-  const { chain, ledger, outcomes, operator, now, log, onRoom, onRedrive, replace } = options;
+  const { chain, ledger, outcomes, operator, now, log, onRoom, onRedrive, findsLost, replace } = options;
   const { network } = chain;
   const slots = new Map<number, Slot>();
   const longestPauseMs = network.blockTimeMs / 2;
@@ -134,6 +147,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   async function noteMined(slot: Slot, receipt: Receipt): Promise<boolean> {
     if (slot.state !== "sent") return false;
     slot.state = "mined";
+    slot.takenSince = undefined;
     await ledger.noteMined(
       slot.settlements.map(({ id }) => id),
       receipt.blockNumber,
@@ -172,7 +186,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
           { network: network.name, hash: receipt.hash },
           "a batch was reverted; sending its payments singly",
         );
-        onRedrive(slot, mined);
+        onRedrive(slot, attempt.hash);
         return true;
       case "concluded":
         // Throws where another instance has moved a settlement elsewhere; the next comparison shows where to.
@@ -203,14 +217,46 @@ export function createWatcher(options: WatcherOptions): Watcher {
       (slot) => slot.state === "sent" && now() - slot.lastSentAt >= resendAfterMs,
     );
     if (silent.length === 0) return;
-    const [lowest] = silent.sort((a, b) => a.txNonce - b.txNonce);
+    if (findsLost) await leaveLost(silent);
+    const waiting = silent.filter(({ state }) => state === "sent");
+    const [lowest] = waiting.sort((a, b) => a.txNonce - b.txNonce);
     const attempt = lowest === undefined ? undefined : await replace(lowest);
     if (lowest !== undefined && attempt !== undefined) {
       lowest.attempts.push(attempt);
       lowest.attemptedAt = now();
     }
     // The node that took it at first may have dropped it, or be alone with it.
-    await broadcast(silent, { everywhere: true });
+    await broadcast(waiting, { everywhere: true });
+  }
+
+  /**
+   * Moves settlements away from txNonces that transactions of somebody else took: nothing of ours is ever mined there.
+   * A node may know that a txNonce is taken before it has the receipt that says by what, and should it be ours after
+   * all, a second transaction would only be reverted; so this waits, and much longer where the payment may have been
+   * made.
+   */
+  async function leaveLost(silent: readonly Slot[]): Promise<void> {
+    const next = await chain.transactionCount(operator);
+    for (const slot of silent) {
+      if (slot.txNonce >= next) {
+        slot.takenSince = undefined;
+        continue;
+      }
+      slot.takenSince ??= now();
+      const blocks = (now() - slot.takenSince) / network.blockTimeMs - network.confirmations;
+      if (blocks < lostAfterBlocks) continue;
+      const states = await Promise.all(
+        slot.settlements.map((claim) => chain.diagnose(callOf(claim, network.facilitatorContract))),
+      );
+      const isUsed = states.some(({ authorizationUsed }) => authorizationUsed);
+      if (isUsed && blocks < lostForCertainAfterBlocks) continue;
+      slot.state = "draining";
+      log.error(
+        { network: network.name, operator, txNonce: slot.txNonce },
+        "another transaction took a txNonce: somebody else sends with this key; sending its payments again",
+      );
+      onRedrive(slot, null);
+    }
   }
 
   async function broadcast(sent: readonly Slot[], options?: { everywhere: boolean }): Promise<void> {
@@ -242,6 +288,15 @@ export function createWatcher(options: WatcherOptions): Watcher {
       outcomes.announce(slot.settlements.map(({ id }) => id));
     }
     return [...slots.values()].filter(({ txNonce }) => !known.has(txNonce));
+  }
+
+  async function adopt(): Promise<number> {
+    const left = await compareWithLedger();
+    if (left.length > 0) {
+      await broadcast(left);
+      watch();
+    }
+    return left.length;
   }
 
   function compareRegularly(): void {
@@ -291,13 +346,12 @@ export function createWatcher(options: WatcherOptions): Watcher {
       watch();
     },
     async start() {
-      const left = await compareWithLedger();
-      if (left.length > 0) {
-        log.info({ network: network.name, transactions: left.length }, "taking up what was in flight");
-        await broadcast(left);
-        watch();
-      }
+      const left = await adopt();
+      if (left > 0) log.info({ network: network.name, transactions: left }, "took up what was in flight");
       compareRegularly();
+    },
+    async adopt() {
+      await adopt();
     },
     async stop() {
       stopped = true;

@@ -24,7 +24,7 @@ describe("a command line that cannot be", () => {
   test("an unknown command", async () => {
     const refusal = await refusalOf({ args: ["upp", "--port", "1"] });
     expect(refusal.split("\n")[0]).toBe('x402-kit: there is no command "upp"');
-    expect(refusal).toContain("  x402-kit up                 start local chains");
+    expect(refusal).toContain("  x402-kit up                        start local chains");
   });
 
   test("half of a command", async () => {

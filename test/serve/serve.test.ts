@@ -339,6 +339,37 @@ describe("does not start", () => {
     `);
   });
 
+  test("until somebody says that nobody else does so any more, which is kept", async () => {
+    const shared = accountOf("accepted operator").address;
+    const db = await openDatabase({ url: deployed.databaseUrl });
+    await createLedger({ db, instanceId: randomUUID(), now: Date.now }).introduceOperator(8453, shared, 1);
+    await db.destroy();
+    await chain.node.request("anvil_setNonce", shared, "0x5");
+    const about = ["--network", "base", "--operator", shared];
+    const accept = () =>
+      runHere(["operator", "accept-tx-nonce", ...about, "--actor", "alice"], deployed.variables);
+    expect(await accept()).toMatchObject({
+      code: 0,
+      stdout: `${shared} goes on at 5 on base; the database was at 1.\n`,
+    });
+    expect((await accept()).stdout).toContain("Nothing to accept");
+    const { stdout } = await runHere(["operator", "show", ...about, "--json"], deployed.variables);
+    expect(JSON.parse(stdout)).toEqual({
+      network: "base",
+      operator: shared,
+      nextTxNonce: 5,
+      changes: [{ at: expect.any(String), actor: "alice", from: 1, to: 5 }],
+    });
+    const doctor = await runHere(["doctor"], {
+      ...deployed.variables,
+      OPERATOR_PRIVATE_KEY: keyOf("accepted operator"),
+    });
+    expect(doctor.stdout).toContain(`${shared} goes on at 5, the chain is at 5`);
+    const unknown = ["--network", "base", "--operator", accountOf("unheard of").address];
+    const refused = await runHere(["operator", "accept-tx-nonce", ...unknown], deployed.variables);
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining("knows no operator") });
+  });
+
   test("where its port is taken", async () => {
     const server = createServer();
     server.listen(0, "127.0.0.1");

@@ -13,7 +13,7 @@ import type { TestPayerName } from "../../src/harness/test-payers.ts";
 import { createLogger } from "../../src/logging/logger.ts";
 import { buildPaymentRequest } from "../../src/protocol/build-request.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
-import { createService, type Service } from "../../src/service.ts";
+import { createService, type Service, type ServiceOptions } from "../../src/service.ts";
 import { type CountingProxy, startCountingProxy } from "./counting-proxy.ts";
 import type { Body } from "./service.ts";
 
@@ -35,6 +35,7 @@ export type Composition = {
     log?: string[];
     /** Beside the harness's operator. */
     otherOperators?: readonly Hex[];
+    wrap?: ServiceOptions["wrap"];
   }): Promise<Running>;
   stop(running: Running): Promise<void>;
   stopAll(): Promise<void>;
@@ -87,6 +88,7 @@ export async function compose(): Promise<Composition> {
       settleWaitMs = 5_000,
       log,
       otherOperators = [],
+      wrap,
     } = {}) {
       const service = await createService({
         networks: [network],
@@ -98,6 +100,7 @@ export async function compose(): Promise<Composition> {
         migrateDatabase: true,
         apiKeyPepper: "test",
         settleWaitMs,
+        ...(wrap !== undefined && { wrap }),
         logger:
           log === undefined
             ? createLogger("silent")

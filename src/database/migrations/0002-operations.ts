@@ -52,6 +52,18 @@ export const operations: Migration = {
       .execute();
     await db.schema.alterTable("api_keys").addColumn("replaced_by", "text").execute();
 
+    // What people have said about an operator's txNonces.
+    await db.schema
+      .createTable("operator_changes")
+      .addColumn("chain_id", "bigint", (column) => column.notNull())
+      .addColumn("operator", "text", (column) => column.notNull())
+      .addColumn("at", "bigint", (column) => column.notNull())
+      .addColumn("actor", "text", (column) => column.notNull())
+      .addColumn("from_tx_nonce", "bigint", (column) => column.notNull())
+      .addColumn("to_tx_nonce", "bigint", (column) => column.notNull())
+      .addPrimaryKeyConstraint("operator_changes_key", ["chain_id", "operator", "to_tx_nonce"])
+      .execute();
+
     // Listings go by time, newest first, of one organization or of all.
     await db.schema
       .createIndex("settlements_of_organization")
