@@ -13,6 +13,7 @@ import type { HarnessDescription } from "./description.ts";
 import type { FaultBoard } from "./faults/fault-board.ts";
 import type { ForkOptions } from "./fork/fork-options.ts";
 import type { JournalStore } from "./journal/journal.ts";
+import { knowTestKeys } from "./know-test-keys.ts";
 import { localOrganization } from "./local-organization.ts";
 import type { ReplaceableCore } from "./replaceable-core.ts";
 import { explainListenError, requireFree } from "./require-free.ts";
@@ -164,7 +165,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       });
       try {
         await Promise.all([createLocalOrganization(made.organizations, options.networks), made.start()]);
-        return made;
+        return { ...made, organizations: knowTestKeys(made.organizations, options.networks) };
       } catch (error) {
         await made.stop();
         await made.close();
@@ -252,10 +253,9 @@ async function createLocalOrganization(
   organizations: Organizations,
   networks: readonly NetworkName[],
 ): Promise<void> {
-  const { id, name, apiKey, recipient } = localOrganization;
+  const { id, name, recipient } = localOrganization;
   await organizations.create({ id, name });
   for (const network of networks) await organizations.setRecipient(id, network, recipient);
-  await organizations.createKey(id, { scopes: ["verify", "settle"], key: apiKey });
 }
 
 function describeHarness(

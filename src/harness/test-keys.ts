@@ -9,6 +9,8 @@ export type TestOrganization = {
   recipient: Address | undefined;
   /** The least amount of one payment, in the asset's smallest unit. */
   minimumAmount?: bigint;
+  /** The most that settling may cost in gas on one day, in wei. */
+  dailyGasBudget?: bigint;
 };
 
 /** The organizations behind the published API keys, by their ids. */
@@ -21,6 +23,11 @@ export const testOrganizations = {
     name: "Payments of 1 USDC and more",
     recipient: harnessAccounts.recipient.address,
     minimumAmount: 1_000_000n,
+  },
+  org_frugal: {
+    name: "A gas budget of 1 wei",
+    recipient: harnessAccounts.recipient.address,
+    dailyGasBudget: 1n,
   },
 } as const satisfies Record<string, TestOrganization>;
 
@@ -94,6 +101,13 @@ export const testKeys = {
     scopes: both,
     state: "active",
     standsFor: "An organization that takes no payments below 1 USDC: invalid_payment_requirements.",
+  },
+  gasBudget: {
+    apiKey: `x4k_gasBudget_${secret}`,
+    organizationId: "org_frugal",
+    scopes: both,
+    state: "active",
+    standsFor: "An organization whose gas budget of the day holds no settlement: settle is 429.",
   },
   revoked: {
     apiKey: `x4k_revoked_${secret}`,
