@@ -16,6 +16,7 @@ const contracts = {
   MockUSDC: "mockUsdc",
   Mock1271Wallet: "mock1271Wallet",
   Mock7702Delegate: "mock7702Delegate",
+  MockFickleWallet: "mockFickleWallet",
   MockGasBurningWallet: "mockGasBurningWallet",
 };
 

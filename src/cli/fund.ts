@@ -1,5 +1,4 @@
-import { KitError } from "../errors/base.ts";
-import { requestJson } from "../harness/http-json.ts";
+import { createControlClient } from "../harness/control-client.ts";
 import { defineCommand } from "./command.ts";
 import { readAddress, readAmount, readNetwork } from "./readers.ts";
 import { findHarness, requireRunning, urlOption } from "./running-harness.ts";
@@ -31,11 +30,8 @@ export const fund = defineCommand({
   },
 
   async run({ network, to, amount, url }, { print }) {
-    const harness = await findHarness(url);
-    requireRunning(harness, network);
-    const body = { network, to, amount: amount.toString() };
-    const { status, body: answer } = await requestJson(`${url}/harness/fund`, { method: "POST", body });
-    if (status !== 200) throw new KitError(`${to} was not funded: ${JSON.stringify(answer)}`);
+    requireRunning(await findHarness(url), network);
+    await createControlClient(url).fund(network, to, amount);
     print(`${to} has ${amount} more on ${network} (in the asset's smallest unit).`);
     return 0;
   },

@@ -26,6 +26,16 @@ const commands: readonly CommandEntry[] = [
     load: async () => (await import("./fund.ts")).fund,
   },
   {
+    name: "advance-time",
+    summary: "move the time of a chain of a running `up` forward",
+    load: async () => (await import("./advance-time.ts")).advanceTime,
+  },
+  {
+    name: "reset",
+    summary: "put a running `up` back to its start: chains and ledger",
+    load: async () => (await import("./reset.ts")).reset,
+  },
+  {
     name: "fault",
     summary: "put a running `up` in trouble: RPC answers that get lost, blocks that vanish",
     load: async () => (await import("./fault.ts")).fault,

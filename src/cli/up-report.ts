@@ -1,6 +1,6 @@
 import type { HarnessDescription } from "../harness/description.ts";
 import { signPayment } from "../harness/pay.ts";
-import { testPayers } from "../harness/test-payers.ts";
+import { type TestPayer, testPayers } from "../harness/test-payers.ts";
 import { networkNames } from "../protocol/networks.ts";
 import { type SamplePayment, sampleAmount } from "./demo.ts";
 import { defaultUrl } from "./running-harness.ts";
@@ -23,13 +23,11 @@ export async function describeUp(
     "",
     addressTable(harness),
     "",
-    `Facilitator   ${facilitator.url}   (API described at ${origin}/docs)`,
-    `API key       ${organization.apiKey}`,
-    `Organization  ${organization.id}, paid at ${organization.recipient}`,
-    "",
     payerTable(harness),
     "",
-    "Keys and the API key are published for tests: never send anything of value to these accounts.",
+    keyTable(harness),
+    "",
+    "These keys are published for tests: never send anything of value to these accounts.",
     "",
     "Verify a payment with curl (the same body at /settle settles it, once):",
     "",
@@ -38,6 +36,11 @@ export async function describeUp(
     "From another terminal:",
     "",
     ...commandsFor(harness, origin),
+    "",
+    // Last, where they are still to be seen.
+    `Facilitator   ${facilitator.url}   (API described at ${origin}/docs)`,
+    `API key       ${organization.apiKey}`,
+    `Organization  ${organization.id}, paid at ${organization.recipient}`,
     "",
   ].join("\n");
 }
@@ -49,6 +52,8 @@ function commandsFor(harness: HarnessDescription, origin: string): readonly stri
   return [
     `${self} pay --network ${network}${url}`,
     `${self} fund --network ${network} --to ADDRESS --amount 1000000${url}`,
+    `${self} advance-time --network ${network} --seconds 3600${url}`,
+    `${self} reset${url}`,
   ];
 }
 
@@ -97,15 +102,21 @@ function addressTable(harness: HarnessDescription): string {
 }
 
 function payerTable(harness: HarnessDescription): string {
-  const outcomes: Readonly<Record<string, { outcome: string }>> = testPayers;
+  const known: Readonly<Record<string, TestPayer>> = testPayers;
   return renderTable(
-    [{ heading: "payer" }, { heading: "outcome" }, { heading: "address" }, { heading: "private key" }],
-    Object.entries(harness.payers).map(([name, { address, privateKey }]) => [
-      name,
-      outcomes[name]?.outcome ?? "",
-      address,
-      privateKey,
-    ]),
+    [{ heading: "payer" }, { heading: "address" }, { heading: "outcome" }],
+    Object.entries(harness.payers).map(([name, { address }]) => {
+      const { outcome = "", settleOutcome } = known[name] ?? {};
+      return [name, address, settleOutcome === undefined ? outcome : `settle: ${settleOutcome}`];
+    }),
+  );
+}
+
+/** A table of its own: beside address and outcome the keys would be wider than a terminal. */
+function keyTable(harness: HarnessDescription): string {
+  return renderTable(
+    [{ heading: "payer" }, { heading: "private key" }],
+    Object.entries(harness.payers).map(([name, { privateKey }]) => [name, privateKey]),
   );
 }
 

@@ -99,6 +99,11 @@ export const up = defineCommand({
         : createLogger(values["log-level"], { write: (line) => complain(renderLogLine(line)) }),
       signal: interrupted,
     });
+    if (!isLoopback(values.host)) {
+      complain(
+        `Warning: with --host ${values.host} whoever reaches this machine can pay, fund and reset: all keys are published.`,
+      );
+    }
     try {
       const ended = untilEnd(harness, interrupted);
       const paying = values["no-demo"] ? undefined : payOnEveryNetwork(harness.description);
@@ -121,6 +126,10 @@ export const up = defineCommand({
     }
   },
 });
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || host.startsWith("127.");
+}
 
 function contractsOf(values: {
   "contract-mainnet"?: Address | undefined;

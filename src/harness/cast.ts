@@ -5,7 +5,7 @@ import { type Address, addressWord, type Hex, uintWord } from "../protocol/hex.t
 import type { Asset } from "../protocol/networks.ts";
 import { delegateAddress, harnessAccounts, revertingDelegateAddress } from "./accounts.ts";
 import type { CarriedContract } from "./carry.ts";
-import { walletInitCode } from "./init-code.ts";
+import { fickleWalletInitCode, walletInitCode } from "./init-code.ts";
 import type { LocalCall } from "./local-rpc.ts";
 import { testPayers } from "./test-payers.ts";
 
@@ -31,8 +31,15 @@ export const placedAccounts: readonly Address[] = [
 
 /** The payers that are contracts with a constructor. */
 export function castContracts(): readonly CarriedContract[] {
-  const { address, owner } = testPayers.smartWallet;
-  return [{ name: "the test payer smartWallet", address, initCode: walletInitCode(owner) }];
+  const { smartWallet, fickle } = testPayers;
+  return [
+    {
+      name: "the test payer smartWallet",
+      address: smartWallet.address,
+      initCode: walletInitCode(smartWallet.owner),
+    },
+    { name: "the test payer fickle", address: fickle.address, initCode: fickleWalletInitCode(fickle.owner) },
+  ];
 }
 
 /** The calls that put the other code in place: contracts without a constructor, and delegations (EIP-7702). */

@@ -113,10 +113,17 @@ export async function prepareChain(options: ChainOptions): Promise<HarnessChain>
     hasBlacklist,
     node,
     fund(account, amount) {
-      const data = fundCall(account, amount);
       const funding = lastFunding.then(async () => {
-        // A call that fails says why; a transaction would revert, or wait for good.
-        await node.request("eth_call", { from: treasury.address, to: asset.address, data }, "latest");
+        const data = fundCall(account, amount);
+        try {
+          // Whether it can be, before it is mined.
+          await node.request("eth_call", { from: treasury.address, to: asset.address, data }, "latest");
+        } catch (cause) {
+          throw new KitError(`${account} cannot be given ${amount} more of the asset on ${node.name}`, {
+            cause,
+            hints: ["The zero address can have none, and all balances together stay below 2^256."],
+          });
+        }
         await sendFromTreasury(node, asset.address, [data]);
       });
       lastFunding = funding.catch(() => {});

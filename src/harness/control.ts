@@ -45,11 +45,12 @@ export function controlRoutes(
     >;
   },
 ): void {
-  app.setErrorHandler((error, _request, reply) => {
+  app.setErrorHandler((error, request, reply) => {
     const refused = error instanceof KitError || error instanceof z.ZodError;
     const message =
       error instanceof z.ZodError ? z.prettifyError(error) : String(Reflect.get(Object(error), "message"));
     const hints = error instanceof KitError ? error.hints : [];
+    if (!refused) request.log.error({ err: error }, "the harness could not do what it was asked to");
     return reply.code(refused ? 400 : 500).send({ error: message, hints });
   });
 

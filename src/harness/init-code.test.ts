@@ -1,10 +1,11 @@
 import { encodeDeployData } from "viem";
 import { expect, it } from "vitest";
 import { mock1271WalletAbi, mock1271WalletBytecode } from "../contracts/mock1271Wallet.ts";
+import { mockFickleWalletAbi, mockFickleWalletBytecode } from "../contracts/mockFickleWallet.ts";
 import { mockUsdcAbi, mockUsdcBytecode } from "../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi, x402FacilitatorBytecode } from "../contracts/x402Facilitator.ts";
 import { harnessAccounts } from "./accounts.ts";
-import { facilitatorInitCode, mockUsdcInitCode, walletInitCode } from "./init-code.ts";
+import { facilitatorInitCode, fickleWalletInitCode, mockUsdcInitCode, walletInitCode } from "./init-code.ts";
 
 const { admin, operator, recoverer, pauser, treasury } = harnessAccounts;
 
@@ -33,12 +34,9 @@ it.each([
   );
 });
 
-it("encodes the wallet's constructor as viem does", () => {
-  expect(walletInitCode(operator.address)).toBe(
-    encodeDeployData({
-      abi: mock1271WalletAbi,
-      bytecode: mock1271WalletBytecode,
-      args: [operator.address],
-    }),
-  );
+it.each([
+  ["wallet", walletInitCode, mock1271WalletAbi, mock1271WalletBytecode],
+  ["fickle wallet", fickleWalletInitCode, mockFickleWalletAbi, mockFickleWalletBytecode],
+])("encodes the %s's constructor as viem does", (_name, initCode, abi, bytecode) => {
+  expect(initCode(operator.address)).toBe(encodeDeployData({ abi, bytecode, args: [operator.address] }));
 });

@@ -1,4 +1,5 @@
 import { mock1271WalletBytecode } from "../contracts/mock1271Wallet.ts";
+import { mockFickleWalletBytecode } from "../contracts/mockFickleWallet.ts";
 import { mockUsdcBytecode } from "../contracts/mockUsdc.ts";
 import { x402FacilitatorBytecode } from "../contracts/x402Facilitator.ts";
 import { type Address, addressWord, type Hex, uintWord } from "../protocol/hex.ts";
@@ -35,6 +36,11 @@ export function mockUsdcInitCode({ name, version }: Pick<Asset, "name" | "versio
 /** `Mock1271Wallet(owner)`. */
 export function walletInitCode(owner: Address): Hex {
   return `${mock1271WalletBytecode}${addressWord(owner)}`;
+}
+
+/** `MockFickleWallet(owner)`. */
+export function fickleWalletInitCode(owner: Address): Hex {
+  return `${mockFickleWalletBytecode}${addressWord(owner)}`;
 }
 
 function encodeText(text: string): string {

@@ -23,10 +23,13 @@ describe("the test payers", () => {
     },
   );
 
-  it.each(["smartWallet", "gasBurner"] as const)("%s stands at the address that its label gives", (name) => {
-    const hash = labelHash(`x402-facilitator-kit test payer: ${name}, wallet`);
-    expect(testPayers[name].address).toBe(getAddress(`0x${hash.slice(26)}`));
-  });
+  it.each(["smartWallet", "gasBurner", "fickle"] as const)(
+    "%s stands at the address that its label gives",
+    (name) => {
+      const hash = labelHash(`x402-facilitator-kit test payer: ${name}, wallet`);
+      expect(testPayers[name].address).toBe(getAddress(`0x${hash.slice(26)}`));
+    },
+  );
 
   it("undeployedWallet is where the CREATE2 deployer would put the wallet of its owner", () => {
     const { address, owner } = testPayers.undeployedWallet;
@@ -34,10 +37,14 @@ describe("the test payers", () => {
     expect(address).toBe(getCreate2Address({ from: create2Deployer, salt: undeployedWalletSalt, bytecode }));
   });
 
-  it.each(cast)("%s stands for an outcome that verify can answer", (_name, { outcome, standsFor }) => {
-    expect(["success", ...invalidReasons]).toContain(outcome);
-    expect(standsFor).toMatch(/^[A-Z][^.]*\.$/);
-  });
+  it.each(cast)(
+    "%s stands for an outcome that verify can answer",
+    (_name, { outcome, settleOutcome, standsFor }) => {
+      expect(["success", ...invalidReasons]).toContain(outcome);
+      if (settleOutcome !== undefined) expect(invalidReasons).toContain(settleOutcome);
+      expect(standsFor).toMatch(/^[A-Z][^.]*\.$/);
+    },
+  );
 
   it("are all different", () => {
     expect(new Set(cast.map(([, { address }]) => address)).size).toBe(cast.length);

@@ -11,8 +11,10 @@ export type TestPayer = {
   owner?: Address;
   /** The situation it stands for, in one sentence. */
   standsFor: string;
-  /** What verify answers: `invalidReason`, or that the payment is valid and settles. */
+  /** What verify answers: `invalidReason`, or that the payment is valid. */
   outcome: InvalidReason | "success";
+  /** Where settle ends otherwise than verify says: the reason, as v2 gives it. */
+  settleOutcome?: InvalidReason | "success";
 };
 
 /**
@@ -20,7 +22,7 @@ export type TestPayer = {
  * in the state it stands for, and the fixtures know the same addresses, so that the same payment gets the same
  * answer with and without a chain.
  *
- * Each key is keccak256 of `x402-facilitator-kit test payer: NAME`. Of the contract wallets, two stand at the last
+ * Each key is keccak256 of `x402-facilitator-kit test payer: NAME`. Of the contract wallets, those that stand are at the last
  * twenty bytes of keccak256 of `x402-facilitator-kit test payer: NAME, wallet`; the undeployed one is where the
  * public CREATE2 deployer would put it.
  *
@@ -82,6 +84,15 @@ export const testPayers = {
     standsFor:
       "A contract wallet with 1,000,000 USDC that burns all gas it is given when asked about a signature.",
     outcome: "invalid_exact_evm_payload_signature",
+  },
+  fickle: {
+    address: "0x5f944Ac6BDaFC06ac301A5d2a1F1139F6A73AbEF",
+    privateKey: "0xa3a03e817571379da3749a63ce61b1c0888b029fac814b4a7ae19b3794991d01",
+    owner: "0x898B5A0508C3Ef3bebc8E7087CBA1B236beb0F5b",
+    standsFor:
+      "A contract wallet with 1,000,000 USDC that accepts its signature in every simulation and refuses it once mined: the transaction reverts.",
+    outcome: "success",
+    settleOutcome: "invalid_transaction_state",
   },
 } as const satisfies Record<string, TestPayer>;
 

@@ -111,12 +111,24 @@ describe("a command line that cannot be", () => {
     expect(await refusalOf({ args, env: { X402_KIT_URL: "localhost:4402" } })).toMatchInlineSnapshot(`
       "x402-kit pay: 5 things are wrong
         --network: "ethereum" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon (for example base)
-        --payer: "nobody" is not one of funded, empty, blacklisted, smartWallet, undeployedWallet, delegated, hijacked, gasBurner (for example empty)
+        --payer: "nobody" is not one of funded, empty, blacklisted, smartWallet, undeployedWallet, delegated, hijacked, gasBurner, fickle (for example empty)
         --amount: "0.01" is not an amount in the asset's smallest unit (1 USDC is 1000000) (for example 10000)
         --version: "3" is not one of 1, 2 (for example 2)
         X402_KIT_URL: "localhost:4402" is not an http URL (for example http://127.0.0.1:4402)
 
       Options: x402-kit pay --help
+      "
+    `);
+  });
+
+  test("advance-time by what is no number of seconds", async () => {
+    expect(
+      await refusalOf({ args: ["advance-time", "--network", "base", "--seconds", "-5"] }),
+    ).toMatchInlineSnapshot(`
+      "x402-kit advance-time: one thing is wrong
+        --seconds: "-5" is not a whole number from 1 to 9007199254740991 (for example 3600)
+
+      Options: x402-kit advance-time --help
       "
     `);
   });
@@ -199,7 +211,7 @@ describe("help", () => {
       "x402-kit pay: make one payment against a running \`up\`
 
         --network NAME  where to pay (default base)
-        --payer NAME    who pays: funded, empty, blacklisted, smartWallet, undeployedWallet, delegated, hijacked, gasBurner (default funded)
+        --payer NAME    who pays: funded, empty, blacklisted, smartWallet, undeployedWallet, delegated, hijacked, gasBurner, fickle (default funded)
         --amount UNITS  how much, in the asset's smallest unit (default 10000: 0.01 USDC)
         --version N     x402 protocol version, 1 or 2 (default 1)
         --url URL       where \`x402-kit up\` listens (default http://127.0.0.1:4402) [env: X402_KIT_URL]
@@ -223,6 +235,8 @@ describe("help", () => {
 describe.each([
   { command: "pay", args: ["pay"] },
   { command: "fund", args: ["fund", "--network", "base", "--to", `0x${"12".repeat(20)}`, "--amount", "1"] },
+  { command: "advance-time", args: ["advance-time", "--network", "base", "--seconds", "1"] },
+  { command: "reset", args: ["reset"] },
 ])("$command", ({ args }) => {
   let page: LoopbackServer;
   beforeAll(async () => {

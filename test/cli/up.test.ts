@@ -8,10 +8,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { harnessAccounts } from "../../src/harness/accounts.ts";
 import { type HarnessDescription, harnessDescriptionSchema } from "../../src/harness/description.ts";
 import { requestJson } from "../../src/harness/http-json.ts";
+import { localOrganization } from "../../src/harness/local-organization.ts";
 import { createLocalRpc } from "../../src/harness/local-rpc.ts";
 import { pay } from "../../src/harness/pay.ts";
 import { createPayerSigner } from "../../src/harness/payer-signer.ts";
-import { testPayers } from "../../src/harness/test-payers.ts";
+import { type TestPayer, testPayers } from "../../src/harness/test-payers.ts";
 import { type AuthorizationSigner, signAuthorization } from "../../src/protocol/authorization.ts";
 import { buildPaymentRequest } from "../../src/protocol/build-request.ts";
 import { type NetworkName, networkNames, networks } from "../../src/protocol/networks.ts";
@@ -177,22 +178,32 @@ describe("up for a person", () => {
   });
 
   test("shows the keys of every test payer with what becomes of their payments", () => {
-    for (const [name, { address, privateKey, outcome }] of Object.entries(testPayers)) {
-      expect(report).toMatch(new RegExp(`^${name} .*${address} .*${privateKey}`, "m"));
-      expect(report).toMatch(new RegExp(`^${name} .*${outcome}`, "m"));
+    for (const [name, payer] of Object.entries<TestPayer>(testPayers)) {
+      const { address, privateKey, outcome, settleOutcome = outcome } = payer;
+      expect(report).toMatch(new RegExp(`^${name} +${address} .*${settleOutcome}$`, "m"));
+      expect(report).toMatch(new RegExp(`^${name} +${privateKey}$`, "m"));
     }
+  });
+
+  test("fits a terminal of 120 columns, but for what is there to be pasted", () => {
+    const lines = report.split("\n").filter((line) => !line.startsWith("  -d "));
+    expect(lines.filter((line) => line.length > 120)).toEqual([]);
   });
 
   test("gives commands that reach it", () => {
     const origin = url.replace("/v1", "");
     expect(report).toContain(`\nnpx x402-kit pay --network base --url ${origin}\n`);
+    expect(report).toContain(`\nnpx x402-kit advance-time --network base --seconds 3600 --url ${origin}\n`);
+    expect(report).toContain(`\nnpx x402-kit reset --url ${origin}\n`);
     expect(report).toContain(
       `\nnpx x402-kit fund --network base --to ADDRESS --amount 1000000 --url ${origin}\n`,
     );
   });
 
-  test("says how long it took", () => {
-    expect(report).toMatch(/^Ready in \d+\.\d\d s\. Ctrl-C stops everything\.$/m);
+  test("ends with where it is, its key, and how long it took", () => {
+    expect(report).toMatch(
+      /^Facilitator {3}http:\S+ .*\nAPI key {7}x4k_\S+\nOrganization {2}.*\n\nReady in \d+\.\d\d s\. Ctrl-C stops everything\.\n$/m,
+    );
   });
 
   // The stand-in comes last where the machine has a curl of its own, and first to be tried everywhere.
@@ -276,6 +287,76 @@ describe("up for a person", () => {
     });
     expect(await payBy(description, "base", wallet)).toMatchObject({ success: true, payer: wallet.address });
   });
+
+  test("fund of more than there can be says so", async () => {
+    const { recipient } = localOrganization;
+    const amount = (2n ** 256n - 1n).toString();
+    const end = await runCli([
+      "fund",
+      "--url",
+      url,
+      "--network",
+      "base",
+      "--to",
+      recipient,
+      "--amount",
+      amount,
+    ]);
+    expect(end).toMatchObject({ code: 1, stdout: "" });
+    expect(end.stderr).toBe(
+      `x402-kit fund: ${[
+        `${recipient} cannot be given ${amount} more of the asset on base`,
+        "  The zero address can have none, and all balances together stay below 2^256.",
+        "",
+      ].join("\n")}`,
+    );
+  });
+
+  test("advance-time moves one chain, and reset puts everything back", async () => {
+    const at = ["--url", url];
+    const advanced = await runCli(["advance-time", ...at, "--network", "polygon", "--seconds", "86400"]);
+    expect(advanced).toMatchObject({ code: 0, stderr: "" });
+    const [, time = ""] = /^On polygon it is (\S+Z)\.\n$/.exec(advanced.stdout) ?? [];
+    expect(Math.abs(Date.parse(time) - Date.now() - 86_400_000)).toBeLessThan(10_000);
+
+    const description = harnessDescriptionSchema.parse(
+      (await requestJson(url.replace("/v1", "/harness"))).body,
+    );
+    expect(await settlesSent(description, "polygon")).not.toBe("0x0");
+    expect(await runCli(["reset", ...at])).toMatchObject({
+      code: 0,
+      stdout:
+        "base, base-sepolia, optimism, optimism-sepolia, polygon and the facilitator are as they were at the start.\n",
+      stderr: "",
+    });
+    for (const name of networkNames) expect(await settlesSent(description, name)).toBe("0x0");
+    expect((await runCli(["pay", ...at, "--network", "polygon"])).code).toBe(0);
+  });
+});
+
+test("up needs no temporary folder", async () => {
+  await using up = await startCli(["up", "--port", "0", "--no-demo", "--networks", "base"], {
+    TMPDIR: "/nonexistent",
+  });
+  await up.printed(/Ctrl-C stops everything\.\n/);
+  expect(up.stderr()).toBe("");
+});
+
+test("up that other machines can reach warns of it", async () => {
+  await using up = await startCli([
+    "up",
+    "--port",
+    "0",
+    "--host",
+    "0.0.0.0",
+    "--no-demo",
+    "--networks",
+    "base",
+  ]);
+  await up.printed(/Ctrl-C stops everything\.\n/);
+  expect(up.stderr()).toBe(
+    "Warning: with --host 0.0.0.0 whoever reaches this machine can pay, fund and reset: all keys are published.\n",
+  );
 });
 
 describe("up that cannot listen", () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { connectHarness, createHarness, type Harness } from "../../src/harness/index.ts";
-import { testPayers } from "../../src/harness/test-payers.ts";
+import { type TestPayer, type TestPayerName, testPayers } from "../../src/harness/test-payers.ts";
 
 /* What `x402-facilitator-kit/harness` gives to an integrator's tests. */
 
@@ -32,6 +32,26 @@ describe("a harness", () => {
         to: network.facilitatorContract.address.toLowerCase(),
       });
       expect(await network.balanceOf(recipient)).toBe(2_500n);
+    },
+  );
+
+  test.each(Object.entries<TestPayer>(testPayers))(
+    "%s pays as the table says, in both versions",
+    async (name, payer) => {
+      const { outcome, settleOutcome = outcome } = payer;
+      for (const network of ["base", "optimism-sepolia"] as const) {
+        const { verify, settle } = await harness.pay({
+          network,
+          payer: name as TestPayerName,
+          x402Version: 2,
+        });
+        expect(verify.body).toMatchObject(
+          outcome === "success" ? { isValid: true } : { isValid: false, invalidReason: outcome },
+        );
+        expect(settle.body).toMatchObject(
+          settleOutcome === "success" ? { success: true } : { success: false, errorReason: settleOutcome },
+        );
+      }
     },
   );
 
