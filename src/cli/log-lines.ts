@@ -41,6 +41,11 @@ export function renderLogLine(json: string): string {
   ].join("\n  ");
 }
 
+/** Whether a line of the service's log is a warning. */
+export function isWarning(json: string): boolean {
+  return logLine.safeParse(parseJson(json)).data?.level === 40;
+}
+
 /** Where it happened is for errors that nobody foresaw; the rest is explained by its hints. */
 function stackOf(level: number, stack: string | undefined): readonly string[] {
   return level < 50 || stack === undefined

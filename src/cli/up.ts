@@ -7,7 +7,7 @@ import type { Address } from "../protocol/hex.ts";
 import { networkNames } from "../protocol/networks.ts";
 import { defineCommand } from "./command.ts";
 import { payOnEveryNetwork } from "./demo.ts";
-import { renderLogLine } from "./log-lines.ts";
+import { isWarning, renderLogLine } from "./log-lines.ts";
 import { flag, oneOf, readAddress, readHost, readNetworks, wholeNumber } from "./readers.ts";
 import { self } from "./self.ts";
 import { describeUp } from "./up-report.ts";
@@ -87,6 +87,13 @@ export const up = defineCommand({
   async run(values, { print, complain, takeSignals }) {
     const interrupted = takeSignals();
     const { createLogger } = await import("../logging/logger.ts");
+    const logger = createLogger(values["log-level"], {
+      write(line) {
+        // That payments are cut short is no news to whoever ends everything.
+        if (interrupted.aborted && isWarning(line)) return;
+        complain(values.json ? line.trimEnd() : renderLogLine(line));
+      },
+    });
     const harness = await startHarness({
       networks: values.networks,
       facilitatorContracts: resolveFacilitatorContracts(contractsOf(values)),
@@ -94,9 +101,7 @@ export const up = defineCommand({
       port: values.port,
       settleWaitMs: values["settle-wait"],
       journal: values.journal,
-      logger: values.json
-        ? createLogger(values["log-level"])
-        : createLogger(values["log-level"], { write: (line) => complain(renderLogLine(line)) }),
+      logger,
       signal: interrupted,
     });
     if (!isLoopback(values.host)) {
