@@ -121,7 +121,6 @@ export async function prepareChain(options: ChainOptions): Promise<HarnessChain>
         } catch (cause) {
           throw new KitError(`${account} cannot be given ${amount} more of the asset on ${node.name}`, {
             cause,
-            hints: ["The zero address can have none, and all balances together stay below 2^256."],
           });
         }
         await sendFromTreasury(node, asset.address, [data]);

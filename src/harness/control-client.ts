@@ -47,7 +47,11 @@ export function controlOf(harness: RunningHarness): HarnessControl {
   };
 }
 
-const refusalSchema = z.object({ error: z.string(), hints: z.array(z.string()).optional() });
+const refusalSchema = z.object({
+  error: z.string(),
+  because: z.array(z.string()).default([]),
+  hints: z.array(z.string()).default([]),
+});
 const advancedSchema = z.object({ now: z.int() });
 const faultsSchema = z.object({ faults: z.array(z.unknown()) });
 const foundSchema = z.object({ payment: paymentJournalSchema.nullable() });
@@ -71,6 +75,10 @@ export function createControlClient(origin: string): HarnessControl {
     if (status === 200) return answer;
     const { data } = refusalSchema.safeParse(answer);
     throw new KitError(data?.error ?? `The harness at ${origin} refused ${action}: status ${status}`, {
+      cause: data?.because.reduceRight<Error | undefined>(
+        (cause, message) => new Error(message, { cause }),
+        undefined,
+      ),
       hints: data?.hints ?? [],
     });
   }

@@ -51,7 +51,7 @@ export function controlRoutes(
       error instanceof z.ZodError ? z.prettifyError(error) : String(Reflect.get(Object(error), "message"));
     const hints = error instanceof KitError ? error.hints : [];
     if (!refused) request.log.error({ err: error }, "the harness could not do what it was asked to");
-    return reply.code(refused ? 400 : 500).send({ error: message, hints });
+    return reply.code(refused ? 400 : 500).send({ error: message, because: causesOf(error), hints });
   });
 
   const chainOf = (network: NetworkName): HarnessChain => {
@@ -112,4 +112,10 @@ export function controlRoutes(
   );
 
   app.post("/harness/authorization-nonce", () => ({ nonce: harness.nextAuthorizationNonce() ?? null }));
+}
+
+/** The messages of what led to an error, the nearest first. */
+function causesOf(error: unknown): string[] {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error ? [cause.message, ...causesOf(cause)] : [];
 }

@@ -306,7 +306,7 @@ describe("up for a person", () => {
     expect(end.stderr).toBe(
       `x402-kit fund: ${[
         `${recipient} cannot be given ${amount} more of the asset on base`,
-        "  The zero address can have none, and all balances together stay below 2^256.",
+        "  because: The node refused eth_call: execution reverted: panic: arithmetic underflow or overflow (0x11)",
         "",
       ].join("\n")}`,
     );
