@@ -52,16 +52,17 @@ export type Composition = {
   close(): Promise<void>;
 };
 
-export async function compose(): Promise<Composition> {
-  const chains = await startChains({
-    networks: ["base"],
-    facilitatorContracts: resolveFacilitatorContracts(),
-  });
-  const chain = chains.chains.base;
+/** Puts services together on a chain: one that runs already, or base, started for it. */
+export async function compose(running?: HarnessChain): Promise<Composition> {
+  const chains =
+    running === undefined
+      ? await startChains({ networks: ["base"], facilitatorContracts: resolveFacilitatorContracts() })
+      : undefined;
+  const chain = running ?? chains?.chains.base;
   if (chain === undefined) throw new Error("base is not running");
   const { node } = chain;
   const proxy = await startCountingProxy(chain.rpcUrl);
-  const running = new Set<Service>();
+  const services = new Set<Service>();
   let directory = "";
 
   const composition: Composition = {
@@ -106,11 +107,11 @@ export async function compose(): Promise<Composition> {
             ? createLogger("silent")
             : createLogger("trace", { write: (line: string) => void log.push(line) }),
       });
-      running.add(service);
+      services.add(service);
       const { organizations } = service;
       if ((await organizations.find("org")) === null) {
         await organizations.create({ id: "org", name: "Org" });
-        await organizations.setRecipient("org", "base", harnessAccounts.recipient.address);
+        await organizations.setRecipient("org", chain.network.name, harnessAccounts.recipient.address);
       }
       const { key } = await organizations.createKey("org", { scopes: ["verify", "settle"] });
       await service.start();
@@ -119,13 +120,13 @@ export async function compose(): Promise<Composition> {
     },
 
     async stop({ service }) {
-      running.delete(service);
+      services.delete(service);
       await service.close();
     },
 
     async stopAll() {
-      for (const service of running) await service.close();
-      running.clear();
+      for (const service of services) await service.close();
+      services.clear();
       await rm(directory, { recursive: true });
     },
 
@@ -181,7 +182,7 @@ export async function compose(): Promise<Composition> {
 
     async close() {
       await proxy.close();
-      await chains.stop();
+      await chains?.stop();
     },
   };
   return composition;
