@@ -9,9 +9,13 @@ export type ChainReader = {
   /**
    * Reads, again where a node refuses a single call for another reason than a revert: a node that moves on to the
    * next block in the middle of a batch may say that it does not know the last one any more. `dispensable` is a call
-   * that nodes need not know.
+   * that nodes need not know; `unusable` says how often answers to these calls were of no use before: then other nodes
+   * are asked first.
    */
-  ask(calls: readonly RpcCall[], dispensable?: RpcCall): Promise<readonly RpcAnswer[]>;
+  ask(
+    calls: readonly RpcCall[],
+    options?: { dispensable?: RpcCall; unusable?: number },
+  ): Promise<readonly RpcAnswer[]>;
   /**
    * Reads an answer with a reader that gives undefined for what it cannot read.
    *
@@ -39,9 +43,11 @@ export function createChainReader(rpc: Rpc, network: string): ChainReader {
   return {
     undetermined,
 
-    async ask(calls, dispensable) {
+    async ask(calls, { dispensable, unusable = 0 } = {}) {
+      // A refusal may be chance, so that the same node is asked once more; an answer of no use is none.
+      const before = unusable === 0 ? 0 : unusable + 1;
       for (let refused = 0; ; refused++) {
-        const answers = await rpc.ask(calls, refused);
+        const answers = await rpc.ask(calls, before + refused);
         const isRefused = answers.some(
           ({ error }, index) =>
             error !== undefined && calls[index] !== dispensable && readRevertData(error) === undefined,

@@ -146,8 +146,11 @@ export type Chain = {
    * `everywhere` sends them to all endpoints that are well: for what was sent before and has not been mined.
    */
   broadcast(rawTransactions: readonly Hex[], options?: { everywhere?: boolean }): Promise<void>;
-  /** Receipts by hash, in the given order; null where there is none yet, or none that can be believed. */
-  receipts(hashes: readonly Hex[]): Promise<readonly (Receipt | null)[]>;
+  /**
+   * Receipts by hash, in the given order; null where there is none yet, or none that can be believed. `unusable` says
+   * how often they proved nothing before: then other endpoints are asked first.
+   */
+  receipts(hashes: readonly Hex[], options?: { unusable?: number }): Promise<readonly (Receipt | null)[]>;
   /**
    * Where an authorization that somebody else submitted straight to the token brought its value to the facilitator
    * contract. Proven by the logs of one successful transaction: `AuthorizationUsed` of that very authorization, the

@@ -1,7 +1,7 @@
 import type { NetworkConfig } from "../config/network-config.ts";
 import { type Address, addressWord, type Hex, keccak256Text } from "../protocol/hex.ts";
 import { encodeIsValidSignature, isValidSignatureSelector, selector } from "./calldata.ts";
-import type { Chain, SettleCall } from "./chain.ts";
+import type { Chain, Receipt, SettleCall } from "./chain.ts";
 import { chainIdCall, readChainId } from "./chain-id.ts";
 import { createChainReader } from "./chain-reader.ts";
 import { dataFeeCall, readDataFee } from "./data-fee.ts";
@@ -60,6 +60,9 @@ const walletGas = 250_000;
 
 /** More than any of the state a diagnosis reads can cost, behind a proxy too. */
 const readGas = 100_000;
+
+/** How many endpoints are asked for a receipt that cannot be read. */
+const receiptTurns = 3;
 
 /** A connection to a network's endpoints. */
 export function connect(options: Omit<ChainOptions, "operator" | "rpc">): Rpc {
@@ -138,7 +141,9 @@ export function createChain(options: ChainOptions): Chain {
       const transaction = { from: operator, to: facilitatorContract, data, gas: `0x${gas.toString(16)}` };
       const calls: RpcCall[] = [headCall, { method: "eth_call", params: [transaction, "latest"] }];
       if (withFunds) calls.push(balanceCall(call), gasMoneyCall, tipCall);
-      const [block, simulation, payerBalance, operatorBalance, tip] = await ask(calls, tipCall);
+      const [block, simulation, payerBalance, operatorBalance, tip] = await ask(calls, {
+        dispensable: tipCall,
+      });
       const head = expect("the newest block", block, readHead);
       const revert = readSimulation("simulating settle", simulation);
       if (!withFunds) return { head, funds: undefined, revert };
@@ -234,7 +239,7 @@ export function createChain(options: ChainOptions): Chain {
         tipCall,
         ...accounts.map((account) => ({ method: "eth_getBalance", params: [account, "latest"] })),
       ];
-      const [block, dataFee, tip, ...balances] = await ask(calls, tipCall);
+      const [block, dataFee, tip, ...balances] = await ask(calls, { dispensable: tipCall });
       const head = expect("the newest block", block, readHead);
       return {
         settleCost:
@@ -244,7 +249,7 @@ export function createChain(options: ChainOptions): Chain {
     },
 
     async suggestedTip() {
-      const [tip] = await ask([tipCall], tipCall);
+      const [tip] = await ask([tipCall], { dispensable: tipCall });
       return readTip(tip);
     },
 
@@ -254,13 +259,22 @@ export function createChain(options: ChainOptions): Chain {
       await rpc.send(calls, sendOptions);
     },
 
-    async receipts(hashes) {
-      if (hashes.length === 0) return [];
-      const answers = await ask(
-        hashes.map((hash) => ({ method: "eth_getTransactionReceipt", params: [hash] })),
-      );
-      // One that cannot be read is not known yet, and keeps nobody from learning the others.
-      return hashes.map((hash, index) => readReceipt(answers[index]?.result, hash) ?? null);
+    async receipts(hashes, { unusable = 0 } = {}) {
+      const receipts = new Map<Hex, Receipt | null>();
+      let unread = [...hashes];
+      for (let turn = 0; unread.length > 0 && turn < receiptTurns; turn++) {
+        const answers = await ask(
+          unread.map((hash) => ({ method: "eth_getTransactionReceipt", params: [hash] })),
+          { unusable: unusable + turn },
+        );
+        for (const [index, hash] of unread.entries()) {
+          const receipt = readReceipt(answers[index]?.result, hash);
+          if (receipt !== undefined) receipts.set(hash, receipt);
+        }
+        unread = unread.filter((hash) => !receipts.has(hash));
+      }
+      // One that nobody gives in a readable form is not known yet, and keeps nobody from learning the others.
+      return hashes.map((hash) => receipts.get(hash) ?? null);
     },
 
     findDirectSubmission: createDirectSubmissionFinder({ reader, readLogs, facilitatorContract }),

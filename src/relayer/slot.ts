@@ -25,6 +25,8 @@ export type Slot = {
   attemptedAt: number;
   /** Unix milliseconds since when this process knows of it. */
   trackedAt: number;
+  /** How often its receipt said success and proved nothing. */
+  unproven: number;
   /** Unix milliseconds since when the txNonce seems taken by a transaction that is none of ours. */
   takenSince?: number | undefined;
 };

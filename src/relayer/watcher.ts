@@ -123,7 +123,10 @@ export function createWatcher(options: WatcherOptions): Watcher {
     const looked = [...slots.values()].filter(({ state }) => state !== "draining");
     const sent = looked.flatMap((slot) => slot.attempts.map((attempt) => ({ slot, attempt })));
     const [receipts, head] = await Promise.all([
-      chain.receipts(sent.map(({ attempt }) => attempt.hash)),
+      chain.receipts(
+        sent.map(({ attempt }) => attempt.hash),
+        { unusable: Math.max(0, ...looked.map(({ unproven }) => unproven)) },
+      ),
       network.confirmations > 1 ? chain.head() : undefined,
     ]);
     const mined = new Map<Slot, { attempt: Attempt; receipt: Receipt }>();
@@ -175,6 +178,8 @@ export function createWatcher(options: WatcherOptions): Watcher {
     const decision = decide(receipt, attempt, slot.settlements, network.facilitatorContract);
     switch (decision.kind) {
       case "unproven":
+        // From the next look on another node is asked first: this one may be wrong, or lie.
+        slot.unproven++;
         log.error(
           { network: network.name, hash: receipt.hash },
           "a receipt says success without proof of every settlement; not believed, looking again",
@@ -330,6 +335,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
       lastSentAt: now(),
       attemptedAt: now(),
       trackedAt: now(),
+      unproven: 0,
     };
     slots.set(attempt.txNonce, slot);
     return slot;

@@ -10,6 +10,7 @@ import {
   type ServiceProcess,
   startServiceProcess,
 } from "../support/service-process.ts";
+import { type Findings, noFindings, tally } from "../support/tally.ts";
 import { boundaries } from "./boundaries.ts";
 
 /*
@@ -45,7 +46,8 @@ async function settleUntilDecided(service: ServiceProcess, body: Body) {
 describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);
 
-  test.each(boundaries)("killed when %s: charged once, and answered as the chain shows", async (boundary) => {
+  const name = "killed when %s: charged once, and answered as the chain shows";
+  test.each(boundaries)(name, { timeout: 30_000 * repetitions }, async (boundary) => {
     for (let repetition = 0; repetition < repetitions; repetition++) {
       const before = await composition.recipientBalance();
       const body = await composition.payment();
@@ -61,14 +63,22 @@ describe.each(backends)("on $name", (backend) => {
 
       const second = await startServiceProcess(composition, database.url);
       const repeat = await settleUntilDecided(second, body);
+      const findings: Findings = { lost: [], paidTwice: [], wrongAnswers: [] };
       // Only what was marked as delivered may answer anything but the success.
-      expect(repeat.success).toBe(boundary !== "marked as delivered");
-      expect(answered || repeat.success).toBe(true);
-      expect(await composition.recipientBalance()).toBe(before + 10_000n);
+      if (repeat.success !== (boundary !== "marked as delivered")) {
+        findings.wrongAnswers.push(JSON.stringify(repeat));
+      }
+      if (!answered && !repeat.success) findings.lost.push("nobody was told of the success");
+      const paid = (await composition.recipientBalance()) - before;
+      if (paid > 10_000n) findings.paidTwice.push(`${paid} was paid`);
+      if (paid < 10_000n) findings.lost.push(`${paid} was paid`);
 
       const id = settlementId(8453, composition.chain.asset.address, authorization.from, authorization.nonce);
-      expect((await second.get(`/v1/settlements/${id}`)).body).toMatchObject({ state: "settled" });
+      const { state } = Object((await second.get(`/v1/settlements/${id}`)).body);
+      if (state !== "settled") findings.lost.push(`the ledger says ${state}`);
       await second.stop();
+      tally(`killed when ${boundary}, on ${backend.name}`, findings);
+      expect(findings).toEqual(noFindings);
     }
   });
 });
