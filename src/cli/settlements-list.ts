@@ -1,6 +1,7 @@
 import { createLedger } from "../ledger/create-ledger.ts";
-import { type Cursor, readCursor, writeCursor } from "../ledger/cursor.ts";
-import { type Settlement, settlementStates } from "../ledger/ledger.ts";
+import type { Settlement } from "../ledger/ledger.ts";
+import { settlementStates } from "../protocol/answers.ts";
+import { type Cursor, readCursor, writeCursor } from "../protocol/cursor.ts";
 import type { Address } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import { defineCommand } from "./command.ts";

@@ -1,7 +1,7 @@
-import type { Cursor } from "../ledger/cursor.ts";
 import type { Settlement, SettlementFilter } from "../ledger/ledger.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { Supported } from "../protocol/answers.ts";
+import type { Cursor } from "../protocol/cursor.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { spellNetwork } from "../protocol/networks.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";

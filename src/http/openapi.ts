@@ -10,8 +10,8 @@ import {
 } from "../protocol/answers.ts";
 import { problemMediaType } from "../protocol/problems.ts";
 import { paymentRequestSchema } from "../protocol/requests.ts";
+import { settlementQuerySchema } from "../protocol/settlement-query.ts";
 import { ProblemError } from "./problems.ts";
-import { settlementQuerySchema } from "./settlement-query.ts";
 
 /** The path of the page that shows the document. */
 const pagePath = "/docs";

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from "fastify";
 import type { Facilitator } from "../facilitator/facilitator.ts";
-import { writeCursor } from "../ledger/cursor.ts";
 import type { Settlement } from "../ledger/ledger.ts";
 import type { Organizations } from "../organizations/organizations.ts";
 import type { SettlementList, SettlementView } from "../protocol/answers.ts";
+import { writeCursor } from "../protocol/cursor.ts";
 import { bytes32 } from "../protocol/primitives.ts";
 import { problemDetails } from "../protocol/problems.ts";
 import { authenticate, callerOf } from "./authentication.ts";

@@ -1,6 +1,7 @@
+import type { settlementStates } from "../protocol/answers.ts";
+import type { Cursor } from "../protocol/cursor.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
-import type { Cursor } from "./cursor.ts";
 import type { Recoveries } from "./recoveries.ts";
 
 /**
@@ -11,8 +12,6 @@ import type { Recoveries } from "./recoveries.ts";
  * | failed | mined and reverted, or passed over inside a batch | the chain |
  * | recovered | failed, then forwarded after somebody else had submitted the authorization | the chain |
  */
-export const settlementStates = ["submitted", "settled", "failed", "recovered"] as const;
-
 export type SettlementState = (typeof settlementStates)[number];
 
 /** What is written of a payment when it is claimed for an organization. Times of the payer in unix seconds. */

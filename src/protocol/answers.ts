@@ -82,10 +82,13 @@ export const problemSchema = z.object({
 
 export type Problem = z.infer<typeof problemSchema>;
 
+/** The states of a settlement; the ledger says what they mean. */
+export const settlementStates = ["submitted", "settled", "failed", "recovered"] as const;
+
 /** A settlement as its organization sees it. */
 export const settlementViewSchema = z.object({
   id: z.string().meta({ description: "keccak256 of (chainId, asset, payer, authorization nonce)" }),
-  state: z.enum(["submitted", "settled", "failed", "recovered"]),
+  state: z.enum(settlementStates),
   network: z.string(),
   asset: z.string(),
   payer: z.string(),

@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
-import { readCursor, writeCursor } from "../../src/ledger/cursor.ts";
 import type { Settlement, SettlementFilter } from "../../src/ledger/ledger.ts";
 import {
   addressOf,
@@ -10,6 +9,7 @@ import {
   paymentOf,
   settled,
 } from "../../src/ledger/testing/test-ledger.ts";
+import { readCursor, writeCursor } from "../../src/protocol/cursor.ts";
 import { backends, useTestDatabase } from "../support/databases.ts";
 
 describe.each(backends)("on $name", (backend) => {

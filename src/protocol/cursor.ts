@@ -1,4 +1,4 @@
-import type { Hex } from "../protocol/hex.ts";
+import type { Hex } from "./hex.ts";
 
 /** A place in a list of settlements: after this one. */
 export type Cursor = { claimedAt: number; id: Hex };
