@@ -22,7 +22,7 @@ const batchGas = 500_000n;
 const batchPaymentGas = 275_000n;
 
 /** `forwardReceived`, calldata aside. 89,000 are used, and some 8,000 more by a token behind a proxy. */
-const forwardGas = 300_000n;
+export const forwardGas = 300_000n;
 
 /** A transaction that does nothing; twice as much where the account itself has code (EIP-7702). */
 const noopGas = 42_000n;

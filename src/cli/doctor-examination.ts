@@ -10,7 +10,7 @@ import { ConfigurationError, type Problem } from "../errors/configuration.ts";
 import { createLedger } from "../ledger/create-ledger.ts";
 import type { Terminal } from "./command.ts";
 import { describeDatabase, openAsIs } from "./doctor-database.ts";
-import { findPublishedKeys } from "./serve-published-keys.ts";
+import { findRefusedKeys } from "./serve-refused-keys.ts";
 import { createSigners, recovererOf } from "./serve-signers.ts";
 
 /** What was looked at, by part: `configuration`, `database`, and each network. */
@@ -74,11 +74,11 @@ async function checkConfiguration(
   signers: readonly Signer[],
 ): Promise<readonly Check[]> {
   const { networks, operators, warnings } = config;
-  const published = findPublishedKeys(config);
+  const refused = findRefusedKeys(config);
   const detail = `${plural(networks.length, "network")}, ${plural(signers.length, "operator")}`;
   return [
     { name: "variables", status: "ok", detail },
-    ...published.map((problem) => asCheck(problem, "failed")),
+    ...refused.map((problem) => asCheck(problem, "failed")),
     ...warnings.map((problem) => asCheck(problem, "warning")),
     ...(operators.kind === "remote" ? await Promise.all(signers.map(trySigner(config))) : []),
   ];

@@ -1,10 +1,6 @@
-import { z } from "zod";
+import { readinessSchema } from "../http/health.ts";
 import type { Service } from "../service.ts";
 import type { ServeOptions } from "./serve-until.ts";
-
-const readinessSchema = z.object({
-  networks: z.record(z.string(), z.object({ ready: z.boolean(), detail: z.string() })),
-});
 
 /** Logs a line for each network: with what it is served, or why it is not yet. */
 export async function announceNetworks(

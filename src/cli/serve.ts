@@ -11,16 +11,16 @@ export const serve = defineCommand({
   async run({ migrate }, terminal) {
     const interrupted = terminal.takeSignals();
     const config = readEnvironment(terminal.env);
-    const [{ createLogger }, { findPublishedKeys }, { createSigners }, { prepareDatabase }, running] =
+    const [{ createLogger }, { findRefusedKeys }, { createSigners }, { prepareDatabase }, running] =
       await Promise.all([
         import("../logging/logger.ts"),
-        import("./serve-published-keys.ts"),
+        import("./serve-refused-keys.ts"),
         import("./serve-signers.ts"),
         import("./serve-database.ts"),
         import("./serve-until.ts"),
       ]);
-    const published = findPublishedKeys(config);
-    if (published.length > 0) throw new ConfigurationError(published);
+    const refused = findRefusedKeys(config);
+    if (refused.length > 0) throw new ConfigurationError(refused);
 
     const logger = createLogger(config.logLevel);
     for (const { name, problem } of config.warnings) logger.warn({ variable: name }, problem);

@@ -1,6 +1,6 @@
 import type { Head } from "../chain/chain.ts";
 import type { Rpc } from "../chain/rpc.ts";
-import { settleTransaction, usualSettleGas } from "../chain/transaction.ts";
+import { forwardGas, settleTransaction, usualSettleGas } from "../chain/transaction.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { networkDefaults } from "../config/network-defaults.ts";
 import type { Address } from "../protocol/hex.ts";
@@ -9,41 +9,53 @@ import { priceAt, readDataFee } from "./price.ts";
 import { readBalance } from "./transaction.ts";
 import { formatCoins, formatCount, formatGwei } from "./units.ts";
 
+const plurals = { settlement: "settlements", recovery: "recoveries" };
+
 /** Fewer than this, and somebody should send some. */
 const fewSettles = 500n;
 
-/** Looks at what gas costs, and at how many settlements each operator can pay for. */
+/** Who has to pay for what; `deposit` is what must be at hand for one, in wei. */
+type Payer = { account: Address; pays: "settlement" | "recovery"; deposit: bigint };
+
+/** Looks at what gas costs, and at how many settlements each operator and recoveries the recoverer can pay for. */
 export async function checkGasMoney(
   rpc: Pick<Rpc, "ask">,
   network: NetworkConfig,
   head: Head,
-  operators: readonly Address[],
+  { operators, recoverer }: { operators: readonly Address[]; recoverer: Address | undefined },
 ): Promise<readonly Check[]> {
   const sample = sampleTransaction(network);
   const price = priceAt(head, network);
   const dataFee = await readDataFee(rpc, sample.data.length / 2);
   const cost = usualSettleGas * price.perGas + dataFee;
   // What a node wants to see before it takes a transaction at all, and the service before it signs one.
-  const deposit = sample.gas * price.fees.maxFeePerGas + dataFee;
+  const depositOf = (gas: bigint) => gas * price.fees.maxFeePerGas + dataFee;
 
-  const checkBalance = async (operator: Address): Promise<Check> => {
-    const balance = await readBalance(rpc, operator);
-    const settles = balance / (cost === 0n ? 1n : cost);
-    const has = `${formatCoins(balance, network.name)} of ${operator} `;
+  const checkBalance = async ({ account, pays, deposit }: Payer): Promise<Check> => {
+    const balance = await readBalance(rpc, account);
+    const count = balance / (cost === 0n ? 1n : cost);
+    const has = `${formatCoins(balance, network.name)} of ${account} `;
     if (balance < deposit) {
       return {
         name: "gas money",
         status: "failed",
-        detail: `${has}does not cover one settlement, which needs ${formatCoins(deposit, network.name)} at hand`,
+        detail: `${has}does not cover one ${pays}, which needs ${formatCoins(deposit, network.name)} at hand`,
         advice: `Send it ${networkDefaults[network.name].nativeCoin} on ${network.name}.`,
       };
     }
-    const detail = `${has}buys ${formatCount(settles)} settlements at ${formatCoins(cost, network.name)} each`;
-    return settles < fewSettles
+    const detail = `${has}buys ${formatCount(count)} ${plurals[pays]} at ${formatCoins(cost, network.name)} each`;
+    // Recoveries are rare: who can pay for one can pay for the next ones too.
+    return pays === "settlement" && count < fewSettles
       ? { name: "gas money", status: "warning", detail, advice: "Send it more soon." }
       : { name: "gas money", status: "ok", detail };
   };
-  return [checkFee(network, head.baseFeePerGas), ...(await Promise.all(operators.map(checkBalance)))];
+  const payers = operators.map(
+    (account): Payer => ({ account, pays: "settlement", deposit: depositOf(sample.gas) }),
+  );
+  if (recoverer !== undefined) {
+    payers.push({ account: recoverer, pays: "recovery", deposit: depositOf(forwardGas) });
+  }
+  return [checkFee(network, head.baseFeePerGas), ...(await Promise.all(payers.map(checkBalance)))];
 }
 
 function checkFee({ maxFeePerGas, name }: NetworkConfig, baseFeePerGas: bigint): Check {

@@ -29,7 +29,7 @@ export async function checkNetwork(options: NetworkCheckOptions): Promise<readon
   const { rpc, head } = usable;
   const others = await Promise.all([
     settle("contract", checkContract(rpc, network, { operators, recoverer })),
-    settle("gas money", checkGasMoney(rpc, network, head, operators)),
+    settle("gas money", checkGasMoney(rpc, network, head, { operators, recoverer })),
     settle("asset", checkAssets(rpc, network)),
     nextTxNonce === undefined
       ? []

@@ -6,6 +6,7 @@ import type { Facilitator } from "../facilitator/facilitator.ts";
 import { type Metrics, noMetrics } from "../metrics/metrics.ts";
 import type { Organizations } from "../organizations/organizations.ts";
 import { bodyLimit, problemBody, problemMediaType } from "../protocol/problems.ts";
+import { followRoutes } from "./allowed-methods.ts";
 import { answerClientError, answerUnroutable } from "./client-errors.ts";
 import { closeSoon } from "./close-soon.ts";
 import { confirmEarlierAnswers, followExchange } from "./connection.ts";
@@ -82,6 +83,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   app.decorateRequest("payment", undefined);
   app.decorateRequest("result", undefined);
 
+  const allowedMethods = followRoutes(app);
   // Hooks of requests call back instead of being async: every request runs all of them.
   app.addHook("onRequest", (request, reply, done) => {
     const { raw } = request;
@@ -123,7 +125,15 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
       .type(problemMediaType)
       .send(problemBody(classified, { operation, requestId: request.id, envelope: request.envelope }));
   });
-  app.setNotFoundHandler((request) => {
+  app.setNotFoundHandler((request, reply) => {
+    const allowed = allowedMethods(request.url.split("?")[0] ?? "");
+    if (allowed.length > 0) {
+      reply.header("allow", allowed.join(", "));
+      throw new ProblemError(
+        "methodNotAllowed",
+        `${request.method} does nothing at ${pathOf(request.url)}; it takes ${allowed.join(", ")}`,
+      );
+    }
     throw new ProblemError(
       "notFound",
       `There is no ${request.method} ${pathOf(request.url)}; the service is at POST /v1/verify, POST /v1/settle, GET /v1/supported and GET /v1/settlements/{id}; it is described at /docs`,

@@ -1,11 +1,21 @@
 import type { FastifyInstance } from "fastify";
+import { z } from "zod";
 import { UndeterminedError } from "../errors/undetermined.ts";
 import { briefly } from "../metrics/briefly.ts";
 import { inTime } from "../metrics/in-time.ts";
 import { ProblemError } from "./problems.ts";
 
+const networkHealthSchema = z.object({ ready: z.boolean(), detail: z.string() });
+
 /** How one network stands, for `/readyz`. */
-export type NetworkHealth = { ready: boolean; detail: string };
+export type NetworkHealth = z.infer<typeof networkHealthSchema>;
+
+/** The answers of `/livez` and `/readyz`. */
+export const livenessSchema = z.object({ status: z.literal("ok") });
+export const readinessSchema = z.object({
+  status: z.enum(["ready", "degraded", "not ready"]),
+  networks: z.record(z.string(), networkHealthSchema),
+});
 
 /** Asks every network how it stands. Never throws. */
 export type CheckHealth = () => Promise<Readonly<Record<string, NetworkHealth>>>;
@@ -57,7 +67,10 @@ export function healthRoutes(app: FastifyInstance, checkHealth: CheckHealth): vo
   });
 }
 
-function statusOf(ready: readonly boolean[], allAreNeeded: boolean): "ready" | "degraded" | "not ready" {
+function statusOf(
+  ready: readonly boolean[],
+  allAreNeeded: boolean,
+): z.infer<typeof readinessSchema>["status"] {
   if (!ready.includes(true)) return "not ready";
   if (!ready.includes(false)) return "ready";
   return allAreNeeded ? "not ready" : "degraded";

@@ -11,6 +11,7 @@ import {
 import { problemMediaType } from "../protocol/problems.ts";
 import { paymentRequestSchema } from "../protocol/requests.ts";
 import { settlementQuerySchema } from "../protocol/settlement-query.ts";
+import { livenessSchema, readinessSchema } from "./health.ts";
 import { ProblemError } from "./problems.ts";
 
 /** The path of the page that shows the document. */
@@ -164,6 +165,38 @@ export function describeService(): object {
           responses: { ...answer("Settlement", "The settlement"), ...problems("401", "404", "429", "503") },
         },
       },
+      "/livez": {
+        get: {
+          operationId: "livez",
+          summary: "Whether the process answers",
+          responses: answer("Liveness", "It does"),
+        },
+      },
+      "/readyz": {
+        get: {
+          operationId: "readyz",
+          summary: "How the networks are",
+          parameters: [
+            {
+              name: "network",
+              in: "query",
+              schema: { type: "array", items: { type: "string" } },
+              description: "Only this one; several times for several, all of which must be ready then",
+            },
+          ],
+          responses: {
+            ...answer(
+              "Readiness",
+              "Ready, or degraded: one network at least can be asked, and all that were named",
+            ),
+            "503": {
+              description: "No network can be asked, or one of those that were named cannot",
+              content: { "application/json": { schema: reference("Readiness") } },
+            },
+            ...problems("404"),
+          },
+        },
+      },
       "/v1/supported": {
         get: {
           operationId: "supported",
@@ -188,6 +221,8 @@ export function describeService(): object {
         Settlement: schemaOf(settlementViewSchema),
         SettlementList: schemaOf(settlementListSchema),
         Supported: schemaOf(supportedSchema),
+        Liveness: schemaOf(livenessSchema),
+        Readiness: schemaOf(readinessSchema),
         Problem: schemaOf(problemSchema),
       },
     },
@@ -198,7 +233,7 @@ const problemTitles: Readonly<Record<string, string>> = {
   "400": "The body is not JSON, or a parameter of the query cannot be read",
   "401": "API key missing or not accepted",
   "403": "The key lacks a scope, or its organization a recipient on the network",
-  "404": "No such settlement of this organization",
+  "404": "No such settlement of this organization, or no such network",
   "413": "More than 32 KiB",
   "415": "Not application/json",
   "422": "Idempotency-Key reused with another body",

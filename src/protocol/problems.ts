@@ -16,6 +16,7 @@ export const problemKinds = {
   unauthorized: { status: 401, name: "unauthorized", title: "API key missing or not accepted" },
   forbidden: { status: 403, name: "forbidden", title: "The API key does not allow this" },
   notFound: { status: 404, name: "not-found", title: "Nothing here" },
+  methodNotAllowed: { status: 405, name: "method-not-allowed", title: "Another method is needed" },
   timeout: { status: 408, name: "request-timeout", title: "The request came too slowly" },
   tooLarge: { status: 413, name: "body-too-large", title: "The body is too large" },
   uriTooLong: { status: 414, name: "uri-too-long", title: "The path is too long" },

@@ -177,8 +177,8 @@ describe("paths and methods", () => {
     );
   });
 
-  test.each(["OPTIONS", "TRACE", "PUT", "DELETE", "GET", "HEAD"])("%s of a settle is 404", async (method) => {
-    expect(answersIn(await exchange(lines(`${method} /v1/settle HTTP/1.1`, host, key)))).toEqual(["404"]);
+  test.each(["OPTIONS", "TRACE", "PUT", "DELETE", "GET", "HEAD"])("%s of a settle is 405", async (method) => {
+    expect(answersIn(await exchange(lines(`${method} /v1/settle HTTP/1.1`, host, key)))).toEqual(["405"]);
   });
 
   test("a browser of another site is allowed nothing", async () => {

@@ -231,7 +231,7 @@ describe("the rest of the surface", () => {
     });
   });
 
-  test("the OpenAPI document describes every route of /v1, and its page loads nothing from elsewhere", async () => {
+  test("the OpenAPI document describes every route of /v1 and of health, and its page loads nothing from elsewhere", async () => {
     const document = JSON.parse((await get("/openapi.json")).text);
     expect(document.openapi).toBe("3.1.0");
     expect(Object.keys(document.paths).sort()).toEqual(routesOf(harness));
@@ -251,6 +251,25 @@ describe("the rest of the surface", () => {
     const { status, text } = await get("/verify");
     expect(status).toBe(404);
     expect(JSON.parse(text).detail).toContain("POST /v1/verify");
+  });
+
+  test.each([
+    ["PUT", "/v1/verify", "POST"],
+    ["GET", "/v1/settle?x=1", "POST"],
+    ["OPTIONS", "/v1/settle/", "POST"],
+    ["DELETE", `/v1/settlements/0x${"1".repeat(64)}`, "GET, HEAD"],
+    ["POST", "/v1/supported", "GET, HEAD"],
+    ["POST", "/livez", "GET, HEAD"],
+    ["PATCH", "/readyz", "GET, HEAD"],
+  ])("%s %s is 405 and says what is allowed", async (method, path, allowed) => {
+    const response = await fetch(new URL(path, harness.description.facilitator.url), { method });
+    expect(response.status).toBe(405);
+    expect(response.headers.get("allow")).toBe(allowed);
+    expect(response.headers.get("content-type")).toContain("application/problem+json");
+    expect(await response.json()).toMatchObject({
+      type: "urn:x402-facilitator-kit:problem:method-not-allowed",
+      detail: `${method} does nothing at ${path.split("?")[0]}; it takes ${allowed}`,
+    });
   });
 
   test("a settlement id that is none is 404", async () => {
@@ -274,7 +293,7 @@ function routesOf({ app }: RunningHarness): string[] {
       return parents.join("");
     });
   return paths
-    .filter((path) => path.startsWith("/v1/"))
+    .filter((path) => /^\/(v1\/|livez$|readyz$)/.test(path))
     .map((path) => path.replace(/:(\w+)/g, "{$1}"))
     .sort();
 }

@@ -11,7 +11,7 @@ import { openDatabase } from "../../src/database/open-database.ts";
 import { harnessAccounts } from "../../src/harness/accounts.ts";
 import type { LocalNode } from "../../src/harness/nodes.ts";
 import { createLedger } from "../../src/ledger/create-ledger.ts";
-import type { Hex } from "../../src/protocol/hex.ts";
+import { addressWord, type Hex, keccak256Text } from "../../src/protocol/hex.ts";
 import { networks } from "../../src/protocol/networks.ts";
 import { type Outcome, runCommand, runHere, type Variables } from "./command.ts";
 import { type DeployedChains, deployer, operator, startDeployedChains } from "./deployed-chains.ts";
@@ -41,6 +41,7 @@ function shown({ stdout, stderr }: Outcome): string {
     .replace(/in \d+ ms$/gm, "in N ms")
     .replace(/block [\d,]+ is \d+ s old/g, "block N is N s old")
     .replace(/the base fee is [\d.]+ gwei/g, "the base fee is N gwei")
+    .replace(/needs [\d.]+/g, "needs N")
     .replace(/buys [\d,]+ settlements at [\d.]+/g, "buys N settlements at N")
     .replace(/(?<=SQLite, )\S+(?=\/facilitator)/g, "…")
     .replaceAll(deployed.contract, "0xCONTRACT");
@@ -138,6 +139,8 @@ test("a configuration with much that is wrong", async () => {
                                   → The admin grants it, by grantRole; without it, leave RECOVERER_PRIVATE_KEY out.
       ok    fee                   the base fee is N gwei, the cap 5 gwei
       ok    gas money             10,000 ETH of 0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd buys N settlements at N ETH each
+      FAIL  gas money             0 ETH of 0xbA6c6A7587fC73a1D920b2A5Ff8af13826416c5a does not cover one recovery, which needs N ETH at hand
+                                  → Send it ETH on base.
       ok    asset                 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913 signs for name "USD Coin", version "2"
       FAIL  asset                 there is no EIP-3009 token at 0x7D47eB18134a43d7B3109FC795f648A4f4c72840
                                   → Correct its address in ASSETS.
@@ -153,7 +156,7 @@ test("a configuration with much that is wrong", async () => {
                                   → POLYGON_RPC_URL names a node of another network.
       FAIL  the rest              was not looked at: there is no RPC endpoint to ask
 
-    10 of 22 checks failed: serve would not be safe. 2 warnings.
+    11 of 23 checks failed: serve would not be safe. 2 warnings.
     "
   `);
 });
@@ -166,7 +169,7 @@ test("a configuration that cannot be read", async () => {
     configuration
       FAIL  BASE_RPC_URL    no network is served: give the RPC URL of one, by this or another *_RPC_URL
                             → For example https://base.example/v2/KEY,https://base-2.example
-      FAIL  API_KEY_PEPPER  has 6 characters; it needs 32 or more
+      FAIL  API_KEY_PEPPER  has 6 characters; it needs N or more
                             → For example what \`openssl rand -hex 32\` prints
       FAIL  PORT            "http" is not a whole number from 0 to 65535
                             → For example 8080
@@ -259,6 +262,37 @@ describe("of the contract it says", () => {
       `FAIL recoverer ${recoverer} does not hold RECOVERER_ROLE`,
       "→ The admin grants it, by grantRole; without it, leave RECOVERER_PRIVATE_KEY out.",
     ]);
+    expect(linesOf(outcome, "gas money").slice(1)).toEqual([
+      expect.stringMatching(
+        new RegExp(`^FAIL gas money 0 ETH of ${recoverer} does not cover one recovery, `),
+      ),
+      "→ Send it ETH on base.",
+    ]);
+  });
+
+  test("that all is well with a recoverer that has its role and gas money", async () => {
+    const role = keccak256Text("RECOVERER_ROLE").slice(2);
+    await sendAsDeployer(`0x2f2ff15d${role}${addressWord(recoverer)}`);
+    await deployed.chains.base.setBalance(recoverer, 10n ** 16n);
+    const outcome = await examine({ RECOVERER_PRIVATE_KEY: keyOf("recoverer") });
+    expect(linesOf(outcome, "recoverer")).toEqual([`ok recoverer ${recoverer} holds RECOVERER_ROLE`]);
+    expect(linesOf(outcome, "gas money")[1]).toMatch(
+      new RegExp(`^ok gas money 0\\.01 ETH of ${recoverer} buys [\\d,]+ recoveries at `),
+    );
+    expect(outcome.code).toBe(0);
+  });
+
+  test("that a recoverer is an operator too, whose key a remote signer has", async () => {
+    const outcome = await examine({
+      OPERATOR_PRIVATE_KEY: "",
+      OPERATOR_SIGNER_URL: "http://127.0.0.1:1",
+      OPERATOR_ADDRESS: operator,
+      RECOVERER_PRIVATE_KEY: keyOf("operator"),
+    });
+    expect(linesOf(outcome, "RECOVERER_PRIVATE_KEY")[0]).toBe(
+      `FAIL RECOVERER_PRIVATE_KEY is the key of the operator ${operator}: one that leaks could then do both; use another`,
+    );
+    expect(outcome.code).toBe(1);
   });
 
   async function sendAsDeployer(data: Hex): Promise<void> {

@@ -1,5 +1,10 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { encodeFunctionData } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { accountOf, keyOf } from "../../src/chain/testing/accounts.ts";
 import { forwardingTo, startStubNode } from "../../src/chain/testing/stub-node.ts";
+import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
+import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
 import { openDatabase } from "../../src/database/open-database.ts";
 import { harnessAccounts } from "../../src/harness/accounts.ts";
 import type { HarnessChain } from "../../src/harness/chain.ts";
@@ -7,9 +12,11 @@ import { requestJson } from "../../src/harness/http-json.ts";
 import { signAs } from "../../src/harness/sign-as.ts";
 import { createOrganizations } from "../../src/organizations/create-organizations.ts";
 import { buildPaymentRequest } from "../../src/protocol/build-request.ts";
+import { keccak256Text } from "../../src/protocol/hex.ts";
 import { networks } from "../../src/protocol/networks.ts";
+import type { Body } from "../support/service.ts";
 import { type RunningCommand, runHere, startCommand, type Variables } from "./command.ts";
-import { type DeployedChains, operator, pepper, startDeployedChains } from "./deployed-chains.ts";
+import { type DeployedChains, deployer, operator, pepper, startDeployedChains } from "./deployed-chains.ts";
 
 /*
  * `serve` as a process: what it tells Prometheus, and what it protects itself by.
@@ -41,7 +48,7 @@ function urlIn(line: string): string {
   return url;
 }
 
-async function paymentBody(): Promise<object> {
+async function paymentBody(): Promise<Body> {
   const { asset } = chain;
   const signed = await signAs("funded", {
     asset,
@@ -158,6 +165,62 @@ describe("metrics", () => {
     expect(code).toBe(1);
     expect(stderr).toContain(`The service cannot listen on port ${port} of 127.0.0.1`);
     expect(stderr).toContain("METRICS_PORT and METRICS_HOST say where");
+  });
+});
+
+describe("a payment that somebody else submits straight to the token", () => {
+  test("is paid to its recipient by serve itself, when it has the recoverer's key", async () => {
+    const { node, asset, setBalance } = chain;
+    const recoverer = accountOf("recoverer").address;
+    await setBalance(recoverer, 10n ** 17n);
+    for (const sender of [deployer, harnessAccounts.treasury.address]) {
+      await node.request("anvil_impersonateAccount", sender);
+    }
+    const grant = encodeFunctionData({
+      abi: x402FacilitatorAbi,
+      functionName: "grantRole",
+      args: [keccak256Text("RECOVERER_ROLE"), recoverer],
+    });
+    await node.request("eth_sendTransaction", { from: deployer, to: deployed.contract, data: grant });
+    await node.request("evm_mine");
+    await using command = await startServing({ RECOVERER_PRIVATE_KEY: keyOf("recoverer") });
+
+    await node.request("evm_setAutomine", false);
+    await node.request("evm_setIntervalMining", 0);
+    const body = await paymentBody();
+    const sent = async () => ((await node.request("txpool_status")) as { pending: string }).pending !== "0x0";
+    const settling = post(`${command.url}/settle`, body);
+    while (!(await sent())) await sleep(10);
+    const { from, to, value, validAfter, validBefore, nonce } = body.paymentPayload.payload.authorization;
+    const data = encodeFunctionData({
+      abi: mockUsdcAbi,
+      functionName: "transferWithAuthorization",
+      args: [
+        from,
+        to,
+        BigInt(value),
+        BigInt(validAfter),
+        BigInt(validBefore),
+        nonce,
+        body.paymentPayload.payload.signature,
+      ],
+    });
+    // It pays more for its place, and so is mined before ours.
+    const fees = { maxPriorityFeePerGas: "0x2540be400", maxFeePerGas: "0x174876e800" };
+    const stranger = harnessAccounts.treasury.address;
+    await node.request("eth_sendTransaction", {
+      from: stranger,
+      to: asset.address,
+      data,
+      gas: "0x493e0",
+      ...fees,
+    });
+    await node.request("evm_mine");
+    await node.request("evm_setAutomine", true);
+    const mining = setInterval(() => void node.request("evm_mine").catch(() => {}), 200);
+    expect((await settling).body).toMatchObject({ success: true });
+    clearInterval(mining);
+    expect(await command.logged(/"a payment was recovered"/)).toContain('"network":"base"');
   });
 });
 

@@ -27,7 +27,9 @@ export const value = 10_000n;
 export type Call = { from: Address; to: Address; data: Hex };
 
 /** A chain, services on it, and strangers who meddle with their payments. Every test has wallets of its own. */
-export type RecoveryScene = Composition & {
+export type RecoveryScene = Omit<Composition, "openDirectory"> & {
+  /** A new directory and new recipients; the database is in the directory, unless another URL is given. */
+  openDirectory(databaseUrl?: string): Promise<void>;
   databaseUrl(): string;
   /** Where the organization is paid; its rival is paid elsewhere. */
   recipient(): Address;
@@ -93,6 +95,7 @@ export async function composeRecovery(): Promise<RecoveryScene> {
   const services = new Set<Service>();
   const strangers = harnessAccounts.treasury.address;
   let directory = "";
+  let databaseUrl: string | undefined;
   let mining: NodeJS.Timeout | undefined;
   let recipient: Address = "0x";
   let rivalRecipient: Address = "0x";
@@ -109,11 +112,12 @@ export async function composeRecovery(): Promise<RecoveryScene> {
 
   const scene: RecoveryScene = {
     ...composition,
-    databaseUrl: () => `sqlite:${join(directory, "ledger.sqlite")}`,
+    databaseUrl: () => databaseUrl ?? `sqlite:${join(directory, "ledger.sqlite")}`,
     recipient: () => recipient,
     rivalRecipient: () => rivalRecipient,
 
-    async openDirectory() {
+    async openDirectory(url) {
+      databaseUrl = url;
       directory = await mkdtemp(join(tmpdir(), "x402-recovery-"));
       recipient = await newAddress();
       rivalRecipient = await newAddress();

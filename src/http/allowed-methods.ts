@@ -1,0 +1,27 @@
+import type { FastifyInstance } from "fastify";
+
+/** Tells which methods a path is there for; none where there is no such path. */
+export type AllowedMethods = (path: string) => readonly string[];
+
+/** Follows the routes that are registered from now on. Those with a wildcard are left out. */
+export function followRoutes(app: FastifyInstance): AllowedMethods {
+  const routes = new Map<string, { matches: RegExp; methods: Set<string> }>();
+  app.addHook("onRoute", ({ url, method }) => {
+    if (url.includes("*")) return;
+    const route = routes.get(url) ?? { matches: patternOf(url), methods: new Set<string>() };
+    for (const one of [method].flat()) route.methods.add(one);
+    routes.set(url, route);
+  });
+  return (path) => {
+    const found = [...routes.values()].filter(({ matches }) => matches.test(path));
+    return [...new Set(found.flatMap(({ methods }) => [...methods]))].sort();
+  };
+}
+
+/** `/v1/settlements/:id`, with or without a slash at its end. */
+function patternOf(url: string): RegExp {
+  const parts = url
+    .split("/")
+    .map((part) => (part.startsWith(":") ? "[^/]+" : part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")));
+  return new RegExp(`^${parts.join("/")}/?$`);
+}
