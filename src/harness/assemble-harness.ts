@@ -1,10 +1,12 @@
+import { isWord } from "../chain/read-hex.ts";
 import { mockUsdcAbi } from "../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../contracts/x402Facilitator.ts";
 import { KitError } from "../errors/base.ts";
 import { problemSchema, settleAnswerSchema, verifyAnswerSchema } from "../protocol/answers.ts";
 import { settlementId } from "../protocol/authorization.ts";
-import type { Address, Hex } from "../protocol/hex.ts";
+import type { Address } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
+import { address } from "../protocol/primitives.ts";
 import type { HarnessControl } from "./control-client.ts";
 import type { HarnessDescription } from "./description.ts";
 import { createFaultSetters } from "./faults/faults.ts";
@@ -12,6 +14,7 @@ import type { Harness, HarnessNetwork, ServiceAnswer } from "./harness-api.ts";
 import type { JsonResponse } from "./http-json.ts";
 import { createJournal } from "./journal/journal-reader.ts";
 import { postPayment, signPayment } from "./pay.ts";
+import { createTurns, type InTurn } from "./turns.ts";
 import { createViemClient, type HarnessClient } from "./viem-client.ts";
 
 export type AssembleOptions = {
@@ -52,7 +55,8 @@ export function assembleHarness<N extends NetworkName>(
     throw new KitError(failure.message, { hints: failure.hints });
   }
 
-  const assembled = names.map((name) => assembleNetwork(name, description, control, requireOpen));
+  const inTurn: InTurn = description.seed === undefined ? (_network, work) => work() : createTurns();
+  const assembled = names.map((name) => assembleNetwork(name, { description, control, requireOpen, inTurn }));
 
   const harness: Omit<Harness<N>, "close" | typeof Symbol.asyncDispose> = {
     facilitator: description.facilitator,
@@ -80,17 +84,19 @@ export function assembleHarness<N extends NetworkName>(
     async pay({ idempotencyKey, ...order }) {
       requireOpen();
       const nonce = await control.nextAuthorizationNonce();
-      const { request, authorization } = await signPayment(description, order, nonce);
-      const verify = await harness.verify(request);
-      const settle = await harness.settle(request, idempotencyKey === undefined ? {} : { idempotencyKey });
-      const { chainId, asset, client } = harness.networks[order.network];
-      return {
-        request,
-        verify,
-        settle,
-        receipt: await findReceipt(client, settle.body.transaction),
-        settlementId: settlementId(chainId, asset.address, authorization.from, authorization.nonce),
-      };
+      return inTurn(order.network, async () => {
+        const { request, authorization } = await signPayment(description, order, nonce);
+        const verify = await harness.verify(request);
+        const settle = await harness.settle(request, idempotencyKey === undefined ? {} : { idempotencyKey });
+        const { chainId, asset, client } = harness.networks[order.network];
+        return {
+          request,
+          verify,
+          settle,
+          receipt: await findReceipt(client, settle.body.transaction),
+          settlementId: settlementId(chainId, asset.address, authorization.from, authorization.nonce),
+        };
+      });
     },
     faults: createFaultSetters({
       ...control.faults,
@@ -116,9 +122,17 @@ export function assembleHarness<N extends NetworkName>(
 
 function assembleNetwork(
   name: NetworkName,
-  description: HarnessDescription,
-  control: HarnessControl,
-  requireOpen: () => void,
+  {
+    description,
+    control,
+    requireOpen,
+    inTurn,
+  }: {
+    description: HarnessDescription;
+    control: HarnessControl;
+    requireOpen: () => void;
+    inTurn: InTurn;
+  },
 ): { network: HarnessNetwork; forgetImpersonated(): Promise<void> } {
   const running = description.networks[name];
   if (running === undefined) {
@@ -132,8 +146,9 @@ function assembleNetwork(
   const impersonated = new Set<Address>();
   const client = createViemClient(name, rpcUrl, ({ method, params }) => {
     requireOpen();
-    if (/^(anvil|hardhat)_impersonateAccount$/.test(method) && Array.isArray(params))
-      impersonated.add(params[0]);
+    if (!/^(anvil|hardhat)_impersonateAccount$/.test(method) || !Array.isArray(params)) return;
+    const account = address.safeParse(params[0]);
+    if (account.success) impersonated.add(account.data);
   });
 
   const network: HarnessNetwork = {
@@ -146,7 +161,7 @@ function assembleNetwork(
     asset: { ...asset, abi: mockUsdcAbi },
     async fund(account, amount) {
       requireOpen();
-      await control.fund(name, account, amount);
+      await inTurn(name, () => control.fund(name, account, amount));
     },
     balanceOf: (account) =>
       client.readContract({
@@ -157,18 +172,18 @@ function assembleNetwork(
       }),
     async mine(blocks = 1) {
       requireOpen();
-      await control.mine(name, blocks);
+      await inTurn(name, () => control.mine(name, blocks));
     },
     async advanceTime(seconds) {
       requireOpen();
-      return control.advanceTime(name, seconds);
+      return inTurn(name, () => control.advanceTime(name, seconds));
     },
     now: async () => (await client.getBlock()).timestamp,
   };
   return {
     network,
     async forgetImpersonated() {
-      for (const address of impersonated) await client.stopImpersonatingAccount({ address });
+      for (const account of impersonated) await client.stopImpersonatingAccount({ address: account });
       impersonated.clear();
     },
   };
@@ -189,10 +204,10 @@ function readAnswer<Verdict>(
 }
 
 async function findReceipt(client: HarnessClient, transaction: string | undefined) {
-  if (transaction === undefined || !/^0x[0-9a-f]{64}$/.test(transaction)) return null;
+  if (!isWord(transaction)) return null;
   const { TransactionReceiptNotFoundError } = await import("viem");
   try {
-    return await client.getTransactionReceipt({ hash: transaction as Hex });
+    return await client.getTransactionReceipt({ hash: transaction });
   } catch (error) {
     if (error instanceof TransactionReceiptNotFoundError) return null;
     throw error;

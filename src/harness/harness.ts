@@ -163,14 +163,15 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
         logger,
         ...(seed !== undefined && { staleHeadSeconds: Number.POSITIVE_INFINITY }),
       });
-      try {
-        await Promise.all([createLocalOrganization(made.organizations, options.networks), made.start()]);
-        return { ...made, organizations: knowTestKeys(made.organizations, options.networks) };
-      } catch (error) {
-        await made.stop();
-        await made.close();
-        throw error;
-      }
+      const organized = createLocalOrganization(made.organizations, options.networks);
+      organized.catch(() => {});
+      return {
+        ...made,
+        organizations: knowTestKeys(made.organizations, options.networks),
+        async start() {
+          await Promise.all([organized, made.start()]);
+        },
+      };
     });
     core = replaceable;
 

@@ -1,14 +1,13 @@
-import { setTimeout } from "node:timers/promises";
+// Imported, not global: a test that installs fake timers must not keep its harness from being reset.
+import { clearTimeout, setTimeout } from "node:timers";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ServiceCore } from "../service.ts";
 
 /** A service core that can be thrown away and replaced, while whoever holds its parts goes on calling them. */
-export type ReplaceableCore = Pick<
-  ServiceCore,
-  "facilitator" | "organizations" | "checkHealth" | "stop" | "close"
-> & {
+export type ReplaceableCore = Omit<ServiceCore, "start"> & {
   /**
-   * Ends the core, answering whoever waits, and puts a new one in its place after `meanwhile`. Until then callers are
-   * told that the service is shutting down.
+   * Ends the core, answering whoever waits, and starts a new one in its place after `meanwhile`. Until then callers
+   * are told that the service is shutting down.
    */
   replace(meanwhile: () => Promise<void>): Promise<void>;
 };
@@ -16,14 +15,48 @@ export type ReplaceableCore = Pick<
 /** How long what a core has under way may take to end by itself. With nodes that answer it takes milliseconds. */
 const patienceMs = 500;
 
+/** How soon the next core is made, so that a reset finds it ready: not while the first payments after one are made. */
+const spareAfterMs = 25;
+
 /**
  * Forgetting everything by beginning anew: production code needs no way to forget, and a ledger, queues and
  * caches that are new cannot remember.
  *
- * @param make gives a core that has been started
+ * @param make gives a core that has not been started
  */
 export async function createReplaceableCore(make: () => Promise<ServiceCore>): Promise<ReplaceableCore> {
-  let current = await make();
+  let current = await startNew(make());
+  let spare: Promise<ServiceCore> | undefined;
+  let timer: NodeJS.Timeout;
+  prepareSpare();
+
+  async function startNew(made: Promise<ServiceCore>): Promise<ServiceCore> {
+    const core = await made;
+    try {
+      await core.start();
+      return core;
+    } catch (error) {
+      await core.stop();
+      await core.close();
+      throw error;
+    }
+  }
+
+  function prepareSpare(): void {
+    timer = setTimeout(() => {
+      spare = make();
+      // Whoever takes it finds out.
+      spare.catch(() => {});
+    }, spareAfterMs).unref();
+  }
+
+  /** What has been prepared, or else a new one. */
+  function takeSpare(): Promise<ServiceCore> {
+    clearTimeout(timer);
+    const taken = spare ?? make();
+    spare = undefined;
+    return taken;
+  }
 
   /** Calls go to the part of the core that is current when they are made. */
   function forward<T extends object>(part: (core: ServiceCore) => T): T {
@@ -35,13 +68,20 @@ export async function createReplaceableCore(make: () => Promise<ServiceCore>): P
     organizations: forward(({ organizations }) => organizations),
     checkHealth: () => current.checkHealth(),
     stop: () => current.stop(),
-    close: () => current.close(),
+    async close() {
+      clearTimeout(timer);
+      await current.close();
+      const unused = await spare?.catch(() => undefined);
+      await unused?.stop();
+      await unused?.close();
+    },
     async replace(meanwhile) {
       const old = current;
       const stopped = old.stop();
-      await Promise.race([stopped, setTimeout(patienceMs, undefined, { ref: false })]);
+      await Promise.race([stopped, sleep(patienceMs, undefined, { ref: false })]);
       await meanwhile();
-      current = await make();
+      current = await startNew(takeSpare());
+      prepareSpare();
       // What hangs on a node that does not answer ends with its connections.
       await Promise.all([stopped, old.close()]);
     },

@@ -40,16 +40,19 @@ export async function takeStartingPoint(
       ...clock,
     ]);
     // After a revert the head is as old as the snapshot.
-    if (!ownClock) await node.request("evm_mine");
-    await node.request("evm_setAutomine", true);
+    await node.batch([...(ownClock ? [] : [["evm_mine"] as const]), ["evm_setAutomine", true]]);
     return id;
   }
 
   return {
     async restore() {
       // No automatic mining in any mode, so that nothing is mined between the steps.
-      await node.batch([["evm_setIntervalMining", 0], ["anvil_dropAllTransactions"]]);
-      if ((await node.request("evm_revert", snapshot)) !== true) {
+      const [, , reverted] = await node.batch([
+        ["evm_setIntervalMining", 0],
+        ["anvil_dropAllTransactions"],
+        ["evm_revert", snapshot],
+      ]);
+      if (reverted !== true) {
         throw new KitError(`The ${node.name} chain cannot be put back: its first snapshot is gone`, {
           hints: ["Something has reset the node or reverted it to an older snapshot. Start a new harness."],
         });
