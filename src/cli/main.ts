@@ -51,6 +51,11 @@ const commands: readonly CommandEntry[] = [
     load: async () => (await import("./fault-clear.ts")).faultClear,
   },
   {
+    name: "fork record",
+    summary: "record a fork of a network, which then starts without the network",
+    load: async () => (await import("./fork-record.ts")).forkRecord,
+  },
+  {
     name: "serve",
     summary: "run the facilitator against real networks, as the environment says",
     load: async () => (await import("./serve.ts")).serve,
@@ -228,7 +233,8 @@ function describeCommand({ name, summary }: CommandEntry, options: Options): str
   const rows = Object.entries(options).map(([name, option]) => {
     const { placeholder, describe, env, positional, ...rules } = option;
     const asVariable = rules.environmentOnly === true && env !== undefined;
-    const value = positional === true || placeholder === undefined ? "" : ` ${placeholder}`;
+    const shown = option.mayBeBare === true ? `[${placeholder}]` : placeholder;
+    const value = positional === true || placeholder === undefined ? "" : ` ${shown}`;
     return {
       left: asVariable ? env : `${spellOption(name, option)}${value}`,
       right: [

@@ -50,6 +50,18 @@ describe("values", () => {
   });
 });
 
+test("an option that may be bare is given with and without a value", () => {
+  const fork = { ...word, mayBeBare: true } satisfies Option;
+  const read = (...args: string[]) => readOptions({ fork, json: flag("as JSON") }, args, {}).fork;
+  expect([
+    read(),
+    read("--fork"),
+    read("--fork", "--json"),
+    read("--fork", "base"),
+    read("--fork=base"),
+  ]).toEqual([...["none", "", "", "base", "base"]]);
+});
+
 describe("what is wrong", () => {
   test("is a secret on the command line, and a variable that alone may give it is named", () => {
     const secret = { ...word, env: "SECRET", environmentOnly: true, required: true } satisfies Option;

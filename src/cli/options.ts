@@ -18,6 +18,8 @@ export type Option<T = unknown> = {
   environmentOnly?: boolean;
   example?: string;
   read: Read<T>;
+  /** Whether it may be given without a value; the text is then empty. */
+  mayBeBare?: boolean;
   /** Whether it must be given. */
   required?: boolean;
   /** What it is when it is not given. */
@@ -145,10 +147,10 @@ function readArguments(
     } else if (isFlag(option)) {
       if (value === undefined) given.set(name, "true");
       else problems.push({ name: rawName, problem: "takes no value" });
-    } else if (value === undefined || value === "") {
+    } else if ((value === undefined || value === "") && option.mayBeBare !== true) {
       problems.push({ name: rawName, problem: "needs a value", ...exampleOf(option, `${rawName} `) });
     } else {
-      given.set(name, value);
+      given.set(name, value ?? "");
     }
   }
   return { given, problems };

@@ -23,6 +23,7 @@ export async function describeUp(
     "",
     addressTable(harness),
     "",
+    ...describeForks(harness),
     payerTable(harness),
     "",
     keyTable(harness),
@@ -95,10 +96,27 @@ function addressTable(harness: HarnessDescription): string {
     [
       { heading: "network" },
       { heading: "payTo: the facilitator contract" },
-      { heading: "asset: USDC look-alike" },
+      { heading: isForked(harness) ? "asset" : "asset: USDC look-alike" },
     ],
     rows,
   );
+}
+
+const isForked = (harness: HarnessDescription) =>
+  Object.values(harness.networks).some(({ fork }) => fork !== undefined);
+
+/** A line for each network that is forked, and a space. */
+function describeForks(harness: HarnessDescription): readonly string[] {
+  const lines = networkNames.flatMap((name) => {
+    const fork = harness.networks[name]?.fork;
+    if (fork === undefined) return [];
+    const from = fork.from === "recording" ? "a recording of block" : "block";
+    const blacklist = fork.hasBlacklist
+      ? ""
+      : "; it blacklists nobody, so the payer blacklisted pays as others do";
+    return [`${name} is forked from ${from} ${fork.block}, with its real USDC${blacklist}.`];
+  });
+  return lines.length === 0 ? [] : [...lines, ""];
 }
 
 function payerTable(harness: HarnessDescription): string {

@@ -7,6 +7,7 @@ import type { Address } from "../protocol/hex.ts";
 import { networkNames } from "../protocol/networks.ts";
 import { defineCommand } from "./command.ts";
 import { payOnEveryNetwork } from "./demo.ts";
+import { type ForkRequests, readForkRequests, resolveForks } from "./fork-requests.ts";
 import { isWarning, renderLogLine } from "./log-lines.ts";
 import { flag, oneOf, readAddress, readHost, readNetworks, wholeNumber } from "./readers.ts";
 import { self } from "./self.ts";
@@ -20,6 +21,15 @@ export const up = defineCommand({
       example: "base,polygon",
       read: readNetworks,
       fallback: networkNames,
+    },
+    fork: {
+      describe:
+        "fork real chains: of the networks that are named, or of all whose *_RPC_URL is set; NAME=URL and NAME=RECORDING say what to fork",
+      placeholder: "NAMES",
+      example: "base,polygon=polygon.fork.json.gz",
+      mayBeBare: true,
+      read: (text): ForkRequests => readForkRequests(text),
+      fallback: undefined,
     },
     port: {
       describe: "port of the facilitator; 0 for any free one (default 4402)",
@@ -84,7 +94,8 @@ export const up = defineCommand({
     }
   },
 
-  async run(values, { print, complain, takeSignals }) {
+  async run(values, { print, complain, env, takeSignals }) {
+    const fork = resolveForks(values.fork, values.networks, env);
     const interrupted = takeSignals();
     const { createLogger } = await import("../logging/logger.ts");
     const logger = createLogger(values["log-level"], {
@@ -97,6 +108,7 @@ export const up = defineCommand({
     const harness = await startHarness({
       networks: values.networks,
       facilitatorContracts: resolveFacilitatorContracts(contractsOf(values)),
+      fork,
       host: values.host,
       port: values.port,
       settleWaitMs: values["settle-wait"],

@@ -47,12 +47,13 @@ export function assembleHarness<N extends NetworkName>(
   /** The service could not tell, and says no more: where a fork lacked what it asked for, that is the reason. */
   async function explained(post: () => Promise<JsonResponse>): Promise<JsonResponse> {
     if (!isForked) return post();
-    const before = (await control.forkFailures()).length;
+    const before = await control.forkFailures();
     const answer = await post();
     if (answer.status !== 503) return answer;
-    const failure = (await control.forkFailures())[before];
-    if (failure === undefined) return answer;
-    throw new KitError(failure.message, { hints: failure.hints });
+    const after = await control.forkFailures();
+    const failed = after.find(({ count }, index) => count !== before[index]?.count)?.latest;
+    if (failed === undefined) return answer;
+    throw new KitError(failed.message, { hints: failed.hints });
   }
 
   const inTurn: InTurn = description.seed === undefined ? (_network, work) => work() : createTurns();

@@ -10,7 +10,7 @@ import { prepareRealToken } from "./fork/prepare-real-token.ts";
 import { isRealToken } from "./fork/start-fork.ts";
 import { startHeartbeat } from "./heartbeat.ts";
 import { facilitatorInitCode, mockUsdcInitCode } from "./init-code.ts";
-import type { LocalCall } from "./local-rpc.ts";
+import { type LocalCall, RpcRefusal } from "./local-rpc.ts";
 import type { LocalNode } from "./nodes.ts";
 import { takeStartingPoint } from "./starting-point.ts";
 
@@ -119,6 +119,7 @@ export async function prepareChain(options: ChainOptions): Promise<HarnessChain>
           // Whether it can be, before it is mined.
           await node.request("eth_call", { from: treasury.address, to: asset.address, data }, "latest");
         } catch (cause) {
+          if (!(cause instanceof RpcRefusal)) throw cause;
           throw new KitError(`${account} cannot be given ${amount} more of the asset on ${node.name}`, {
             cause,
           });

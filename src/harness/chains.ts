@@ -86,7 +86,7 @@ export async function startChains(options: StartChainsOptions): Promise<Chains> 
         node,
         ownClock: genesisTime !== undefined,
       });
-      node.fork?.keepRecording();
+      node.fork?.keepRecording(true);
       return [name, chain] as const;
     }),
   );

@@ -19,8 +19,8 @@ export type HarnessControl = {
   nextAuthorizationNonce(): Promise<Hex | undefined>;
   readonly faults: FaultBoard;
   readonly journal: JournalReader;
-  /** What could not be asked of the networks that chains are forked from, so far. */
-  forkFailures(): Promise<readonly Failure[]>;
+  /** How often each forked chain could not ask its network, and why it last could not. */
+  forkFailures(): Promise<readonly { count: number; latest?: Failure | undefined }[]>;
   reset(): Promise<void>;
 };
 
@@ -57,7 +57,8 @@ const faultsSchema = z.object({ faults: z.array(z.unknown()) });
 const foundSchema = z.object({ payment: paymentJournalSchema.nullable() });
 const paymentsSchema = z.object({ payments: z.array(bytes32) });
 const removedSchema = z.object({ removed: z.boolean() });
-const failuresSchema = z.array(z.object({ message: z.string(), hints: z.array(z.string()) }));
+const failureSchema = z.object({ message: z.string(), hints: z.array(z.string()) });
+const failuresSchema = z.array(z.object({ count: z.int(), latest: failureSchema.optional() }));
 const nonceSchema = z.object({ nonce: bytes32.nullable() });
 
 /**

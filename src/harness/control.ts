@@ -108,7 +108,10 @@ export function controlRoutes(
   app.post("/harness/journal/payments", async () => ({ payments: await journal.payments() }));
 
   app.post("/harness/fork-failures", () =>
-    harness.forkFailures().map(({ message, hints }) => ({ message, hints })),
+    harness.forkFailures().map(({ count, latest }) => ({
+      count,
+      ...(latest !== undefined && { latest: { message: latest.message, hints: latest.hints } }),
+    })),
   );
 
   app.post("/harness/authorization-nonce", () => ({ nonce: harness.nextAuthorizationNonce() ?? null }));

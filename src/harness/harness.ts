@@ -12,6 +12,7 @@ import { type Chains, startChains } from "./chains.ts";
 import type { HarnessDescription } from "./description.ts";
 import type { FaultBoard } from "./faults/fault-board.ts";
 import type { ForkOptions } from "./fork/fork-options.ts";
+import type { ForkFailures } from "./fork/open-fork.ts";
 import type { JournalStore } from "./journal/journal.ts";
 import { knowTestKeys } from "./know-test-keys.ts";
 import { localOrganization } from "./local-organization.ts";
@@ -59,8 +60,8 @@ export type RunningHarness = AsyncDisposable & {
   readonly faults: FaultBoard;
   /** What the service did; undefined where no journal is kept. */
   readonly journal: JournalStore | undefined;
-  /** What could not be asked of the networks that chains are forked from, so far. */
-  forkFailures(): readonly KitError[];
+  /** How often each forked chain could not ask its network, and why it last could not. */
+  forkFailures(): readonly ForkFailures[];
   /** Puts chains and service back to where they were when they were started. */
   reset(): Promise<void>;
   /** Ends the service and the chains, and leaves nothing behind. Can be called again. */
@@ -192,7 +193,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       onFailure: chains.onFailure,
       faults,
       journal,
-      forkFailures: () => running.flatMap(({ node }) => node.fork?.failures ?? []),
+      forkFailures: () => running.flatMap(({ node }) => node.fork?.failures() ?? []),
       nextAuthorizationNonce() {
         if (seed === undefined) return undefined;
         return keccak256Text(`x402-facilitator-kit authorization: ${seed}, ${authorizations++}`);

@@ -37,7 +37,6 @@ export function readForkOptions(
   const problems: Problem[] = [];
   const orders = new Map<NetworkName, ForkOrder>();
   for (const [name, option] of Object.entries(fork)) {
-    if (option === undefined) continue;
     const network = networkNames.find((known) => known === name);
     if (network === undefined) {
       problems.push({
@@ -66,6 +65,10 @@ function readForkOption(name: string, option: unknown, problems: Problem[]): For
   };
   if (typeof option === "string") return readForkOption(name, { url: option }, problems);
   const whole = '{ url: "https://…" } or { recording: "base.fork.json" }';
+  if (option === undefined) {
+    // Most often a variable of the environment that is not set: an empty chain would pass for a fork.
+    return refuse(name, "is undefined; leave it out to start an empty chain", whole);
+  }
   if (typeof option !== "object" || option === null) {
     return refuse(name, "is neither a URL nor a description of a fork", whole);
   }

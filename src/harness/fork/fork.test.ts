@@ -10,7 +10,7 @@ import { networks } from "../../protocol/networks.ts";
 import { payerBalances } from "../cast.ts";
 import { createHarness } from "../create-harness.ts";
 import type { Harness } from "../harness-api.ts";
-import { type TestPayerName, testPayers } from "../test-payers.ts";
+import { type TestPayer, type TestPayerName, testPayers } from "../test-payers.ts";
 import { type RealChain, startRealChain } from "./testing/real-chain.ts";
 
 const { usdc } = networks.base;
@@ -32,21 +32,24 @@ afterAll(async () => {
 
 type BaseHarness = Harness<"base">;
 
-/** What becomes of a payment of each test payer: what verify refuses it for, or that it settles. */
+/** What becomes of a payment of each test payer: what it is refused for, or that it settles. */
 async function outcomes(harness: BaseHarness): Promise<Record<string, string | undefined>> {
   const found: Record<string, string | undefined> = {};
   for (const payer of Object.keys(testPayers) as TestPayerName[]) {
     const { verify, settle, receipt } = await harness.pay({ network: "base", payer });
-    const { isValid, invalidReason } = verify.body as { isValid: boolean; invalidReason?: string };
-    expect((settle.body as { success: boolean }).success).toBe(isValid);
-    expect(receipt?.status).toBe(isValid ? "success" : undefined);
-    found[payer] = isValid ? "success" : invalidReason;
+    const { invalidReason } = verify.body as { invalidReason?: string };
+    const { success, errorReason } = settle.body as { success: boolean; errorReason?: string };
+    expect(receipt?.status).toBe(success ? "success" : undefined);
+    found[payer] = success ? "success" : (invalidReason ?? errorReason);
   }
   return found;
 }
 
 const expectedOutcomes = Object.fromEntries(
-  Object.entries(testPayers).map(([name, { outcome }]) => [name, outcome]),
+  Object.entries(testPayers).map(([name, { outcome, settleOutcome = outcome }]: [string, TestPayer]) => [
+    name,
+    settleOutcome,
+  ]),
 );
 
 describe("a fork of a real chain", () => {
@@ -132,9 +135,11 @@ describe("a recorded fork, of a chain that is gone", () => {
     await expect(base.balanceOf(stranger)).rejects.toThrow(missing);
     await expect(base.fund(stranger, 1n)).rejects.toThrow(missing);
     const payer = `0x${"42".repeat(32)}` as const;
-    const error = await harness.pay({ network: "base", payer }).catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(KitError);
-    expect(error).toMatchObject({ message: expect.stringMatching(missing) });
+    for (const _again of [1, 2]) {
+      const error = await harness.pay({ network: "base", payer }).catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(KitError);
+      expect(error).toMatchObject({ message: expect.stringMatching(missing) });
+    }
     // And goes on with what it has.
     expect((await harness.pay({ network: "base" })).settle.body).toMatchObject({ success: true });
   });

@@ -194,7 +194,7 @@ describe("a fork of a network", () => {
     respond = (call, response) => (failures.shift() ?? nodeWith({ eth_getBalance: "0x7" }))(call, response);
     const rpc = createLocalRpc(source.url);
     expect(await rpc.request("eth_getBalance", hash.slice(0, 42), "0x64")).toBe("0x7");
-    expect(source.failures).toEqual([]);
+    expect(source.failures().count).toBe(0);
     await source.close();
   });
 
@@ -214,7 +214,7 @@ describe("a fork of a network", () => {
         "The RPC URL that base is forked from refuses eth_getStorageAt ["0xabababababababababababababababababababab","0x1","0x64"]: missing trie node, see …",
       ]
     `);
-    expect(source.failures.map(({ message }) => message)).toEqual(reports);
+    expect(source.failures()).toMatchObject({ count: 2, latest: { message: reports[0] } });
     await source.close();
   });
 
@@ -224,7 +224,7 @@ describe("a fork of a network", () => {
     await expect(createLocalRpc(source.url).request("eth_call", {}, "0x1")).rejects.toThrow(
       "execution reverted",
     );
-    expect(source.failures).toEqual([]);
+    expect(source.failures().count).toBe(0);
     await source.close();
   });
 
@@ -322,7 +322,7 @@ describe("a recording", () => {
       ]),
     ).toEqual(["0x7", null, null]);
     await expect(rpc.request("eth_getBalance", "0xab", "0x64")).rejects.toThrow();
-    const [failure] = source.failures;
+    const failure = source.failures().latest;
     expect(
       [failure?.message, ...(failure?.hints ?? [])].join("\n").replaceAll(directory, "DIRECTORY"),
     ).toMatchInlineSnapshot(`
@@ -355,6 +355,7 @@ describe("fork options", () => {
       { polygon: "https://rpc.example" },
       { base: `rpc.example/${secret}` },
       { base: `wss://rpc.example/${secret}` },
+      { base: undefined },
       { base: {} },
       { base: { url: "https://rpc.example", recording: "base.json" } },
       { base: 5 },
@@ -379,6 +380,7 @@ describe("fork options", () => {
         "fork.polygon: polygon is not among the networks that are started: base",
         "fork.base.url: is not a URL that begins with https:// or http:// (for example https://base.example)",
         "fork.base.url: is not a URL that begins with https:// or http:// (for example https://base.example)",
+        "fork.base: is undefined; leave it out to start an empty chain (for example { url: "https://…" } or { recording: "base.fork.json" })",
         "fork.base: needs a url, or a recording, and not both (for example { url: "https://…" } or { recording: "base.fork.json" })",
         "fork.base: needs a url, or a recording, and not both (for example { url: "https://…" } or { recording: "base.fork.json" })",
         "fork.base: is neither a URL nor a description of a fork (for example { url: "https://…" } or { recording: "base.fork.json" })",

@@ -28,8 +28,8 @@ export type ForkSource = {
   /** What a node takes as the URL to fork from. It holds no key, as arguments of a process are seen by everybody. */
   readonly url: string;
   readonly blockNumber: bigint;
-  /** What could not be answered so far, oldest first: calls without an answer in the recording, or a network gone. */
-  readonly failures: readonly KitError[];
+  /** What could not be answered so far: calls without an answer in the recording, or a network gone. */
+  failures(): ForkFailures;
   /** Calls the listener at each failure, once for the same call. */
   onFailure(listener: (error: KitError) => void): void;
   /**
@@ -37,14 +37,17 @@ export type ForkSource = {
    * keeps their states. Gives where to note what calls name.
    */
   expectAuthorizations(token: Address, mappingSlot: bigint): AuthorizationSlots;
-  /** From now on closing writes the recording that was asked for: a start that fails must not replace a good one. */
-  keepRecording(): void;
+  /** Whether closing writes the recording that was asked for. Not at first: a failure must not replace a good one. */
+  keepRecording(keep: boolean): void;
   /** Ends the server, and writes the recording that was asked for. */
   close(): Promise<void>;
 };
 
-/** How many failures are kept. */
-const mostFailures = 100;
+/** How often a fork could not answer, and why it last could not. */
+export type ForkFailures = { readonly count: number; readonly latest: KitError | undefined };
+
+/** How many different failures are told of: a loop over accounts should not fill a log. */
+const mostReports = 100;
 
 /**
  * Opens what a chain is forked from, and looks whether it is the network that it should be.
@@ -84,8 +87,8 @@ async function openRemote(
     let keep = false;
     return {
       ...source,
-      keepRecording() {
-        keep = true;
+      keepRecording(wanted) {
+        keep = wanted;
       },
       async close() {
         remote.close();
@@ -220,14 +223,16 @@ async function serve(
 ): Promise<ForkSource> {
   const answerBlank = createBlankAccounts(blankAccounts);
   const authorizations = new Map<string, AuthorizationSlots>();
-  const failures: KitError[] = [];
-  const failed = new Set<string>();
+  const reported = new Map<string, KitError>();
+  let failures: ForkFailures = { count: 0, latest: undefined };
   const listeners: ((error: KitError) => void)[] = [];
 
   function report(call: RpcCall, error: unknown): void {
-    if (!(error instanceof KitError) || failed.has(callKey(call)) || failures.length >= mostFailures) return;
-    failed.add(callKey(call));
-    failures.push(error);
+    if (!(error instanceof KitError)) return;
+    failures = { count: failures.count + 1, latest: error };
+    const key = callKey(call);
+    if (reported.has(key) || reported.size >= mostReports) return;
+    reported.set(key, error);
     for (const listener of listeners) listener(error);
   }
 
@@ -251,9 +256,9 @@ async function serve(
     kind,
     url: server.url,
     blockNumber,
-    failures,
+    failures: () => failures,
     onFailure(listener) {
-      for (const failure of failures) listener(failure);
+      for (const failure of reported.values()) listener(failure);
       listeners.push(listener);
     },
     expectAuthorizations(token, mappingSlot) {

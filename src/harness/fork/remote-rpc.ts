@@ -68,7 +68,7 @@ export function createRemoteRpc(name: string, url: URL): RemoteRpc {
 
   const pause = (failures: number, asked = 0) => {
     const ms = Math.max(asked, 250 * 2 ** failures);
-    return sleep(Math.min(ms, longestPauseMs), undefined, { signal: closing.signal, ref: false });
+    return sleep(Math.min(ms, longestPauseMs), undefined, { signal: closing.signal });
   };
 
   return {

@@ -50,7 +50,7 @@ export async function startFork(options: StartForkOptions): Promise<LocalNode> {
   } catch (error) {
     await source.close();
     // Whatever the node made of it.
-    throw source.failures[0] ?? error;
+    throw source.failures().latest ?? error;
   }
 }
 
@@ -66,13 +66,13 @@ async function connect(node: LocalNode, source: ForkSource): Promise<LocalNode> 
 
   /** A node wraps what it was told; the error that it was told says what to do. */
   async function explain<T>(asked: () => Promise<T>): Promise<T> {
-    const before = source.failures.length;
+    const before = source.failures().count;
     try {
       return await asked();
     } catch (error) {
-      const failure = source.failures[before];
-      if (failure === undefined || !(error instanceof RpcRefusal)) throw error;
-      throw new KitError(failure.message, { cause: error, hints: failure.hints });
+      const { count, latest } = source.failures();
+      if (latest === undefined || count === before || !(error instanceof RpcRefusal)) throw error;
+      throw new KitError(latest.message, { cause: error, hints: latest.hints });
     }
   }
 

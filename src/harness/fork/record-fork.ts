@@ -1,0 +1,103 @@
+import { stat } from "node:fs/promises";
+import type { Logger } from "pino";
+import { selector } from "../../chain/calldata.ts";
+import { KitError } from "../../errors/base.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
+import { harnessAccounts } from "../accounts.ts";
+import type { FacilitatorContracts } from "../addresses.ts";
+import type { HarnessChain } from "../chain.ts";
+import { type RunningHarness, startHarness } from "../harness.ts";
+import { RpcRefusal } from "../local-rpc.ts";
+import { pay } from "../pay.ts";
+import { type TestPayerName, testPayers } from "../test-payers.ts";
+
+export type RecordForkOptions = {
+  network: NetworkName;
+  /** A JSON-RPC URL of the network. */
+  url: string;
+  blockNumber?: bigint | undefined;
+  /** Where the recording is written. */
+  path: string;
+  facilitatorContracts: FacilitatorContracts;
+  logger: Logger;
+  /** Gives up; nothing is written then. */
+  signal?: AbortSignal | undefined;
+};
+
+/** What people read of a token besides balances. */
+const tokenViews = [
+  ...["name()", "symbol()", "decimals()", "version()", "currency()", "totalSupply()", "paused()"],
+  ...["owner()", "pauser()", "blacklister()", "masterMinter()", "rescuer()", "DOMAIN_SEPARATOR()"],
+].map(selector);
+
+const payerNames = Object.keys(testPayers) as TestPayerName[];
+
+/**
+ * Forks a network, does on it what tests do (every test payer pays in both protocol versions, several at once, and is
+ * given money), and writes down what that has asked of the network.
+ *
+ * @returns from which block, and how large the file is
+ * @throws {KitError} when the network cannot be forked or recorded
+ */
+export async function recordFork(
+  options: RecordForkOptions,
+): Promise<{ blockNumber: bigint; bytes: number }> {
+  const { network, url, blockNumber, path, facilitatorContracts, logger, signal } = options;
+  const harness = await startHarness({
+    networks: [network],
+    facilitatorContracts,
+    fork: { [network]: { url, blockNumber, recordTo: path } },
+    host: "127.0.0.1",
+    port: 0,
+    logger,
+    signal,
+  });
+  const chain = harness.chains[network];
+  const fork = chain?.node.fork;
+  try {
+    if (chain === undefined || fork === undefined) throw new KitError(`${network} was not forked`);
+    await exercise(harness, chain, signal);
+    // What could not be asked would be missing.
+    const { latest } = fork.failures();
+    if (latest !== undefined) throw latest;
+  } catch (error) {
+    fork?.keepRecording(false);
+    await harness.close();
+    throw error;
+  }
+  await harness.close();
+  const { size } = await stat(path);
+  return { blockNumber: fork.blockNumber, bytes: size };
+}
+
+async function exercise(
+  harness: RunningHarness,
+  chain: HarnessChain,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const { asset, node, network } = chain;
+  for (const data of tokenViews) {
+    signal?.throwIfAborted();
+    await node.request("eth_call", { to: asset.address, data }, "latest").catch((error: unknown) => {
+      // Not every token has each of them.
+      if (!(error instanceof RpcRefusal)) throw error;
+    });
+  }
+  for (const { address } of [
+    ...Object.values(testPayers),
+    harnessAccounts.recipient,
+    harnessAccounts.treasury,
+  ]) {
+    signal?.throwIfAborted();
+    if (address !== testPayers.blacklisted.address) await chain.fund(address, 1n);
+  }
+  for (const x402Version of [1, 2] as const) {
+    signal?.throwIfAborted();
+    const order = { network: network.name, amount: 10_000n, x402Version, validForSeconds: 600 };
+    await Promise.all(
+      [...payerNames, "funded", "funded"].map((payer) =>
+        pay(harness.description, { ...order, payer: payer as TestPayerName }),
+      ),
+    );
+  }
+}
