@@ -17,11 +17,12 @@ export async function startCountingProxy(target: string): Promise<CountingProxy>
     incoming.on("end", () => {
       const body = Buffer.concat(chunks);
       const calls = [JSON.parse(body.toString())].flat() as { method: string }[];
-      requests.push(calls.map(({ method }) => method));
       const onward = request(
         target,
         { method: "POST", headers: { "content-type": "application/json" } },
         (answer) => {
+          // What is counted has arrived: a test may go on from there.
+          requests.push(calls.map(({ method }) => method));
           outgoing.writeHead(answer.statusCode ?? 502, { "content-type": "application/json" });
           answer.pipe(outgoing);
         },
