@@ -5,8 +5,8 @@ import { UndeterminedError } from "../src/errors/undetermined.ts";
 import { harnessAccounts } from "../src/harness/accounts.ts";
 import { testPayers } from "../src/harness/test-payers.ts";
 import type { Ledger } from "../src/ledger/ledger.ts";
-import { keccak256Text } from "../src/protocol/hex.ts";
 import { type Composition, compose, type Running } from "./support/composition.ts";
+import { grantOperator } from "./support/grant-operator.ts";
 import type { Body } from "./support/service.ts";
 
 /*
@@ -245,21 +245,7 @@ describe("two operators", () => {
   test("share the payments, and each uses its own txNonces", async () => {
     const { chain } = composition;
     const second = harnessAccounts.recoverer;
-    const admin = harnessAccounts.admin.address;
-    await request("anvil_impersonateAccount", admin);
-    const role = keccak256Text("OPERATOR_ROLE");
-    const data = encodeFunctionData({
-      abi: x402FacilitatorAbi,
-      functionName: "grantRole",
-      args: [role, second.address],
-    });
-    await request("eth_sendTransaction", {
-      from: admin,
-      to: chain.facilitatorContract,
-      data,
-      gas: "0x30d40",
-    });
-    await request("evm_mine");
+    await grantOperator(chain, second.address);
 
     const before = await composition.recipientBalance();
     const running = await composition.start({ settleWaitMs: 20_000, otherOperators: [second.privateKey] });

@@ -53,7 +53,7 @@ describe.each(backends)("on $name", (backend) => {
       const body = await composition.payment();
       const { authorization } = body.paymentPayload.payload;
 
-      const first = await startServiceProcess(composition, database.url, boundary);
+      const first = await startServiceProcess(composition, database.url, { dieAt: boundary });
       const died = once(first.child, "exit");
       const answered = await first.settle(body).then(
         (response) => answerOf(response).success,

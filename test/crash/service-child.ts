@@ -4,7 +4,7 @@ import { createLocalSigner } from "../../src/chain/local-signer.ts";
 import { harnessAccounts } from "../../src/harness/accounts.ts";
 import { createLogger } from "../../src/logging/logger.ts";
 import { networks } from "../../src/protocol/networks.ts";
-import { address } from "../../src/protocol/primitives.ts";
+import { address, bytes32 } from "../../src/protocol/primitives.ts";
 import { createService } from "../../src/service.ts";
 import { boundaries, stopAt } from "./boundaries.ts";
 
@@ -15,9 +15,13 @@ const options = z
     databaseUrl: z.string(),
     apiKey: z.string(),
     dieAt: z.enum(boundaries).optional(),
+    operators: z.array(bytes32).optional(),
   })
   .parse(JSON.parse(process.argv[2] ?? "{}"));
 
+const [first = createLocalSigner(harnessAccounts.operator.privateKey), ...others] = (
+  options.operators ?? []
+).map(createLocalSigner);
 const service = await createService({
   networks: [
     {
@@ -30,7 +34,7 @@ const service = await createService({
       maxFeePerGas: 10n ** 12n,
     },
   ],
-  signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
+  signers: [first, ...others],
   databaseUrl: options.databaseUrl,
   migrateDatabase: true,
   apiKeyPepper: "test",

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { type JsonResponse, requestJson } from "../../src/harness/http-json.ts";
+import type { Hex } from "../../src/protocol/hex.ts";
 import type { Boundary } from "../crash/boundaries.ts";
 import type { Composition } from "./composition.ts";
 import type { Body } from "./service.ts";
@@ -24,15 +25,18 @@ export type ServiceProcess = {
 
 const running = new Set<ChildProcess>();
 
-/** Starts a service on a database and a chain; `dieAt` has it kill itself at a step of its first settle. */
+/**
+ * Starts a service on a database and a chain; `dieAt` has it kill itself at a step of its first settle. Its operator
+ * is the harness's unless it is given the private keys of others.
+ */
 export async function startServiceProcess(
   { chain }: Composition,
   databaseUrl: string,
-  dieAt?: Boundary,
+  { dieAt, operators }: { dieAt?: Boundary; operators?: readonly Hex[] } = {},
 ): Promise<ServiceProcess> {
   const { rpcUrl, facilitatorContract } = chain;
   const script = fileURLToPath(new URL("../crash/service-child.ts", import.meta.url));
-  const options = JSON.stringify({ rpcUrl, facilitatorContract, databaseUrl, apiKey, dieAt });
+  const options = JSON.stringify({ rpcUrl, facilitatorContract, databaseUrl, apiKey, dieAt, operators });
   const child = spawn(process.execPath, [script, options], { stdio: ["ignore", "pipe", "inherit"] });
   running.add(child);
   child.once("exit", () => running.delete(child));

@@ -1,0 +1,21 @@
+import { encodeFunctionData } from "viem";
+import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
+import { harnessAccounts } from "../../src/harness/accounts.ts";
+import type { HarnessChain } from "../../src/harness/chain.ts";
+import { type Address, keccak256Text } from "../../src/protocol/hex.ts";
+
+/** Lets another account settle on a chain. */
+export async function grantOperator(
+  { node, facilitatorContract }: HarnessChain,
+  account: Address,
+): Promise<void> {
+  const from = harnessAccounts.admin.address;
+  const data = encodeFunctionData({
+    abi: x402FacilitatorAbi,
+    functionName: "grantRole",
+    args: [keccak256Text("OPERATOR_ROLE"), account],
+  });
+  await node.request("anvil_impersonateAccount", from);
+  await node.request("eth_sendTransaction", { from, to: facilitatorContract, data, gas: "0x30d40" });
+  await node.request("evm_mine");
+}
