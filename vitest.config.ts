@@ -16,6 +16,15 @@ export default defineConfig({
         },
       },
       {
+        // What uses msw, once more with its second major version.
+        resolve: { alias: [{ find: /^msw(?=\/|$)/, replacement: "msw-2" }] },
+        test: {
+          name: "msw-2",
+          env: { MSW_MAJOR: "2" },
+          include: ["src/fixtures/**/*.msw.test.ts"],
+        },
+      },
+      {
         // Real anvil processes: fewer files at a time, and patience for a loaded machine.
         test: {
           name: "chain",
