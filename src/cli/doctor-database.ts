@@ -1,7 +1,6 @@
-import { existsSync } from "node:fs";
-import { resolve } from "node:path";
 import type { Database } from "../database/database.ts";
 import { pendingMigrations } from "../database/migrate.ts";
+import { isMissingFile } from "../database/missing-file.ts";
 import { openDatabase } from "../database/open-database.ts";
 import type { Check } from "../deploy/check.ts";
 import { explainFailure } from "../deploy/explain-failure.ts";
@@ -15,9 +14,7 @@ export type DatabaseState =
 
 /** Opens a database as it is, and changes nothing; whoever gets it closes it. */
 export async function openAsIs(url: string): Promise<DatabaseState> {
-  // Opening an SQLite file that does not exist would create it.
-  const file = url.startsWith("sqlite:") ? url.slice("sqlite:".length) : ":memory:";
-  if (file !== ":memory:" && !existsSync(resolve(file))) return { kind: "missing" };
+  if (isMissingFile(url)) return { kind: "missing" };
   let db: Database | undefined;
   try {
     db = await openDatabase({ url });

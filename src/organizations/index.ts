@@ -1,0 +1,23 @@
+export { KitError } from "../errors/base.ts";
+export type { Address } from "../protocol/hex.ts";
+export type { NetworkName } from "../protocol/networks.ts";
+export type { Limits } from "./limits.ts";
+export {
+  type OpenOrganizations,
+  type OpenOrganizationsOptions,
+  openOrganizations,
+} from "./open-organizations.ts";
+export {
+  type Caller,
+  type Change,
+  type ChangeAction,
+  type IssuedKey,
+  type KeyIssuing,
+  type KeyRecord,
+  type KeyState,
+  type Organization,
+  type OrganizationAdministration,
+  type Organizations,
+  type Scope,
+  scopes,
+} from "./organizations.ts";

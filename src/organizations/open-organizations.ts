@@ -1,0 +1,62 @@
+import { requireMigrated } from "../database/migrate.ts";
+import { isMissingFile } from "../database/missing-file.ts";
+import { openDatabase } from "../database/open-database.ts";
+import { KitError } from "../errors/base.ts";
+import { createOrganizations } from "./create-organizations.ts";
+import type { Organizations } from "./organizations.ts";
+
+export type OpenOrganizationsOptions = {
+  /** The database of `serve`: `sqlite:PATH` or `postgres://…`. */
+  databaseUrl: string;
+  /** What API keys are hashed with: `API_KEY_PEPPER` of `serve`. With another one it knows none of the keys. */
+  pepper: string;
+  /** Who makes the changes, for the audit trail: a person or a program, 1 to 100 characters on one line. */
+  actor: string;
+};
+
+/** Organizations, and the connection to their database, which is to be closed. */
+export type OpenOrganizations = Organizations & AsyncDisposable & { close(): Promise<void> };
+
+/** As configuration has it: keys that were hashed with a shorter one would work nowhere. */
+const shortestPepper = 32;
+
+/**
+ * Opens the organizations of a facilitator, from a program that need not be the facilitator: what it changes takes
+ * effect within a second on every instance, and stands in the audit trail under the name of the actor.
+ *
+ * @example
+ * ```ts
+ * import { openOrganizations } from "x402-facilitator-kit/organizations";
+ *
+ * await using organizations = await openOrganizations({
+ *   databaseUrl: "postgres://USER:PASSWORD@HOST/DATABASE",
+ *   pepper: process.env.API_KEY_PEPPER ?? "",
+ *   actor: "sign-up",
+ * });
+ * const { id } = await organizations.create({ name: "My shop" });
+ * await organizations.setRecipient(id, "base", "0x857b06519E91e3A54538791bDbb0E22373e36b66");
+ * const { key } = await organizations.createKey(id, { scopes: ["verify", "settle"] });
+ * ```
+ *
+ * @throws KitError when the pepper is none that `serve` takes, and when the database cannot be opened, does not exist, or is not at this version: `x402-kit migrate`
+ * brings it there.
+ */
+export async function openOrganizations(options: OpenOrganizationsOptions): Promise<OpenOrganizations> {
+  const { databaseUrl, pepper, actor } = options;
+  if (pepper.length < shortestPepper) {
+    throw new KitError(`The pepper has ${pepper.length} characters; serve takes none below ${shortestPepper}`);
+  }
+  if (isMissingFile(databaseUrl)) {
+    throw new KitError(`There is no database ${databaseUrl}`, { hints: ["x402-kit migrate creates it."] });
+  }
+  const db = await openDatabase({ url: databaseUrl });
+  try {
+    await requireMigrated(db);
+    const close = () => db.destroy();
+    const organizations = createOrganizations({ db, pepper, now: () => Date.now(), actor });
+    return { ...organizations, close, [Symbol.asyncDispose]: close };
+  } catch (error) {
+    await db.destroy();
+    throw error;
+  }
+}
