@@ -44,7 +44,9 @@ const shortestPepper = 32;
 export async function openOrganizations(options: OpenOrganizationsOptions): Promise<OpenOrganizations> {
   const { databaseUrl, pepper, actor } = options;
   if (pepper.length < shortestPepper) {
-    throw new KitError(`The pepper has ${pepper.length} characters; serve takes none below ${shortestPepper}`);
+    throw new KitError(
+      `The pepper has ${pepper.length} characters; serve takes none below ${shortestPepper}`,
+    );
   }
   if (isMissingFile(databaseUrl)) {
     throw new KitError(`There is no database ${databaseUrl}`, { hints: ["x402-kit migrate creates it."] });
