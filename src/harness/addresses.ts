@@ -15,6 +15,7 @@ export const facilitatorSalts = {
   testnet: keccak256Text("x402-facilitator-kit facilitator: testnet"),
 } as const satisfies FacilitatorContracts;
 
+/** What problems call the two addresses: the variables that give them to commands. */
 const variables: Readonly<Record<NetworkTier, string>> = {
   mainnet: "FACILITATOR_CONTRACT_MAINNET",
   testnet: "FACILITATOR_CONTRACT_TESTNET",
@@ -38,17 +39,19 @@ export function defaultFacilitatorContracts(): FacilitatorContracts {
  *
  * @param configured as the user spelled them
  * @param assets the tokens on the chains; USDC of every network by default
+ * @param names what problems call the two
  * @throws {ConfigurationError} with everything that is wrong with them
  */
 export function resolveFacilitatorContracts(
   configured: Readonly<Partial<Record<NetworkTier, string | undefined>>> = {},
   assets: readonly Asset[] = networkNames.map((name) => networks[name].usdc),
+  names: Readonly<Record<NetworkTier, string>> = variables,
 ): FacilitatorContracts {
   const { mainnet, testnet } = configured;
   const defaults = defaultFacilitatorContracts();
   const problems: Problem[] = [];
   const refuse = (tier: NetworkTier, problem: string): Address => {
-    problems.push({ name: variables[tier], problem, example: defaults[tier] });
+    problems.push({ name: names[tier], problem, example: defaults[tier] });
     return defaults[tier];
   };
   const resolve = (tier: NetworkTier, value: string | undefined): Address => {
@@ -67,8 +70,8 @@ export function resolveFacilitatorContracts(
     const name: NetworkTier = testnet === undefined ? "mainnet" : "testnet";
     const other: NetworkTier = name === "mainnet" ? "testnet" : "mainnet";
     problems.push({
-      name: variables[name],
-      problem: `is the same address as ${variables[other]}; mainnets and testnets need one each`,
+      name: names[name],
+      problem: `is the same address as ${names[other]}; mainnets and testnets need one each`,
       example: defaults[name],
     });
   }
@@ -80,8 +83,8 @@ function isAddress(value: string): value is Address {
   return /^0x[0-9a-fA-F]{40}$/.test(value);
 }
 
-/** What already stands at an address, so that the contract cannot. */
-function collision(value: Address, assets: readonly Asset[]): string | undefined {
+/** What already stands at an address, so that nothing else can. */
+export function collision(value: Address, assets: readonly Asset[]): string | undefined {
   const number = BigInt(value);
   if (number === 0n) return "is the zero address";
   // Ethereum's precompiles are below 0x20, those of layer 2 (RIP-7212) from 0x100.

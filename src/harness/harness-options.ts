@@ -1,8 +1,9 @@
+import { isIP } from "node:net";
 import { ConfigurationError, type Problem } from "../errors/configuration.ts";
 import type { Address } from "../protocol/hex.ts";
 import { type Asset, type NetworkName, networkNames, networks } from "../protocol/networks.ts";
 import { address } from "../protocol/primitives.ts";
-import { resolveFacilitatorContracts } from "./addresses.ts";
+import { collision, resolveFacilitatorContracts } from "./addresses.ts";
 import { checksumAddress } from "./create2.ts";
 import { type ForkOption, type ForkOptions, readForkOptions } from "./fork/fork-options.ts";
 import type { StartOptions } from "./harness.ts";
@@ -76,8 +77,13 @@ export function readHarnessOptions<N extends NetworkName>(
   const { seed, logLevel = "fatal", journal = true, host = "127.0.0.1", port = 0, settleWaitMs } = options;
   const names = options.networks ?? (networkNames as readonly NetworkName[] as readonly N[]);
   checkNetworks(names, add);
+  const isRunning = (option: string, network: string): network is NetworkName => {
+    const running = names.some((name) => name === network);
+    if (!running) add(option, isNetwork(network) ? "is not among the networks of this harness" : notANetwork);
+    return running;
+  };
   if (!isWhole(port, 0, 65_535)) add("port", `${port} is not a port`, "4402");
-  if (typeof host !== "string") add("host", `${host} is not an IP address`, "127.0.0.1");
+  if (isIP(host) === 0 && host !== "localhost") add("host", `"${host}" is not an IP address`, "127.0.0.1");
   if (settleWaitMs !== undefined && !isWhole(settleWaitMs, 100, 600_000)) {
     add("settleWaitMs", `${settleWaitMs} is not a whole number from 100 to 600000`, "5000");
   }
@@ -87,12 +93,12 @@ export function readHarnessOptions<N extends NetworkName>(
 
   const assets: Partial<Record<NetworkName, Asset>> = {};
   for (const [network, asset] of entriesOf(options.assets)) {
-    const read = readAsset(network, asset, add);
-    if (read !== undefined) assets[network] = read;
+    if (isRunning(`assets.${network}`, network)) assets[network] = readAsset(network, asset, add);
   }
   for (const [network, rpcPort] of entriesOf(options.rpcPorts)) {
-    if (!isNetwork(network)) add(`rpcPorts.${network}`, notANetwork);
-    else if (!isWhole(rpcPort, 1, 65_535)) add(`rpcPorts.${network}`, `${rpcPort} is not a port`, "8545");
+    const name = `rpcPorts.${network}`;
+    if (isRunning(name, network) && !isWhole(rpcPort, 1, 65_535))
+      add(name, `${rpcPort} is not a port`, "8545");
   }
   const fork: ForkOptions = options.fork ?? {};
   checkFork(fork, names, seed, problems);
@@ -150,24 +156,27 @@ function checkNetworks(names: readonly string[], add: Add): void {
   }
 }
 
-function readAsset(network: string, asset: AssetOptions | undefined, add: Add): Asset | undefined {
-  const name = `assets.${network}`;
-  if (!isNetwork(network)) {
-    add(name, notANetwork);
-    return undefined;
-  }
+/** The token that is asked for; USDC, and a problem, where it cannot be. */
+function readAsset(network: NetworkName, asset: AssetOptions | undefined, add: Add): Asset {
   const { usdc } = networks[network];
+  const { name = usdc.name, version = usdc.version, decimals = usdc.decimals } = asset ?? {};
+  const refuse = (member: string, problem: string, example: string) => {
+    add(`assets.${network}.${member}`, problem, example);
+    return usdc;
+  };
   const read = address.safeParse(asset?.address);
   if (!read.success) {
-    add(`${name}.address`, `${asset?.address} is not an address: 0x and 40 hexadecimal digits`, usdc.address);
-    return undefined;
+    return refuse(
+      "address",
+      `${asset?.address} is not an address: 0x and 40 hexadecimal digits`,
+      usdc.address,
+    );
   }
-  const { name: tokenName = usdc.name, version = usdc.version, decimals = usdc.decimals } = asset ?? {};
-  if (!isWhole(decimals, 0, 36)) {
-    add(`${name}.decimals`, `${decimals} is not a whole number from 0 to 36`, "6");
-    return undefined;
-  }
-  return { address: checksumAddress(read.data), name: String(tokenName), version: String(version), decimals };
+  const taken = collision(read.data, []);
+  if (taken !== undefined) return refuse("address", taken, usdc.address);
+  if (!isWhole(decimals, 0, 36))
+    return refuse("decimals", `${decimals} is not a whole number from 0 to 36`, "6");
+  return { address: checksumAddress(read.data), name: String(name), version: String(version), decimals };
 }
 
 function checkFork(
@@ -196,6 +205,7 @@ function resolve(
     return resolveFacilitatorContracts(
       contracts,
       networkNames.map((name) => assets[name] ?? networks[name].usdc),
+      { mainnet: "contracts.mainnet", testnet: "contracts.testnet" },
     );
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
