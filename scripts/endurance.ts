@@ -11,16 +11,21 @@ import { join } from "node:path";
 const directory = mkdtempSync(join(tmpdir(), "x402-endurance-"));
 const report = join(directory, "report");
 writeFileSync(report, "");
-const { status } = spawnSync("vitest", ["run", "--project", "chain", "test/crash", "test/faults"], {
-  stdio: "inherit",
-  env: {
-    KILL_REPETITIONS: "20",
-    FAULT_REPETITIONS: "20",
-    INSTANCE_PAYMENTS: "2000",
-    ...process.env,
-    ENDURANCE_REPORT: report,
+const { status } = spawnSync(
+  "vitest",
+  ["run", "--project", "chain", "--project", "interop", "test/crash", "test/faults", "lost-answers"],
+  {
+    stdio: "inherit",
+    env: {
+      KILL_REPETITIONS: "20",
+      FAULT_REPETITIONS: "20",
+      INSTANCE_PAYMENTS: "2000",
+      LOST_ANSWER_REPETITIONS: "20",
+      ...process.env,
+      ENDURANCE_REPORT: report,
+    },
   },
-});
+);
 
 type Row = { lost: number; paidTwice: number; wrongAnswers: number };
 const rows = new Map<string, Row & { repetitions: number }>();
