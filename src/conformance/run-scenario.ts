@@ -1,0 +1,44 @@
+import { differences, type FixtureAnswer, type FixtureRequest } from "../fixtures/answer.ts";
+import type { ScenarioEnvironment } from "../fixtures/environment.ts";
+import type { Fault, Scenario, ScenarioPlan } from "../fixtures/scenario.ts";
+
+/** What is done around a request so that its fault is there. */
+export type ArrangedFault = {
+  /** Sends the request while the fault lasts. */
+  send(request: FixtureRequest): Promise<FixtureAnswer>;
+  /** Ends the fault, before the same request is sent again. */
+  end?(): Promise<void>;
+};
+
+/** A facilitator that scenarios are run against. */
+export type ConformanceTarget = {
+  environment: ScenarioEnvironment;
+  send(request: FixtureRequest): Promise<FixtureAnswer>;
+  /** Brings trouble about; without it, only scenarios without a fault can be run. */
+  arrange?(fault: Fault, plan: ScenarioPlan): Promise<ArrangedFault>;
+};
+
+/** How an answer is compared with the expected one: the places where they differ, one line each. */
+export type Comparison = (expected: FixtureAnswer, actual: FixtureAnswer) => readonly string[];
+
+/**
+ * Runs a scenario: what comes before, the request, and the request again where that says something.
+ *
+ * @returns where the answers differ from the expected ones, one line each
+ */
+export async function runScenario(
+  scenario: Scenario,
+  { environment, send, arrange }: ConformanceTarget,
+  compare: Comparison = differences,
+): Promise<readonly string[]> {
+  const { cause } = scenario;
+  const plan = await scenario.plan(environment);
+  const { before, request, answer, again } = plan;
+  for (const earlier of before) await send(earlier);
+  if (cause.by === "fault" && arrange === undefined) throw new Error(`nobody arranges ${cause.fault}`);
+  const arranged = cause.by === "fault" ? await arrange?.(cause.fault, plan) : undefined;
+  const found = [...compare(answer, await (arranged ?? { send }).send(request))];
+  await arranged?.end?.();
+  if (again === undefined || found.length > 0) return found;
+  return compare(again, await send(request)).map((line) => `sent again: ${line}`);
+}

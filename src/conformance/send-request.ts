@@ -1,0 +1,72 @@
+import { request as requestOverHttp } from "node:http";
+import { request as requestOverHttps } from "node:https";
+import { KitError } from "../errors/base.ts";
+import type { FixtureAnswer, FixtureRequest } from "../fixtures/answer.ts";
+
+/** Longer than the 90 seconds that public clients wait for a settle. */
+const patienceMs = 100_000;
+
+/**
+ * Sends a request as it stands, to the letter of its headers, and takes apart what comes back: an answer, half of one,
+ * or none. Each on a connection of its own, so that one that breaks breaks nothing else.
+ *
+ * @param baseUrl without `/v1`, which the request's path begins with
+ * @throws {KitError} when nobody listens there, or the answer takes more than 100 seconds
+ */
+export async function sendRequest(baseUrl: string, request: FixtureRequest): Promise<FixtureAnswer> {
+  const { method, path, headers, body } = request;
+  const { promise, resolve, reject } = Promise.withResolvers<FixtureAnswer>();
+  const send = baseUrl.startsWith("https:") ? requestOverHttps : requestOverHttp;
+  const signal = AbortSignal.timeout(patienceMs);
+  let answered = false;
+  const outgoing = send(`${baseUrl}${path}`, { method, headers, agent: false, signal }, (response) => {
+    answered = true;
+    const chunks: Buffer[] = [];
+    const head = { status: response.statusCode ?? 0, headers: joinHeaders(response.headers) };
+    const text = () => Buffer.concat(chunks).toString("utf8");
+    response.on("data", (chunk: Buffer) => chunks.push(chunk));
+    response.on("error", (cause) => {
+      if (signal.aborted) reject(noAnswer(baseUrl, cause));
+      else resolve({ kind: "cut_off", ...head, text: text() });
+    });
+    response.on("end", () => resolve(readAnswer(head, text())));
+  });
+  outgoing.on("error", (cause) => {
+    // Then the answer tells whether it is whole.
+    if (answered) return;
+    if (wasReset(cause)) resolve({ kind: "reset" });
+    else reject(noAnswer(baseUrl, cause));
+  });
+  outgoing.end(body);
+  return promise;
+}
+
+function readAnswer(head: { status: number; headers: Record<string, string> }, text: string): FixtureAnswer {
+  if (/\bjson\b/.test(head.headers["content-type"] ?? "")) {
+    try {
+      const body: unknown = JSON.parse(text);
+      if (typeof body === "object" && body !== null) return { kind: "json", ...head, body };
+    } catch {
+      // Announced as JSON, and none.
+    }
+  }
+  return { kind: "text", ...head, text };
+}
+
+function joinHeaders(headers: Record<string, string | string[] | undefined>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value = ""]) => [
+      name,
+      Array.isArray(value) ? value.join(", ") : value,
+    ]),
+  );
+}
+
+/** Somebody was there, and the connection broke. */
+function wasReset(error: Error): boolean {
+  return "code" in error && (error.code === "ECONNRESET" || error.code === "EPIPE");
+}
+
+function noAnswer(baseUrl: string, cause: unknown): KitError {
+  return new KitError(`No answer from ${baseUrl}`, { cause });
+}

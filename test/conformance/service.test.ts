@@ -1,0 +1,73 @@
+import { setTimeout } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { type ConformanceTarget, runScenario } from "../../src/conformance/run-scenario.ts";
+import { sendRequest } from "../../src/conformance/send-request.ts";
+import { type ScenarioEnvironment, serveNetworks } from "../../src/fixtures/environment.ts";
+import { scenarios } from "../../src/fixtures/scenarios.ts";
+import type { RunningHarness } from "../../src/harness/harness.ts";
+import { testKeys } from "../../src/harness/test-keys.ts";
+import type { NetworkName } from "../../src/protocol/networks.ts";
+import { startTestHarness } from "../support/service.ts";
+import { createFaultArranger } from "./arrange-faults.ts";
+
+/* Every row of the table against the real service: what the fixtures say is what it says. */
+
+const names = ["base", "base-sepolia"] as const;
+const undisturbed = scenarios.filter(({ cause }) => cause.by !== "fault");
+const disturbed = scenarios.filter(({ cause }) => cause.by === "fault");
+
+// Rows wait for blocks more than they work.
+vi.setConfig({ maxConcurrency: 24 });
+
+let harness: RunningHarness;
+beforeAll(async () => {
+  harness = await startTestHarness({ networks: names, settleWaitMs: 3_000 });
+  await issueKeysThatAreNotGood();
+});
+afterAll(() => harness?.close());
+
+/** The service of the harness does not know these keys; here they were good once. */
+async function issueKeysThatAreNotGood(): Promise<void> {
+  const { organizations } = harness;
+  const issue = (
+    { apiKey, organizationId, scopes }: (typeof testKeys)["revoked" | "expired"],
+    expiresAt?: number,
+  ) => organizations.createKey(organizationId, { scopes, key: apiKey, expiresAt });
+  await issue(testKeys.expired, Date.now() + 200);
+  const { keyId } = await issue(testKeys.revoked);
+  await organizations.revokeKey(keyId);
+  while ((await organizations.authenticate(testKeys.expired.apiKey)) !== null) await setTimeout(20);
+}
+
+let runs = 0;
+
+function targetOn(name: NetworkName): ConformanceTarget {
+  const networks = serveNetworks(names);
+  const network = networks.find((one) => one.name === name) ?? networks[0];
+  const environment: ScenarioEnvironment = {
+    networks,
+    network,
+    keys: testKeys,
+    now: async () => (await harness.chains[name]?.now()) ?? 0n,
+    run: `service ${++runs}`,
+  };
+  const { origin } = new URL(harness.description.facilitator.url);
+  return {
+    environment,
+    send: (request) => sendRequest(origin, request),
+    arrange: createFaultArranger(harness, environment),
+  };
+}
+
+describe.concurrent.each(names)("on %s", (name) => {
+  test.each(undisturbed)("$name", async (scenario) => {
+    expect(await runScenario(scenario, targetOn(name))).toEqual([]);
+  });
+});
+
+describe("in trouble", () => {
+  test.each(disturbed)("$name", async (scenario) => {
+    await harness.reset();
+    expect(await runScenario(scenario, targetOn("base"))).toEqual([]);
+  });
+});
