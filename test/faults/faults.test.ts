@@ -6,7 +6,7 @@ import type { HarnessChain } from "../../src/harness/chain.ts";
 import { type Chains, startChains } from "../../src/harness/chains.ts";
 import { networkNames } from "../../src/protocol/networks.ts";
 import { type Findings, noFindings, tally } from "../support/tally.ts";
-import { judge, type Told } from "./judge.ts";
+import { hashesOnChain, judge, type Told } from "./judge.ts";
 import { type Kind, kinds } from "./kinds.ts";
 import { createScene, createStage, type Stage } from "./stage.ts";
 
@@ -71,6 +71,7 @@ async function payInTrouble(
   );
   let undecided = 0;
   const scene = await createScene({ composition, faults }, random, () => undecided);
+  const held = kind.held === true ? await scene.chain.holdBlocks() : undefined;
   await kind.before?.(scene);
 
   async function pay(body: Told["body"]): Promise<Told> {
@@ -79,14 +80,23 @@ async function payInTrouble(
     for (let attempt = 0; attempt < mostAttempts; attempt++) {
       const answer = await composition.post(running, "settle", body);
       settles.push(answer);
-      if (answer.status === 200) break;
+      if (answer.status === 200)
+        return { body, verify, settles, shown: await hashesOnChain(composition, body) };
       undecided++;
       await wait(100);
     }
-    return { body, verify, settles };
+    return { body, verify, settles, shown: [] };
   }
 
-  const during = kind.during?.(scene).then(() => faults.clear());
+  async function trouble(): Promise<void> {
+    if (held !== undefined) await scene.sent();
+    await kind.during?.(scene);
+    await held?.remove();
+    await kind.afterwards?.(scene);
+    if (kind.during !== undefined) await faults.clear();
+  }
+
+  const during = trouble();
   const told = await withBlocks(chain, Promise.all(bodies.map(pay)));
   await during;
   await faults.clear();

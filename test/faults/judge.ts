@@ -8,8 +8,16 @@ import type { Body } from "../support/service.ts";
 import type { Findings } from "../support/tally.ts";
 import type { Kind } from "./kinds.ts";
 
-/** What was answered to one payment: to verify, and to settle until there was a verdict. */
-export type Told = { body: Body; verify: JsonResponse; settles: readonly JsonResponse[] };
+/**
+ * What was answered to one payment: to verify, and to settle until there was a verdict; and the transactions of it that
+ * the chain showed then.
+ */
+export type Told = {
+  body: Body;
+  verify: JsonResponse;
+  settles: readonly JsonResponse[];
+  shown: readonly string[];
+};
 
 /** Compares what was answered, and what the ledger says, with what the chain shows. */
 export async function judge(
@@ -23,9 +31,9 @@ export async function judge(
 ): Promise<Findings> {
   const findings: Findings = { lost: [], paidTwice: [], wrongAnswers: [] };
   let transfers = 0n;
-  for (const { body, verify, settles } of told) {
+  for (const { body, verify, settles, shown: shownThen } of told) {
     const { authorization } = body.paymentPayload.payload;
-    const shown = await hashesOnChain(composition, authorization);
+    const shown = await hashesOnChain(composition, body);
     const ledger = await inLedger(composition, running, authorization);
     const last = settles.at(-1);
     const verdict = (last?.body ?? {}) as { success?: boolean; transaction?: string };
@@ -36,7 +44,7 @@ export async function judge(
     if (shown.length > 1) findings.paidTwice.push(describe());
     if (last?.status !== 200) findings.lost.push(`no verdict: ${describe()}`);
     const succeeded = last?.status === 200 && verdict.success === true;
-    if (succeeded && verdict.transaction !== shown[0])
+    if (succeeded && (verdict.transaction !== shownThen[0] || verdict.transaction !== shown[0]))
       findings.wrongAnswers.push(`false success: ${describe()}`);
     if (last?.status === 200 && succeeded !== (kind.outcome !== "failed"))
       findings.wrongAnswers.push(describe());
@@ -84,10 +92,8 @@ function brief({ status, body }: JsonResponse): string {
 }
 
 /** The transactions in which the token says that the authorization was used. */
-async function hashesOnChain(
-  { chain }: Composition,
-  { from, nonce }: { from: Address; nonce: Hex },
-): Promise<string[]> {
+export async function hashesOnChain({ chain }: Composition, body: Body): Promise<string[]> {
+  const { from, nonce }: { from: Address; nonce: Hex } = body.paymentPayload.payload.authorization;
   const topics = [authorizationUsedTopic, `0x${addressWord(from)}`, nonce];
   const filter = { address: chain.asset.address, fromBlock: "0x0", toBlock: "latest", topics };
   const logs = (await chain.node.request("eth_getLogs", filter)) as { transactionHash: string }[];

@@ -15,8 +15,15 @@ export type Kind = {
   secondEndpoint?: boolean;
   /** Sets what goes wrong before payments are made. */
   before?(scene: Scene): Promise<unknown>;
-  /** What goes on while they are made; then all faults end. Without it they stay until every payment is decided. */
+  /** Whether nothing is mined, from before they are made until `during` has ended. */
+  held?: boolean;
+  /** What goes on while they are made; where blocks are held, once one is sent. */
   during?(scene: Scene): Promise<unknown>;
+  /**
+   * What goes on when blocks are not held any more. Where there is this or `during`, all faults end with it; otherwise
+   * they stay until every payment is decided.
+   */
+  afterwards?(scene: Scene): Promise<unknown>;
   /** What settle must have answered at least once beside the outcome. */
   alsoAnswers?: "pending" | "undecided";
   outcome?: "settled" | "failed";
@@ -25,18 +32,11 @@ export type Kind = {
 const broadcasts = "eth_sendRawTransaction*";
 const receipts = "eth_getTransactionReceipt";
 
-/** Blocks are held while `then` happens to what was sent. */
-async function whileHeld(scene: Scene, then: () => Promise<unknown>): Promise<void> {
-  const held = await scene.chain.holdBlocks();
-  await scene.sent();
-  await then();
-  await held.remove();
-}
-
 const ofTheChain: readonly Kind[] = [
   {
     name: "transactions are dropped",
-    during: (scene) => whileHeld(scene, () => scene.chain.drop()),
+    held: true,
+    during: ({ chain }) => chain.drop(),
   },
   ...[1, 2, 3, 4, 5].map(
     (depth): Kind => ({
@@ -53,21 +53,24 @@ const ofTheChain: readonly Kind[] = [
   ),
   {
     name: "the base fee rises above what was offered",
-    during: (scene) =>
-      whileHeld(scene, () => scene.chain.baseFee(10n ** BigInt(scene.random.between(9, 11)))),
     settleWaitMs: 5_000,
+    held: true,
+    during: ({ chain, random }) => chain.baseFee(10n ** BigInt(random.between(9, 11))),
+    afterwards: ({ mined }) => mined(),
   },
   {
     name: "nothing is mined past the waiting time",
     settleWaitMs: 500,
-    during: (scene) => whileHeld(scene, () => scene.undecided()),
+    held: true,
+    during: ({ undecided }) => undecided(),
     alsoAnswers: "pending",
   },
   {
     name: "nothing is mined until the authorization has expired",
     validForSeconds: 60,
-    during: (scene) => whileHeld(scene, () => scene.advanceTime(120)),
     settleWaitMs: 5_000,
+    held: true,
+    during: ({ chain, advanceTime }) => Promise.all([chain.drop(), advanceTime(120)]),
     outcome: "failed",
   },
   {
@@ -141,6 +144,22 @@ const ofTheOnlyEndpoint: readonly Kind[] = [
     name: "a receipt of another transaction under the hash that was asked for",
     before: ({ on, random }) =>
       on({ method: receipts, times: random.between(3, 10) }).receiptOfAnother({ disguised: true }),
+  },
+  {
+    name: "a receipt of another transaction while nothing is mined",
+    settleWaitMs: 500,
+    held: true,
+    before: ({ on }) => on({ method: receipts }).receiptOfAnother(),
+    during: ({ undecided }) => undecided(),
+    alsoAnswers: "pending",
+  },
+  {
+    name: "the same, under the hash that was asked for",
+    settleWaitMs: 500,
+    held: true,
+    before: ({ on }) => on({ method: receipts }).receiptOfAnother({ disguised: true }),
+    during: ({ undecided }) => undecided(),
+    alsoAnswers: "pending",
   },
   {
     name: "everything, one after the other",
