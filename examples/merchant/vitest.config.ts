@@ -1,0 +1,8 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    globalSetup: ["test/global-setup.ts"],
+    testTimeout: 30_000,
+  },
+});
