@@ -85,8 +85,9 @@ export type ServiceCore = {
 export type Service = {
   app: FastifyInstance;
   organizations: Organizations;
-  /** As the core's. */
+  /** As the core's, both. */
   start(): Promise<void>;
+  checkHealth: ServiceCore["checkHealth"];
   listen(address: { host: string; port: number }): Promise<string>;
   /** Takes no more payments, answers whoever waits, and leaves what is in flight to the next start. */
   close(): Promise<void>;
@@ -113,6 +114,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     app,
     organizations,
     start: core.start,
+    checkHealth,
     listen: (address) => app.listen(address),
     async close() {
       await core.stop();

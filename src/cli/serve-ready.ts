@@ -1,14 +1,12 @@
-import { readinessSchema } from "../http/health.ts";
 import type { Service } from "../service.ts";
 import type { ServeOptions } from "./serve-until.ts";
 
 /** Logs a line for each network: with what it is served, or why it is not yet. */
 export async function announceNetworks(
-  { app }: Service,
+  { checkHealth }: Service,
   { config, signers, logger }: ServeOptions,
 ): Promise<void> {
-  const answer = await app.inject({ url: "/readyz" });
-  const { networks } = readinessSchema.parse(answer.json());
+  const networks = await checkHealth();
   for (const { name, chainId, facilitatorContract, rpcUrls, assets, confirmations } of config.networks) {
     const readiness = networks[name];
     const details = {

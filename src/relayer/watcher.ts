@@ -243,7 +243,8 @@ export function createWatcher(options: WatcherOptions): Watcher {
   async function leaveLost(silent: readonly Slot[]): Promise<void> {
     const next = await chain.transactionCount(operator);
     for (const slot of silent) {
-      if (slot.txNonce >= next) {
+      // One whose receipt proves nothing was mined, by what that receipt says: it is none of somebody else's.
+      if (slot.txNonce >= next || slot.unproven > 0) {
         slot.takenSince = undefined;
         continue;
       }
