@@ -368,6 +368,12 @@ describe("does not start", () => {
     const unknown = ["--network", "base", "--operator", accountOf("unheard of").address];
     const refused = await runHere(["operator", "accept-tx-nonce", ...unknown], deployed.variables);
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining("knows no operator") });
+    const elsewhere = ["--network", "polygon", "--operator", shared];
+    const wrong = await runHere(["operator", "accept-tx-nonce", ...elsewhere], {
+      ...deployed.variables,
+      POLYGON_RPC_URL: chain.rpcUrl,
+    });
+    expect(wrong.stderr).toContain("The RPC serves chain 8453, but polygon is chain 137");
   });
 
   test("where its port is taken", async () => {
