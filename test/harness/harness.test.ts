@@ -69,6 +69,12 @@ describe("a harness", () => {
     });
   });
 
+  test("has the networks that were asked for, in the types too", () => {
+    expect(Object.keys(harness.networks)).toEqual(["base", "optimism-sepolia"]);
+    // @ts-expect-error polygon was not asked for
+    expect(harness.networks.polygon).toBeUndefined();
+  });
+
   test("can be used from another process by its URL", async () => {
     const { recipient } = harness.organization;
     const other = await connectHarness(harness.facilitator.url, ["base"]);
