@@ -4,8 +4,10 @@ import type { Address, Hex } from "../../protocol/hex.ts";
 import type { HarnessChain } from "../chain.ts";
 import type { ChainOrder } from "./fault-order.ts";
 
+type Undo = () => Promise<void>;
+
 /** What a fault of a chain did, and how to end it: undefined for what has happened and is over. */
-export type ChainFault = { undo: (() => Promise<void>) | undefined };
+export type ChainFault = { undo: Undo | undefined };
 
 /** Makes a chain do what chains do when they are in trouble. */
 export type ChainFaults = {
@@ -24,20 +26,9 @@ export function createChainFaults(options: {
 }): ChainFaults {
   const { chain, operators } = options;
   const { node } = chain;
-  let holds = 0;
+  const [holding, pricing, emptying] = [createOverlap(), createOverlap(), createOverlap()];
 
-  /** Held twice, the chain goes on with the second release. */
-  async function hold(): Promise<ChainFault> {
-    await chain.hold();
-    holds++;
-    return {
-      async undo() {
-        if (--holds === 0) await chain.release();
-      },
-    };
-  }
-
-  async function emptyOperators(): Promise<ChainFault> {
+  async function emptyOperators(): Promise<Undo> {
     const balances = await Promise.all(
       operators.map(async (operator) => {
         const balance = readQuantity(await node.request("eth_getBalance", operator, "latest")) ?? 0n;
@@ -47,14 +38,17 @@ export function createChainFaults(options: {
     const setAll = (amount: (balance: bigint) => bigint) =>
       Promise.all(balances.map(([operator, balance]) => chain.setBalance(operator, amount(balance))));
     await setAll(() => 0n);
-    return { undo: async () => void (await setAll((balance) => balance)) };
+    return async () => void (await setAll((balance) => balance));
   }
 
   return {
     async apply(order) {
       switch (order.kind) {
         case "hold-blocks":
-          return hold();
+          return holding(async () => {
+            await chain.hold();
+            return () => chain.release();
+          });
         case "drop":
           await drop(chain, order.hash);
           return { undo: undefined };
@@ -62,11 +56,26 @@ export function createChainFaults(options: {
           await reorganize(chain, order.depth);
           return { undo: undefined };
         case "base-fee":
-          return { undo: await raiseBaseFee(chain, BigInt(order.wei)) };
+          return pricing(() => raiseBaseFee(chain, BigInt(order.wei)));
         case "empty-operator":
-          return emptyOperators();
+          return emptying(emptyOperators);
       }
     },
+  };
+}
+
+/** Lets faults of one kind overlap: the last one to end puts back what the first one found, in whatever order. */
+function createOverlap(): (begin: () => Promise<Undo>) => Promise<ChainFault> {
+  let active = 0;
+  let putBack: Undo = async () => {};
+  return async (begin) => {
+    const undo = await begin();
+    if (active++ === 0) putBack = undo;
+    return {
+      async undo() {
+        if (--active === 0) await putBack();
+      },
+    };
   };
 }
 

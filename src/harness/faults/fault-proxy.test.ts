@@ -149,6 +149,11 @@ describe("which calls a fault hits", () => {
     ["the nth alone", { kind: "status", status: 500, method: "eth_send*", nth: 2 }, ["ok", 500, "ok"]],
     ["so many", { kind: "status", status: 500, times: 2 }, [500, 500, "ok"]],
     ["so many from the nth on", { kind: "status", status: 500, nth: 2, times: 5 }, ["ok", 500, 500]],
+    [
+      "many stars as one, in no time",
+      { kind: "status", status: 500, method: `${"*".repeat(40)}x` },
+      ["ok", "ok", "ok"],
+    ],
     ["none of another method", { kind: "status", status: 500, method: "send" }, ["ok", "ok", "ok"]],
   ])("%s", async (_, fault, seen) => {
     set(fault);

@@ -143,6 +143,24 @@ describe("the chain", () => {
   });
 });
 
+test("faults of one kind may overlap, and end in any order", async () => {
+  const base = faults.chain("base");
+  const [fee, balance] = [
+    await baseFee(),
+    await chain.node.request("eth_getBalance", operator.address, "latest"),
+  ];
+  const set = [
+    await base.emptyOperator(),
+    await base.emptyOperator(),
+    await base.baseFee(10n ** 12n),
+    await base.baseFee(10n ** 13n),
+  ];
+  expect(await baseFee()).toBe(10n ** 13n);
+  for (const fault of set) await fault.remove();
+  expect(await baseFee()).toBe(fee);
+  expect(await chain.node.request("eth_getBalance", operator.address, "latest")).toBe(balance);
+});
+
 describe("what is set", () => {
   test("is listed with how often it has hit, and not any more when it is removed or disposed of", async () => {
     const error = await faults.on("base", { method: "eth_chainId", times: 1 }).error(-32_000, "no");
