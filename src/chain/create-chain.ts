@@ -1,7 +1,7 @@
 import type { NetworkConfig } from "../config/network-config.ts";
 import { type Address, addressWord, type Hex, keccak256Text } from "../protocol/hex.ts";
 import { encodeIsValidSignature, isValidSignatureSelector, selector } from "./calldata.ts";
-import type { Chain, Receipt, SettleCall } from "./chain.ts";
+import type { Chain, SettleCall } from "./chain.ts";
 import { chainIdCall, readChainId } from "./chain-id.ts";
 import { createChainReader } from "./chain-reader.ts";
 import { dataFeeCall, readDataFee } from "./data-fee.ts";
@@ -12,7 +12,7 @@ import { createHttpRpc } from "./http-rpc.ts";
 import { createLogReader } from "./log-reader.ts";
 import { type Probe, type ProbeResult, probeCall, readProbes } from "./probe.ts";
 import { isBytes, isWord, readQuantity } from "./read-hex.ts";
-import { readReceipt } from "./receipt.ts";
+import { createReceiptReader } from "./receipt-reader.ts";
 import { decodeRevert, type Revert } from "./revert.ts";
 import { readRevertData } from "./revert-data.ts";
 import type { Rpc, RpcAnswer, RpcCall } from "./rpc.ts";
@@ -60,9 +60,6 @@ const walletGas = 250_000;
 
 /** More than any of the state a diagnosis reads can cost, behind a proxy too. */
 const readGas = 100_000;
-
-/** How many endpoints are asked for a receipt that cannot be read. */
-const receiptTurns = 3;
 
 /** A connection to a network's endpoints. */
 export function connect(options: Omit<ChainOptions, "operator" | "rpc">): Rpc {
@@ -259,23 +256,7 @@ export function createChain(options: ChainOptions): Chain {
       await rpc.send(calls, sendOptions);
     },
 
-    async receipts(hashes, { unusable = 0 } = {}) {
-      const receipts = new Map<Hex, Receipt | null>();
-      let unread = [...hashes];
-      for (let turn = 0; unread.length > 0 && turn < receiptTurns; turn++) {
-        const answers = await ask(
-          unread.map((hash) => ({ method: "eth_getTransactionReceipt", params: [hash] })),
-          { unusable: unusable + turn },
-        );
-        for (const [index, hash] of unread.entries()) {
-          const receipt = readReceipt(answers[index]?.result, hash);
-          if (receipt !== undefined) receipts.set(hash, receipt);
-        }
-        unread = unread.filter((hash) => !receipts.has(hash));
-      }
-      // One that nobody gives in a readable form is not known yet, and keeps nobody from learning the others.
-      return hashes.map((hash) => receipts.get(hash) ?? null);
-    },
+    receipts: createReceiptReader(reader),
 
     findDirectSubmission: createDirectSubmissionFinder({ reader, readLogs, facilitatorContract }),
     strandedTransfers: createStrandedTransfersReader({ reader, readLogs, facilitatorContract }),

@@ -162,6 +162,17 @@ const ofTheOnlyEndpoint: readonly Kind[] = [
     alsoAnswers: "pending",
   },
   {
+    name: "the same of one that was reverted",
+    settleWaitMs: 500,
+    held: true,
+    async before({ on, revertAnother }) {
+      await revertAnother();
+      await on({ method: receipts }).receiptOfAnother({ disguised: true });
+    },
+    during: ({ undecided }) => undecided(),
+    alsoAnswers: "pending",
+  },
+  {
     name: "everything, one after the other",
     settleWaitMs: 5_000,
     async before({ on, random }) {

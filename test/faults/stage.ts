@@ -49,6 +49,8 @@ export type Scene = {
   clear(): Promise<void>;
   mine(blocks?: number): Promise<void>;
   advanceTime(seconds: number): Promise<unknown>;
+  /** Has a transaction of somebody else mined that is reverted. */
+  revertAnother(): Promise<unknown>;
   /** Resolves when a transaction waits in the node, while blocks are held. */
   sent(): Promise<void>;
   /** Resolves when a transaction of the operator has been mined since the scene began. */
@@ -78,6 +80,12 @@ export async function createScene(
     clear: () => faults.clear(),
     mine: (blocks) => chain.mine(blocks),
     advanceTime: (seconds) => chain.advanceTime(seconds),
+    async revertAnother() {
+      const { treasury } = harnessAccounts;
+      const nothing = { from: treasury.address, to: chain.asset.address, data: "0xdeadbeef", gas: "0x186a0" };
+      await chain.node.request("eth_sendTransaction", nothing);
+      await chain.node.request("evm_mine");
+    },
     sent: () =>
       until(async () => {
         const status = await chain.node.request("txpool_status");

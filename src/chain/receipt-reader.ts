@@ -1,0 +1,62 @@
+import type { Hex } from "../protocol/hex.ts";
+import type { Chain, Receipt } from "./chain.ts";
+import type { ChainReader } from "./chain-reader.ts";
+import { readQuantity } from "./read-hex.ts";
+import { readReceipt } from "./receipt.ts";
+import type { RpcCall } from "./rpc.ts";
+
+/** How many endpoints are asked for a receipt that is of no use. */
+const turns = 3;
+
+/**
+ * Reads receipts, from other endpoints where one gives what cannot be read, or what is not true.
+ *
+ * A receipt that says success proves itself by its logs to whoever reads them. One that says that the transaction was
+ * reverted has none: it is believed when the transaction itself is in the block that the receipt names. Nodes and
+ * caches that mix receipts up are rare; a payment that is called failed, and is made all the same, is lost.
+ */
+export function createReceiptReader({ ask }: Pick<ChainReader, "ask">): Chain["receipts"] {
+  async function findReverted(reverted: readonly Receipt[], unusable: number): Promise<ReadonlySet<Hex>> {
+    if (reverted.length === 0) return new Set();
+    const calls = reverted.map(
+      ({ hash }): RpcCall => ({ method: "eth_getTransactionByHash", params: [hash] }),
+    );
+    const answers = await ask(calls, { unusable });
+    const found = reverted.filter((receipt, index) => isWhereSaid(answers[index]?.result, receipt));
+    return new Set(found.map(({ hash }) => hash));
+  }
+
+  return async (hashes, { unusable: before = 0 } = {}) => {
+    const receipts = new Map<Hex, Receipt | null>();
+    let left = hashes;
+    for (let turn = 0; left.length > 0 && turn < turns; turn++) {
+      const unusable = before + turn;
+      const calls = left.map((hash): RpcCall => ({ method: "eth_getTransactionReceipt", params: [hash] }));
+      const answers = await ask(calls, { unusable });
+      const read = left.map((hash, index) => readReceipt(answers[index]?.result, hash));
+      const reverted = await findReverted(
+        read.flatMap((receipt) => (receipt == null || receipt.succeeded ? [] : receipt)),
+        unusable,
+      );
+      for (const [index, hash] of left.entries()) {
+        const receipt = read[index];
+        if (receipt === null || receipt?.succeeded === true || reverted.has(hash)) {
+          receipts.set(hash, receipt ?? null);
+        }
+      }
+      left = left.filter((hash) => !receipts.has(hash));
+    }
+    // What nobody gives in a useful form is not known yet, and keeps nobody from learning the others.
+    return hashes.map((hash) => receipts.get(hash) ?? null);
+  };
+}
+
+/** Whether a node has the transaction of a receipt in the block of the receipt. */
+function isWhereSaid(transaction: unknown, { hash, blockHash, blockNumber }: Receipt): boolean {
+  const said: { hash?: unknown; blockHash?: unknown; blockNumber?: unknown } = Object(transaction);
+  const same = (one: unknown, other: Hex) =>
+    typeof one === "string" && one.toLowerCase() === other.toLowerCase();
+  return (
+    same(said.hash, hash) && same(said.blockHash, blockHash) && readQuantity(said.blockNumber) === blockNumber
+  );
+}
