@@ -16,6 +16,11 @@ const commands: readonly CommandEntry[] = [
     load: async () => (await import("./up.ts")).up,
   },
   {
+    name: "mock",
+    summary: "start a mock facilitator without chains, which ends requests as it is told",
+    load: async () => (await import("./mock.ts")).mock,
+  },
+  {
     name: "pay",
     summary: "make one payment against a running `up`",
     load: async () => (await import("./pay.ts")).pay,

@@ -1,8 +1,8 @@
 import type { HarnessDescription } from "../harness/description.ts";
 import { signPayment } from "../harness/pay.ts";
-import { type TestPayer, testPayers } from "../harness/test-payers.ts";
 import { networkNames } from "../protocol/networks.ts";
 import { type SamplePayment, sampleAmount } from "./demo.ts";
+import { payerKeyTable, payerTable } from "./payer-table.ts";
 import { defaultUrl } from "./running-harness.ts";
 import { self } from "./self.ts";
 import { type Column, renderTable } from "./table.ts";
@@ -24,9 +24,9 @@ export async function describeUp(
     addressTable(harness),
     "",
     ...describeForks(harness),
-    payerTable(harness),
+    payerTable(harness.payers),
     "",
-    keyTable(harness),
+    payerKeyTable(harness.payers),
     "",
     "These keys are published for tests: never send anything of value to these accounts.",
     "",
@@ -117,25 +117,6 @@ function describeForks(harness: HarnessDescription): readonly string[] {
     return [`${name} is forked from ${from} ${fork.block}, with its real USDC${blacklist}.`];
   });
   return lines.length === 0 ? [] : [...lines, ""];
-}
-
-function payerTable(harness: HarnessDescription): string {
-  const known: Readonly<Record<string, TestPayer>> = testPayers;
-  return renderTable(
-    [{ heading: "payer" }, { heading: "address" }, { heading: "outcome" }],
-    Object.entries(harness.payers).map(([name, { address }]) => {
-      const { outcome = "", settleOutcome } = known[name] ?? {};
-      return [name, address, settleOutcome === undefined ? outcome : `settle: ${settleOutcome}`];
-    }),
-  );
-}
-
-/** A table of its own: beside address and outcome the keys would be wider than a terminal. */
-function keyTable(harness: HarnessDescription): string {
-  return renderTable(
-    [{ heading: "payer" }, { heading: "private key" }],
-    Object.entries(harness.payers).map(([name, { privateKey }]) => [name, privateKey]),
-  );
 }
 
 async function curl(harness: HarnessDescription): Promise<string> {

@@ -4,24 +4,18 @@ import { resolveFacilitatorContracts } from "../harness/addresses.ts";
 import { type RunningHarness, startHarness } from "../harness/harness.ts";
 import { logLevels } from "../harness/harness-options.ts";
 import type { Address } from "../protocol/hex.ts";
-import { networkNames } from "../protocol/networks.ts";
 import { defineCommand } from "./command.ts";
 import { payOnEveryNetwork } from "./demo.ts";
 import { type ForkRequests, readForkRequests, resolveForks } from "./fork-requests.ts";
+import { localOptions } from "./local-options.ts";
 import { isWarning, renderLogLine } from "./log-lines.ts";
-import { flag, oneOf, readAddress, readHost, readNetworks, wholeNumber } from "./readers.ts";
+import { flag, oneOf, wholeNumber } from "./readers.ts";
 import { self } from "./self.ts";
 import { describeUp } from "./up-report.ts";
 
 export const up = defineCommand({
   options: {
-    networks: {
-      describe: "only these networks, separated by commas",
-      placeholder: "NAMES",
-      example: "base,polygon",
-      read: readNetworks,
-      fallback: networkNames,
-    },
+    ...localOptions,
     fork: {
       describe:
         "fork real chains: of the networks that are named, or of all whose *_RPC_URL is set; NAME=URL and NAME=RECORDING say what to fork",
@@ -29,38 +23,6 @@ export const up = defineCommand({
       example: "base,polygon=polygon.fork.json.gz",
       mayBeBare: true,
       read: (text): ForkRequests => readForkRequests(text),
-      fallback: undefined,
-    },
-    port: {
-      describe: "port of the facilitator; 0 for any free one (default 4402)",
-      placeholder: "PORT",
-      env: "PORT",
-      example: "4402",
-      read: wholeNumber(0, 65_535),
-      fallback: 4402,
-    },
-    host: {
-      describe: "address to listen on (default 127.0.0.1)",
-      placeholder: "ADDRESS",
-      env: "HOST",
-      example: "127.0.0.1",
-      read: readHost,
-      fallback: "127.0.0.1",
-    },
-    "contract-mainnet": {
-      describe: "facilitator contract address on base, optimism and polygon",
-      placeholder: "ADDRESS",
-      env: "FACILITATOR_CONTRACT_MAINNET",
-      example: "0x4020000000000000000000000000000000000001",
-      read: (text): Address | undefined => readAddress(text),
-      fallback: undefined,
-    },
-    "contract-testnet": {
-      describe: "facilitator contract address on base-sepolia and optimism-sepolia",
-      placeholder: "ADDRESS",
-      env: "FACILITATOR_CONTRACT_TESTNET",
-      example: "0x4020000000000000000000000000000000000002",
-      read: (text): Address | undefined => readAddress(text),
       fallback: undefined,
     },
     "settle-wait": {

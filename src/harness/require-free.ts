@@ -19,14 +19,19 @@ export async function requireFree(host: string, port: number): Promise<void> {
   await once(server, "close");
 }
 
-/** What it means for a person that a service cannot listen there; other errors as they are. */
-export function explainListenError(error: unknown, host: string, port: number): unknown {
+/** What it means for a person that a command cannot listen there; other errors as they are. */
+export function explainListenError(
+  error: unknown,
+  host: string,
+  port: number,
+  command = "x402-kit up",
+): unknown {
   if (!(error instanceof Error) || !("code" in error)) return error;
   const anyPort = "Choose another port, or 0 for any free one (--port 0).";
   switch (error.code) {
     case "EADDRINUSE":
       return new KitError(`Port ${port} on ${host} is in use`, {
-        hints: ["Stop what listens there; if it is x402-kit up, use it as it is.", anyPort],
+        hints: [`Stop what listens there; if it is ${command}, use it as it is.`, anyPort],
       });
     case "EACCES":
       return new KitError(`Port ${port} on ${host} may not be used without more rights`, {

@@ -198,8 +198,10 @@ describe("help", () => {
         --host ADDRESS              address to listen on (default 127.0.0.1) [env: HOST]
         --contract-mainnet ADDRESS  facilitator contract address on base, optimism and polygon [env: FACILITATOR_CONTRACT_MAINNET]
         --contract-testnet ADDRESS  facilitator contract address on base-sepolia and optimism-sepolia [env: FACILITATOR_CONTRACT_TESTNET]
+        --fork [NAMES]              fork real chains: of the networks that are named, or of all whose *_RPC_URL is set; NAME=URL and NAME=RECORDING say what to fork
         --settle-wait MS            how long a settle waits for its outcome, in milliseconds (default 80000 in v1, 45000 in v2) [env: SETTLE_WAIT_MS]
         --log-level LEVEL           what the service logs to stderr: fatal, error, warn, info, debug, trace, silent (default warn) [env: LOG_LEVEL]
+        --journal                   keep a journal of what the service does, for connectHarness(…).journal
         --no-demo                   make no sample payments
         --json                      print one line of JSON when ready, and nothing else
       "

@@ -1,0 +1,137 @@
+import type { FastifyInstance } from "fastify";
+import { z } from "zod";
+import type { FixtureCall, FixtureEngine } from "../fixtures/engine.ts";
+import { nearest } from "../fixtures/nearest.ts";
+import { findScenario, type ScenarioRow, scenarios } from "../fixtures/scenarios.ts";
+
+const longestDelayMs = 600_000;
+
+const orderSchema = z.strictObject({
+  name: z.string(),
+  times: z.union([z.int().min(1), z.literal("always")]).default(1),
+  delayMs: z.number().min(0).max(longestDelayMs).optional(),
+});
+
+const ordersSchema = z.array(orderSchema).min(1);
+
+const timeSchema = z.strictObject({ seconds: z.number().min(0) });
+
+const paths = [
+  "POST /__scenario",
+  "GET /__scenarios",
+  "GET /__scenarios/{name}",
+  "GET /__calls",
+  "POST /__advance-time",
+  "POST /__reset",
+] as const;
+
+/** A request to these routes that cannot be done; the message is for its sender. */
+class ControlError extends Error {
+  readonly status: number;
+  readonly hints: readonly string[];
+  constructor(status: number, message: string, hints: readonly string[] = []) {
+    super(message);
+    this.status = status;
+    this.hints = hints;
+  }
+}
+
+/** The routes by which tests in any language say how requests are to end, and see what was asked. */
+export function controlRoutes(app: FastifyInstance, fixtures: FixtureEngine): void {
+  app.setErrorHandler((error, _request, reply) => {
+    const { status, message, hints } = explain(error);
+    return reply.code(status).send({ error: message, hints });
+  });
+
+  app.post("/__scenario", (request) => {
+    const asked = readJson(request.body);
+    const list = (Array.isArray(asked) ? asked : [asked]).map((one: unknown) =>
+      typeof one === "string" ? { name: one } : one,
+    );
+    // All of them are found before the first is ordered: a mistake changes nothing.
+    const orders = ordersSchema.parse(list).map((order) => ({ ...order, row: findScenario(order.name) }));
+    for (const { row, times, delayMs } of orders) {
+      const control = fixtures.scenario(row.name);
+      if (times === "always") control.always();
+      else control.times(times);
+      if (delayMs !== undefined) control.delay(delayMs);
+    }
+    return { scenarios: orders.map(({ row, times, delayMs }) => ({ name: row.name, times, delayMs })) };
+  });
+
+  app.get("/__scenarios", () => scenarios.map(describeRow));
+
+  app.get<{ Params: { name: string } }>("/__scenarios/:name", async (request) => {
+    const row = findScenario(request.params.name);
+    return { ...describeRow(row), ...(await row.plan(fixtures.environment)) };
+  });
+
+  app.get("/__calls", () => fixtures.calls.map(describeCall));
+
+  app.post("/__advance-time", async (request) => {
+    const { seconds } = timeSchema.parse(readJson(request.body));
+    fixtures.advanceTime(seconds);
+    return { now: Number(await fixtures.environment.now()) };
+  });
+
+  app.post("/__reset", (_request, reply) => {
+    fixtures.reset();
+    return reply.code(204).send();
+  });
+
+  app.all("/__*", (request) => {
+    const asked = `${request.method} ${request.url.split("?")[0]?.slice(0, 100)}`;
+    throw new ControlError(
+      404,
+      `There is no ${asked}; the nearest is ${nearest(asked, paths, 1)[0]}`,
+      paths.map((path) => `There is ${path}`),
+    );
+  });
+}
+
+/** Whatever the content type says: curl announces JSON as a form. */
+function readJson(body: unknown): unknown {
+  try {
+    return JSON.parse(typeof body === "string" ? body : "");
+  } catch (cause) {
+    const example = { name: "settle.insufficient_funds", times: 2, delayMs: 500 };
+    throw new ControlError(400, `The body is not JSON: ${Reflect.get(Object(cause), "message")}`, [
+      `For example: ${JSON.stringify(example)}`,
+    ]);
+  }
+}
+
+function explain(error: unknown): { status: number; message: string; hints: readonly string[] } {
+  if (error instanceof ControlError) return error;
+  if (error instanceof z.ZodError) return { status: 400, message: z.prettifyError(error), hints: [] };
+  const message = error instanceof Error ? error.message : String(error);
+  // What the fixtures refuse: an unknown scenario, with the nearest ones.
+  if (error instanceof RangeError) return { status: 400, message, hints: ["All of them: GET /__scenarios"] };
+  const status: unknown = Reflect.get(Object(error), "statusCode");
+  return { status: typeof status === "number" ? status : 500, message, hints: [] };
+}
+
+function describeRow({ name, operation, x402Version, means, clientShould, cause }: ScenarioRow) {
+  return { name, operation, x402Version, means, clientShould, cause };
+}
+
+function describeCall({ operation, scenario, request, payment, answer }: FixtureCall) {
+  return {
+    operation: operation ?? null,
+    scenario: scenario ?? null,
+    request,
+    payment:
+      payment === undefined
+        ? null
+        : {
+            x402Version: payment.x402Version,
+            network: payment.network,
+            asset: payment.requirements.asset,
+            payer: payment.authorization.from,
+            to: payment.authorization.to,
+            value: payment.authorization.value.toString(),
+            authorizationNonce: payment.authorization.nonce,
+          },
+    answer,
+  };
+}

@@ -1,0 +1,255 @@
+import { once } from "node:events";
+import { connect, createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { z } from "zod";
+import type { FixtureRequest } from "../fixtures/answer.ts";
+import { findScenario, type ScenarioName, scenarios } from "../fixtures/scenarios.ts";
+import { type MockServer, startMockServer } from "./index.ts";
+
+let mock: MockServer;
+beforeAll(async () => {
+  mock = await startMockServer();
+});
+afterEach(() => mock.reset());
+afterAll(() => mock?.close());
+
+const rowSchema = z.object({
+  name: z.string(),
+  means: z.string(),
+  request: z.object({
+    method: z.string(),
+    path: z.string(),
+    headers: z.record(z.string(), z.string()),
+    body: z.string(),
+  }),
+});
+
+async function requestOf(name: ScenarioName): Promise<FixtureRequest> {
+  return (await findScenario(name).plan(mock.environment)).request;
+}
+
+function send({ method, path, headers, body }: FixtureRequest, to = mock): Promise<Response> {
+  return fetch(to.url.replace("/v1", path), { method, headers, body: body ?? null });
+}
+
+function control(path: string, body?: unknown, to = mock): Promise<Response> {
+  const url = to.url.replace("/v1", path);
+  // As curl announces it.
+  const headers = { "content-type": "application/x-www-form-urlencoded" };
+  return body === undefined
+    ? fetch(url)
+    : fetch(url, { method: "POST", headers, body: typeof body === "string" ? body : JSON.stringify(body) });
+}
+
+/** Everything that arrives on a connection of its own, and the error that ended it, if one did. */
+async function raw({ method, path, headers, body = "" }: FixtureRequest) {
+  const { hostname, port } = new URL(mock.url);
+  const socket = connect(Number(port), hostname);
+  let received = "";
+  let error: string | undefined;
+  socket.setEncoding("utf8").on("data", (text) => {
+    received += text;
+  });
+  socket.on("error", (cause) => {
+    error = Reflect.get(cause, "code");
+  });
+  const lines = Object.entries({ host: hostname, ...headers, "content-length": Buffer.byteLength(body) });
+  socket.write(
+    `${method} ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n${body}`,
+  );
+  await new Promise((resolve) => socket.once("close", resolve));
+  return { received, error };
+}
+
+test("answers as the facilitator does, and remembers what it was asked", async () => {
+  const request = await requestOf("settle.success");
+  const settled: unknown = await (await send(request)).json();
+  expect(settled).toMatchObject({ success: true, network: "base" });
+  expect(await (await send(request)).json()).toMatchObject({ errorReason: "invalid_transaction_state" });
+  expect(await (await control("/__calls")).json()).toMatchObject([
+    {
+      operation: "settle",
+      scenario: null,
+      request: { method: "POST", path: "/v1/settle", body: request.body },
+      payment: { x402Version: 1, network: "base", value: "10000" },
+      answer: { kind: "json", status: 200, body: settled },
+    },
+    { answer: { body: { success: false } } },
+  ]);
+  expect(mock.calls).toHaveLength(2);
+});
+
+test("resets the connection before the request is looked at, and nothing is settled", async () => {
+  const request = await requestOf("settle.success");
+  await control("/__scenario", { name: "settle.connection.reset_before" });
+  expect(await raw(request)).toEqual({ received: "", error: "ECONNRESET" });
+  expect(await (await send(request)).json()).toMatchObject({ success: true });
+});
+
+test("resets the connection after settling, and gives the success to whoever asks again", async () => {
+  const request = await requestOf("settle.success");
+  await control("/__scenario", { name: "settle.connection.answer_lost" });
+  expect(await raw(request)).toEqual({ received: "", error: "ECONNRESET" });
+  expect(await (await send(request)).json()).toMatchObject({ success: true });
+  expect(await (await send(request)).json()).toMatchObject({ success: false });
+});
+
+test("breaks an answer off that announces the length of the whole", async () => {
+  const request = await requestOf("settle.success");
+  const whole = await (await send(request)).text();
+  mock.reset();
+  mock.scenario("settle.connection.cut_off");
+  const { received, error } = await raw(request);
+  const [head = "", body] = received.split("\r\n\r\n");
+  expect(head).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+  expect(head).toMatch(new RegExp(`^content-length: ${Buffer.byteLength(whole)}\r?$`, "m"));
+  expect(head).toMatch(/^access-control-allow-origin: \*\r?$/m);
+  expect({ body, error }).toEqual({ body: whole.slice(0, 16), error: undefined });
+});
+
+test("answers late, and a close does not wait for that", async () => {
+  await using other = await startMockServer();
+  await control("/__scenario", { name: "verify.success", delayMs: 60_000 }, other);
+  const answer = send(await requestOf("verify.success"), other).then(
+    () => "answered",
+    () => "gone",
+  );
+  expect(await Promise.race([answer, sleep(200, "waiting")])).toBe("waiting");
+  await other.close();
+  expect(await answer).toBe("gone");
+});
+
+test("takes one scenario, several, so many times, and always, which lets the others pass", async () => {
+  const ordered = await control("/__scenario", [
+    "settle.insufficient_funds",
+    { name: "settle.unavailable.rpc_down", times: 2 },
+    { name: "settle.too_many_requests", times: "always" },
+    { name: "settle.invalid_payload", delayMs: 1 },
+  ]);
+  expect(await ordered.json()).toEqual({
+    scenarios: [
+      { name: "settle.insufficient_funds.empty", times: 1 },
+      { name: "settle.unavailable.rpc_down", times: 2 },
+      { name: "settle.too_many_requests.of_key", times: "always" },
+      { name: expect.stringMatching(/^settle\.invalid_payload\./), times: 1, delayMs: 1 },
+    ],
+  });
+  const request = await requestOf("settle.success");
+  const statuses = [];
+  for (let i = 0; i < 6; i++) statuses.push((await send(request)).status);
+  expect(statuses).toEqual([200, 503, 503, 200, 429, 429]);
+  expect((await control("/__reset", "")).status).toBe(204);
+  expect(await (await send(request)).json()).toMatchObject({ success: true });
+  expect(mock.calls).toHaveLength(1);
+});
+
+test("what it was started with comes always, and again after a reset", async () => {
+  await using other = await startMockServer({ scenarios: ["verify.insufficient_funds"] });
+  const request = await requestOf("verify.success");
+  for (const then of [() => other.reset(), () => control("/__reset", "", other), () => {}]) {
+    expect(await (await send(request, other)).json()).toMatchObject({
+      invalidReason: "insufficient_funds",
+    });
+    await then();
+  }
+});
+
+test("lets time pass", async () => {
+  const request = await requestOf("verify.success");
+  const before = Number(await mock.environment.now());
+  const passed = z
+    .object({ now: z.int() })
+    .parse(await (await control("/__advance-time", { seconds: 3_600 })).json());
+  expect(passed.now).toBeGreaterThanOrEqual(before + 3_600);
+  expect(await (await send(request)).json()).toMatchObject({
+    invalidReason: "invalid_exact_evm_payload_authorization_valid_before",
+  });
+});
+
+test("shows the table, and each of its rows with the request that causes it", async () => {
+  const table: unknown = await (await control("/__scenarios")).json();
+  expect(table).toHaveLength(scenarios.length);
+  const row = rowSchema.parse(await (await control("/__scenarios/verify.insufficient_funds")).json());
+  expect(table).toContainEqual(expect.objectContaining({ name: row.name, means: row.means }));
+  expect(await (await send(row.request)).json()).toMatchObject({ invalidReason: "insufficient_funds" });
+});
+
+test.each([
+  { path: "/__scenario", body: "{", status: 400, error: /^The body is not JSON/ },
+  { path: "/__scenario", body: [], status: 400, error: /expected array/ },
+  { path: "/__scenario", body: { name: 402 }, status: 400, error: /expected string/ },
+  {
+    path: "/__scenario",
+    body: { name: "settle.success", times: 0 },
+    status: 400,
+    error: /times/,
+  },
+  { path: "/__scenario", body: { name: "settle.success", time: 1 }, status: 400, error: /"time"/ },
+  {
+    path: "/__scenario",
+    body: ["settle.insufficient_funds", "settle.insuficient_funds"],
+    status: 400,
+    error: /"settle.insuficient_funds"; the nearest are settle.insufficient_funds,/,
+  },
+  { path: "/__scenarios/nonsense", status: 400, error: /^There is no scenario "nonsense"/ },
+  { path: "/__advance-time", body: { seconds: -1 }, status: 400, error: /seconds/ },
+  {
+    path: "/__scenaro",
+    body: {},
+    status: 404,
+    error: /^There is no POST \/__scenaro; the nearest is POST \/__scenario$/,
+  },
+])("refuses $path $body, and nothing changes", async ({ path, body, status, error }) => {
+  const refused = await control(path, body);
+  expect(refused.status).toBe(status);
+  expect(await refused.json()).toMatchObject({ error: expect.stringMatching(error) });
+  expect(await (await send(await requestOf("settle.success"))).json()).toMatchObject({ success: true });
+  expect(mock.calls).toHaveLength(1);
+});
+
+test("a page of another origin may ask, and read the headers that matter", async () => {
+  const preflight = await fetch(`${mock.url}/settle`, {
+    method: "OPTIONS",
+    headers: {
+      origin: "http://127.0.0.1:3000",
+      "access-control-request-method": "POST",
+      "access-control-request-headers": "authorization,content-type,idempotency-key",
+    },
+  });
+  expect(preflight.status).toBe(204);
+  expect(preflight.headers.get("access-control-allow-headers")).toContain("idempotency-key");
+  const { headers } = await send(await requestOf("settle.success"));
+  expect(headers.get("access-control-allow-origin")).toBe("*");
+  expect(headers.get("access-control-expose-headers")).toMatch(/location.*retry-after.*x-settlement-state/);
+  expect(mock.calls).toHaveLength(1);
+});
+
+test.each([
+  { type: "nonsense", status: 415 },
+  { type: undefined, status: 415 },
+])("a body of type $type is refused as the service refuses it", async ({ type, status }) => {
+  const { headers, ...request } = await requestOf("verify.success");
+  const { "content-type": _, ...others } = headers;
+  const bytes = new TextEncoder().encode(request.body);
+  const answer = await fetch(mock.url.replace("/v1", request.path), {
+    method: "POST",
+    headers: { ...others, ...(type && { "content-type": type }) },
+    body: bytes,
+  });
+  expect({ status: answer.status, type: answer.headers.get("content-type") }).toEqual({
+    status,
+    type: "application/problem+json; charset=utf-8",
+  });
+});
+
+test("a port in use is said to be", async () => {
+  const other = createServer().listen(0, "127.0.0.1");
+  await once(other, "listening");
+  const { port } = other.address() as { port: number };
+  try {
+    await expect(startMockServer({ port })).rejects.toThrow(`Port ${port} on 127.0.0.1 is in use`);
+  } finally {
+    other.close();
+  }
+});

@@ -1,0 +1,41 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FixtureAnswer } from "../fixtures/answer.ts";
+
+/** Sends what the fixtures answer, on the wire: late, whole, in part, or not at all. */
+export async function sendAnswer(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  answer: FixtureAnswer,
+): Promise<FastifyReply> {
+  // Unreferenced: nobody waits for a server that is closing.
+  if (answer.delayMs !== undefined) await sleep(answer.delayMs, undefined, { ref: false });
+  switch (answer.kind) {
+    case "reset":
+      reply.hijack();
+      request.raw.socket.resetAndDestroy();
+      return reply;
+    case "cut_off":
+      return sendPart(reply, answer);
+    case "json":
+      return reply.code(answer.status).headers(answer.headers).send(JSON.stringify(answer.body));
+    case "text":
+      return reply.code(answer.status).headers(answer.headers).send(answer.text);
+  }
+}
+
+/** The length of the whole, the beginning, and the end of the connection. */
+function sendPart(reply: FastifyReply, answer: Extract<FixtureAnswer, { kind: "cut_off" }>): FastifyReply {
+  const { status, headers, text } = answer;
+  const length = answer.wholeBytes ?? 2 * Buffer.byteLength(text) + 1;
+  reply.headers({ ...headers, "content-length": length });
+  reply.hijack();
+  const { raw } = reply;
+  for (const [name, value] of Object.entries(reply.getHeaders())) {
+    if (value !== undefined) raw.setHeader(name, value);
+  }
+  raw.writeHead(status);
+  // Ended, not reset: after a reset the receiver's system may throw away what it had not read yet.
+  raw.write(text, () => raw.socket?.end());
+  return reply;
+}

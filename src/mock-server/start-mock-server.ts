@@ -1,0 +1,67 @@
+import { createFixtureEngine, type FixtureEngine, type FixtureOptions } from "../fixtures/engine.ts";
+import { findScenario, type ScenarioName } from "../fixtures/scenarios.ts";
+import { explainListenError } from "../harness/require-free.ts";
+import { describeMock, type MockDescription } from "./describe-mock.ts";
+import { createMockApp } from "./mock-app.ts";
+
+export type MockServerOptions = FixtureOptions & {
+  /** The address to listen on; 127.0.0.1 by default. */
+  host?: string;
+  /** 0, the default, for any free one. */
+  port?: number;
+  /** What requests of their operations come to when nothing else was asked for; also after a reset. */
+  scenarios?: readonly ScenarioName[];
+};
+
+/** A mock facilitator that listens, and the strings to pull on it. */
+export type MockServer = FixtureEngine &
+  AsyncDisposable & {
+    /** What clients are given: `http://127.0.0.1:4402/v1`. */
+    readonly url: string;
+    /** What tests in other languages need to know of it. */
+    readonly description: MockDescription;
+    /** Ends it; answers that are still to come are not given. */
+    close(): Promise<void>;
+  };
+
+/**
+ * Starts a facilitator without chains as an HTTP server: the fixtures, for clients in any language. What `createFixtures`
+ * cannot do to a client of msw is done for real here: connections are reset, and answers break off.
+ *
+ * @throws KitError when it cannot listen there
+ * @throws RangeError that names the nearest scenarios when there is none of a name
+ *
+ * @example
+ * await using mock = await startMockServer();
+ * mock.scenario("settle.connection.answer_lost");
+ * await fetch(`${mock.url}/settle`, { method: "POST", … });
+ */
+export async function startMockServer(options: MockServerOptions = {}): Promise<MockServer> {
+  const { host = "127.0.0.1", port = 0, scenarios = [], ...fixtureOptions } = options;
+  const engine = createFixtureEngine(fixtureOptions);
+  const usual = scenarios.map((name) => findScenario(name).name);
+  const orderUsual = () => {
+    for (const name of usual) engine.scenario(name).always();
+  };
+  orderUsual();
+  const resetEngine = engine.reset;
+  const fixtures = Object.assign(engine, {
+    reset() {
+      resetEngine();
+      orderUsual();
+    },
+  });
+
+  const app = await createMockApp(fixtures);
+  let origin: string;
+  try {
+    origin = await app.listen({ host, port });
+  } catch (error) {
+    await app.close();
+    throw explainListenError(error, host, port, "x402-kit mock");
+  }
+  const description = describeMock(origin, fixtures.environment);
+  const { url } = description.facilitator;
+  const close = () => app.close();
+  return Object.assign(fixtures, { url, description, close, [Symbol.asyncDispose]: close });
+}
