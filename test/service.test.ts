@@ -252,6 +252,30 @@ describe("a network that is reached late", () => {
       status: 503,
       body: { networks: { base: { ready: false, detail: "not what was configured; the log says more" } } },
     });
+    // Nothing is signed with a txNonce that somebody else has taken.
+    expect(await composition.post(late, "settle", await composition.payment())).toMatchObject({
+      status: 503,
+      body: { detail: "base is not ready; nothing was sent, try again" },
+    });
+    expect(await composition.operatorTransactions()).toBe(next);
+    await node.stop();
+  });
+});
+
+describe("a node that says nothing any more", () => {
+  test("is found out by /readyz in time to tell of it", async () => {
+    const node = await startStubNode(forwardingTo(composition.chain.rpcUrl));
+    const running = await composition.start({
+      network: composition.configuration({ rpcUrls: [node.url] }),
+    });
+    const readyz = () => requestJson(running.url.replace("/v1", "/readyz"));
+    expect(await readyz()).toMatchObject({ status: 200, body: { status: "ready" } });
+    node.behave(() => {});
+    // What was found out a moment ago is not asked again.
+    await expect.poll(readyz, { timeout: 15_000 }).toMatchObject({
+      status: 503,
+      body: { networks: { base: { ready: false, detail: "the RPC does not answer" } } },
+    });
     await node.stop();
   });
 });
