@@ -236,6 +236,16 @@ describe("refuses", () => {
       "OPERATOR_PRIVATE_KEY: the 2nd key is the same as the 1st",
     ],
     [
+      "a place for metrics without a port",
+      { METRICS_HOST: "127.0.0.1" },
+      "METRICS_PORT: is needed with METRICS_HOST",
+    ],
+    [
+      "rates that would let nobody in",
+      { RATE_LIMIT_KEY: "0/100", RATE_LIMIT_ADDRESS: "20" },
+      "RATE_LIMIT_ADDRESS: is not of the form PER_SECOND/BURST (for example 5/100)",
+    ],
+    [
       "a key of zero",
       { OPERATOR_PRIVATE_KEY: `0x${"0".repeat(64)}` },
       "OPERATOR_PRIVATE_KEY: is not a private key: not above zero and below the order of secp256k1",
@@ -327,6 +337,12 @@ describe("warns, and goes on, of", () => {
       },
       "ASSETS",
       `names the token ${testContract} of polygon, which is not served`,
+    ],
+    [
+      "other machines that reach it, when nobody said whether a proxy stands between",
+      { HOST: "0.0.0.0" },
+      "TRUST_PROXY",
+      "is not set: behind a proxy, all callers without a good API key count as one address; set it to false where there is none",
     ],
     [
       "confirmations that no settle waits for",
