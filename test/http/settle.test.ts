@@ -5,6 +5,7 @@ import type { RunningHarness } from "../../src/harness/harness.ts";
 import { localOrganization } from "../../src/harness/local-organization.ts";
 import { testPayers } from "../../src/harness/test-payers.ts";
 import type { Hex } from "../../src/protocol/hex.ts";
+import { runningChain } from "../support/running-chain.ts";
 import {
   type Answer,
   type Body,
@@ -30,22 +31,16 @@ beforeAll(async () => {
 });
 afterAll(() => harness.close());
 
-const node = () => {
-  const chain = harness.chains.base;
-  if (chain === undefined) throw new Error("base is not running");
-  return chain.node;
-};
+const base = () => runningChain(harness, "base");
+const node = () => base().node;
 
 /** Runs something while the chain mines nothing. */
 async function whileMiningIsHeld<T>(act: () => Promise<T>): Promise<T> {
-  await node().request("evm_setAutomine", false);
-  await node().request("evm_setIntervalMining", 0);
+  await base().hold();
   try {
     return await act();
   } finally {
-    // Anvil knows no way back to a block a second besides automine; for these tests automine will do.
-    await node().request("evm_setAutomine", true);
-    await node().request("evm_mine");
+    await base().release();
   }
 }
 

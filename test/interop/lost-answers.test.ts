@@ -5,7 +5,7 @@ import { localOrganization } from "../../src/harness/local-organization.ts";
 import { createBuyer, fundedAccount, payAgain } from "../support/buyer.ts";
 import type { LoopbackServer } from "../support/loopback-server.ts";
 import { goods, startMerchant } from "../support/merchant.ts";
-import { holdMining, whileMining } from "../support/mining.ts";
+import { whileMining } from "../support/mining.ts";
 import { runningChain } from "../support/running-chain.ts";
 import { balanceOf, startTestHarness } from "../support/service.ts";
 import {
@@ -92,7 +92,7 @@ describe.each(["v1", "v2"])("%s", (version) => {
 });
 
 describe("while the settle is still waiting", () => {
-  beforeAll(() => holdMining(base));
+  beforeAll(() => base.hold());
 
   describe.each(["v1", "v2"])("%s", (version) => {
     const url = () => `${merchants[version]?.origin}/report`;

@@ -5,7 +5,6 @@ import { localOrganization } from "../../src/harness/local-organization.ts";
 import { createBuyer, fundedAccount, payAgain } from "../support/buyer.ts";
 import type { LoopbackServer } from "../support/loopback-server.ts";
 import { goods, startMerchant } from "../support/merchant.ts";
-import { holdMining, resumeMining } from "../support/mining.ts";
 import { runningChain } from "../support/running-chain.ts";
 import { balanceOf, startTestHarness } from "../support/service.ts";
 import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
@@ -52,10 +51,10 @@ test("mined while the server asks again: the buyer waits a little longer, and ge
   const { promise: secondSettle, resolve } = Promise.withResolvers<void>();
   settles.onSecond = resolve;
 
-  await holdMining(base);
+  await base.hold();
   const buying = createBuyer(account).buy(url());
   await secondSettle;
-  await resumeMining(base);
+  await base.release();
   await base.mine();
 
   const purchase = await buying;
@@ -68,7 +67,7 @@ test("mined while the server asks again: the buyer waits a little longer, and ge
 test("mined later still: the buyer is told that it is pending, and who comes again gets the goods for the one charge", async () => {
   const account = await fundedAccount(base, 5n * price);
 
-  await holdMining(base);
+  await base.hold();
   const early = await createBuyer(account).buy(url());
   expect(settles.answers).toEqual([503, 503]);
   expect(early).toMatchObject({
@@ -80,7 +79,7 @@ test("mined later still: the buyer is told that it is pending, and who comes aga
     },
   });
 
-  await resumeMining(base);
+  await base.release();
   await base.mine();
   expect(await payAgain(url(), early.payment)).toMatchObject({
     status: 200,

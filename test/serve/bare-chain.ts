@@ -1,3 +1,4 @@
+import { startHeartbeat } from "../../src/harness/heartbeat.ts";
 import { type LocalNode, startNode } from "../../src/harness/nodes.ts";
 import { startWatchdog } from "../../src/harness/watchdog.ts";
 import type { Address } from "../../src/protocol/hex.ts";
@@ -11,12 +12,15 @@ export async function startBareChains<const N extends NetworkName>(
   const nodes = await Promise.all(
     names.map(async (name) => {
       const node = await startNode({ name, chainId: networks[name].chainId, watchdog });
-      return [name, node] as const;
+      // A node of the harness mines nothing by itself until it is told to.
+      await node.request("evm_setAutomine", true);
+      return [name, node, startHeartbeat(node)] as const;
     }),
   );
   return {
-    nodes: Object.fromEntries(nodes) as Record<N, LocalNode>,
+    nodes: Object.fromEntries(nodes.map(([name, node]) => [name, node])) as Record<N, LocalNode>,
     async stop() {
+      await Promise.all(nodes.map(([, , heartbeat]) => heartbeat.pause()));
       await Promise.all(nodes.map(([, node]) => node.stop()));
       await watchdog.close();
     },

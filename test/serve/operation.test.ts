@@ -128,8 +128,7 @@ describe("metrics", () => {
   test("show a network that is down, and a payment that hangs", async () => {
     await using command = await startServing({ METRICS_PORT: "0", OPTIMISM_RPC_URL: "http://127.0.0.1:1/" });
     const metricsUrl = urlIn(await command.logged(/"serving metrics"/));
-    await chain.node.request("evm_setAutomine", false);
-    await chain.node.request("evm_setIntervalMining", 0);
+    await chain.hold();
     const waiting = post(`${command.url}/settle`, await paymentBody());
     const scrape = async () => (await fetch(metricsUrl)).text();
     await expect
@@ -149,8 +148,7 @@ describe("metrics", () => {
     expect(
       numberIn(metrics, `x402_operator_balance_wei{network="base",operator="${operator}"}`),
     ).toBeGreaterThan(0);
-    await chain.node.request("evm_setAutomine", true);
-    await chain.node.request("evm_mine");
+    await chain.release();
     expect((await waiting).body).toMatchObject({ success: true });
   });
 
@@ -185,8 +183,7 @@ describe("a payment that somebody else submits straight to the token", () => {
     await node.request("evm_mine");
     await using command = await startServing({ RECOVERER_PRIVATE_KEY: keyOf("recoverer") });
 
-    await node.request("evm_setAutomine", false);
-    await node.request("evm_setIntervalMining", 0);
+    await chain.hold();
     const body = await paymentBody();
     const sent = async () => ((await node.request("txpool_status")) as { pending: string }).pending !== "0x0";
     const settling = post(`${command.url}/settle`, body);
@@ -216,7 +213,7 @@ describe("a payment that somebody else submits straight to the token", () => {
       ...fees,
     });
     await node.request("evm_mine");
-    await node.request("evm_setAutomine", true);
+    await chain.release();
     const mining = setInterval(() => void node.request("evm_mine").catch(() => {}), 200);
     expect((await settling).body).toMatchObject({ success: true });
     clearInterval(mining);

@@ -133,8 +133,7 @@ describe("from deployment to payment", () => {
   test("SIGTERM answers whoever waits at once; the next start settles what was on its way", async () => {
     const before = await recipientBalance();
     const body = await signPayment();
-    await chain.node.request("evm_setAutomine", false);
-    await chain.node.request("evm_setIntervalMining", 0);
+    await chain.hold();
     const first = await startServing();
     const waiting = pay(first.url, body);
     await untilPending();
@@ -144,8 +143,7 @@ describe("from deployment to payment", () => {
     expect((await first.command.ended).code).toBe(0);
     expect(performance.now() - stoppedAt).toBeLessThan(15_000);
 
-    await chain.node.request("evm_setAutomine", true);
-    await chain.node.request("evm_mine");
+    await chain.release();
     const second = await startServing();
     await using _ = second.command;
     expect((await pay(second.url, body)).body).toMatchObject({ success: true });

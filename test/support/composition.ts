@@ -154,12 +154,8 @@ export async function compose(running?: HarnessChain): Promise<Composition> {
       requestJson(`${url}/${operation}`, { method: "POST", headers: { authorization: key }, body }),
 
     async holdMining() {
-      await node.request("evm_setAutomine", false);
-      await node.request("evm_setIntervalMining", 0);
-      return async () => {
-        await node.request("evm_setAutomine", true);
-        await node.request("evm_mine");
-      };
+      await chain.hold();
+      return () => chain.release();
     },
 
     async untilSent() {
