@@ -141,7 +141,7 @@ function assembleNetwork(
       hints: [`Running: ${Object.keys(description.networks).join(", ")}`],
     });
   }
-  const { chainId, caip2, rpcUrl, facilitatorContract, asset } = running;
+  const { chainId, caip2, rpcUrl, facilitatorContract, asset, fork } = running;
 
   // A node does not tell whom it sends unsigned transactions for, and keeps them through a revert.
   const impersonated = new Set<Address>();
@@ -160,6 +160,7 @@ function assembleNetwork(
     client,
     facilitatorContract: { address: facilitatorContract, abi: x402FacilitatorAbi },
     asset: { ...asset, abi: mockUsdcAbi },
+    ...(fork !== undefined && { fork }),
     async fund(account, amount) {
       requireOpen();
       await inTurn(name, () => control.fund(name, account, amount));

@@ -79,14 +79,16 @@ export async function startChains(options: StartChainsOptions): Promise<Chains> 
         : startFork({ ...launch, network, order, facilitatorContract, asset }));
       nodes.push(node);
       const { prepareChain } = await preparation;
-      const chain = await prepareChain({
+      const preparing = prepareChain({
         network,
         facilitatorContract,
         asset,
         node,
         ownClock: genesisTime !== undefined,
       });
-      node.fork?.keepRecording(true);
+      const chain = await preparing.catch((error: unknown) => {
+        throw node.fork?.explainStart(error) ?? error;
+      });
       return [name, chain] as const;
     }),
   );
@@ -96,6 +98,7 @@ export async function startChains(options: StartChainsOptions): Promise<Chains> 
     signal?.throwIfAborted();
     throw oneError(failures, results.length);
   }
+  for (const { fork } of nodes) fork?.keepRecording(true);
   return {
     chains: Object.fromEntries(
       results.filter((result) => result.status === "fulfilled").map(({ value }) => value),

@@ -21,8 +21,14 @@ export type HarnessNetwork = {
   readonly client: HarnessClient;
   /** What payments name as `payTo`. */
   readonly facilitatorContract: { readonly address: Address; readonly abi: typeof x402FacilitatorAbi };
-  /** The token: behaves as USDC, and anybody may mint it. */
+  /** The token: behaves as USDC, and anybody may mint it. On a fork it is the real USDC, which nobody may. */
   readonly asset: Asset & { readonly abi: typeof mockUsdcAbi };
+  /** Only of a fork: the block that it goes on from, where the rest is read, and whether its token can blacklist. */
+  readonly fork?: {
+    readonly block: number;
+    readonly from: "remote" | "recording";
+    readonly hasBlacklist: boolean;
+  };
   /** Gives an account more of the asset. Resolves when that is mined. */
   fund(account: Address, amount: bigint): Promise<void>;
   /** How much of the asset an account has. */

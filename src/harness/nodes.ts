@@ -16,7 +16,10 @@ export type LocalNode = LocalRpc & {
   /** Calls the listener when the process ends without having been asked to, with an error that says so. */
   onExit(listener: (error: KitError) => void): void;
   /** What it is forked from, where it is. */
-  readonly fork?: Pick<ForkSource, "kind" | "blockNumber" | "failures" | "onFailure" | "keepRecording">;
+  readonly fork?: Pick<
+    ForkSource,
+    "kind" | "blockNumber" | "failures" | "onFailure" | "keepRecording" | "explainStart"
+  >;
 };
 
 /** How long a node may take to end when asked before it is killed. It takes some 10 ms. */

@@ -35,6 +35,10 @@ export function readForkOptions(
   networks: readonly NetworkName[],
 ): ReadonlyMap<NetworkName, ForkOrder> {
   const problems: Problem[] = [];
+  if (typeof fork !== "object" || fork === null) {
+    const example = '{ base: "https://…" }';
+    throw new ConfigurationError([{ name: "fork", problem: "names no network to fork", example }]);
+  }
   const orders = new Map<NetworkName, ForkOrder>();
   for (const [name, option] of Object.entries(fork)) {
     const network = networkNames.find((known) => known === name);

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -64,6 +64,7 @@ describe("a fork of a real chain", () => {
 
   it("has the real token, with what others have of it", async () => {
     expect(base).toMatchObject({ chainId: 8453, asset: usdc });
+    expect(base.fork).toEqual({ block: 3, from: "remote", hasBlacklist: true });
     expect(await base.balanceOf(real.holder)).toBe(real.held);
   });
 
@@ -92,6 +93,23 @@ describe("a fork of a real chain", () => {
     expect(await base.balanceOf(harness.organization.recipient)).toBe(30_000n);
   });
 
+  it("has a mock at the address of any other token", async () => {
+    const address = "0x00000000000000000000000000000000000c0ffe";
+    await using other = await createHarness({
+      networks: ["base"],
+      fork: { base: real.node.rpcUrl },
+      assets: { base: { address } },
+    });
+    const { base: network } = other.networks;
+    expect((await other.pay({ network: "base" })).settle.body).toMatchObject({ success: true });
+    expect(await network.balanceOf(other.organization.recipient)).toBe(10_000n);
+    const balance = await network.client.readContract({
+      ...{ address: usdc.address, abi: network.asset.abi },
+      ...{ functionName: "balanceOf", args: [real.holder] },
+    });
+    expect(balance).toBe(real.held);
+  });
+
   it("funds an account by a transfer, and takes it back at a reset", async () => {
     await base.fund(real.holder, 1n);
     expect(await base.balanceOf(real.holder)).toBe(real.held + 1n);
@@ -99,6 +117,18 @@ describe("a fork of a real chain", () => {
     expect(await base.balanceOf(real.holder)).toBe(real.held);
     expect(await base.balanceOf(harness.organization.recipient)).toBe(0n);
     expect(await outcomes(harness)).toEqual(expectedOutcomes);
+  });
+});
+
+describe("a fork whose token has no blacklist", () => {
+  it("says so, instead of letting a blacklisted payer pay", async () => {
+    await real.withoutBlacklist();
+    await using harness = await createHarness({ networks: ["base"], fork: { base: real.node.rpcUrl } });
+    expect(harness.networks.base.fork).toMatchObject({ hasBlacklist: false });
+    await expect(harness.pay({ network: "base", payer: "blacklisted" })).rejects.toThrow(
+      'The token of the fork of base blacklists nobody: "blacklisted" pays as others do',
+    );
+    expect((await harness.pay({ network: "base" })).settle.body).toMatchObject({ success: true });
   });
 });
 
@@ -148,6 +178,21 @@ describe("a recorded fork, of a chain that is gone", () => {
     const hash = `0x${"12".repeat(32)}` as const;
     await expect(base.client.getTransactionReceipt({ hash })).rejects.toThrow("could not be found");
     await expect(base.client.getTransaction({ hash })).rejects.toThrow("could not be found");
+  });
+
+  it("says that a recording of another release is to be made again, when it lacks what a start needs", async () => {
+    const whole = JSON.parse(gunzipSync(await readFile(recording)).toString());
+    const answers = whole.answers.filter(({ method }: { method: string }) => method !== "eth_getStorageAt");
+    const path = join(directory, "old.json");
+    await writeFile(path, JSON.stringify({ ...whole, kit: "0.0.1", answers }));
+    const start = createHarness({ networks: ["base"], fork: { base: { recording: path } } });
+    await expect(start).rejects.toMatchObject({
+      message: `The recording ${path} lacks what the harness needs to start`,
+      hints: [
+        expect.stringMatching(/^Release 0\.0\.1 has written it; this is /),
+        "Record it again: x402-kit fork record --network base --out FILE, with the RPC URL in the environment.",
+      ],
+    });
   });
 
   it("was recorded without any URL", async () => {

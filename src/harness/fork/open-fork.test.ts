@@ -351,6 +351,7 @@ describe("a recording", () => {
 describe("fork options", () => {
   it("that cannot be are refused, without showing a URL", () => {
     const wrong: readonly unknown[] = [
+      `https://rpc.example/${secret}`,
       { ethereum: "https://rpc.example" },
       { polygon: "https://rpc.example" },
       { base: `rpc.example/${secret}` },
@@ -376,6 +377,7 @@ describe("fork options", () => {
     });
     expect(messages).toMatchInlineSnapshot(`
       [
+        "fork: names no network to fork (for example { base: "https://…" })",
         "fork.ethereum: there is no such network; there are base, base-sepolia, optimism, optimism-sepolia, polygon",
         "fork.polygon: polygon is not among the networks that are started: base",
         "fork.base.url: is not a URL that begins with https:// or http:// (for example https://base.example)",

@@ -39,6 +39,8 @@ export type ForkSource = {
   expectAuthorizations(token: Address, mappingSlot: bigint): AuthorizationSlots;
   /** Whether closing writes the recording that was asked for. Not at first: a failure must not replace a good one. */
   keepRecording(keep: boolean): void;
+  /** Why a chain could not be put in place on the fork: what could not be asked comes before what came of that. */
+  explainStart(error: unknown): unknown;
   /** Ends the server, and writes the recording that was asked for. */
   close(): Promise<void>;
 };
@@ -188,15 +190,23 @@ async function openRecording(
   { network, facilitatorContract, blankAccounts }: OpenForkOptions,
   { path }: Extract<ForkOrder, { kind: "recording" }>,
 ): Promise<ForkSource> {
-  const { readRecording } = await import("./recording.ts");
-  const { block, answers } = await readRecording(path, { network, facilitatorContract });
+  const { readRecording, IncompleteRecording } = await import("./recording.ts");
+  const recording = await readRecording(path, { network, facilitatorContract });
+  const { block, answers } = recording;
   const recorded = new Map(answers.map((answer) => [callKey(answer), answer.result]));
-  return serve(network, "recording", BigInt(block.number), blankAccounts, async (call) => {
+  const source = await serve(network, "recording", BigInt(block.number), blankAccounts, async (call) => {
     const key = callKey(call);
     if (recorded.has(key)) return { result: recorded.get(key) };
     if (localLookUps.includes(call.method)) return { result: null };
     throw notRecorded(network, path, call);
   });
+  return {
+    ...source,
+    explainStart(error) {
+      const { latest } = source.failures();
+      return latest === undefined ? error : new IncompleteRecording(path, recording, latest);
+    },
+  };
 }
 
 function notRecorded({ name }: Network, path: string, { method, params }: RpcCall): KitError {
@@ -267,6 +277,7 @@ async function serve(
       return slots;
     },
     keepRecording() {},
+    explainStart: (error) => failures.latest ?? error,
     close: () => server.close(),
   };
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { promisify } from "node:util";
@@ -31,6 +32,19 @@ const schema = z.strictObject({
 /** What a fork has asked of a network, and what it was answered. */
 export type Recording = Omit<z.infer<typeof schema>, "format" | "version" | "kit">;
 
+/** A recording that lacks what a start needs, most often because another release has written it. */
+export class IncompleteRecording extends KitError {
+  override readonly name = "IncompleteRecording";
+
+  constructor(path: string, { network, kit }: { network: string; kit: string }, cause: unknown) {
+    const releases = kit === kitVersion() ? [] : [`Release ${kit} has written it; this is ${kitVersion()}.`];
+    super(`The recording ${path} lacks what the harness needs to start`, {
+      cause,
+      hints: [...releases, again(network)],
+    });
+  }
+}
+
 export type RecordedAnswer = RpcCall & { readonly result: unknown };
 
 /** How a recording is made again, as a hint. */
@@ -45,7 +59,7 @@ const again = (network: string) =>
 export async function readRecording(
   path: string,
   expected: { network: Network; facilitatorContract: Address },
-): Promise<Recording> {
+): Promise<Recording & { kit: string }> {
   const { network, facilitatorContract } = expected;
   const hints = [again(network.name)];
   const text = await readText(path, hints);
@@ -97,7 +111,8 @@ export async function writeRecording(path: string, recording: Recording): Promis
     .sort((a, b) => (a.key < b.key ? -1 : 1))
     .map(({ line }) => `    ${line}`);
   const text = `${JSON.stringify(head, null, 2).slice(0, -2)},\n  "answers": [\n${lines.join(",\n")}\n  ]\n}\n`;
-  const partial = `${path}.part`;
+  // A name of its own: several harnesses may record to the same path.
+  const partial = `${path}.${randomUUID()}.part`;
   try {
     await writeFile(partial, path.endsWith(".gz") ? await promisify(gzip)(text) : text);
     await rename(partial, path);

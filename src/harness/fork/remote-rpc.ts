@@ -19,7 +19,7 @@ export type RemoteRpc = {
 };
 
 /** Public nodes take seconds for old state. */
-const timeoutMs = 60_000;
+const timeoutMs = 30_000;
 
 /** Calls under way at once: more of them, and public nodes refuse. */
 const atOnce = 16;
@@ -60,7 +60,8 @@ export function createRemoteRpc(name: string, url: URL): RemoteRpc {
         await pause(failures, undefined);
       } catch (error) {
         if (closing.signal.aborted) throw error;
-        if (failures >= repetitions || !isPassing(error)) throw explain(name, error);
+        const most = isTimeout(error) ? Math.min(repetitions, 1) : repetitions;
+        if (failures >= most || !isPassing(error)) throw explain(name, error);
         await pause(failures, error instanceof HttpFailure ? error.retryAfterMs : undefined);
       }
     }
@@ -87,6 +88,8 @@ export function createRemoteRpc(name: string, url: URL): RemoteRpc {
 function mayPass(code: number | undefined): boolean {
   return code !== undefined && code <= -32_000 && code >= -32_099;
 }
+
+const isTimeout = (error: unknown) => error instanceof HttpFailure && error.kind === "timeout";
 
 function isPassing(error: unknown): boolean {
   if (!(error instanceof HttpFailure)) return false;

@@ -50,7 +50,7 @@ export async function startFork(options: StartForkOptions): Promise<LocalNode> {
   } catch (error) {
     await source.close();
     // Whatever the node made of it.
-    throw source.failures().latest ?? error;
+    throw source.explainStart(error);
   }
 }
 

@@ -1,3 +1,4 @@
+import { selector } from "../../../chain/calldata.ts";
 import type { Address, Hex } from "../../../protocol/hex.ts";
 import { type NetworkName, networks } from "../../../protocol/networks.ts";
 import { harnessAccounts } from "../../accounts.ts";
@@ -15,6 +16,8 @@ export type RealChain = {
   /** Somebody who has nothing to do with the harness, and what they have. */
   holder: Address;
   held: bigint;
+  /** Takes `blacklist(address)` out of the token. */
+  withoutBlacklist(): Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -31,7 +34,12 @@ export async function startRealChain(name: NetworkName): Promise<RealChain> {
     // A contract that has nothing to do with ours but for its constructor: it has other roles and is broken.
     { name: "a stranger's contract", address: contract, initCode: facilitatorInitCode() },
   ]);
+  // The real USDC stands behind a proxy, which has its storage.
+  const code = await node.request("eth_getCode", usdc.address, "latest");
+  const implementation: Address = "0x0000000000000000000000000000000000c0de02";
   await node.batch([
+    ["anvil_setCode", implementation, code],
+    ["anvil_setCode", usdc.address, proxyTo(implementation)],
     ["anvil_setCode", contract, "0x5f5ffd"],
     ...Array.from(
       { length: 12 },
@@ -57,9 +65,18 @@ export async function startRealChain(name: NetworkName): Promise<RealChain> {
     node,
     holder,
     held,
+    async withoutBlacklist() {
+      const other = String(code).replaceAll(selector("blacklist(address)").slice(2), "00000000");
+      await node.request("anvil_setCode", implementation, other);
+      await node.request("evm_mine");
+    },
     async stop() {
       await node.stop();
       await watchdog.close();
     },
   };
 }
+
+/** Code that hands every call on to another contract's code (EIP-1167). */
+const proxyTo = (implementation: Address): Hex =>
+  `0x363d3d373d3d3d363d73${implementation.slice(2)}5af43d82803e903d91602b57fd5bf3`;
