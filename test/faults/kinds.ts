@@ -141,7 +141,7 @@ const ofTheOnlyEndpoint: readonly Kind[] = [
     before: ({ on, random }) => on({ method: receipts, times: random.between(3, 10) }).receiptOfAnother(),
   },
   {
-    name: "a receipt of another transaction under the hash that was asked for",
+    name: "a receipt of another transaction, under the hash that was asked for",
     before: ({ on, random }) =>
       on({ method: receipts, times: random.between(3, 10) }).receiptOfAnother({ disguised: true }),
   },
@@ -154,7 +154,7 @@ const ofTheOnlyEndpoint: readonly Kind[] = [
     alsoAnswers: "pending",
   },
   {
-    name: "the same, under the hash that was asked for",
+    name: "a receipt of another transaction while nothing is mined, under the hash that was asked for",
     settleWaitMs: 500,
     held: true,
     before: ({ on }) => on({ method: receipts }).receiptOfAnother({ disguised: true }),
@@ -162,7 +162,7 @@ const ofTheOnlyEndpoint: readonly Kind[] = [
     alsoAnswers: "pending",
   },
   {
-    name: "the same of one that was reverted",
+    name: "a receipt of one that was reverted while nothing is mined, under the hash that was asked for",
     settleWaitMs: 500,
     held: true,
     async before({ on, revertAnother }) {
@@ -210,7 +210,7 @@ const besideAGoodEndpoint: readonly Kind[] = [
     set: (_: unknown, { on }: Scene) => on({ method: receipts }).receiptOfAnother(),
   },
   {
-    name: "receipts of other transactions under the hashes that were asked for",
+    name: "receipts of other transactions, under the hashes that were asked for",
     set: (_: unknown, { on }: Scene) => on({ method: receipts }).receiptOfAnother({ disguised: true }),
   },
 ].map(({ name, set }) => ({
