@@ -110,7 +110,7 @@ export type Harness<N extends NetworkName = NetworkName> = AsyncDisposable & {
    * @example
    * await harness.faults.on("base", { method: "eth_sendRawTransaction*", nth: 2 }).answerLost();
    */
-  readonly faults: Faults;
+  readonly faults: Faults<N>;
   /**
    * What the service did about each payment: its requests and their checks, the JSON-RPC calls and transactions.
    *

@@ -58,7 +58,7 @@ export type ChainFaultSetter = {
 };
 
 /** Trouble with chains, and with the way to them, for a service that has to cope. */
-export type Faults = {
+export type Faults<N extends NetworkName = NetworkName> = {
   /**
    * The connection between the service and the node of a network, or only some calls on it. Tests and other clients
    * of the node are not touched.
@@ -68,7 +68,7 @@ export type Faults = {
    * @example
    * await harness.faults.on("base", { method: "eth_sendRawTransaction*", nth: 2 }).answerLost();
    */
-  on(network: NetworkName, match?: CallMatch): ConnectionFaultSetter;
+  on(network: N, match?: CallMatch): ConnectionFaultSetter;
   /**
    * A chain itself, for everybody.
    *
@@ -77,7 +77,7 @@ export type Faults = {
    * // … settle, and see that nothing is mined …
    * await held.remove();
    */
-  chain(network: NetworkName): ChainFaultSetter;
+  chain(network: N): ChainFaultSetter;
   /** What is set, in the order in which it was, and how often each has hit. */
   list(): Promise<readonly FaultReport[]>;
   /** Ends all faults. `harness.reset()` does so too. */
@@ -85,7 +85,7 @@ export type Faults = {
 };
 
 /** The faults of a board, as methods. */
-export function createFaultSetters(board: FaultBoard): Faults {
+export function createFaultSetters<N extends NetworkName>(board: FaultBoard): Faults<N> {
   async function set(order: FaultOrder): Promise<Fault> {
     const { id } = await board.add(order);
     const remove = async () => void (await board.remove(id));
