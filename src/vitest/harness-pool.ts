@@ -1,9 +1,12 @@
 import { KitError } from "../errors/base.ts";
 import type { RunningHarness } from "../harness/harness.ts";
 
+/** What a pool does with its harnesses. */
+export type Poolable = Pick<RunningHarness, "reset" | "close" | "onFailure">;
+
 /** A harness that nobody else uses, and that was reset since somebody did. */
-export type PoolLease = {
-  readonly harness: RunningHarness;
+export type PoolLease<H extends Poolable> = {
+  readonly harness: H;
   /** Gives the harness back. Can be called again. */
   release(): void;
 };
@@ -18,26 +21,26 @@ export type PoolLease = {
  * | leased | of one test alone, until it gives it back or its process is gone | whoever holds the lease |
  * | resetting | given back, and cannot be leased | its reset; when that fails the harness is ended |
  */
-export type HarnessPool = {
+export type HarnessPool<H extends Poolable> = {
   /** Waits for a free harness; starts another one as long as there are fewer than the most. */
-  lease(signal: AbortSignal): Promise<PoolLease>;
+  lease(signal: AbortSignal): Promise<PoolLease<H>>;
   /** Ends all harnesses; whoever waits is told so. */
   close(): Promise<void>;
 };
 
-type Waiting = { resolve(lease: PoolLease): void; reject(error: unknown): void };
+type Waiting<H extends Poolable> = { resolve(lease: PoolLease<H>): void; reject(error: unknown): void };
 
 /** A pool of at most `most` harnesses, which `start` starts. */
-export function createHarnessPool({
+export function createHarnessPool<H extends Poolable>({
   start,
   most,
 }: {
-  start: () => Promise<RunningHarness>;
+  start: () => Promise<H>;
   most: number;
-}): HarnessPool {
-  const all = new Set<RunningHarness>();
-  const free: RunningHarness[] = [];
-  const waiting: Waiting[] = [];
+}): HarnessPool<H> {
+  const all = new Set<H>();
+  const free: H[] = [];
+  const waiting: Waiting<H>[] = [];
   const starting = new Set<Promise<void>>();
   let closed = false;
 
@@ -68,7 +71,7 @@ export function createHarnessPool({
     }
   }
 
-  function leaseOf(harness: RunningHarness): PoolLease {
+  function leaseOf(harness: H): PoolLease<H> {
     let held = true;
     return {
       harness,
@@ -81,7 +84,7 @@ export function createHarnessPool({
   }
 
   /** Resets at once, and not when the next one comes: it need not wait then. */
-  async function giveBack(harness: RunningHarness): Promise<void> {
+  async function giveBack(harness: H): Promise<void> {
     if (closed || !all.has(harness)) return;
     try {
       await harness.reset();
@@ -93,7 +96,7 @@ export function createHarnessPool({
   }
 
   /** A harness with a dead node, or one that cannot be reset, is good for nobody. */
-  async function discard(harness: RunningHarness): Promise<void> {
+  async function discard(harness: H): Promise<void> {
     if (!all.delete(harness)) return;
     const index = free.indexOf(harness);
     if (index !== -1) free.splice(index, 1);
@@ -103,12 +106,12 @@ export function createHarnessPool({
 
   return {
     lease(signal) {
-      const { promise, resolve, reject } = Promise.withResolvers<PoolLease>();
+      const { promise, resolve, reject } = Promise.withResolvers<PoolLease<H>>();
       if (closed) {
         reject(new KitError("The pool of harnesses was closed"));
         return promise;
       }
-      const entry: Waiting = { resolve, reject };
+      const entry: Waiting<H> = { resolve, reject };
       waiting.push(entry);
       const leave = () => {
         const index = waiting.indexOf(entry);

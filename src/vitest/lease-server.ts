@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { KitError } from "../errors/base.ts";
+import type { RunningHarness } from "../harness/harness.ts";
 import type { HarnessPool } from "./harness-pool.ts";
 
 /** What a leaseholder is told: a line of JSON. */
@@ -15,7 +16,7 @@ export type LeaseServer = {
  * Leases harnesses to other processes. A request is a lease: its answer begins when there is a harness, and never
  * ends. The lease lasts as long as the connection, which the system closes with the process, however that ends.
  */
-export async function startLeaseServer(pool: HarnessPool): Promise<LeaseServer> {
+export async function startLeaseServer(pool: HarnessPool<RunningHarness>): Promise<LeaseServer> {
   const server = createServer(async (_request, response) => {
     const gone = new AbortController();
     response.on("close", () => gone.abort());
