@@ -12,7 +12,7 @@ import { type Chains, startChains } from "./chains.ts";
 import type { HarnessDescription } from "./description.ts";
 import type { FaultBoard } from "./faults/fault-board.ts";
 import type { ForkOptions } from "./fork/fork-options.ts";
-import type { ForkFailures } from "./fork/open-fork.ts";
+import type { ForkFailures } from "./fork/fork-source.ts";
 import type { JournalStore } from "./journal/journal.ts";
 import { knowTestKeys } from "./know-test-keys.ts";
 import { localOrganization } from "./local-organization.ts";

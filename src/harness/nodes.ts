@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { KitError } from "../errors/base.ts";
-import type { ForkSource } from "./fork/open-fork.ts";
+import type { ForkSource } from "./fork/fork-source.ts";
 import { type LaunchOptions, launchAnvil, whenExited } from "./launch-anvil.ts";
 import { createLocalRpc, type LocalRpc, RpcUnreachable } from "./local-rpc.ts";
 

@@ -20,9 +20,17 @@ export type ForkOption =
 export type ForkOptions = Readonly<Partial<Record<NetworkName, ForkOption>>>;
 
 /** A fork as it was asked for, checked. */
-export type ForkOrder =
-  | { kind: "remote"; url: URL; blockNumber: bigint | undefined; recordTo: string | undefined }
-  | { kind: "recording"; path: string };
+export type ForkOrder = RemoteOrder | RecordingOrder;
+
+export type RemoteOrder = {
+  kind: "remote";
+  url: URL;
+  /** The newest block when undefined. */
+  blockNumber: bigint | undefined;
+  recordTo: string | undefined;
+};
+
+export type RecordingOrder = { kind: "recording"; path: string };
 
 /**
  * Checks what the chains are to be forked from.

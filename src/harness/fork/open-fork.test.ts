@@ -10,7 +10,8 @@ import { ConfigurationError } from "../../errors/configuration.ts";
 import { networks } from "../../protocol/networks.ts";
 import { createLocalRpc } from "../local-rpc.ts";
 import { type ForkOption, type ForkOptions, readForkOptions } from "./fork-options.ts";
-import { type ForkSource, openFork } from "./open-fork.ts";
+import type { ForkSource } from "./fork-source.ts";
+import { openFork } from "./open-fork.ts";
 import { type Recording, writeRecording } from "./recording.ts";
 
 const facilitatorContract = "0x4020000000000000000000000000000000000001";
@@ -116,6 +117,7 @@ describe("a network that cannot be forked", () => {
       "refuses the network": status(403),
       "is asked too much": status(429, { "retry-after": "0" }),
       "is broken": status(503),
+      "answers with an error": refusing("eth_chainId", { code: -32_600, message: `no app of ${secret}` }),
       "is a web page": (_call, response) => response.end("<html>"),
       "is of another network": nodeWith({ eth_chainId: "0xa" }),
       "is of an unknown network": nodeWith({ eth_chainId: "0x1" }),
@@ -130,6 +132,8 @@ describe("a network that cannot be forked", () => {
     }
     expect(failures).toMatchInlineSnapshot(`
       {
+        "answers with an error": "The RPC URL that base is forked from refuses eth_chainId: no app of …
+      Is its key allowed to use base?",
         "has no USDC": "The RPC URL that base is forked from has no USDC at 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913 in block 100
       Is it really a node of base, and the block younger than its USDC?",
         "has no state": "The RPC URL that base is forked from has no state of block 100: pruned, see …

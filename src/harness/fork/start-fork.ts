@@ -8,7 +8,8 @@ import { type LocalNode, startNode } from "../nodes.ts";
 import { findAuthorizationMapping } from "./authorization-mapping.ts";
 import { startCalldataGate } from "./calldata-gate.ts";
 import type { ForkOrder } from "./fork-options.ts";
-import { type ForkSource, openFork } from "./open-fork.ts";
+import type { ForkSource } from "./fork-source.ts";
+import { openFork } from "./open-fork.ts";
 
 export type StartForkOptions = Omit<LaunchOptions, "name" | "chainId" | "fork"> & {
   network: Network;

@@ -1,0 +1,92 @@
+import type { RpcCall } from "../../chain/rpc.ts";
+import { KitError } from "../../errors/base.ts";
+import { callKey } from "./call-key.ts";
+import type { RemoteOrder } from "./fork-options.ts";
+import { startForkServer } from "./fork-server.ts";
+import type { ForkSource } from "./fork-source.ts";
+import { inspectRemote } from "./inspect-remote.ts";
+import type { OpenForkOptions } from "./open-fork.ts";
+import type { RecordedAnswer } from "./recording.ts";
+import { createRemoteRpc } from "./remote-rpc.ts";
+
+/**
+ * Opens a fork of a network that is asked over its RPC.
+ *
+ * @throws {KitError} when the RPC does not answer, refuses, is of another chain, or lacks the block
+ */
+export async function openRemoteFork(
+  { network, facilitatorContract, blankAccounts, signal }: OpenForkOptions,
+  order: RemoteOrder,
+): Promise<ForkSource> {
+  const { name } = network;
+  const remote = createRemoteRpc(name, order.url);
+  const giveUp = () => remote.close();
+  signal?.addEventListener("abort", giveUp);
+  try {
+    const block = await inspectRemote(network, order.blockNumber, (method, ...params) => {
+      signal?.throwIfAborted();
+      return remote.ask({ method, params }, 2);
+    });
+    const recorded = new Map<string, RecordedAnswer>();
+    const server = { network, kind: order.kind, blockNumber: block.number, blankAccounts };
+    const source = await startForkServer(server, async (call) => {
+      const answer = await remote.ask(call);
+      if (answer.error !== undefined && stateReads.includes(call.method)) {
+        throw refusedState(name, call, answer.error.message);
+      }
+      if (answer.error === undefined && order.recordTo !== undefined) {
+        recorded.set(callKey(call), { ...call, result: answer.result ?? null });
+      }
+      return answer;
+    });
+    let keep = false;
+    return {
+      ...source,
+      keepRecording(wanted) {
+        keep = wanted;
+      },
+      async close() {
+        remote.close();
+        await source.close();
+        if (order.recordTo === undefined || !keep) return;
+        const { writeRecording } = await import("./recording.ts");
+        await writeRecording(order.recordTo, {
+          network: name,
+          chainId: network.chainId,
+          block: { number: Number(block.number), hash: block.hash },
+          facilitatorContract,
+          answers: [...recorded.values()].map(({ method, params, result }) => ({
+            method,
+            params: [...params],
+            result,
+          })),
+        });
+      },
+    };
+  } catch (error) {
+    remote.close();
+    throw signal?.aborted === true ? signal.reason : error;
+  } finally {
+    signal?.removeEventListener("abort", giveUp);
+  }
+}
+
+/** What a node cannot go on without: it would repeat a transaction with every block, and say nothing. */
+const stateReads: readonly string[] = [
+  "eth_getStorageAt",
+  "eth_getCode",
+  "eth_getBalance",
+  "eth_getTransactionCount",
+];
+
+function refusedState(name: string, { method, params }: RpcCall, message: string): KitError {
+  return new KitError(
+    `The RPC URL that ${name} is forked from refuses ${method} ${JSON.stringify(params)}: ${message}`,
+    {
+      hints: [
+        "Most nodes keep the state of the last 128 blocks or so, which is minutes: take an archive node,",
+        "or a recording, which asks the network once: x402-kit fork record --help",
+      ],
+    },
+  );
+}
