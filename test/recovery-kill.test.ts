@@ -50,7 +50,12 @@ async function startDoomed(point: {
     stdio: ["ignore", "pipe", "inherit"],
   });
   children.add(child);
-  const [url] = await once(createInterface(child.stdout), "line");
+  const [url] = await Promise.race([
+    once(createInterface(child.stdout), "line"),
+    once(child, "exit").then(([code]) => {
+      throw new Error(`the service ended with ${code} before it was ready`);
+    }),
+  ]);
   return { child, url: `${url}/v1` };
 }
 

@@ -13,7 +13,6 @@ const options = z
     rpcUrl: z.string(),
     facilitatorContract: address,
     databaseUrl: z.string(),
-    migrateDatabase: true,
     dieAt: z.enum(recoverySteps),
     afterMs: z.int(),
   })
@@ -36,6 +35,7 @@ const service = await createService({
   signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
   recoverer: createLocalSigner(harnessAccounts.recoverer.privateKey),
   databaseUrl: options.databaseUrl,
+  migrateDatabase: true,
   apiKeyPepper: "test",
   leaseMs: 1_000,
   logger: createLogger("fatal"),
