@@ -61,6 +61,11 @@ const commands: readonly CommandEntry[] = [
     load: async () => (await import("./fork-record.ts")).forkRecord,
   },
   {
+    name: "conformance",
+    summary: "run the scenarios against a facilitator, and report where its answers differ",
+    load: async () => (await import("./conformance.ts")).conformance,
+  },
+  {
     name: "serve",
     summary: "run the facilitator against real networks, as the environment says",
     load: async () => (await import("./serve.ts")).serve,

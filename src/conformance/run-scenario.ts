@@ -1,4 +1,9 @@
-import { differences, type FixtureAnswer, type FixtureRequest } from "../fixtures/answer.ts";
+import {
+  type Difference,
+  type FixtureAnswer,
+  type FixtureRequest,
+  findDifferences,
+} from "../fixtures/answer.ts";
 import type { ScenarioEnvironment } from "../fixtures/environment.ts";
 import type { Fault, Scenario, ScenarioPlan } from "../fixtures/scenario.ts";
 
@@ -18,27 +23,27 @@ export type ConformanceTarget = {
   arrange?(fault: Fault, plan: ScenarioPlan): Promise<ArrangedFault>;
 };
 
-/** How an answer is compared with the expected one: the places where they differ, one line each. */
-export type Comparison = (expected: FixtureAnswer, actual: FixtureAnswer) => readonly string[];
+/** Where an answer differs from the expected one. */
+export type Comparison = (expected: FixtureAnswer, actual: FixtureAnswer) => readonly Difference[];
 
 /**
  * Runs a scenario: what comes before, the request, and the request again where that says something.
  *
- * @returns where the answers differ from the expected ones, one line each
+ * @returns where the answers differ from the expected ones
  */
 export async function runScenario(
   scenario: Scenario,
   { environment, send, arrange }: ConformanceTarget,
-  compare: Comparison = differences,
-): Promise<readonly string[]> {
+  compare: Comparison = findDifferences,
+): Promise<readonly Difference[]> {
   const { cause } = scenario;
   const plan = await scenario.plan(environment);
   const { before, request, answer, again } = plan;
   for (const earlier of before) await send(earlier);
   if (cause.by === "fault" && arrange === undefined) throw new Error(`nobody arranges ${cause.fault}`);
   const arranged = cause.by === "fault" ? await arrange?.(cause.fault, plan) : undefined;
-  const found = [...compare(answer, await (arranged ?? { send }).send(request))];
+  const found = compare(answer, await (arranged ?? { send }).send(request));
   await arranged?.end?.();
   if (again === undefined || found.length > 0) return found;
-  return compare(again, await send(request)).map((line) => `sent again: ${line}`);
+  return compare(again, await send(request)).map(({ at, ...rest }) => ({ at: `sent again: ${at}`, ...rest }));
 }

@@ -4,16 +4,20 @@ import { KitError } from "../errors/base.ts";
 import type { FixtureAnswer, FixtureRequest } from "../fixtures/answer.ts";
 
 /** Longer than the 90 seconds that public clients wait for a settle. */
-const patienceMs = 100_000;
+const defaultPatienceMs = 100_000;
 
 /**
  * Sends a request as it stands, to the letter of its headers, and takes apart what comes back: an answer, half of one,
  * or none. Each on a connection of its own, so that one that breaks breaks nothing else.
  *
  * @param baseUrl without `/v1`, which the request's path begins with
- * @throws {KitError} when nobody listens there, or the answer takes more than 100 seconds
+ * @throws {KitError} when nobody listens there, or the answer takes too long
  */
-export async function sendRequest(baseUrl: string, request: FixtureRequest): Promise<FixtureAnswer> {
+export async function sendRequest(
+  baseUrl: string,
+  request: FixtureRequest,
+  patienceMs = defaultPatienceMs,
+): Promise<FixtureAnswer> {
   const { method, path, headers, body } = request;
   const { promise, resolve, reject } = Promise.withResolvers<FixtureAnswer>();
   const send = baseUrl.startsWith("https:") ? requestOverHttps : requestOverHttp;

@@ -1,0 +1,45 @@
+import { type FixtureAnswer, findDifferences } from "../fixtures/answer.ts";
+import type { Comparison } from "./run-scenario.ts";
+
+/**
+ * Compares what every facilitator must have in common, and leaves out what each may say in its own words:
+ * - the status;
+ * - of a verify: `isValid` and `invalidReason`;
+ * - of a settle: `success`, `errorReason`, `network`, and `transaction`, which is a hash on success and `""` otherwise;
+ * - `payer`, where the answer has one;
+ * - of an answer without a verdict: that it does not say `isValid: true` or `success: true`.
+ *
+ * Null counts as absent. Headers, messages and further members are not looked at.
+ */
+export const compareContract: Comparison = (expected, actual) => {
+  if (expected.kind !== "json" || actual.kind !== "json") return findDifferences(expected, actual);
+  if (expected.status !== actual.status) {
+    return [{ at: "status", expected: `${expected.status}`, got: `${actual.status}` }];
+  }
+  const members = (expected.status === 200 ? verdictMembers : noVerdictMembers).filter(
+    (name) => name !== "payer" || read(actual, name) !== undefined,
+  );
+  return findDifferences(reduce(expected, members), reduce(actual, members));
+};
+
+type JsonAnswer = Extract<FixtureAnswer, { kind: "json" }>;
+
+const noVerdictMembers = ["isValid", "success"];
+const verdictMembers = [...noVerdictMembers, "invalidReason", "errorReason", "transaction", "payer"];
+
+function reduce(answer: JsonAnswer, members: readonly string[]): JsonAnswer {
+  const { kind, status } = answer;
+  const isSettle = read(answer, "success") !== undefined;
+  const body: Record<string, unknown> = {};
+  for (const name of isSettle && status === 200 ? [...members, "network"] : members) {
+    const value = read(answer, name);
+    // Without a verdict, to say nothing of it is as good as to say that there is none.
+    if (status !== 200) body[name] = value === true;
+    else if (value !== undefined) body[name] = name === "payer" ? String(value).toLowerCase() : value;
+  }
+  return { kind, status, headers: {}, body };
+}
+
+function read({ body }: JsonAnswer, member: string): unknown {
+  return Reflect.get(body, member) ?? undefined;
+}

@@ -1,0 +1,83 @@
+import { setTimeout } from "node:timers/promises";
+import { KitError } from "../errors/base.ts";
+import type { Difference, FixtureAnswer, FixtureRequest } from "../fixtures/answer.ts";
+import type { ScenarioRow } from "../fixtures/scenarios.ts";
+import type { FoundFacilitator } from "./find-facilitator.ts";
+import { runScenario } from "./run-scenario.ts";
+import { sendRequest } from "./send-request.ts";
+import { type Obstacle, whyNotRun } from "./why-not-run.ts";
+
+/** What became of a scenario. */
+export type ConformanceResult = { scenario: ScenarioRow } & (
+  | { outcome: "passed"; tookMs: number }
+  | { outcome: "failed"; tookMs: number; differences: readonly Difference[] }
+  | ({ outcome: "not_run" } & Obstacle)
+);
+
+/** So many at a time: settles wait for blocks, not for us. */
+const atATime = 8;
+
+/** After so many requests that nobody answered, nobody will answer the others. */
+const mostUnanswered = 3;
+
+/** Longer waits are not for rates: they last until the next day. */
+const mostRetryAfterSeconds = 15;
+const mostRetries = 5;
+
+/** Runs scenarios against a facilitator, as far as they can be, and gives what became of each, in the same order. */
+export async function runConformance(
+  facilitator: FoundFacilitator,
+  scenarios: readonly ScenarioRow[],
+): Promise<readonly ConformanceResult[]> {
+  const { baseUrl, environment, compare } = facilitator;
+  const send = (request: FixtureRequest) => sendPatiently(baseUrl, request);
+  let unanswered = 0;
+
+  async function run(scenario: ScenarioRow): Promise<ConformanceResult> {
+    const obstacle = whyNotRun(scenario, facilitator);
+    if (obstacle !== undefined) return { scenario, outcome: "not_run", ...obstacle };
+    if (unanswered >= mostUnanswered) {
+      return { scenario, outcome: "not_run", why: "the facilitator does not answer any more" };
+    }
+    const from = performance.now();
+    try {
+      const differences = await runScenario(scenario, { environment, send }, compare);
+      const tookMs = performance.now() - from;
+      return differences.length === 0
+        ? { scenario, outcome: "passed", tookMs }
+        : { scenario, outcome: "failed", tookMs, differences };
+    } catch (error) {
+      if (!(error instanceof KitError)) throw error;
+      unanswered++;
+      const cause = error.cause instanceof Error ? error.cause.message : error.message;
+      const differences = [{ at: "answer", expected: "one", got: `none: ${cause}` }];
+      return { scenario, outcome: "failed", tookMs: performance.now() - from, differences };
+    }
+  }
+
+  const results: ConformanceResult[] = [];
+  const waiting = scenarios.entries();
+  await Promise.all(
+    Array.from({ length: atATime }, async () => {
+      for (const [index, scenario] of waiting) results[index] = await run(scenario);
+    }),
+  );
+  return results;
+}
+
+/** Does not take for an answer that it asks too fast. */
+async function sendPatiently(baseUrl: string, request: FixtureRequest): Promise<FixtureAnswer> {
+  for (let retries = 0; ; retries++) {
+    const answer = await sendRequest(baseUrl, request);
+    const seconds = retryAfterOf(answer);
+    if (seconds === undefined || retries === mostRetries) return answer;
+    await setTimeout(1_000 * seconds);
+  }
+}
+
+/** How long to wait where a rate was exceeded. */
+function retryAfterOf(answer: FixtureAnswer): number | undefined {
+  if (answer.kind === "reset" || answer.status !== 429) return undefined;
+  const seconds = Number(answer.headers["retry-after"] ?? Number.NaN);
+  return seconds >= 0 && seconds <= mostRetryAfterSeconds ? seconds : undefined;
+}

@@ -1,0 +1,34 @@
+import type { ScenarioRow } from "../fixtures/scenarios.ts";
+import type { FoundFacilitator } from "./find-facilitator.ts";
+
+/** Why a scenario is not run; `lacking` names what is missing, where it differs from scenario to scenario. */
+export type Obstacle = { why: string; lacking?: string };
+
+/** Why a scenario cannot be run against a facilitator by somebody who sees it from outside; undefined when it can. */
+export function whyNotRun(scenario: ScenarioRow, facilitator: FoundFacilitator): Obstacle | undefined {
+  const { environment, isKit, hasFunds, versions } = facilitator;
+  const { cause, outcome, x402Version } = scenario;
+  if (!versions.has(x402Version)) {
+    return { why: `the facilitator lists no version ${x402Version} of the protocol for the network` };
+  }
+  if (cause.by === "fault") {
+    return { why: "needs trouble around the facilitator", lacking: cause.fault };
+  }
+  const cannot = scenario.cannotRun(environment);
+  if (cannot !== undefined) return { why: cannot };
+  if (isKit) return undefined;
+
+  const { keys, payers } = scenario.needs(environment);
+  const key = keys.find((name) => name !== "local" && name !== "unknown");
+  if (key !== undefined) return { why: "needs an API key that only this kit has", lacking: key };
+  const payer = payers.find((name) => name !== "funded" && name !== "empty");
+  if (payer !== undefined) return { why: "needs a test payer that only local chains have", lacking: payer };
+  if (!hasFunds && (outcome.kind === "success" || cause.by === "requests")) {
+    return { why: "needs a payer who has money: set PAYER_PRIVATE_KEY" };
+  }
+  // The other times are minutes away from where it matters.
+  if (scenario.name.endsWith(".expires_too_soon")) {
+    return { why: "needs the time of the chain to the second" };
+  }
+  return undefined;
+}
