@@ -114,7 +114,11 @@ describe("against a facilitator that is not of this kit", () => {
     const withoutPayer = await run([...args, "--filter", "success.funded"], { X402_API_KEY });
     expect(withoutPayer).toMatchObject({ code: 1 });
     expect(withoutPayer.output).toContain("4  needs a payer who has money: set PAYER_PRIVATE_KEY");
-    expect((await run(["--url", origin], { X402_API_KEY })).output).toMatchInlineSnapshot();
+    expect((await run(["--url", origin], { X402_API_KEY })).output).toMatchInlineSnapshot(`
+      "x402-kit conformance: Where payments must go is not known
+        Give the address that this facilitator wants as payTo: --contract ADDRESS
+        Of a facilitator of this kit, it is the facilitator contract."
+    `);
   });
 });
 
