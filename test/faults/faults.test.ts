@@ -67,7 +67,9 @@ async function payInTrouble(
   });
   const before = await composition.recipientBalance();
   const bodies = await Promise.all(
-    Array.from({ length: payments }, () => composition.payment("funded", kind.validForSeconds)),
+    Array.from({ length: payments }, (_, index) =>
+      composition.payment("funded", kind.validForSeconds, index % 2 === 0 ? 1 : 2),
+    ),
   );
   let undecided = 0;
   const scene = await createScene({ composition, faults }, random, () => undecided);

@@ -72,12 +72,12 @@ export async function judge(
   return findings;
 }
 
-/** A 503 that says that nothing is decided, and nothing else. */
+/** A 503 that says that nothing is decided, and nothing else. Version 2 names the transaction of a pending one. */
 function isUndecided({ status, body }: JsonResponse): boolean {
   const { success, errorReason, transaction } = Object(body);
-  return (
-    status === 503 && success === false && errorReason === "unexpected_settle_error" && transaction === ""
-  );
+  const isVague = errorReason === "unexpected_settle_error" && transaction === "";
+  const isUnderWay = errorReason === "settlement_pending" && /^0x[0-9a-f]{64}$/.test(transaction);
+  return status === 503 && success === false && (isVague || isUnderWay);
 }
 
 function isPending(answer: JsonResponse): boolean {

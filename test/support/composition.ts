@@ -13,6 +13,7 @@ import type { TestPayerName } from "../../src/harness/test-payers.ts";
 import { createLogger } from "../../src/logging/logger.ts";
 import { buildPaymentRequest } from "../../src/protocol/build-request.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
+import type { X402Version } from "../../src/protocol/requests.ts";
 import { createService, type Service, type ServiceOptions } from "../../src/service.ts";
 import { type CountingProxy, startCountingProxy } from "./counting-proxy.ts";
 import type { Body } from "./service.ts";
@@ -39,7 +40,7 @@ export type Composition = {
   }): Promise<Running>;
   stop(running: Running): Promise<void>;
   stopAll(): Promise<void>;
-  payment(payer?: TestPayerName, validForSeconds?: number): Promise<Body>;
+  payment(payer?: TestPayerName, validForSeconds?: number, x402Version?: X402Version): Promise<Body>;
   post(running: Running, operation: "verify" | "settle", body: Body): Promise<JsonResponse>;
   /** Nothing is mined until the returned function is called. */
   holdMining(): Promise<() => Promise<void>>;
@@ -130,7 +131,7 @@ export async function compose(running?: HarnessChain): Promise<Composition> {
       await rm(directory, { recursive: true });
     },
 
-    async payment(payer = "funded", validForSeconds = 600) {
+    async payment(payer = "funded", validForSeconds = 600, x402Version = 1) {
       const { network, asset, facilitatorContract } = chain;
       const signed = await signAs(payer, {
         asset,
@@ -140,7 +141,7 @@ export async function compose(running?: HarnessChain): Promise<Composition> {
         validBefore: (await chain.now()) + BigInt(validForSeconds),
       });
       return buildPaymentRequest({
-        x402Version: 1,
+        x402Version,
         network,
         asset,
         payTo: facilitatorContract,
