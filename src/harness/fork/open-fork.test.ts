@@ -202,6 +202,18 @@ describe("a fork of a network", () => {
     await source.close();
   });
 
+  it("asks for the state of a block once, and for what may change each time", async () => {
+    const source = await open(url);
+    respond = nodeWith({ eth_getBalance: "0x7" });
+    asked = [];
+    const rpc = createLocalRpc(source.url);
+    for (const block of ["0x64", "0x64", "latest", "latest"]) {
+      expect(await rpc.request("eth_getBalance", hash.slice(0, 42), block)).toBe("0x7");
+    }
+    expect(asked.map(({ params }) => params[1])).toEqual(["0x64", "latest", "latest"]);
+    await source.close();
+  });
+
   it("reports state that the network does not give, once, without the URL", async () => {
     const source = await open(url);
     const reports: string[] = [];

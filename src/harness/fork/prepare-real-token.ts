@@ -75,6 +75,9 @@ async function writeBalances(
   { address }: Asset,
   balances: readonly (readonly [Address, bigint])[],
 ): Promise<void> {
+  const balanceOf = (account: Address) => read(rpc, address, `${balanceOfSelector}${addressWord(account)}`);
+  // The node reads the balances one by one when it writes them, each from far away; now it reads them all at once.
+  await Promise.all(balances.map(([account]) => balanceOf(account)));
   await rpc
     .batch(
       balances.map(([account, amount]) => ["anvil_dealERC20", account, address, `0x${amount.toString(16)}`]),
@@ -86,7 +89,7 @@ async function writeBalances(
       });
     });
   for (const [account, amount] of balances) {
-    const balance = await read(rpc, address, `${balanceOfSelector}${addressWord(account)}`);
+    const balance = await balanceOf(account);
     if (balance !== undefined && BigInt(balance) === amount) continue;
     throw new KitError(
       `The balance of ${account} on the fork of ${name} was written as ${amount} and reads as ${balance ?? "nothing"}`,

@@ -75,7 +75,9 @@ async function exercise(
   chain: HarnessChain,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const { asset, node, network } = chain;
+  const { asset, node, network, hasBlacklist } = chain;
+  const payers = payerNames.filter((name) => hasBlacklist || name !== "blacklisted");
+  payers.push("funded", "funded");
   for (const data of tokenViews) {
     signal?.throwIfAborted();
     await node.request("eth_call", { to: asset.address, data }, "latest").catch((error: unknown) => {
@@ -94,10 +96,12 @@ async function exercise(
   for (const x402Version of [1, 2] as const) {
     signal?.throwIfAborted();
     const order = { network: network.name, amount: 10_000n, x402Version, validForSeconds: 600 };
-    await Promise.all(
-      [...payerNames, "funded", "funded"].map((payer) =>
-        pay(harness.description, { ...order, payer: payer as TestPayerName }),
-      ),
-    );
+    const paying = payers.map((payer) => pay(harness.description, { ...order, payer }));
+    for (const { settle } of await Promise.all(paying)) {
+      if (settle.status === 200) continue;
+      throw new KitError(`A payment on the fork of ${network.name} had no outcome`, {
+        hints: [JSON.stringify(settle.body)],
+      });
+    }
   }
 }

@@ -1,3 +1,4 @@
+import { readQuantity } from "../../chain/read-hex.ts";
 import type { RpcCall } from "../../chain/rpc.ts";
 import { KitError } from "../../errors/base.ts";
 import { callKey } from "./call-key.ts";
@@ -27,15 +28,19 @@ export async function openRemoteFork(
       signal?.throwIfAborted();
       return remote.ask({ method, params }, 2);
     });
-    const recorded = new Map<string, RecordedAnswer>();
+    // State at a block never changes, and a node asks for it again after every reset.
+    const answered = new Map<string, RecordedAnswer>();
     const server = { network, kind: order.kind, blockNumber: block.number, blankAccounts };
     const source = await startForkServer(server, async (call) => {
+      const key = callKey(call);
+      const known = isStateRead(call) ? answered.get(key) : undefined;
+      if (known !== undefined) return { result: known.result };
       const answer = await remote.ask(call);
-      if (answer.error !== undefined && stateReads.includes(call.method)) {
+      if (answer.error !== undefined && isStateRead(call)) {
         throw refusedState(name, call, answer.error.message);
       }
-      if (answer.error === undefined && order.recordTo !== undefined) {
-        recorded.set(callKey(call), { ...call, result: answer.result ?? null });
+      if (answer.error === undefined && (isStateRead(call) || order.recordTo !== undefined)) {
+        answered.set(key, { ...call, result: answer.result ?? null });
       }
       return answer;
     });
@@ -55,7 +60,7 @@ export async function openRemoteFork(
           chainId: network.chainId,
           block: { number: Number(block.number), hash: block.hash },
           facilitatorContract,
-          answers: [...recorded.values()].map(({ method, params, result }) => ({
+          answers: [...answered.values()].map(({ method, params, result }) => ({
             method,
             params: [...params],
             result,
@@ -78,6 +83,10 @@ const stateReads: readonly string[] = [
   "eth_getBalance",
   "eth_getTransactionCount",
 ];
+
+/** At a block with a number: what "latest" is may change. */
+const isStateRead = ({ method, params }: RpcCall) =>
+  stateReads.includes(method) && readQuantity(params.at(-1)) !== undefined;
 
 function refusedState(name: string, { method, params }: RpcCall, message: string): KitError {
   return new KitError(
