@@ -17,6 +17,8 @@ export function createFaults(options: {
 }): FaultBoard {
   const { networks, operators } = options;
   const listed = new Map<string, Listed>();
+  /** Faults of chains that are being set, and will be listed. */
+  const beginning = new Set<Promise<unknown>>();
   const onChains = new Map<NetworkName, ChainFaults>();
   for (const { chain } of Object.values(networks)) {
     onChains.set(chain.network.name, createChainFaults({ chain, operators }));
@@ -49,10 +51,15 @@ export function createFaults(options: {
         case "reorg":
         case "base-fee":
         case "empty-operator": {
-          const { undo } = await onChain.apply(order);
-          const report = () => ({ ...order, id, fired: 1 });
-          if (undo !== undefined) listed.set(id, { report, undo });
-          return report();
+          const begin = async () => {
+            const { undo } = await onChain.apply(order);
+            const report = () => ({ ...order, id, fired: 1 });
+            if (undo !== undefined) listed.set(id, { report, undo });
+            return report();
+          };
+          const begun = begin().finally(() => beginning.delete(begun));
+          beginning.add(begun);
+          return begun;
         }
         default: {
           const fault = proxy.faults.add(order);
@@ -70,6 +77,7 @@ export function createFaults(options: {
     remove,
 
     async clear() {
+      await Promise.allSettled(beginning);
       for (const id of [...listed.keys()].reverse()) await remove(id);
     },
   };

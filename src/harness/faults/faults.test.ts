@@ -143,6 +143,14 @@ describe("the chain", () => {
   });
 });
 
+test("what is still being set when all are cleared is cleared too", async () => {
+  const setting = faults.chain("base").holdBlocks();
+  await faults.clear();
+  await setting;
+  expect(await faults.list()).toEqual([]);
+  await mined();
+});
+
 test("faults of one kind may overlap, and end in any order", async () => {
   const base = faults.chain("base");
   const [fee, balance] = [
