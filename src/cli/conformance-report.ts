@@ -52,6 +52,9 @@ export function renderConformance(
     ...[...skipped].flatMap(([why, ofWhy]) => renderObstacle(why, ofWhy)),
     "",
     summarize({ passed, failed, not_run }),
+    ...(failures.length > 0 && failures.every(isUnauthorized)
+      ? ["Every failure is a 401. Is the API key one of this facilitator? Set X402_API_KEY."]
+      : []),
   ].join("\n");
 }
 
@@ -64,6 +67,10 @@ function renderFailure(result: Extract<ConformanceResult, { outcome: "failed" }>
     ...differences.slice(0, mostDifferences).flatMap(renderDifference),
     ...(more > 0 ? [`      and ${more} more`] : []),
   ];
+}
+
+function isUnauthorized({ differences }: Extract<ConformanceResult, { outcome: "failed" }>): boolean {
+  return differences.some(({ at, got }) => at === "status" && got === "401");
 }
 
 function renderObstacle(why: string, results: readonly Extract<ConformanceResult, { outcome: "not_run" }>[]) {

@@ -12,6 +12,7 @@ import type { Address, Hex } from "../protocol/hex.ts";
 import { findNetwork, type NetworkName } from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";
 import { compareContract } from "./compare-contract.ts";
+import { hideSecrets } from "./hide-secrets.ts";
 import type { Comparison } from "./run-scenario.ts";
 import { sendRequest } from "./send-request.ts";
 
@@ -38,6 +39,7 @@ export type FoundFacilitator = {
   hasFunds: boolean;
   /** The versions of the protocol that it lists for the network. */
   versions: ReadonlySet<X402Version>;
+  /** Shows neither the API key nor the payer's. */
   compare: Comparison;
 };
 
@@ -83,7 +85,10 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
     isKit,
     hasFunds: isKit || payerKey !== undefined,
     versions: new Set(kinds.filter((kind) => kind.name === name).map(({ x402Version }) => x402Version)),
-    compare: isKit ? findDifferences : compareContract,
+    compare: hideSecrets(
+      isKit ? findDifferences : compareContract,
+      [apiKey, payerKey].filter((secret) => secret !== undefined),
+    ),
     environment: {
       networks: [first, ...others],
       network,

@@ -170,19 +170,36 @@ describe("against what is wrong", () => {
   });
 
   test("what a server repeats of the API key is not printed", async () => {
-    const url = await startImpostor((_, headers) => ({
+    const url = await startImpostor((_, { authorization }) => ({
       isValid: false,
-      invalidReason: `${headers.authorization}`,
+      invalidReason: `for ${authorization}`,
+      payer: [{ [`${authorization}`]: true }],
     }));
     const { output } = await run(
       ["--url", url, "--contract", `0x${"12".repeat(20)}`, "--filter", "verify.success.funded"],
       {
-        X402_API_KEY: "hush-hush",
+        X402_API_KEY: 'hush"hush\\',
         PAYER_PRIVATE_KEY: generatePrivateKey(),
       },
     );
-    expect(output).toContain('+ "<secret>"');
+    expect(output).toContain('+ "for <secret>"');
     expect(output).not.toContain("hush");
+  });
+
+  test("an API key of somebody else is told of", async () => {
+    const args = [
+      "--url",
+      origin,
+      "--contract",
+      `0x${"12".repeat(20)}`,
+      "--filter",
+      "invalid_payload.malformed",
+    ];
+    const { code, output } = await run(args, { X402_API_KEY: "of-another" });
+    expect(code).toBe(1);
+    expect(output).toMatch(
+      /4 of 4 scenarios failed.*\nEvery failure is a 401\. Is the API key one of this facilitator/,
+    );
   });
 
   test("a facilitator that leaves in the middle is not asked for ever", async () => {

@@ -1,0 +1,30 @@
+import type { FixtureAnswer } from "../fixtures/answer.ts";
+import type { Comparison } from "./run-scenario.ts";
+
+/** Compares as before, and shows no secret in what it finds, wherever in its answer the facilitator repeats one. */
+export function hideSecrets(compare: Comparison, secrets: readonly string[]): Comparison {
+  const hide = (text: string) =>
+    secrets.reduce((hidden, secret) => hidden.replaceAll(secret, "<secret>"), text);
+
+  const hideInMembers = <Value, Hidden>(members: object, hideValue: (value: Value) => Hidden) =>
+    Object.fromEntries(
+      Object.entries(members).map(([name, value]: [string, Value]) => [hide(name), hideValue(value)]),
+    );
+
+  function hideInJson(json: unknown): unknown {
+    if (typeof json === "string") return hide(json);
+    if (Array.isArray(json)) return json.map(hideInJson);
+    return typeof json === "object" && json !== null ? hideInMembers(json, hideInJson) : json;
+  }
+
+  function hideIn(answer: FixtureAnswer): FixtureAnswer {
+    if (answer.kind === "reset") return answer;
+    const headers = hideInMembers(answer.headers, hide);
+    return answer.kind === "json"
+      ? { ...answer, headers, body: hideInMembers(answer.body, hideInJson) }
+      : { ...answer, headers, text: hide(answer.text) };
+  }
+
+  return (expected, actual) =>
+    compare(expected, actual).length === 0 ? [] : compare(expected, hideIn(actual));
+}
