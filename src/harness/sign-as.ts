@@ -1,5 +1,6 @@
 import { type Authorization, type AuthorizationTerms, signAuthorization } from "../protocol/authorization.ts";
-import { addressWord, type Hex, uintWord } from "../protocol/hex.ts";
+import type { Hex } from "../protocol/hex.ts";
+import { wrapErc6492 } from "../protocol/signature.ts";
 import { create2Deployer } from "./create2.ts";
 import { walletInitCode } from "./init-code.ts";
 import { createPayerSigner } from "./payer-signer.ts";
@@ -7,9 +8,6 @@ import { type TestPayerName, testPayers } from "./test-payers.ts";
 
 /** The salt with which the deployer would deploy the undeployed wallet. */
 export const undeployedWalletSalt: Hex = `0x${"00".repeat(32)}`;
-
-/** What ends a signature of a wallet that is not deployed yet (ERC-6492). */
-const erc6492Suffix = "6492".repeat(16);
 
 /**
  * Signs a payment as one of the test payers, in the way its kind of account signs: a plain signature for an account
@@ -29,19 +27,7 @@ export async function signAs(
   const { address, privateKey } = testPayers[payer];
   const signed = await signAuthorization(createPayerSigner(privateKey), { ...terms, from: address });
   if (payer !== "undeployedWallet") return signed;
-  return { ...signed, signature: wrapUndeployed(signed.signature) };
-}
-
-/** `abi.encode(factory, factoryCalldata, signature)` and the suffix (ERC-6492). */
-function wrapUndeployed(signature: Hex): Hex {
   const initCode = walletInitCode(testPayers.undeployedWallet.owner);
-  const factoryCalldata = encodeBytes(`${undeployedWalletSalt}${initCode.slice(2)}`);
-  const head = 3 * 32;
-  const offsets = [uintWord(BigInt(head)), uintWord(BigInt(head + factoryCalldata.length / 2))];
-  return `0x${addressWord(create2Deployer)}${offsets.join("")}${factoryCalldata}${encodeBytes(signature)}${erc6492Suffix}`;
-}
-
-function encodeBytes(bytes: Hex): string {
-  const digits = bytes.slice(2);
-  return `${uintWord(BigInt(digits.length / 2))}${digits.padEnd(Math.ceil(digits.length / 64) * 64, "0")}`;
+  const factoryCalldata: Hex = `${undeployedWalletSalt}${initCode.slice(2)}`;
+  return { ...signed, signature: wrapErc6492(create2Deployer, factoryCalldata, signed.signature) };
 }
