@@ -5,7 +5,7 @@ import { UndeterminedError } from "../errors/undetermined.ts";
 import type { Facilitator } from "../facilitator/facilitator.ts";
 import { type Metrics, noMetrics } from "../metrics/metrics.ts";
 import type { Organizations } from "../organizations/organizations.ts";
-import { bodyLimit, problemBody, problemMediaType } from "../protocol/problems.ts";
+import { bodyLimit, problemBody, problemDetails, problemMediaType } from "../protocol/problems.ts";
 import { followRoutes } from "./allowed-methods.ts";
 import { answerClientError, answerUnroutable } from "./client-errors.ts";
 import { closeSoon } from "./close-soon.ts";
@@ -131,7 +131,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
       reply.header("allow", allowed.join(", "));
       throw new ProblemError(
         "methodNotAllowed",
-        `${request.method} does nothing at ${pathOf(request.url)}; it takes ${allowed.join(", ")}`,
+        problemDetails.methodNotAllowed(request.method, pathOf(request.url), allowed),
       );
     }
     throw new ProblemError(

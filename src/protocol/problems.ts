@@ -49,6 +49,8 @@ export const problemDetails = {
   lacksScope: (scope: string) => `This API key has no scope "${scope}"`,
   lacksRecipient: (network: string) =>
     `The organization has no recipient wallet on ${network}; set one first`,
+  methodNotAllowed: (method: string, path: string, allowed: readonly string[]) =>
+    `${method} does nothing at ${path}; it takes ${allowed.join(", ")}`,
   shuttingDown: "The service is shutting down; nothing was done, try again",
 } as const;
 
