@@ -5,6 +5,10 @@ import { isBuiltin } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { migrate } from "../../src/database/migrate.ts";
+import { openDatabase } from "../../src/database/open-database.ts";
+import { createOrganizations } from "../../src/organizations/create-organizations.ts";
+import { organizationsProgram, pepper } from "./organizations-program.ts";
 import {
   createOutsideProject,
   link,
@@ -25,6 +29,7 @@ beforeAll(async () => {
   packed = await packPackage();
   ({ root, manifest } = await createOutsideProject(packed, "empty"));
   installed = join(root, "node_modules", "x402-facilitator-kit");
+  await link(root, "@types/node");
 }, 120_000);
 afterAll(async () => {
   await packed?.[Symbol.asyncDispose]();
@@ -50,8 +55,20 @@ async function run(
 
 const entryPoints = () =>
   Object.keys(manifest.exports)
-    .filter((name) => name !== "./package.json")
+    // Data is imported by a statement that says so.
+    .filter((name) => !name.endsWith(".json"))
     .map((name) => name.replace(/^\./, manifest.name));
+
+/** Compiles a file of the empty project, and keeps nothing. */
+async function checkTypes(
+  file: string,
+  ...options: readonly string[]
+): Promise<{ code: number; output: string }> {
+  const compiler = fileURLToPath(new URL("../../node_modules/typescript/bin/tsc", import.meta.url));
+  const usual = "--noEmit --strict --target es2024 --module nodenext --types node --skipLibCheck".split(" ");
+  const lib = ["--lib", "es2024,esnext.disposable,dom"];
+  return run(root, process.execPath, [compiler, ...usual, ...lib, ...options, file]);
+}
 
 /** As the compiler writes them: a statement at the start of a line, and `import("…")` anywhere. */
 const importPattern =
@@ -75,21 +92,31 @@ describe("the package", () => {
   test("has types at every entry point, also for projects that check the types of their libraries", async () => {
     const imports = entryPoints().map((name, index) => `export * as e${index} from "${name}";`);
     await writeFile(join(root, "index.ts"), `${imports.join("\n")}\n`);
-    const options = ["--noEmit", "--strict", "--target", "es2024", "--module", "nodenext", "--types", "node"];
-    await mkdir(join(root, "node_modules", "@types"), { recursive: true });
-    await link(root, "@types/node");
-    const compiler = fileURLToPath(new URL("../../node_modules/typescript/bin/tsc", import.meta.url));
-    const { output } = await run(root, process.execPath, [
-      compiler,
-      ...options,
-      "--lib",
-      "es2024,esnext.disposable,dom",
-      "--skipLibCheck",
-      "false",
-      "index.ts",
-    ]);
+    const { output } = await checkTypes("index.ts", "--skipLibCheck", "false");
     // Other packages' own types may be wrong.
     expect(output.split("\n").filter((line) => /x402-facilitator-kit|^index\.ts/.test(line))).toEqual([]);
+  });
+
+  test("administers organizations for a program of somebody else, whose types hold", async () => {
+    const program = join(root, "organizations.mts");
+    await writeFile(program, organizationsProgram);
+    expect(await checkTypes("organizations.mts")).toEqual({ code: 0, output: "" });
+    const url = `sqlite:${join(root, "facilitator.db")}`;
+    const runProgram = async () => JSON.parse((await run(root, process.execPath, [program, url])).output);
+    expect(await runProgram()).toEqual({
+      message: `There is no database ${url}`,
+      hints: ["x402-kit migrate creates it."],
+    });
+    const db = await openDatabase({ url });
+    await migrate(db);
+    const { id, key, keys, actors } = await runProgram();
+    expect(keys).toBe(1);
+    expect(actors).toEqual(["sign-up", "sign-up", "sign-up", "sign-up"]);
+    expect(await createOrganizations({ db, pepper, now: Date.now }).authenticate(key)).toMatchObject({
+      organization: { id, name: "Their shop", limits: { base: { minimumAmount: 10_000n } } },
+      scopes: ["verify", "settle"],
+    });
+    await db.destroy();
   });
 
   test("imports nothing that it does not declare, in code and in types", async () => {
