@@ -13,6 +13,7 @@ import { createFaultSetters } from "./faults/faults.ts";
 import type { Harness, HarnessNetwork, ServiceAnswer } from "./harness-api.ts";
 import type { JsonResponse } from "./http-json.ts";
 import { createJournal } from "./journal/journal-reader.ts";
+import { createLocalRpc } from "./local-rpc.ts";
 import { postPayment, signPayment } from "./pay.ts";
 import { createTurns, type InTurn } from "./turns.ts";
 import { createViemClient, type HarnessClient } from "./viem-client.ts";
@@ -58,6 +59,8 @@ export function assembleHarness<N extends NetworkName>(
 
   const inTurn: InTurn = description.seed === undefined ? (_network, work) => work() : createTurns();
   const assembled = names.map((name) => assembleNetwork(name, { description, control, requireOpen, inTurn }));
+  const forgetAllImpersonated = () =>
+    Promise.all(assembled.map(({ forgetImpersonated }) => forgetImpersonated()));
 
   const harness: Omit<Harness<N>, "close" | typeof Symbol.asyncDispose> = {
     facilitator: description.facilitator,
@@ -109,13 +112,16 @@ export function assembleHarness<N extends NetworkName>(
     journal: createJournal(control.journal),
     async reset() {
       requireOpen();
-      for (const { forgetImpersonated } of assembled) await forgetImpersonated();
+      await forgetAllImpersonated();
       await control.reset();
     },
   };
 
   const close = () => {
-    closed ??= end();
+    // Whoever goes on with what was only connected to resets the rest. A node may be gone by then.
+    closed ??= forgetAllImpersonated()
+      .catch(() => {})
+      .then(end);
     return closed;
   };
   return { ...harness, close, [Symbol.asyncDispose]: close };
@@ -185,8 +191,12 @@ function assembleNetwork(
   return {
     network,
     async forgetImpersonated() {
-      for (const account of impersonated) await client.stopImpersonatingAccount({ address: account });
+      const accounts = [...impersonated];
       impersonated.clear();
+      // Not by the client, which may be closed.
+      await createLocalRpc(rpcUrl).batch(
+        accounts.map((account) => ["anvil_stopImpersonatingAccount", account]),
+      );
     },
   };
 }

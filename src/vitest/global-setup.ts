@@ -36,12 +36,18 @@ export function createGlobalSetup<const N extends NetworkName = NetworkName>(
   options: GlobalSetupOptions<N> = {},
 ): (project: TestProject) => Promise<() => Promise<void>> {
   const { maxHarnesses = availableParallelism(), ...harnessOptions } = options;
-  const { names, start, logLevel } = readHarnessOptions(harnessOptions);
   if (!Number.isSafeInteger(maxHarnesses) || maxHarnesses < 1) {
     throw new ConfigurationError([
       { name: "maxHarnesses", problem: `${maxHarnesses} is not a number of harnesses`, example: "2" },
     ]);
   }
+  const ports = ["port", "rpcPorts"].filter((name) => name in harnessOptions);
+  if (ports.length > 0) {
+    throw new ConfigurationError(
+      ports.map((name) => ({ name, problem: "cannot be that of several harnesses: leave it out" })),
+    );
+  }
+  const { names, start, logLevel } = readHarnessOptions(harnessOptions);
 
   return async (project) => {
     const logger = createLogger(logLevel);

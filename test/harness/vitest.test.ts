@@ -6,6 +6,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { isRunning, stillRunningAfter } from "../../src/harness/testing/processes.ts";
+import { createGlobalSetup } from "../../src/vitest/global-setup.ts";
+import { leaseHarness } from "../../src/vitest/index.ts";
 import { repository } from "../support/cli.ts";
 import { descendantsOf } from "../support/processes.ts";
 
@@ -78,9 +80,12 @@ test("files in parallel and tests at the same time never share a chain, and noth
 });
 
 test("a test that takes its process along does not keep its harness", async () => {
-  const [code] = await once(startVitest(["dies", "isolated-a"], 1), "exit");
+  const [code] = await once(startVitest(["dies", "isolated-a", "impersonates"], 1), "exit");
   expect(code).toBe(1);
-  expect(await reported()).toMatchObject({ "isolated-a": Array.from({ length: 5 }, () => "passed") });
+  expect(await reported()).toMatchObject({
+    "isolated-a": Array.from({ length: 5 }, () => "passed"),
+    impersonates: ["passed", "passed"],
+  });
   expect(await stillRunningAfter([...seen], 3_000)).toEqual([]);
 });
 
@@ -104,4 +109,22 @@ test("kill -9 of the test runner leaves no node", async () => {
   expect(seen.size).toBeGreaterThan(2);
   runner.kill("SIGKILL");
   expect(await stillRunningAfter([...seen], 5_000)).toEqual([]);
+});
+
+test("without the global setup it is said what is missing", async () => {
+  await expect(leaseHarness()).rejects.toThrow(
+    "There is no harness to lease: the global setup of x402-facilitator-kit is missing",
+  );
+});
+
+test.each([
+  [{ maxHarnesses: 0 }, "maxHarnesses: 0 is not a number of harnesses (for example 2)"],
+  [{ port: 4402 }, "port: cannot be that of several harnesses: leave it out"],
+  [
+    { networks: ["bas"] },
+    'networks: "bas" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon',
+  ],
+])("a global setup with %j is refused", (options, message) => {
+  // As JavaScript may call it.
+  expect(() => createGlobalSetup(options as object)).toThrow(message);
 });

@@ -1,0 +1,15 @@
+import { expect } from "vitest";
+import { createTest } from "../../../src/vitest/index.ts";
+
+const test = createTest(["base"]);
+const account = "0x00000000000000000000000000000000000000c2";
+
+// Once to impersonate, and once to find nobody impersonated.
+test.for([1, 2])("impersonation ends with its test: %i", async (_, { harness }) => {
+  const { client } = harness.networks.base;
+  const send = () => client.sendTransaction({ account, to: account });
+  await expect(send()).rejects.toThrow("No Signer available");
+  await client.setBalance({ address: account, value: 10n ** 18n });
+  await client.impersonateAccount({ address: account });
+  await send();
+});
