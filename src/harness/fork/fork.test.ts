@@ -8,6 +8,7 @@ import { KitError } from "../../errors/base.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { networks } from "../../protocol/networks.ts";
 import { payerBalances } from "../cast.ts";
+import { connectHarness } from "../connect-harness.ts";
 import { createHarness } from "../create-harness.ts";
 import type { Harness } from "../harness-api.ts";
 import { type TestPayer, type TestPayerName, testPayers } from "../test-payers.ts";
@@ -165,8 +166,9 @@ describe("a recorded fork, of a chain that is gone", () => {
     await expect(base.balanceOf(stranger)).rejects.toThrow(missing);
     await expect(base.fund(stranger, 1n)).rejects.toThrow(missing);
     const payer = `0x${"42".repeat(32)}` as const;
-    for (const _again of [1, 2]) {
-      const error = await harness.pay({ network: "base", payer }).catch((reason: unknown) => reason);
+    const elsewhere = await connectHarness(harness.facilitator.url, ["base"]);
+    for (const asked of [harness, harness, elsewhere]) {
+      const error = await asked.pay({ network: "base", payer }).catch((reason: unknown) => reason);
       expect(error).toBeInstanceOf(KitError);
       expect(error).toMatchObject({ message: expect.stringMatching(missing) });
     }

@@ -30,6 +30,9 @@ const passingStatuses: readonly (number | undefined)[] = [408, 425, 429, 500, 50
 /** The longest pause before a call is repeated. */
 const longestPauseMs = 10_000;
 
+/** How long a node that gave no answer in all patience is asked only once per call. */
+const impatientMs = 30_000;
+
 /**
  * Asks a node whose URL may hold a key: nothing of the URL gets into an error.
  *
@@ -40,6 +43,7 @@ export function createRemoteRpc(name: string, url: URL): RemoteRpc {
   const redact = createRedactor([url]);
   const closing = new AbortController();
   const limit = createLimit(atOnce);
+  let gaveUpAt = Number.NEGATIVE_INFINITY;
 
   async function attempt(call: RpcCall): Promise<RpcAnswer> {
     const { body, firstId } = writeBatch([call]);
@@ -51,17 +55,22 @@ export function createRemoteRpc(name: string, url: URL): RemoteRpc {
     return { error: { code, message: redact(message), data } };
   }
 
-  async function ask(call: RpcCall, repetitions = 5): Promise<RpcAnswer> {
+  async function ask(call: RpcCall, wanted = 4): Promise<RpcAnswer> {
+    const repetitions = performance.now() - gaveUpAt < impatientMs ? 0 : wanted;
     for (let failures = 0; ; failures++) {
       try {
         const answer = await limit(() => attempt(call));
+        gaveUpAt = Number.NEGATIVE_INFINITY;
         if (answer.error === undefined || failures >= repetitions || !mayPass(answer.error.code))
           return answer;
         await pause(failures, undefined);
       } catch (error) {
         if (closing.signal.aborted) throw error;
         const most = isTimeout(error) ? Math.min(repetitions, 1) : repetitions;
-        if (failures >= most || !isPassing(error)) throw explain(name, error);
+        if (failures >= most || !isPassing(error)) {
+          gaveUpAt = performance.now();
+          throw explain(name, error);
+        }
         await pause(failures, error instanceof HttpFailure ? error.retryAfterMs : undefined);
       }
     }
