@@ -1,11 +1,13 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { testKeys } from "../../src/harness/test-keys.ts";
 import { testPayers } from "../../src/harness/test-payers.ts";
+import { startMockServer } from "../../src/mock-server/index.ts";
 import { networkNames } from "../../src/protocol/networks.ts";
 import { repository, runCli, startCli } from "../support/cli.ts";
 
@@ -41,6 +43,18 @@ test("for a person: where it is, and curls to paste", async () => {
   mock.kill("SIGINT");
   expect(await mock.ended).toEqual({ code: 0, signal: null });
   expect(mock.stderr()).toBe("");
+});
+
+test("the commands of the guide work when pasted", async () => {
+  const guide = await readFile(join(repository, "docs/guides/mock-server.md"), "utf8");
+  const commands = guide.match(/^curl .*$/gm) ?? [];
+  expect(commands.length).toBeGreaterThan(4);
+  await using mock = await startMockServer();
+  const origin = new URL(mock.url).origin;
+  for (const command of commands) {
+    const ordered = await paste(command.replace("http://127.0.0.1:4402", origin));
+    expect(ordered).toEqual({ scenarios: expect.arrayContaining([expect.anything()]) });
+  }
 });
 
 test("--json prints one line with all that a client needs, and the scenario is what requests come to", async () => {
