@@ -89,6 +89,32 @@ describe("the package", () => {
     });
   });
 
+  test("has the scenarios and the signature vectors as JSON, each with its schema beside it", async () => {
+    for (const name of ["scenarios", "signature-vectors"]) {
+      const path = join(installed, "fixtures", `${name}.json`);
+      expect(manifest.exports[`./fixtures/${name}.json`]).toBe(`./fixtures/${name}.json`);
+      const { $schema } = JSON.parse(await readFile(path, "utf8"));
+      const schema = JSON.parse(await readFile(join(installed, "fixtures", $schema), "utf8"));
+      expect(schema.$schema).toContain("json-schema.org");
+    }
+  });
+
+  test("runs the lines that begin the guide for authors of clients", async () => {
+    const guide = await readFile(
+      fileURLToPath(new URL("../../docs/guides/fixtures.md", import.meta.url)),
+      "utf8",
+    );
+    const [, lines = ""] = /^```ts\n([\s\S]*?)^```/m.exec(guide) ?? [];
+    expect(lines.trim().split("\n")).toHaveLength(5);
+    const script = `${lines}
+      const { kinds } = await (await fetch("https://facilitator.example/v1/supported")).json();
+      console.log(kinds.length);`;
+    expect(await run(root, process.execPath, ["--input-type=module", "--eval", script])).toEqual({
+      code: 0,
+      output: "10\n",
+    });
+  });
+
   test("has types at every entry point, also for projects that check the types of their libraries", async () => {
     const imports = entryPoints().map((name, index) => `export * as e${index} from "${name}";`);
     await writeFile(join(root, "index.ts"), `${imports.join("\n")}\n`);
