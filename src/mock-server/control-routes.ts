@@ -6,6 +6,9 @@ import { findScenario, type ScenarioRow, scenarios } from "../fixtures/scenarios
 
 const longestDelayMs = 600_000;
 
+/** Some thirty years: dates hold far more. */
+const longestAdvanceSeconds = 1_000_000_000;
+
 const orderSchema = z.strictObject({
   name: z.string(),
   times: z.union([z.int().min(1), z.literal("always")]).default(1),
@@ -14,7 +17,7 @@ const orderSchema = z.strictObject({
 
 const ordersSchema = z.array(orderSchema).min(1);
 
-const timeSchema = z.strictObject({ seconds: z.number().min(0) });
+const timeSchema = z.strictObject({ seconds: z.number().min(0).max(longestAdvanceSeconds) });
 
 const paths = [
   "POST /__scenario",

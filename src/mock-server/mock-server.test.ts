@@ -194,6 +194,7 @@ test.each([
   },
   { path: "/__scenarios/nonsense", status: 400, error: /^There is no scenario "nonsense"/ },
   { path: "/__advance-time", body: { seconds: -1 }, status: 400, error: /seconds/ },
+  { path: "/__advance-time", body: { seconds: 1e15 }, status: 400, error: /seconds/ },
   {
     path: "/__scenaro",
     body: {},
