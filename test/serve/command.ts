@@ -10,6 +10,9 @@ import { descendantsOf } from "../support/processes.ts";
 
 const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
 
+/** How long a line is waited for, milliseconds: less than a test may take. */
+const patienceMs = 25_000;
+
 export type Variables = Readonly<Record<string, string>>;
 
 /** How a command ended, and all that it wrote. */
@@ -58,6 +61,7 @@ export function startCommand(args: readonly string[], variables: Variables, cwd:
     return { code, stdout, stderr };
   });
   async function untilLine(text: () => string, pattern: RegExp): Promise<string> {
+    const giveUpAt = performance.now() + patienceMs;
     for (;;) {
       const line = text()
         .split("\n")
@@ -65,6 +69,11 @@ export function startCommand(args: readonly string[], variables: Variables, cwd:
         .find((one) => pattern.test(one));
       if (line !== undefined) return line;
       if (over) throw new Error(`ended without ${pattern}:\n${stdout}\n${stderr}`);
+      if (performance.now() > giveUpAt) {
+        // Whoever waits may not hold the command yet: nothing else would end it.
+        child.kill("SIGKILL");
+        throw new Error(`said nothing like ${pattern}:\n${stdout}\n${stderr}`);
+      }
       await sleep(5);
     }
   }
