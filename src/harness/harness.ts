@@ -179,7 +179,9 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
     const reset = async () => {
       for (const part of parts) await part.beforeReset?.();
       await replaceable.replace(async () => {
-        await Promise.all(running.map((chain) => chain.reset()));
+        // All of them come to an end, whatever becomes of one: the next reset must not meet this one.
+        const results = await Promise.allSettled(running.map((chain) => chain.reset()));
+        for (const result of results) if (result.status === "rejected") throw result.reason;
       });
       authorizations = 0;
       for (const part of parts) await part.afterReset?.();

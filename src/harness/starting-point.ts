@@ -1,7 +1,7 @@
 import { KitError } from "../errors/base.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { initialBaseFee } from "./launch-anvil.ts";
-import type { LocalCall } from "./local-rpc.ts";
+import { type LocalCall, RpcRefusal } from "./local-rpc.ts";
 import type { LocalNode } from "./nodes.ts";
 
 /** The state that a chain is put back to. */
@@ -44,19 +44,22 @@ export async function takeStartingPoint(
     return id;
   }
 
+  function snapshotGone(cause?: unknown): KitError {
+    return new KitError(`The ${node.name} chain cannot be put back: its first snapshot is gone`, {
+      cause,
+      hints: ["Something has reset the node, or reverted it to an older snapshot. Start a new harness."],
+    });
+  }
+
   return {
     async restore() {
       // No automatic mining in any mode, so that nothing is mined between the steps.
-      const [, , reverted] = await node.batch([
-        ["evm_setIntervalMining", 0],
-        ["anvil_dropAllTransactions"],
-        ["evm_revert", snapshot],
-      ]);
-      if (reverted !== true) {
-        throw new KitError(`The ${node.name} chain cannot be put back: its first snapshot is gone`, {
-          hints: ["Something has reset the node or reverted it to an older snapshot. Start a new harness."],
+      const [, , reverted] = await node
+        .batch([["evm_setIntervalMining", 0], ["anvil_dropAllTransactions"], ["evm_revert", snapshot]])
+        .catch((error: unknown) => {
+          throw error instanceof RpcRefusal ? snapshotGone(error) : error;
         });
-      }
+      if (reverted !== true) throw snapshotGone();
       snapshot = await begin();
     },
   };

@@ -10,8 +10,9 @@ import {
   type Harness,
   KitError,
 } from "../../src/harness/index.ts";
+import { createLocalRpc } from "../../src/harness/local-rpc.ts";
 import { isRunning, stillRunningAfter } from "../../src/harness/testing/processes.ts";
-import { descendantsOf } from "../support/processes.ts";
+import { commandOf, descendantsOf } from "../support/processes.ts";
 
 /* One clear error each, and nothing left running. */
 
@@ -239,6 +240,24 @@ test("a harness that was closed says so, whatever is asked of it, and closing ag
     base.client.getBlockNumber(),
   ];
   for (const use of uses) await expect(use).rejects.toThrow("This harness was closed");
+});
+
+test("a harness whose node was reset or has died cannot be reset, and says so; closing leaves nothing", async () => {
+  const before = started();
+  const harness = await createHarness({ networks: ["base", "polygon"] });
+  const { base, polygon } = harness.networks;
+  const own = started().filter((pid) => !before.includes(pid));
+  await createLocalRpc(base.rpcUrl).request("anvil_reset");
+  const { message, hints } = await refusalOf(harness.reset());
+  expect(message).toBe("The base chain cannot be put back: its first snapshot is gone");
+  expect(hints.join()).toContain("Start a new harness");
+
+  const node = own.find((pid) => commandOf(pid).includes(`--chain-id ${polygon.chainId} `));
+  process.kill(node ?? 0, "SIGKILL");
+  expect((await refusalOf(polygon.mine())).message).toBe("The polygon node ended unexpectedly, by SIGKILL");
+  await refusalOf(harness.reset());
+  await harness.close();
+  expect(await stillRunningAfter(own, 2_000)).toEqual([]);
 });
 
 test("kill -9 of the process that created it leaves nothing", async () => {
