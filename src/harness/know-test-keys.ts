@@ -28,9 +28,13 @@ export function knowTestKeys(organizations: Organizations, networks: readonly Ne
   }
 
   function once(name: string, act: () => Promise<void>): Promise<void> {
-    const known = created.get(name) ?? act();
-    created.set(name, known);
-    return known;
+    const known = created.get(name);
+    if (known !== undefined) return known;
+    const creating = act();
+    created.set(name, creating);
+    // Tried again by the next request.
+    creating.catch(() => created.delete(name));
+    return creating;
   }
 
   return {

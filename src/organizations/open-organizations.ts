@@ -38,6 +38,8 @@ const shortestPepper = 32;
  * const { key } = await organizations.createKey(id, { scopes: ["verify", "settle"] });
  * ```
  *
+ * A given key must look drawn: the published keys of the local chains and the fixtures are refused.
+ *
  * @throws KitError when the pepper is none that `serve` takes, and when the database cannot be opened, does not exist, or is not at this version: `x402-kit migrate`
  * brings it there.
  */
@@ -56,9 +58,29 @@ export async function openOrganizations(options: OpenOrganizationsOptions): Prom
     await requireMigrated(db);
     const close = () => db.destroy();
     const organizations = createOrganizations({ db, pepper, now: () => Date.now(), actor });
-    return { ...organizations, close, [Symbol.asyncDispose]: close };
+    return {
+      ...organizations,
+      async createKey(organizationId, key) {
+        if (key.key !== undefined) requireSecret(key.key);
+        return organizations.createKey(organizationId, key);
+      },
+      close,
+      [Symbol.asyncDispose]: close,
+    };
   } catch (error) {
     await db.destroy();
     throw error;
   }
+}
+
+/** Drawn secrets have many more different characters; the published keys have three. */
+const fewestCharacters = 8;
+
+/** @throws KitError when anybody could guess the secret of a key, as everybody can that of a published one */
+function requireSecret(key: string): void {
+  const secret = key.slice(key.lastIndexOf("_") + 1);
+  if (new Set(secret).size >= fewestCharacters) return;
+  throw new KitError("The secret of this API key is no secret: it has hardly any different characters", {
+    hints: ["The published keys are for local chains and tests. Leave `key` out, and one is drawn."],
+  });
 }
