@@ -15,7 +15,7 @@ import { refusalCases } from "../../src/fixtures/refusal-cases.ts";
 import type { ScenarioCase } from "../../src/fixtures/scenario.ts";
 import { successCases } from "../../src/fixtures/success-cases.ts";
 import type { RunningHarness } from "../../src/harness/harness.ts";
-import { testKeys } from "../../src/harness/test-keys.ts";
+import { type TestKeyName, testKeys } from "../../src/harness/test-keys.ts";
 import type { Operation } from "../../src/protocol/problems.ts";
 import type { X402Version } from "../../src/protocol/requests.ts";
 import { startTestHarness } from "../support/service.ts";
@@ -71,6 +71,43 @@ test("what has several things wrong is answered as the service answers it", asyn
       expect(await compareBoth(request)).toEqual([]);
     }),
     { numRuns: 150 },
+  );
+}, 60_000);
+
+const step = fc.record({
+  operation: fc.constantFrom<Operation>("verify", "settle", "settle"),
+  payment: fc.nat({ max: 1 }),
+  key: fc.constantFrom<TestKeyName>("local", "local", "rival", "verifyOnly", "noRecipient"),
+  idempotencyKey: fc.constantFrom(undefined, undefined, "a", "b"),
+});
+
+test("what is asked again and again is answered as the service answers it", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 8 }), async (steps) => {
+      const run = `sequence ${++count}`;
+      const payments = await Promise.all(
+        ([1, 2] as const).map((x402Version) =>
+          writeRequest(
+            environment,
+            { operation: "settle", x402Version, label: `${run}, ${x402Version}` },
+            {},
+          ),
+        ),
+      );
+      for (const { operation, payment, key, idempotencyKey } of steps) {
+        const request = payments[payment];
+        if (request === undefined) throw new Error(`there is no payment ${payment}`);
+        const headers = {
+          ...request.headers,
+          authorization: testKeys[key].apiKey,
+          ...(idempotencyKey !== undefined && {
+            "idempotency-key": `${run} ${idempotencyKey}`.replaceAll(" ", "-"),
+          }),
+        };
+        expect(await compareBoth({ ...request, path: `/v1/${operation}`, headers })).toEqual([]);
+      }
+    }),
+    { numRuns: 15 },
   );
 }, 60_000);
 

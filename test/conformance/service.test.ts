@@ -59,9 +59,19 @@ function targetOn(name: NetworkName): ConformanceTarget {
   };
 }
 
-describe.concurrent.each(names)("on %s", (name) => {
+describe.concurrent("on base", () => {
   test.each(undisturbed)("$name", async (scenario) => {
-    expect(await runScenario(scenario, targetOn(name))).toEqual([]);
+    expect(await runScenario(scenario, targetOn("base"))).toEqual([]);
+  });
+});
+
+// Another contract, another name of the token. What settle refuses there, verify does.
+const elsewhere = undisturbed.filter(
+  ({ operation, outcome }) => operation === "verify" || outcome.kind === "success",
+);
+describe.concurrent("on base-sepolia", () => {
+  test.each(elsewhere)("$name", async (scenario) => {
+    expect(await runScenario(scenario, targetOn("base-sepolia"))).toEqual([]);
   });
 });
 
