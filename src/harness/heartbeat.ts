@@ -1,6 +1,6 @@
 // Imported, not global: a test that installs fake timers must not stop its chains.
 import { clearInterval, setInterval } from "node:timers";
-import type { LocalRpc } from "./local-rpc.ts";
+import type { LocalNode } from "./nodes.ts";
 
 /** Mines a block a second on a chain that has nothing else to do, so that its head follows the clock. */
 export type Heartbeat = {
@@ -13,12 +13,12 @@ const periodMs = 1_000;
 
 /**
  * Starts a heartbeat. It leaves a chain alone that does not mine transactions by itself: whoever switched that off
- * wants to hold them. It does not keep this process alive.
+ * wants to hold them. It ends with the node, and does not keep this process alive.
  *
  * Anvil's own `--mixed-mining` does the same, but once somebody has changed the mode of mining there is no way back to
  * it, and `evm_setAutomine(false)` holds nothing in it.
  */
-export function startHeartbeat(node: LocalRpc): Heartbeat {
+export function startHeartbeat(node: Pick<LocalNode, "request" | "exited">): Heartbeat {
   let timer: NodeJS.Timeout | undefined;
   let beating: Promise<void> | undefined;
 
@@ -26,7 +26,7 @@ export function startHeartbeat(node: LocalRpc): Heartbeat {
     try {
       if ((await node.request("anvil_getAutomine")) === true) await node.request("evm_mine");
     } catch {
-      // A node that is gone is reported by whoever uses it.
+      // What is wrong with a node is reported by whoever uses it.
     } finally {
       beating = undefined;
     }
@@ -37,13 +37,12 @@ export function startHeartbeat(node: LocalRpc): Heartbeat {
       beating ??= beat();
     }, periodMs).unref();
   };
-  resume();
-  return {
-    resume,
-    async pause() {
-      clearInterval(timer);
-      timer = undefined;
-      await beating;
-    },
+  const pause = async () => {
+    clearInterval(timer);
+    timer = undefined;
+    await beating;
   };
+  resume();
+  node.exited.then(pause);
+  return { pause, resume };
 }

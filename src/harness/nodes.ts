@@ -13,6 +13,8 @@ export type LocalNode = LocalRpc & {
   readonly pid: number;
   /** Ends the process, and resolves when it is gone. Can be called again. */
   stop(): Promise<void>;
+  /** Resolves when the process has ended, however it came to that. */
+  readonly exited: Promise<void>;
   /** Calls the listener when the process ends without having been asked to, with an error that says so. */
   onExit(listener: (error: KitError) => void): void;
   /** What it is forked from, where it is. */
@@ -74,6 +76,7 @@ export async function startNode(options: LaunchOptions): Promise<LocalNode> {
     port,
     pid,
     stop,
+    exited,
     onExit(listener) {
       if (death !== undefined) listener(death);
       else listeners.push(listener);
