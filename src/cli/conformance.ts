@@ -81,10 +81,10 @@ export const conformance = defineCommand({
     const facilitator = await findFacilitator({ baseUrl: url, apiKey, network, contract, payerKey });
     const results = await runConformance(facilitator, chosen);
 
-    if (junit !== undefined) await write(junit, renderJunit(facilitator, results));
     print(
       json ? JSON.stringify(describeResults(facilitator, results)) : renderConformance(facilitator, results),
     );
+    if (junit !== undefined) await write(junit, renderJunit(facilitator, results));
     const { passed, failed } = tally(results);
     return failed === 0 && passed > 0 ? 0 : 1;
   },

@@ -38,7 +38,7 @@ export function createFaultArranger(
     while ((await count("pending")) === (await count("latest"))) await setTimeout(5);
   }
 
-  /** Has another request settled by nobody before the one of the scenario comes. */
+  /** Sends another request first, whose transaction nobody mines before the fault ends. */
   async function whileUnderWay(other: FixtureRequest): Promise<ArrangedFault> {
     const held = await faults.chain("base").holdBlocks();
     const otherAnswer = send(other);
@@ -61,7 +61,7 @@ export function createFaultArranger(
     return { send: (request) => sendRequest(proxy.origin, request), end: () => proxy.close() };
   }
 
-  /** The request is under way when `act` is called. */
+  /** Calls `act` when the request's transaction waits to be mined. */
   function meanwhile(act: () => Promise<void>): ArrangedFault["send"] {
     return async (request) => {
       const answer = send(request);

@@ -59,6 +59,13 @@ function targetOn(name: NetworkName): ConformanceTarget {
   };
 }
 
+test("there is no row that only the fixtures can show", () => {
+  for (const name of names) {
+    const { environment } = targetOn(name);
+    expect(scenarios.filter(({ cannotRun }) => cannotRun(environment) !== undefined)).toEqual([]);
+  }
+});
+
 describe.concurrent("on base", () => {
   test.each(undisturbed)("$name", async (scenario) => {
     expect(await runScenario(scenario, targetOn("base"))).toEqual([]);
