@@ -3,7 +3,6 @@ import { privateKeyToAddress } from "viem/accounts";
 import { z } from "zod";
 import { readQuantity } from "../chain/read-hex.ts";
 import { KitError } from "../errors/base.ts";
-import { findDifferences } from "../fixtures/answer.ts";
 import { defaultContracts, type FixtureNetwork, type ScenarioEnvironment } from "../fixtures/environment.ts";
 import { type HarnessDescription, harnessDescriptionSchema } from "../harness/description.ts";
 import { createLocalRpc } from "../harness/local-rpc.ts";
@@ -12,6 +11,7 @@ import type { Address, Hex } from "../protocol/hex.ts";
 import { findNetwork, type NetworkName } from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";
 import { compareContract } from "./compare-contract.ts";
+import { compareExactly } from "./compare-exactly.ts";
 import { hideSecrets } from "./hide-secrets.ts";
 import type { Comparison } from "./run-scenario.ts";
 import { sendRequest } from "./send-request.ts";
@@ -86,7 +86,7 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
     hasFunds: isKit || payerKey !== undefined,
     versions: new Set(kinds.filter((kind) => kind.name === name).map(({ x402Version }) => x402Version)),
     compare: hideSecrets(
-      isKit ? findDifferences : compareContract,
+      isKit ? compareExactly : compareContract,
       [apiKey, payerKey].filter((secret) => secret !== undefined),
     ),
     environment: {

@@ -1,11 +1,7 @@
-import {
-  type Difference,
-  type FixtureAnswer,
-  type FixtureRequest,
-  findDifferences,
-} from "../fixtures/answer.ts";
+import type { Difference, FixtureAnswer, FixtureRequest } from "../fixtures/answer.ts";
 import type { ScenarioEnvironment } from "../fixtures/environment.ts";
 import type { Fault, Scenario, ScenarioPlan } from "../fixtures/scenario.ts";
+import { compareExactly } from "./compare-exactly.ts";
 
 /** What is done around a request so that its fault is there. */
 export type ArrangedFault = {
@@ -34,7 +30,7 @@ export type Comparison = (expected: FixtureAnswer, actual: FixtureAnswer) => rea
 export async function runScenario(
   scenario: Scenario,
   { environment, send, arrange }: ConformanceTarget,
-  compare: Comparison = findDifferences,
+  compare: Comparison = compareExactly,
 ): Promise<readonly Difference[]> {
   const { cause } = scenario;
   const plan = await scenario.plan(environment);

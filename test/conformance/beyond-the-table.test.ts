@@ -1,12 +1,8 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { compareExactly } from "../../src/conformance/compare-exactly.ts";
 import { sendRequest } from "../../src/conformance/send-request.ts";
-import {
-  type Difference,
-  type FixtureAnswer,
-  type FixtureRequest,
-  findDifferences,
-} from "../../src/fixtures/answer.ts";
+import type { Difference, FixtureAnswer, FixtureRequest } from "../../src/fixtures/answer.ts";
 import { createFixtureEngine } from "../../src/fixtures/engine.ts";
 import type { ScenarioEnvironment } from "../../src/fixtures/environment.ts";
 import { noVerdictCases } from "../../src/fixtures/no-verdict-cases.ts";
@@ -37,7 +33,7 @@ afterAll(() => harness?.close());
 /** Where the service answers otherwise than the fixtures. */
 async function compareBoth(request: FixtureRequest): Promise<readonly Difference[]> {
   const expected = loosen(await engine.reply(request));
-  return findDifferences(expected, await sendRequest(origin, request));
+  return compareExactly(expected, await sendRequest(origin, request));
 }
 
 type Case = Pick<ScenarioCase, "means" | "order" | "before">;

@@ -1,0 +1,17 @@
+import { type Difference, findDifferences } from "../fixtures/answer.ts";
+import type { Comparison } from "./run-scenario.ts";
+
+/** The headers by which the service tells something: one that is not expected is a mistake. */
+const telling = ["allow", "location", "retry-after", "www-authenticate", "x-settlement-state"];
+
+/** Compares the status, the headers that matter, and the body to the letter, but for what nobody knows beforehand. */
+export const compareExactly: Comparison = (expected, actual) => {
+  const found = findDifferences(expected, actual);
+  if (expected.kind !== "json" || actual.kind !== "json") return found;
+  const unexpected = telling.flatMap((name): readonly Difference[] => {
+    const got = actual.headers[name];
+    if (got === undefined || expected.headers[name] !== undefined) return [];
+    return [{ at: `header ${name}`, expected: "nothing", got: JSON.stringify(got) }];
+  });
+  return [...found, ...unexpected];
+};
