@@ -178,6 +178,75 @@ test("what is not a payment is answered as the service answers it", async () => 
   expect(found).toEqual([]);
 });
 
+test("odd headers and bodies are answered as the service answers them", async () => {
+  const { apiKey } = testKeys.local;
+  const at = { operation: "verify", x402Version: 1, label: `odd ${++count}` } as const;
+  const { body = "", headers: usual } = await writeRequest(environment, at, {});
+  const withHeaders = (headers: Record<string, string>) => ({ body, headers: { ...usual, ...headers } });
+  const withBody = (text: string) => ({ body: text, headers: usual });
+  const odd: readonly { body: string; headers: Readonly<Record<string, string>> }[] = [
+    ...[
+      "APPLICATION/JSON",
+      "application/json;",
+      "application/json; charset=latin1",
+      "application/json ; charset=utf-8",
+      "application/jsonp",
+      "text/json",
+      "application/problem+json",
+      "application/x-www-form-urlencoded",
+      "multipart/form-data; boundary=x",
+      "nonsense",
+      "",
+    ].map((type) => withHeaders({ "content-type": type })),
+    ...[
+      `bearer ${apiKey}`,
+      `BEARER   ${apiKey}`,
+      `Bearer${apiKey}`,
+      `${apiKey} x`,
+      `Bearer Bearer ${apiKey}`,
+      "Bearer",
+      "Bearer ",
+      "",
+      apiKey.toUpperCase(),
+      apiKey.slice(0, -1),
+      "x4k_local",
+      "x4k_local_",
+      "x".repeat(5_000),
+    ].map((authorization) => withHeaders({ authorization })),
+    ...["null", "5", '"text"', "true", " ", "\n", "\ufeff{}", "{}x", "{'a':1}", "[[[[]]]]", "NaN", ""].map(
+      withBody,
+    ),
+    withBody(`${"[".repeat(10_000)}${"]".repeat(10_000)}`),
+    withBody(`\ufeff${body}`),
+    withBody(` ${body}\n`),
+    withBody(body.replace("{", '{"constructor":{"prototype":{}},')),
+    withBody(body.replace("{", '{"constructor":5,')),
+    withBody(body.replace("{", '{"a":{"b":[{"__proto__":null}]},')),
+    withBody(body.replace("{", '{"x402Version":7,')),
+    withBody(body.replace("{", '{"paymentPayload":5,')),
+    withBody(body.replace('"payload"', '"payload":5,"payload"')),
+    withBody(JSON.stringify({ ...JSON.parse(body), more: "x".repeat(31_000) })),
+    withBody(JSON.stringify({ ...JSON.parse(body), more: "\u00e4".repeat(15_500) })),
+    withBody(JSON.stringify({ ...JSON.parse(body), more: "\u00e4".repeat(31_000) })),
+  ];
+  const keys = ["", "a", "a".repeat(255), "a".repeat(256), "a b", "!~", "a,b", "\u00e4"];
+  const requests = [
+    ...odd.map((one) => ({ ...one, path: "/v1/verify" })),
+    ...odd.map((one) => ({ ...one, path: "/v1/settle", body: one.body.replaceAll("USD Coin", "odd") })),
+    ...keys.map((key) => ({
+      ...withBody("{}"),
+      path: "/v1/settle",
+      headers: { ...usual, "idempotency-key": key },
+    })),
+  ];
+  const found = [];
+  for (const request of requests) {
+    const differences = await compareBoth({ method: "POST", ...request });
+    if (differences.length > 0) found.push({ ...request, body: request.body.slice(0, 80), differences });
+  }
+  expect(found).toEqual([]);
+});
+
 /** Both at once; of what only one can have, the second has its way. */
 function combine(first: Order, second: Order): Order {
   return {
