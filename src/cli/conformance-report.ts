@@ -93,7 +93,12 @@ function wrap(text: string, width: number): readonly string[] {
 }
 
 function renderDifference({ at, expected, got }: Difference): string[] {
-  return [`      ${at}`, `        - ${shorten(expected)}`, `        + ${shorten(got)}`];
+  // The names of members are the facilitator's, and so may be what a terminal acts on.
+  return [
+    `      ${at.replace(/\p{Cc}/gu, "�")}`,
+    `        - ${shorten(expected)}`,
+    `        + ${shorten(got)}`,
+  ];
 }
 
 function shorten(text: string): string {

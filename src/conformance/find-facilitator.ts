@@ -37,6 +37,8 @@ export type FoundFacilitator = {
   isKit: boolean;
   /** Whether there is an account that can pay. */
   hasFunds: boolean;
+  /** Whether the token knows a blacklist: on a fork it may not. */
+  hasBlacklist: boolean;
   /** The versions of the protocol that it lists for the network. */
   versions: ReadonlySet<X402Version>;
   /** Shows neither the API key nor the payer's. */
@@ -84,6 +86,7 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
     baseUrl,
     isKit,
     hasFunds: isKit || payerKey !== undefined,
+    hasBlacklist: harness?.networks[name]?.fork?.hasBlacklist ?? true,
     versions: new Set(kinds.filter((kind) => kind.name === name).map(({ x402Version }) => x402Version)),
     compare: hideSecrets(
       isKit ? compareExactly : compareContract,
@@ -164,7 +167,14 @@ function describe(
 
 /** An account by its key, or one that nobody has ever had. */
 function accountOf(privateKey: Hex = `0x${randomBytes(32).toString("hex")}`) {
-  return { address: privateKeyToAddress(privateKey), privateKey };
+  try {
+    return { address: privateKeyToAddress(privateKey), privateKey };
+  } catch {
+    // Without its cause, which may quote the key.
+    throw new KitError(
+      "PAYER_PRIVATE_KEY is no private key: it is not below the order of secp256k1, or zero",
+    );
+  }
 }
 
 async function readChainTime(rpcUrl: string): Promise<bigint> {

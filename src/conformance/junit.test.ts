@@ -10,6 +10,7 @@ test("whatever a facilitator answers, the report stays XML", () => {
     environment: createFixtureEngine().environment,
     isKit: false,
     hasFunds: true,
+    hasBlacklist: true,
     versions: new Set([1, 2] as const),
     compare: compareContract,
   };

@@ -6,7 +6,7 @@ export type Obstacle = { why: string; lacking?: string };
 
 /** Why a scenario cannot be run against a facilitator by somebody who sees it from outside; undefined when it can. */
 export function whyNotRun(scenario: ScenarioRow, facilitator: FoundFacilitator): Obstacle | undefined {
-  const { environment, isKit, hasFunds, versions } = facilitator;
+  const { environment, isKit, hasFunds, hasBlacklist, versions } = facilitator;
   const { cause, outcome, x402Version } = scenario;
   if (!versions.has(x402Version)) {
     return { why: `the facilitator lists no version ${x402Version} of the protocol for the network` };
@@ -16,9 +16,12 @@ export function whyNotRun(scenario: ScenarioRow, facilitator: FoundFacilitator):
   }
   const cannot = scenario.cannotRun(environment);
   if (cannot !== undefined) return { why: cannot };
+  const { keys, payers } = scenario.needs(environment);
+  if (!hasBlacklist && (payers.includes("blacklisted") || keys.includes("blockedRecipient"))) {
+    return { why: "needs a token with a blacklist" };
+  }
   if (isKit) return undefined;
 
-  const { keys, payers } = scenario.needs(environment);
   const key = keys.find((name) => name !== "local" && name !== "unknown");
   if (key !== undefined) return { why: "needs an API key that only this kit has", lacking: key };
   const payer = payers.find((name) => name !== "funded" && name !== "empty");

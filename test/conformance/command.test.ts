@@ -202,6 +202,22 @@ describe("against what is wrong", () => {
     );
   });
 
+  test("what a server sends does nothing to the terminal", async () => {
+    const url = await startImpostor(() => ({ isValid: true, "\u001b[2J": "\u001b[2J" }));
+    const { output } = await run(["--url", url, "--filter", "verify.success.funded"]);
+    expect(output).toContain("body.\ufffd[2J");
+    expect(output).not.toContain("\u001b");
+  });
+
+  test("a payer's key that is none is told of, and not repeated", async () => {
+    const key = `0x${"f".repeat(64)}`;
+    const args = ["--url", origin, "--contract", `0x${"12".repeat(20)}`];
+    const { code, output } = await run(args, { X402_API_KEY: "of-another", PAYER_PRIVATE_KEY: key });
+    expect(output).toContain("PAYER_PRIVATE_KEY is no private key");
+    expect(output).not.toContain(key);
+    expect(code).toBe(1);
+  });
+
   test("a facilitator that leaves in the middle is not asked for ever", async () => {
     const server = await listenOnLoopback((_, response) => {
       const kinds = [{ x402Version: 1, scheme: "exact", network: "base" }];
