@@ -13,7 +13,17 @@ const report = join(directory, "report");
 writeFileSync(report, "");
 const { status } = spawnSync(
   "vitest",
-  ["run", "--project", "chain", "--project", "interop", "test/crash", "test/faults", "lost-answers"],
+  [
+    "run",
+    "--project",
+    "chain",
+    "--project",
+    "interop",
+    "test/crash",
+    "test/faults",
+    "recovery-kill",
+    "lost-answers",
+  ],
   {
     stdio: "inherit",
     env: {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunningHarness } from "../../src/harness/harness.ts";
 import { localOrganization } from "../../src/harness/local-organization.ts";
-import { type TestPayerName, testPayers } from "../../src/harness/test-payers.ts";
+import { type TestPayer, type TestPayerName, testPayers } from "../../src/harness/test-payers.ts";
 import { createBuyer } from "../support/buyer.ts";
 import type { LoopbackServer } from "../support/loopback-server.ts";
 import { goods, startMerchant } from "../support/merchant.ts";
@@ -45,10 +45,14 @@ const report = (version: "v1" | "v2", key: "the right key" | "a wrong key") =>
   `${merchants[`${version} with ${key}`]?.origin}/report`;
 
 const payerNames = Object.keys(testPayers) as TestPayerName[];
+const outcomesOf = (name: TestPayerName) => {
+  const { outcome, settleOutcome = outcome }: TestPayer = testPayers[name];
+  return { outcome, settleOutcome };
+};
 const versions = ["v1", "v2"] as const;
 
 describe.each(versions)("%s: what a payment gets", (version) => {
-  test.each(payerNames.filter((payer) => testPayers[payer].outcome === "success"))(
+  test.each(payerNames.filter((payer) => outcomesOf(payer).settleOutcome === "success"))(
     "of the payer %s: the goods, for exactly the price",
     async (payer) => {
       const { address } = testPayers[payer];
@@ -62,6 +66,19 @@ describe.each(versions)("%s: what a payment gets", (version) => {
       });
       expect(await balanceOf(harness, address)).toBe(ownedBefore - 10_000n);
       expect(await balanceOf(harness, localOrganization.recipient)).toBe(paidBefore + 10_000n);
+    },
+  );
+
+  test.each(payerNames.filter((payer) => outcomesOf(payer).settleOutcome !== outcomesOf(payer).outcome))(
+    "of the payer %s, who is valid until the transaction is mined: 402, and nothing is taken",
+    async (payer) => {
+      const { address } = testPayers[payer];
+      const ownedBefore = await balanceOf(harness, address);
+      const purchase = await createBuyer(testPayerAccount(payer)).buy(report(version, "the right key"));
+      expect(purchase).toMatchObject({ status: 402 });
+      expect(purchase.body).not.toEqual(goods);
+      expect(purchase.receipt?.success).not.toBe(true);
+      expect(await balanceOf(harness, address)).toBe(ownedBefore);
     },
   );
 
