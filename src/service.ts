@@ -187,7 +187,7 @@ function compose(options: ServiceOptions, db: Database): ServiceCore {
     ledger
       .renewLeases()
       .catch((error: unknown) => logger.error({ err: error }, "leases could not be renewed"));
-  }, leaseMs / 3);
+  }, leaseMs / 6);
   renewal.unref();
   let reconnection: NodeJS.Timeout | undefined;
 

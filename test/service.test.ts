@@ -5,6 +5,7 @@ import { harnessAccounts } from "../src/harness/accounts.ts";
 import { requestJson } from "../src/harness/http-json.ts";
 import type { Hex } from "../src/protocol/hex.ts";
 import { type Composition, compose } from "./support/composition.ts";
+import type { Body } from "./support/service.ts";
 
 /*
  * The service as production composes it: a configuration, a database file, a node that it does not own.
@@ -74,6 +75,58 @@ describe("what is in flight when the service ends", () => {
       true,
     ]);
     expect(await composition.recipientBalance()).toBe(before + 10_000n);
+  });
+
+  /** Ends a service as kill -9 would, as far as the database knows: what it holds stays held, and is not renewed. */
+  async function dieOver(body: Body, leaseMs: number): Promise<void> {
+    const dead = async () => {};
+    const first = await composition.start({
+      settleWaitMs: 300,
+      leaseMs,
+      wrap: { ledger: (ledger) => ({ ...ledger, releaseLease: dead, renewLeases: dead }) },
+    });
+    expect((await composition.post(first, "settle", body)).status).toBe(503);
+    await composition.stop(first);
+  }
+
+  test("the same payment sent again right after a death waits for the dead one's lease, and gets the success", async () => {
+    const body = await composition.payment();
+    const release = await composition.holdMining();
+    await dieOver(body, 2_000);
+    const second = await composition.start();
+    const answer = composition.post(second, "settle", body);
+    await release();
+    expect((await answer).body).toMatchObject({ success: true });
+  });
+
+  test("and is told that it is under way, never that it failed, where it cannot wait so long", async () => {
+    const body = await composition.payment("funded", 600, 2);
+    const release = await composition.holdMining();
+    await dieOver(body, 60_000);
+    await release();
+    const second = await composition.start({ settleWaitMs: 1_500 });
+    expect(await composition.post(second, "settle", body)).toMatchObject({
+      status: 503,
+      headers: { "x-settlement-state": "pending" },
+      body: { errorReason: "settlement_pending", transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/) },
+    });
+  });
+
+  test("while another instance lives that waits for it, a repeat is refused as soon as that shows", async () => {
+    const body = await composition.payment();
+    const release = await composition.holdMining();
+    const first = await composition.start({ leaseMs: 6_000, settleWaitMs: 20_000 });
+    composition.proxy.take();
+    const waiting = composition.post(first, "settle", body);
+    await composition.untilSent();
+    const second = await composition.start({ settleWaitMs: 20_000 });
+    expect((await composition.post(second, "settle", body)).body).toMatchObject({
+      success: false,
+      errorReason: "invalid_transaction_state",
+      errorMessage: expect.stringContaining("Another request is waiting"),
+    });
+    await release();
+    expect((await waiting).body).toMatchObject({ success: true });
   });
 
   test("lets the service close at once, and tells who was waiting that it is under way", async () => {

@@ -35,7 +35,7 @@ export const orgCreate = defineCommand({
         print(JSON.stringify(organizationAsJson(created)));
       } else {
         print(`Created ${created.id} (${name}). Next:`);
-        print(`  x402-kit org set-recipient --id ${created.id} --network base --address 0x…`);
+        print(`  x402-kit org set-recipient --id ${created.id} --network NAME --address 0x…`);
         print(`  x402-kit key create --org ${created.id}`);
       }
       return 0;

@@ -33,7 +33,7 @@ export function describeNetworks(organization: Organization): string {
   const { networks } = organizationAsJson(organization);
   const rows = Object.entries(networks);
   if (rows.length === 0) {
-    return `No recipient yet: x402-kit org set-recipient --id ${organization.id} --network base --address 0x…`;
+    return `No recipient yet: x402-kit org set-recipient --id ${organization.id} --network NAME --address 0x…`;
   }
   return renderTable(
     [

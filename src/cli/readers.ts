@@ -48,6 +48,8 @@ export function readAddress(text: string): Address {
 /** An amount in the asset's smallest unit. */
 export function readAmount(text: string): bigint {
   const value = parseUint256(text);
+  if (value === null && /^[1-9][0-9]{77,}$/.test(text))
+    throw new InvalidValue(`"${text}" is above 2^256 - 1`);
   if (value === null || value === 0n) {
     throw new InvalidValue(`"${text}" is not an amount in the asset's smallest unit (1 USDC is 1000000)`);
   }

@@ -57,6 +57,9 @@ const ledgerPollMs = 1_000;
 const leasePatienceMs = 1_000;
 const leasePollMs = 25;
 
+/** The same while it waits for the lease of another instance to be renewed or to run out. */
+const leaseSlowPollMs = 250;
+
 /** A lease that was taken this long ago is made sure of before a success is handed over. */
 const leaseTrustMs = 10_000;
 
@@ -87,9 +90,10 @@ export function createSettle(context: FacilitatorContext): Settle {
     checked("signatureHolds", undefined);
 
     const lease: Lease = { payment, caller, holder: randomUUID() };
-    if (!(await acquireSoon(lease, gone))) {
-      const taken = whyTaken(await ledger.find(payment.id), caller, refusals.beingSettled());
-      return refuse(checked("authorizationIsFree", taken));
+    const taken = await acquireSoon(lease, patience);
+    if (taken !== undefined) {
+      if (taken.kind === "invalid") checked("authorizationIsFree", taken.invalid);
+      return taken;
     }
     try {
       if ((await ledger.find(payment.id)) === null) {
@@ -111,18 +115,40 @@ export function createSettle(context: FacilitatorContext): Settle {
   };
 
   /**
-   * Takes the lease; waits a little for a holder who may be about to give it up, because its own caller has just left.
-   * Without that a buyer who repeats a payment right after a lost connection would be turned away.
+   * Takes the lease; gives the answer where it cannot be had. Waits a little for a holder who may be about to give it
+   * up, because its own caller has just left: without that a buyer who repeats a payment right after a lost connection
+   * would be turned away.
+   *
+   * A holder in another instance may have died with it. That shows only in that it renews nothing: until it does, or
+   * its lease runs out, nobody knows whether there will be another answer than this one.
+   *
+   * @throws UndeterminedError when it has not shown by the deadline, and nothing is claimed.
    */
-  async function acquireSoon({ payment, caller, holder }: Lease, gone: AbortSignal): Promise<boolean> {
-    const until = now() + leasePatienceMs;
-    while (!(await ledger.acquireLease(payment.id, holder))) {
-      const settlement = await findSettlement(ledger, payment.id, now);
+  async function acquireSoon(
+    { payment, caller, holder }: Lease,
+    { deadline, gone }: Patience,
+  ): Promise<SettleResult | undefined> {
+    const { id } = payment;
+    const soon = now() + leasePatienceMs;
+    let firstSeen: number | undefined;
+    while (!(await ledger.acquireLease(id, holder))) {
+      const settlement = await findSettlement(ledger, id, now);
       const mayOpen = settlement === null || isOpenTo(settlement, payment, caller.organization.id);
-      if (!mayOpen || gone.aborted || now() >= until) return false;
-      await new Promise((resolve) => setTimeout(resolve, leasePollMs));
+      const held = await ledger.findLease(id);
+      firstSeen ??= held?.expiresAt;
+      const lives = held !== null && (held.isOwn || held.expiresAt !== firstSeen);
+      if (!mayOpen || (lives && now() >= soon)) {
+        return refuse(whyTaken(settlement, caller, refusals.beingSettled()));
+      }
+      if (gone.aborted || now() >= deadline) {
+        if (settlement !== null) return { kind: "pending", transaction: settlement.transactionHash };
+        throw new UndeterminedError(
+          "Another request is settling this authorization, or has died over it; ask again",
+        );
+      }
+      await new Promise((resolve) => setTimeout(resolve, now() < soon ? leasePollMs : leaseSlowPollMs));
     }
-    return true;
+    return undefined;
   }
 
   /** Waits for the outcome of what is in the ledger, and answers if this request may. */

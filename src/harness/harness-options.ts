@@ -8,6 +8,7 @@ import { checksumAddress } from "./create2.ts";
 import { type ForkOption, type ForkOptions, readForkOptions } from "./fork/fork-options.ts";
 import type { StartOptions } from "./harness.ts";
 import type { Harness } from "./harness-api.ts";
+import { requireNode } from "./require-node.ts";
 
 /** How much the service of a harness logs, as JSON lines on stderr. */
 export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
@@ -63,10 +64,12 @@ export type HarnessOptions<N extends NetworkName = NetworkName> = {
  * Reads the options of a harness, which may come from JavaScript.
  *
  * @throws {ConfigurationError} with everything that is wrong with them
+ * @throws {KitError} on a Node that is too old
  */
 export function readHarnessOptions<N extends NetworkName>(
   options: HarnessOptions<N>,
 ): { names: readonly N[]; start: Omit<StartOptions, "logger">; logLevel: LogLevel } {
+  requireNode();
   const problems: Problem[] = [];
   const add = (name: string, problem: string, example?: string) =>
     problems.push({ name, problem, ...(example !== undefined && { example }) });

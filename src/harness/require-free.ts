@@ -27,7 +27,7 @@ export function explainListenError(
   command = "x402-kit up",
 ): unknown {
   if (!(error instanceof Error) || !("code" in error)) return error;
-  const anyPort = "Choose another port, or 0 for any free one (--port 0).";
+  const anyPort = "Choose another port; 0 is any free one.";
   switch (error.code) {
     case "EADDRINUSE":
       return new KitError(`Port ${port} on ${host} is in use`, {
@@ -39,7 +39,7 @@ export function explainListenError(
       });
     case "EADDRNOTAVAIL":
       return new KitError(`${host} is not an address of this machine`, {
-        hints: ["Leave --host out to listen on 127.0.0.1, or listen on every address: --host 0.0.0.0"],
+        hints: ["Leave the host out to listen on 127.0.0.1; 0.0.0.0 is every address."],
       });
     default:
       return error;

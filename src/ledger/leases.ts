@@ -15,7 +15,7 @@ export function createLeases(
   db: Kysely<LedgerTables>,
   debts: Debts,
   { instanceId, now, leaseMs }: { instanceId: string; now: () => number; leaseMs: number },
-): Pick<Ledger, "acquireLease" | "releaseLease" | "renewLeases" | "markDelivered"> {
+): Pick<Ledger, "acquireLease" | "releaseLease" | "findLease" | "renewLeases" | "markDelivered"> {
   return {
     async acquireLease(id, holder) {
       const time = now();
@@ -54,6 +54,17 @@ export function createLeases(
             .execute(),
         );
       }),
+
+    async findLease(id) {
+      const row = await db
+        .selectFrom("leases")
+        .select(["instance_id", "expires_at"])
+        .where("id", "=", lowerCase(id))
+        .executeTakeFirst();
+      const expiresAt = Number(row?.expires_at);
+      if (row === undefined || expiresAt <= now()) return null;
+      return { isOwn: row.instance_id === instanceId, expiresAt };
+    },
 
     async renewLeases() {
       await debts.payOff();

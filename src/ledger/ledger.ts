@@ -132,6 +132,11 @@ export type Ledger = Recoveries & {
    */
   acquireLease(id: Hex, holder: string): Promise<boolean>;
   releaseLease(id: Hex, holder: string): Promise<void>;
+  /**
+   * Who holds the right to an authorization: a request of this instance or of another one, and until when (unix
+   * milliseconds) unless it is renewed; null when nobody does. An instance that has died renews nothing.
+   */
+  findLease(id: Hex): Promise<{ isOwn: boolean; expiresAt: number } | null>;
   /** Extends all leases and running idempotency keys that this instance holds; called on a timer. */
   renewLeases(): Promise<void>;
 

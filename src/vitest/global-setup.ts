@@ -3,6 +3,7 @@ import type { TestProject } from "vitest/node";
 import { ConfigurationError } from "../errors/configuration.ts";
 import { startHarness } from "../harness/harness.ts";
 import { type HarnessOptions, readHarnessOptions } from "../harness/harness-options.ts";
+import { requireNode } from "../harness/require-node.ts";
 import { createLogger } from "../logging/logger.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import { createHarnessPool } from "./harness-pool.ts";
@@ -35,6 +36,7 @@ export type GlobalSetupOptions<N extends NetworkName = NetworkName> = Omit<
 export function createGlobalSetup<const N extends NetworkName = NetworkName>(
   options: GlobalSetupOptions<N> = {},
 ): (project: TestProject) => Promise<() => Promise<void>> {
+  requireNode();
   const { maxHarnesses = availableParallelism(), ...harnessOptions } = options;
   if (!Number.isSafeInteger(maxHarnesses) || maxHarnesses < 1) {
     throw new ConfigurationError([

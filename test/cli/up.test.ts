@@ -367,7 +367,7 @@ describe("up that cannot listen", () => {
       says: [
         "x402-kit up: Port PORT on 127.0.0.1 is in use",
         "  Stop what listens there; if it is x402-kit up, use it as it is.",
-        "  Choose another port, or 0 for any free one (--port 0).",
+        "  Choose another port; 0 is any free one.",
       ],
     },
     {
@@ -375,7 +375,7 @@ describe("up that cannot listen", () => {
       host: "192.0.2.1",
       says: [
         "x402-kit up: 192.0.2.1 is not an address of this machine",
-        "  Leave --host out to listen on 127.0.0.1, or listen on every address: --host 0.0.0.0",
+        "  Leave the host out to listen on 127.0.0.1; 0.0.0.0 is every address.",
       ],
     },
   ])("says so and what to do, and starts nothing: $where", async ({ host, says }) => {

@@ -52,6 +52,19 @@ describe.each(backends)("on $name", (backend) => {
       expect(await ledger.acquireLease(id, "one")).toBe(true);
     });
 
+    test("shows whose it is, and by its renewals that its instance lives", async () => {
+      expect(await ledger.findLease(id)).toBeNull();
+      await ledger.acquireLease(id, "one");
+      const taken = clock.now();
+      expect(await ledger.findLease(id)).toEqual({ isOwn: true, expiresAt: taken + leaseMs });
+      expect(await other.findLease(id)).toEqual({ isOwn: false, expiresAt: taken + leaseMs });
+      clock.advance(leaseMs / 2);
+      await ledger.renewLeases();
+      expect(await other.findLease(id)).toEqual({ isOwn: false, expiresAt: clock.now() + leaseMs });
+      clock.advance(leaseMs);
+      expect(await other.findLease(id)).toBeNull();
+    });
+
     test("is not given to a holder of the same name in another instance", async () => {
       await ledger.acquireLease(id, "req-1");
       expect(await other.acquireLease(id, "req-1")).toBe(false);

@@ -112,7 +112,7 @@ test("a port in use, found out before anything is started", async () => {
   const error = await createWith({ networks: ["base"], port });
   other.close();
   expect(error.message).toBe(`Port ${port} on 127.0.0.1 is in use`);
-  expect(error.hints.join("\n")).toContain("--port 0");
+  expect(error.hints.join("\n")).toContain("0 is any free one");
   expect(started()).toEqual(before);
 });
 

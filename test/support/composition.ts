@@ -33,6 +33,7 @@ export type Composition = {
   start(options?: {
     network?: NetworkConfig;
     settleWaitMs?: number;
+    leaseMs?: number;
     log?: string[];
     /** Beside the harness's operator. */
     otherOperators?: readonly Hex[];
@@ -88,6 +89,7 @@ export async function compose(running?: HarnessChain): Promise<Composition> {
     async start({
       network = composition.configuration(),
       settleWaitMs = 5_000,
+      leaseMs,
       log,
       otherOperators = [],
       wrap,
@@ -102,6 +104,7 @@ export async function compose(running?: HarnessChain): Promise<Composition> {
         migrateDatabase: true,
         apiKeyPepper: "test",
         settleWaitMs,
+        ...(leaseMs !== undefined && { leaseMs }),
         ...(wrap !== undefined && { wrap }),
         logger:
           log === undefined
