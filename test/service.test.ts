@@ -130,14 +130,18 @@ describe("what is in flight when the service ends", () => {
   });
 
   test("lets the service close at once, and tells who was waiting that it is under way", async () => {
-    const body = await composition.payment();
+    const body = await composition.payment("funded", 600, 2);
     const release = await composition.holdMining();
     const service = await composition.start({ settleWaitMs: 60_000 });
     composition.proxy.take();
     const waiting = composition.post(service, "settle", body);
     await composition.untilSent();
     await composition.stop(service);
-    expect(await waiting).toMatchObject({ status: 503, body: { success: false } });
+    expect(await waiting).toMatchObject({
+      status: 503,
+      headers: { "x-settlement-state": "pending" },
+      body: { errorReason: "settlement_pending", transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/) },
+    });
     await release();
     const next = await composition.start();
     expect((await composition.post(next, "settle", body)).body).toMatchObject({ success: true });

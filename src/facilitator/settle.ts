@@ -157,9 +157,13 @@ export function createSettle(context: FacilitatorContext): Settle {
     let leasedAt = now();
     for (;;) {
       if (gone.aborted) {
-        throw new UndeterminedError(
-          "The wait for the outcome was cut short; the payment is on its way, ask again",
-        );
+        const cutShort = await ledger.find(payment.id);
+        if (cutShort === null || !isOpenTo(cutShort, payment, caller.organization.id)) {
+          throw new UndeterminedError("The wait for the outcome was cut short; ask again");
+        }
+        // Servers of version 2 ask again for what is pending, and so find another instance, or the next one.
+        await ledger.releaseLease(payment.id, holder);
+        return { kind: "pending", transaction: cutShort.transactionHash };
       }
       // Subscribed before the ledger is read, so that no conclusion falls between the two.
       const announced = outcomes.next(
