@@ -1,14 +1,8 @@
-import { once } from "node:events";
-import {
-  createServer,
-  type IncomingMessage,
-  request as requestOverHttp,
-  type ServerResponse,
-} from "node:http";
-import type { AddressInfo } from "node:net";
+import { type IncomingMessage, request as requestOverHttp, type ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { setTimeout } from "node:timers/promises";
 import type { Fault } from "../../src/fixtures/scenario.ts";
+import { type LoopbackServer, listenOnLoopback } from "../support/loopback-server.ts";
 
 /** What something between a client and the service does to an exchange. */
 export type Breakage = Extract<
@@ -16,16 +10,10 @@ export type Breakage = Extract<
   "reset_before" | "reset_after" | "gateway_error" | "cut_off" | "not_json"
 >;
 
-export type BreakingProxy = { origin: string; close(): Promise<void> };
-
 const html = { "content-type": "text/html" };
 
 /** A proxy in front of the service, on loopback, that breaks every exchange in its own way. */
-export async function startBreakingProxy(target: string, breakage: Breakage): Promise<BreakingProxy> {
-  const server = createServer((incoming, outgoing) => {
-    breakExchange(incoming, outgoing).catch(() => incoming.socket.resetAndDestroy());
-  });
-
+export async function startBreakingProxy(target: string, breakage: Breakage): Promise<LoopbackServer> {
   async function breakExchange(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const body = await buffer(incoming);
     if (breakage === "reset_before") {
@@ -62,15 +50,7 @@ export async function startBreakingProxy(target: string, breakage: Breakage): Pr
     }
   }
 
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  return {
-    origin: `http://127.0.0.1:${port}`,
-    async close() {
-      server.close();
-      server.closeAllConnections();
-      await once(server, "close");
-    },
-  };
+  return listenOnLoopback((incoming, outgoing) => {
+    breakExchange(incoming, outgoing).catch(() => incoming.socket.resetAndDestroy());
+  });
 }

@@ -5,18 +5,13 @@ import { accountOf, keyOf } from "../../src/chain/testing/accounts.ts";
 import { forwardingTo, startStubNode } from "../../src/chain/testing/stub-node.ts";
 import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
-import { openDatabase } from "../../src/database/open-database.ts";
 import { harnessAccounts } from "../../src/harness/accounts.ts";
 import type { HarnessChain } from "../../src/harness/chain.ts";
 import { requestJson } from "../../src/harness/http-json.ts";
-import { signAs } from "../../src/harness/sign-as.ts";
-import { createOrganizations } from "../../src/organizations/create-organizations.ts";
-import { buildPaymentRequest } from "../../src/protocol/build-request.ts";
 import { keccak256Text } from "../../src/protocol/hex.ts";
-import { networks } from "../../src/protocol/networks.ts";
-import type { Body } from "../support/service.ts";
 import { type RunningCommand, runHere, startCommand, type Variables } from "./command.ts";
-import { type DeployedChains, deployer, operator, pepper, startDeployedChains } from "./deployed-chains.ts";
+import { type DeployedChains, deployer, operator, startDeployedChains } from "./deployed-chains.ts";
+import { createShop, signPayment } from "./shop.ts";
 
 /*
  * `serve` as a process: what it tells Prometheus, and what it protects itself by.
@@ -28,12 +23,7 @@ let key: string;
 beforeAll(async () => {
   deployed = await startDeployedChains(["base"]);
   chain = deployed.chains.base;
-  const db = await openDatabase({ url: deployed.databaseUrl });
-  const organizations = createOrganizations({ db, pepper, now: Date.now });
-  await organizations.create({ id: "shop", name: "Shop" });
-  await organizations.setRecipient("shop", "base", harnessAccounts.recipient.address);
-  ({ key } = await organizations.createKey("shop", { scopes: ["verify", "settle"] }));
-  await db.destroy();
+  key = await createShop(deployed.databaseUrl);
 });
 afterAll(() => deployed.stop());
 
@@ -46,26 +36,6 @@ async function startServing(changes: Variables = {}): Promise<RunningCommand & {
 function urlIn(line: string): string {
   const { url }: { url: string } = JSON.parse(line);
   return url;
-}
-
-async function paymentBody(): Promise<Body> {
-  const { asset } = chain;
-  const signed = await signAs("funded", {
-    asset,
-    chainId: chain.network.chainId,
-    to: deployed.contract,
-    value: 10_000n,
-    validBefore: (await chain.now()) + 600n,
-  });
-  return buildPaymentRequest({
-    x402Version: 1,
-    network: networks.base,
-    asset,
-    payTo: deployed.contract,
-    amount: 10_000n,
-    resource: "https://merchant.example/resource",
-    ...signed,
-  });
 }
 
 function post(url: string, body: unknown, headers: Record<string, string> = { authorization: key }) {
@@ -88,7 +58,7 @@ describe("metrics", () => {
       METRICS_PORT: "0",
     });
     const metricsUrl = urlIn(await command.logged(/"serving metrics"/));
-    const body = await paymentBody();
+    const body = await signPayment(deployed);
     expect((await post(`${command.url}/verify`, body)).body).toMatchObject({ isValid: true });
     expect((await post(`${command.url}/settle`, body)).body).toMatchObject({ success: true });
     expect((await post(`${command.url}/settle`, body)).body).toMatchObject({ success: false });
@@ -129,7 +99,7 @@ describe("metrics", () => {
     await using command = await startServing({ METRICS_PORT: "0", OPTIMISM_RPC_URL: "http://127.0.0.1:1/" });
     const metricsUrl = urlIn(await command.logged(/"serving metrics"/));
     await chain.hold();
-    const waiting = post(`${command.url}/settle`, await paymentBody());
+    const waiting = post(`${command.url}/settle`, await signPayment(deployed));
     const scrape = async () => (await fetch(metricsUrl)).text();
     await expect
       .poll(scrape, { timeout: 20_000, interval: 100 })
@@ -184,7 +154,7 @@ describe("a payment that somebody else submits straight to the token", () => {
     await using command = await startServing({ RECOVERER_PRIVATE_KEY: keyOf("recoverer") });
 
     await chain.hold();
-    const body = await paymentBody();
+    const body = await signPayment(deployed);
     const sent = async () => ((await node.request("txpool_status")) as { pending: string }).pending !== "0x0";
     const settling = post(`${command.url}/settle`, body);
     while (!(await sent())) await sleep(10);

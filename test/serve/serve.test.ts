@@ -12,14 +12,11 @@ import { openDatabase } from "../../src/database/open-database.ts";
 import { harnessAccounts } from "../../src/harness/accounts.ts";
 import type { HarnessChain } from "../../src/harness/chain.ts";
 import { type JsonResponse, requestJson } from "../../src/harness/http-json.ts";
-import { signAs } from "../../src/harness/sign-as.ts";
 import { createLedger } from "../../src/ledger/create-ledger.ts";
-import { createOrganizations } from "../../src/organizations/create-organizations.ts";
-import { buildPaymentRequest } from "../../src/protocol/build-request.ts";
 import type { Hex } from "../../src/protocol/hex.ts";
-import { networks } from "../../src/protocol/networks.ts";
 import { makeDirectory, type RunningCommand, runHere, startCommand, type Variables } from "./command.ts";
 import { type DeployedChains, operator, pepper, startDeployedChains } from "./deployed-chains.ts";
+import { createShop, signPayment } from "./shop.ts";
 import { startSigner } from "./signer-server.ts";
 
 let deployed: DeployedChains<"base">;
@@ -28,20 +25,9 @@ let key: string;
 beforeAll(async () => {
   deployed = await startDeployedChains(["base"]);
   chain = deployed.chains.base;
-  key = await createOrganization(deployed.databaseUrl);
+  key = await createShop(deployed.databaseUrl);
 });
 afterAll(() => deployed.stop());
-
-/** What an operator does before the first payment; gives the API key. */
-async function createOrganization(url: string): Promise<string> {
-  const db = await openDatabase({ url });
-  const organizations = createOrganizations({ db, pepper, now: Date.now });
-  await organizations.create({ id: "shop", name: "Shop" });
-  await organizations.setRecipient("shop", "base", harnessAccounts.recipient.address);
-  const { key } = await organizations.createKey("shop", { scopes: ["verify", "settle"] });
-  await db.destroy();
-  return key;
-}
 
 type Line = Record<string, unknown> & { level: number; msg: string };
 
@@ -70,26 +56,6 @@ async function pay(url: string, body: unknown): Promise<JsonResponse> {
   return requestJson(`${url}/settle`, { method: "POST", headers: { authorization: key }, body });
 }
 
-async function signPayment(): Promise<unknown> {
-  const { asset } = chain;
-  const signed = await signAs("funded", {
-    asset,
-    chainId: chain.network.chainId,
-    to: deployed.contract,
-    value: 10_000n,
-    validBefore: (await chain.now()) + 600n,
-  });
-  return buildPaymentRequest({
-    x402Version: 1,
-    network: networks.base,
-    asset,
-    payTo: deployed.contract,
-    amount: 10_000n,
-    resource: "https://merchant.example/resource",
-    ...signed,
-  });
-}
-
 async function recipientBalance(): Promise<bigint> {
   const data = `0x70a08231${harnessAccounts.recipient.address.slice(2).padStart(64, "0")}`;
   return BigInt((await chain.node.request("eth_call", { to: chain.asset.address, data }, "latest")) as Hex);
@@ -100,7 +66,7 @@ describe("from deployment to payment", () => {
     const before = await recipientBalance();
     const { command, url } = await startServing();
     await using _ = command;
-    expect(await pay(url, await signPayment())).toMatchObject({
+    expect(await pay(url, await signPayment(deployed))).toMatchObject({
       status: 200,
       body: { success: true, network: "base", transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/) },
     });
@@ -132,7 +98,7 @@ describe("from deployment to payment", () => {
 
   test("SIGTERM answers whoever waits at once; the next start settles what was on its way", async () => {
     const before = await recipientBalance();
-    const body = await signPayment();
+    const body = await signPayment(deployed);
     await chain.hold();
     const first = await startServing();
     const waiting = pay(first.url, body);
@@ -158,7 +124,7 @@ describe("from deployment to payment", () => {
     node.behave(() => {
       asked = true;
     });
-    const waiting = pay(url, await signPayment()).catch(() => "cut off");
+    const waiting = pay(url, await signPayment(deployed)).catch(() => "cut off");
     while (!asked) await sleep(5);
     command.kill("SIGTERM");
     await command.logged(/"ending: /);
@@ -174,7 +140,7 @@ describe("from deployment to payment", () => {
   test("a network that cannot be reached does not keep the others from being served", async () => {
     const { command, url } = await startServing({ OPTIMISM_RPC_URL: "http://127.0.0.1:1/secret-of-the-url" });
     await using _ = command;
-    expect((await pay(url, await signPayment())).body).toMatchObject({ success: true });
+    expect((await pay(url, await signPayment(deployed))).body).toMatchObject({ success: true });
     command.kill("SIGINT");
     const { code, stderr } = await command.ended;
     expect(code).toBe(0);
@@ -192,7 +158,7 @@ describe("from deployment to payment", () => {
       OPERATOR_ADDRESS: operator,
     });
     await using _ = command;
-    expect((await pay(url, await signPayment())).body).toMatchObject({ success: true });
+    expect((await pay(url, await signPayment(deployed))).body).toMatchObject({ success: true });
     command.kill("SIGTERM");
     const { code, stderr } = await command.ended;
     expect(code).toBe(0);
@@ -214,7 +180,7 @@ describe("from deployment to payment", () => {
     await using _ = command;
     const ready = JSON.parse(await command.logged(/"network ready"/));
     expect(ready.operators).toEqual([operator, other]);
-    const bodies = await Promise.all(Array.from({ length: 6 }, signPayment));
+    const bodies = await Promise.all(Array.from({ length: 6 }, () => signPayment(deployed)));
     for (const answer of await Promise.all(bodies.map((body) => pay(url, body)))) {
       expect(answer.body).toMatchObject({ success: true });
     }
@@ -390,7 +356,7 @@ describe("does not start", () => {
 test("no log holds a key, the pepper, a signature or the address of a node", async () => {
   const { command, url } = await startServing({ LOG_LEVEL: "trace" });
   await using _ = command;
-  const body = await signPayment();
+  const body = await signPayment(deployed);
   await pay(url, body);
   await requestJson(`${url}/settle`, { method: "POST", headers: { authorization: "x4k_wrong_key" }, body });
   command.kill("SIGTERM");
