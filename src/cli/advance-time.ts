@@ -1,17 +1,12 @@
 import { createControlClient } from "../harness/control-client.ts";
 import { defineCommand } from "./command.ts";
-import { readNetwork, wholeNumber } from "./readers.ts";
+import { networkOption } from "./network-option.ts";
+import { wholeNumber } from "./readers.ts";
 import { findHarness, requireRunning, urlOption } from "./running-harness.ts";
 
 export const advanceTime = defineCommand({
   options: {
-    network: {
-      describe: "on which network",
-      placeholder: "NAME",
-      example: "base",
-      read: readNetwork,
-      required: true,
-    },
+    network: networkOption,
     seconds: {
       describe: "by how many seconds",
       placeholder: "SECONDS",

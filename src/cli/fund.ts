@@ -1,17 +1,12 @@
 import { createControlClient } from "../harness/control-client.ts";
 import { defineCommand } from "./command.ts";
-import { readAddress, readAmount, readNetwork } from "./readers.ts";
+import { networkOption } from "./network-option.ts";
+import { readAddress, readAmount } from "./readers.ts";
 import { findHarness, requireRunning, urlOption } from "./running-harness.ts";
 
 export const fund = defineCommand({
   options: {
-    network: {
-      describe: "on which network",
-      placeholder: "NAME",
-      example: "base",
-      read: readNetwork,
-      required: true,
-    },
+    network: networkOption,
     to: {
       describe: "the account",
       placeholder: "ADDRESS",

@@ -6,8 +6,9 @@ import { createLedger } from "../ledger/create-ledger.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Address } from "../protocol/hex.ts";
 import { defineCommand } from "./command.ts";
+import { networkOption } from "./network-option.ts";
 import { actorOption, actorOr, withDatabase } from "./operator-database.ts";
-import { flag, readAddress, readNetwork } from "./readers.ts";
+import { flag, readAddress } from "./readers.ts";
 import { chainVariables, readRecoverEnvironment } from "./recover-environment.ts";
 
 type Accepted = {
@@ -21,13 +22,7 @@ type Accepted = {
 export const operatorAcceptTxNonce = defineCommand({
   usesEnvFile: true,
   options: {
-    network: {
-      describe: "on which network",
-      placeholder: "NAME",
-      example: "base",
-      read: readNetwork,
-      required: true,
-    },
+    network: networkOption,
     operator: {
       describe: "the account whose key others have sent with, and do not any more",
       placeholder: "ADDRESS",

@@ -1,20 +1,15 @@
 import { createLedger } from "../ledger/create-ledger.ts";
 import { networks } from "../protocol/networks.ts";
 import { defineCommand } from "./command.ts";
+import { networkOption } from "./network-option.ts";
 import { databaseOption, withDatabase } from "./operator-database.ts";
-import { flag, readAddress, readNetwork } from "./readers.ts";
+import { flag, readAddress } from "./readers.ts";
 import { renderTable } from "./table.ts";
 
 export const operatorShow = defineCommand({
   usesEnvFile: true,
   options: {
-    network: {
-      describe: "on which network",
-      placeholder: "NAME",
-      example: "base",
-      read: readNetwork,
-      required: true,
-    },
+    network: networkOption,
     operator: {
       describe: "the operator's account",
       placeholder: "ADDRESS",

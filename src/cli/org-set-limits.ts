@@ -1,22 +1,17 @@
 import { createOrganizationAdministration } from "../organizations/create-organizations.ts";
 import { parseUint256 } from "../protocol/primitives.ts";
 import { defineCommand } from "./command.ts";
+import { networkOption } from "./network-option.ts";
 import { actorOption, actorOr, databaseOption, withDatabase } from "./operator-database.ts";
 import { InvalidValue } from "./options.ts";
 import { describeNetworks, organizationAsJson, organizationOption } from "./org.ts";
-import { flag, readNetwork } from "./readers.ts";
+import { flag } from "./readers.ts";
 
 export const orgSetLimits = defineCommand({
   usesEnvFile: true,
   options: {
     id: organizationOption,
-    network: {
-      describe: "on which network",
-      placeholder: "NAME",
-      example: "base",
-      read: readNetwork,
-      required: true,
-    },
+    network: networkOption,
     "minimum-amount": {
       describe: "least amount that is settled, in the asset's smallest unit, or `none` (default as it is)",
       placeholder: "UNITS",

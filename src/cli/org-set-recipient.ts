@@ -1,20 +1,15 @@
 import { createOrganizationAdministration } from "../organizations/create-organizations.ts";
 import { defineCommand } from "./command.ts";
+import { networkOption } from "./network-option.ts";
 import { actorOption, actorOr, databaseOption, withDatabase } from "./operator-database.ts";
 import { organizationOption } from "./org.ts";
-import { flag, readAddress, readNetwork } from "./readers.ts";
+import { flag, readAddress } from "./readers.ts";
 
 export const orgSetRecipient = defineCommand({
   usesEnvFile: true,
   options: {
     id: organizationOption,
-    network: {
-      describe: "on which network",
-      placeholder: "NAME",
-      example: "base",
-      read: readNetwork,
-      required: true,
-    },
+    network: networkOption,
     address: {
       describe: "the wallet that is paid; settlements that are under way still go to the one before",
       placeholder: "ADDRESS",

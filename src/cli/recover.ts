@@ -5,13 +5,13 @@ import { createLedger } from "../ledger/create-ledger.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { createLogger } from "../logging/logger.ts";
 import type { Hex } from "../protocol/hex.ts";
-import type { NetworkName } from "../protocol/networks.ts";
 import { createOutcomes } from "../relayer/outcomes.ts";
 import { createRecovery } from "../relayer/recovery.ts";
 import { createRecoverer } from "../relayer/recovery-lane.ts";
 import { defineCommand } from "./command.ts";
+import { onlyNetworkOption } from "./network-option.ts";
 import { withDatabase } from "./operator-database.ts";
-import { flag, readNetwork } from "./readers.ts";
+import { flag } from "./readers.ts";
 import { chainVariables, readRecoverEnvironment, recovererVariable } from "./recover-environment.ts";
 import { type RecoverResult, recoverNetwork } from "./recover-network.ts";
 import { renderTable } from "./table.ts";
@@ -19,13 +19,7 @@ import { renderTable } from "./table.ts";
 export const recover = defineCommand({
   usesEnvFile: true,
   options: {
-    network: {
-      describe: "only on this network",
-      placeholder: "NAME",
-      example: "base",
-      read: (text): NetworkName | undefined => readNetwork(text),
-      fallback: undefined,
-    },
+    network: onlyNetworkOption,
     "dry-run": flag("tell what would be recovered, and send nothing"),
     json: flag("print JSON"),
     ...recovererVariable,

@@ -3,11 +3,11 @@ import type { Settlement } from "../ledger/ledger.ts";
 import { settlementStates } from "../protocol/answers.ts";
 import { type Cursor, readCursor, writeCursor } from "../protocol/cursor.ts";
 import type { Address } from "../protocol/hex.ts";
-import type { NetworkName } from "../protocol/networks.ts";
 import { defineCommand } from "./command.ts";
+import { onlyNetworkOption } from "./network-option.ts";
 import { databaseOption, withDatabase } from "./operator-database.ts";
 import { InvalidValue } from "./options.ts";
-import { flag, oneOf, readAddress, readMoment, readNetwork, wholeNumber } from "./readers.ts";
+import { flag, oneOf, readAddress, readMoment, wholeNumber } from "./readers.ts";
 import { settlementAsRecord, settlementColumns } from "./settlements.ts";
 import { csvLine } from "./settlements-csv.ts";
 import { renderTable } from "./table.ts";
@@ -26,13 +26,7 @@ export const settlementsList = defineCommand({
       read: (text): string | undefined => text,
       fallback: undefined,
     },
-    network: {
-      describe: "only on this network",
-      placeholder: "NAME",
-      example: "base",
-      read: (text): NetworkName | undefined => readNetwork(text),
-      fallback: undefined,
-    },
+    network: onlyNetworkOption,
     state: {
       describe: `only in this state: ${settlementStates.join(", ")}`,
       placeholder: "STATE",

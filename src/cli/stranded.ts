@@ -6,8 +6,9 @@ import type { Ledger } from "../ledger/ledger.ts";
 import { settlementId } from "../protocol/authorization.ts";
 import type { Asset, NetworkName } from "../protocol/networks.ts";
 import { defineCommand } from "./command.ts";
+import { onlyNetworkOption } from "./network-option.ts";
 import { withDatabase } from "./operator-database.ts";
-import { flag, readMoment, readNetwork } from "./readers.ts";
+import { flag, readMoment } from "./readers.ts";
 import { chainVariables, readRecoverEnvironment } from "./recover-environment.ts";
 import { renderTable } from "./table.ts";
 
@@ -29,13 +30,7 @@ type StrandedAsset = {
 export const stranded = defineCommand({
   usesEnvFile: true,
   options: {
-    network: {
-      describe: "only on this network",
-      placeholder: "NAME",
-      example: "base",
-      read: (text): NetworkName | undefined => readNetwork(text),
-      fallback: undefined,
-    },
+    network: onlyNetworkOption,
     since: {
       describe: `look at transfers from this time on (default ${usualDays} days ago)`,
       placeholder: "TIME",
