@@ -134,12 +134,10 @@ export function createSettle(context: FacilitatorContext): Settle {
     while (!(await ledger.acquireLease(id, holder))) {
       const settlement = await findSettlement(ledger, id, now);
       const mayOpen = settlement === null || isOpenTo(settlement, payment, caller.organization.id);
-      const held = await ledger.findLease(id);
+      const held = mayOpen && now() >= soon ? await ledger.findLease(id) : null;
       firstSeen ??= held?.expiresAt;
       const lives = held !== null && (held.isOwn || held.expiresAt !== firstSeen);
-      if (!mayOpen || (lives && now() >= soon)) {
-        return refuse(whyTaken(settlement, caller, refusals.beingSettled()));
-      }
+      if (!mayOpen || lives) return refuse(whyTaken(settlement, caller, refusals.beingSettled()));
       if (gone.aborted || now() >= deadline) {
         if (settlement !== null) return { kind: "pending", transaction: settlement.transactionHash };
         throw new UndeterminedError(
