@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Chain, Diagnosis, TransferPlace } from "../chain/chain.ts";
 import type { Database } from "../database/database.ts";
 import { migrate } from "../database/migrate.ts";
@@ -119,6 +119,23 @@ describe("when the authorization was used", () => {
     expect(searches).toEqual([{ fromBlock: 0n, toBlock: 9_998n }]);
     head.number = 10_002n;
     expect(await recovery.consider(id)).toEqual({ outcome: "failed" });
+  });
+
+  test("a round on the timer remembers in which block, and comes back a block later", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      await recovery.start();
+      clock.advance(4 * seconds);
+      await vi.advanceTimersByTimeAsync(4 * seconds);
+      vi.useRealTimers();
+      await vi.waitFor(async () => {
+        expect((await ledger.findFailure(id))?.usedByBlock).toBe(10_000n);
+      });
+      expect(await nextLook()).toBe(clock.now() + 2 * seconds);
+    } finally {
+      vi.useRealTimers();
+      await recovery.stop();
+    }
   });
 
   test("for something else, it is failed, and looked at until its block cannot be replaced", async () => {

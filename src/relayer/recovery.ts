@@ -62,13 +62,14 @@ const longestPauseMs = 6 * 60 * 60 * 1000;
 
 export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryOptions): Recovery {
   const { network } = chain;
-  const looks = new Map<Hex, Promise<FollowUp>>();
+  /** Looks under way, by settlement. Undefined is what the chain has not decided yet. */
+  const looks = new Map<Hex, Promise<FollowUp | undefined>>();
   let round: Promise<void> = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
   /** Whoever asks at the same time gets the same look. */
-  function once(id: Hex, look: () => Promise<FollowUp>): Promise<FollowUp> {
+  function once(id: Hex, look: () => Promise<FollowUp | undefined>): Promise<FollowUp | undefined> {
     const running = looks.get(id);
     if (running !== undefined) return running;
     const started = look().finally(() => looks.delete(id));
@@ -76,7 +77,16 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
     return started;
   }
 
-  async function consider(id: Hex): Promise<FollowUp> {
+  /** For whoever waits for an answer. */
+  async function decided(look: Promise<FollowUp | undefined>): Promise<FollowUp> {
+    const followUp = await look;
+    if (followUp !== undefined) return followUp;
+    throw new UndeterminedError(
+      "The authorization was used; whether for this payment shows when the block is deeper",
+    );
+  }
+
+  async function consider(id: Hex): Promise<FollowUp | undefined> {
     const failure = await ledger.findFailure(id);
     if (failure === null) return { outcome: "recovered" };
     const { recovery, nextLookAt } = failure;
@@ -87,7 +97,7 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
   }
 
   /** Looks, and does what follows from it. */
-  async function followUp(failure: Failure): Promise<FollowUp> {
+  async function followUp(failure: Failure): Promise<FollowUp | undefined> {
     const look = await lookAt(chain, failure);
     switch (look.kind) {
       case "submitted":
@@ -98,9 +108,7 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
           usedByBlock,
           nextLookAt: now() + network.blockTimeMs,
         });
-        throw new UndeterminedError(
-          "The authorization was used; whether for this payment shows when the block is deeper",
-        );
+        return undefined;
       }
       case "unused":
       case "spent": {
@@ -194,9 +202,9 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
   }
 
   return {
-    consider: (id) => once(id, () => consider(id)),
+    consider: (id) => decided(once(id, () => consider(id))),
 
-    followUp: (failure) => once(failure.settlement.id, () => followUp(failure)),
+    followUp: (failure) => decided(once(failure.settlement.id, () => followUp(failure))),
 
     async isUnderWay(id) {
       const recovery = (await ledger.findFailure(id))?.recovery;
