@@ -166,8 +166,9 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
       if (open.size === 0) return;
       const next = await chain.transactionCount(signer.address);
       for (const [txNonce, shipments] of open) {
-        const receipts = await chain.receipts(shipments.map(({ attempt }) => attempt.hash));
-        if (txNonce >= next || receipts.some((receipt) => receipt !== null)) {
+        const isTaken = txNonce < next;
+        const receipts = isTaken ? await chain.receipts(shipments.map(({ attempt }) => attempt.hash)) : [];
+        if (!isTaken || receipts.some((receipt) => receipt !== null)) {
           takenSince.delete(txNonce);
           continue;
         }

@@ -355,7 +355,8 @@ export function createWatcher(options: WatcherOptions): Watcher {
     async start() {
       const left = await adopt();
       if (left > 0) log.info({ network: network.name, transactions: left }, "took up what was in flight");
-      compareRegularly();
+      // Started again where another part of the network could not be.
+      if (comparison === undefined) compareRegularly();
     },
     async adopt() {
       await adopt();
