@@ -40,8 +40,8 @@ const shortestPepper = 32;
  *
  * A given key must look drawn: the published keys of the local chains and the fixtures are refused.
  *
- * @throws KitError when the pepper is none that `serve` takes, and when the database cannot be opened, does not exist, or is not at this version: `x402-kit migrate`
- * brings it there.
+ * @throws KitError when the pepper is shorter than `serve` takes, and when the database cannot be opened, does not exist,
+ * or is not at this version: `x402-kit migrate` brings it there.
  */
 export async function openOrganizations(options: OpenOrganizationsOptions): Promise<OpenOrganizations> {
   const { databaseUrl, pepper, actor } = options;

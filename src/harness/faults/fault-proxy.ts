@@ -41,7 +41,7 @@ export type ProxiedCall = {
 export type FaultProxyOptions = {
   /** The URL of the node, over plain HTTP. */
   target: string;
-  /** Told of every exchange once it is over. Without it, what no fault hits is not even parsed. */
+  /** Told of every exchange once it is over. Without it, requests are not even parsed while no fault is armed. */
   onExchange?: ((exchange: ProxiedExchange) => void) | undefined;
 };
 
@@ -78,7 +78,9 @@ export async function createFaultProxy({ target, onExchange }: FaultProxyOptions
     const send = (text: string) => forward(outgoing, text);
     let answered = "";
     const answer = async () => {
-      answered = await (message === undefined ? send(body) : answerCalls(message, hits, node, send));
+      answered = await (message === undefined || hits.length === 0
+        ? send(body)
+        : answerCalls(message, hits, node, send));
       return answered;
     };
     const at = Date.now();
