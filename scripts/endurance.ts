@@ -16,12 +16,10 @@ const { status } = spawnSync(
   [
     "run",
     "--project",
-    "chain",
-    "--project",
-    "interop",
-    "test/crash",
-    "test/faults",
-    "recovery-kill",
+    "scenarios",
+    "test/scenarios/crash",
+    "test/scenarios/faults",
+    "recovery/kill",
     "lost-answers",
   ],
   {

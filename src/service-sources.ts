@@ -1,11 +1,11 @@
 import type { Lanes } from "./facilitator/context.ts";
 import type { Ledger } from "./ledger/ledger.ts";
-import { inTime } from "./metrics/in-time.ts";
 import type { MetricSources, OperatorFunds } from "./metrics/metrics.ts";
+import { withTimeout } from "./metrics/with-timeout.ts";
 import type { NetworkName } from "./protocol/networks.ts";
 
 /** For the gas money of one network, milliseconds; whoever reads the metrics waits a little longer. */
-const patienceMs = 2_000;
+const timeoutMs = 2_000;
 
 /** What the metrics of a service look up when somebody reads them. */
 export function createMetricSources(options: {
@@ -18,7 +18,7 @@ export function createMetricSources(options: {
   async function fundsOn(network: NetworkName, lanes: Lanes): Promise<readonly OperatorFunds[]> {
     const [{ chain }] = lanes;
     const operators = lanes.map(({ relayer }) => relayer.operator);
-    const { balances, settleCost } = await inTime(chain.gasMoney(operators), patienceMs);
+    const { balances, settleCost } = await withTimeout(chain.gasMoney(operators), timeoutMs);
     return operators.flatMap((operator, index) => {
       const balance = balances[index];
       return balance === undefined ? [] : [{ network, operator, balance, transactionCost: settleCost }];

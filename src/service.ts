@@ -2,27 +2,27 @@ import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import type { Chain } from "./chain/chain.ts";
 import { connect, createChain } from "./chain/create-chain.ts";
-import type { Signer } from "./chain/signer.ts";
+import type { Signer } from "./chain/signing/signer.ts";
 import type { NetworkConfig } from "./config/network-config.ts";
 import type { Database } from "./database/database.ts";
 import { migrate, requireMigrated } from "./database/migrate.ts";
 import { openDatabase } from "./database/open-database.ts";
-import { ConfigurationError, type Problem } from "./errors/configuration.ts";
+import { ConfigurationError, type ConfigurationProblem } from "./errors.ts";
 import type { CheckObserver } from "./facilitator/check-observer.ts";
 import { compareNetwork } from "./facilitator/compare-network.ts";
 import type { Lane, Lanes } from "./facilitator/context.ts";
 import { createFacilitator, type Facilitator } from "./facilitator/facilitator.ts";
 import { type AppOptions, createApp } from "./http/app.ts";
-import type { NetworkHealth } from "./http/health.ts";
+import type { NetworkHealth } from "./http/routes/health.ts";
 import { createLedger } from "./ledger/create-ledger.ts";
 import type { Ledger } from "./ledger/ledger.ts";
-import { inTime } from "./metrics/in-time.ts";
 import { noMetrics } from "./metrics/metrics.ts";
+import { withTimeout } from "./metrics/with-timeout.ts";
 import { createOrganizations } from "./organizations/create-organizations.ts";
 import type { Organizations } from "./organizations/organizations.ts";
 import type { NetworkName } from "./protocol/networks.ts";
 import { createOutcomes } from "./relayer/outcomes.ts";
-import { createRecovery, type Recovery } from "./relayer/recovery.ts";
+import { createRecovery, type RecoveryLoop } from "./relayer/recovery.ts";
 import { createRecoverer } from "./relayer/recovery-lane.ts";
 import { createRelayer } from "./relayer/relayer.ts";
 import { createMetricSources } from "./service-sources.ts";
@@ -160,7 +160,7 @@ function compose(options: ServiceOptions, db: Database): ServiceCore {
     }),
   );
   const lanes = [...networks.values()].flat();
-  const recoveries = new Map<NetworkName, Recovery>(
+  const recoveries = new Map<NetworkName, RecoveryLoop>(
     [...networks].map(([name, [{ chain }]]) => {
       const collaborators = { chain, ledger, outcomes, now, log: logger };
       const recoverer = options.recoverer && createRecoverer({ ...collaborators, signer: options.recoverer });
@@ -192,7 +192,7 @@ function compose(options: ServiceOptions, db: Database): ServiceCore {
   let reconnection: NodeJS.Timeout | undefined;
 
   /** Starts what is not started yet, and is tried again later where that fails. Gives what waiting does not mend. */
-  async function startOthers(): Promise<readonly Problem[]> {
+  async function startOthers(): Promise<readonly ConfigurationProblem[]> {
     const problems = await Promise.all(
       [...networks]
         .filter(([name]) => !started.has(name))
@@ -204,7 +204,7 @@ function compose(options: ServiceOptions, db: Database): ServiceCore {
     return problems.flat();
   }
 
-  async function startOne(name: NetworkName, ofNetwork: Lanes): Promise<readonly Problem[]> {
+  async function startOne(name: NetworkName, ofNetwork: Lanes): Promise<readonly ConfigurationProblem[]> {
     try {
       const operators = ofNetwork.map(({ relayer }) => relayer.operator);
       const problems = await compareNetwork(ofNetwork[0].chain, ledger, operators);
@@ -236,7 +236,7 @@ function compose(options: ServiceOptions, db: Database): ServiceCore {
         return [name, { ready: false, detail }];
       }
       try {
-        const { timestamp } = await inTime(chain.head(), healthPatienceMs);
+        const { timestamp } = await withTimeout(chain.head(), healthPatienceMs);
         const age = Math.floor(now() / 1000) - Number(timestamp);
         return age > staleHeadSeconds
           ? [name, { ready: false, detail: `the newest block is ${age} s old` }]

@@ -1,4 +1,4 @@
-import { harnessAccounts } from "../../src/harness/accounts.ts";
+import { harnessAccounts } from "../../src/published/accounts.ts";
 import { compose } from "../../test/support/composition.ts";
 import { grantOperator } from "../../test/support/grant-operator.ts";
 import { startPostgres } from "../../test/support/postgres.ts";

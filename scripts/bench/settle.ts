@@ -1,10 +1,10 @@
-import { resolveFacilitatorContracts } from "../../src/harness/addresses.ts";
+import { requestJson } from "../../src/harness/control/http-json.ts";
 import { startHarness } from "../../src/harness/harness.ts";
-import { requestJson } from "../../src/harness/http-json.ts";
-import { localOrganization } from "../../src/harness/local-organization.ts";
-import { signAs } from "../../src/harness/sign-as.ts";
+import { resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
 import { createLogger } from "../../src/logging/logger.ts";
 import { buildPaymentRequest } from "../../src/protocol/build-request.ts";
+import { localOrganization } from "../../src/published/local-organization.ts";
+import { signAs } from "../../src/published/sign-as.ts";
 
 const counts = process.argv.slice(2).map(Number);
 

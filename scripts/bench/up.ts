@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { type HarnessDescription, harnessDescriptionSchema } from "../../src/harness/description.ts";
+import { type HarnessDescription, harnessDescriptionSchema } from "../../src/harness/control/description.ts";
 
 /** A running `x402-kit up` in a process of its own. */
 export type Up = {

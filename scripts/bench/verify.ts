@@ -1,5 +1,5 @@
 import { Agent, request } from "node:http";
-import { signPayment } from "../../src/harness/pay.ts";
+import { signPayment } from "../../src/harness/api/pay.ts";
 import { startUp } from "./up.ts";
 
 /** Verifies of plain accounts over HTTP: throughput, latency, and the CPU of the service's process. */

@@ -1,20 +1,20 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { UndeterminedError } from "../errors/undetermined.ts";
-import { describeError } from "./json-rpc.ts";
-import { readRevertData } from "./revert-data.ts";
-import type { Rpc, RpcAnswer, RpcCall } from "./rpc.ts";
+import { UndeterminedError } from "../errors.ts";
+import { describeError } from "../rpc/json-rpc.ts";
+import type { Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
+import { readRevertData } from "./contract/revert-data.ts";
 
 /** Asks a chain, and reads what comes back, for all that a {@link Chain} does. */
 export type ChainReader = {
   /**
    * Reads, again where a node refuses a single call for another reason than a revert: a node that moves on to the
-   * next block in the middle of a batch may say that it does not know the last one any more. `dispensable` is a call
+   * next block in the middle of a batch may say that it does not know the last one any more. `optional` is a call
    * that nodes need not know; `unusable` says how often answers to these calls were of no use before: then other nodes
    * are asked first.
    */
   ask(
     calls: readonly RpcCall[],
-    options?: { dispensable?: RpcCall; unusable?: number },
+    options?: { optional?: RpcCall; unusable?: number },
   ): Promise<readonly RpcAnswer[]>;
   /**
    * Reads an answer with a reader that gives undefined for what it cannot read.
@@ -43,14 +43,14 @@ export function createChainReader(rpc: Rpc, network: string): ChainReader {
   return {
     undetermined,
 
-    async ask(calls, { dispensable, unusable = 0 } = {}) {
+    async ask(calls, { optional, unusable = 0 } = {}) {
       // A refusal may be chance, so that the same node is asked once more; an answer of no use is none.
       const before = unusable === 0 ? 0 : unusable + 1;
       for (let refused = 0; ; refused++) {
         const answers = await rpc.ask(calls, before + refused);
         const isRefused = answers.some(
           ({ error }, index) =>
-            error !== undefined && calls[index] !== dispensable && readRevertData(error) === undefined,
+            error !== undefined && calls[index] !== optional && readRevertData(error) === undefined,
         );
         if (!isRefused || refused + 1 === maxAsks) return answers;
         await delay((refused + 1) * askAgainMs);

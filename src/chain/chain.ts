@@ -1,26 +1,10 @@
 import type { NetworkConfig } from "../config/network-config.ts";
-import type { Authorization } from "../protocol/authorization.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
-import type { Log } from "./log.ts";
-import type { Revert } from "./revert.ts";
-import type { RpcStatus } from "./rpc-status.ts";
-
-/** One payment as the facilitator contract takes it. `authorization.to` is the contract itself. */
-export type SettleCall = {
-  asset: Address;
-  authorization: Authorization;
-  signature: Hex;
-  recipient: Address;
-};
-
-/** The newest block, whose time is the chain's time. */
-export type Head = {
-  number: bigint;
-  /** Unix seconds. */
-  timestamp: bigint;
-  /** Wei per gas. */
-  baseFeePerGas: bigint;
-};
+import type { Head } from "../rpc/head.ts";
+import type { RpcStatus } from "../rpc/rpc-status.ts";
+import type { ForwardCall, SettleCall } from "./contract/calls.ts";
+import type { Revert } from "./contract/revert.ts";
+import type { EventLog } from "./log.ts";
 
 /** What a transaction that settles needs to know of besides. */
 export type Funds = {
@@ -72,20 +56,10 @@ export type Receipt = {
   succeeded: boolean;
   blockNumber: bigint;
   blockHash: Hex;
-  logs: readonly Log[];
+  logs: readonly EventLog[];
   /** What its sender has paid, in wei; undefined where the node does not tell. */
   gasCost: bigint | undefined;
 };
-
-/** Value of an authorization that reached the facilitator contract, and is to go on to its recipient. */
-export type ForwardCall = {
-  asset: Address;
-  payer: Address;
-  authorizationNonce: Hex;
-  value: bigint;
-  recipient: Address;
-};
-
 /** An authorization, and the blocks to look for it in, both ends included. */
 export type DirectSubmissionQuery = Omit<ForwardCall, "recipient"> & { fromBlock: bigint; toBlock: bigint };
 

@@ -1,30 +1,31 @@
 import type { NetworkConfig } from "../config/network-config.ts";
 import { type Address, addressWord, type Hex, keccak256Text } from "../protocol/hex.ts";
-import { encodeIsValidSignature, isValidSignatureSelector, selector } from "./calldata.ts";
-import type { Chain, SettleCall } from "./chain.ts";
-import { chainIdCall, readChainId } from "./chain-id.ts";
+import { chainIdCall, readChainId } from "../rpc/chain-id.ts";
+import type { FailoverPace } from "../rpc/failover-pace.ts";
+import { headCall, readHead } from "../rpc/head.ts";
+import { createHttpRpc } from "../rpc/http-rpc.ts";
+import { type Probe, type ProbeResult, probeCall, readProbes } from "../rpc/probe.ts";
+import { isBytes, isWord, readQuantity } from "../rpc/read-hex.ts";
+import type { Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
+import type { RpcObserver } from "../rpc/rpc-status.ts";
+import type { Chain } from "./chain.ts";
 import { createChainReader } from "./chain-reader.ts";
+import { encodeIsValidSignature, isValidSignatureSelector, selector } from "./contract/calldata.ts";
+import type { SettleCall } from "./contract/calls.ts";
+import { createDirectSubmissionFinder } from "./contract/direct-submission.ts";
+import { decodeRevert, type Revert } from "./contract/revert.ts";
+import { readRevertData } from "./contract/revert-data.ts";
+import { createStrandedTransfersReader } from "./contract/stranded-transfers.ts";
 import { dataFeeCall, readDataFee } from "./data-fee.ts";
-import { createDirectSubmissionFinder } from "./direct-submission.ts";
-import type { FailoverPace } from "./failover-pace.ts";
-import { headCall, readHead } from "./head.ts";
-import { createHttpRpc } from "./http-rpc.ts";
 import { createLogReader } from "./log-reader.ts";
-import { type Probe, type ProbeResult, probeCall, readProbes } from "./probe.ts";
-import { isBytes, isWord, readQuantity } from "./read-hex.ts";
 import { createReceiptReader } from "./receipt-reader.ts";
-import { decodeRevert, type Revert } from "./revert.ts";
-import { readRevertData } from "./revert-data.ts";
-import type { Rpc, RpcAnswer, RpcCall } from "./rpc.ts";
-import type { RpcObserver } from "./rpc-status.ts";
-import { createStrandedTransfersReader } from "./stranded-transfers.ts";
 import {
   boundTip,
   forwardTransaction,
   settleTransaction,
   usualSettleBytes,
   usualSettleCost,
-} from "./transaction.ts";
+} from "./signing/transaction.ts";
 
 export type ChainOptions = {
   network: NetworkConfig;
@@ -139,7 +140,7 @@ export function createChain(options: ChainOptions): Chain {
       const calls: RpcCall[] = [headCall, { method: "eth_call", params: [transaction, "latest"] }];
       if (withFunds) calls.push(balanceCall(call), gasMoneyCall, tipCall);
       const [block, simulation, payerBalance, operatorBalance, tip] = await ask(calls, {
-        dispensable: tipCall,
+        optional: tipCall,
       });
       const head = expect("the newest block", block, readHead);
       const revert = readSimulation("simulating settle", simulation);
@@ -236,7 +237,7 @@ export function createChain(options: ChainOptions): Chain {
         tipCall,
         ...accounts.map((account) => ({ method: "eth_getBalance", params: [account, "latest"] })),
       ];
-      const [block, dataFee, tip, ...balances] = await ask(calls, { dispensable: tipCall });
+      const [block, dataFee, tip, ...balances] = await ask(calls, { optional: tipCall });
       const head = expect("the newest block", block, readHead);
       return {
         settleCost:
@@ -246,7 +247,7 @@ export function createChain(options: ChainOptions): Chain {
     },
 
     async suggestedTip() {
-      const [tip] = await ask([tipCall], { dispensable: tipCall });
+      const [tip] = await ask([tipCall], { optional: tipCall });
       return readTip(tip);
     },
 

@@ -1,7 +1,7 @@
 import { type Address, uintWord } from "../protocol/hex.ts";
-import { selector } from "./calldata.ts";
-import { probeCall, readProbes } from "./probe.ts";
-import type { RpcCall } from "./rpc.ts";
+import { probeCall, readProbes } from "../rpc/probe.ts";
+import type { RpcCall } from "../rpc/rpc.ts";
+import { selector } from "./contract/calldata.ts";
 
 /*
  * What rollups charge for the data of a transaction on top of its gas: base and optimism write it to Ethereum.

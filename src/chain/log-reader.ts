@@ -1,9 +1,9 @@
 import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
+import { headCall, readHead } from "../rpc/head.ts";
+import { describeError } from "../rpc/json-rpc.ts";
+import type { Rpc, RpcAnswer } from "../rpc/rpc.ts";
 import type { ChainReader } from "./chain-reader.ts";
-import { headCall, readHead } from "./head.ts";
-import { describeError } from "./json-rpc.ts";
-import { type Log, type LogPlace, readLog, readLogPlace } from "./log.ts";
-import type { Rpc, RpcAnswer } from "./rpc.ts";
+import { type EventLog, type LogPlace, readLog, readLogPlace } from "./log.ts";
 
 /** Which logs are asked for. */
 export type LogFilter = {
@@ -13,7 +13,7 @@ export type LogFilter = {
 };
 
 /** A log of a block. */
-export type MinedLog = Log & LogPlace;
+export type MinedLog = EventLog & LogPlace;
 
 /**
  * Reads the logs that fit one of the filters, of the given blocks, both ends included: some of the blocks at a time,
@@ -101,7 +101,7 @@ export function createLogReader({ rpc, reader }: { rpc: Rpc; reader: ChainReader
 }
 
 /** Some nodes give more than was asked for. */
-function fits({ address, topics }: Log, filter: LogFilter): boolean {
+function fits({ address, topics }: EventLog, filter: LogFilter): boolean {
   if (!sameAddress(address, filter.address)) return false;
   return filter.topics.every((wanted, position) => {
     if (wanted === null) return true;

@@ -1,14 +1,14 @@
 import type { Address, Hex } from "../protocol/hex.ts";
-import { isAddress, isBytes, isWord, readQuantity } from "./read-hex.ts";
+import { isAddress, isBytes, isWord, readQuantity } from "../rpc/read-hex.ts";
 
 /** An event as a contract emitted it. `logIndex` counts all logs of the block. */
-export type Log = { address: Address; topics: readonly Hex[]; data: Hex; logIndex: number };
+export type EventLog = { address: Address; topics: readonly Hex[]; data: Hex; logIndex: number };
 
 /** Where a log stands on the chain. */
 export type LogPlace = { transactionHash: Hex; blockNumber: bigint; blockHash: Hex };
 
 /** Reads a log; undefined when it is none. */
-export function readLog(log: unknown): Log | undefined {
+export function readLog(log: unknown): EventLog | undefined {
   if (typeof log !== "object" || log === null) return undefined;
   const fields: { address?: unknown; topics?: unknown; data?: unknown; logIndex?: unknown } = log;
   const { address, topics, data } = fields;

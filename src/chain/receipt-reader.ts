@@ -1,9 +1,9 @@
 import type { Hex } from "../protocol/hex.ts";
+import { readQuantity } from "../rpc/read-hex.ts";
+import type { RpcCall } from "../rpc/rpc.ts";
 import type { Chain, Receipt } from "./chain.ts";
 import type { ChainReader } from "./chain-reader.ts";
-import { readQuantity } from "./read-hex.ts";
 import { readReceipt } from "./receipt.ts";
-import type { RpcCall } from "./rpc.ts";
 
 /** How many endpoints are asked for a receipt that is of no use. */
 const turns = 3;

@@ -1,7 +1,7 @@
 import type { Hex } from "../protocol/hex.ts";
+import { isWord, readQuantity } from "../rpc/read-hex.ts";
 import type { Receipt } from "./chain.ts";
-import { type Log, readLog } from "./log.ts";
-import { isWord, readQuantity } from "./read-hex.ts";
+import { type EventLog, readLog } from "./log.ts";
 
 /** What some nodes give for the hash of a block that is not there yet. */
 const noBlockHash = /^0x0{64}$/;
@@ -47,9 +47,9 @@ function readGasCost(fields: {
   return gasUsed * price + (readQuantity(fields.l1Fee) ?? 0n);
 }
 
-function readLogs(logs: unknown): Log[] | undefined {
+function readLogs(logs: unknown): EventLog[] | undefined {
   if (!Array.isArray(logs)) return undefined;
-  const read: Log[] = [];
+  const read: EventLog[] = [];
   for (const log of logs) {
     const entry = readLog(log);
     if (entry === undefined) return undefined;

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import type { Terminal } from "./command.ts";
+import type { Terminal } from "./kit/command.ts";
 
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major < 22 || (major === 22 && minor < 18)) {
@@ -8,9 +8,9 @@ if (major < 22 || (major === 22 && minor < 18)) {
 }
 const { enableCompileCache } = await import("node:module");
 enableCompileCache();
-const { Interruption } = await import("./command.ts");
+const { Interruption } = await import("./kit/command.ts");
 const { main } = await import("./main.ts");
-const { isNpmScript } = await import("./self.ts");
+const { isNpmScript } = await import("./kit/self.ts");
 
 /** A second Ctrl-C within this is the same one: npm passes on what the terminal has sent to the whole group. */
 const sameSignalMs = 500;
@@ -56,7 +56,7 @@ for (const stream of [process.stdout, process.stderr]) stream.on("error", () => 
 
 const terminal: Terminal = {
   print: (text) => process.stdout.write(`${text}\n`),
-  complain: (text) => process.stderr.write(`${text}\n`),
+  printError: (text) => process.stderr.write(`${text}\n`),
   env: process.env,
   takeSignals,
 };

@@ -1,9 +1,8 @@
 import { createRequire } from "node:module";
-import { KitError } from "../errors/base.ts";
-import { ConfigurationError } from "../errors/configuration.ts";
-import { type Command, Interruption, type Terminal } from "./command.ts";
-import { type Options, readOptions, spellOption } from "./options.ts";
-import { loadEnvFile } from "./serve-environment.ts";
+import { ConfigurationError, KitError } from "../errors.ts";
+import { type Command, Interruption, type Terminal } from "./kit/command.ts";
+import { formatOption, type Options, readOptions } from "./kit/options.ts";
+import { loadEnvFile } from "./serve/environment.ts";
 
 /** A command of one word or, in a group, of two. */
 type CommandEntry = { name: string; summary: string; load: () => Promise<Command> };
@@ -13,152 +12,152 @@ const commands: readonly CommandEntry[] = [
   {
     name: "up",
     summary: "start local chains and the facilitator, and pay once on each network",
-    load: async () => (await import("./up.ts")).up,
+    load: async () => (await import("./up/up.ts")).up,
   },
   {
     name: "mock",
     summary: "start a mock facilitator without chains, which ends requests as it is told",
-    load: async () => (await import("./mock.ts")).mock,
+    load: async () => (await import("./commands/mock.ts")).mock,
   },
   {
     name: "pay",
     summary: "make one payment against a running `up`",
-    load: async () => (await import("./pay.ts")).pay,
+    load: async () => (await import("./commands/pay.ts")).payCommand,
   },
   {
     name: "fund",
     summary: "give an account of a running `up` some of the token",
-    load: async () => (await import("./fund.ts")).fund,
+    load: async () => (await import("./commands/fund.ts")).fund,
   },
   {
     name: "advance-time",
     summary: "move the time of a chain of a running `up` forward",
-    load: async () => (await import("./advance-time.ts")).advanceTime,
+    load: async () => (await import("./commands/advance-time.ts")).advanceTime,
   },
   {
     name: "reset",
     summary: "put a running `up` back to its start: chains and ledger",
-    load: async () => (await import("./reset.ts")).reset,
+    load: async () => (await import("./commands/reset.ts")).reset,
   },
   {
     name: "fault",
     summary: "put a running `up` in trouble: RPC answers that get lost, blocks that vanish",
-    load: async () => (await import("./fault.ts")).fault,
+    load: async () => (await import("./commands/fault.ts")).fault,
   },
   {
     name: "fault list",
     summary: "list the faults of a running `up`, and how often each has hit",
-    load: async () => (await import("./fault-list.ts")).faultList,
+    load: async () => (await import("./commands/fault-list.ts")).faultList,
   },
   {
     name: "fault clear",
     summary: "end the faults of a running `up`",
-    load: async () => (await import("./fault-clear.ts")).faultClear,
+    load: async () => (await import("./commands/fault-clear.ts")).faultClear,
   },
   {
     name: "fork record",
     summary: "record a fork of a network, which then starts without the network",
-    load: async () => (await import("./fork-record.ts")).forkRecord,
+    load: async () => (await import("./commands/fork-record.ts")).forkRecord,
   },
   {
     name: "conformance",
     summary: "run the scenarios against a facilitator, and report where its answers differ",
-    load: async () => (await import("./conformance.ts")).conformance,
+    load: async () => (await import("./commands/conformance.ts")).conformance,
   },
   {
     name: "serve",
     summary: "run the facilitator against real networks, as the environment says",
-    load: async () => (await import("./serve.ts")).serve,
+    load: async () => (await import("./serve/serve.ts")).serve,
   },
   {
     name: "deploy",
     summary: "deploy the facilitator contract, or grant and revoke its operators",
-    load: async () => (await import("./deploy.ts")).deploy,
+    load: async () => (await import("./deploy/deploy.ts")).deployCommand,
   },
   {
     name: "doctor",
     summary: "compare the configuration of `serve` with the chains and the database it names",
-    load: async () => (await import("./doctor.ts")).doctor,
+    load: async () => (await import("./doctor/doctor.ts")).doctor,
   },
   {
     name: "migrate",
     summary: "bring the database up to date",
-    load: async () => (await import("./migrate.ts")).migrate,
+    load: async () => (await import("./commands/migrate.ts")).migrateCommand,
   },
   {
     name: "recover",
     summary: "pay out payments that somebody else submitted straight to the token",
-    load: async () => (await import("./recover.ts")).recover,
+    load: async () => (await import("./recover/recover.ts")).recover,
   },
   {
     name: "stranded",
     summary: "list what lies in the contract and is claimed by nobody",
-    load: async () => (await import("./stranded.ts")).stranded,
+    load: async () => (await import("./recover/stranded.ts")).stranded,
   },
   {
     name: "org create",
     summary: "add an organization, whose payments are settled",
-    load: async () => (await import("./org-create.ts")).orgCreate,
+    load: async () => (await import("./commands/org-create.ts")).orgCreate,
   },
   {
     name: "org list",
     summary: "list the organizations",
-    load: async () => (await import("./org-list.ts")).orgList,
+    load: async () => (await import("./commands/org-list.ts")).orgList,
   },
   {
     name: "org show",
     summary: "show an organization, its keys, and who changed what",
-    load: async () => (await import("./org-show.ts")).orgShow,
+    load: async () => (await import("./commands/org-show.ts")).orgShow,
   },
   {
     name: "org set-recipient",
     summary: "set the wallet that an organization is paid to on a network",
-    load: async () => (await import("./org-set-recipient.ts")).orgSetRecipient,
+    load: async () => (await import("./commands/org-set-recipient.ts")).orgSetRecipient,
   },
   {
     name: "org set-limits",
     summary: "set the least amount and the gas budget of an organization on a network",
-    load: async () => (await import("./org-set-limits.ts")).orgSetLimits,
+    load: async () => (await import("./commands/org-set-limits.ts")).orgSetLimits,
   },
   {
     name: "key create",
     summary: "issue an API key",
-    load: async () => (await import("./key-create.ts")).keyCreate,
+    load: async () => (await import("./commands/key-create.ts")).keyCreate,
   },
   {
     name: "key list",
     summary: "list the API keys of an organization",
-    load: async () => (await import("./key-list.ts")).keyList,
+    load: async () => (await import("./commands/key-list.ts")).keyList,
   },
   {
     name: "key rotate",
     summary: "issue an API key in the place of another, which works for some time yet",
-    load: async () => (await import("./key-rotate.ts")).keyRotate,
+    load: async () => (await import("./commands/key-rotate.ts")).keyRotate,
   },
   {
     name: "key revoke",
     summary: "end an API key at once",
-    load: async () => (await import("./key-revoke.ts")).keyRevoke,
+    load: async () => (await import("./commands/key-revoke.ts")).keyRevoke,
   },
   {
     name: "operator show",
     summary: "show where an operator's transactions stand in the database, and who changed that",
-    load: async () => (await import("./operator-show.ts")).operatorShow,
+    load: async () => (await import("./commands/operator-show.ts")).operatorShow,
   },
   {
     name: "operator accept-tx-nonce",
     summary: "go on from the chain's txNonce, where others have sent with an operator's key",
-    load: async () => (await import("./operator-accept-tx-nonce.ts")).operatorAcceptTxNonce,
+    load: async () => (await import("./commands/operator-accept-tx-nonce.ts")).operatorAcceptTxNonce,
   },
   {
     name: "settlements list",
     summary: "list settlements, also as CSV",
-    load: async () => (await import("./settlements-list.ts")).settlementsList,
+    load: async () => (await import("./commands/settlements-list.ts")).settlementsList,
   },
   {
     name: "settlements show",
     summary: "show a settlement",
-    load: async () => (await import("./settlements-show.ts")).settlementsShow,
+    load: async () => (await import("./commands/settlements-show.ts")).settlementsShow,
   },
 ];
 
@@ -188,7 +187,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
     return await command.run(readOptions(command.options, rest, terminal.env, command.check), terminal);
   } catch (error) {
     if (error instanceof Interruption) return 130;
-    terminal.complain(describeFailure(name, error));
+    terminal.printError(describeFailure(name, error));
     return 1;
   }
 }
@@ -205,11 +204,11 @@ function findCommand(words: readonly string[]): CommandEntry | undefined {
 }
 
 /** Says what could have been meant. Asking for help about a group of commands is no mistake. */
-function explainUnknown(words: readonly string[], { print, complain }: Terminal): number {
+function explainUnknown(words: readonly string[], { print, printError }: Terminal): number {
   const [first = "", second] = words;
   const group = commands.filter(({ name }) => name.startsWith(`${first} `));
   if (group.length === 0) {
-    complain(`x402-kit: there is no command "${first}"\n\n${describeCommands(commands)}`);
+    printError(`x402-kit: there is no command "${first}"\n\n${describeCommands(commands)}`);
     return 1;
   }
   if (second !== undefined && isHelp(second)) {
@@ -218,7 +217,7 @@ function explainUnknown(words: readonly string[], { print, complain }: Terminal)
   }
   const problem =
     second === undefined ? `"${first}" needs a second word` : `there is no command "${first} ${second}"`;
-  complain(`x402-kit: ${problem}\n\n${describeCommands(group)}`);
+  printError(`x402-kit: ${problem}\n\n${describeCommands(group)}`);
   return 1;
 }
 
@@ -246,7 +245,7 @@ function describeCommand({ name, summary }: CommandEntry, options: Options): str
     const shown = option.mayBeBare === true ? `[${placeholder}]` : placeholder;
     const value = positional === true || placeholder === undefined ? "" : ` ${shown}`;
     return {
-      left: asVariable ? env : `${spellOption(name, option)}${value}`,
+      left: asVariable ? env : `${formatOption(name, option)}${value}`,
       right: [
         describe,
         ...(rules.required ? ["(needed)"] : []),

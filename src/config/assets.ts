@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { type Asset, type NetworkName, networkNames } from "../protocol/networks.ts";
-import { readAddress, Unusable } from "./values.ts";
+import { InvalidValue, readAddress } from "./values.ts";
 
 /** A token of a network, besides its USDC. */
 export type NetworkAsset = Asset & { network: NetworkName };
@@ -11,7 +11,7 @@ const assetSchema = z.strictObject({
     try {
       return readAddress(text);
     } catch (error) {
-      if (!(error instanceof Unusable)) throw error;
+      if (!(error instanceof InvalidValue)) throw error;
       context.addIssue({ code: "custom", message: error.message });
       return z.NEVER;
     }
@@ -27,11 +27,11 @@ export function readAssets(text: string): readonly NetworkAsset[] {
   try {
     json = JSON.parse(text);
   } catch {
-    throw new Unusable("is not JSON; in a .env file put it in single quotes");
+    throw new InvalidValue("is not JSON; in a .env file put it in single quotes");
   }
   const parsed = z.array(assetSchema).safeParse(json);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const where = issue?.path.map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`)).join("");
-  throw new Unusable(`${where ? `at ${where}: ` : ""}${issue?.message ?? "cannot be read"}`);
+  throw new InvalidValue(`${where ? `at ${where}: ` : ""}${issue?.message ?? "cannot be read"}`);
 }

@@ -1,4 +1,4 @@
-import { Unusable } from "./values.ts";
+import { InvalidValue } from "./values.ts";
 
 export const defaultDatabaseUrl = "sqlite:./facilitator.db";
 
@@ -6,10 +6,10 @@ export const defaultDatabaseUrl = "sqlite:./facilitator.db";
 export function readDatabaseUrl(text: string): string {
   const isPostgres = /^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text);
   if (!isPostgres && !text.startsWith("sqlite:")) {
-    throw new Unusable("must begin with sqlite: or be a URL that begins with postgres://");
+    throw new InvalidValue("must begin with sqlite: or be a URL that begins with postgres://");
   }
   if (text.startsWith("sqlite::memory:")) {
-    throw new Unusable("is a database in memory, which would forget the payments that are on their way");
+    throw new InvalidValue("is a database in memory, which would forget the payments that are on their way");
   }
   return text;
 }

@@ -1,4 +1,4 @@
-import { ConfigurationError, type Problem } from "../errors/configuration.ts";
+import { ConfigurationError, type ConfigurationProblem } from "../errors.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { type NetworkName, type NetworkTier, networks } from "../protocol/networks.ts";
 import { freezeDeep } from "./freeze.ts";
@@ -20,7 +20,7 @@ export type DeployEnvironment = {
   readonly operatorKeys: readonly Hex[];
   readonly operatorAddresses: readonly Address[];
   readonly recovererKey: Hex | undefined;
-  readonly warnings: readonly Problem[];
+  readonly warnings: readonly ConfigurationProblem[];
 };
 
 /**
@@ -30,7 +30,7 @@ export type DeployEnvironment = {
  */
 export function readDeployEnvironment(env: Environment, name: NetworkName): DeployEnvironment {
   const reader = createVariableReader(env);
-  const warnings: Problem[] = [];
+  const warnings: ConfigurationProblem[] = [];
   const rpcUrls = readRpcUrls(reader, networks[name], warnings);
   if (!reader.isSet(rpcVariables[name])) reader.refuse(rpcVariables[name], `is needed to deploy on ${name}`);
   const environment = {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ConfigurationError } from "../errors/configuration.ts";
+import { ConfigurationError } from "../errors.ts";
 import { networks } from "../protocol/networks.ts";
 import { readEnvironment } from "./environment.ts";
 import { variables } from "./variables.ts";

@@ -1,4 +1,4 @@
-import { ConfigurationError, type Problem } from "../errors/configuration.ts";
+import { ConfigurationError, type ConfigurationProblem } from "../errors.ts";
 import { defaultDatabaseUrl, readDatabaseUrl } from "./database-url.ts";
 import { freezeDeep } from "./freeze.ts";
 import type { NetworkConfig } from "./network-config.ts";
@@ -30,7 +30,7 @@ const usualRates = {
  */
 export function readEnvironment(env: Environment): ServeConfig {
   const reader = createVariableReader(env);
-  const warnings: Problem[] = [];
+  const warnings: ConfigurationProblem[] = [];
   const networks = readServedNetworks(reader, warnings);
   const operators = readOperators(reader, warnings);
   const recovererKey = readRecovererKey(reader, operators);
@@ -72,14 +72,17 @@ function readMetrics(reader: VariableReader): ServeConfig["metrics"] {
 }
 
 /** Rate limits count by address: whether there is a proxy in front cannot be guessed, nor put off. */
-function warnOfProxies(reader: VariableReader, host: string): Problem[] {
+function warnOfProxies(reader: VariableReader, host: string): ConfigurationProblem[] {
   if (reader.isSet("TRUST_PROXY") || isLoopbackHost(host)) return [];
   const problem =
     "is not set: behind a proxy, all callers without a good API key count as one address; set it to false where there is none";
   return [{ name: "TRUST_PROXY", problem, example: "false" }];
 }
 
-function warnOfLongWaits(networks: readonly NetworkConfig[], settleWaitMs = shortestUsualWaitMs): Problem[] {
+function warnOfLongWaits(
+  networks: readonly NetworkConfig[],
+  settleWaitMs = shortestUsualWaitMs,
+): ConfigurationProblem[] {
   return networks.flatMap(({ name, confirmations, blockTimeMs }) => {
     const takesMs = confirmations * blockTimeMs;
     if (takesMs < settleWaitMs) return [];

@@ -1,11 +1,14 @@
-import type { Problem } from "../errors/configuration.ts";
+import type { ConfigurationProblem } from "../errors.ts";
 import type { Hex } from "../protocol/hex.ts";
 import type { Operators } from "./serve-config.ts";
 import { readAddress, readHttpUrl, readList, readPrivateKey, warnOfClearText } from "./values.ts";
 import type { VariableReader } from "./variable-reader.ts";
 
 /** Who holds the operators' keys; undefined when that cannot be read, which is a problem then. */
-export function readOperators(reader: VariableReader, warnings: Problem[]): Operators | undefined {
+export function readOperators(
+  reader: VariableReader,
+  warnings: ConfigurationProblem[],
+): Operators | undefined {
   const privateKeys = reader.read("OPERATOR_PRIVATE_KEY", readList("key", readPrivateKey));
   const url = reader.read("OPERATOR_SIGNER_URL", readHttpUrl);
   const addresses = reader.read("OPERATOR_ADDRESS", readList("address", readAddress));

@@ -1,4 +1,4 @@
-import { Unusable } from "./values.ts";
+import { InvalidValue } from "./values.ts";
 
 const shortest = 32;
 const fewestDistinct = 8;
@@ -9,10 +9,11 @@ const knownTexts = /change.?me|example|password|pepper|secret|x402|your.?key|012
 /** Reads the secret that API keys are hashed with; refuses what somebody could guess. */
 export function readPepper(text: string): string {
   if (text.length < shortest)
-    throw new Unusable(`has ${text.length} characters; it needs ${shortest} or more`);
+    throw new InvalidValue(`has ${text.length} characters; it needs ${shortest} or more`);
   if (new Set(text).size < fewestDistinct) {
-    throw new Unusable("repeats a few characters; it must be random");
+    throw new InvalidValue("repeats a few characters; it must be random");
   }
-  if (knownTexts.test(text)) throw new Unusable("holds words that anybody might guess; it must be random");
+  if (knownTexts.test(text))
+    throw new InvalidValue("holds words that anybody might guess; it must be random");
   return text;
 }

@@ -1,5 +1,5 @@
 import { type NetworkName, networkNames } from "../protocol/networks.ts";
-import { quote, readOneOf, Unusable } from "./values.ts";
+import { InvalidValue, quote, readOneOf } from "./values.ts";
 
 /** One value for each of some networks. */
 export type PerNetwork<T> = Readonly<Partial<Record<NetworkName, T>>>;
@@ -11,14 +11,14 @@ export function readPerNetwork<T>(read: (text: string) => T): (text: string) => 
     for (const part of text.split(",")) {
       const [name = "", value = "", ...more] = part.split("=").map((half) => half.trim());
       if (value === "" || more.length > 0) {
-        throw new Unusable(`${quote(part.trim())} is not of the form NETWORK=VALUE`);
+        throw new InvalidValue(`${quote(part.trim())} is not of the form NETWORK=VALUE`);
       }
       const network = readOneOf(networkNames)(name);
-      if (values[network] !== undefined) throw new Unusable(`names ${network} twice`);
+      if (values[network] !== undefined) throw new InvalidValue(`names ${network} twice`);
       try {
         values[network] = read(value);
       } catch (error) {
-        throw error instanceof Unusable ? new Unusable(`${network}: ${error.message}`) : error;
+        throw error instanceof InvalidValue ? new InvalidValue(`${network}: ${error.message}`) : error;
       }
     }
     return values;

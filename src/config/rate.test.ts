@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { readRate } from "./rate.ts";
-import { Unusable } from "./values.ts";
+import { InvalidValue } from "./values.ts";
 
 test("a rate is read", () => {
   expect(readRate("200/5000")).toEqual({ perSecond: 200, burst: 5_000 });
@@ -10,6 +10,6 @@ test("a rate is read", () => {
 test.each(["200", "/", "200/", "/5000", "200/5000/1", "0/10", "10/0", "1.5/10", "-1/5", "many/5", "1e3/5"])(
   "%j is refused",
   (text) => {
-    expect(() => readRate(text)).toThrow(Unusable);
+    expect(() => readRate(text)).toThrow(InvalidValue);
   },
 );

@@ -1,4 +1,4 @@
-import type { Problem } from "../errors/configuration.ts";
+import type { ConfigurationProblem } from "../errors.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkConfig } from "./network-config.ts";
 import type { RequestRate } from "./rate.ts";
@@ -41,5 +41,5 @@ export type ServeConfig = {
   readonly anonymousVerify: boolean;
   readonly logLevel: LogLevel;
   /** What would work, but is probably not meant. */
-  readonly warnings: readonly Problem[];
+  readonly warnings: readonly ConfigurationProblem[];
 };

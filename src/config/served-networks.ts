@@ -1,4 +1,4 @@
-import type { Problem } from "../errors/configuration.ts";
+import type { ConfigurationProblem } from "../errors.ts";
 import { type Address, sameAddress } from "../protocol/hex.ts";
 import { type Asset, type Network, type NetworkTier, networkNames, networks } from "../protocol/networks.ts";
 import { type NetworkAsset, readAssets } from "./assets.ts";
@@ -10,7 +10,10 @@ import type { VariableReader } from "./variable-reader.ts";
 import { contractVariables, rpcVariables } from "./variables.ts";
 
 /** The networks that have an RPC URL, as they are configured. Not complete when something is wrong with them. */
-export function readServedNetworks(reader: VariableReader, warnings: Problem[]): readonly NetworkConfig[] {
+export function readServedNetworks(
+  reader: VariableReader,
+  warnings: ConfigurationProblem[],
+): readonly NetworkConfig[] {
   const contracts = readContracts(reader);
   const assets = reader.read("ASSETS", readAssets) ?? [];
   const confirmations = reader.read("CONFIRMATIONS", readPerNetwork(readWholeNumber(1, 1_000))) ?? {};
@@ -75,7 +78,7 @@ export function readContracts(reader: VariableReader): Partial<Record<NetworkTie
 export function readRpcUrls(
   reader: VariableReader,
   { name }: Network,
-  warnings: Problem[],
+  warnings: ConfigurationProblem[],
 ): readonly [string, ...string[]] | undefined {
   const variable = rpcVariables[name];
   const urls = reader.read(variable, readList("URL", readHttpUrl));

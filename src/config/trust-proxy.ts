@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import type { TrustProxy } from "./serve-config.ts";
-import { quote, readList, readWholeNumber, Unusable } from "./values.ts";
+import { InvalidValue, quote, readList, readWholeNumber } from "./values.ts";
 
 /** Names that Fastify knows for 127.0.0.0/8, 169.254.0.0/16, and the private networks. */
 const namedNetworks: readonly string[] = ["loopback", "linklocal", "uniquelocal"];
@@ -9,7 +9,7 @@ const namedNetworks: readonly string[] = ["loopback", "linklocal", "uniquelocal"
 export function readTrustProxy(text: string): TrustProxy {
   if (text === "false") return false;
   if (text === "true") {
-    throw new Unusable("cannot be true: then every caller could choose the address it is limited by");
+    throw new InvalidValue("cannot be true: then every caller could choose the address it is limited by");
   }
   return /^\d+$/.test(text) ? readWholeNumber(1, 10)(text) : readList("address", readProxy)(text);
 }
@@ -23,5 +23,5 @@ function readProxy(text: string): string {
     more.length === 0 &&
     (prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits));
   if (isNetwork || namedNetworks.includes(text)) return text;
-  throw new Unusable(`${quote(text)} is neither an IP address nor a network`);
+  throw new InvalidValue(`${quote(text)} is neither an IP address nor a network`);
 }

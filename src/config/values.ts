@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import type { Problem } from "../errors/configuration.ts";
+import type { ConfigurationProblem } from "../errors.ts";
 import { type Address, type Hex, keccak256Text } from "../protocol/hex.ts";
 
 /*
@@ -9,7 +9,7 @@ import { type Address, type Hex, keccak256Text } from "../protocol/hex.ts";
  */
 
 /** What is wrong with a value, in words that can be shown to anybody. */
-export class Unusable extends Error {
+export class InvalidValue extends Error {
   override readonly name = "Unusable";
 }
 
@@ -33,7 +33,7 @@ export function readWholeNumber(least: number, most: number): (text: string) => 
   return (text) => {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
     if (!(value >= least && value <= most)) {
-      throw new Unusable(`${quote(text)} is not a whole number from ${least} to ${most}`);
+      throw new InvalidValue(`${quote(text)} is not a whole number from ${least} to ${most}`);
     }
     return value;
   };
@@ -42,7 +42,7 @@ export function readWholeNumber(least: number, most: number): (text: string) => 
 export function readOneOf<const T extends string>(words: readonly T[]): (text: string) => T {
   return (text) => {
     const word = words.find((known) => known === text);
-    if (word === undefined) throw new Unusable(`${quote(text)} is not one of ${words.join(", ")}`);
+    if (word === undefined) throw new InvalidValue(`${quote(text)} is not one of ${words.join(", ")}`);
     return word;
   };
 }
@@ -54,7 +54,7 @@ export function readSwitch(text: string): boolean {
 
 /** An address to listen on. */
 export function readHost(text: string): string {
-  if (isIP(text) === 0 && text !== "localhost") throw new Unusable(`${quote(text)} is not an IP address`);
+  if (isIP(text) === 0 && text !== "localhost") throw new InvalidValue(`${quote(text)} is not an IP address`);
   return text;
 }
 
@@ -64,7 +64,8 @@ const gweiPattern = /^(\d{1,6})(?:\.(\d{1,9}))?$/;
 export function readGwei(text: string): bigint {
   const [, whole = "", fraction = ""] = gweiPattern.exec(text) ?? [];
   const wei = whole === "" ? 0n : BigInt(whole + fraction.padEnd(9, "0"));
-  if (wei === 0n) throw new Unusable(`${quote(text)} is not a number of gwei above 0 and below 1,000,000`);
+  if (wei === 0n)
+    throw new InvalidValue(`${quote(text)} is not a number of gwei above 0 and below 1,000,000`);
   return wei;
 }
 
@@ -74,13 +75,13 @@ export function readGwei(text: string): bigint {
  */
 export function readAddress(text: string): Address {
   if (!/^0x[0-9a-fA-F]{40}$/.test(text))
-    throw new Unusable("is not an address: 0x and 40 hexadecimal digits");
+    throw new InvalidValue("is not an address: 0x and 40 hexadecimal digits");
   const address = checksumAddress(text.slice(2));
   const mixed = /[a-f]/.test(text.slice(2)) && /[A-F]/.test(text);
   if (mixed && text !== address) {
-    throw new Unusable("is an address with a wrong checksum (EIP-55): a digit may be mistyped");
+    throw new InvalidValue("is an address with a wrong checksum (EIP-55): a digit may be mistyped");
   }
-  if (BigInt(text) === 0n) throw new Unusable("is the zero address");
+  if (BigInt(text) === 0n) throw new InvalidValue("is the zero address");
   return address;
 }
 
@@ -100,10 +101,10 @@ const secp256k1Order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8
 /** A private key, with or without 0x, given back in lower case with it. */
 export function readPrivateKey(text: string): Hex {
   const digits = /^(?:0x)?([0-9a-fA-F]{64})$/.exec(text)?.[1];
-  if (digits === undefined) throw new Unusable("is not a private key");
+  if (digits === undefined) throw new InvalidValue("is not a private key");
   const key: Hex = `0x${digits.toLowerCase()}`;
   if (BigInt(key) === 0n || BigInt(key) >= secp256k1Order) {
-    throw new Unusable("is not a private key: not above zero and below the order of secp256k1");
+    throw new InvalidValue("is not a private key: not above zero and below the order of secp256k1");
   }
   return key;
 }
@@ -113,7 +114,7 @@ export function readHttpUrl(text: string): string {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol)) {
     const webSocket = /^wss?:/i.test(text) ? "; WebSockets are not supported" : "";
-    throw new Unusable(`is not a URL that begins with https:// or http://${webSocket}`);
+    throw new InvalidValue(`is not a URL that begins with https:// or http://${webSocket}`);
   }
   return text;
 }
@@ -133,26 +134,30 @@ export function readList<T>(what: string, read: (text: string) => T): (text: str
   return (text) => {
     const values = text.split(",").map((part, index, { length }): T => {
       const where = length === 1 ? "" : `the ${ordinal(index)} ${what} `;
-      if (part.trim() === "") throw new Unusable(`the ${ordinal(index)} ${what} is empty`);
+      if (part.trim() === "") throw new InvalidValue(`the ${ordinal(index)} ${what} is empty`);
       try {
         return read(part.trim());
       } catch (error) {
-        throw error instanceof Unusable ? new Unusable(`${where}${error.message}`) : error;
+        throw error instanceof InvalidValue ? new InvalidValue(`${where}${error.message}`) : error;
       }
     });
     for (const [index, value] of values.entries()) {
       const first = values.indexOf(value);
       if (first < index)
-        throw new Unusable(`the ${ordinal(index)} ${what} is the same as the ${ordinal(first)}`);
+        throw new InvalidValue(`the ${ordinal(index)} ${what} is the same as the ${ordinal(first)}`);
     }
     const [first, ...others] = values;
-    if (first === undefined) throw new Unusable(`names no ${what}`);
+    if (first === undefined) throw new InvalidValue(`names no ${what}`);
     return [first, ...others];
   };
 }
 
 /** A warning about each URL that sends in clear what somebody on the way could read or change. */
-export function warnOfClearText(name: string, urls: readonly string[], danger: string): Problem[] {
+export function warnOfClearText(
+  name: string,
+  urls: readonly string[],
+  danger: string,
+): ConfigurationProblem[] {
   return urls.flatMap((url, index) =>
     /^http:/i.test(url) && !isLoopbackUrl(url)
       ? [

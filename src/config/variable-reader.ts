@@ -1,5 +1,5 @@
-import type { Problem } from "../errors/configuration.ts";
-import { Unusable } from "./values.ts";
+import type { ConfigurationProblem } from "../errors.ts";
+import { InvalidValue } from "./values.ts";
 import { type VariableName, variables } from "./variables.ts";
 
 /** The variables of a process, or whatever stands in for them. */
@@ -14,7 +14,7 @@ export type VariableReader = {
   /** Notes a problem with a variable. */
   refuse(name: VariableName, problem: string): void;
   /** What was wrong so far, in the order in which variables are described. */
-  problems(): readonly Problem[];
+  problems(): readonly ConfigurationProblem[];
 };
 
 export function createVariableReader(env: Environment): VariableReader {
@@ -28,7 +28,7 @@ export function createVariableReader(env: Environment): VariableReader {
       try {
         return reader(text);
       } catch (error) {
-        if (!(error instanceof Unusable)) throw error;
+        if (!(error instanceof InvalidValue)) throw error;
         problems.push({ name, problem: error.message });
         return undefined;
       }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { FixtureAnswer } from "../fixtures/answer.ts";
+import type { FixtureAnswer } from "../fixtures/engine/answer.ts";
 import { compareContract } from "./compare-contract.ts";
 
 const payer = "0x652026B65e32ffC7487F89D68D208977789a04d3";

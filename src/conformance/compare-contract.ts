@@ -1,5 +1,5 @@
-import { type FixtureAnswer, findDifferences } from "../fixtures/answer.ts";
-import type { Comparison } from "./run-scenario.ts";
+import { type FixtureAnswer, findDifferences } from "../fixtures/engine/answer.ts";
+import type { Comparison } from "./comparison.ts";
 
 /**
  * Compares what every facilitator must have in common, and leaves out what each may say in its own words:

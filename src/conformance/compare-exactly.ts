@@ -1,5 +1,5 @@
-import { type Difference, findDifferences } from "../fixtures/answer.ts";
-import type { Comparison } from "./run-scenario.ts";
+import { type Difference, findDifferences } from "../fixtures/engine/answer.ts";
+import type { Comparison } from "./comparison.ts";
 
 /** The headers by which the service tells something: one that is not expected is a mistake. */
 const telling = ["allow", "location", "retry-after", "www-authenticate", "x-settlement-state"];

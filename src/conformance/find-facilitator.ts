@@ -1,19 +1,23 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { privateKeyToAddress } from "viem/accounts";
 import { z } from "zod";
-import { readQuantity } from "../chain/read-hex.ts";
-import { KitError } from "../errors/base.ts";
-import { defaultContracts, type FixtureNetwork, type ScenarioEnvironment } from "../fixtures/environment.ts";
-import { type HarnessDescription, harnessDescriptionSchema } from "../harness/description.ts";
-import { createLocalRpc } from "../harness/local-rpc.ts";
-import { testKeys } from "../harness/test-keys.ts";
+import { KitError } from "../errors.ts";
+import {
+  defaultContracts,
+  type FixtureNetwork,
+  type ScenarioEnvironment,
+} from "../fixtures/engine/environment.ts";
+import { type HarnessDescription, harnessDescriptionSchema } from "../harness/control/description.ts";
+import { createLocalRpc } from "../harness/nodes/local-rpc.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { findNetwork, type NetworkName } from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";
+import { testKeys } from "../published/test-keys.ts";
+import { readQuantity } from "../rpc/read-hex.ts";
 import { compareContract } from "./compare-contract.ts";
 import { compareExactly } from "./compare-exactly.ts";
+import type { Comparison } from "./comparison.ts";
 import { hideSecrets } from "./hide-secrets.ts";
-import type { Comparison } from "./run-scenario.ts";
 import { sendRequest } from "./send-request.ts";
 
 export type FacilitatorOptions = {

@@ -1,5 +1,5 @@
-import type { FixtureAnswer } from "../fixtures/answer.ts";
-import type { Comparison } from "./run-scenario.ts";
+import type { FixtureAnswer } from "../fixtures/engine/answer.ts";
+import type { Comparison } from "./comparison.ts";
 
 /** Compares as before, and shows no secret in what it finds, wherever in its answer the facilitator repeats one. */
 export function hideSecrets(compare: Comparison, secrets: readonly string[]): Comparison {

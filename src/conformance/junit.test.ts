@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { createFixtureEngine } from "../fixtures/engine.ts";
-import { findScenario } from "../fixtures/scenarios.ts";
+import { findScenario } from "../fixtures/cases/scenarios.ts";
+import { createFixtureEngine } from "../fixtures/engine/engine.ts";
 import { compareContract } from "./compare-contract.ts";
 import { renderJunit } from "./junit.ts";
 

@@ -1,4 +1,4 @@
-import type { Difference } from "../fixtures/answer.ts";
+import type { Difference } from "../fixtures/engine/answer.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
 import type { ConformanceResult } from "./run-conformance.ts";
 import type { Obstacle } from "./why-not-run.ts";

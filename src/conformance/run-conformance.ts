@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
-import { KitError } from "../errors/base.ts";
-import type { Difference, FixtureAnswer, FixtureRequest } from "../fixtures/answer.ts";
-import type { ScenarioRow } from "../fixtures/scenarios.ts";
+import { KitError } from "../errors.ts";
+import type { ScenarioRow } from "../fixtures/cases/scenarios.ts";
+import type { Difference, FixtureAnswer, FixtureRequest } from "../fixtures/engine/answer.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
 import { runScenario } from "./run-scenario.ts";
 import { sendRequest } from "./send-request.ts";

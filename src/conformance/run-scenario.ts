@@ -1,7 +1,8 @@
-import type { Difference, FixtureAnswer, FixtureRequest } from "../fixtures/answer.ts";
-import type { ScenarioEnvironment } from "../fixtures/environment.ts";
-import type { Fault, Scenario, ScenarioPlan } from "../fixtures/scenario.ts";
+import type { Scenario, ScenarioFault, ScenarioPlan } from "../fixtures/cases/scenario.ts";
+import type { Difference, FixtureAnswer, FixtureRequest } from "../fixtures/engine/answer.ts";
+import type { ScenarioEnvironment } from "../fixtures/engine/environment.ts";
 import { compareExactly } from "./compare-exactly.ts";
+import type { Comparison } from "./comparison.ts";
 
 /** What is done around a request so that its fault is there. */
 export type ArrangedFault = {
@@ -16,11 +17,8 @@ export type ConformanceTarget = {
   environment: ScenarioEnvironment;
   send(request: FixtureRequest): Promise<FixtureAnswer>;
   /** Brings trouble about; without it, only scenarios without a fault can be run. */
-  arrange?(fault: Fault, plan: ScenarioPlan): Promise<ArrangedFault>;
+  arrange?(fault: ScenarioFault, plan: ScenarioPlan): Promise<ArrangedFault>;
 };
-
-/** Where an answer differs from the expected one. */
-export type Comparison = (expected: FixtureAnswer, actual: FixtureAnswer) => readonly Difference[];
 
 /**
  * Runs a scenario: what comes before, the request, and the request again where that says something.

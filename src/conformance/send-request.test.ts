@@ -13,12 +13,12 @@ const request = {
 const json = { "content-type": "application/json" };
 
 /** What is made of a server's answer. */
-async function sendTo(handle: RequestListener, patienceMs?: number) {
+async function sendTo(handle: RequestListener, timeoutMs?: number) {
   const server = createServer(handle).listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   try {
-    return await sendRequest(`http://127.0.0.1:${port}`, request, patienceMs);
+    return await sendRequest(`http://127.0.0.1:${port}`, request, timeoutMs);
   } finally {
     server.closeAllConnections();
     server.close();

@@ -1,7 +1,7 @@
 import { request as requestOverHttp } from "node:http";
 import { request as requestOverHttps } from "node:https";
-import { KitError } from "../errors/base.ts";
-import type { FixtureAnswer, FixtureRequest } from "../fixtures/answer.ts";
+import { KitError } from "../errors.ts";
+import type { FixtureAnswer, FixtureRequest } from "../fixtures/engine/answer.ts";
 
 /** Longer than the 90 seconds that public clients wait for a settle. */
 const defaultPatienceMs = 100_000;
@@ -16,12 +16,12 @@ const defaultPatienceMs = 100_000;
 export async function sendRequest(
   baseUrl: string,
   request: FixtureRequest,
-  patienceMs = defaultPatienceMs,
+  timeoutMs = defaultPatienceMs,
 ): Promise<FixtureAnswer> {
   const { method, path, headers, body } = request;
   const { promise, resolve, reject } = Promise.withResolvers<FixtureAnswer>();
   const send = baseUrl.startsWith("https:") ? requestOverHttps : requestOverHttp;
-  const signal = AbortSignal.timeout(patienceMs);
+  const signal = AbortSignal.timeout(timeoutMs);
   let answered = false;
   const outgoing = send(`${baseUrl}${path}`, { method, headers, agent: false, signal }, (response) => {
     answered = true;

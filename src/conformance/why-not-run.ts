@@ -1,4 +1,4 @@
-import type { ScenarioRow } from "../fixtures/scenarios.ts";
+import type { ScenarioRow } from "../fixtures/cases/scenarios.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
 
 /** Why a scenario is not run; `lacking` names what is missing, where it differs from scenario to scenario. */

@@ -1,5 +1,5 @@
 import type { Kysely } from "kysely";
-import { KitError } from "../errors/base.ts";
+import { KitError } from "../errors.ts";
 import type { Database } from "./database.ts";
 import type { Migration } from "./migrations/migration.ts";
 

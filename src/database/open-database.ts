@@ -1,4 +1,4 @@
-import { ConfigurationError } from "../errors/configuration.ts";
+import { ConfigurationError } from "../errors.ts";
 import type { Database } from "./database.ts";
 
 /**
@@ -12,8 +12,8 @@ import type { Database } from "./database.ts";
  */
 export async function openDatabase({ url }: { url: string }): Promise<Database> {
   // Each loaded when it is used: `pg` is of no use to a file.
-  if (url.startsWith("sqlite:")) return (await import("./open-sqlite.ts")).openSqlite(url);
-  if (/^postgres(ql)?:\/\//.test(url)) return (await import("./open-postgres.ts")).openPostgres(url);
+  if (url.startsWith("sqlite:")) return (await import("./sqlite/open-sqlite.ts")).openSqlite(url);
+  if (/^postgres(ql)?:\/\//.test(url)) return (await import("./postgres/open-postgres.ts")).openPostgres(url);
   throw new ConfigurationError([
     {
       name: "DATABASE_URL",

@@ -1,6 +1,6 @@
 // Imported, not global: a test that installs fake timers must not stop its database.
 import { setTimeout as delay } from "node:timers/promises";
-import { UndeterminedError } from "../errors/undetermined.ts";
+import { UndeterminedError } from "../errors.ts";
 
 /** Nothing of the work has happened, for a reason that passes: it may be done again. */
 export class UndoneError extends UndeterminedError {}
@@ -9,7 +9,7 @@ export class UndoneError extends UndeterminedError {}
 export class UnansweredError extends UndeterminedError {}
 
 /** For how long work is tried again, in milliseconds: a database server that restarts is back by then. */
-const patienceMs = 10_000;
+const timeoutMs = 10_000;
 
 /** So often it is tried in any case: a single try takes longer than that where nobody answers. */
 const fewestTries = 3;
@@ -31,7 +31,7 @@ export function repeatable<T>(work: () => Promise<T>): Promise<T> {
 }
 
 async function doAgain<T>(work: () => Promise<T>, passes: (error: unknown) => boolean): Promise<T> {
-  const patientUntil = performance.now() + patienceMs;
+  const patientUntil = performance.now() + timeoutMs;
   for (let tries = 1; ; tries++) {
     try {
       return await work();

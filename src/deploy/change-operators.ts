@@ -1,4 +1,4 @@
-import { KitError } from "../errors/base.ts";
+import { KitError } from "../errors.ts";
 import { type Address, sameAddress } from "../protocol/hex.ts";
 import { readContract } from "./contract-state.ts";
 import type { OnChain } from "./on-chain.ts";
@@ -6,10 +6,10 @@ import { encodeOperatorChange } from "./roles.ts";
 import type { ContractCall } from "./transaction.ts";
 
 /** An account that is to become an operator, or to be one no longer. */
-export type OperatorChange = { change: "grant" | "revoke"; account: Address };
+export type RoleChange = { change: "grant" | "revoke"; account: Address };
 
 /** A change with the call that makes it; undefined where it is so already. */
-export type PlannedChange = OperatorChange & { call: ContractCall | undefined };
+export type PlannedChange = RoleChange & { call: ContractCall | undefined };
 
 /** What there is to do so that operators are as wished. */
 export type OperatorPlan = { contract: Address; admin: Address; changes: readonly PlannedChange[] };
@@ -21,7 +21,7 @@ export type OperatorPlan = { contract: Address; admin: Address; changes: readonl
  */
 export async function planOperatorChanges(
   { rpc, network }: OnChain,
-  changes: readonly OperatorChange[],
+  changes: readonly RoleChange[],
 ): Promise<OperatorPlan> {
   const { facilitatorContract: contract, name } = network;
   const state = await readContract(

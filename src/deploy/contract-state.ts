@@ -1,10 +1,10 @@
 import { getAddress } from "viem/utils";
-import { selector } from "../chain/calldata.ts";
-import { probeCall, readProbes } from "../chain/probe.ts";
-import { isBytes } from "../chain/read-hex.ts";
-import type { Rpc } from "../chain/rpc.ts";
+import { selector } from "../chain/contract/calldata.ts";
 import { x402FacilitatorDeployedBytecode } from "../contracts/x402Facilitator.ts";
 import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
+import { probeCall, readProbes } from "../rpc/probe.ts";
+import { isBytes } from "../rpc/read-hex.ts";
+import type { Rpc } from "../rpc/rpc.ts";
 import { expectAnswer } from "./expect-answer.ts";
 import { encodeHasRole, type Role } from "./roles.ts";
 

@@ -1,5 +1,5 @@
-import type { Signer } from "../chain/signer.ts";
-import { KitError } from "../errors/base.ts";
+import type { Signer } from "../chain/signing/signer.ts";
+import { KitError } from "../errors.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { type ContractState, type Membership, readContract } from "./contract-state.ts";
 import type { Deployment, DeploymentArguments } from "./deployment.ts";

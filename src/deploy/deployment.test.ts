@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { harnessAccounts } from "../harness/accounts.ts";
-import { defaultFacilitatorContracts } from "../harness/addresses.ts";
+import { defaultFacilitatorContracts } from "../harness/stage/addresses.ts";
+import { harnessAccounts } from "../published/accounts.ts";
 import { type DeploymentArguments, planDeployment, siblingsOf } from "./deployment.ts";
 
 const { admin, operator, recoverer, pauser, treasury } = harnessAccounts;

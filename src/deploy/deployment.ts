@@ -1,8 +1,8 @@
 import { encodeDeployData } from "viem/utils";
 import { x402FacilitatorAbi, x402FacilitatorBytecode } from "../contracts/x402Facilitator.ts";
+import { create2Address, create2Deployer } from "../protocol/create2.ts";
 import { type Address, type Hex, keccak256Text } from "../protocol/hex.ts";
 import { type NetworkName, type NetworkTier, networkNames, networks } from "../protocol/networks.ts";
-import { create2Address, create2Deployer } from "./create2.ts";
 
 /** What the contract's constructor is given, and so what its address depends on. */
 export type DeploymentArguments = {

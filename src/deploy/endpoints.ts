@@ -1,8 +1,8 @@
-import { createHttpRpc } from "../chain/http-rpc.ts";
-import type { Rpc } from "../chain/rpc.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
-import { UndeterminedError } from "../errors/undetermined.ts";
+import { UndeterminedError } from "../errors.ts";
 import type { Network } from "../protocol/networks.ts";
+import { createHttpRpc } from "../rpc/http-rpc.ts";
+import type { Rpc } from "../rpc/rpc.ts";
 import { causeOf } from "./explain-failure.ts";
 import { requireNetwork } from "./require-network.ts";
 

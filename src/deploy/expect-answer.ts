@@ -1,6 +1,6 @@
-import { describeError } from "../chain/json-rpc.ts";
-import type { RpcAnswer } from "../chain/rpc.ts";
-import { UndeterminedError } from "../errors/undetermined.ts";
+import { UndeterminedError } from "../errors.ts";
+import { describeError } from "../rpc/json-rpc.ts";
+import type { RpcAnswer } from "../rpc/rpc.ts";
 
 /**
  * Reads a node's answer with a reader that gives undefined for what it cannot read.

@@ -1,4 +1,4 @@
-import { KitError } from "../errors/base.ts";
+import { KitError } from "../errors.ts";
 
 /** Why something went wrong, in one line for an operator. Errors of the chain name no URL. */
 export function explainFailure(error: unknown): string {

@@ -1,9 +1,9 @@
-import type { Head } from "../chain/chain.ts";
 import { dataFeeCall, readDataFee as parseDataFee } from "../chain/data-fee.ts";
-import { headCall, readHead } from "../chain/head.ts";
-import type { Rpc } from "../chain/rpc.ts";
-import { estimateFees, type Fees, pricePerGas } from "../chain/transaction.ts";
+import { estimateFees, type Fees, pricePerGas } from "../chain/signing/transaction.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
+import type { Head } from "../rpc/head.ts";
+import { headCall, readHead } from "../rpc/head.ts";
+import type { Rpc } from "../rpc/rpc.ts";
 import { expectAnswer } from "./expect-answer.ts";
 
 /** What gas costs on a network at the moment. */
@@ -30,7 +30,7 @@ export function priceAt(head: Head, network: NetworkConfig): GasPrice {
  * What the rollup charges for the data of a transaction on top of its gas, in wei, at most; 0 where nothing is charged
  * for that, and on local chains.
  */
-export async function readDataFee(rpc: Pick<Rpc, "ask">, calldataBytes: number): Promise<bigint> {
+export async function fetchDataFee(rpc: Pick<Rpc, "ask">, calldataBytes: number): Promise<bigint> {
   const [answer] = await rpc.ask([dataFeeCall(calldataBytes)]);
   return expectAnswer("the data fee", answer, parseDataFee);
 }

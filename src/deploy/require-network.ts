@@ -1,8 +1,8 @@
-import { readQuantity } from "../chain/read-hex.ts";
-import type { Rpc } from "../chain/rpc.ts";
-import { KitError } from "../errors/base.ts";
+import { KitError } from "../errors.ts";
+import { create2Deployer, create2DeployerCode, missingDeployerHints } from "../protocol/create2.ts";
 import type { Network } from "../protocol/networks.ts";
-import { create2Deployer, create2DeployerCode, missingDeployerHints } from "./create2.ts";
+import { readQuantity } from "../rpc/read-hex.ts";
+import type { Rpc } from "../rpc/rpc.ts";
 import { expectAnswer } from "./expect-answer.ts";
 
 /**

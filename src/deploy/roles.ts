@@ -1,5 +1,5 @@
 import { encodeFunctionData } from "viem/utils";
-import { selector } from "../chain/calldata.ts";
+import { selector } from "../chain/contract/calldata.ts";
 import { x402FacilitatorAbi } from "../contracts/x402Facilitator.ts";
 import { type Address, addressWord, type Hex, keccak256Text } from "../protocol/hex.ts";
 

@@ -1,16 +1,15 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Receipt } from "../chain/chain.ts";
-import { describeError } from "../chain/json-rpc.ts";
-import { readQuantity } from "../chain/read-hex.ts";
 import { readReceipt } from "../chain/receipt.ts";
-import type { Rpc, RpcAnswer, RpcCall } from "../chain/rpc.ts";
-import type { Signer } from "../chain/signer.ts";
-import { KitError } from "../errors/base.ts";
-import { UndeterminedError } from "../errors/undetermined.ts";
+import type { Signer } from "../chain/signing/signer.ts";
+import { KitError, UndeterminedError } from "../errors.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
+import { describeError } from "../rpc/json-rpc.ts";
+import { readQuantity } from "../rpc/read-hex.ts";
+import type { Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
 import { expectAnswer } from "./expect-answer.ts";
 import type { OnChain } from "./on-chain.ts";
-import { type GasPrice, readDataFee, readGasPrice } from "./price.ts";
+import { fetchDataFee, type GasPrice, readGasPrice } from "./price.ts";
 import { formatCoins, plural } from "./units.ts";
 
 /** A call to a contract. */
@@ -28,7 +27,7 @@ export type PricedTransaction = ContractCall & {
 };
 
 /** How long to wait for a transaction to be mined, milliseconds. */
-const patienceMs = 180_000;
+const timeoutMs = 180_000;
 
 /**
  * Asks what a transaction would cost.
@@ -42,7 +41,7 @@ export async function priceTransaction(
 ): Promise<PricedTransaction> {
   const [price, dataFee, [estimate]] = await Promise.all([
     readGasPrice(rpc, network),
-    readDataFee(rpc, call.data.length / 2),
+    fetchDataFee(rpc, call.data.length / 2),
     rpc.ask([{ method: "eth_estimateGas", params: [{ from, ...call }] }]),
   ]);
   if (estimate?.error !== undefined) {
@@ -130,7 +129,7 @@ async function broadcast(rpc: Pick<Rpc, "ask">, raw: Hex, hash: Hex): Promise<vo
 }
 
 async function waitForReceipt({ rpc, network }: OnChain, hash: Hex, signal: AbortSignal): Promise<Receipt> {
-  const until = Date.now() + patienceMs;
+  const until = Date.now() + timeoutMs;
   while (Date.now() < until && !signal.aborted) {
     const [answer] = await askPatiently(rpc, { method: "eth_getTransactionReceipt", params: [hash] });
     const receipt = readReceipt(answer?.result ?? null, hash);
@@ -138,7 +137,7 @@ async function waitForReceipt({ rpc, network }: OnChain, hash: Hex, signal: Abor
     // Rejects when the signal aborts, which the loop notices.
     await delay(network.blockTimeMs / 4, undefined, { signal }).catch(() => {});
   }
-  const why = signal.aborted ? "when you stopped waiting" : `after ${patienceMs / 1000} s`;
+  const why = signal.aborted ? "when you stopped waiting" : `after ${timeoutMs / 1000} s`;
   throw new KitError(`The transaction ${hash} was sent, and was not mined ${why}`, {
     hints: ["Run this again later: what was mined by then is found in place."],
   });

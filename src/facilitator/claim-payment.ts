@@ -1,17 +1,19 @@
-import type { Funds, Head, SettleCall } from "../chain/chain.ts";
-import { estimateFees, settleTransaction, usualSettleGas } from "../chain/transaction.ts";
+import type { Funds } from "../chain/chain.ts";
+import type { SettleCall } from "../chain/contract/calls.ts";
+import { estimateFees, settleTransaction, usualSettleGas } from "../chain/signing/transaction.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
-import { UndeterminedError } from "../errors/undetermined.ts";
+import { UndeterminedError } from "../errors.ts";
 import type { Caller } from "../organizations/organizations.ts";
-import { judgeWindow } from "../protocol/checks.ts";
+import { checkValidityWindow } from "../protocol/checks.ts";
 import type { Address } from "../protocol/hex.ts";
 import { type Invalid, invalid } from "../protocol/reasons.ts";
 import { expiryMarginSeconds, refusals } from "../protocol/refusals.ts";
 import type { Submission } from "../relayer/relayer.ts";
+import type { Head } from "../rpc/head.ts";
 import type { Checked } from "./check-observer.ts";
+import { classifyRevert } from "./check-state.ts";
 import type { GasBudget } from "./gas-budget.ts";
 import type { ReadPayment } from "./intake.ts";
-import { judgeRevert } from "./judge-state.ts";
 import type { ProvenSignature } from "./signature.ts";
 
 /** What it takes besides the payment. */
@@ -46,9 +48,9 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
   for (;;) {
     const readAt = now();
     const { head, revert, funds } = await chain.simulateSettle(call, { withFunds: true });
-    const outsideWindow = checked("windowIsOpen", judgeWindow(authorization, head.timestamp));
+    const outsideWindow = checked("windowIsOpen", checkValidityWindow(authorization, head.timestamp));
     if (outsideWindow !== undefined) return outsideWindow;
-    const reverts = checked("simulationSucceeds", revert && (await judgeRevert(chain, call, revert)));
+    const reverts = checked("simulationSucceeds", revert && (await classifyRevert(chain, call, revert)));
     if (reverts !== undefined) return reverts;
     if (funds === undefined) throw new Error("the funds were not read");
     requireGasMoney(call, network, head, funds);

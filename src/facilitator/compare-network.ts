@@ -1,6 +1,6 @@
 import type { Chain } from "../chain/chain.ts";
 import { findForeignTransactions } from "../chain/tx-nonces.ts";
-import type { Problem } from "../errors/configuration.ts";
+import type { ConfigurationProblem } from "../errors.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { domainSeparator } from "../protocol/authorization.ts";
 import type { Address } from "../protocol/hex.ts";
@@ -15,7 +15,7 @@ export async function compareNetwork(
   chain: Chain,
   ledger: Pick<Ledger, "nextTxNonce">,
   operators: readonly Address[],
-): Promise<readonly Problem[]> {
+): Promise<readonly ConfigurationProblem[]> {
   const [different, foreign] = await Promise.all([
     compareWithConfiguration(chain),
     Promise.all(operators.map((operator) => compareTxNonces(chain, ledger, operator))),

@@ -3,7 +3,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";
 import type { Outcomes } from "../relayer/outcomes.ts";
-import type { Recovery } from "../relayer/recovery.ts";
+import type { RecoveryLoop } from "../relayer/recovery.ts";
 import type { Relayer } from "../relayer/relayer.ts";
 import type { CheckObserver } from "./check-observer.ts";
 
@@ -17,7 +17,7 @@ export type Lanes = readonly [Lane, ...Lane[]];
 export type FacilitatorContext = {
   networks: ReadonlyMap<NetworkName, Lanes>;
   /** What follows failures up, on each of these networks. */
-  recoveries: ReadonlyMap<NetworkName, Recovery>;
+  recoveries: ReadonlyMap<NetworkName, RecoveryLoop>;
   ledger: Ledger;
   outcomes: Outcomes;
   /** Unix milliseconds; for waiting only. The time of a payment is the chain's. */

@@ -1,9 +1,10 @@
-import type { Settlement, SettlementFilter } from "../ledger/ledger.ts";
+import type { SettlementFilter } from "../ledger/ledger.ts";
+import type { Settlement } from "../ledger/settlement.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { Supported } from "../protocol/answers.ts";
 import type { Cursor } from "../protocol/cursor.ts";
 import type { Hex } from "../protocol/hex.ts";
-import { spellNetwork } from "../protocol/networks.ts";
+import { formatNetwork } from "../protocol/networks.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { type IdempotencyKey, settleIdempotently } from "./idempotent.ts";
@@ -63,7 +64,7 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
           all.map(([{ chain }]) => ({
             x402Version,
             scheme: "exact" as const,
-            network: spellNetwork(chain.network, x402Version),
+            network: formatNetwork(chain.network, x402Version),
           })),
         ),
         extensions: [],

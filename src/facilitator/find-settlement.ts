@@ -1,4 +1,5 @@
-import type { Ledger, Settlement } from "../ledger/ledger.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Settlement } from "../ledger/settlement.ts";
 import type { Hex } from "../protocol/hex.ts";
 
 /** How long after its delivery a success may still turn out not to have arrived. */

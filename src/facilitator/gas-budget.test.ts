@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { GasBudgetError } from "../errors/gas-budget.ts";
+import { GasBudgetError } from "../errors.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import { createGasBudget } from "./gas-budget.ts";
 

@@ -1,4 +1,4 @@
-import { GasBudgetError } from "../errors/gas-budget.ts";
+import { GasBudgetError } from "../errors.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { overGasBudget } from "../organizations/limits.ts";
 import type { Caller } from "../organizations/organizations.ts";

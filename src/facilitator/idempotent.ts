@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { IdempotencyMismatchError } from "../errors/idempotency.ts";
-import { UndeterminedError } from "../errors/undetermined.ts";
+import { IdempotencyMismatchError, UndeterminedError } from "../errors.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { bytes32 } from "../protocol/primitives.ts";
 import { problemDetails } from "../protocol/problems.ts";

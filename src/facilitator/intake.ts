@@ -1,19 +1,19 @@
-import { ForbiddenError } from "../errors/forbidden.ts";
+import { ForbiddenError } from "../errors.ts";
 import { belowMinimum } from "../organizations/limits.ts";
 import type { Caller, Scope } from "../organizations/organizations.ts";
-import { judgeOnItsFace } from "../protocol/checks.ts";
+import { checkTerms } from "../protocol/checks.ts";
 import type { Address } from "../protocol/hex.ts";
-import { type NetworkName, spellNetwork } from "../protocol/networks.ts";
+import { formatNetwork, type NetworkName } from "../protocol/networks.ts";
 import { problemDetails } from "../protocol/problems.ts";
 import type { Invalid } from "../protocol/reasons.ts";
 import { refusals } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import type { Checked } from "./check-observer.ts";
 import type { FacilitatorContext, Lane, Lanes } from "./context.ts";
-import { createPaymentReader, type Payment } from "./payment.ts";
+import { createPaymentReader, type SettleablePayment } from "./payment.ts";
 
 /** A payment that is good on its face, with the chain that decides the rest. */
-export type ReadPayment = { payment: Payment } & Lane;
+export type ReadPayment = { payment: SettleablePayment } & Lane;
 
 /** Reads the payment of a request for the configured networks, and judges all that needs no chain and no caller. */
 export type PaymentIntake = (request: PaymentRequest, checked: Checked) => ReadPayment | Invalid;
@@ -29,13 +29,13 @@ export function createPaymentIntake(networks: FacilitatorContext["networks"]): P
     const read = readers.get(name);
     if (lanes === undefined || read === undefined) {
       const enabled = [...networks.values()].map(([{ chain }]) =>
-        spellNetwork(chain.network, request.x402Version),
+        formatNetwork(chain.network, request.x402Version),
       );
       return checked("networkIsEnabled", refusals.networkNotEnabled(request.network, enabled));
     }
     checked("networkIsEnabled", undefined);
     const lane = leastLoaded(lanes);
-    const refusal = judgeOnItsFace(request, lane.chain.network, checked);
+    const refusal = checkTerms(request, lane.chain.network, checked);
     if (refusal !== undefined) return refusal;
     const payment = read(request);
     if (payment === undefined) throw new Error("an allowed asset has no domain");
@@ -58,11 +58,14 @@ export function requireScope(caller: Caller, scope: Scope): void {
 }
 
 /** Where an organization is paid on a network; undefined when it has not said. */
-export function recipientOf(caller: Caller | null, network: NetworkName): Address | undefined {
+export function recipientFor(caller: Caller | null, network: NetworkName): Address | undefined {
   return caller?.organization.recipients[network];
 }
 
 /** What the caller's organization keeps from being settled, although the payment is good. */
-export function judgeLimits(caller: Caller | null, { network, authorization }: Payment): Invalid | undefined {
+export function checkLimits(
+  caller: Caller | null,
+  { network, authorization }: SettleablePayment,
+): Invalid | undefined {
   return belowMinimum(caller?.organization.limits[network.name], authorization.value);
 }

@@ -10,7 +10,7 @@ import type { Asset } from "../protocol/networks.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 
 /** A request that passed the pure checks: a payment that one network, asset and contract could settle. */
-export type Payment = {
+export type SettleablePayment = {
   /** Also the id of its settlement. */
   id: Hex;
   network: NetworkConfig;
@@ -24,7 +24,7 @@ export type Payment = {
 /** Makes payments of one network's requests, with the domain separators of its assets computed once. */
 export function createPaymentReader(
   network: NetworkConfig,
-): (request: PaymentRequest) => Payment | undefined {
+): (request: PaymentRequest) => SettleablePayment | undefined {
   const domains = network.assets.map((asset) => ({
     asset,
     separator: domainSeparator(asset, network.chainId),

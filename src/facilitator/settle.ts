@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { ForbiddenError } from "../errors/forbidden.ts";
-import { UndeterminedError } from "../errors/undetermined.ts";
-import type { Settlement } from "../ledger/ledger.ts";
+import { ForbiddenError, UndeterminedError } from "../errors.ts";
+import type { Settlement } from "../ledger/settlement.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { problemDetails } from "../protocol/problems.ts";
@@ -14,9 +13,9 @@ import { claimPayment, type Patience } from "./claim-payment.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { findSettlement } from "./find-settlement.ts";
 import { createGasBudget } from "./gas-budget.ts";
-import { createPaymentIntake, judgeLimits, recipientOf, requireScope } from "./intake.ts";
-import type { Payment } from "./payment.ts";
-import { proveSignature } from "./signature.ts";
+import { checkLimits, createPaymentIntake, recipientFor, requireScope } from "./intake.ts";
+import type { SettleablePayment } from "./payment.ts";
+import { verifySignature } from "./signature.ts";
 import { isOpenTo, isOwnFailure } from "./verify.ts";
 
 /**
@@ -48,7 +47,7 @@ export type Delivery = {
 export type Settle = (request: PaymentRequest, caller: Caller, gone: AbortSignal) => Promise<SettleResult>;
 
 /** One request's right to settle an authorization and to answer for it. */
-type Lease = { payment: Payment; caller: Caller; holder: string };
+type Lease = { payment: SettleablePayment; caller: Caller; holder: string };
 
 /** Between two looks at the ledger while waiting for an outcome that another instance may conclude. */
 const ledgerPollMs = 1_000;
@@ -79,13 +78,13 @@ export function createSettle(context: FacilitatorContext): Settle {
     if ("reason" in read) return refuse(read);
     const { payment, chain } = read;
     requireScope(caller, "settle");
-    const recipient = recipientOf(caller, payment.network.name);
+    const recipient = recipientFor(caller, payment.network.name);
     if (recipient === undefined) {
       throw new ForbiddenError(problemDetails.lacksRecipient(payment.network.name));
     }
-    const limited = checked("minimumIsReached", judgeLimits(caller, payment));
+    const limited = checked("minimumIsReached", checkLimits(caller, payment));
     if (limited !== undefined) return refuse(limited);
-    const proven = await proveSignature(payment, chain);
+    const proven = await verifySignature(payment, chain);
     if ("reason" in proven) return refuse(checked("signatureHolds", proven));
     checked("signatureHolds", undefined);
 

@@ -1,10 +1,10 @@
 import type { Chain } from "../chain/chain.ts";
-import { normaliseSignature, recoverSigner } from "../chain/recover.ts";
+import { normaliseSignature, recoverSigner } from "../chain/signing/recover.ts";
 import { type Hex, sameAddress } from "../protocol/hex.ts";
 import type { Invalid } from "../protocol/reasons.ts";
 import { refusals } from "../protocol/refusals.ts";
 import { isErc6492 } from "../protocol/signature.ts";
-import type { Payment } from "./payment.ts";
+import type { SettleablePayment } from "./payment.ts";
 
 /** The signature as the token takes it. */
 export type ProvenSignature = { signature: Hex };
@@ -16,7 +16,10 @@ export type ProvenSignature = { signature: Hex };
  * A delegated account (EIP-7702) whose plain signature recovers passes here, since its key did sign; whether the
  * delegate agrees, which is what the token asks, shows in the simulation.
  */
-export async function proveSignature(payment: Payment, chain: Chain): Promise<ProvenSignature | Invalid> {
+export async function verifySignature(
+  payment: SettleablePayment,
+  chain: Chain,
+): Promise<ProvenSignature | Invalid> {
   const { authorization, digest, signature } = payment;
   const signer = recoverSigner(digest, signature);
   if (signer !== undefined && sameAddress(signer, authorization.from)) {

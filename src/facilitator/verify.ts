@@ -1,17 +1,17 @@
-import type { SettleCall } from "../chain/chain.ts";
-import type { Settlement } from "../ledger/ledger.ts";
+import type { SettleCall } from "../chain/contract/calls.ts";
+import type { Settlement } from "../ledger/settlement.ts";
 import type { Caller } from "../organizations/organizations.ts";
-import { judgeWindow } from "../protocol/checks.ts";
+import { checkValidityWindow } from "../protocol/checks.ts";
 import type { Invalid } from "../protocol/reasons.ts";
 import { refusals } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { checkedFor } from "./check-observer.ts";
+import { classifyRevert } from "./check-state.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { findSettlement } from "./find-settlement.ts";
-import { createPaymentIntake, judgeLimits, recipientOf, requireScope } from "./intake.ts";
-import { judgeRevert } from "./judge-state.ts";
-import type { Payment } from "./payment.ts";
-import { proveSignature } from "./signature.ts";
+import { checkLimits, createPaymentIntake, recipientFor, requireScope } from "./intake.ts";
+import type { SettleablePayment } from "./payment.ts";
+import { verifySignature } from "./signature.ts";
 
 /** Judges a payment: undefined when it is valid. Throws when it could not be told. */
 export type Verify = (request: PaymentRequest, caller: Caller | null) => Promise<Invalid | undefined>;
@@ -32,10 +32,10 @@ export function createVerify({ networks, recoveries, ledger, now, onCheck }: Fac
     if ("reason" in read) return read;
     const { payment, chain } = read;
     if (caller !== null) requireScope(caller, "verify");
-    const limited = checked("minimumIsReached", judgeLimits(caller, payment));
+    const limited = checked("minimumIsReached", checkLimits(caller, payment));
     if (limited !== undefined) return limited;
 
-    const proven = await proveSignature(payment, chain);
+    const proven = await verifySignature(payment, chain);
     if ("reason" in proven) return checked("signatureHolds", proven);
     checked("signatureHolds", undefined);
 
@@ -54,12 +54,12 @@ export function createVerify({ networks, recoveries, ledger, now, onCheck }: Fac
       asset: payment.asset.address,
       authorization: payment.authorization,
       signature: proven.signature,
-      recipient: recipientOf(caller, payment.network.name) ?? payment.authorization.from,
+      recipient: recipientFor(caller, payment.network.name) ?? payment.authorization.from,
     };
     const { head, revert } = await chain.simulateSettle(call, { withFunds: false });
-    const outsideWindow = checked("windowIsOpen", judgeWindow(payment.authorization, head.timestamp));
+    const outsideWindow = checked("windowIsOpen", checkValidityWindow(payment.authorization, head.timestamp));
     if (outsideWindow !== undefined) return outsideWindow;
-    return checked("simulationSucceeds", revert && (await judgeRevert(chain, call, revert)));
+    return checked("simulationSucceeds", revert && (await classifyRevert(chain, call, revert)));
   };
 }
 
@@ -69,7 +69,7 @@ export function createVerify({ networks, recoveries, ledger, now, onCheck }: Fac
  */
 export function isOpenTo(
   settlement: Settlement,
-  payment: Payment,
+  payment: SettleablePayment,
   organizationId: string | undefined,
 ): boolean {
   if (!isOwn(settlement, payment, organizationId)) return false;
@@ -79,12 +79,16 @@ export function isOpenTo(
 /** Whether it is theirs and has failed, so that it may become a success only by being recovered. */
 export function isOwnFailure(
   settlement: Settlement,
-  payment: Payment,
+  payment: SettleablePayment,
   organizationId: string | undefined,
 ): boolean {
   return isOwn(settlement, payment, organizationId) && settlement.state === "failed";
 }
 
-function isOwn(settlement: Settlement, payment: Payment, organizationId: string | undefined): boolean {
+function isOwn(
+  settlement: Settlement,
+  payment: SettleablePayment,
+  organizationId: string | undefined,
+): boolean {
   return settlement.organizationId === organizationId && settlement.digest === payment.digest;
 }

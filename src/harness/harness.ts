@@ -1,24 +1,21 @@
 import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import type { NetworkConfig } from "../config/network-config.ts";
-import type { KitError } from "../errors/base.ts";
 import type { Organizations } from "../organizations/organizations.ts";
-import { type Hex, keccak256Text } from "../protocol/hex.ts";
+import { keccak256Text } from "../protocol/hex.ts";
 import type { Asset, NetworkName } from "../protocol/networks.ts";
-import { harnessAccounts } from "./accounts.ts";
-import type { FacilitatorContracts } from "./addresses.ts";
-import type { HarnessChain } from "./chain.ts";
-import { type Chains, startChains } from "./chains.ts";
-import type { HarnessDescription } from "./description.ts";
-import type { FaultBoard } from "./faults/fault-board.ts";
+import { harnessAccounts } from "../published/accounts.ts";
+import { localOrganization } from "../published/local-organization.ts";
+import { testPayers } from "../published/test-payers.ts";
+import type { HarnessDescription } from "./control/description.ts";
 import type { ForkOptions } from "./fork/fork-options.ts";
-import type { ForkFailures } from "./fork/fork-source.ts";
-import type { JournalStore } from "./journal/journal.ts";
-import { knowTestKeys } from "./know-test-keys.ts";
-import { localOrganization } from "./local-organization.ts";
+import { explainListenError, requireFree } from "./nodes/require-free.ts";
 import type { ReplaceableCore } from "./replaceable-core.ts";
-import { explainListenError, requireFree } from "./require-free.ts";
-import { testPayers } from "./test-payers.ts";
+import type { HarnessPart, RunningHarness } from "./running-harness.ts";
+import type { FacilitatorContracts } from "./stage/addresses.ts";
+import type { HarnessChain } from "./stage/chain.ts";
+import { type Chains, startChains } from "./stage/chains.ts";
+import { withTestKeys } from "./with-test-keys.ts";
 
 export type StartOptions = {
   networks: readonly NetworkName[];
@@ -43,41 +40,6 @@ export type StartOptions = {
   /** Gives up the start. */
   signal?: AbortSignal | undefined;
 };
-
-/** Local chains and the service running against them. Disposing of them ends them. */
-export type RunningHarness = AsyncDisposable & {
-  readonly description: HarnessDescription;
-  readonly chains: Chains["chains"];
-  readonly app: FastifyInstance;
-  readonly organizations: Organizations;
-  /** The pids of everything that was started. */
-  readonly pids: readonly number[];
-  /** Calls the listener when a node dies that was not asked to. */
-  onFailure(listener: (error: KitError) => void): void;
-  /** The next authorization nonce that follows from the seed; undefined without a seed, when any will do. */
-  nextAuthorizationNonce(): Hex | undefined;
-  /** Trouble between the service and the nodes, and on the chains. */
-  readonly faults: FaultBoard;
-  /** What the service did; undefined where no journal is kept. */
-  readonly journal: JournalStore | undefined;
-  /** How often each forked chain could not ask its network, and why it last could not. */
-  forkFailures(): readonly ForkFailures[];
-  /** Puts chains and service back to where they were when they were started. */
-  reset(): Promise<void>;
-  /** Ends the service and the chains, and leaves nothing behind. Can be called again. */
-  close(): Promise<void>;
-};
-
-/** Something beside chains and service that takes part in a harness, such as a proxy before the nodes. */
-export type HarnessPart = {
-  /** Before the service is replaced: what keeps answers from it must go. */
-  beforeReset?(): void | Promise<void>;
-  /** When chains and service are as new. */
-  afterReset?(): void | Promise<void>;
-  /** Before the nodes end. */
-  close?(): void | Promise<void>;
-};
-
 /** The pepper of a database that lives as long as the harness and holds one published key. */
 const localPepper = "x402-facilitator-kit local harness";
 
@@ -96,9 +58,9 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
   const importing = Promise.all([
     import("../service.ts"),
     import("../http/app.ts"),
-    import("./control.ts"),
+    import("./control/control.ts"),
     import("./replaceable-core.ts"),
-    import("../chain/local-signer.ts"),
+    import("../chain/signing/local-signer.ts"),
     import("./faults/start-faults.ts"),
     options.journal === true ? import("./journal/journal.ts") : undefined,
   ]);
@@ -168,7 +130,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       organized.catch(() => {});
       return {
         ...made,
-        organizations: knowTestKeys(made.organizations, options.networks),
+        organizations: withTestKeys(made.organizations, options.networks),
         async start() {
           await Promise.all([organized, made.start()]);
         },

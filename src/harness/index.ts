@@ -1,11 +1,6 @@
-export { KitError } from "../errors/base.ts";
-export { ConfigurationError } from "../errors/configuration.ts";
-export { connectHarness } from "./connect-harness.ts";
-export { createHarness } from "./create-harness.ts";
-export type { FaultReport } from "./faults/fault-board.ts";
-export type { CallMatch, FaultKind, FaultOrder } from "./faults/fault-order.ts";
-export type { ChainFaultSetter, ConnectionFaultSetter, Fault, Faults } from "./faults/faults.ts";
-export type { ForkOption } from "./fork/fork-options.ts";
+export { ConfigurationError, KitError } from "../errors.ts";
+export { connectHarness } from "./api/connect-harness.ts";
+export { createHarness } from "./api/create-harness.ts";
 export type {
   Harness,
   HarnessNetwork,
@@ -13,8 +8,14 @@ export type {
   PaymentRequestBody,
   ServiceAnswer,
   SettleOptions,
-} from "./harness-api.ts";
-export type { AssetOptions, HarnessOptions, LogLevel } from "./harness-options.ts";
+} from "./api/harness-api.ts";
+export type { AssetOptions, HarnessOptions, LogLevel } from "./api/harness-options.ts";
+export type { Payer, PaymentOrder } from "./api/pay.ts";
+export type { HarnessClient } from "./api/viem-client.ts";
+export type { FaultReport } from "./faults/fault-board.ts";
+export type { CallMatch, FaultKind, FaultOrder } from "./faults/fault-order.ts";
+export type { ChainFaultSetter, ConnectionFaultSetter, Fault, Faults } from "./faults/faults.ts";
+export type { ForkOption } from "./fork/fork-options.ts";
 export type { Journal } from "./journal/journal-reader.ts";
 export type {
   JournalRequest,
@@ -22,5 +23,3 @@ export type {
   JournalTransaction,
   PaymentJournal,
 } from "./journal/payment-journal.ts";
-export type { Payer, PaymentOrder } from "./pay.ts";
-export type { HarnessClient } from "./viem-client.ts";

@@ -13,7 +13,7 @@ export type ReplaceableCore = Omit<ServiceCore, "start"> & {
 };
 
 /** How long what a core has under way may take to end by itself. With nodes that answer it takes milliseconds. */
-const patienceMs = 500;
+const timeoutMs = 500;
 
 /** How soon the next core is made, so that a reset finds it ready: not while the first payments after one are made. */
 const spareAfterMs = 25;
@@ -78,7 +78,7 @@ export async function createReplaceableCore(make: () => Promise<ServiceCore>): P
     async replace(meanwhile) {
       const old = current;
       const stopped = old.stop();
-      await Promise.race([stopped, sleep(patienceMs, undefined, { ref: false })]);
+      await Promise.race([stopped, sleep(timeoutMs, undefined, { ref: false })]);
       await meanwhile();
       current = await startNew(takeSpare());
       prepareSpare();

@@ -1,23 +1,23 @@
 import { randomUUID } from "node:crypto";
 import helmet from "@fastify/helmet";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
-import { UndeterminedError } from "../errors/undetermined.ts";
+import { UndeterminedError } from "../errors.ts";
 import type { Facilitator } from "../facilitator/facilitator.ts";
 import { type Metrics, noMetrics } from "../metrics/metrics.ts";
 import type { Organizations } from "../organizations/organizations.ts";
 import { bodyLimit, problemBody, problemDetails, problemMediaType } from "../protocol/problems.ts";
-import { followRoutes } from "./allowed-methods.ts";
-import { answerClientError, answerUnroutable } from "./client-errors.ts";
-import { closeSoon } from "./close-soon.ts";
-import { confirmEarlierAnswers, followExchange } from "./connection.ts";
-import { type CheckHealth, healthRoutes } from "./health.ts";
-import { openApiRoutes } from "./openapi.ts";
-import { paymentRoutes } from "./payments.ts";
-import { limitPressure, type PressureLimits } from "./pressure.ts";
-import { classify, ProblemError } from "./problems.ts";
-import { limitRates, type RateLimits } from "./rate-limits.ts";
-import { describePayment, type EndedPayment, logRequests } from "./request-log.ts";
-import { settlementRoutes } from "./settlements.ts";
+import { answerClientError, answerUnroutable } from "./plugins/client-errors.ts";
+import { closePromptly } from "./plugins/close-promptly.ts";
+import { confirmEarlierAnswers, followExchange } from "./plugins/connection.ts";
+import { limitPressure, type PressureLimits } from "./plugins/pressure.ts";
+import { classify, ProblemError } from "./plugins/problems.ts";
+import { limitRates, type RateLimits } from "./plugins/rate-limits.ts";
+import { type EndedPayment, logFieldsOf, logRequests } from "./plugins/request-log.ts";
+import { followRoutes } from "./routes/allowed-methods.ts";
+import { type CheckHealth, healthRoutes } from "./routes/health.ts";
+import { openApiRoutes } from "./routes/openapi.ts";
+import { paymentRoutes } from "./routes/payments.ts";
+import { settlementRoutes } from "./routes/settlements.ts";
 import { defaultTimeouts, type Timeouts } from "./timeouts.ts";
 
 export type AppOptions = {
@@ -100,7 +100,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     }
     done();
   });
-  closeSoon(app);
+  closePromptly(app);
   if (options.rateLimits !== undefined) limitRates(app, options.rateLimits);
   const underWay = limitPressure(app, options.pressure);
   metrics.observe({ underWay: () => underWay });
@@ -115,7 +115,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
       // What a node did to us is no fault of ours, and what keeps nobody from an answer is no trouble.
       const foreseen = error instanceof UndeterminedError;
       const level = !foreseen ? "error" : request.exchange.end === "cut" ? "debug" : "warn";
-      request.log[level]({ ...describePayment(request), err: error }, "no verdict");
+      request.log[level]({ ...logFieldsOf(request), err: error }, "no verdict");
     }
     if (retryAfterSeconds !== undefined) reply.header("retry-after", retryAfterSeconds);
     if (status === 401) reply.header("www-authenticate", "Bearer");

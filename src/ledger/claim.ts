@@ -1,11 +1,12 @@
 import type { Kysely, Transaction } from "kysely";
 import { inTransaction } from "../database/transaction.ts";
-import { KitError } from "../errors/base.ts";
+import { KitError } from "../errors.ts";
 import type { Address } from "../protocol/hex.ts";
-import { judgeClaims, type Reserved } from "./judge-claims.ts";
-import type { Attempt, ClaimRequest, Ledger } from "./ledger.ts";
+import { decideClaims, type Reserved } from "./decide-claims.ts";
+import type { ClaimRequest, Ledger } from "./ledger.ts";
 import { lockAccounts } from "./locks.ts";
 import { fromAttempt, fromSettlement, lowerCase, toAttempt, toSafeInteger } from "./rows.ts";
+import type { Attempt } from "./settlement.ts";
 import type { LedgerTables } from "./tables.ts";
 
 /** Makes {@link Ledger.claim}. */
@@ -24,7 +25,7 @@ export function createClaim(db: Kysely<LedgerTables>, now: () => number): Ledger
         return { outcomes: requests.map(() => "no_room"), attempt: null };
       }
       await lockAccounts(transaction, requests, now());
-      const outcomes = judgeClaims(
+      const outcomes = decideClaims(
         requests,
         await findTaken(transaction, requests),
         await readReserved(transaction, chainId, requests),

@@ -1,6 +1,6 @@
 import type { Kysely } from "kysely";
 import { inTransaction } from "../database/transaction.ts";
-import { KitError } from "../errors/base.ts";
+import { KitError } from "../errors.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { closeTxNonce } from "./close-tx-nonce.ts";
 import { chargeGas } from "./gas-spending.ts";

@@ -5,17 +5,18 @@ import { inSnapshot } from "../database/transaction.ts";
 import { createAddAttempt } from "./add-attempt.ts";
 import { createClaim } from "./claim.ts";
 import { createConclude } from "./conclude.ts";
-import { createDebts } from "./debts.ts";
 import { createGasSpending } from "./gas-spending.ts";
 import { createIdempotency } from "./idempotency.ts";
 import { createLeases } from "./leases.ts";
-import type { Attempt, Ledger, Settlement } from "./ledger.ts";
+import type { Ledger } from "./ledger.ts";
 import { createList } from "./list.ts";
 import { createOperatorChanges } from "./operator-changes.ts";
 import { createFailures } from "./recover-failures.ts";
 import { createForwards } from "./recover-forwards.ts";
 import { createRedrive } from "./redrive.ts";
+import { createRetryQueue } from "./retry-queue.ts";
 import { lowerCase, toAttempt, toSafeInteger, toSettlement } from "./rows.ts";
+import type { Attempt, Settlement } from "./settlement.ts";
 import type { LedgerTables } from "./tables.ts";
 
 export type LedgerOptions = {
@@ -33,10 +34,10 @@ export type LedgerOptions = {
 export function createLedger(options: LedgerOptions): Ledger {
   const { instanceId, now, leaseMs = 30_000 } = options;
   const db = options.db.$extendTables<LedgerTables>();
-  const debts = createDebts();
+  const retryQueue = createRetryQueue();
   return {
-    ...createLeases(db, debts, { instanceId, now, leaseMs }),
-    ...createIdempotency(db, debts, { instanceId, now, leaseMs }),
+    ...createLeases(db, retryQueue, { instanceId, now, leaseMs }),
+    ...createIdempotency(db, retryQueue, { instanceId, now, leaseMs }),
     ...createFailures(db, now),
     ...createForwards(db, now),
     ...createOperatorChanges(db, now),

@@ -1,8 +1,8 @@
 import type { Kysely, Transaction } from "kysely";
 import { repeatable } from "../database/retrying.ts";
 import { inTransaction } from "../database/transaction.ts";
-import type { Debts } from "./debts.ts";
 import type { Ledger } from "./ledger.ts";
+import type { RetryQueue } from "./retry-queue.ts";
 import type { LedgerTables } from "./tables.ts";
 
 /** How long an answer is given again. */
@@ -15,7 +15,7 @@ const keptMs = 24 * 60 * 60 * 1000;
  */
 export function createIdempotency(
   db: Kysely<LedgerTables>,
-  debts: Debts,
+  retryQueue: RetryQueue,
   { instanceId, now, leaseMs }: { instanceId: string; now: () => number; leaseMs: number },
 ): Pick<Ledger, "beginIdempotent" | "answerIdempotent" | "abandonIdempotent"> {
   return {
@@ -49,7 +49,7 @@ export function createIdempotency(
           .returning("organization_id")
           .executeTakeFirst();
         if (begun !== undefined) {
-          debts.forget(debtOf(organizationId, key));
+          retryQueue.forget(debtOf(organizationId, key));
           await sweep(transaction, time);
           return { status: "new" };
         }
@@ -64,7 +64,7 @@ export function createIdempotency(
       }),
 
     answerIdempotent: (organizationId, key, answer) =>
-      debts.pay(debtOf(organizationId, key), async () => {
+      retryQueue.pay(debtOf(organizationId, key), async () => {
         await repeatable(() =>
           db
             .updateTable("idempotency")
@@ -78,7 +78,7 @@ export function createIdempotency(
       }),
 
     abandonIdempotent: (organizationId, key) =>
-      debts.pay(debtOf(organizationId, key), async () => {
+      retryQueue.pay(debtOf(organizationId, key), async () => {
         await repeatable(() =>
           db
             .deleteFrom("idempotency")

@@ -2,8 +2,8 @@ import type { Kysely } from "kysely";
 import { repeatable } from "../database/retrying.ts";
 import { inTransaction } from "../database/transaction.ts";
 import type { Hex } from "../protocol/hex.ts";
-import type { Debts } from "./debts.ts";
 import type { Ledger } from "./ledger.ts";
+import type { RetryQueue } from "./retry-queue.ts";
 import { lowerCase } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
 
@@ -13,7 +13,7 @@ const graceLeases = 10;
 /** A lease belongs to a holder of an instance: holders of different instances may have the same name. */
 export function createLeases(
   db: Kysely<LedgerTables>,
-  debts: Debts,
+  retryQueue: RetryQueue,
   { instanceId, now, leaseMs }: { instanceId: string; now: () => number; leaseMs: number },
 ): Pick<Ledger, "acquireLease" | "releaseLease" | "findLease" | "renewLeases" | "markDelivered"> {
   return {
@@ -39,12 +39,12 @@ export function createLeases(
           .executeTakeFirst(),
       );
       if (acquired === undefined) return false;
-      debts.forget(debtOf(id, holder));
+      retryQueue.forget(debtOf(id, holder));
       return true;
     },
 
     releaseLease: (id, holder) =>
-      debts.pay(debtOf(id, holder), async () => {
+      retryQueue.pay(debtOf(id, holder), async () => {
         await repeatable(() =>
           db
             .deleteFrom("leases")
@@ -67,7 +67,7 @@ export function createLeases(
     },
 
     async renewLeases() {
-      await debts.payOff();
+      await retryQueue.drain();
       await inTransaction(db, async (transaction) => {
         const time = now();
         await transaction
@@ -89,7 +89,7 @@ export function createLeases(
     },
 
     markDelivered: (id, holder) =>
-      debts.pay(debtOf(id, holder), () =>
+      retryQueue.pay(debtOf(id, holder), () =>
         inTransaction(db, async (transaction) => {
           const given = await transaction
             .deleteFrom("leases")

@@ -1,80 +1,8 @@
-import type { settlementStates } from "../protocol/answers.ts";
 import type { Cursor } from "../protocol/cursor.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { Recoveries } from "./recoveries.ts";
-
-/**
- * | State | Meaning | Authority |
- * |---|---|---|
- * | submitted | claimed, and at least one transaction signed; its outcome is not known | the ledger |
- * | settled | mined, with our `Settled` and the token's `Transfer` in the receipt | the chain |
- * | failed | mined and reverted, or passed over inside a batch | the chain |
- * | recovered | failed, then forwarded after somebody else had submitted the authorization | the chain |
- */
-export type SettlementState = (typeof settlementStates)[number];
-
-/** What is written of a payment when it is claimed for an organization. Times of the payer in unix seconds. */
-export type Claim = {
-  /** keccak256 of (chainId, asset, payer, authorizationNonce): see `settlementId`. */
-  id: Hex;
-  organizationId: string;
-  network: NetworkName;
-  chainId: number;
-  asset: Address;
-  payer: Address;
-  authorizationNonce: Hex;
-  /** The EIP-712 digest: two requests are the same payment when their digests are. */
-  digest: Hex;
-  value: bigint;
-  validAfter: bigint;
-  validBefore: bigint;
-  signature: Hex;
-  recipient: Address;
-};
-
-/** One authorization's entry in the ledger. Times in unix milliseconds; hex in lower case, whatever was given. */
-export type Settlement = Claim & {
-  state: SettlementState;
-  operator: Address;
-  txNonce: number;
-  /** The newest signed transaction while submitted; the mined one afterwards. */
-  transactionHash: Hex;
-  blockNumber: bigint | null;
-  blockHash: Hex | null;
-  /** Why it failed, for the organization; null otherwise. */
-  failure: string | null;
-  /** The block that it was checked against before it was claimed: there its authorization was unused. */
-  claimedBlock: bigint;
-  claimedAt: number;
-  concludedAt: number | null;
-  /** When a success was handed to its organization; null while it is undelivered. */
-  deliveredAt: number | null;
-};
-
-/**
- * - `settle`: settles the settlements of its txNonce;
- * - `noop`: does nothing but take its txNonce, so that later ones can be mined;
- * - `forward`: pays out what a direct submission brought to the contract; see {@link Recoveries}.
- */
-export type AttemptKind = "settle" | "noop" | "forward";
-
-/** One signed transaction. Several attempts may share a txNonce; at most one of them is ever mined. */
-export type Attempt = {
-  hash: Hex;
-  chainId: number;
-  operator: Address;
-  txNonce: number;
-  kind: AttemptKind;
-  raw: Hex;
-  maxFeePerGas: bigint;
-  maxPriorityFeePerGas: bigint;
-  createdAt: number;
-};
-
-/** An attempt as its signer makes it, before it has been stored. */
-export type SignedTransaction = Pick<Attempt, "hash" | "raw" | "maxFeePerGas" | "maxPriorityFeePerGas">;
-
+import type { Attempt, Claim, Settlement, SettlementState, SignedAttempt } from "./settlement.ts";
 /** A payment that asks to be claimed, with the balance it was checked against. */
 export type ClaimRequest = Claim & {
   /** The payer's balance of the asset. */
@@ -97,7 +25,7 @@ export type ClaimOutcome = "claimed" | "taken" | "over_balance" | "stale_balance
 export type Conclusion = { id: Hex; state: "settled" } | { id: Hex; state: "failed"; failure: string };
 
 /** One change of an operator's next txNonce by hand; `at` in unix milliseconds. */
-export type OperatorChange = { at: number; actor: string; from: number; to: number };
+export type TxNonceChange = { at: number; actor: string; from: number; to: number };
 
 /** Which settlements a list holds; what is undefined does not matter. */
 export type SettlementFilter = {
@@ -153,7 +81,7 @@ export type Ledger = Recoveries & {
   claim(
     operator: { chainId: number; address: Address; maxUnmined: number },
     requests: readonly ClaimRequest[],
-    sign: (txNonce: number, claimable: readonly ClaimRequest[]) => Promise<SignedTransaction>,
+    sign: (txNonce: number, claimable: readonly ClaimRequest[]) => Promise<SignedAttempt>,
   ): Promise<{ outcomes: readonly ClaimOutcome[]; attempt: Attempt | null }>;
 
   /**
@@ -191,7 +119,7 @@ export type Ledger = Recoveries & {
   redrive(
     from: { chainId: number; operator: Address; txNonce: number; mined: Hex | null },
     ids: readonly Hex[],
-    sign: (txNonce: number, settlements: readonly Settlement[]) => Promise<SignedTransaction>,
+    sign: (txNonce: number, settlements: readonly Settlement[]) => Promise<SignedAttempt>,
   ): Promise<{ attempt: Attempt; settlements: readonly Settlement[] } | null>;
 
   /**
@@ -213,7 +141,7 @@ export type Ledger = Recoveries & {
     actor: string,
   ): Promise<boolean>;
   /** What {@link acceptTxNonce} has done, oldest first. */
-  operatorChanges(chainId: number, operator: Address): Promise<readonly OperatorChange[]>;
+  operatorChanges(chainId: number, operator: Address): Promise<readonly TxNonceChange[]>;
 
   /** Attempts whose txNonce is still open, oldest txNonce first, each with the settlements that ride on it. */
   openAttempts(

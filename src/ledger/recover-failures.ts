@@ -1,9 +1,9 @@
 import { type Kysely, sql, type Transaction } from "kysely";
 import { repeatable } from "../database/retrying.ts";
 import { inSnapshot, inTransaction } from "../database/transaction.ts";
-import { KitError } from "../errors/base.ts";
+import { KitError } from "../errors.ts";
 import type { Hex } from "../protocol/hex.ts";
-import type { Failure, Recoveries, Recovery } from "./recoveries.ts";
+import type { FailedSettlement, Recoveries, Recovery } from "./recoveries.ts";
 import { lowerCase, toSafeInteger, toSettlement } from "./rows.ts";
 import type { LedgerTables, RecoveriesTable, SettlementsTable } from "./tables.ts";
 
@@ -178,7 +178,7 @@ export function createFailures(
 async function withRecoveries(
   transaction: Transaction<LedgerTables>,
   rows: readonly SettlementsTable[],
-): Promise<Failure[]> {
+): Promise<FailedSettlement[]> {
   if (rows.length === 0) return [];
   const recoveries = await transaction
     .selectFrom("recoveries")

@@ -4,10 +4,10 @@ import { inSnapshot, inTransaction } from "../database/transaction.ts";
 import type { Address } from "../protocol/hex.ts";
 import { takeTxNonce } from "./claim.ts";
 import { closeTxNonce } from "./close-tx-nonce.ts";
-import type { Attempt } from "./ledger.ts";
 import { lockOperator } from "./locks.ts";
 import type { Recoveries } from "./recoveries.ts";
 import { fromAttempt, lowerCase, toAttempt, toSafeInteger, toSettlement } from "./rows.ts";
+import type { Attempt } from "./settlement.ts";
 import type { LedgerTables } from "./tables.ts";
 
 /** A txNonce of a recoverer. */

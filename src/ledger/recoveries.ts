@@ -1,5 +1,5 @@
 import type { Address, Hex } from "../protocol/hex.ts";
-import type { Attempt, Settlement, SignedTransaction } from "./ledger.ts";
+import type { Attempt, Settlement, SignedAttempt } from "./settlement.ts";
 
 /** The token's `Transfer` by which a direct submission brought its value to the contract, as a place on chain. */
 export type RecoveryProof = { transactionHash: Hex; logIndex: number; blockNumber: bigint };
@@ -26,7 +26,7 @@ export type Recovery = {
 };
 
 /** A failed settlement, and what is known of its authorization since. */
-export type Failure = {
+export type FailedSettlement = {
   settlement: Settlement;
   /** A block by which the authorization was used, before it is known how; null while it is not. */
   usedByBlock: bigint | null;
@@ -51,16 +51,16 @@ export type MinedForward = {
  */
 export type Recoveries = {
   /** A settlement with its follow-up; null unless it is failed. */
-  findFailure(id: Hex): Promise<Failure | null>;
+  findFailure(id: Hex): Promise<FailedSettlement | null>;
 
   /**
    * Failures of a chain that are due to be looked at, the longest overdue of them. They are put off until `nextLookAt`
    * (unix milliseconds), so that no other instance looks at them meanwhile, and somebody does if this one dies.
    */
-  takeDueFailures(chainId: number, limit: number, nextLookAt: number): Promise<readonly Failure[]>;
+  takeDueFailures(chainId: number, limit: number, nextLookAt: number): Promise<readonly FailedSettlement[]>;
 
   /** Failures of a chain that are not at their end, due or not, in the order of their ids, from behind `after`. */
-  openFailures(chainId: number, limit: number, after: Hex | null): Promise<readonly Failure[]>;
+  openFailures(chainId: number, limit: number, after: Hex | null): Promise<readonly FailedSettlement[]>;
 
   /** Notes what a look has come to. Without a `nextLookAt` it was the last. */
   noteLook(id: Hex, look: { usedByBlock: bigint | null; nextLookAt: number | null }): Promise<void>;
@@ -92,7 +92,7 @@ export type Recoveries = {
   sendForward(
     recoverer: { chainId: number; address: Address },
     id: Hex,
-    sign: (txNonce: number) => Promise<SignedTransaction>,
+    sign: (txNonce: number) => Promise<SignedAttempt>,
   ): Promise<{ attempt: Attempt; settlements: readonly Settlement[] } | null>;
 
   /** Forwards whose txNonce is still open, oldest txNonce first, each with the settlement that it pays out. */

@@ -2,9 +2,10 @@ import type { Kysely } from "kysely";
 import { inTransaction } from "../database/transaction.ts";
 import { takeTxNonce } from "./claim.ts";
 import { closeTxNonce } from "./close-tx-nonce.ts";
-import type { Attempt, Ledger } from "./ledger.ts";
+import type { Ledger } from "./ledger.ts";
 import { lockOperator } from "./locks.ts";
 import { fromAttempt, lowerCase, toAttempt, toSettlement } from "./rows.ts";
+import type { Attempt } from "./settlement.ts";
 import type { LedgerTables } from "./tables.ts";
 
 /** Makes {@link Ledger.redrive}. */

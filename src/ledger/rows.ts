@@ -1,5 +1,5 @@
 import type { Hex } from "../protocol/hex.ts";
-import type { Attempt, Settlement } from "./ledger.ts";
+import type { Attempt, Settlement } from "./settlement.ts";
 import type { AttemptsTable, SettlementsTable } from "./tables.ts";
 
 /** Hex as the ledger keeps it: equal bytes are equal text. */

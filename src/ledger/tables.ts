@@ -1,7 +1,7 @@
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
-import type { AttemptKind, SettlementState } from "./ledger.ts";
 import type { RecoveryState } from "./recoveries.ts";
+import type { AttemptKind, SettlementState } from "./settlement.ts";
 
 /** One claimed authorization: see `Settlement`. */
 export type SettlementsTable = {

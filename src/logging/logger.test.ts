@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { UndeterminedError } from "../errors/undetermined.ts";
+import { UndeterminedError } from "../errors.ts";
 import { createLogger, wouldLog } from "./logger.ts";
 
 /** The line that an error makes. */

@@ -7,10 +7,10 @@ import {
   levels,
   pino,
 } from "pino";
-import { KitError } from "../errors/base.ts";
+import { KitError } from "../errors.ts";
 
 /** What the parts of the service need of a logger. */
-export type Log = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
+export type ServiceLog = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
 
 /**
  * The service's logger: JSON lines without keys, signatures or RPC URLs. Headers and bodies are never logged; errors

@@ -1,13 +1,13 @@
 import type * as promClient from "prom-client";
-import { briefly } from "./briefly.ts";
-import { inTime } from "./in-time.ts";
+import { memoizeFor } from "./memoize-for.ts";
 import type { MetricSources, Metrics } from "./metrics.ts";
+import { withTimeout } from "./with-timeout.ts";
 
 /** How old the answer of a source may be, milliseconds: the ledger is ours, the funds cost requests to a provider. */
 const maxAgeMs = { pending: 5_000, funds: 30_000, health: 5_000 };
 
 /** Prometheus gives a scrape 10 s: one source that hangs must not take the others along. */
-const patienceMs = 3_000;
+const timeoutMs = 3_000;
 
 /** One value of a gauge. */
 type Sample = { labels: Record<string, string>; value: number };
@@ -34,11 +34,11 @@ export function observeSources(options: {
     name: keyof typeof maxAgeMs,
     ask: () => Promise<T> | undefined,
   ): () => Promise<T | undefined> {
-    return briefly(
+    return memoizeFor(
       async () => {
         try {
           const asked = ask();
-          return asked && (await inTime(asked, patienceMs));
+          return asked && (await withTimeout(asked, timeoutMs));
         } catch {
           failures.inc({ source: name });
           return undefined;

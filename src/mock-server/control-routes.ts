@@ -1,8 +1,8 @@
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
-import type { FixtureCall, FixtureEngine } from "../fixtures/engine.ts";
-import { nearest } from "../fixtures/nearest.ts";
-import { findScenario, type ScenarioRow, scenarios } from "../fixtures/scenarios.ts";
+import { findScenario, type ScenarioRow, scenarios } from "../fixtures/cases/scenarios.ts";
+import type { FixtureCall, FixtureEngine } from "../fixtures/engine/engine.ts";
+import { nearest } from "../fixtures/engine/nearest.ts";
 
 const longestDelayMs = 600_000;
 
@@ -40,7 +40,7 @@ class ControlError extends Error {
 }
 
 /** The routes by which tests in any language say how requests are to end, and see what was asked. */
-export function controlRoutes(app: FastifyInstance, fixtures: FixtureEngine): void {
+export function mockControlRoutes(app: FastifyInstance, fixtures: FixtureEngine): void {
   app.setErrorHandler((error, _request, reply) => {
     const { status, message, hints } = explain(error);
     return reply.code(status).send({ error: message, hints });

@@ -1,8 +1,8 @@
-import type { ScenarioEnvironment } from "../fixtures/environment.ts";
-import { testKeys, testOrganizations } from "../harness/test-keys.ts";
-import { testPayers } from "../harness/test-payers.ts";
+import type { ScenarioEnvironment } from "../fixtures/engine/environment.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { Asset, NetworkName } from "../protocol/networks.ts";
+import { testKeys, testOrganizations } from "../published/test-keys.ts";
+import { testPayers } from "../published/test-payers.ts";
 
 /** What a mock server is made of: as `x402-kit up` describes itself, without what chains have. */
 export type MockDescription = {

@@ -1,8 +1,8 @@
 import cors from "@fastify/cors";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
-import type { FixtureRequest } from "../fixtures/answer.ts";
-import type { FixtureEngine } from "../fixtures/engine.ts";
-import { controlRoutes } from "./control-routes.ts";
+import type { FixtureRequest } from "../fixtures/engine/answer.ts";
+import type { FixtureEngine } from "../fixtures/engine/engine.ts";
+import { mockControlRoutes } from "./control-routes.ts";
 import { sendAnswer } from "./send-answer.ts";
 
 /** Beyond what the service takes, so that the fixtures get to refuse what is too large as it does. */
@@ -24,7 +24,7 @@ export async function createMockApp(fixtures: FixtureEngine): Promise<FastifyIns
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => done(null, body));
 
-  await app.register(async (scope) => controlRoutes(scope, fixtures));
+  await app.register(async (scope) => mockControlRoutes(scope, fixtures));
   app.route({
     method: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
     url: "/*",

@@ -3,8 +3,8 @@ import { connect, createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import type { FixtureRequest } from "../fixtures/answer.ts";
-import { findScenario, type ScenarioName, scenarios } from "../fixtures/scenarios.ts";
+import { findScenario, type ScenarioName, scenarios } from "../fixtures/cases/scenarios.ts";
+import type { FixtureRequest } from "../fixtures/engine/answer.ts";
 import { type MockServer, startMockServer } from "./index.ts";
 
 let mock: MockServer;

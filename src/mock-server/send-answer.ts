@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { FixtureAnswer } from "../fixtures/answer.ts";
+import type { FixtureAnswer } from "../fixtures/engine/answer.ts";
 
 /** Sends what the fixtures answer, on the wire: late, whole, in part, or not at all. */
 export async function sendAnswer(

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Kysely } from "kysely";
 import { inTransaction } from "../database/transaction.ts";
-import { KitError } from "../errors/base.ts";
+import { KitError } from "../errors.ts";
 import { type Author, lockOrganization, noOrganization, readChanges, recordChange } from "./audit.ts";
 import type { Organization, OrganizationAdministration } from "./organizations.ts";
 import { networkColumns, toKeyRecord, toLimits, toOrganization } from "./rows.ts";

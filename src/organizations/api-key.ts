@@ -1,5 +1,5 @@
 import { createHmac, createSecretKey, randomBytes } from "node:crypto";
-import { KitError } from "../errors/base.ts";
+import { KitError } from "../errors.ts";
 
 /** An API key and the part of it that is no secret. */
 export type ApiKey = { key: string; keyId: string };

@@ -1,5 +1,5 @@
 import type { Kysely, Transaction } from "kysely";
-import { KitError } from "../errors/base.ts";
+import { KitError } from "../errors.ts";
 import { type Change, type ChangeAction, changeActions } from "./organizations.ts";
 import type { OrganizationTables } from "./tables.ts";
 

@@ -1,6 +1,6 @@
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import type { Database } from "../database/database.ts";
-import { KitError } from "../errors/base.ts";
+import { KitError } from "../errors.ts";
 import { createAdministration, isLine } from "./administration.ts";
 import { createKeyHmac, parseApiKey } from "./api-key.ts";
 import { createIdentityCache } from "./identity-cache.ts";

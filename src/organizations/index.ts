@@ -1,4 +1,4 @@
-export { KitError } from "../errors/base.ts";
+export { KitError } from "../errors.ts";
 export type { Address } from "../protocol/hex.ts";
 export type { NetworkName } from "../protocol/networks.ts";
 export type { Limits } from "./limits.ts";

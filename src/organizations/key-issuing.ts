@@ -1,6 +1,6 @@
 import type { Kysely, Transaction } from "kysely";
 import { inTransaction } from "../database/transaction.ts";
-import { KitError } from "../errors/base.ts";
+import { KitError } from "../errors.ts";
 import { noKey } from "./administration.ts";
 import { type ApiKey, drawApiKey, parseApiKey } from "./api-key.ts";
 import { type Author, lockOrganization, recordChange } from "./audit.ts";

@@ -1,7 +1,7 @@
 import { requireMigrated } from "../database/migrate.ts";
-import { isMissingFile } from "../database/missing-file.ts";
 import { openDatabase } from "../database/open-database.ts";
-import { KitError } from "../errors/base.ts";
+import { isMissingFile } from "../database/sqlite/missing-file.ts";
+import { KitError } from "../errors.ts";
 import { createOrganizations } from "./create-organizations.ts";
 import type { Organizations } from "./organizations.ts";
 

@@ -80,7 +80,7 @@ export const problemSchema = z.object({
   payer: z.string().optional(),
 });
 
-export type Problem = z.infer<typeof problemSchema>;
+export type ProblemDetails = z.infer<typeof problemSchema>;
 
 /** The states of a settlement; the ledger says what they mean. */
 export const settlementStates = ["submitted", "settled", "failed", "recovered"] as const;

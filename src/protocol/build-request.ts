@@ -1,6 +1,6 @@
 import type { Authorization } from "./authorization.ts";
 import type { Address, Hex } from "./hex.ts";
-import { type Asset, type Network, spellNetwork } from "./networks.ts";
+import { type Asset, formatNetwork, type Network } from "./networks.ts";
 import type { X402Version } from "./requests.ts";
 
 /** A signed payment and what it is for; `amount` in the asset's smallest unit. */
@@ -33,7 +33,7 @@ export function authorizationJson(authorization: Authorization): Record<keyof Au
 /** The body of a verify or settle call, as public clients and servers of the given version write it. */
 export function buildPaymentRequest(parts: PaymentParts): Record<string, unknown> {
   const { x402Version, network, asset, payTo, amount, resource, authorization, signature } = parts;
-  const networkName = spellNetwork(network, x402Version);
+  const networkName = formatNetwork(network, x402Version);
   const payload = { signature, authorization: authorizationJson(authorization) };
   const extra = { name: asset.name, version: asset.version };
 

@@ -49,7 +49,7 @@ const pureChecks: Readonly<Record<PureCheckName, PureCheck>> = {
 };
 
 /** The first thing wrong with a request on its face; undefined when nothing is. `onCheck` is told of each check. */
-export function judgeOnItsFace(
+export function checkTerms(
   request: PaymentRequest,
   network: ServedNetwork,
   onCheck?: (check: PureCheckName, refusal: Invalid | undefined) => void,
@@ -68,7 +68,7 @@ export function judgeOnItsFace(
  *
  * @param chainTime in unix seconds
  */
-export function judgeWindow(
+export function checkValidityWindow(
   { validAfter, validBefore }: Pick<Authorization, "validAfter" | "validBefore">,
   chainTime: bigint,
 ): Invalid | undefined {

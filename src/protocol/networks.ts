@@ -96,6 +96,6 @@ export function findNetwork(spelling: string, x402Version: 1 | 2): Network | und
 }
 
 /** How a network is spelled in the given protocol version: `base` in v1, `eip155:8453` in v2. */
-export function spellNetwork(network: Network, x402Version: 1 | 2): string {
+export function formatNetwork(network: Network, x402Version: 1 | 2): string {
   return x402Version === 1 ? network.name : network.caip2;
 }

@@ -1,4 +1,4 @@
-import type { Problem } from "./answers.ts";
+import type { ProblemDetails } from "./answers.ts";
 import type { Envelope } from "./requests.ts";
 
 /** The media type of RFC 9457. */
@@ -64,9 +64,9 @@ export const idempotencyKeyFormat = /^[\x21-\x7e]{1,255}$/;
 export function problemBody(
   { kind, detail }: { kind: ProblemKind; detail: string },
   context: { operation: Operation | undefined; requestId: string; envelope: Envelope | undefined },
-): Problem {
+): ProblemDetails {
   const { operation, requestId, envelope } = context;
-  const problem: Problem = {
+  const problem: ProblemDetails = {
     type: `urn:x402-facilitator-kit:problem:${kind.name}`,
     title: kind.title,
     status: kind.status,

@@ -43,18 +43,18 @@ export type SettleErrorReasonV2 = (typeof settleErrorReasonsV2)[number];
 export type SettleErrorReason = SettleErrorReasonV1 | SettleErrorReasonV2;
 
 /** Which half of the request is at fault: v1 settle has a code for each. */
-export type Fault = "payload" | "requirements";
+export type InvalidPart = "payload" | "requirements";
 
 /** A determined answer that the payment is not good, and why. */
 export type Invalid = {
   reason: InvalidReason;
-  fault: Fault;
+  fault: InvalidPart;
   /** One sentence for the caller: what is wrong and what would be right. Never internal error text. */
   message: string;
 };
 
 /** Says that a payment is invalid. `fault` matters only for the reasons that either half can cause. */
-export function invalid(reason: InvalidReason, message: string, fault: Fault = "payload"): Invalid {
+export function invalid(reason: InvalidReason, message: string, fault: InvalidPart = "payload"): Invalid {
   return { reason, message, fault };
 }
 

@@ -3,7 +3,7 @@ import type { Authorization } from "./authorization.ts";
 import { type Address, type Hex, sameAddress } from "./hex.ts";
 import { findNetwork, type Network } from "./networks.ts";
 import { address, bytes, bytes32, uint256String } from "./primitives.ts";
-import { type Fault, type Invalid, invalid } from "./reasons.ts";
+import { type Invalid, type InvalidPart, invalid } from "./reasons.ts";
 
 export type X402Version = 1 | 2;
 
@@ -175,7 +175,7 @@ function readSchemeAndNetwork(
   part: object,
   path: string,
   version: X402Version,
-  fault: Fault,
+  fault: InvalidPart,
   schemeRequired: boolean,
 ): Network | Invalid {
   const malformed = (message: string): Invalid =>

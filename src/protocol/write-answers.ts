@@ -1,4 +1,4 @@
-import type { AuthContext, Problem, SettleAnswer, VerifyAnswer } from "./answers.ts";
+import type { AuthContext, ProblemDetails, SettleAnswer, VerifyAnswer } from "./answers.ts";
 import { type Invalid, settleErrorReason } from "./reasons.ts";
 import type { Envelope } from "./requests.ts";
 
@@ -38,7 +38,7 @@ export const pendingRetryAfterSeconds = 2;
  * The payment is on its way, and its outcome is not known in time; status 503. v2 has a reason for it, which makes
  * public servers ask again; v1 can only say that it could not tell, and names the hash in the text.
  */
-export function pendingProblem(envelope: Envelope, transaction: string, requestId: string): Problem {
+export function pendingProblem(envelope: Envelope, transaction: string, requestId: string): ProblemDetails {
   const detail = `Transaction ${transaction} is sent and not decided yet; ask again with the same payment, or at the address in Location`;
   const isV2 = envelope.x402Version === 2;
   return {

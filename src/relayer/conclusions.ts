@@ -1,19 +1,10 @@
 import type { Receipt } from "../chain/chain.ts";
-import { readSettlements } from "../chain/receipt-proof.ts";
-import type { AttemptKind, Claim, Conclusion } from "../ledger/ledger.ts";
+import { readSettlements } from "../chain/contract/receipt-proof.ts";
+import type { Conclusion } from "../ledger/ledger.ts";
+import type { AttemptKind, Claim } from "../ledger/settlement.ts";
 import type { Address } from "../protocol/hex.ts";
+import type { Decision } from "./decision.ts";
 import { decideForward } from "./recovery-conclusions.ts";
-
-/**
- * What a mined transaction means for the settlements on it.
- * - `concluded`: it decided every one of them;
- * - `redrive`: it was reverted as a whole, which for several settlements says nothing of a single one;
- * - `unproven`: it says success without proof of every settlement. Such a receipt is not believed.
- */
-export type Decision =
-  | { kind: "concluded"; conclusions: readonly Conclusion[] }
-  | { kind: "redrive" }
-  | { kind: "unproven" };
 
 /** Reads the receipt of one attempt against the settlements of its txNonce. */
 export function decide(

@@ -1,8 +1,8 @@
 import type { Receipt } from "../chain/chain.ts";
-import { provesForwarding } from "../chain/receipt-proof.ts";
-import type { Claim } from "../ledger/ledger.ts";
+import { provesForwarding } from "../chain/contract/receipt-proof.ts";
+import type { Claim } from "../ledger/settlement.ts";
 import type { Address } from "../protocol/hex.ts";
-import type { Decision } from "./conclusions.ts";
+import type { Decision } from "./decision.ts";
 
 /**
  * Reads the receipt of a forward. Here `settled` means paid out, and `failed` that this transaction did nothing: what

@@ -1,11 +1,11 @@
 import type { Chain } from "../chain/chain.ts";
-import { describeRevert } from "../chain/revert.ts";
-import type { Signer } from "../chain/signer.ts";
-import { estimateFees, forwardTransaction } from "../chain/transaction.ts";
-import { KitError } from "../errors/base.ts";
-import { UndeterminedError } from "../errors/undetermined.ts";
-import type { Ledger, Settlement } from "../ledger/ledger.ts";
-import type { Log } from "../logging/logger.ts";
+import { describeRevert } from "../chain/contract/revert.ts";
+import type { Signer } from "../chain/signing/signer.ts";
+import { estimateFees, forwardTransaction } from "../chain/signing/transaction.ts";
+import { KitError, UndeterminedError } from "../errors.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Settlement } from "../ledger/settlement.ts";
+import type { ServiceLog } from "../logging/logger.ts";
 import type { Address } from "../protocol/hex.ts";
 import type { Outcomes } from "./outcomes.ts";
 import { createReplace } from "./replacement.ts";
@@ -39,7 +39,7 @@ export type RecovererOptions = {
   ledger: Ledger;
   outcomes: Outcomes;
   now: () => number;
-  log: Log;
+  log: ServiceLog;
 };
 
 /** Block times before what was reverted is tried again: a reason like a missing role takes people to mend. */
@@ -124,13 +124,13 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
 
     // It may have sent something by hand: its txNonces go on from there.
     await ledger.introduceRecoverer(chainId, signer.address, minedTransactions);
-    const shipment = await ledger.sendForward(recoverer, id, (txNonce) =>
+    const batch = await ledger.sendForward(recoverer, id, (txNonce) =>
       signer.signTransaction({ chainId, nonce: txNonce, ...transaction, ...fees }),
     );
-    if (shipment === null) return;
-    const { hash, txNonce } = shipment.attempt;
+    if (batch === null) return;
+    const { hash, txNonce } = batch.attempt;
     log.info({ network: network.name, settlement: id, hash, txNonce }, "recovering a payment");
-    await watcher.send(shipment);
+    await watcher.send(batch);
   }
 
   function requireGasMoney(has: bigint, needs: bigint): void {

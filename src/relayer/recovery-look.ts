@@ -1,5 +1,5 @@
 import type { Chain, Diagnosis } from "../chain/chain.ts";
-import type { Failure, RecoveryProof } from "../ledger/recoveries.ts";
+import type { FailedSettlement, RecoveryProof } from "../ledger/recoveries.ts";
 import { callOf } from "./slot.ts";
 
 /**
@@ -32,7 +32,10 @@ const searchBeforeMs = 60 * 60 * 1000;
  *
  * @throws UndeterminedError when the chain could not be asked, or does not say how the authorization was used.
  */
-export async function lookAt(chain: Chain, { settlement, usedByBlock, recovery }: Failure): Promise<Look> {
+export async function lookAt(
+  chain: Chain,
+  { settlement, usedByBlock, recovery }: FailedSettlement,
+): Promise<Look> {
   const { network } = chain;
   const { asset, payer, authorizationNonce, value, claimedBlock, validBefore } = settlement;
   const blocksIn = (ms: number) => BigInt(Math.ceil(ms / network.blockTimeMs));

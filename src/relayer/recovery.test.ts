@@ -1,9 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { Chain, Diagnosis, TransferPlace } from "../chain/chain.ts";
-import type { Database } from "../database/database.ts";
-import { migrate } from "../database/migrate.ts";
-import { openDatabase } from "../database/open-database.ts";
-import { UndeterminedError } from "../errors/undetermined.ts";
 import {
   addressOf,
   createClock,
@@ -13,10 +8,15 @@ import {
   hours,
   paymentOf,
   seconds,
-} from "../ledger/testing/test-ledger.ts";
+} from "../../test/support/ledger/test-ledger.ts";
+import type { Chain, Diagnosis, TransferPlace } from "../chain/chain.ts";
+import type { Database } from "../database/database.ts";
+import { migrate } from "../database/migrate.ts";
+import { openDatabase } from "../database/open-database.ts";
+import { UndeterminedError } from "../errors.ts";
 import { createLogger } from "../logging/logger.ts";
 import { networks } from "../protocol/networks.ts";
-import { createRecovery, type Recovery } from "./recovery.ts";
+import { createRecovery, type RecoveryLoop } from "./recovery.ts";
 
 /*
  * How long, and how often, a failure is looked at. The payment's authorization is valid before 1,900,000,000, and it
@@ -56,7 +56,7 @@ const chain = {
 let db: Database;
 let clock: ReturnType<typeof createClock>;
 let ledger: ReturnType<typeof createTestLedger>;
-let recovery: Recovery;
+let recovery: RecoveryLoop;
 
 beforeEach(async () => {
   head = { number: 10_000n, timestamp: validBefore - 60n, baseFeePerGas: 1n };

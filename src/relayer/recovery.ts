@@ -1,8 +1,7 @@
 import type { Chain } from "../chain/chain.ts";
-import { KitError } from "../errors/base.ts";
-import { UndeterminedError } from "../errors/undetermined.ts";
-import type { Failure, Recoveries, RecoveryProof, RecoveryState } from "../ledger/recoveries.ts";
-import type { Log } from "../logging/logger.ts";
+import { KitError, UndeterminedError } from "../errors.ts";
+import type { FailedSettlement, Recoveries, RecoveryProof, RecoveryState } from "../ledger/recoveries.ts";
+import type { ServiceLog } from "../logging/logger.ts";
 import type { Hex } from "../protocol/hex.ts";
 import type { Recoverer } from "./recovery-lane.ts";
 import { type Look, lookAt } from "./recovery-look.ts";
@@ -19,7 +18,7 @@ export type FollowUp =
   | { outcome: "under_way"; transaction: Hex };
 
 /** Follows up the failed settlements of one network: a payment that reached the contract reaches its recipient. */
-export type Recovery = {
+export type RecoveryLoop = {
   /**
    * Looks at a settlement that failed, and recovers it if it may. Asking again while it is under way costs the chain
    * nothing, nor does asking about an old failure that nobody can change.
@@ -28,7 +27,7 @@ export type Recovery = {
    */
   consider(id: Hex): Promise<FollowUp>;
   /** The same for a failure that was read from the ledger, even if it is not due. Throws alike. */
-  followUp(failure: Failure): Promise<FollowUp>;
+  followUp(failure: FailedSettlement): Promise<FollowUp>;
   /** Whether a failed settlement is about to be a success. Asks the ledger alone. */
   isUnderWay(id: Hex): Promise<boolean>;
   /** From now on looks at every failure from time to time, until nobody can submit its authorization any more. */
@@ -43,7 +42,7 @@ export type RecoveryOptions = {
   /** Without one, what is found is queued. */
   recoverer: Recoverer | undefined;
   now: () => number;
-  log: Log;
+  log: ServiceLog;
 };
 
 /** Block times between two rounds. */
@@ -60,7 +59,7 @@ const pausePart = 1 / 8;
 /** … and at most so long, in milliseconds. */
 const longestPauseMs = 6 * 60 * 60 * 1000;
 
-export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryOptions): Recovery {
+export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryOptions): RecoveryLoop {
   const { network } = chain;
   /** Looks under way, by settlement. Undefined is what the chain has not decided yet. */
   const looks = new Map<Hex, Promise<FollowUp | undefined>>();
@@ -97,7 +96,7 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
   }
 
   /** Looks, and does what follows from it. */
-  async function followUp(failure: Failure): Promise<FollowUp | undefined> {
+  async function followUp(failure: FailedSettlement): Promise<FollowUp | undefined> {
     const look = await lookAt(chain, failure);
     switch (look.kind) {
       case "submitted":
@@ -130,7 +129,7 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
   }
 
   async function recover(
-    failure: Failure,
+    failure: FailedSettlement,
     { proof, obstacle }: Extract<Look, { kind: "submitted" }>,
   ): Promise<FollowUp> {
     const { settlement, usedByBlock, recovery } = failure;
@@ -162,7 +161,7 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
   }
 
   /** Milliseconds until the next look. */
-  function pause({ settlement: { concludedAt } }: Failure): number {
+  function pause({ settlement: { concludedAt } }: FailedSettlement): number {
     const age = concludedAt === null ? 0 : now() - concludedAt;
     const shortest = roundEveryBlocks * network.blockTimeMs;
     return Math.ceil(Math.min(Math.max(age * pausePart, shortest), longestPauseMs));
@@ -181,7 +180,7 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
     }
   }
 
-  async function lookOrPutOff(failure: Failure): Promise<void> {
+  async function lookOrPutOff(failure: FailedSettlement): Promise<void> {
     const { id } = failure.settlement;
     try {
       await once(id, () => followUp(failure));

@@ -1,11 +1,13 @@
 import { setImmediate } from "node:timers/promises";
-import type { Chain, Head, SettleCall } from "../chain/chain.ts";
-import type { SignedTransaction, Signer } from "../chain/signer.ts";
-import { estimateFees, settleTransaction } from "../chain/transaction.ts";
-import { UndeterminedError } from "../errors/undetermined.ts";
+import type { Chain } from "../chain/chain.ts";
+import type { SettleCall } from "../chain/contract/calls.ts";
+import type { SignedTransaction, Signer } from "../chain/signing/signer.ts";
+import { estimateFees, settleTransaction } from "../chain/signing/transaction.ts";
+import { UndeterminedError } from "../errors.ts";
 import type { ClaimOutcome, ClaimRequest, Ledger } from "../ledger/ledger.ts";
-import type { Log } from "../logging/logger.ts";
+import type { ServiceLog } from "../logging/logger.ts";
 import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
+import type { Head } from "../rpc/head.ts";
 import type { Outcomes } from "./outcomes.ts";
 import { createReplace } from "./replacement.ts";
 import { callOf } from "./slot.ts";
@@ -55,7 +57,7 @@ export type RelayerOptions = {
   ledger: Ledger;
   outcomes: Outcomes;
   now: () => number;
-  log: Log;
+  log: ServiceLog;
   /** Unmined transactions at a time; nodes guarantee an account no more than 16. */
   maxInFlight?: number;
   /** Payments in one transaction. */
@@ -233,14 +235,14 @@ export function createRelayer(options: RelayerOptions): Relayer {
     try {
       const [head, tip] = await Promise.all([chain.head(), chain.suggestedTip()]);
       const from = { chainId: network.chainId, operator: signer.address, txNonce: oldTxNonce, mined };
-      const shipment = await ledger.redrive(from, [id], (txNonce, settlements) =>
+      const batch = await ledger.redrive(from, [id], (txNonce, settlements) =>
         sign(
           txNonce,
           settlements.map((claim) => callOf(claim, network.facilitatorContract)),
           { head, tip },
         ),
       );
-      if (shipment !== null) await watcher.send(shipment);
+      if (batch !== null) await watcher.send(batch);
     } catch (error) {
       log.error(
         { network: network.name, settlement: id, err: error },

@@ -1,15 +1,17 @@
-import type { Chain, Head } from "../chain/chain.ts";
-import type { Signer } from "../chain/signer.ts";
+import type { Chain } from "../chain/chain.ts";
+import type { Signer } from "../chain/signing/signer.ts";
 import {
   estimateFees,
   type Fees,
   forwardTransaction,
   noopTransaction,
   settleTransaction,
-} from "../chain/transaction.ts";
-import type { Attempt, AttemptKind, Ledger } from "../ledger/ledger.ts";
-import type { Log } from "../logging/logger.ts";
+} from "../chain/signing/transaction.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Attempt, AttemptKind } from "../ledger/settlement.ts";
+import type { ServiceLog } from "../logging/logger.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
+import type { Head } from "../rpc/head.ts";
 import { callOf, type Slot } from "./slot.ts";
 
 export type ReplacementOptions = {
@@ -17,7 +19,7 @@ export type ReplacementOptions = {
   signer: Signer;
   ledger: Ledger;
   now: () => number;
-  log: Log;
+  log: ServiceLog;
 };
 
 /** Block times without a receipt after which a transaction is replaced by one that pays more. */

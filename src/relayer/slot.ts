@@ -1,9 +1,9 @@
-import type { SettleCall } from "../chain/chain.ts";
-import type { Attempt, Claim } from "../ledger/ledger.ts";
+import type { SettleCall } from "../chain/contract/calls.ts";
+import type { Attempt, Claim } from "../ledger/settlement.ts";
 import type { Address } from "../protocol/hex.ts";
 
 /** A stored transaction and the settlements that ride on it. */
-export type Shipment = { attempt: Attempt; settlements: readonly Claim[] };
+export type Batch = { attempt: Attempt; settlements: readonly Claim[] };
 
 /**
  * All attempts of one txNonce, of which the chain mines at most one.

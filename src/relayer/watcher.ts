@@ -1,17 +1,18 @@
 import type { Chain, Receipt } from "../chain/chain.ts";
-import type { Attempt, Ledger } from "../ledger/ledger.ts";
-import type { Log } from "../logging/logger.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Attempt } from "../ledger/settlement.ts";
+import type { ServiceLog } from "../logging/logger.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { decide } from "./conclusions.ts";
 import type { Outcomes } from "./outcomes.ts";
-import { callOf, type Shipment, type Slot } from "./slot.ts";
+import { type Batch, callOf, type Slot } from "./slot.ts";
 
 /** Knows every transaction in flight of one operator on one network, until the chain has decided it. */
 export type Watcher = {
   /** Transactions that no block is known to hold. */
   unmined(): number;
   /** Broadcasts a stored transaction and watches it. Never throws: an unknown outcome is watched. */
-  send(shipment: Shipment): Promise<void>;
+  send(batch: Batch): Promise<void>;
   /**
    * Broadcasts what an earlier process left in flight, and from now on adopts what other instances leave: their
    * transactions are watched and driven on as our own, and what they concluded is let go.
@@ -28,7 +29,7 @@ export type WatcherOptions = {
   outcomes: Outcomes;
   operator: Address;
   now: () => number;
-  log: Log;
+  log: ServiceLog;
   /** Called when a transaction has left the flight. */
   onRoom(): void;
   /**
@@ -108,7 +109,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   async function look(): Promise<boolean> {
     try {
       const decided = await readReceipts();
-      await moveSilent();
+      await rebroadcastStale();
       return decided;
     } catch (error) {
       log.warn(
@@ -138,7 +139,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
     const decided = await Promise.all(
       looked.map(async (slot) => {
         const found = mined.get(slot);
-        if (found === undefined) return noteVanished(slot);
+        if (found === undefined) return onReorg(slot);
         const depth = head === undefined ? 1n : head.number - found.receipt.blockNumber + 1n;
         return depth < BigInt(network.confirmations) ? noteMined(slot, found.receipt) : conclude(slot, found);
       }),
@@ -158,7 +159,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
     return true;
   }
 
-  async function noteVanished(slot: Slot): Promise<boolean> {
+  async function onReorg(slot: Slot): Promise<boolean> {
     if (slot.state !== "mined") return false;
     log.warn(
       { network: network.name, txNonce: slot.txNonce },
@@ -217,12 +218,12 @@ export function createWatcher(options: WatcherOptions): Watcher {
    * A transaction that nobody has mined for a while may never have arrived, or have been dropped: the same bytes go
    * out again. The lowest txNonce holds up all the others, so that it is the one to offer more for.
    */
-  async function moveSilent(): Promise<void> {
+  async function rebroadcastStale(): Promise<void> {
     const silent = [...slots.values()].filter(
       (slot) => slot.state === "sent" && now() - slot.lastSentAt >= resendAfterMs,
     );
     if (silent.length === 0) return;
-    if (findsLost) await leaveLost(silent);
+    if (findsLost) await abandonTakenNonces(silent);
     const waiting = silent.filter(({ state }) => state === "sent");
     const [lowest] = waiting.sort((a, b) => a.txNonce - b.txNonce);
     const attempt = lowest === undefined ? undefined : await replace(lowest);
@@ -240,7 +241,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
    * all, a second transaction would only be reverted; so this waits, and much longer where the payment may have been
    * made.
    */
-  async function leaveLost(silent: readonly Slot[]): Promise<void> {
+  async function abandonTakenNonces(silent: readonly Slot[]): Promise<void> {
     const next = await chain.transactionCount(operator);
     for (const slot of silent) {
       // One whose receipt proves nothing was mined, by what that receipt says: it is none of somebody else's.
@@ -285,7 +286,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
     const asked = now();
     const open = await ledger.openAttempts(network.chainId, operator);
     const known = new Set(slots.keys());
-    for (const shipment of open) track(shipment);
+    for (const batch of open) track(batch);
     const stillOpen = new Set(open.map(({ attempt }) => attempt.txNonce));
     for (const [txNonce, slot] of slots) {
       // What was tracked since may be missing from the answer for that reason alone.
@@ -321,7 +322,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
     }, network.blockTimeMs * compareEveryBlocks).unref();
   }
 
-  function track({ attempt, settlements }: Shipment): Slot {
+  function track({ attempt, settlements }: Batch): Slot {
     const known = slots.get(attempt.txNonce);
     if (known !== undefined) {
       if (!known.attempts.some(({ hash }) => hash === attempt.hash)) known.attempts.push(attempt);
@@ -348,8 +349,8 @@ export function createWatcher(options: WatcherOptions): Watcher {
       for (const { state } of slots.values()) if (state === "sent") count++;
       return count;
     },
-    async send(shipment) {
-      await broadcast([track(shipment)]);
+    async send(batch) {
+      await broadcast([track(batch)]);
       watch();
     },
     async start() {

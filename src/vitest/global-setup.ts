@@ -1,9 +1,9 @@
 import { availableParallelism } from "node:os";
 import type { TestProject } from "vitest/node";
-import { ConfigurationError } from "../errors/configuration.ts";
+import { ConfigurationError } from "../errors.ts";
+import { type HarnessOptions, readHarnessOptions } from "../harness/api/harness-options.ts";
 import { startHarness } from "../harness/harness.ts";
-import { type HarnessOptions, readHarnessOptions } from "../harness/harness-options.ts";
-import { requireNode } from "../harness/require-node.ts";
+import { requireNode } from "../harness/nodes/require-node.ts";
 import { createLogger } from "../logging/logger.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import { createHarnessPool } from "./harness-pool.ts";

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { KitError } from "../errors/base.ts";
+import { KitError } from "../errors.ts";
 import { createHarnessPool, type Poolable } from "./harness-pool.ts";
 
 /** A harness that only counts what is done to it. */

@@ -1,5 +1,5 @@
 import { test as base, type TestAPI } from "vitest";
-import type { Harness } from "../harness/harness-api.ts";
+import type { Harness } from "../harness/api/harness-api.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import { leaseHarness } from "./lease-harness.ts";
 

@@ -1,9 +1,9 @@
 import { get, type IncomingMessage } from "node:http";
 import { inject } from "vitest";
 import { z } from "zod";
-import { KitError } from "../errors/base.ts";
-import { connectHarness } from "../harness/connect-harness.ts";
-import type { Harness } from "../harness/harness-api.ts";
+import { KitError } from "../errors.ts";
+import { connectHarness } from "../harness/api/connect-harness.ts";
+import type { Harness } from "../harness/api/harness-api.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import { providedKey } from "./provided.ts";
 

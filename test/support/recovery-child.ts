@@ -1,10 +1,10 @@
 // A service in a process of its own, which kills itself at a step of a recovery, or some time after it.
 import { z } from "zod";
-import { createLocalSigner } from "../../src/chain/local-signer.ts";
-import { harnessAccounts } from "../../src/harness/accounts.ts";
+import { createLocalSigner } from "../../src/chain/signing/local-signer.ts";
 import { createLogger } from "../../src/logging/logger.ts";
 import { networks } from "../../src/protocol/networks.ts";
 import { address } from "../../src/protocol/primitives.ts";
+import { harnessAccounts } from "../../src/published/accounts.ts";
 import { createService } from "../../src/service.ts";
 import { recoverySteps, watchSteps } from "./recovery-steps.ts";
 

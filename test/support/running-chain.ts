@@ -1,5 +1,5 @@
-import type { HarnessChain } from "../../src/harness/chain.ts";
-import type { RunningHarness } from "../../src/harness/harness.ts";
+import type { RunningHarness } from "../../src/harness/running-harness.ts";
+import type { HarnessChain } from "../../src/harness/stage/chain.ts";
 import type { NetworkName } from "../../src/protocol/networks.ts";
 
 /** A chain that a test has started. */

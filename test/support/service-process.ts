@@ -2,10 +2,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { type JsonResponse, requestJson } from "../../src/harness/http-json.ts";
+import { type JsonResponse, requestJson } from "../../src/harness/control/http-json.ts";
 import type { Hex } from "../../src/protocol/hex.ts";
-import type { Boundary } from "../crash/boundaries.ts";
 import type { Composition } from "./composition.ts";
+import type { Boundary } from "./crash/boundaries.ts";
 import type { Body } from "./service.ts";
 
 /** The key of the one organization that the processes know. */
@@ -35,7 +35,7 @@ export async function startServiceProcess(
   { dieAt, operators }: { dieAt?: Boundary; operators?: readonly Hex[] } = {},
 ): Promise<ServiceProcess> {
   const { rpcUrl, facilitatorContract } = chain;
-  const script = fileURLToPath(new URL("../crash/service-child.ts", import.meta.url));
+  const script = fileURLToPath(new URL("./crash/service-child.ts", import.meta.url));
   const options = JSON.stringify({ rpcUrl, facilitatorContract, databaseUrl, apiKey, dieAt, operators });
   const child = spawn(process.execPath, [script, options], { stdio: ["ignore", "pipe", "inherit"] });
   running.add(child);

@@ -1,14 +1,15 @@
-import { resolveFacilitatorContracts } from "../../src/harness/addresses.ts";
-import { type RunningHarness, type StartOptions, startHarness } from "../../src/harness/harness.ts";
-import { requestJson } from "../../src/harness/http-json.ts";
-import { localOrganization } from "../../src/harness/local-organization.ts";
-import { signAs } from "../../src/harness/sign-as.ts";
-import type { TestPayerName } from "../../src/harness/test-payers.ts";
+import { requestJson } from "../../src/harness/control/http-json.ts";
+import { type StartOptions, startHarness } from "../../src/harness/harness.ts";
+import type { RunningHarness } from "../../src/harness/running-harness.ts";
+import { resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
 import { createLogger } from "../../src/logging/logger.ts";
 import type { AuthorizationTerms } from "../../src/protocol/authorization.ts";
 import { buildPaymentRequest } from "../../src/protocol/build-request.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import type { NetworkName } from "../../src/protocol/networks.ts";
+import { localOrganization } from "../../src/published/local-organization.ts";
+import { signAs } from "../../src/published/sign-as.ts";
+import type { TestPayerName } from "../../src/published/test-payers.ts";
 
 /** A harness on any free port, quiet unless something breaks. */
 export function startTestHarness(

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { signAs } from "../../src/harness/sign-as.ts";
-import { type TestPayerName, testPayers } from "../../src/harness/test-payers.ts";
 import { address, bytes32 } from "../../src/protocol/primitives.ts";
+import { signAs } from "../../src/published/sign-as.ts";
+import { type TestPayerName, testPayers } from "../../src/published/test-payers.ts";
 import type { BuyerAccount } from "./buyer.ts";
 
 const authorizationToSign = z.object({

@@ -1,7 +1,7 @@
-import { readQuantity } from "../../chain/read-hex.ts";
-import { KitError } from "../../errors/base.ts";
+import { KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
-import type { HarnessChain } from "../chain.ts";
+import { readQuantity } from "../../rpc/read-hex.ts";
+import type { HarnessChain } from "../stage/chain.ts";
 import type { ChainOrder } from "./fault-order.ts";
 
 type Undo = () => Promise<void>;

@@ -1,7 +1,7 @@
-import { ConfigurationError } from "../../errors/configuration.ts";
+import { ConfigurationError } from "../../errors.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
-import type { HarnessChain } from "../chain.ts";
+import type { HarnessChain } from "../stage/chain.ts";
 import { type ChainFaults, createChainFaults } from "./chain-faults.ts";
 import type { FaultBoard, FaultReport } from "./fault-board.ts";
 import { readFaultOrder } from "./fault-order.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ConfigurationError } from "../../errors/configuration.ts";
+import { ConfigurationError } from "../../errors.ts";
 import { readFaultOrder } from "./fault-order.ts";
 
 function complaints(raw: unknown): string {

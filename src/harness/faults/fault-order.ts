@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { ConfigurationError } from "../../errors/configuration.ts";
+import { ConfigurationError } from "../../errors.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { networkNames } from "../../protocol/networks.ts";
 import { parseUint256 } from "../../protocol/primitives.ts";

@@ -1,7 +1,12 @@
 import { Agent, request } from "node:http";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createKeepAlivePost, HttpFailure } from "../../chain/keep-alive-post.ts";
-import { answering, type ReceivedCall, type StubNode, startStubNode } from "../../chain/testing/stub-node.ts";
+import {
+  answering,
+  type ReceivedCall,
+  type StubNode,
+  startStubNode,
+} from "../../../test/support/stub-node.ts";
+import { createKeepAlivePost, HttpFailure } from "../../rpc/keep-alive-post.ts";
 import type { ConnectionFault } from "./connection-faults.ts";
 import type { ConnectionOrder } from "./fault-order.ts";
 import { createFaultProxy, type FaultProxy } from "./fault-proxy.ts";

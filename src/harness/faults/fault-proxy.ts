@@ -7,7 +7,7 @@ import {
   type ServerResponse,
 } from "node:http";
 import { createServer, type Socket } from "node:net";
-import { createLocalRpc } from "../local-rpc.ts";
+import { createLocalRpc } from "../nodes/local-rpc.ts";
 import { answerCalls } from "./answer-calls.ts";
 import { breakExchange } from "./break-exchange.ts";
 import { type ConnectionFaults, createConnectionFaults, type Hit } from "./connection-faults.ts";

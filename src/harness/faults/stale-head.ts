@@ -1,4 +1,4 @@
-import { readQuantity } from "../../chain/read-hex.ts";
+import { readQuantity } from "../../rpc/read-hex.ts";
 import { alterResult, answerWith, type Interception } from "./interception.ts";
 import type { Call } from "./json-rpc-message.ts";
 

@@ -1,7 +1,7 @@
 import type { NetworkName } from "../../protocol/networks.ts";
-import { harnessAccounts } from "../accounts.ts";
-import type { HarnessChain } from "../chain.ts";
-import type { HarnessPart } from "../harness.ts";
+import { harnessAccounts } from "../../published/accounts.ts";
+import type { HarnessPart } from "../running-harness.ts";
+import type { HarnessChain } from "../stage/chain.ts";
 import { createFaults } from "./create-faults.ts";
 import type { FaultBoard } from "./fault-board.ts";
 import { createFaultProxy, type FaultProxy, type FaultProxyOptions } from "./fault-proxy.ts";

@@ -1,8 +1,8 @@
-import { selector } from "../../chain/calldata.ts";
-import { readQuantity } from "../../chain/read-hex.ts";
+import { selector } from "../../chain/contract/calldata.ts";
 import { type Address, addressWord, type Hex } from "../../protocol/hex.ts";
-import type { LocalRpc } from "../local-rpc.ts";
-import { testPayers } from "../test-payers.ts";
+import { testPayers } from "../../published/test-payers.ts";
+import { readQuantity } from "../../rpc/read-hex.ts";
+import type { LocalRpc } from "../nodes/local-rpc.ts";
 import { authorizationSlot } from "./authorization-slots.ts";
 
 const authorizationStateSelector = selector("authorizationState(address,bytes32)");

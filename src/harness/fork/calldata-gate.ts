@@ -1,6 +1,6 @@
-import { createKeepAlivePost } from "../../chain/keep-alive-post.ts";
-import { isBytes } from "../../chain/read-hex.ts";
 import type { Hex } from "../../protocol/hex.ts";
+import { createKeepAlivePost } from "../../rpc/keep-alive-post.ts";
+import { isBytes } from "../../rpc/read-hex.ts";
 import { type LoopbackServer, startLoopbackServer } from "./loopback-server.ts";
 
 /** Longer than a node takes for anything. */

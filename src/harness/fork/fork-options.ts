@@ -1,4 +1,4 @@
-import { ConfigurationError, type Problem } from "../../errors/configuration.ts";
+import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import { type NetworkName, networkNames } from "../../protocol/networks.ts";
 
 /** What a local chain is forked from. */
@@ -42,7 +42,7 @@ export function readForkOptions(
   fork: ForkOptions,
   networks: readonly NetworkName[],
 ): ReadonlyMap<NetworkName, ForkOrder> {
-  const problems: Problem[] = [];
+  const problems: ConfigurationProblem[] = [];
   if (typeof fork !== "object" || fork === null) {
     const example = '{ base: "https://…" }';
     throw new ConfigurationError([{ name: "fork", problem: "names no network to fork", example }]);
@@ -70,7 +70,11 @@ export function readForkOptions(
 }
 
 /** Reads one fork; notes what is wrong with it. Takes anything: callers may be JavaScript. */
-function readForkOption(name: string, option: unknown, problems: Problem[]): ForkOrder | undefined {
+function readForkOption(
+  name: string,
+  option: unknown,
+  problems: ConfigurationProblem[],
+): ForkOrder | undefined {
   const refuse = (field: string, problem: string, example: string) => {
     problems.push({ name: field, problem, example });
     return undefined;

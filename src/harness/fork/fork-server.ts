@@ -1,7 +1,7 @@
-import { readQuantity } from "../../chain/read-hex.ts";
-import type { RpcAnswer, RpcCall } from "../../chain/rpc.ts";
-import { KitError } from "../../errors/base.ts";
+import { KitError } from "../../errors.ts";
 import type { Address } from "../../protocol/hex.ts";
+import { readQuantity } from "../../rpc/read-hex.ts";
+import type { RpcAnswer, RpcCall } from "../../rpc/rpc.ts";
 import { type AuthorizationSlots, createAuthorizationSlots } from "./authorization-slots.ts";
 import { createBlankAccounts } from "./blank-accounts.ts";
 import { callKey } from "./call-key.ts";

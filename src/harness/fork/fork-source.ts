@@ -1,4 +1,4 @@
-import type { KitError } from "../../errors/base.ts";
+import type { KitError } from "../../errors.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { Network } from "../../protocol/networks.ts";
 import type { AuthorizationSlots } from "./authorization-slots.ts";
@@ -30,3 +30,13 @@ export type ForkSource = {
 
 /** How often a fork could not answer, and why it last could not. */
 export type ForkFailures = { readonly count: number; readonly latest: KitError | undefined };
+
+export type OpenForkOptions = {
+  network: Network;
+  order: ForkOrder;
+  facilitatorContract: Address;
+  /** The accounts that the harness puts in place itself; on the fork nothing of theirs is left. */
+  blankAccounts: readonly Address[];
+  /** Gives up opening. */
+  signal?: AbortSignal | undefined;
+};

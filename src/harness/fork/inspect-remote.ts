@@ -1,8 +1,8 @@
-import { isBytes, isWord, readQuantity } from "../../chain/read-hex.ts";
-import type { RpcAnswer } from "../../chain/rpc.ts";
-import { KitError } from "../../errors/base.ts";
+import { KitError } from "../../errors.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { type Network, networkNames, networks } from "../../protocol/networks.ts";
+import { isBytes, isWord, readQuantity } from "../../rpc/read-hex.ts";
+import type { RpcAnswer } from "../../rpc/rpc.ts";
 
 type Ask = (method: string, ...params: readonly unknown[]) => Promise<RpcAnswer>;
 

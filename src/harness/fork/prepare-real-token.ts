@@ -1,14 +1,14 @@
-import { selector } from "../../chain/calldata.ts";
-import { isBytes, wordAt } from "../../chain/read-hex.ts";
-import { KitError } from "../../errors/base.ts";
+import { selector } from "../../chain/contract/calldata.ts";
+import { KitError } from "../../errors.ts";
 import { domainSeparator } from "../../protocol/authorization.ts";
 import { type Address, addressWord, type Hex, sameAddress } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
-import { harnessAccounts } from "../accounts.ts";
-import { payerBalances } from "../cast.ts";
-import { type LocalCall, type LocalRpc, RpcRefusal } from "../local-rpc.ts";
-import { changesTracer, readChanges } from "../storage-changes.ts";
-import { testPayers } from "../test-payers.ts";
+import { harnessAccounts } from "../../published/accounts.ts";
+import { testPayers } from "../../published/test-payers.ts";
+import { isBytes, wordAt } from "../../rpc/read-hex.ts";
+import { type LocalCall, type LocalRpc, RpcRefusal } from "../nodes/local-rpc.ts";
+import { changesTracer, readStorageChanges } from "../stage/storage-changes.ts";
+import { payerBalances } from "../stage/test-accounts.ts";
 
 const decimalsSelector = selector("decimals()");
 const domainSeparatorSelector = selector("DOMAIN_SEPARATOR()");
@@ -109,7 +109,9 @@ async function blacklist(rpc: LocalRpc, token: Address, account: Address): Promi
       data: `${blacklistSelector}${addressWord(account)}`,
     };
     if ((await callOrRevert(rpc, call)) === undefined) continue;
-    const { storage } = readChanges(await rpc.request("debug_traceCall", call, "latest", changesTracer));
+    const { storage } = readStorageChanges(
+      await rpc.request("debug_traceCall", call, "latest", changesTracer),
+    );
     await rpc.batch(
       storage.map(({ address, slot, value }): LocalCall => ["anvil_setStorageAt", address, slot, value]),
     );

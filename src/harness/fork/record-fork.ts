@@ -1,15 +1,16 @@
 import { stat } from "node:fs/promises";
 import type { Logger } from "pino";
-import { selector } from "../../chain/calldata.ts";
-import { KitError } from "../../errors/base.ts";
+import { selector } from "../../chain/contract/calldata.ts";
+import { KitError } from "../../errors.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
-import { harnessAccounts } from "../accounts.ts";
-import type { FacilitatorContracts } from "../addresses.ts";
-import type { HarnessChain } from "../chain.ts";
-import { type RunningHarness, startHarness } from "../harness.ts";
-import { RpcRefusal } from "../local-rpc.ts";
-import { pay } from "../pay.ts";
-import { type TestPayerName, testPayers } from "../test-payers.ts";
+import { harnessAccounts } from "../../published/accounts.ts";
+import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
+import { pay } from "../api/pay.ts";
+import { startHarness } from "../harness.ts";
+import { RpcRefusal } from "../nodes/local-rpc.ts";
+import type { RunningHarness } from "../running-harness.ts";
+import type { FacilitatorContracts } from "../stage/addresses.ts";
+import type { HarnessChain } from "../stage/chain.ts";
 
 export type RecordForkOptions = {
   network: NetworkName;

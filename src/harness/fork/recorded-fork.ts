@@ -1,11 +1,10 @@
-import type { RpcCall } from "../../chain/rpc.ts";
-import { KitError } from "../../errors/base.ts";
+import { KitError } from "../../errors.ts";
 import type { Network } from "../../protocol/networks.ts";
+import type { RpcCall } from "../../rpc/rpc.ts";
 import { callKey } from "./call-key.ts";
 import type { RecordingOrder } from "./fork-options.ts";
 import { startForkServer } from "./fork-server.ts";
-import type { ForkSource } from "./fork-source.ts";
-import type { OpenForkOptions } from "./open-fork.ts";
+import type { ForkSource, OpenForkOptions } from "./fork-source.ts";
 import { IncompleteRecording, readRecording } from "./recording.ts";
 
 /** Look-ups of what only the local chain can have: a recording has none of them, and that is the answer. */

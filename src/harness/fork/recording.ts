@@ -4,11 +4,11 @@ import { createRequire } from "node:module";
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import { z } from "zod";
-import type { RpcCall } from "../../chain/rpc.ts";
-import { KitError } from "../../errors/base.ts";
+import { KitError } from "../../errors.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import type { Network } from "../../protocol/networks.ts";
 import { address, bytes32 } from "../../protocol/primitives.ts";
+import type { RpcCall } from "../../rpc/rpc.ts";
 import { callKey } from "./call-key.ts";
 
 /** What this version of the kit reads and writes. Another one means that older recordings must be made again. */

@@ -1,12 +1,11 @@
-import { readQuantity } from "../../chain/read-hex.ts";
-import type { RpcCall } from "../../chain/rpc.ts";
-import { KitError } from "../../errors/base.ts";
+import { KitError } from "../../errors.ts";
+import { readQuantity } from "../../rpc/read-hex.ts";
+import type { RpcCall } from "../../rpc/rpc.ts";
 import { callKey } from "./call-key.ts";
 import type { RemoteOrder } from "./fork-options.ts";
 import { startForkServer } from "./fork-server.ts";
-import type { ForkSource } from "./fork-source.ts";
+import type { ForkSource, OpenForkOptions } from "./fork-source.ts";
 import { inspectRemote } from "./inspect-remote.ts";
-import type { OpenForkOptions } from "./open-fork.ts";
 import type { RecordedAnswer } from "./recording.ts";
 import { createRemoteRpc } from "./remote-rpc.ts";
 

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { readBatch, writeBatch } from "../../chain/json-rpc.ts";
-import { createKeepAlivePost, HttpFailure } from "../../chain/keep-alive-post.ts";
-import { createRedactor } from "../../chain/redact.ts";
-import type { RpcAnswer, RpcCall } from "../../chain/rpc.ts";
-import { KitError } from "../../errors/base.ts";
+import { KitError } from "../../errors.ts";
+import { readBatch, writeBatch } from "../../rpc/json-rpc.ts";
+import { createKeepAlivePost, HttpFailure } from "../../rpc/keep-alive-post.ts";
+import { createRedactor } from "../../rpc/redact.ts";
+import type { RpcAnswer, RpcCall } from "../../rpc/rpc.ts";
 
 /** A node of somebody else, which is far away, busy, and asks to be left alone now and then. */
 export type RemoteRpc = {

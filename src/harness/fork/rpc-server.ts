@@ -1,4 +1,4 @@
-import type { RpcAnswer, RpcCall } from "../../chain/rpc.ts";
+import type { RpcAnswer, RpcCall } from "../../rpc/rpc.ts";
 import { type LoopbackServer, startLoopbackServer } from "./loopback-server.ts";
 
 type Answer = (call: RpcCall) => Promise<RpcAnswer>;

@@ -1,10 +1,10 @@
-import { KitError } from "../../errors/base.ts";
+import { KitError } from "../../errors.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
-import { placedAccounts } from "../cast.ts";
-import type { LaunchOptions } from "../launch-anvil.ts";
-import { RpcRefusal } from "../local-rpc.ts";
-import { type LocalNode, startNode } from "../nodes.ts";
+import type { LaunchOptions } from "../nodes/launch-anvil.ts";
+import { RpcRefusal } from "../nodes/local-rpc.ts";
+import { type LocalNode, startNode } from "../nodes/nodes.ts";
+import { placedAccounts } from "../stage/test-accounts.ts";
 import { findAuthorizationMapping } from "./authorization-mapping.ts";
 import { startCalldataGate } from "./calldata-gate.ts";
 import type { ForkOrder } from "./fork-options.ts";

@@ -1,6 +1,6 @@
 import { parseTransaction } from "viem/utils";
-import { readQuantity } from "../../chain/read-hex.ts";
 import { type Hex, keccak256 } from "../../protocol/hex.ts";
+import { readQuantity } from "../../rpc/read-hex.ts";
 import type { JournalRpcCall, JournalTransaction } from "./payment-journal.ts";
 
 /**

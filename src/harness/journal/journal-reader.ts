@@ -1,4 +1,4 @@
-import { KitError } from "../../errors/base.ts";
+import { KitError } from "../../errors.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { describePayment } from "./describe-payment.ts";
 import type { JournalStore } from "./journal.ts";

@@ -1,5 +1,5 @@
 import type { CheckObserver } from "../../facilitator/check-observer.ts";
-import type { EndedPayment } from "../../http/request-log.ts";
+import type { EndedPayment } from "../../http/plugins/request-log.ts";
 import { settlementId } from "../../protocol/authorization.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";

@@ -1,0 +1,89 @@
+import { addressWord, type Hex, sameAddress } from "../../protocol/hex.ts";
+import { probeCall, readProbes } from "../../rpc/probe.ts";
+import type { Chain } from "../chain.ts";
+import type { ChainReader } from "../chain-reader.ts";
+import type { LogFilter, LogReader, MinedLog } from "../log-reader.ts";
+import { readReceipt } from "../receipt.ts";
+import { selector } from "./calldata.ts";
+import { authorizationCanceledTopic, authorizationUsedTopic } from "./events.ts";
+import { readReceivedTransfers } from "./received-transfers.ts";
+
+const authorizationState = selector("authorizationState(address,bytes32)");
+
+/** More than looking up an authorization can cost, behind a proxy too. */
+const stateGas = 100_000;
+
+/** {@link Chain.findDirectSubmission} */
+export function createDirectSubmissionFinder(options: {
+  reader: ChainReader;
+  readLogs: LogReader;
+  facilitatorContract: Hex;
+}): Chain["findDirectSubmission"] {
+  const { reader, readLogs, facilitatorContract } = options;
+  const { ask, expect, undetermined } = reader;
+
+  /** Whether the authorization was used or cancelled by a block; undefined when the node does not know that. */
+  async function wasUsedBy(asset: Hex, payer: Hex, nonce: Hex, block: bigint): Promise<boolean | undefined> {
+    const data: Hex = `${authorizationState}${addressWord(payer)}${nonce.slice(2)}`;
+    const [state] = await ask([probeCall([{ target: asset, data }], stateGas, block)]);
+    // Only archives know old states; the logs are there nevertheless.
+    if (state?.error !== undefined) return undefined;
+    const { blockNumber, results } = expect("authorizationState", state, (result) => readProbes(result, 1));
+    const word = results[0]?.word;
+    if (blockNumber !== block)
+      throw undetermined(`authorizationState: of block ${blockNumber}, not ${block}`);
+    if (word === undefined) throw undetermined("authorizationState: no such contract, or no such function");
+    return BigInt(word) !== 0n;
+  }
+
+  async function findEnd(
+    filter: LogFilter,
+    fromBlock: bigint,
+    toBlock: bigint,
+  ): Promise<MinedLog | undefined> {
+    for await (const [log] of readLogs([filter], fromBlock, toBlock)) {
+      if (log !== undefined) return log;
+    }
+    return undefined;
+  }
+
+  return async ({ asset, payer, authorizationNonce, value, fromBlock, toBlock }) => {
+    const used = await wasUsedBy(asset, payer, authorizationNonce, toBlock);
+    if (used === false) return null;
+
+    // The token emits one of the two, once.
+    const topics = [
+      [authorizationUsedTopic, authorizationCanceledTopic],
+      `0x${addressWord(payer)}` as const,
+      authorizationNonce,
+    ];
+    const end = await findEnd({ address: asset, topics }, fromBlock, toBlock);
+    if (end === undefined) {
+      if (used === undefined) return null;
+      throw undetermined(
+        `an authorization is used by block ${toBlock}, and no log since ${fromBlock} says how`,
+      );
+    }
+    if (end.topics[0]?.toLowerCase() === authorizationCanceledTopic) return "cancelled";
+
+    const { transactionHash, blockNumber, blockHash } = end;
+    const [answer] = await ask([{ method: "eth_getTransactionReceipt", params: [transactionHash] }]);
+    const receipt = expect(
+      "the receipt of a log",
+      answer,
+      (result) => readReceipt(result, transactionHash) ?? undefined,
+    );
+    if (!sameAddress(receipt.blockHash, blockHash))
+      throw undetermined("a log and its receipt are of different blocks");
+
+    const nonce = authorizationNonce.toLowerCase();
+    const received = readReceivedTransfers(receipt, asset, facilitatorContract).find(
+      (transfer) =>
+        sameAddress(transfer.from, payer) &&
+        transfer.authorizationNonce === nonce &&
+        transfer.value === value,
+    );
+    if (received === undefined || received.settled) return null;
+    return { transactionHash, logIndex: received.logIndex, blockNumber, blockHash };
+  };
+}

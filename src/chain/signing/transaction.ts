@@ -1,0 +1,113 @@
+import type { NetworkConfig } from "../../config/network-config.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
+import type { Head } from "../../rpc/head.ts";
+import { encodeForwardReceived, encodeSettle, encodeSettleBatch } from "../contract/calldata.ts";
+import type { ForwardCall, SettleCall } from "../contract/calls.ts";
+
+/*
+ * Gas limits. What a limit leaves over is not paid for, but running out reverts everything in the transaction. So
+ * they let the code at every payer's address burn all it may, PULL_GAS (250,000). In a batch they also cover the
+ * second attempt that the contract makes when a recipient cannot be paid, unless a third of the payers burn as well.
+ */
+
+/**
+ * `settle`, calldata aside: 21,000 for the transaction, some 20,000 up to the pull, 264,000 that the contract wants
+ * to see for it (PULL_GAS and the 64th that a call leaves behind), then 162,000 for the payout. 99,000 are used.
+ */
+const settleGas = 500_000n;
+
+/** `settleBatch` without its payments: as above, since the last pull must leave room for the payouts. */
+const batchGas = 500_000n;
+
+/** A payment in a batch: PULL_GAS, its balance check and its event. 51,000 to 63,000 are used. */
+const batchPaymentGas = 275_000n;
+
+/** `forwardReceived`, calldata aside. 89,000 are used, and some 8,000 more by a token behind a proxy. */
+export const forwardGas = 300_000n;
+
+/** A transaction that does nothing; twice as much where the account itself has code (EIP-7702). */
+const noopGas = 42_000n;
+
+/** The most that one transaction may ask for (EIP-7825). */
+const transactionGasCap = 2n ** 24n;
+
+/** Per byte of calldata, by the floor price of EIP-7623, which is above what is charged otherwise. */
+const gasPerZeroByte = 10n;
+const gasPerByte = 40n;
+
+/** The part of a transaction that pays the given calls: `settle` for one, `settleBatch` for several of one asset. */
+export function settleTransaction(calls: readonly SettleCall[]): { data: Hex; gas: bigint } {
+  const [first, ...others] = calls;
+  if (first === undefined) throw new RangeError("a settle transaction needs at least one payment");
+  if (others.length === 0) {
+    const data = encodeSettle(first);
+    return { data, gas: settleGas + calldataGas(data) };
+  }
+  const data = encodeSettleBatch(first.asset, calls);
+  const gas = batchGas + BigInt(calls.length) * batchPaymentGas + calldataGas(data);
+  return { data, gas: gas < transactionGasCap ? gas : transactionGasCap };
+}
+
+/** The part of a transaction that pays out what an authorization brought to the contract by itself. */
+export function forwardTransaction(call: ForwardCall): { data: Hex; gas: bigint } {
+  const data = encodeForwardReceived(call);
+  return { data, gas: forwardGas + calldataGas(data) };
+}
+
+/** A transaction of an account to itself that does nothing but take a txNonce. */
+export function noopTransaction(account: Address): { to: Address; data: Hex; gas: bigint } {
+  return { to: account, data: "0x", gas: noopGas };
+}
+
+function calldataGas(data: Hex): bigint {
+  let zeros = 0;
+  for (let index = 2; index < data.length; index += 2) {
+    if (data[index] === "0" && data[index + 1] === "0") zeros++;
+  }
+  const others = data.length / 2 - 1 - zeros;
+  return BigInt(zeros) * gasPerZeroByte + BigInt(others) * gasPerByte;
+}
+
+/** What a payment uses when it is settled alone, in gas, and in bytes of calldata; together they take half of that. */
+export const usualSettleGas = 100_000n;
+export const usualSettleBytes = 388;
+
+/** What a transaction offers per gas, in wei (EIP-1559). */
+export type Fees = { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint };
+
+/**
+ * The tip, in wei per gas. Polygon's nodes take nothing below 25 gwei; those of the OP stack leave out of their
+ * blocks what tips less than 0.001 gwei.
+ */
+function usualTip(network: NetworkConfig): bigint {
+  return network.name === "polygon" ? 30_000_000_000n : 1_000_000n;
+}
+
+/** The tip that a node suggests, but not below the usual one, nor above what may be paid per gas at all. */
+export function boundTip(suggested: bigint, network: NetworkConfig): bigint {
+  const usual = usualTip(network);
+  const tip = suggested < usual ? usual : suggested;
+  if (tip > network.maxFeePerGas) return network.maxFeePerGas;
+  return tip;
+}
+
+/**
+ * Fees that hold while the base fee doubles, which takes at least six full blocks, and never above the network's
+ * `maxFeePerGas`. Where that is below the base fee, the transaction waits until the base fee has come down.
+ */
+export function estimateFees(head: Head, network: NetworkConfig, tip = usualTip(network)): Fees {
+  const wanted = 2n * head.baseFeePerGas + tip;
+  const maxFeePerGas = wanted < network.maxFeePerGas ? wanted : network.maxFeePerGas;
+  return { maxFeePerGas, maxPriorityFeePerGas: tip < maxFeePerGas ? tip : maxFeePerGas };
+}
+
+/** What is paid per gas with such fees, as long as the base fee stays where it is, in wei. */
+export function pricePerGas(head: Head, { maxFeePerGas, maxPriorityFeePerGas }: Fees): bigint {
+  const wanted = head.baseFeePerGas + maxPriorityFeePerGas;
+  return wanted < maxFeePerGas ? wanted : maxFeePerGas;
+}
+
+/** What the gas of one payment costs when it is settled alone, in wei. */
+export function usualSettleCost(head: Head, network: NetworkConfig, tip = usualTip(network)): bigint {
+  return usualSettleGas * pricePerGas(head, estimateFees(head, network, tip));
+}

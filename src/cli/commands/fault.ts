@@ -1,0 +1,99 @@
+import { readOneOf } from "../../config/values.ts";
+import { ConfigurationError } from "../../errors.ts";
+import { createControlClient } from "../../harness/control/control-client.ts";
+import {
+  type FaultKind,
+  type FaultOrder,
+  faultKinds,
+  readFaultOrder,
+} from "../../harness/faults/fault-order.ts";
+import { defineCommand } from "../kit/command.ts";
+import type { Option } from "../kit/options.ts";
+import { flag, readNetwork } from "../kit/readers.ts";
+import { findHarness, requireRunning, urlOption } from "../kit/running-harness.ts";
+import { self } from "../kit/self.ts";
+import { describeFault } from "./fault-list.ts";
+
+const matching = "which calls: of the method NAME, in which * stands for any letters";
+
+export const fault = defineCommand({
+  options: {
+    network: {
+      describe: "on which network",
+      placeholder: "NETWORK",
+      positional: true,
+      example: "base",
+      read: readNetwork,
+      required: true,
+    },
+    kind: {
+      describe: `what goes wrong: ${faultKinds.join(", ")}`,
+      placeholder: "KIND",
+      positional: true,
+      example: "answer-lost",
+      read: readOneOf<FaultKind>(faultKinds),
+      required: true,
+    },
+    method: detail(matching, "NAME", "eth_sendRawTransaction*"),
+    nth: number("from the how manieth of them on (default 1)", "N", "2"),
+    times: number("how many of them (default 1 with --nth, else all)", "N", "3"),
+    ms: number("delay: milliseconds", "MS", "500"),
+    "retry-after-seconds": number("rate-limited: what Retry-After says (default 1)", "S", "5"),
+    code: number("error: the JSON-RPC code", "N", "-32000"),
+    message: detail("error: its text", "TEXT", "header not found"),
+    form: detail("malformed: html (default) or cut-off", "FORM", "cut-off"),
+    blocks: number("stale-head: how many blocks behind", "N", "10"),
+    status: number("status: the HTTP status", "STATUS", "503"),
+    disguised: flag("receipt-of-another: under the hash that was asked for"),
+    hash: detail("drop: which transaction (default all that wait)", "HASH", `0x${"5f".repeat(32)}`),
+    depth: number("reorg: how many blocks", "N", "3"),
+    wei: detail("base-fee: wei per gas", "WEI", "100000000000"),
+    url: urlOption,
+  },
+
+  async run({ url, disguised, "retry-after-seconds": retryAfterSeconds, ...given }, { print }) {
+    const { network } = given;
+    const order = readOrder({
+      ...given,
+      retryAfterSeconds,
+      // A flag that is not given says nothing; as a field it would be one too many for most kinds.
+      ...(disguised && { disguised }),
+    });
+    requireRunning(await findHarness(url), network);
+    const set = await createControlClient(url).faults.add(order);
+    print(`${network}: ${describeFault(set)}`);
+    if (set.kind !== "drop" && set.kind !== "reorg") print(`To end it: ${self} fault clear --id ${set.id}`);
+    return 0;
+  },
+});
+
+/** @throws ConfigurationError that names the options instead of the fields. */
+function readOrder(fields: Record<string, unknown>): FaultOrder {
+  try {
+    return readFaultOrder(
+      Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)),
+    );
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    throw new ConfigurationError(
+      error.problems.map(({ name, ...problem }) => ({
+        name: `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`,
+        ...problem,
+      })),
+    );
+  }
+}
+
+function detail(describe: string, placeholder: string, example: string): Option<string | undefined> {
+  return { describe, placeholder, example, read: (text) => text };
+}
+
+/** What is no number is left as it is: that it should be one is said together with everything else. */
+function number(describe: string, placeholder: string, example: string): Option<number | string | undefined> {
+  return {
+    describe,
+    placeholder,
+    example,
+    read: (text) => (/^-?\d{1,15}$/.test(text) ? Number(text) : text),
+  };
+}

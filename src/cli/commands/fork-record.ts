@@ -1,0 +1,79 @@
+import { readAddress, readWholeNumber } from "../../config/values.ts";
+import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
+import { recordFork } from "../../harness/fork/record-fork.ts";
+import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
+import type { Address } from "../../protocol/hex.ts";
+import { defineCommand } from "../kit/command.ts";
+import { renderLogLine } from "../kit/log-lines.ts";
+import { readNetwork } from "../kit/readers.ts";
+import { readRpcUrl } from "../up/fork-requests.ts";
+
+export const forkRecord = defineCommand({
+  options: {
+    network: {
+      describe:
+        "which network; its *_RPC_URL says where it is asked (the first URL, where there are several)",
+      placeholder: "NAME",
+      example: "base",
+      read: readNetwork,
+      required: true,
+    },
+    out: {
+      describe: "the file to write; compressed where the name ends with .gz",
+      placeholder: "FILE",
+      example: "base.fork.json.gz",
+      read: (text) => text,
+      required: true,
+    },
+    block: {
+      describe: "the block to fork from (default the newest); older ones need an archive node",
+      placeholder: "NUMBER",
+      example: "21000000",
+      read: (text): number | undefined => readWholeNumber(0, 999_999_999_999)(text),
+      fallback: undefined,
+    },
+    "contract-mainnet": {
+      describe: "facilitator contract address of the harness on base, optimism and polygon",
+      placeholder: "ADDRESS",
+      env: "FACILITATOR_CONTRACT_MAINNET",
+      example: "0x4020000000000000000000000000000000000001",
+      read: (text): Address | undefined => readAddress(text),
+      fallback: undefined,
+    },
+    "contract-testnet": {
+      describe: "and on base-sepolia and optimism-sepolia",
+      placeholder: "ADDRESS",
+      env: "FACILITATOR_CONTRACT_TESTNET",
+      example: "0x4020000000000000000000000000000000000002",
+      read: (text): Address | undefined => readAddress(text),
+      fallback: undefined,
+    },
+  },
+  usesEnvFile: true,
+
+  async run({ network, out, block, ...values }, { print, printError, env, takeSignals }) {
+    const problems: ConfigurationProblem[] = [];
+    const url = readRpcUrl(network, env, problems);
+    if (url === undefined) throw new ConfigurationError(problems);
+    const facilitatorContracts = resolveFacilitatorContracts({
+      mainnet: values["contract-mainnet"],
+      testnet: values["contract-testnet"],
+    });
+    const { createLogger } = await import("../../logging/logger.ts");
+    const { blockNumber, bytes } = await recordFork({
+      ...{ network, url, facilitatorContracts, path: out },
+      blockNumber: block === undefined ? undefined : BigInt(block),
+      logger: createLogger("warn", { write: (line) => printError(renderLogLine(line)) }),
+      signal: takeSignals(),
+    });
+    print(
+      [
+        `Recorded ${network} at block ${blockNumber}: ${out}, ${Math.ceil(bytes / 1024)} KB.`,
+        "It starts with no network:",
+        `  createHarness({ fork: { ${network.includes("-") ? `"${network}"` : network}: { recording: ${JSON.stringify(out)} } } })`,
+        `  x402-kit up --networks ${network} --fork ${network}=${out}`,
+      ].join("\n"),
+    );
+    return 0;
+  },
+});

@@ -1,0 +1,60 @@
+import {
+  type MigrationSummary,
+  migrate as migrateDatabase,
+  pendingMigrations,
+} from "../../database/migrate.ts";
+import { openDatabase } from "../../database/open-database.ts";
+import { openAsIs } from "../doctor/database.ts";
+import { defineCommand } from "../kit/command.ts";
+import { flag } from "../kit/readers.ts";
+import { databaseOption } from "./operator-database.ts";
+
+export const migrateCommand = defineCommand({
+  usesEnvFile: true,
+  options: {
+    "dry-run": flag("tell what would be done, and do nothing"),
+    json: flag("print JSON"),
+    database: databaseOption,
+  },
+
+  async run({ "dry-run": dryRun, json, database }, { print }) {
+    const migrations = dryRun ? await findPending(database) : await apply(database);
+    if (json) {
+      print(JSON.stringify({ applied: !dryRun, migrations }));
+      return 0;
+    }
+    for (const { name, summary } of migrations) {
+      print(`${dryRun ? "would apply" : "applied"}  ${name}: ${summary}`);
+    }
+    print(
+      dryRun && migrations.length > 0
+        ? "Nothing was changed. Make a backup, and stop what uses the database, before it is."
+        : "The database is up to date.",
+    );
+    return 0;
+  },
+});
+
+async function apply(url: string): Promise<readonly MigrationSummary[]> {
+  const db = await openDatabase({ url });
+  try {
+    return await migrateDatabase(db);
+  } finally {
+    await db.destroy();
+  }
+}
+
+async function findPending(url: string): Promise<readonly MigrationSummary[]> {
+  // A file that does not exist would be made by opening it; all that is known of it is that it is empty.
+  const state = await openAsIs(url);
+  if (state.kind === "ready") {
+    await state.db.destroy();
+    return [];
+  }
+  const db = await openDatabase({ url: state.kind === "missing" ? "sqlite::memory:" : url });
+  try {
+    return await pendingMigrations(db);
+  } finally {
+    await db.destroy();
+  }
+}

@@ -1,0 +1,108 @@
+import { usualAmount } from "../../fixtures/cases/order.ts";
+import { findScenario, type ScenarioName, scenarios } from "../../fixtures/cases/scenarios.ts";
+import { signForScenario } from "../../fixtures/sign.ts";
+import type { MockServer } from "../../mock-server/start-mock-server.ts";
+import { buildPaymentRequest } from "../../protocol/build-request.ts";
+import { renderTable } from "../kit/table.ts";
+import { payerKeyTable, payerTable } from "../up/payer-table.ts";
+
+/** How long the printed curl works: a day. */
+const curlValidSeconds = 86_400n;
+
+/** What to begin with: the ends that clients most often get wrong. */
+const worthATry: readonly ScenarioName[] = [
+  "settle.insufficient_funds",
+  "settle.invalid_transaction_state.used_before",
+  "settle.v2.pending",
+  "settle.unavailable.rpc_down",
+  "settle.too_many_requests",
+  "settle.connection.answer_lost",
+  "settle.connection.cut_off",
+  "verify.insufficient_funds",
+  "verify.slow.late_verify",
+];
+
+/** What a person reads when `mock` is ready. */
+export async function describeRunningMock(
+  server: MockServer,
+  usual: readonly ScenarioName[],
+): Promise<string> {
+  const { facilitator, organization, payers, control } = server.description;
+  return [
+    "",
+    networkTable(server),
+    "",
+    payerTable(payers),
+    "",
+    payerKeyTable(payers),
+    "",
+    "There are no chains: nothing is paid. These keys are published for tests.",
+    "",
+    "Verify a payment with curl (the same body at /settle settles it, once):",
+    "",
+    await verifyCurl(server),
+    "",
+    "Have the next settle end otherwise:",
+    "",
+    `curl -s ${control.scenario} -d '{"name":"settle.insufficient_funds"}'`,
+    "",
+    ...worthATry.map((name) => {
+      const { means } = findScenario(name);
+      return `  ${name.padEnd(Math.max(...worthATry.map(({ length }) => length)))}  ${means}`;
+    }),
+    "",
+    `All ${scenarios.length} scenarios  ${control.scenarios}`,
+    `What was asked    ${control.calls}`,
+    `Mock facilitator  ${facilitator.url}`,
+    `API key           ${organization.apiKey}`,
+    `Organization      ${organization.id}, paid at ${organization.recipient}`,
+    ...usual.map((name, index) => `${index === 0 ? "Requests end in" : ""}`.padEnd(18) + name),
+    "",
+  ].join("\n");
+}
+
+function networkTable({ environment }: MockServer): string {
+  return renderTable(
+    [
+      { heading: "network" },
+      { heading: "chain id", right: true },
+      { heading: "payTo: the facilitator contract" },
+      { heading: "asset: USDC" },
+    ],
+    environment.networks.map(({ name, chainId, facilitatorContract, assets: [{ address }] }) => [
+      name,
+      String(chainId),
+      facilitatorContract,
+      address,
+    ]),
+  );
+}
+
+async function verifyCurl({ url, environment, description }: MockServer): Promise<string> {
+  const [network] = environment.networks;
+  const { facilitatorContract: payTo, chainId } = network;
+  const [asset] = network.assets;
+  const { authorization, signature } = await signForScenario("funded", {
+    asset,
+    chainId,
+    to: payTo,
+    value: usualAmount,
+    validBefore: (await environment.now()) + curlValidSeconds,
+  });
+  const body = buildPaymentRequest({
+    x402Version: 1,
+    network,
+    asset,
+    payTo,
+    amount: usualAmount,
+    resource: "https://merchant.example/resource",
+    authorization,
+    signature,
+  });
+  return [
+    `curl -s ${url}/verify \\`,
+    `  -H 'Authorization: ${description.organization.apiKey}' \\`,
+    "  -H 'Content-Type: application/json' \\",
+    `  -d '${JSON.stringify(body)}'`,
+  ].join("\n");
+}

@@ -1,0 +1,107 @@
+import { createChain } from "../../chain/create-chain.ts";
+import type { NetworkConfig } from "../../config/network-config.ts";
+import { readAddress } from "../../config/values.ts";
+import { rpcVariables } from "../../config/variables.ts";
+import { KitError } from "../../errors.ts";
+import { createLedger } from "../../ledger/create-ledger.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import type { Address } from "../../protocol/hex.ts";
+import { defineCommand } from "../kit/command.ts";
+import { networkOption } from "../kit/network-option.ts";
+import { flag } from "../kit/readers.ts";
+import { chainVariables, readRecoverEnvironment } from "../recover/environment.ts";
+import { actorOption, actorOr, withDatabase } from "./operator-database.ts";
+
+type Accepted = {
+  /** The next txNonce of the ledger, before and after. */
+  from: number;
+  to: number;
+  /** Unfinished settlements on txNonces that the chain has passed. `serve` sends those again that were not mined. */
+  passed: number;
+};
+
+export const operatorAcceptTxNonce = defineCommand({
+  usesEnvFile: true,
+  options: {
+    network: networkOption,
+    operator: {
+      describe: "the account whose key others have sent with, and do not any more",
+      placeholder: "ADDRESS",
+      example: "0x857b06519E91e3A54538791bDbb0E22373e36b66",
+      read: readAddress,
+      required: true,
+    },
+    actor: actorOption,
+    json: flag("print JSON"),
+    ...chainVariables,
+  },
+
+  async run({ network, operator, actor, json }, { print, env }) {
+    const { networks, databaseUrl } = readRecoverEnvironment(env, network, { key: false });
+    const [config] = networks;
+    if (config === undefined) throw new KitError(`${network} is not configured`);
+    const accepted = await withDatabase(databaseUrl, (db) => {
+      const ledger = createLedger({ db, instanceId: crypto.randomUUID(), now: Date.now });
+      return accept(config, ledger, operator, actorOr(actor));
+    });
+    print(json ? JSON.stringify({ network, operator, ...accepted }) : describe(network, operator, accepted));
+    return 0;
+  },
+});
+
+/** @throws KitError when there is nothing that could be gone on from, and UndeterminedError without the chain */
+async function accept(
+  network: NetworkConfig,
+  ledger: Ledger,
+  operator: Address,
+  actor: string,
+): Promise<Accepted> {
+  const { chainId, name } = network;
+  const chain = createChain({ network, operator });
+  try {
+    const { chainId: served } = await chain.inspect();
+    if (served !== chainId) {
+      throw new KitError(`The RPC serves chain ${served}, but ${name} is chain ${chainId}`, {
+        hints: [`Correct ${rpcVariables[name]}: a txNonce of another chain would hold up all transactions.`],
+      });
+    }
+    // The chain first: what a running service sends after that is in the ledger before it is on the chain.
+    const [mined, pending] = await Promise.all([
+      chain.transactionCount(operator),
+      chain.pendingTransactionCount(operator),
+    ]);
+    const from = await ledger.nextTxNonce(chainId, operator);
+    if (from === null) {
+      throw new KitError(`The database knows no operator ${operator} on ${name}: there is nothing to accept`);
+    }
+    if (pending > Math.max(mined, from)) {
+      throw new KitError(
+        `${operator} has transactions under way on ${name} that this database does not know`,
+        {
+          hints: ["Stop whoever sends them, and wait until they are mined."],
+        },
+      );
+    }
+    const open = await ledger.openAttempts(chainId, operator);
+    const passed = new Set(
+      open
+        .filter(({ attempt }) => attempt.txNonce < mined)
+        .flatMap(({ settlements }) => settlements.map(({ id }) => id)),
+    );
+    const moved = await ledger.acceptTxNonce({ chainId, operator, txNonce: mined }, actor);
+    return { from, to: moved ? mined : from, passed: passed.size };
+  } finally {
+    chain.close();
+  }
+}
+
+function describe(network: string, operator: Address, { from, to, passed }: Accepted): string {
+  if (from === to) return `Nothing to accept: ${operator} goes on at ${to} on ${network}, as the chain does.`;
+  const lines = [`${operator} goes on at ${to} on ${network}; the database was at ${from}.`];
+  if (passed > 0) {
+    lines.push(
+      `${passed} unfinished settlements ride on txNonces below that: serve looks which of them were mined, and sends the others again.`,
+    );
+  }
+  return lines.join("\n");
+}

@@ -1,0 +1,84 @@
+import { contractVariables } from "../../config/variables.ts";
+import { deployContract, prepareDeployment } from "../../deploy/deploy-contract.ts";
+import { type Deployment, planDeployment } from "../../deploy/deployment.ts";
+import { readBalance } from "../../deploy/transaction.ts";
+import { ConfigurationError } from "../../errors.ts";
+import { type Address, sameAddress } from "../../protocol/hex.ts";
+import { formatArguments, type GivenArguments, resolveArguments } from "./arguments.ts";
+import { deploymentAsJson } from "./json.ts";
+import { renderDeployed, renderInPlace, renderPlan } from "./report.ts";
+import { confirm, connectToNetwork, type DeploySession, findPublishedAccounts } from "./session.ts";
+
+/** Deploys the contract where it is not deployed yet. Gives the exit code. */
+export async function deployAnew(session: DeploySession, given: GivenArguments): Promise<number> {
+  const { network, environment, signer, mode, json, terminal } = session;
+  const { print, printError } = terminal;
+  const deployment = planDeployment(network.tier, resolveArguments(given, environment));
+  refuseOtherAddress(session, deployment);
+  const sender = signer?.address ?? deployment.arguments.admin;
+  const published = findPublishedAccounts(session, accountsOf(deployment, sender));
+
+  const onChain = await connectToNetwork(session, deployment.address);
+  const plan = await prepareDeployment(onChain, deployment, sender);
+  if (plan.state === "in place") {
+    const { contract } = plan;
+    print(
+      json
+        ? deploymentAsJson(session, deployment, { state: "in place", contract })
+        : renderInPlace(session, deployment, contract),
+    );
+    return 0;
+  }
+
+  const { transaction } = plan;
+  const balance = await readBalance(onChain.rpc, sender);
+  if (!json) print(renderPlan(session, deployment, { transaction, sender, balance, published }));
+  if (mode === "dry run" || signer === undefined) {
+    print(
+      json
+        ? deploymentAsJson(session, deployment, { state: "planned", transaction })
+        : "Dry run: nothing was sent.",
+    );
+    return 0;
+  }
+  if (!(await confirm(session, `Deploy on ${network.name}?`))) {
+    printError("Nothing was sent.");
+    return 1;
+  }
+  const deployed = await deployContract(onChain, deployment, transaction, signer, terminal.takeSignals());
+  print(
+    json
+      ? deploymentAsJson(session, deployment, { state: "deployed", transaction, ...deployed })
+      : renderDeployed(session, deployment, deployed),
+  );
+  return 0;
+}
+
+/**
+ * Refuses to deploy beside what is configured: the networks of a tier share one address.
+ *
+ * @throws ConfigurationError
+ */
+function refuseOtherAddress({ network, environment }: DeploySession, deployment: Deployment): void {
+  const variable = contractVariables[network.tier];
+  const configured = environment.contracts[network.tier];
+  if (configured === undefined || sameAddress(configured, deployment.address)) return;
+  throw new ConfigurationError([
+    {
+      name: variable,
+      problem: `is ${configured}, but these arguments give ${deployment.address}; they are: ${formatArguments(deployment.arguments)}. Give those of the first deployment, and change operators afterwards; or unset ${variable} to begin anew`,
+    },
+  ]);
+}
+
+/** Everybody who has a say, and the option that names them. */
+function accountsOf({ arguments: given }: Deployment, sender: Address): { name: string; address: Address }[] {
+  const { admin, operators, recoverer, pauser } = given;
+  return [
+    { name: "DEPLOYER_PRIVATE_KEY", address: sender },
+    { name: "--admin", address: admin },
+    ...operators.map((address) => ({ name: "--operators", address })),
+    ...(recoverer === undefined ? [] : [{ name: "--recoverer", address: recoverer }]),
+    ...(pauser === undefined ? [] : [{ name: "--pauser", address: pauser }]),
+  ];
+}

@@ -1,0 +1,123 @@
+import type { Signer } from "../../chain/signing/signer.ts";
+import { contractVariables } from "../../config/variables.ts";
+import {
+  isAdmin,
+  type OperatorPlan,
+  planOperatorChanges,
+  type RoleChange,
+} from "../../deploy/change-operators.ts";
+import type { OnChain } from "../../deploy/on-chain.ts";
+import {
+  type ContractCall,
+  priceTransaction,
+  readBalance,
+  sendTransaction,
+} from "../../deploy/transaction.ts";
+import { formatCoins } from "../../deploy/units.ts";
+import { ConfigurationError, KitError } from "../../errors.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
+import { operatorsAsJson } from "./json.ts";
+import { costRows, rows } from "./report.ts";
+import { confirm, connectToNetwork, type DeploySession, findPublishedAccounts } from "./session.ts";
+
+/** Grants and revokes the role of an operator, where that is not so already. Gives the exit code. */
+export async function changeOperators(
+  session: DeploySession,
+  given: { contract: Address | undefined; changes: readonly RoleChange[] },
+): Promise<number> {
+  const { network, signer, mode, json, terminal } = session;
+  const { print, printError } = terminal;
+  const granted = given.changes.filter(({ change }) => change === "grant");
+  findPublishedAccounts(session, [
+    ...(signer === undefined ? [] : [{ name: "DEPLOYER_PRIVATE_KEY", address: signer.address }]),
+    ...granted.map(({ account }) => ({ name: "--grant-operator", address: account })),
+  ]);
+  const onChain = await connectToNetwork(session, given.contract ?? configuredContract(session));
+  const plan = await planOperatorChanges(onChain, given.changes);
+  const calls = plan.changes.flatMap(({ call }) => call ?? []);
+  const sends = mode !== "dry run" && signer !== undefined && isAdmin(plan, signer.address);
+
+  if (!json) print(await renderChanges(session, onChain, plan, sends));
+  if (calls.length === 0) {
+    if (json) print(operatorsAsJson(session, plan, "in place"));
+    return 0;
+  }
+  if (mode === "dry run") {
+    print(json ? operatorsAsJson(session, plan, "planned") : "Dry run: nothing was sent.");
+    return 0;
+  }
+  if (!sends) {
+    throw new KitError(`Only the admin, ${plan.admin}, may change operators; nothing was sent`, {
+      hints: ["Set DEPLOYER_PRIVATE_KEY to its key, or have it send the calls that --dry-run prints."],
+    });
+  }
+  if (!(await confirm(session, `Change the operators on ${network.name}?`))) {
+    printError("Nothing was sent.");
+    return 1;
+  }
+  const hashes = await sendAll(onChain, signer, calls, terminal.takeSignals());
+  print(json ? operatorsAsJson(session, plan, "changed", hashes) : `Changed by ${hashes.join(", ")}.`);
+  return 0;
+}
+
+async function sendAll(
+  onChain: OnChain,
+  signer: Signer,
+  calls: readonly ContractCall[],
+  interrupted: AbortSignal,
+): Promise<Hex[]> {
+  const hashes: Hex[] = [];
+  for (const call of calls) {
+    const transaction = await priceTransaction(onChain, signer.address, call);
+    const { hash } = await sendTransaction(onChain, signer, transaction, interrupted);
+    hashes.push(hash);
+  }
+  return hashes;
+}
+
+function configuredContract({ network, environment }: DeploySession): Address {
+  const configured = environment.contracts[network.tier];
+  if (configured !== undefined) return configured;
+  throw new ConfigurationError([
+    {
+      name: contractVariables[network.tier],
+      problem: "is needed to know whose operators to change, or --contract",
+      example: "0x4020000000000000000000000000000000000001",
+    },
+  ]);
+}
+
+/** What a person reads before anything is sent; where nobody here may send it, the calls for the admin to send. */
+async function renderChanges(
+  session: DeploySession,
+  onChain: OnChain,
+  { contract, admin, changes }: OperatorPlan,
+  sends: boolean,
+): Promise<string> {
+  const { network } = session;
+  const calls = changes.flatMap(({ call }) => call ?? []);
+  const [first] = calls;
+  const spell = ({ change, call }: OperatorPlan["changes"][number]) =>
+    call === undefined ? `${change === "grant" ? "is one" : "is none"} already` : `${change} the role`;
+  return [
+    `Operators of the facilitator contract on ${network.name} (chain ${network.chainId})`,
+    "",
+    ...rows([
+      ["contract", contract],
+      [
+        "admin",
+        sends
+          ? `${admin}, which has ${formatCoins(await readBalance(onChain.rpc, admin), network.name)}`
+          : admin,
+      ],
+      ...changes.map((one): [string, string] => [one.account, spell(one)]),
+      ...(first === undefined ? [] : costRows(session, await priceTransaction(onChain, admin, first))),
+    ]),
+    ...(calls.length > 1 ? [`  ${calls.length} transactions, of which each costs about that`] : []),
+    ...(calls.length > 0 && !sends
+      ? ["", "What the admin has to send, for example from a multi-signature wallet:"]
+      : []),
+    ...(sends ? [] : calls.map(({ to, data }) => `  to ${to}  data ${data}`)),
+    ...(calls.length === 0 ? ["", "Nothing was to be done."] : [""]),
+  ].join("\n");
+}

@@ -1,0 +1,131 @@
+import { contractVariables } from "../../config/variables.ts";
+import type { ContractState } from "../../deploy/contract-state.ts";
+import { type Deployment, siblingsOf } from "../../deploy/deployment.ts";
+import type { PricedTransaction } from "../../deploy/transaction.ts";
+import { formatCoins, formatCount, formatGwei, formatSeconds } from "../../deploy/units.ts";
+import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
+import { formatArguments } from "./arguments.ts";
+import type { DeploySession } from "./session.ts";
+
+/** What is sent, by whom, and what it costs. */
+export type Sending = {
+  transaction: PricedTransaction;
+  sender: Address;
+  balance: bigint;
+  /** Accounts among those of the deployment whose keys everybody knows. */
+  published: readonly Address[];
+};
+
+/** What a person reads before anything is sent. */
+export function renderPlan(session: DeploySession, deployment: Deployment, sending: Sending): string {
+  const { network } = session;
+  const { admin, operators } = deployment.arguments;
+  const adminSettles = operators.some((operator) => sameAddress(operator, admin));
+  return [
+    `The facilitator contract on ${network.name} (chain ${network.chainId})`,
+    "",
+    ...rows([
+      ["contract", deployment.address],
+      ...argumentRows(deployment),
+      ["sent by", `${sending.sender}, which has ${formatCoins(sending.balance, network.name)}`],
+      ...costRows(session, sending.transaction),
+    ]),
+    "",
+    ...explainAddress(session, deployment),
+    ...(adminSettles
+      ? ["", `warning: ${admin} is admin and operator: whoever gets the server's key controls the contract.`]
+      : []),
+    ...(sending.published.length > 0
+      ? [
+          "",
+          `Published test keys are accepted because the RPC is on this machine: ${sending.published.join(", ")}`,
+        ]
+      : []),
+    "",
+  ].join("\n");
+}
+
+export function renderDeployed(
+  session: DeploySession,
+  deployment: Deployment,
+  { hash, blockNumber }: { hash: Hex; blockNumber: bigint },
+): string {
+  return [
+    `Deployed in block ${formatCount(blockNumber)} by ${hash}. Its code and its roles are as planned.`,
+    "Set this, and see with x402-kit doctor whether everything else is there:",
+    "",
+    variableLine(session, deployment),
+  ].join("\n");
+}
+
+export function renderInPlace(
+  session: DeploySession,
+  deployment: Deployment,
+  contract: ContractState,
+): string {
+  const { admin, adminDelay } = deployment.arguments;
+  const isAdmin = contract.admin !== undefined && sameAddress(contract.admin, admin);
+  const delay = contract.adminDelay ?? adminDelay;
+  return [
+    `The facilitator contract is in place on ${session.network.name}, with the code of this version.`,
+    "",
+    ...rows([
+      ["contract", deployment.address],
+      ["admin", isAdmin ? admin : `${contract.admin}; no longer ${admin}`],
+      ["admin delay", formatSeconds(delay)],
+      ...contract.memberships.map(({ role, account, holds }): [string, string] => [
+        role,
+        holds === true ? account : `${account} does not hold the role any more`,
+      ]),
+    ]),
+    "",
+    "Nothing was to be done.",
+    "",
+    variableLine(session, deployment),
+  ].join("\n");
+}
+
+/** What a transaction takes, as rows of a plan. */
+export function costRows({ network }: DeploySession, transaction: PricedTransaction): [string, string][] {
+  const { gas, gasLimit, price, expectedCost, highestCost } = transaction;
+  const { name } = network;
+  return [
+    [
+      "gas",
+      `${formatCount(gas)} at ${formatGwei(price.perGas)}; at most ${formatCount(gasLimit)} at ${formatGwei(price.fees.maxFeePerGas)}`,
+    ],
+    ["cost", `about ${formatCoins(expectedCost, name)}, at most ${formatCoins(highestCost, name)}`],
+  ];
+}
+
+/** Names and values under one another. */
+export function rows(pairs: readonly (readonly [string, string])[]): string[] {
+  const width = Math.max(...pairs.map(([name]) => name.length));
+  return pairs.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`);
+}
+
+function argumentRows({ salt, arguments: given }: Deployment): [string, string][] {
+  const { admin, adminDelay, operators, recoverer, pauser } = given;
+  return [
+    ["admin", admin],
+    ["admin delay", formatSeconds(adminDelay)],
+    ...operators.map((operator, index): [string, string] => [index === 0 ? "operators" : "", operator]),
+    ["recoverer", recoverer ?? "none"],
+    ["pauser", pauser ?? "none"],
+    ["salt", salt],
+  ];
+}
+
+function explainAddress({ network }: DeploySession, deployment: Deployment): string[] {
+  const siblings = siblingsOf(network.name);
+  const options = formatArguments(deployment.arguments);
+  return [
+    "The address follows from the admin, its delay, the operators, the recoverer and the pauser, as they are here.",
+    `The same ones give the same address on ${siblings.join(" and ")}; change operators after deploying, not here:`,
+    ...siblings.map((sibling) => `  x402-kit deploy --network ${sibling} ${options}`),
+  ];
+}
+
+function variableLine({ network }: DeploySession, { address }: Deployment): string {
+  return `${contractVariables[network.tier]}=${address}`;
+}

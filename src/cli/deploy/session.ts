@@ -1,0 +1,103 @@
+import { createLocalSigner } from "../../chain/signing/local-signer.ts";
+import type { Signer } from "../../chain/signing/signer.ts";
+import { type DeployEnvironment, readDeployEnvironment } from "../../config/deploy-environment.ts";
+import { networkDefaults } from "../../config/network-defaults.ts";
+import { isLoopbackUrl } from "../../config/values.ts";
+import { chooseEndpoint } from "../../deploy/endpoints.ts";
+import type { OnChain } from "../../deploy/on-chain.ts";
+import { ConfigurationError, KitError } from "../../errors.ts";
+import type { Address } from "../../protocol/hex.ts";
+import { type Network, type NetworkName, networks } from "../../protocol/networks.ts";
+import type { Terminal } from "../kit/command.ts";
+import { isPublishedAddress } from "../serve/published-keys.ts";
+
+/** Whether to send: no, yes, or when somebody at the terminal agrees. */
+export type Mode = "dry run" | "send" | "ask";
+
+/** What every kind of `deploy` works with. */
+export type DeploySession = {
+  network: Network;
+  environment: DeployEnvironment;
+  /** Who sends; undefined in a dry run without a key. */
+  signer: Signer | undefined;
+  mode: Mode;
+  json: boolean;
+  /** All RPC URLs are of this machine: nothing of value can be at stake. */
+  isLocal: boolean;
+  terminal: Terminal;
+};
+
+/**
+ * Reads the environment.
+ *
+ * @throws ConfigurationError when something is missing
+ */
+export function openSession(options: {
+  name: NetworkName;
+  mode: Mode;
+  json: boolean;
+  terminal: Terminal;
+}): DeploySession {
+  const { name, terminal, ...how } = options;
+  const environment = readDeployEnvironment(terminal.env, name);
+  const { deployerKey, rpcUrls, warnings } = environment;
+  const isLocal = rpcUrls.every(isLoopbackUrl);
+  if (deployerKey === undefined && how.mode !== "dry run") {
+    throw new ConfigurationError([
+      {
+        name: "DEPLOYER_PRIVATE_KEY",
+        problem: "is needed to send; --dry-run can do without",
+        example: "0x and 64 hexadecimal digits",
+      },
+    ]);
+  }
+  for (const warning of warnings) terminal.printError(`warning: ${warning.name}: ${warning.problem}`);
+  const signer = deployerKey && createLocalSigner(deployerKey);
+  return { ...how, network: networks[name], environment, signer, isLocal, terminal };
+}
+
+/** An RPC endpoint of the network, and the network with its contract, as the service would be configured for it. */
+export async function connectToNetwork(
+  session: DeploySession,
+  facilitatorContract: Address,
+): Promise<OnChain> {
+  const { network: known, environment } = session;
+  const { rpcUrls, maxFeePerGas } = environment;
+  const { confirmations } = networkDefaults[known.name];
+  const assets = [known.usdc];
+  const network = { ...known, facilitatorContract, rpcUrls, assets, confirmations, maxFeePerGas };
+  return { network, rpc: await chooseEndpoint(network) };
+}
+
+/**
+ * The accounts among the given ones whose keys everybody knows, each once. On this machine they may be used.
+ *
+ * @throws ConfigurationError when there are any, and the chain is elsewhere
+ */
+export function findPublishedAccounts(
+  { isLocal }: DeploySession,
+  accounts: readonly { name: string; address: Address }[],
+): readonly Address[] {
+  const published = accounts.filter(({ address }) => isPublishedAddress(address));
+  if (isLocal || published.length === 0) return [...new Set(published.map(({ address }) => address))];
+  throw new ConfigurationError(
+    published.map(({ name, address }) => ({
+      name,
+      problem: `${address} is the account of a published test key, which everybody can use; only a chain on this machine may know it`,
+    })),
+  );
+}
+
+/**
+ * Whether to send what was printed; asks whoever sits at the terminal.
+ *
+ * @throws KitError when nobody does
+ */
+export async function confirm({ mode }: DeploySession, question: string): Promise<boolean> {
+  if (mode !== "ask") return mode === "send";
+  if (!process.stdin.isTTY) {
+    throw new KitError("Nothing was sent: nobody can be asked here", { hints: ["Add --yes to send it."] });
+  }
+  const { askYesOrNo } = await import("./prompt.ts");
+  return askYesOrNo(question);
+}

@@ -1,0 +1,16 @@
+import { defineCommand } from "../kit/command.ts";
+import { flag } from "../kit/readers.ts";
+import { serveVariables } from "../serve/variables.ts";
+import { examine } from "./examination.ts";
+import { renderExamination } from "./report.ts";
+
+export const doctor = defineCommand({
+  usesEnvFile: true,
+  options: { json: flag("print one line of JSON"), ...serveVariables },
+
+  async run({ json }, { print, env }) {
+    const examination = await examine(env);
+    print(json ? JSON.stringify(examination) : renderExamination(examination));
+    return examination.safe ? 0 : 1;
+  },
+});

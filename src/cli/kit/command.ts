@@ -1,0 +1,36 @@
+import type { CheckOptions, Options, Values } from "./options.ts";
+
+/** Where a command writes, and what it may know of the process around it. */
+export type Terminal = {
+  /** A line on stdout. */
+  print(text: string): void;
+  /** A line on stderr. */
+  printError(text: string): void;
+  env: Readonly<Record<string, string | undefined>>;
+  /**
+   * Takes over what Ctrl-C and SIGTERM do: without it they end the process at once. The signal aborts with an
+   * {@link Interruption}.
+   */
+  takeSignals(): AbortSignal;
+};
+
+/** The command was cut short, as its user wished. */
+export class Interruption extends Error {
+  override readonly name = "Interruption";
+}
+
+/** One command of `x402-kit`. */
+export type Command<O extends Options = Options> = {
+  options: O;
+  /** Whether the file `.env` of the working directory counts as environment. */
+  usesEnvFile?: boolean;
+  /** What can only be judged of several values together. */
+  check?: CheckOptions<O>;
+  /** Gives the exit code. May throw the {@link Interruption} that cut it short. */
+  run(values: Values<O>, terminal: Terminal): Promise<number>;
+};
+
+/** Names a command together with its options, so that `run` knows the types of their values. */
+export function defineCommand<O extends Options>(command: Command<O>): Command<O> {
+  return command;
+}

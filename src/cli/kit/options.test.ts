@@ -1,0 +1,165 @@
+import { describe, expect, test } from "vitest";
+import { InvalidValue, readWholeNumber } from "../../config/values.ts";
+import { ConfigurationError } from "../../errors.ts";
+import { type CheckOptions, type Option, type Options, readOptions } from "./options.ts";
+import { flag } from "./readers.ts";
+
+const port = {
+  describe: "a port",
+  placeholder: "PORT",
+  env: "PORT",
+  example: "4402",
+  read: readWholeNumber(0, 65_535),
+  fallback: 1,
+} satisfies Option;
+const word = { describe: "a word", placeholder: "WORD", read: (text: string) => text, fallback: "none" };
+const options = { port, word, json: flag("as JSON") } satisfies Options;
+
+/** What is wrong, one line each. */
+function problemsOf(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  known: Options = options,
+  check?: CheckOptions<Options>,
+): string {
+  try {
+    readOptions(known, args, env, check);
+    return "nothing";
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error.message;
+    throw error;
+  }
+}
+
+describe("values", () => {
+  test.each([
+    { from: "nothing", args: [], env: {}, values: { port: 1, word: "none", json: false } },
+    { from: "the environment", args: [], env: { PORT: "2" }, values: { port: 2 } },
+    { from: "the command line before it", args: ["--port", "3"], env: { PORT: "2" }, values: { port: 3 } },
+    {
+      from: "an equals sign",
+      args: ["--port=4", "--word=--json"],
+      env: {},
+      values: { port: 4, word: "--json" },
+    },
+    { from: "a word that begins with a dash", args: ["--word", "-x"], env: {}, values: { word: "-x" } },
+    { from: "flags", args: ["--json", "--json"], env: {}, values: { json: true } },
+    { from: "the last of several", args: ["--port", "5", "--port", "6"], env: {}, values: { port: 6 } },
+    { from: "an empty variable: not at all", args: [], env: { PORT: "" }, values: { port: 1 } },
+  ])("come from $from", ({ args, env, values }) => {
+    expect(readOptions(options, args, env)).toMatchObject(values);
+  });
+});
+
+test("an option that may be bare is given with and without a value", () => {
+  const fork = { ...word, mayBeBare: true } satisfies Option;
+  const read = (...args: string[]) => readOptions({ fork, json: flag("as JSON") }, args, {}).fork;
+  expect([
+    read(),
+    read("--fork"),
+    read("--fork", "--json"),
+    read("--fork", "base"),
+    read("--fork=base"),
+  ]).toEqual([...["none", "", "", "base", "base"]]);
+});
+
+describe("what is wrong", () => {
+  test("is a secret on the command line, and a variable that alone may give it is named", () => {
+    const secret = { ...word, env: "SECRET", environmentOnly: true, required: true } satisfies Option;
+    expect(problemsOf(["--secret", "hunter2"], { SECRET: "x" }, { secret })).toBe(
+      "--secret: is read from the variable SECRET alone",
+    );
+    expect(problemsOf([], {}, { secret })).toBe("SECRET: is needed");
+    expect(readOptions({ secret }, [], { SECRET: "x" })).toEqual({ secret: "x" });
+  });
+
+  test("is said all at once, under the name that was used", () => {
+    const args = ["extra", "--word", "--prot", "80", "--json=1"];
+    expect(problemsOf(args, { PORT: "-1" })).toMatchInlineSnapshot(`
+      "extra: is not an option: options begin with --
+      --word: needs a value
+      --prot: there is no such option; did you mean --port?
+      --json: takes no value
+      PORT: "-1" is not a whole number from 0 to 65535 (for example 4402)"
+    `);
+    expect(problemsOf(["--port", "70000"], { PORT: "80" })).toMatchInlineSnapshot(
+      `"--port: "70000" is not a whole number from 0 to 65535 (for example 4402)"`,
+    );
+  });
+
+  test("an option that another one follows has no value", () => {
+    expect(problemsOf(["--port", "--json"])).toMatchInlineSnapshot(
+      `"--port: needs a value (for example --port 4402)"`,
+    );
+    expect(problemsOf(["--json", "--port"])).toMatchInlineSnapshot(
+      `"--port: needs a value (for example --port 4402)"`,
+    );
+    expect(problemsOf(["--port="])).toMatchInlineSnapshot(
+      `"--port: needs a value (for example --port 4402)"`,
+    );
+  });
+
+  test("names that mean something to JavaScript are no options", () => {
+    expect(problemsOf(["--__proto__=1", "--constructor", "--toString"])).toMatchInlineSnapshot(
+      `
+      "--__proto__: there is no such option
+      --constructor: there is no such option
+      --toString: there is no such option"
+    `,
+    );
+  });
+
+  test("an option that is needed and missing is named once", () => {
+    const needed = { port: { ...port, env: "X", required: true }, json: options.json };
+    expect(problemsOf([], {}, needed)).toMatchInlineSnapshot(`"--port: is needed (for example --port 4402)"`);
+    expect(problemsOf(["--port"], {}, needed)).toMatchInlineSnapshot(
+      `"--port: needs a value (for example --port 4402)"`,
+    );
+  });
+
+  test.each([
+    ["prot", "port"],
+    ["ports", "port"],
+    ["jsn", "json"],
+    ["wor", "word"],
+    ["words-of", "word"],
+  ])("--%s was meant as --%s", (typed, meant) => {
+    expect(problemsOf([`--${typed}`])).toContain(`did you mean --${meant}?`);
+  });
+
+  test.each(["x", "networks", "verbose"])("--%s was meant as nothing that there is", (typed) => {
+    expect(problemsOf([`--${typed}`])).toBe(`--${typed}: there is no such option`);
+  });
+
+  test("what is wrong between values is said together with the rest, under the name that was used", () => {
+    const check: CheckOptions<Options> = () => [{ name: "PORT", problem: "does not go with the word" }];
+    expect(problemsOf(["--extra"], { PORT: "7" }, options, check)).toMatchInlineSnapshot(`
+      "--extra: there is no such option
+      PORT: does not go with the word"
+    `);
+    expect(problemsOf(["--port", "7"], {}, options, check)).toMatchInlineSnapshot(
+      `"--port: does not go with the word"`,
+    );
+  });
+});
+
+test("a mistake of ours in reading is not taken for the user's", () => {
+  const read = () => {
+    throw new TypeError("ours");
+  };
+  expect(() => readOptions({ word: { ...word, read } }, ["--word", "x"], {})).toThrow(TypeError);
+  expect(() =>
+    readOptions(
+      {
+        word: {
+          ...word,
+          read: () => {
+            throw new InvalidValue("theirs");
+          },
+        },
+      },
+      ["--word", "x"],
+      {},
+    ),
+  ).toThrow(ConfigurationError);
+});

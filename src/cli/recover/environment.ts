@@ -1,0 +1,62 @@
+import { defaultDatabaseUrl, readDatabaseUrl } from "../../config/database-url.ts";
+import type { NetworkConfig } from "../../config/network-config.ts";
+import { readServedNetworks } from "../../config/served-networks.ts";
+import { readPrivateKey } from "../../config/values.ts";
+import { createVariableReader, type Environment } from "../../config/variable-reader.ts";
+import { rpcVariables } from "../../config/variables.ts";
+import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
+import type { Hex } from "../../protocol/hex.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
+import { isPublishedKey } from "../../published/accounts.ts";
+import { describeVariables } from "../serve/variables.ts";
+
+/** What `recover` and `stranded` read of the environment of `serve`. Holds a secret: never print or log it. */
+export type RecoverEnvironment = {
+  networks: readonly NetworkConfig[];
+  recovererKey: Hex | undefined;
+  databaseUrl: string;
+};
+
+const names: ReadonlySet<string> = new Set([
+  ...Object.values(rpcVariables),
+  "FACILITATOR_CONTRACT_MAINNET",
+  "FACILITATOR_CONTRACT_TESTNET",
+  "ASSETS",
+  "CONFIRMATIONS",
+  "MAX_FEE_GWEI",
+  "DATABASE_URL",
+]);
+
+/** For `--help`. */
+export const chainVariables = describeVariables((name) => names.has(name));
+export const recovererVariable = describeVariables((name) => name === "RECOVERER_PRIVATE_KEY");
+
+/**
+ * Reads the networks that `serve` serves, or the given one of them, without what only `serve` needs: whoever has the
+ * recoverer's key need not have the operators'.
+ *
+ * @throws ConfigurationError with everything that is wrong
+ */
+export function readRecoverEnvironment(
+  env: Environment,
+  only: NetworkName | undefined,
+  needs: { key: boolean },
+): RecoverEnvironment {
+  const reader = createVariableReader(env);
+  const warnings: ConfigurationProblem[] = [];
+  const served = readServedNetworks(reader, warnings);
+  const networks = served.filter(({ name }) => only === undefined || name === only);
+  const databaseUrl = reader.read("DATABASE_URL", readDatabaseUrl) ?? defaultDatabaseUrl;
+  if (only !== undefined && !reader.isSet(rpcVariables[only])) {
+    reader.refuse(rpcVariables[only], `is needed for ${only}`);
+  }
+  const recovererKey = needs.key ? reader.read("RECOVERER_PRIVATE_KEY", readPrivateKey) : undefined;
+  if (needs.key && !reader.isSet("RECOVERER_PRIVATE_KEY")) {
+    reader.refuse("RECOVERER_PRIVATE_KEY", "is needed to recover; with --dry-run it is not");
+  }
+  if (recovererKey !== undefined && isPublishedKey(recovererKey)) {
+    reader.refuse("RECOVERER_PRIVATE_KEY", "is a published test key: everybody can use it");
+  }
+  if (reader.problems().length > 0) throw new ConfigurationError(reader.problems());
+  return { networks, recovererKey, databaseUrl };
+}

@@ -1,0 +1,139 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Chain } from "../../chain/chain.ts";
+import { KitError } from "../../errors.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import type { FailedSettlement } from "../../ledger/recoveries.ts";
+import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
+import type { RecoveryLoop } from "../../relayer/recovery.ts";
+import { lookAt } from "../../relayer/recovery-look.ts";
+
+/** One payment that somebody else submitted, or may have, and what became of it. JSON as it is. */
+export type RecoverResult = {
+  network: string;
+  settlement: Hex;
+  organization: string;
+  payer: Hex;
+  recipient: Hex;
+  asset: Hex;
+  /** In the asset's smallest unit, decimal. */
+  value: string;
+  outcome: "recovered" | "would recover" | "waits" | "unknown";
+  /** The forward of what is recovered, else the direct submission; null when none is known. */
+  transaction: Hex | null;
+  /** Why it waits, or is not known. */
+  problem: string | null;
+};
+
+/** Failures that are read, and looked at, together. */
+const pageSize = 20;
+const pollMs = 200;
+
+/** For how long forwards are waited for; what takes longer goes on at the next run, or in `serve`. */
+const timeoutMs = 120_000;
+
+/** Goes through all failures of a chain that are not at their end. Nobody else's submission, no result. */
+export async function* recoverNetwork(options: {
+  chain: Chain;
+  ledger: Ledger;
+  /** Undefined to look only. */
+  recovery: RecoveryLoop | undefined;
+  /** The recoverer of `recovery`; what others have sent is theirs to watch. */
+  recoverer: Address | undefined;
+  interrupted: AbortSignal;
+}): AsyncGenerator<RecoverResult> {
+  const { chain, ledger, recovery, recoverer, interrupted } = options;
+  const started: FailedSettlement[] = [];
+  for (let after: Hex | null = null; !interrupted.aborted; ) {
+    const page: readonly FailedSettlement[] = await ledger.openFailures(
+      chain.network.chainId,
+      pageSize,
+      after,
+    );
+    const results = await Promise.all(page.map((failure) => take(failure)));
+    for (const [index, result] of results.entries()) {
+      const failure = page[index];
+      if (result === "started" && failure !== undefined) started.push(failure);
+      else if (typeof result === "object") yield result;
+    }
+    after = page.at(-1)?.settlement.id ?? null;
+    if (after === null) break;
+  }
+  for (const failure of started) yield await ending(failure);
+
+  async function take(failure: FailedSettlement): Promise<RecoverResult | "started" | undefined> {
+    try {
+      if (failure.recovery?.state === "sent") {
+        const isOurs = recoverer !== undefined && sameAddress(failure.recovery.recoverer ?? "", recoverer);
+        return isOurs ? "started" : describe(failure, { outcome: "waits", problem: sentBy(failure) });
+      }
+      if (recovery === undefined) return await judge(failure);
+      const { outcome } = await recovery.followUp(failure);
+      return outcome === "failed" ? undefined : "started";
+    } catch (error) {
+      if (!(error instanceof KitError)) throw error;
+      return describe(failure, { outcome: "unknown", problem: error.message });
+    }
+  }
+
+  async function judge(failure: FailedSettlement): Promise<RecoverResult | undefined> {
+    const look = await lookAt(chain, failure);
+    switch (look.kind) {
+      case "submitted":
+        return describe(failure, {
+          outcome: look.obstacle === undefined ? "would recover" : "waits",
+          transaction: look.proof.transactionHash,
+          problem: look.obstacle ?? null,
+        });
+      case "recent":
+        return describe(failure, {
+          outcome: "unknown",
+          problem: "its authorization was used just now; how shows when the block is deeper",
+        });
+      case "unused":
+      case "spent":
+        return undefined;
+    }
+  }
+
+  /** Waits for what was begun. */
+  async function ending(failure: FailedSettlement): Promise<RecoverResult> {
+    const { id } = failure.settlement;
+    for (const patientUntil = Date.now() + timeoutMs; ; ) {
+      const now = await ledger.findFailure(id);
+      if (now === null) {
+        const settlement = await ledger.find(id);
+        return describe(failure, { outcome: "recovered", transaction: settlement?.transactionHash ?? null });
+      }
+      const { recovery: state } = now;
+      const isPutOff = state?.state === "queued" && state.problem !== null;
+      if (isPutOff || state === null || interrupted.aborted || Date.now() > patientUntil) {
+        const problem =
+          state === null ? "its submission has vanished from the chain" : (state.problem ?? sentBy(now));
+        return describe(now, { outcome: "waits", problem });
+      }
+      await sleep(pollMs);
+    }
+  }
+}
+
+function sentBy({ recovery }: FailedSettlement): string {
+  return `its forward is sent by ${recovery?.recoverer ?? "nobody"} and not mined yet`;
+}
+
+function describe(
+  { settlement, recovery }: FailedSettlement,
+  what: Pick<RecoverResult, "outcome"> & Partial<RecoverResult>,
+): RecoverResult {
+  return {
+    network: settlement.network,
+    settlement: settlement.id,
+    organization: settlement.organizationId,
+    payer: settlement.payer,
+    recipient: settlement.recipient,
+    asset: settlement.asset,
+    value: settlement.value.toString(),
+    transaction: recovery?.proof.transactionHash ?? null,
+    problem: null,
+    ...what,
+  };
+}

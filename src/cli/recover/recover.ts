@@ -1,0 +1,93 @@
+import { createChain } from "../../chain/create-chain.ts";
+import { createLocalSigner } from "../../chain/signing/local-signer.ts";
+import type { NetworkConfig } from "../../config/network-config.ts";
+import { createLedger } from "../../ledger/create-ledger.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import { createLogger } from "../../logging/logger.ts";
+import type { Hex } from "../../protocol/hex.ts";
+import { createOutcomes } from "../../relayer/outcomes.ts";
+import { createRecovery } from "../../relayer/recovery.ts";
+import { createRecoverer } from "../../relayer/recovery-lane.ts";
+import { withDatabase } from "../commands/operator-database.ts";
+import { defineCommand } from "../kit/command.ts";
+import { onlyNetworkOption } from "../kit/network-option.ts";
+import { flag } from "../kit/readers.ts";
+import { renderTable } from "../kit/table.ts";
+import { chainVariables, readRecoverEnvironment, recovererVariable } from "./environment.ts";
+import { type RecoverResult, recoverNetwork } from "./network.ts";
+
+export const recover = defineCommand({
+  usesEnvFile: true,
+  options: {
+    network: onlyNetworkOption,
+    "dry-run": flag("tell what would be recovered, and send nothing"),
+    json: flag("print JSON"),
+    ...recovererVariable,
+    ...chainVariables,
+  },
+
+  async run({ network, "dry-run": dryRun, json }, terminal) {
+    const environment = readRecoverEnvironment(terminal.env, network, { key: !dryRun });
+    const { networks, databaseUrl, recovererKey } = environment;
+    const interrupted = terminal.takeSignals();
+    const results = await withDatabase(databaseUrl, async (db) => {
+      const ledger = createLedger({ db, instanceId: crypto.randomUUID(), now: Date.now });
+      const ofNetworks = await Promise.all(
+        networks.map((config) => recoverOn(config, { ledger, recovererKey, interrupted })),
+      );
+      return ofNetworks.flat();
+    });
+    terminal.print(json ? JSON.stringify({ dryRun, payments: results }) : describeResults(results, dryRun));
+    return results.every(({ outcome }) => outcome === "recovered" || outcome === "would recover") ? 0 : 1;
+  },
+});
+
+async function recoverOn(
+  network: NetworkConfig,
+  options: { ledger: Ledger; recovererKey: Hex | undefined; interrupted: AbortSignal },
+): Promise<RecoverResult[]> {
+  const { ledger, recovererKey, interrupted } = options;
+  const signer = recovererKey === undefined ? undefined : createLocalSigner(recovererKey);
+  // Nothing is simulated here: whose eyes it looks with does not matter.
+  const chain = createChain({ network, operator: signer?.address ?? network.facilitatorContract });
+  const log = createLogger("silent");
+  const outcomes = createOutcomes();
+  const recoverer = signer && createRecoverer({ chain, signer, ledger, outcomes, now: Date.now, log });
+  const recovery = recoverer && createRecovery({ chain, ledger, recoverer, now: Date.now, log });
+  try {
+    await recoverer?.start();
+    const results: RecoverResult[] = [];
+    const work = recoverNetwork({ chain, ledger, recovery, recoverer: signer?.address, interrupted });
+    for await (const result of work) results.push(result);
+    return results;
+  } finally {
+    await recovery?.stop();
+    chain.close();
+  }
+}
+
+function describeResults(results: readonly RecoverResult[], dryRun: boolean): string {
+  if (results.length === 0) return "Nothing to recover.";
+  const table = renderTable(
+    [
+      { heading: "network" },
+      { heading: "settlement" },
+      { heading: "organization" },
+      { heading: "value", right: true },
+      { heading: "outcome" },
+      { heading: "transaction" },
+    ],
+    results.map(({ network, settlement, organization, value, outcome, transaction }) => [
+      network,
+      settlement,
+      organization,
+      value,
+      outcome,
+      transaction ?? "-",
+    ]),
+  );
+  const problems = results.flatMap(({ settlement, problem }) =>
+    problem === null ? [] : [`${settlement}: ${problem}`],
+  );
+  return [table, ...problems, ...(dryRun ? ["Nothing was sent."] : [])].join("\n");
+}

@@ -1,0 +1,173 @@
+import type { Chain, StrandedTransfer } from "../../chain/chain.ts";
+import { createChain } from "../../chain/create-chain.ts";
+import type { NetworkConfig } from "../../config/network-config.ts";
+import { createLedger } from "../../ledger/create-ledger.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import { settlementId } from "../../protocol/authorization.ts";
+import type { Asset, NetworkName } from "../../protocol/networks.ts";
+import { withDatabase } from "../commands/operator-database.ts";
+import { defineCommand } from "../kit/command.ts";
+import { onlyNetworkOption } from "../kit/network-option.ts";
+import { flag, readMoment } from "../kit/readers.ts";
+import { renderTable } from "../kit/table.ts";
+import { chainVariables, readRecoverEnvironment } from "./environment.ts";
+
+const usualDays = 7;
+const dayMs = 24 * 60 * 60 * 1000;
+
+/** What lies in the facilitator contract of one asset. JSON as it is; amounts in smallest units, decimal. */
+type StrandedAsset = {
+  network: NetworkName;
+  asset: string;
+  contract: string;
+  balance: string;
+  /** Found, and nobody's by the ledger: for the admin. */
+  stranded: { value: string; from: string; transaction: string; since: string; reason: string }[];
+  /** Found, and an organization's: `x402-kit recover` pays it out. */
+  recoverable: string;
+};
+
+export const stranded = defineCommand({
+  usesEnvFile: true,
+  options: {
+    network: onlyNetworkOption,
+    since: {
+      describe: `look at transfers from this time on (default ${usualDays} days ago)`,
+      placeholder: "TIME",
+      example: "2026-11-01",
+      read: (text): number | undefined => readMoment(text),
+      fallback: undefined,
+    },
+    json: flag("print JSON"),
+    ...chainVariables,
+  },
+
+  async run({ network, since = Date.now() - usualDays * dayMs, json }, terminal) {
+    const { networks, databaseUrl } = readRecoverEnvironment(terminal.env, network, { key: false });
+    const found = await withDatabase(databaseUrl, async (db) => {
+      const ledger = createLedger({ db, instanceId: crypto.randomUUID(), now: Date.now });
+      return (await Promise.all(networks.map((config) => findOn(config, ledger, since)))).flat();
+    });
+    terminal.print(json ? JSON.stringify({ assets: found }) : describeFound(found, since));
+    return 0;
+  },
+});
+
+async function findOn(network: NetworkConfig, ledger: Ledger, since: number): Promise<StrandedAsset[]> {
+  const chain = createChain({ network, operator: network.facilitatorContract });
+  try {
+    const found: StrandedAsset[] = [];
+    for (const asset of network.assets) found.push(await findAsset(chain, ledger, asset, since));
+    return found;
+  } finally {
+    chain.close();
+  }
+}
+
+async function findAsset(chain: Chain, ledger: Ledger, asset: Asset, since: number): Promise<StrandedAsset> {
+  const { name, chainId, facilitatorContract, blockTimeMs } = chain.network;
+  const balance = await balanceOf(chain, asset);
+  const found: StrandedAsset = {
+    network: name,
+    asset: asset.address,
+    contract: facilitatorContract,
+    balance: balance.toString(),
+    stranded: [],
+    recoverable: "0",
+  };
+  // Settling leaves nothing behind: what lies there is what is stranded, and all of it.
+  if (balance === 0n) return found;
+
+  const head = await chain.head();
+  const headMs = Number(head.timestamp) * 1000;
+  const blocksBack = BigInt(Math.max(0, Math.ceil((headMs - since) / blockTimeMs)));
+  const fromBlock = blocksBack < head.number ? head.number - blocksBack : 0n;
+  const deep = head.number - BigInt(chain.network.confirmations) + 1n;
+  let recoverable = 0n;
+  for (const transfer of await chain.strandedTransfers(asset.address, fromBlock, deep)) {
+    const reason = await judge(transfer);
+    if (reason === "recoverable") {
+      recoverable += transfer.value;
+      continue;
+    }
+    found.stranded.push({
+      value: transfer.value.toString(),
+      from: transfer.from,
+      transaction: transfer.transactionHash,
+      // Blocks do not come with their times here; at the pace of the network it is right to the minute.
+      since: new Date(headMs - Number(head.number - transfer.blockNumber) * blockTimeMs).toISOString(),
+      reason,
+    });
+  }
+  return { ...found, recoverable: recoverable.toString() };
+
+  async function judge({ from, authorizationNonce, blockNumber, value }: StrandedTransfer): Promise<string> {
+    if (authorizationNonce === undefined) return "sent without an authorization";
+    const settlement = await ledger.find(settlementId(chainId, asset.address, from, authorizationNonce));
+    if (settlement === null) return "no organization claimed it";
+    if (settlement.value !== value) return `an organization claimed ${settlement.value} instead`;
+    if (settlement.claimedBlock >= blockNumber) return `claimed by ${settlement.organizationId} afterwards`;
+    return "recoverable";
+  }
+}
+
+/** How much of an asset the facilitator contract holds: a diagnosis of it as if it were a payer tells. */
+async function balanceOf(chain: Chain, { address }: Asset): Promise<bigint> {
+  const { facilitatorContract } = chain.network;
+  const { balance } = await chain.diagnose({
+    asset: address,
+    authorization: {
+      from: facilitatorContract,
+      to: facilitatorContract,
+      value: 0n,
+      validAfter: 0n,
+      validBefore: 0n,
+      nonce: `0x${"0".repeat(64)}`,
+    },
+    signature: "0x",
+    recipient: facilitatorContract,
+  });
+  return balance;
+}
+
+function describeFound(found: readonly StrandedAsset[], since: number): string {
+  const lines: string[] = [];
+  const rows = found.flatMap(({ network, stranded: transfers }) =>
+    transfers.map((transfer) => ({ network, ...transfer })),
+  );
+  if (rows.length > 0) {
+    lines.push(
+      renderTable(
+        [
+          { heading: "network" },
+          { heading: "value", right: true },
+          { heading: "from" },
+          { heading: "since (about)" },
+          { heading: "transaction" },
+          { heading: "why" },
+        ],
+        rows.map((row) => [row.network, row.value, row.from, row.since, row.transaction, row.reason]),
+      ),
+      "",
+      "The admin of the contract can send it to whom it belongs: announceRescue(token, recipient, value) on the",
+      "contract, and, from 2 days later on and within 14 days, executeRescue with the same arguments.",
+    );
+  }
+  for (const { network, asset, contract, balance, recoverable, stranded: transfers } of found) {
+    const listed = transfers.reduce((sum, { value }) => sum + BigInt(value), BigInt(recoverable));
+    if (balance !== "0") lines.push(`${network}: ${balance} of ${asset} lie in ${contract}.`);
+    if (recoverable !== "0") {
+      lines.push(`${network}: ${recoverable} of it are claimed: x402-kit recover. Do not rescue these.`);
+    }
+    if (listed < BigInt(balance)) {
+      const time = new Date(since).toISOString();
+      lines.push(
+        `${network}: the rest came before ${time}, or only just now; look further back with --since.`,
+      );
+    }
+    if (listed > BigInt(balance)) {
+      lines.push(`${network}: more came than lies there now: some of what is listed was rescued before.`);
+    }
+  }
+  return lines.length === 0 ? "Nothing is stranded." : lines.join("\n");
+}

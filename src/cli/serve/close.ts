@@ -1,0 +1,28 @@
+import type { Logger } from "pino";
+
+export type ClosingOptions = {
+  logger: Logger;
+  /** How long it may take, milliseconds; 30 s by default. */
+  timeoutMs?: number;
+  /** Ends the process, whatever is still under way; by default with exit code 1. */
+  giveUp?: () => void;
+};
+
+/**
+ * Closes a service, and ends the process when that takes too long: whoever ends a service counts on its end. What is
+ * cut off then is in the database, and is taken up by the next start.
+ */
+export async function closeInTime(
+  service: { close(): Promise<void> },
+  { logger, timeoutMs = 30_000, giveUp = () => process.exit(1) }: ClosingOptions,
+): Promise<void> {
+  const timer = setTimeout(() => {
+    logger.fatal({ seconds: timeoutMs / 1000 }, "the service did not end in time, and is ended by force");
+    giveUp();
+  }, timeoutMs);
+  try {
+    await service.close();
+  } finally {
+    clearTimeout(timer);
+  }
+}

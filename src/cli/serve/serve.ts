@@ -1,0 +1,32 @@
+import { readEnvironment } from "../../config/environment.ts";
+import { ConfigurationError } from "../../errors.ts";
+import { defineCommand } from "../kit/command.ts";
+import { flag } from "../kit/readers.ts";
+import { serveVariables } from "./variables.ts";
+
+export const serve = defineCommand({
+  usesEnvFile: true,
+  options: { migrate: flag("bring the database up to date first"), ...serveVariables },
+
+  async run({ migrate }, terminal) {
+    const interrupted = terminal.takeSignals();
+    const config = readEnvironment(terminal.env);
+    const [{ createLogger }, { findRefusedKeys }, { createSigners }, { prepareDatabase }, running] =
+      await Promise.all([
+        import("../../logging/logger.ts"),
+        import("./refused-keys.ts"),
+        import("./signers.ts"),
+        import("./database.ts"),
+        import("./until.ts"),
+      ]);
+    const refused = findRefusedKeys(config);
+    if (refused.length > 0) throw new ConfigurationError(refused);
+
+    const logger = createLogger(config.logLevel);
+    for (const { name, problem } of config.warnings) logger.warn({ variable: name }, problem);
+    const signers = await createSigners(config.operators);
+    await prepareDatabase(config.databaseUrl, { migrate, logger });
+    await running.serveUntil(interrupted, { config, signers, logger });
+    return 0;
+  },
+});

@@ -1,0 +1,93 @@
+import { InvalidValue, readHttpUrl, readList } from "../../config/values.ts";
+import { rpcVariables } from "../../config/variables.ts";
+import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
+import type { ForkOption, ForkOptions } from "../../harness/fork/fork-options.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
+import { readNetwork } from "../kit/readers.ts";
+
+/**
+ * What `--fork` asks for: a source for a network, or undefined where the network's variable names it; "all" whose
+ * variables are set; undefined without `--fork`.
+ */
+export type ForkRequests = ReadonlyMap<NetworkName, ForkOption | undefined> | "all" | undefined;
+
+/** Reads `--fork`: bare, `base,polygon`, `base=https://…`, or `base=FILE`. Its messages show no URL. */
+export function readForkRequests(text: string): ForkRequests {
+  if (text === "") return "all";
+  const requests = new Map<NetworkName, ForkOption | undefined>();
+  for (const part of text.split(",")) {
+    const [, name = "", source] = /^([^=]*)(?:=(.*))?$/.exec(part.trim()) ?? [];
+    if (/^https?:/i.test(name)) throw new InvalidValue("a URL needs the name of its network before it");
+    const network = readNetwork(name);
+    if (requests.has(network)) throw new InvalidValue(`names ${network} twice`);
+    if (source === "") throw new InvalidValue(`has nothing after ${network}=`);
+    requests.set(network, source === undefined ? undefined : readSource(source));
+  }
+  return requests;
+}
+
+function readSource(text: string): ForkOption {
+  return /^[a-z]+:\/\//i.test(text) ? text : { recording: text };
+}
+
+/**
+ * What the chains are forked from, with the URLs of the environment.
+ *
+ * @throws {ConfigurationError} when a network has no URL, or is not started
+ */
+export function resolveForks(
+  requests: ForkRequests,
+  networks: readonly NetworkName[],
+  env: Readonly<Record<string, string | undefined>>,
+): ForkOptions {
+  if (requests === undefined) return {};
+  const problems: ConfigurationProblem[] = [];
+  const forks: { [N in NetworkName]?: ForkOption } = {};
+  const asked = requests === "all" ? networks.filter((name) => isSet(env, name)) : [...requests.keys()];
+  for (const network of asked) {
+    if (!networks.includes(network)) {
+      problems.push({
+        name: "--fork",
+        problem: `${network} is not started; started: ${networks.join(", ")}`,
+      });
+      continue;
+    }
+    const source = requests === "all" ? undefined : requests.get(network);
+    const found = source ?? readRpcUrl(network, env, problems);
+    if (found !== undefined) forks[network] = found;
+  }
+  if (asked.length === 0) {
+    problems.push({
+      name: "--fork",
+      problem: "none of these networks has its RPC URL in the environment",
+      example: `${rpcVariables[networks[0] ?? "base"]}=https://…`,
+    });
+  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return forks;
+}
+
+const isSet = (env: Readonly<Record<string, string | undefined>>, network: NetworkName) =>
+  (env[rpcVariables[network]]?.trim() ?? "") !== "";
+
+/** The first RPC URL of a network's variable; notes what is wrong with it. */
+export function readRpcUrl(
+  network: NetworkName,
+  env: Readonly<Record<string, string | undefined>>,
+  problems: ConfigurationProblem[],
+): string | undefined {
+  const name = rpcVariables[network];
+  const example = "https://…";
+  if (!isSet(env, network)) {
+    problems.push({ name, problem: `is needed to fork ${network}`, example });
+    return undefined;
+  }
+  try {
+    const [first] = readList("URL", readHttpUrl)(env[name] ?? "");
+    return first;
+  } catch (error) {
+    if (!(error instanceof InvalidValue)) throw error;
+    problems.push({ name, problem: error.message, example });
+    return undefined;
+  }
+}

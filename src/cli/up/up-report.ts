@@ -1,0 +1,142 @@
+import { signPayment } from "../../harness/api/pay.ts";
+import type { HarnessDescription } from "../../harness/control/description.ts";
+import { networkNames } from "../../protocol/networks.ts";
+import { defaultUrl } from "../kit/running-harness.ts";
+import { self } from "../kit/self.ts";
+import { type Column, renderTable } from "../kit/table.ts";
+import { type SamplePayment, sampleAmount } from "./demo.ts";
+import { payerKeyTable, payerTable } from "./payer-table.ts";
+
+/** How long the printed curl works: a day. */
+const curlValidSeconds = 86_400;
+
+/** What a person reads when `up` is ready. */
+export async function describeUp(
+  harness: HarnessDescription,
+  payments: readonly SamplePayment[] | undefined,
+): Promise<string> {
+  const { facilitator, organization } = harness;
+  const origin = facilitator.url.replace(/\/v1$/, "");
+  return [
+    "",
+    networkTable(harness, payments),
+    "",
+    addressTable(harness),
+    "",
+    ...describeForks(harness),
+    payerTable(harness.payers),
+    "",
+    payerKeyTable(harness.payers),
+    "",
+    "These keys are published for tests: never send anything of value to these accounts.",
+    "",
+    "Verify a payment with curl (the same body at /settle settles it, once):",
+    "",
+    await curl(harness),
+    "",
+    "From another terminal:",
+    "",
+    ...commandsFor(harness, origin),
+    "",
+    // Last, where they are still to be seen.
+    `Facilitator   ${facilitator.url}   (API described at ${origin}/docs)`,
+    `API key       ${organization.apiKey}`,
+    `Organization  ${organization.id}, paid at ${organization.recipient}`,
+    "",
+  ].join("\n");
+}
+
+/** Commands to paste, which reach this very harness. */
+function commandsFor(harness: HarnessDescription, origin: string): readonly string[] {
+  const network = networkNames.find((name) => harness.networks[name] !== undefined) ?? "base";
+  const url = origin === defaultUrl ? "" : ` --url ${origin}`;
+  return [
+    `${self} pay --network ${network}${url}`,
+    `${self} fund --network ${network} --to ADDRESS --amount 1000000${url}`,
+    `${self} advance-time --network ${network} --seconds 3600${url}`,
+    `${self} reset${url}`,
+  ];
+}
+
+function networkTable(harness: HarnessDescription, payments: readonly SamplePayment[] | undefined): string {
+  const columns: Column[] = [
+    { heading: "network" },
+    { heading: "chain id", right: true },
+    { heading: "RPC URL" },
+    { heading: "contract" },
+    { heading: "token" },
+  ];
+  if (payments !== undefined) columns.push({ heading: "payment" }, { heading: "took", right: true });
+  const rows = networkNames.flatMap((name) => {
+    const network = harness.networks[name];
+    if (network === undefined) return [];
+    const { chainId, rpcUrl, facilitatorContract, asset } = network;
+    const payment = payments?.find((sample) => sample.network === name);
+    return [
+      [
+        name,
+        String(chainId),
+        rpcUrl,
+        shorten(facilitatorContract),
+        shorten(asset.address),
+        payment === undefined ? "" : shorten(payment.transaction),
+        payment === undefined ? "" : `${Math.round(payment.tookMs)} ms`,
+      ],
+    ];
+  });
+  return renderTable(columns, rows);
+}
+
+function addressTable(harness: HarnessDescription): string {
+  const rows = networkNames.flatMap((name) => {
+    const network = harness.networks[name];
+    return network === undefined ? [] : [[name, network.facilitatorContract, network.asset.address]];
+  });
+  return renderTable(
+    [
+      { heading: "network" },
+      { heading: "payTo: the facilitator contract" },
+      { heading: isForked(harness) ? "asset" : "asset: USDC look-alike" },
+    ],
+    rows,
+  );
+}
+
+const isForked = (harness: HarnessDescription) =>
+  Object.values(harness.networks).some(({ fork }) => fork !== undefined);
+
+/** A line for each network that is forked, and a space. */
+function describeForks(harness: HarnessDescription): readonly string[] {
+  const lines = networkNames.flatMap((name) => {
+    const fork = harness.networks[name]?.fork;
+    if (fork === undefined) return [];
+    const from = fork.from === "recording" ? "a recording of block" : "block";
+    const blacklist = fork.hasBlacklist
+      ? ""
+      : "; it blacklists nobody, so the payer blacklisted pays as others do";
+    return [`${name} is forked from ${from} ${fork.block}, with its real USDC${blacklist}.`];
+  });
+  return lines.length === 0 ? [] : [...lines, ""];
+}
+
+async function curl(harness: HarnessDescription): Promise<string> {
+  const network = networkNames.find((name) => harness.networks[name] !== undefined);
+  if (network === undefined) return "";
+  const { request } = await signPayment(harness, {
+    network,
+    payer: "funded",
+    amount: sampleAmount,
+    x402Version: 1,
+    validForSeconds: curlValidSeconds,
+  });
+  return [
+    `curl -s ${harness.facilitator.url}/verify \\`,
+    `  -H 'Authorization: ${harness.organization.apiKey}' \\`,
+    "  -H 'Content-Type: application/json' \\",
+    `  -d '${JSON.stringify(request)}'`,
+  ].join("\n");
+}
+
+function shorten(hex: string): string {
+  return `${hex.slice(0, 8)}…${hex.slice(-4)}`;
+}

@@ -1,0 +1,139 @@
+import { readOneOf, readWholeNumber } from "../../config/values.ts";
+import { ConfigurationError, KitError } from "../../errors.ts";
+import { logLevels } from "../../harness/api/harness-options.ts";
+import { startHarness } from "../../harness/harness.ts";
+import type { RunningHarness } from "../../harness/running-harness.ts";
+import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
+import type { Address } from "../../protocol/hex.ts";
+import { defineCommand } from "../kit/command.ts";
+import { localOptions } from "../kit/local-options.ts";
+import { isWarning, renderLogLine } from "../kit/log-lines.ts";
+import { flag } from "../kit/readers.ts";
+import { self } from "../kit/self.ts";
+import { payOnEveryNetwork } from "./demo.ts";
+import { type ForkRequests, readForkRequests, resolveForks } from "./fork-requests.ts";
+import { describeUp } from "./up-report.ts";
+
+export const up = defineCommand({
+  options: {
+    ...localOptions,
+    fork: {
+      describe:
+        "fork real chains: of the networks that are named, or of all whose *_RPC_URL is set; NAME=URL and NAME=RECORDING say what to fork",
+      placeholder: "NAMES",
+      example: "base,polygon=polygon.fork.json.gz",
+      mayBeBare: true,
+      read: (text): ForkRequests => readForkRequests(text),
+      fallback: undefined,
+    },
+    "settle-wait": {
+      describe: "how long a settle waits for its outcome, in milliseconds (default 80000 in v1, 45000 in v2)",
+      placeholder: "MS",
+      env: "SETTLE_WAIT_MS",
+      example: "45000",
+      read: (text): number | undefined => readWholeNumber(100, 600_000)(text),
+      fallback: undefined,
+    },
+    "log-level": {
+      describe: `what the service logs to stderr: ${logLevels.join(", ")} (default warn)`,
+      placeholder: "LEVEL",
+      env: "LOG_LEVEL",
+      example: "info",
+      read: readOneOf(logLevels),
+      fallback: "warn",
+    },
+    journal: flag("keep a journal of what the service does, for connectHarness(…).journal"),
+    "no-demo": flag("make no sample payments"),
+    json: flag("print one line of JSON when ready, and nothing else"),
+  },
+
+  check(values) {
+    try {
+      resolveFacilitatorContracts(contractsOf(values));
+      return [];
+    } catch (error) {
+      if (error instanceof ConfigurationError) return error.problems;
+      throw error;
+    }
+  },
+
+  async run(values, { print, printError, env, takeSignals }) {
+    const fork = resolveForks(values.fork, values.networks, env);
+    const interrupted = takeSignals();
+    const { createLogger } = await import("../../logging/logger.ts");
+    const logger = createLogger(values["log-level"], {
+      write(line) {
+        // That payments are cut short is no news to whoever ends everything.
+        if (interrupted.aborted && isWarning(line)) return;
+        printError(values.json ? line.trimEnd() : renderLogLine(line));
+      },
+    });
+    const harness = await startHarness({
+      networks: values.networks,
+      facilitatorContracts: resolveFacilitatorContracts(contractsOf(values)),
+      fork,
+      host: values.host,
+      port: values.port,
+      settleWaitMs: values["settle-wait"],
+      journal: values.journal,
+      logger,
+      signal: interrupted,
+    });
+    if (!isLoopback(values.host)) {
+      printError(
+        `Warning: with --host ${values.host} whoever reaches this machine can pay, fund and reset: all keys are published.`,
+      );
+    }
+    try {
+      const ended = untilEnd(harness, interrupted);
+      const paying = values["no-demo"] ? undefined : payOnEveryNetwork(harness.description);
+      // Whoever does not wait for it any more, or a node that died, comes first; this then fails on its own.
+      paying?.catch(() => {});
+      await Promise.race([paying, ended]);
+      interrupted.throwIfAborted();
+      const payments = await paying;
+      if (values.json) {
+        print(JSON.stringify(harness.description));
+      } else {
+        print(await describeUp(harness.description, payments));
+        print(`Ready in ${(performance.now() / 1000).toFixed(2)} s. Ctrl-C stops everything.`);
+      }
+      await ended;
+      if (!values.json) print("\nStopping…");
+      return 0;
+    } finally {
+      await harness.close();
+    }
+  },
+});
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || host.startsWith("127.");
+}
+
+function contractsOf(values: {
+  "contract-mainnet"?: Address | undefined;
+  "contract-testnet"?: Address | undefined;
+}) {
+  return { mainnet: values["contract-mainnet"], testnet: values["contract-testnet"] };
+}
+
+/** Resolves at Ctrl-C, and rejects when a node dies that was not asked to. */
+function untilEnd(harness: RunningHarness, interrupted: AbortSignal): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  harness.onFailure(({ message, hints }) =>
+    reject(
+      new KitError(message, {
+        hints: [
+          `Everything was stopped, and the chains' states are gone. Start again: ${self} up`,
+          ...(hints.length > 0 ? ["What the node wrote last:", ...hints.map((line) => `  ${line}`)] : []),
+        ],
+      }),
+    ),
+  );
+  if (interrupted.aborted) resolve();
+  interrupted.addEventListener("abort", () => resolve());
+  // Awaited only once everything is said; until then a failure shows in what is being done.
+  promise.catch(() => {});
+  return promise;
+}

@@ -1,0 +1,143 @@
+// Imported, not global: a test that installs fake timers must not stop its database.
+import { clearTimeout, setTimeout } from "node:timers";
+import type { Pool, PoolClient, QueryResult } from "pg";
+import { KitError } from "../../errors.ts";
+import { UndoneError } from "../retrying.ts";
+import { classifyPostgresError, explainPostgresError } from "./failure.ts";
+
+/** What running one statement gave. */
+export type PostgresResult = {
+  command: string;
+  rows: Record<string, unknown>[];
+  changes: number | null;
+};
+
+/** The connection was lost while a statement was running: nobody knows whether the server ran it. */
+export class LostConnectionError extends Error {
+  override readonly name = "LostConnectionError";
+}
+
+/** One of the pool's connections, in the hands of one user. */
+export type PostgresConnection = {
+  /**
+   * Runs a statement, or several separated by semicolons when there are no parameters; gives the last one's result.
+   * `timeoutMs` bounds the wait for the answer: a network that swallows packets keeps TCP waiting for a quarter of an
+   * hour. The connection is useless afterwards.
+   *
+   * @throws LostConnectionError, or what `explainPostgresError` makes of the server's error.
+   */
+  run(sql: string, parameters: readonly unknown[], timeoutMs?: number): Promise<PostgresResult>;
+  /** Gives it back to the pool, or ends it when it was lost. */
+  release(): void;
+};
+
+/** The connections of one process, which owns the pool from now on. */
+export type PostgresConnections = {
+  /**
+   * Takes a connection when its turn has come, in the order of asking. Waiting for one's turn has no end, as on SQLite:
+   * who is in a hurry knows best.
+   *
+   * @throws UndoneError when the server cannot be reached: nothing has happened yet.
+   */
+  take(): Promise<PostgresConnection>;
+  /** Counts a user in, who may take connections until he leaves. */
+  enter(): void;
+  leave(): void;
+  /** Waits for the users to leave, admits nobody else, and closes all. */
+  close(): Promise<void>;
+};
+
+export function createPostgresConnections(pool: Pool): PostgresConnections {
+  let free = pool.options.max;
+  const waiting: (() => void)[] = [];
+  let users = 0;
+  let closed: PromiseWithResolvers<void> | undefined;
+
+  const giveTurn = () => {
+    const next = waiting.shift();
+    if (next === undefined) free++;
+    else next();
+  };
+
+  return {
+    async take() {
+      if (free > 0) free--;
+      else await new Promise<void>((resolve) => waiting.push(resolve));
+      try {
+        const { run, release } = await connect(pool);
+        return {
+          run,
+          release() {
+            release();
+            giveTurn();
+          },
+        };
+      } catch (error) {
+        giveTurn();
+        throw error;
+      }
+    },
+    enter() {
+      if (closed !== undefined) throw new KitError("The database has been closed");
+      users++;
+    },
+    leave() {
+      users--;
+      if (users === 0) closed?.resolve();
+    },
+    async close() {
+      closed ??= Promise.withResolvers<void>();
+      if (users === 0) closed.resolve();
+      await closed.promise;
+      await pool.end();
+    },
+  };
+}
+
+async function connect(pool: Pool): Promise<PostgresConnection> {
+  let client: PoolClient;
+  try {
+    client = await pool.connect();
+  } catch (error) {
+    const failure = classifyPostgresError(error);
+    if (failure !== "lost") throw explainPostgresError(error, failure);
+    throw new UndoneError("The database cannot be reached", { cause: error });
+  }
+  let lost = false;
+  const onError = () => {
+    lost = true;
+  };
+  client.on("error", onError);
+
+  return {
+    async run(sql, parameters, timeoutMs) {
+      if (lost) throw new LostConnectionError("The connection to the database has been lost");
+      const answer = client.query(sql, [...parameters]);
+      try {
+        return toResult(await (timeoutMs === undefined ? answer : withPatience(answer, timeoutMs)));
+      } catch (error) {
+        const failure = lost ? "lost" : classifyPostgresError(error);
+        if (failure !== "lost") throw explainPostgresError(error, failure);
+        lost = true;
+        throw new LostConnectionError("The connection to the database was lost", { cause: error });
+      }
+    },
+    release() {
+      client.off("error", onError);
+      client.release(lost);
+    },
+  };
+}
+
+function withPatience<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
+  const timer = setTimeout(() => reject(new Error(`No answer within ${timeoutMs} ms`)), timeoutMs);
+  answer.then(resolve, reject).finally(() => clearTimeout(timer));
+  return promise;
+}
+
+function toResult(results: QueryResult | QueryResult[]): PostgresResult {
+  const result = Array.isArray(results) ? results.at(-1) : results;
+  if (result === undefined) throw new TypeError("The database answered nothing");
+  return { command: result.command, rows: result.rows, changes: result.rowCount };
+}

@@ -1,0 +1,500 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { backends, sharedPostgres, useTestDatabase } from "../../../test/support/databases.ts";
+import {
+  chainId,
+  createTestLedger,
+  operator,
+  paymentOf,
+  settled,
+  signAsIf,
+} from "../../../test/support/ledger/test-ledger.ts";
+import { stillRunningAfter } from "../../../test/support/live-processes.ts";
+import { type PostgresServer, postgresPassword } from "../../../test/support/postgres.ts";
+import { type Fate, type PostgresProxy, startPostgresProxy } from "../../../test/support/postgres-proxy.ts";
+import { startTransactionPooler } from "../../../test/support/transaction-pooler.ts";
+import type { LedgerTables } from "../../ledger/tables.ts";
+import type { Database } from "../database.ts";
+import { migrate } from "../migrate.ts";
+import { openDatabase } from "../open-database.ts";
+import { inTransaction } from "../transaction.ts";
+
+/*
+ * What is particular to Postgres: a server that goes away, connections that break, and other processes.
+ */
+
+const backend = backends.find(({ name }) => name === "Postgres");
+if (backend === undefined) throw new Error("no Postgres");
+const database = useTestDatabase(backend);
+let server: PostgresServer;
+beforeAll(async () => {
+  server = await sharedPostgres();
+});
+
+describe("a URL that leads nowhere", () => {
+  const urlOf = (changes: Partial<Record<"password" | "port" | "pathname" | "username", string>>) => {
+    const url = new URL(database.url);
+    return Object.assign(url, changes).href;
+  };
+  const refusalOf = (url: string) =>
+    openDatabase({ url }).then(
+      () => null,
+      (error: unknown) => error,
+    );
+
+  test.each<[string, () => string, string]>([
+    ["another password", () => urlOf({ password: "hunter2" }), "password authentication failed"],
+    ["another database", () => urlOf({ pathname: "/hunter2" }), 'database "hunter2" does not exist'],
+    ["no server", () => urlOf({ password: "hunter2", port: "1" }), "ECONNREFUSED"],
+  ])("%s: is refused at once, and says why", async (_, url, reason) => {
+    const startedAt = performance.now();
+    const error = await refusalOf(url());
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect(error).toMatchObject({ name: "KitError", message: "The database cannot be reached" });
+    expect(String((error as Error).cause)).toContain(reason);
+  });
+
+  test("a URL that cannot be read is refused without being repeated", async () => {
+    for (const url of [
+      "postgres://x402:hunter2@[/x402",
+      "postgres://x402:hunter2%@db:port/x402",
+      "postgres://x402:hunter2@db/%",
+    ]) {
+      const error = await refusalOf(url);
+      expect(error, url).toMatchObject({
+        name: "ConfigurationError",
+        problems: [{ name: "DATABASE_URL" }],
+      });
+      expect(textsOf(error)).not.toContain("hunter2");
+    }
+  });
+
+  test("no error holds the password", async () => {
+    for (const url of [
+      urlOf({ port: "1" }),
+      urlOf({ pathname: "/nowhere" }),
+      urlOf({ username: "nobody" }),
+    ]) {
+      const texts = textsOf(await refusalOf(url));
+      expect(texts).not.toContain(postgresPassword);
+      expect(texts).not.toContain(encodeURIComponent(postgresPassword));
+    }
+  });
+
+  /** Everything that could end in a log. */
+  function textsOf(error: unknown): string {
+    const texts = [];
+    for (let cause = error; cause instanceof Error; cause = cause.cause) {
+      texts.push(
+        cause.message,
+        cause.stack,
+        JSON.stringify(cause),
+        JSON.stringify(Object.getOwnPropertyDescriptors(cause)),
+      );
+    }
+    return texts.join("\n");
+  }
+});
+
+describe("a server that is not to be trusted with money", () => {
+  test("is refused when it forgets what it said was done", async () => {
+    const name = new URL(database.url).pathname.slice(1);
+    await server.query(database.url, `alter database ${name} set synchronous_commit = off`);
+    try {
+      await expect(database.open()).rejects.toThrow("it reports commits done that a crash undoes");
+    } finally {
+      await server.query(database.url, `alter database ${name} reset synchronous_commit`);
+    }
+  });
+});
+
+test("64-bit integers come as numbers, and those that are too large not at all", async () => {
+  const db = await database.open();
+  const ledger = createTestLedger(db, Date.now);
+  await ledger.introduce(2 ** 53 - 10);
+  expect(await ledger.nextTxNonce(chainId, operator)).toBe(2 ** 53 - 10);
+  await server.query(database.url, "update operator_nonces set next_tx_nonce = 9007199254740993");
+  await expect(ledger.nextTxNonce(chainId, operator)).rejects.toThrow(
+    "larger integer than the ledger stores",
+  );
+});
+
+describe("a transaction", () => {
+  let db: Database;
+  beforeEach(async () => {
+    db = await database.open();
+    await createTestLedger(db, Date.now).introduce();
+  });
+  const nonces = () => db.$extendTables<LedgerTables>();
+
+  test("that is in a deadlock with another one is done again", async () => {
+    const operators = [operator, `0x${"bb".repeat(20)}` as const];
+    const ledger = createTestLedger(db, Date.now);
+    for (const one of operators) await ledger.introduceOperator(chainId, one, 0);
+    let tries = 0;
+    const bothBegan = Promise.withResolvers<void>();
+    const updateInOrder = (order: readonly `0x${string}`[]) =>
+      inTransaction(nonces(), async (transaction) => {
+        for (const one of order) {
+          await transaction
+            .updateTable("operator_nonces")
+            .set((row) => ({ next_tx_nonce: row("next_tx_nonce", "+", 1) }))
+            .where("operator", "=", one.toLowerCase() as typeof one)
+            .execute();
+          // Each has one row and wants the other's.
+          if (++tries >= 2) bothBegan.resolve();
+          await bothBegan.promise;
+        }
+      });
+    await Promise.all([updateInOrder(operators), updateInOrder(operators.toReversed())]);
+    expect(tries).toBeGreaterThan(4);
+    for (const one of operators) expect(await ledger.nextTxNonce(chainId, one)).toBe(2);
+  });
+
+  test("with an error that was caught inside it keeps nothing", async () => {
+    const failing = inTransaction(nonces(), async (transaction) => {
+      await transaction.updateTable("operator_nonces").set({ next_tx_nonce: 5 }).execute();
+      await transaction
+        .insertInto("operator_nonces")
+        .values({ chain_id: chainId, operator: operator.toLowerCase() as typeof operator, next_tx_nonce: 1 })
+        .execute()
+        .catch(() => {});
+    });
+    await expect(failing).rejects.toThrow();
+    expect(await createTestLedger(db, Date.now).nextTxNonce(chainId, operator)).toBe(0);
+  });
+});
+
+describe("when connections break", () => {
+  let proxy: PostgresProxy | undefined;
+  let db: Database | undefined;
+  let decide: (sql: string, number: number) => Fate;
+
+  beforeEach(() => {
+    decide = () => "pass";
+  });
+  afterEach(async () => {
+    await db?.destroy();
+    await proxy?.close();
+    db = undefined;
+    proxy = undefined;
+  });
+
+  async function openByProxy(): Promise<ReturnType<typeof createTestLedger>> {
+    proxy = await startPostgresProxy(database.url, ({ sql, number }) => decide(sql, number));
+    db = await openDatabase({ url: proxy.url });
+    const ledger = createTestLedger(db, Date.now);
+    await ledger.introduce(7);
+    return ledger;
+  }
+  /** Decides over the first statement that matches, and lets all others pass. */
+  const applyOnce = (matches: (sql: string) => boolean, fate: Fate) => {
+    let used = false;
+    decide = (sql) => {
+      if (used || !matches(sql)) return "pass";
+      used = true;
+      return fate;
+    };
+    return () => used;
+  };
+  const isCommit = (sql: string) => sql.endsWith("commit") && sql !== "commit";
+
+  /** Claims a payment, and tells how often it was signed. */
+  async function claimCounting(ledger: ReturnType<typeof createTestLedger>) {
+    let signed = 0;
+    const { outcomes, attempt } = await ledger.claimAll([paymentOf("a")], (txNonce) => {
+      signed++;
+      return signAsIf(txNonce);
+    });
+    return { outcomes, txNonce: attempt?.txNonce, signed };
+  }
+  /** Whatever happened: the payment is there once, with the first txNonce, and the next one follows. */
+  async function expectClaimedOnce(): Promise<void> {
+    const witness = createTestLedger(await database.open(), Date.now);
+    const open = await witness.openAttempts(chainId, operator);
+    expect(open.map(({ attempt, settlements }) => [attempt.txNonce, settlements.length])).toEqual([[7, 1]]);
+    expect(await witness.nextTxNonce(chainId, operator)).toBe(8);
+  }
+
+  test("before a commit, the work is done again", async () => {
+    const ledger = await openByProxy();
+    const cut = applyOnce(isCommit, "cut");
+    expect(await claimCounting(ledger)).toEqual({ outcomes: ["claimed"], txNonce: 7, signed: 2 });
+    expect(cut()).toBe(true);
+    await expectClaimedOnce();
+  });
+
+  test("after a commit, before its answer, the work is not done again", async () => {
+    const ledger = await openByProxy();
+    const cut = applyOnce(isCommit, "cut after");
+    expect(await claimCounting(ledger)).toEqual({ outcomes: ["claimed"], txNonce: 7, signed: 1 });
+    expect(cut()).toBe(true);
+    await expectClaimedOnce();
+  });
+
+  test("and the commit reaches the server only when the work is being done again, it is refused", async () => {
+    const ledger = await openByProxy();
+    applyOnce(isCommit, "hold");
+    const claiming = claimCounting(ledger);
+    // It has been found out that the commit did not happen, and the new try waits for the old one's locks.
+    await waitFor(async () => {
+      const fences = await server.query(database.url, "select 1 from commits where fenced = 1");
+      return fences.length > 0;
+    });
+    await delay(100);
+    proxy?.release();
+    expect(await claiming).toEqual({ outcomes: ["claimed"], txNonce: 7, signed: 2 });
+    await expectClaimedOnce();
+  });
+
+  test("even while it is being found out what became of a commit", async () => {
+    const ledger = await openByProxy();
+    let commits = 0;
+    let questions = 0;
+    decide = (sql) => {
+      if (isCommit(sql) && ++commits === 1) return "cut after";
+      if (/from commits|on conflict \(id\) do nothing$/.test(sql) && ++questions <= 4) {
+        return questions % 2 === 0 ? "cut" : "cut after";
+      }
+      return "pass";
+    };
+    expect(await claimCounting(ledger)).toEqual({ outcomes: ["claimed"], txNonce: 7, signed: 1 });
+    expect(questions).toBeGreaterThan(4);
+    await expectClaimedOnce();
+  });
+
+  test("at any statement of a claim, before it or after it, the outcome is the same", async () => {
+    const ledger = await openByProxy();
+    let first = 0;
+    let count = 0;
+    decide = (_, number) => {
+      if (first === 0) first = number;
+      count = number - first + 1;
+      return "pass";
+    };
+    await claimCounting(ledger);
+    await db?.destroy();
+    await proxy?.close();
+    expect(count).toBeGreaterThan(6);
+
+    for (let at = 1; at <= count; at++) {
+      for (const fate of ["cut", "cut after"] as const) {
+        await database.clear();
+        const again = await openByProxy();
+        let seen = 0;
+        decide = () => (++seen === at ? fate : "pass");
+        const { outcomes, txNonce } = await claimCounting(again);
+        expect({ outcomes, txNonce }, `${fate} at statement ${at}`).toEqual({
+          outcomes: ["claimed"],
+          txNonce: 7,
+        });
+        await expectClaimedOnce();
+        await db?.destroy();
+        await proxy?.close();
+      }
+    }
+  }, 60_000);
+
+  test("single statements are done again, reads and what may be repeated", async () => {
+    const ledger = await openByProxy();
+    for (const fate of ["cut", "cut after"] as const) {
+      applyOnce((sql) => sql.startsWith("select"), fate);
+      expect(await ledger.nextTxNonce(chainId, operator)).toBe(7);
+      applyOnce((sql) => sql.startsWith('insert into "leases"'), fate);
+      expect(await ledger.acquireLease(paymentOf(fate).id, "holder")).toBe(true);
+      applyOnce((sql) => sql.startsWith('delete from "leases"'), fate);
+      await ledger.releaseLease(paymentOf(fate).id, "holder");
+      expect(await ledger.acquireLease(paymentOf(fate).id, "another")).toBe(true);
+    }
+  });
+
+  test("all at once, many times, nothing is lost and nothing done twice", async () => {
+    const ledger = await openByProxy();
+    let claiming = true;
+    const claims = Promise.all(
+      Array.from({ length: 100 }, async (_, index) => {
+        const { outcomes, attempt } = await ledger.claimAll([paymentOf(index, { value: 1n })]);
+        return [outcomes[0], attempt?.txNonce];
+      }),
+    ).finally(() => {
+      claiming = false;
+    });
+    let cuts = 0;
+    while (claiming) {
+      if (await server.cutConnection(database.url)) cuts++;
+      await delay(100);
+    }
+    const outcomes = await claims;
+    expect(cuts).toBeGreaterThan(5);
+    expect(outcomes.map(([outcome]) => outcome)).toEqual(outcomes.map(() => "claimed"));
+    const txNonces = outcomes.map(([, txNonce]) => Number(txNonce)).sort((a, b) => a - b);
+    expect(txNonces).toEqual(outcomes.map((_, index) => 7 + index));
+    const witness = createTestLedger(await database.open(), Date.now);
+    expect(await witness.openAttempts(chainId, operator)).toHaveLength(100);
+  }, 60_000);
+});
+
+describe("after ten seconds of patience", () => {
+  const opened: Database[] = [];
+  const proxies: PostgresProxy[] = [];
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((db) => db.destroy()));
+    await Promise.all(proxies.splice(0).map((proxy) => proxy.close()));
+  });
+
+  async function open(url: string): Promise<Database> {
+    const db = await openDatabase({ url });
+    opened.push(db);
+    return db;
+  }
+  /** A database of its own, whose statements can be stopped on their way. */
+  async function prepare() {
+    const url = await server.createDatabase();
+    await migrate(await open(url));
+    const gate: { decide: (sql: string) => Fate } = { decide: () => "pass" };
+    const proxy = await startPostgresProxy(url, ({ sql }) => gate.decide(sql));
+    proxies.push(proxy);
+    const ledger = createTestLedger(await open(proxy.url), Date.now);
+    await ledger.introduce(7);
+    return { url, gate, ledger };
+  }
+
+  async function stopByLock(): Promise<void> {
+    const { url, ledger } = await prepare();
+    const { promise: held, resolve: letGo } = Promise.withResolvers<void>();
+    const locked = Promise.withResolvers<void>();
+    const holding = inTransaction((await open(url)).$extendTables<LedgerTables>(), async (transaction) => {
+      await transaction.updateTable("operator_nonces").set({ next_tx_nonce: 7 }).execute();
+      locked.resolve();
+      await held;
+    });
+    await locked.promise;
+    await expect(ledger.claimAll([paymentOf("a")]), "a lock that is held for good").rejects.toMatchObject({
+      name: "UndeterminedError",
+      message: "The database took too long",
+    });
+    letGo();
+    await holding;
+    expect((await ledger.claimAll([paymentOf("a")])).outcomes).toEqual(["claimed"]);
+  }
+
+  async function releaseLater(): Promise<void> {
+    const { url, gate, ledger } = await prepare();
+    const { id } = paymentOf("a");
+    expect(await ledger.acquireLease(id, "holder")).toBe(true);
+    gate.decide = () => "cut";
+    await expect(ledger.releaseLease(id, "holder"), "no server").rejects.toMatchObject({
+      name: "UndeterminedError",
+    });
+    gate.decide = () => "pass";
+    // What could not be given up is given up now, and not kept alive with the rest.
+    await ledger.renewLeases();
+    const other = createTestLedger(await open(url), Date.now, { instanceId: "another" });
+    expect(await other.acquireLease(id, "another")).toBe(true);
+  }
+
+  async function askAnother(): Promise<void> {
+    const { gate, ledger } = await prepare();
+    let swallowed = 0;
+    gate.decide = (sql) => (sql.startsWith("select") && ++swallowed === 1 ? "swallow" : "pass");
+    expect(await ledger.nextTxNonce(chainId, operator), "a network that swallows a question").toBe(7);
+    expect(swallowed).toBe(2);
+  }
+
+  test("a lock is not waited for any longer, a lease is owed, a silent server is asked once more", async () => {
+    await Promise.all([stopByLock(), releaseLater(), askAnother()]);
+  }, 40_000);
+});
+
+test("a pooler that gives every transaction another connection mixes nothing up", async () => {
+  const pooler = await startTransactionPooler(database.url, 3);
+  const dbs = await Promise.all([1, 2].map(() => openDatabase({ url: pooler.url })));
+  try {
+    const ledgers = dbs.map((db, index) =>
+      createTestLedger(db, Date.now, { instanceId: `instance-${index}` }),
+    );
+    const [first, second] = ledgers;
+    if (first === undefined || second === undefined) throw new Error("no ledgers");
+    await first.introduce();
+    const claims = await Promise.all(
+      Array.from({ length: 40 }, async (_, index) => {
+        const ledger = index % 2 === 0 ? first : second;
+        const payment = paymentOf(index, { value: 1n, balance: 30n });
+        expect(await ledger.acquireLease(payment.id, "holder")).toBe(true);
+        const { outcomes, attempt } = await ledger.claimAll([payment]);
+        if (attempt !== null) await ledger.mine(attempt.txNonce, [settled(payment)], 40n);
+        await ledger.markDelivered(payment.id, "holder");
+        return { outcome: outcomes[0], txNonce: attempt?.txNonce };
+      }),
+    );
+    const txNonces = claims.flatMap(({ txNonce }) => txNonce ?? []).sort((a, b) => a - b);
+    expect(txNonces).toEqual(txNonces.map((_, index) => index));
+    expect(await second.list({ state: "submitted" }, { limit: 1 })).toEqual({ settlements: [], next: null });
+    expect(pooler.complaints()).toEqual([]);
+    expect(Math.min(...pooler.transactions())).toBeGreaterThan(10);
+  } finally {
+    await Promise.all(dbs.map((db) => db.destroy()));
+    await pooler.close();
+  }
+  // What a session keeps would be seen by whoever gets its connection next.
+  const left = await server.query(
+    database.url,
+    "select query from pg_stat_activity where datname = current_database() and state = 'idle in transaction'",
+  );
+  expect(left).toEqual([]);
+});
+
+test("marks of old commits are taken away", async () => {
+  const db = await database.open();
+  await server.query(database.url, "insert into commits (id, fenced, at) values ('old', 0, 0)");
+  const later = Date.now() + 61_000;
+  const realNow = Date.now;
+  Date.now = () => later;
+  try {
+    await inTransaction(db.$extendTables<LedgerTables>(), async () => {});
+  } finally {
+    Date.now = realNow;
+  }
+  await waitFor(
+    async () => (await server.query(database.url, "select 1 from commits where id = 'old'")).length === 0,
+  );
+});
+
+test("closing lets those finish who use it, and admits nobody else", async () => {
+  const db = await openDatabase({ url: database.url });
+  const ledger = createTestLedger(db, Date.now);
+  await ledger.introduce();
+  const claims = Array.from({ length: 30 }, (_, index) => ledger.claimAll([paymentOf(index, { value: 1n })]));
+  const closing = db.destroy();
+  expect((await Promise.all(claims)).map(({ outcomes }) => outcomes[0])).toEqual(claims.map(() => "claimed"));
+  await closing;
+  await expect(ledger.claimAll([paymentOf("late")])).rejects.toThrow();
+});
+
+test("a server of the tests leaves no process behind, however its parent ends", async () => {
+  // A process that starts one, prints the pids, and is killed.
+  const script = `
+    import { startPostgres } from "./test/support/postgres.ts";
+    const server = await startPostgres();
+    console.log(server.pid);
+    setInterval(() => {}, 1000);
+  `;
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", script], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const [line] = await once(child.stdout, "data");
+  const pid = Number(String(line));
+  expect(pid).toBeGreaterThan(1);
+  child.kill("SIGKILL");
+  expect(await stillRunningAfter([pid], 10_000)).toEqual([]);
+});
+
+async function waitFor(condition: () => Promise<boolean>): Promise<void> {
+  for (let round = 0; round < 400; round++) {
+    if (await condition()) return;
+    await delay(25);
+  }
+  throw new Error("it did not come to that");
+}

@@ -1,0 +1,73 @@
+/**
+ * The root of every error this project throws. `message` is one sentence for whoever called; `hints` are lines
+ * for the operator on what to do about it; `cause` is always what led to it.
+ */
+export class KitError extends Error {
+  override readonly name: string = "KitError";
+  readonly hints: readonly string[];
+
+  constructor(message: string, options: { cause?: unknown; hints?: readonly string[] } = {}) {
+    super(message, { cause: options.cause });
+    this.hints = options.hints ?? [];
+  }
+}
+
+/** One thing that is wrong with a configuration or a command line. */
+export type ConfigurationProblem = {
+  /** The variable or option, as the user spells it: `BASE_RPC_URL`, `--port`. */
+  name: string;
+  /** What is wrong with it. */
+  problem: string;
+  /** A value that would work. */
+  example?: string;
+};
+
+/** A configuration that cannot work, with all of its problems at once. */
+export class ConfigurationError extends KitError {
+  override readonly name = "ConfigurationError";
+  readonly problems: readonly ConfigurationProblem[];
+
+  constructor(problems: readonly ConfigurationProblem[]) {
+    super(
+      problems
+        .map(
+          ({ name, problem, example }) => `${name}: ${problem}${example ? ` (for example ${example})` : ""}`,
+        )
+        .join("\n"),
+    );
+    this.problems = problems;
+  }
+}
+
+/**
+ * "We could not tell": the RPC is down, the operator has no gas money, anything unforeseen. It never becomes a
+ * verdict; over HTTP it is a 503 that may be tried again.
+ */
+export class UndeterminedError extends KitError {
+  override readonly name = "UndeterminedError";
+}
+
+/** The key is good, but lacks what the call needs: a scope, or a recipient for the network. HTTP 403. */
+export class ForbiddenError extends KitError {
+  override readonly name = "ForbiddenError";
+}
+
+/**
+ * The organization's gas budget of the day does not hold another settlement. It says nothing of the payment, of which
+ * nothing was signed. HTTP 429.
+ */
+export class GasBudgetError extends KitError {
+  override readonly name = "GasBudgetError";
+  /** Until it may be worth trying again. */
+  readonly retryAfterSeconds: number;
+
+  constructor(message: string, retryAfterSeconds: number) {
+    super(message);
+    this.retryAfterSeconds = retryAfterSeconds;
+  }
+}
+
+/** An `Idempotency-Key` came again with another body. HTTP 422. */
+export class IdempotencyMismatchError extends KitError {
+  override readonly name = "IdempotencyMismatchError";
+}

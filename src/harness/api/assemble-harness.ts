@@ -1,0 +1,227 @@
+import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
+import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
+import { KitError } from "../../errors.ts";
+import { problemSchema, settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
+import { settlementId } from "../../protocol/authorization.ts";
+import type { Address } from "../../protocol/hex.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
+import { address } from "../../protocol/primitives.ts";
+import { isWord } from "../../rpc/read-hex.ts";
+import type { HarnessControl } from "../control/control-client.ts";
+import type { HarnessDescription } from "../control/description.ts";
+import type { JsonResponse } from "../control/http-json.ts";
+import { createFaultSetters } from "../faults/faults.ts";
+import { createJournal } from "../journal/journal-reader.ts";
+import { createLocalRpc } from "../nodes/local-rpc.ts";
+import { createTurns, type InTurn } from "../nodes/turns.ts";
+import type { Harness, HarnessNetwork, ServiceAnswer } from "./harness-api.ts";
+import { postPayment, signPayment } from "./pay.ts";
+import { createViemClient, type HarnessClient } from "./viem-client.ts";
+
+export type AssembleOptions = {
+  description: HarnessDescription;
+  control: HarnessControl;
+  /** Called once, at the first {@link Harness.close}. */
+  close(): Promise<void>;
+};
+
+/**
+ * Makes the typed harness of tests out of what a running one says of itself, and of the control over it.
+ *
+ * @throws {KitError} from everything that is used after `close`
+ */
+export function assembleHarness<N extends NetworkName>(
+  names: readonly N[],
+  { description, control, close: end }: AssembleOptions,
+): Harness<N> {
+  let closed: Promise<void> | undefined;
+  const requireOpen = () => {
+    if (closed !== undefined) {
+      throw new KitError("This harness was closed", {
+        hints: ["It is used after close(), or after the block that declared it with `await using` was left."],
+      });
+    }
+  };
+
+  const isForked = Object.values(description.networks).some(({ fork }) => fork !== undefined);
+
+  /** The service could not tell, and says no more: where a fork lacked what it asked for, that is the reason. */
+  async function explained(post: () => Promise<JsonResponse>): Promise<JsonResponse> {
+    if (!isForked) return post();
+    const before = await control.forkFailures();
+    const answer = await post();
+    if (answer.status !== 503) return answer;
+    const after = await control.forkFailures();
+    const failed = after.find(({ count }, index) => count !== before[index]?.count)?.latest;
+    if (failed === undefined) return answer;
+    throw new KitError(failed.message, { hints: failed.hints });
+  }
+
+  const inTurn: InTurn = description.seed === undefined ? (_network, work) => work() : createTurns();
+  const assembled = names.map((name) => assembleNetwork(name, { description, control, requireOpen, inTurn }));
+  const forgetAllImpersonated = () =>
+    Promise.all(assembled.map(({ forgetImpersonated }) => forgetImpersonated()));
+
+  const harness: Omit<Harness<N>, "close" | typeof Symbol.asyncDispose> = {
+    facilitator: description.facilitator,
+    organization: description.organization,
+    networks: Object.fromEntries(assembled.map(({ network }) => [network.name, network])) as Record<
+      N,
+      HarnessNetwork
+    >,
+
+    async sign(order) {
+      requireOpen();
+      return (await signPayment(description, order, await control.nextAuthorizationNonce())).request;
+    },
+    async verify(request) {
+      requireOpen();
+      const answer = await explained(() => postPayment(description, "verify", request));
+      return readAnswer(answer, verifyAnswerSchema);
+    },
+    async settle(request, { idempotencyKey } = {}) {
+      requireOpen();
+      const headers = idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey };
+      const answer = await explained(() => postPayment(description, "settle", request, headers));
+      return readAnswer(answer, settleAnswerSchema);
+    },
+    async pay({ idempotencyKey, ...order }) {
+      requireOpen();
+      const nonce = await control.nextAuthorizationNonce();
+      return inTurn(order.network, async () => {
+        const { request, authorization } = await signPayment(description, order, nonce);
+        const verify = await harness.verify(request);
+        const settle = await harness.settle(request, idempotencyKey === undefined ? {} : { idempotencyKey });
+        const { chainId, asset, client } = harness.networks[order.network];
+        return {
+          request,
+          verify,
+          settle,
+          receipt: await findReceipt(client, settle.body.transaction),
+          settlementId: settlementId(chainId, asset.address, authorization.from, authorization.nonce),
+        };
+      });
+    },
+    faults: createFaultSetters({
+      ...control.faults,
+      async add(order) {
+        requireOpen();
+        return control.faults.add(order);
+      },
+    }),
+    journal: createJournal(control.journal),
+    async reset() {
+      requireOpen();
+      await forgetAllImpersonated();
+      await control.reset();
+    },
+  };
+
+  const close = () => {
+    // Whoever goes on with what was only connected to resets the rest. A node may be gone by then.
+    closed ??= forgetAllImpersonated()
+      .catch(() => {})
+      .then(end);
+    return closed;
+  };
+  return { ...harness, close, [Symbol.asyncDispose]: close };
+}
+
+function assembleNetwork(
+  name: NetworkName,
+  {
+    description,
+    control,
+    requireOpen,
+    inTurn,
+  }: {
+    description: HarnessDescription;
+    control: HarnessControl;
+    requireOpen: () => void;
+    inTurn: InTurn;
+  },
+): { network: HarnessNetwork; forgetImpersonated(): Promise<void> } {
+  const running = description.networks[name];
+  if (running === undefined) {
+    throw new KitError(`${name} is not running there`, {
+      hints: [`Running: ${Object.keys(description.networks).join(", ")}`],
+    });
+  }
+  const { chainId, caip2, rpcUrl, facilitatorContract, asset, fork } = running;
+
+  // A node does not tell whom it sends unsigned transactions for, and keeps them through a revert.
+  const impersonated = new Set<Address>();
+  const client = createViemClient(name, rpcUrl, ({ method, params }) => {
+    requireOpen();
+    if (!/^(anvil|hardhat)_impersonateAccount$/.test(method) || !Array.isArray(params)) return;
+    const account = address.safeParse(params[0]);
+    if (account.success) impersonated.add(account.data);
+  });
+
+  const network: HarnessNetwork = {
+    name,
+    chainId,
+    caip2,
+    rpcUrl,
+    client,
+    facilitatorContract: { address: facilitatorContract, abi: x402FacilitatorAbi },
+    asset: { ...asset, abi: mockUsdcAbi },
+    ...(fork !== undefined && { fork }),
+    async fund(account, amount) {
+      requireOpen();
+      await inTurn(name, () => control.fund(name, account, amount));
+    },
+    balanceOf: (account) =>
+      client.readContract({
+        address: asset.address,
+        abi: mockUsdcAbi,
+        functionName: "balanceOf",
+        args: [account],
+      }),
+    async mine(blocks = 1) {
+      requireOpen();
+      await inTurn(name, () => control.mine(name, blocks));
+    },
+    async advanceTime(seconds) {
+      requireOpen();
+      return inTurn(name, () => control.advanceTime(name, seconds));
+    },
+    now: async () => (await client.getBlock()).timestamp,
+  };
+  return {
+    network,
+    async forgetImpersonated() {
+      const accounts = [...impersonated];
+      impersonated.clear();
+      // Not by the client, which may be closed.
+      await createLocalRpc(rpcUrl).batch(
+        accounts.map((account) => ["anvil_stopImpersonatingAccount", account]),
+      );
+    },
+  };
+}
+
+/** Reads an answer of the service: a verdict with status 200, problem details with any other. */
+function readAnswer<Verdict>(
+  { status, headers, body }: JsonResponse,
+  schema: { safeParse(body: unknown): { data?: Verdict | undefined } },
+): ServiceAnswer<Verdict> {
+  const { data } = status === 200 ? schema.safeParse(body) : problemSchema.safeParse(body);
+  if (data === undefined) {
+    throw new KitError(`The service gave an answer of status ${status} that is none`, {
+      hints: [JSON.stringify(body)],
+    });
+  }
+  return { status, headers, body: data };
+}
+
+async function findReceipt(client: HarnessClient, transaction: string | undefined) {
+  if (!isWord(transaction)) return null;
+  const { TransactionReceiptNotFoundError } = await import("viem");
+  try {
+    return await client.getTransactionReceipt({ hash: transaction });
+  } catch (error) {
+    if (error instanceof TransactionReceiptNotFoundError) return null;
+    throw error;
+  }
+}

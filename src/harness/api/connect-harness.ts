@@ -1,0 +1,41 @@
+import { KitError } from "../../errors.ts";
+import { type NetworkName, networkNames } from "../../protocol/networks.ts";
+import { createControlClient } from "../control/control-client.ts";
+import { harnessDescriptionSchema } from "../control/description.ts";
+import { requestJson } from "../control/http-json.ts";
+import type { Harness } from "./harness-api.ts";
+
+/**
+ * The harness that runs at a URL: one that another process has started, such as `x402-kit up`. To close it is to let
+ * go of it; it runs on.
+ *
+ * @param url what `up` prints, with or without `/v1`
+ * @param networks those that the caller needs; all that run there by default
+ * @throws {KitError} when no harness answers there, or it runs without one of the networks
+ *
+ * @example
+ * const harness = await connectHarness("http://127.0.0.1:4402", ["base"]);
+ * await harness.networks.base.advanceTime(3_600);
+ */
+export async function connectHarness<const N extends NetworkName = NetworkName>(
+  url: string,
+  networks?: readonly N[],
+): Promise<Harness<N>> {
+  const origin = url.replace(/(\/v1)?\/*$/, "");
+  const importing = import("./assemble-harness.ts");
+  importing.catch(() => {});
+  const { body } = await requestJson(`${origin}/harness`);
+  const { data: description } = harnessDescriptionSchema.safeParse(body);
+  if (description === undefined) {
+    throw new KitError(`What answers at ${origin} is not a harness`, {
+      hints: ["Give the address that `x402-kit up` printed, such as http://127.0.0.1:4402"],
+    });
+  }
+  const running = networkNames.filter((name) => description.networks[name] !== undefined);
+  const { assembleHarness } = await importing;
+  return assembleHarness(networks ?? (running as readonly NetworkName[] as readonly N[]), {
+    description,
+    control: createControlClient(origin),
+    close: async () => {},
+  });
+}

@@ -1,0 +1,30 @@
+import type { NetworkName } from "../../protocol/networks.ts";
+import { controlOf } from "../control/control-client.ts";
+import { startHarness } from "../harness.ts";
+import type { Harness } from "./harness-api.ts";
+import { type HarnessOptions, readHarnessOptions } from "./harness-options.ts";
+
+/**
+ * Starts local chains with a facilitator on them, for tests: offline, with everything in place and the test payers
+ * funded. However this process ends, the chains end with it.
+ *
+ * @throws {ConfigurationError} with everything that is wrong with the options
+ * @throws {KitError} when something cannot be started; nothing is left running then
+ *
+ * @example
+ * await using harness = await createHarness({ networks: ["base", "polygon"] });
+ * const { settle, receipt } = await harness.pay({ network: "base", amount: 10_000n });
+ */
+export async function createHarness<const N extends NetworkName = NetworkName>(
+  options: HarnessOptions<N> = {},
+): Promise<Harness<N>> {
+  const { names, start, logLevel } = readHarnessOptions(options);
+  // viem takes as long to load as the nodes take to start.
+  const importing = Promise.all([import("./assemble-harness.ts"), import("../../logging/logger.ts")]);
+  importing.catch(() => {});
+  const { createLogger } = await import("../../logging/logger.ts");
+  const running = await startHarness({ ...start, logger: createLogger(logLevel) });
+  const [{ assembleHarness }] = await importing;
+  const { description, close } = running;
+  return assembleHarness(names, { description, control: controlOf(running), close });
+}

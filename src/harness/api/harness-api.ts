@@ -1,0 +1,129 @@
+import type { TransactionReceipt } from "viem";
+import type { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
+import type { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
+import type { ProblemDetails, SettleAnswer, VerifyAnswer } from "../../protocol/answers.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
+import type { Asset, NetworkName } from "../../protocol/networks.ts";
+import type { Faults } from "../faults/faults.ts";
+import type { Journal } from "../journal/journal-reader.ts";
+import type { PaymentOrder } from "./pay.ts";
+import type { HarnessClient } from "./viem-client.ts";
+
+/** A local chain of a harness. Amounts are in the asset's smallest unit, times in unix seconds. */
+export type HarnessNetwork = {
+  readonly name: NetworkName;
+  readonly chainId: number;
+  /** The network's x402 v2 name. */
+  readonly caip2: string;
+  /** The node itself: for wallets, and for whatever else a test does to the chain. */
+  readonly rpcUrl: string;
+  /** A viem client with public, wallet and test actions, whose `chain` is this one. */
+  readonly client: HarnessClient;
+  /** What payments name as `payTo`. */
+  readonly facilitatorContract: { readonly address: Address; readonly abi: typeof x402FacilitatorAbi };
+  /** The token: behaves as USDC, and anybody may mint it. On a fork it is the real USDC, which nobody may. */
+  readonly asset: Asset & { readonly abi: typeof mockUsdcAbi };
+  /** Only of a fork: the block that it goes on from, where the rest is read, and whether its token can blacklist. */
+  readonly fork?: {
+    readonly block: number;
+    readonly from: "remote" | "recording";
+    readonly hasBlacklist: boolean;
+  };
+  /** Gives an account more of the asset. Resolves when that is mined. */
+  fund(account: Address, amount: bigint): Promise<void>;
+  /** How much of the asset an account has. */
+  balanceOf(account: Address): Promise<bigint>;
+  /** Mines blocks at once; one by default. */
+  mine(blocks?: number): Promise<void>;
+  /**
+   * Moves the chain's time forward, by which the service judges authorizations; time goes on from there. Gives the
+   * new time.
+   */
+  advanceTime(seconds: number): Promise<bigint>;
+  /** The time of the newest block. */
+  now(): Promise<bigint>;
+};
+
+/**
+ * An answer of the service. A verdict, good or bad, has status 200. Any other status means that there is none, and
+ * comes with problem details (RFC 9457), which also say `isValid: false` or `success: false`.
+ */
+export type ServiceAnswer<Verdict> = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: Verdict | ProblemDetails;
+};
+
+/** The body of a verify or settle call. */
+export type PaymentRequestBody = Record<string, unknown>;
+
+/** What became of a payment. */
+export type Payment = {
+  /** The body that was posted to verify and to settle. */
+  readonly request: PaymentRequestBody;
+  readonly verify: ServiceAnswer<VerifyAnswer>;
+  readonly settle: ServiceAnswer<SettleAnswer>;
+  /** Of the transaction that settle named; null when it named none, or the chain does not have it. */
+  readonly receipt: TransactionReceipt | null;
+  /** keccak256 of (chainId, asset, payer, authorization nonce): its id at `GET /v1/settlements/{id}`. */
+  readonly settlementId: Hex;
+};
+
+export type SettleOptions = {
+  /** Sent as `Idempotency-Key`: the same body with the same key gets the same answer for 24 h. */
+  idempotencyKey?: string;
+};
+
+/** Local chains with a facilitator on them. Disposing of it leaves nothing behind. */
+export type Harness<N extends NetworkName = NetworkName> = AsyncDisposable & {
+  readonly facilitator: {
+    /** What clients are configured with; ends in `/v1`. */
+    readonly url: string;
+  };
+  /** Who is paid, and the API key that speaks for it. */
+  readonly organization: { readonly id: string; readonly apiKey: string; readonly recipient: Address };
+  /** The chains, by network. */
+  readonly networks: Readonly<Record<N, HarnessNetwork>>;
+  /**
+   * Signs a payment, and sends it nowhere. Give the result to a server, or change it and give it to {@link verify}.
+   *
+   * @example
+   * const request = await harness.sign({ network: "base", payer: "smartWallet", amount: 2_500n });
+   */
+  sign(order: PaymentOrder<N>): Promise<PaymentRequestBody>;
+  /** Posts a body to `/v1/verify` as the organization. */
+  verify(request: PaymentRequestBody): Promise<ServiceAnswer<VerifyAnswer>>;
+  /** Posts a body to `/v1/settle` as the organization. */
+  settle(request: PaymentRequestBody, options?: SettleOptions): Promise<ServiceAnswer<SettleAnswer>>;
+  /**
+   * Signs a payment, verifies it, and settles it whatever verify said, as a server would that does not look.
+   *
+   * @example
+   * const payment = await harness.pay({ network: "base", payer: "empty" });
+   * expect(payment.verify.body).toMatchObject({ isValid: false, invalidReason: "insufficient_funds" });
+   * expect(payment.receipt).toBeNull();
+   */
+  pay(order: PaymentOrder<N> & SettleOptions): Promise<Payment>;
+  /**
+   * Trouble: RPC answers that get lost, come late or lie, and chains that hold, drop and reorganize.
+   *
+   * @example
+   * await harness.faults.on("base", { method: "eth_sendRawTransaction*", nth: 2 }).answerLost();
+   */
+  readonly faults: Faults<N>;
+  /**
+   * What the service did about each payment: its requests and their checks, the JSON-RPC calls and transactions.
+   *
+   * @example
+   * const { settlementId } = await harness.pay({ network: "base" });
+   * console.log(await harness.journal.describe(settlementId));
+   */
+  readonly journal: Journal;
+  /**
+   * Puts everything back to the start: accounts, contracts, blocks, pool, mining, time and fees of every chain, and
+   * the service with its ledger and journal; faults are cleared. Whoever waits for an answer of the service gets a 503.
+   */
+  reset(): Promise<void>;
+  /** Ends everything that was started. Of a harness that was only connected to, nothing ends. */
+  close(): Promise<void>;
+};

@@ -1,0 +1,230 @@
+import { isIP } from "node:net";
+import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
+import { checksumAddress } from "../../protocol/create2.ts";
+import type { Address } from "../../protocol/hex.ts";
+import { type Asset, type NetworkName, networkNames, networks } from "../../protocol/networks.ts";
+import { address } from "../../protocol/primitives.ts";
+import { type ForkOption, type ForkOptions, readForkOptions } from "../fork/fork-options.ts";
+import type { StartOptions } from "../harness.ts";
+import { requireNode } from "../nodes/require-node.ts";
+import { collision, resolveFacilitatorContracts } from "../stage/addresses.ts";
+import type { Harness } from "./harness-api.ts";
+
+/** How much the service of a harness logs, as JSON lines on stderr. */
+export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
+
+export type LogLevel = (typeof logLevels)[number];
+
+/** The token of a network. What is left out is as of the network's USDC. */
+export type AssetOptions = { address: Address; name?: string; version?: string; decimals?: number };
+
+/** How a harness is started. Everything has a default. */
+export type HarnessOptions<N extends NetworkName = NetworkName> = {
+  /** Which chains to start; all five by default. Each costs some 40 MB of memory. */
+  networks?: readonly N[];
+  /**
+   * Where the facilitator contract stands: on base, optimism and polygon, and on the two testnets. Those of your
+   * deployment make clients sign what they sign in production.
+   */
+  contracts?: { mainnet?: Address; testnet?: Address };
+  /** Tokens other than USDC, or at other addresses; see {@link AssetOptions}. */
+  assets?: Partial<Record<N, AssetOptions>>;
+  /**
+   * What chains are forked from: a JSON-RPC URL of the network, or a recording of it that needs no network. The token
+   * is the network's real USDC there, and everything else of the network is at hand. See docs/guides/forks.md.
+   *
+   * @example
+   * fork: { base: "https://base.example", polygon: { recording: "test/polygon.fork.json.gz" } }
+   */
+  fork?: Partial<Record<N, ForkOption>>;
+  /** Where the facilitator listens; 127.0.0.1 by default. */
+  host?: string;
+  /** The facilitator's port; any free one by default. */
+  port?: number;
+  /** The ports of nodes; free ones by default. */
+  rpcPorts?: Partial<Record<N, number>>;
+  /** How long a settle waits for its outcome, in milliseconds; 80,000 in v1 and 45,000 in v2 by default. */
+  settleWaitMs?: number;
+  /** Whether {@link Harness.journal} is kept; it is by default. Without it the service is a little quicker. */
+  journal?: boolean;
+  /** "fatal" by default: tests provoke failures, and those are no news. */
+  logLevel?: LogLevel;
+  /**
+   * Makes runs repeatable, to the hash of each block: the same calls give the same chains. Chain time begins at
+   * 2026-01-01T00:00:00Z then, and moves by one second with each block and by `advanceTime` only.
+   */
+  seed?: number;
+  /** Path of the anvil binary; the one of the package `@foundry-rs/anvil` by default. */
+  anvilBinary?: string;
+  /** Gives up the start. */
+  signal?: AbortSignal;
+};
+
+/**
+ * Reads the options of a harness, which may come from JavaScript.
+ *
+ * @throws {ConfigurationError} with everything that is wrong with them
+ * @throws {KitError} on a Node that is too old
+ */
+export function readHarnessOptions<N extends NetworkName>(
+  options: HarnessOptions<N>,
+): { names: readonly N[]; start: Omit<StartOptions, "logger">; logLevel: LogLevel } {
+  requireNode();
+  const problems: ConfigurationProblem[] = [];
+  const add = (name: string, problem: string, example?: string) =>
+    problems.push({ name, problem, ...(example !== undefined && { example }) });
+
+  for (const name of Object.keys(options)) {
+    if (!optionNames.has(name)) add(name, `is no option; there are ${[...optionNames].join(", ")}`);
+  }
+  const { seed, logLevel = "fatal", journal = true, host = "127.0.0.1", port = 0, settleWaitMs } = options;
+  const names = options.networks ?? (networkNames as readonly NetworkName[] as readonly N[]);
+  checkNetworks(names, add);
+  const isRunning = (option: string, network: string): network is NetworkName => {
+    const running = names.some((name) => name === network);
+    if (!running) add(option, isNetwork(network) ? "is not among the networks of this harness" : notANetwork);
+    return running;
+  };
+  if (!isWhole(port, 0, 65_535)) add("port", `${port} is not a port`, "4402");
+  if (isIP(host) === 0 && host !== "localhost") add("host", `"${host}" is not an IP address`, "127.0.0.1");
+  if (settleWaitMs !== undefined && !isWhole(settleWaitMs, 100, 600_000)) {
+    add("settleWaitMs", `${settleWaitMs} is not a whole number from 100 to 600000`, "5000");
+  }
+  if (seed !== undefined && !Number.isSafeInteger(seed)) add("seed", `${seed} is not a whole number`, "1");
+  if (typeof journal !== "boolean") add("journal", `${journal} is not true or false`, "false");
+  if (!logLevels.includes(logLevel)) add("logLevel", `${logLevel} is not one of ${logLevels.join(", ")}`);
+
+  const assets: Partial<Record<NetworkName, Asset>> = {};
+  for (const [network, asset] of entriesOf(options.assets)) {
+    if (isRunning(`assets.${network}`, network)) assets[network] = readAsset(network, asset, add);
+  }
+  for (const [network, rpcPort] of entriesOf(options.rpcPorts)) {
+    const name = `rpcPorts.${network}`;
+    if (isRunning(name, network) && !isWhole(rpcPort, 1, 65_535))
+      add(name, `${rpcPort} is not a port`, "8545");
+  }
+  const fork: ForkOptions = options.fork ?? {};
+  checkFork(fork, names, seed, problems);
+  const contracts = resolve(options.contracts, assets, problems);
+  if (problems.length > 0 || contracts === undefined) throw new ConfigurationError(problems);
+  const { rpcPorts, anvilBinary, signal } = options;
+  return {
+    names,
+    logLevel,
+    start: {
+      networks: names,
+      facilitatorContracts: contracts,
+      assets,
+      fork,
+      host,
+      port,
+      rpcPorts,
+      settleWaitMs,
+      seed,
+      journal,
+      anvilBinary,
+      signal,
+    },
+  };
+}
+
+type Add = (name: string, problem: string, example?: string) => void;
+
+const optionNames: ReadonlySet<string> = new Set<keyof HarnessOptions>([
+  "networks",
+  "contracts",
+  "assets",
+  "fork",
+  "host",
+  "port",
+  "rpcPorts",
+  "settleWaitMs",
+  "logLevel",
+  "journal",
+  "seed",
+  "anvilBinary",
+  "signal",
+]);
+
+const notANetwork = `is not one of ${networkNames.join(", ")}`;
+
+function checkNetworks(names: readonly string[], add: Add): void {
+  if (!Array.isArray(names) || names.length === 0) {
+    add("networks", "names no network", '["base"]');
+    return;
+  }
+  for (const [index, name] of names.entries()) {
+    if (!isNetwork(name)) add("networks", `"${name}" ${notANetwork}`);
+    else if (names.indexOf(name) < index) add("networks", `names ${name} twice`);
+  }
+}
+
+/** The token that is asked for; USDC, and a problem, where it cannot be. */
+function readAsset(network: NetworkName, asset: AssetOptions | undefined, add: Add): Asset {
+  const { usdc } = networks[network];
+  const { name = usdc.name, version = usdc.version, decimals = usdc.decimals } = asset ?? {};
+  const refuse = (member: string, problem: string, example: string) => {
+    add(`assets.${network}.${member}`, problem, example);
+    return usdc;
+  };
+  const read = address.safeParse(asset?.address);
+  if (!read.success) {
+    return refuse(
+      "address",
+      `${asset?.address} is not an address: 0x and 40 hexadecimal digits`,
+      usdc.address,
+    );
+  }
+  const taken = collision(read.data, []);
+  if (taken !== undefined) return refuse("address", taken, usdc.address);
+  if (!isWhole(decimals, 0, 36))
+    return refuse("decimals", `${decimals} is not a whole number from 0 to 36`, "6");
+  return { address: checksumAddress(read.data), name: String(name), version: String(version), decimals };
+}
+
+function checkFork(
+  fork: ForkOptions,
+  names: readonly NetworkName[],
+  seed: number | undefined,
+  problems: ConfigurationProblem[],
+): void {
+  try {
+    const orders = readForkOptions(fork, names);
+    if (seed !== undefined && orders.size > 0) {
+      problems.push({ name: "seed", problem: "a fork goes by the clock, so its runs cannot be repeated" });
+    }
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    problems.push(...error.problems);
+  }
+}
+
+function resolve(
+  contracts: HarnessOptions["contracts"],
+  assets: Partial<Record<NetworkName, Asset>>,
+  problems: ConfigurationProblem[],
+) {
+  try {
+    return resolveFacilitatorContracts(
+      contracts,
+      networkNames.map((name) => assets[name] ?? networks[name].usdc),
+      { mainnet: "contracts.mainnet", testnet: "contracts.testnet" },
+    );
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    problems.push(...error.problems);
+    return undefined;
+  }
+}
+
+function isNetwork(name: string): name is NetworkName {
+  return networkNames.some((known) => known === name);
+}
+
+function isWhole(value: unknown, least: number, most: number): boolean {
+  return Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most;
+}
+
+function entriesOf<T>(record: Partial<Record<NetworkName, T>> | undefined): [NetworkName, T][] {
+  return Object.entries(record ?? {}) as [NetworkName, T][];
+}

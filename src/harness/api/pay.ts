@@ -1,0 +1,151 @@
+import { KitError } from "../../errors.ts";
+import {
+  type Authorization,
+  type AuthorizationSigner,
+  signAuthorization,
+} from "../../protocol/authorization.ts";
+import { buildPaymentRequest } from "../../protocol/build-request.ts";
+import type { Hex } from "../../protocol/hex.ts";
+import { type NetworkName, networks } from "../../protocol/networks.ts";
+import type { X402Version } from "../../protocol/requests.ts";
+import { createPayerSigner } from "../../published/payer-signer.ts";
+import { signAs } from "../../published/sign-as.ts";
+import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
+import type { HarnessDescription } from "../control/description.ts";
+import { type JsonResponse, requestJson } from "../control/http-json.ts";
+import { createLocalRpc } from "../nodes/local-rpc.ts";
+
+/** Who pays: a test payer by its name, a private key, or whatever signs typed data, such as a viem account. */
+export type Payer = TestPayerName | Hex | AuthorizationSigner;
+
+/** What to pay, and who pays. */
+export type PaymentOrder<N extends NetworkName = NetworkName> = {
+  network: N;
+  /** The test payer `funded` by default. */
+  payer?: Payer;
+  /** In the asset's smallest unit; 10,000 (0.01 USDC) by default. */
+  amount?: bigint;
+  /** 1 by default. */
+  x402Version?: X402Version;
+  /** Seconds from the chain's time until the authorization expires; 600 by default. */
+  validForSeconds?: number;
+  /** The URL that is paid for. */
+  resource?: string;
+  /** Members of the authorization that are to be signed as they stand here, right or wrong. */
+  authorization?: Partial<Omit<Authorization, "from">>;
+};
+
+/** The body of a verify or settle call, and what is signed in it. */
+export type SignedPayment = { request: Record<string, unknown>; authorization: Authorization };
+
+/** What the service answered to one payment, and how long both answers took together. */
+export type PaymentReport = { verify: JsonResponse; settle: JsonResponse; tookMs: number };
+
+/**
+ * A signed payment, which has not been sent anywhere.
+ *
+ * @throws {KitError} when the network does not run, or there is no such payer
+ */
+export async function signPayment(
+  harness: HarnessDescription,
+  order: PaymentOrder,
+  authorizationNonce?: Hex,
+): Promise<SignedPayment> {
+  const { network, payer = "funded", amount = 10_000n, x402Version = 1, validForSeconds = 600 } = order;
+  const running = harness.networks[network];
+  if (running === undefined) {
+    throw new KitError(`${network} is not running; running: ${Object.keys(harness.networks).join(", ")}`);
+  }
+  if (typeof amount !== "bigint" || amount < 0n) {
+    throw new KitError(`An amount is a bigint in the asset's smallest unit, such as 10_000n, not ${amount}`);
+  }
+  if (payer === "blacklisted" && running.fork?.hasBlacklist === false) {
+    throw new KitError(
+      `The token of the fork of ${network} blacklists nobody: "blacklisted" pays as others do`,
+      {
+        hints: ["Try what becomes of a blacklisted payer without a fork."],
+      },
+    );
+  }
+  const { asset, chainId, facilitatorContract, rpcUrl } = running;
+  const { authorization, signature } = await signWith(payer, {
+    asset,
+    chainId,
+    to: facilitatorContract,
+    value: amount,
+    validBefore: (await chainTime(rpcUrl)) + BigInt(validForSeconds),
+    ...(authorizationNonce !== undefined && { nonce: authorizationNonce }),
+    ...order.authorization,
+  });
+  const request = buildPaymentRequest({
+    x402Version,
+    network: networks[network],
+    asset,
+    payTo: facilitatorContract,
+    amount,
+    resource: order.resource ?? "https://merchant.example/resource",
+    authorization,
+    signature,
+  });
+  return { request, authorization };
+}
+
+/** Pays once on a running harness, as an x402 server would: verify, then settle, over HTTP. */
+export async function pay(harness: HarnessDescription, order: PaymentOrder): Promise<PaymentReport> {
+  const { request } = await signPayment(harness, order);
+  const from = performance.now();
+  const verify = await postPayment(harness, "verify", request);
+  const settle = await postPayment(harness, "settle", request);
+  return { verify, settle, tookMs: performance.now() - from };
+}
+
+/** Posts the body of a payment to the service with the local organization's key. */
+export function postPayment(
+  harness: HarnessDescription,
+  operation: "verify" | "settle",
+  body: Record<string, unknown>,
+  headers: Record<string, string> = {},
+): Promise<JsonResponse> {
+  return requestJson(`${harness.facilitator.url}/${operation}`, {
+    method: "POST",
+    headers: { authorization: harness.organization.apiKey, ...headers },
+    body,
+  });
+}
+
+function signWith(payer: Payer, terms: Parameters<typeof signAs>[1]): ReturnType<typeof signAs> {
+  if (typeof payer !== "string") return signAuthorization(payer, terms);
+  if (isTestPayer(payer)) return signAs(payer, terms);
+  return signAuthorization(signerOf(payer), terms);
+}
+
+function isTestPayer(payer: string): payer is TestPayerName {
+  return Object.hasOwn(testPayers, payer);
+}
+
+function signerOf(key: string): AuthorizationSigner {
+  if (isPrivateKey(key)) {
+    try {
+      return createPayerSigner(key);
+    } catch {
+      // Outside the curve's order: as wrong as any other.
+    }
+  }
+  throw new KitError("The payer is neither a test payer nor a private key", {
+    hints: [
+      `Test payers: ${Object.keys(testPayers).join(", ")}`,
+      "A private key is 0x and 64 hexadecimal digits. A viem account works too.",
+    ],
+  });
+}
+
+function isPrivateKey(text: string): text is Hex {
+  return /^0x[0-9a-fA-F]{64}$/.test(text);
+}
+
+async function chainTime(rpcUrl: string): Promise<bigint> {
+  const block = await createLocalRpc(rpcUrl).request("eth_getBlockByNumber", "latest", false);
+  const timestamp = typeof block === "object" && block !== null ? Reflect.get(block, "timestamp") : undefined;
+  if (typeof timestamp !== "string") throw new KitError(`The node at ${rpcUrl} has no newest block`);
+  return BigInt(timestamp);
+}

@@ -1,0 +1,58 @@
+import {
+  type Chain,
+  type Client,
+  createTestClient,
+  defineChain,
+  type HttpTransport,
+  http,
+  type PublicActions,
+  publicActions,
+  type TestActions,
+  type WalletActions,
+  walletActions,
+} from "viem";
+import { type NetworkName, networks } from "../../protocol/networks.ts";
+
+/** A viem client of a local chain: public, wallet and test actions in one. */
+export type HarnessClient = Client<
+  HttpTransport,
+  Chain,
+  undefined,
+  undefined,
+  TestActions & PublicActions<HttpTransport, Chain> & WalletActions<Chain>
+>;
+
+/** Called before each request; what it throws, the client throws. */
+export type OnRequest = (request: { method: string; params?: unknown }) => void;
+
+/** How often viem asks for what it waits for, in milliseconds: local chains mine at once. */
+const pollingInterval = 20;
+
+/** A client of the local chain of a network, whose node listens at `rpcUrl`. */
+export function createViemClient(name: NetworkName, rpcUrl: string, onRequest: OnRequest): HarnessClient {
+  const { chainId, tier } = networks[name];
+  const chain = defineChain({
+    id: chainId,
+    name: `${name} (local)`,
+    nativeCurrency:
+      name === "polygon"
+        ? { name: "POL", symbol: "POL", decimals: 18 }
+        : { name: "Ether", symbol: "ETH", decimals: 18 },
+    rpcUrls: { default: { http: [rpcUrl] } },
+    testnet: tier === "testnet",
+  });
+  const overHttp = http(rpcUrl, { retryCount: 0 });
+  const transport: HttpTransport = (config) => {
+    const { request, ...rest } = overHttp(config);
+    return {
+      ...rest,
+      request(args) {
+        onRequest(args);
+        return request(args);
+      },
+    };
+  };
+  return createTestClient({ mode: "anvil", chain, transport, pollingInterval })
+    .extend(publicActions)
+    .extend(walletActions);
+}

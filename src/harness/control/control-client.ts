@@ -1,0 +1,129 @@
+import { z } from "zod";
+import { KitError } from "../../errors.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
+import { bytes32 } from "../../protocol/primitives.ts";
+import { type FaultBoard, readFaultReport } from "../faults/fault-board.ts";
+import { type JournalReader, readerOf } from "../journal/journal-reader.ts";
+import { paymentJournalSchema } from "../journal/payment-journal.ts";
+import type { RunningHarness } from "../running-harness.ts";
+import { requestJson } from "./http-json.ts";
+
+/** What can be done to a running harness, from its own process or from another. */
+export type HarnessControl = {
+  fund(network: NetworkName, to: Address, amount: bigint): Promise<void>;
+  mine(network: NetworkName, blocks: number): Promise<void>;
+  /** Gives the chain's new time, in unix seconds. */
+  advanceTime(network: NetworkName, seconds: number): Promise<bigint>;
+  /** The next authorization nonce that follows from the seed; undefined without a seed. */
+  nextAuthorizationNonce(): Promise<Hex | undefined>;
+  readonly faults: FaultBoard;
+  readonly journal: JournalReader;
+  /** How often each forked chain could not ask its network, and why it last could not. */
+  forkFailures(): Promise<readonly { count: number; latest?: ForkFailure | undefined }[]>;
+  reset(): Promise<void>;
+};
+
+/** What went wrong, and what to do. */
+export type ForkFailure = { message: string; hints: readonly string[] };
+
+/** Control of a harness of this process. */
+export function controlOf(harness: RunningHarness): HarnessControl {
+  const { chains, faults, reset, nextAuthorizationNonce } = harness;
+  const chainOf = (network: NetworkName) => {
+    const chain = chains[network];
+    if (chain === undefined) throw new KitError(`${network} is not running`);
+    return chain;
+  };
+  return {
+    fund: (network, to, amount) => chainOf(network).fund(to, amount),
+    mine: (network, blocks) => chainOf(network).mine(blocks),
+    advanceTime: (network, seconds) => chainOf(network).advanceTime(seconds),
+    nextAuthorizationNonce: async () => nextAuthorizationNonce(),
+    faults,
+    journal: readerOf(harness.journal),
+    forkFailures: async () => harness.forkFailures(),
+    reset,
+  };
+}
+
+const refusalSchema = z.object({
+  error: z.string(),
+  because: z.array(z.string()).default([]),
+  hints: z.array(z.string()).default([]),
+});
+const advancedSchema = z.object({ now: z.int() });
+const faultsSchema = z.object({ faults: z.array(z.unknown()) });
+const foundSchema = z.object({ payment: paymentJournalSchema.nullable() });
+const paymentsSchema = z.object({ payments: z.array(bytes32) });
+const removedSchema = z.object({ removed: z.boolean() });
+const failureSchema = z.object({ message: z.string(), hints: z.array(z.string()) });
+const failuresSchema = z.array(z.object({ count: z.int(), latest: failureSchema.optional() }));
+const nonceSchema = z.object({ nonce: bytes32.nullable() });
+
+/**
+ * Control of a harness of another process, over its routes `/harness/…`.
+ *
+ * @param origin such as `http://127.0.0.1:4402`
+ * @throws {KitError} from every method, when the harness refuses or is gone
+ */
+export function createControlClient(origin: string): HarnessControl {
+  async function post(action: string, body: object): Promise<unknown> {
+    const { status, body: answer } = await requestJson(`${origin}/harness/${action}`, {
+      method: "POST",
+      body,
+    });
+    if (status === 200) return answer;
+    const { data } = refusalSchema.safeParse(answer);
+    throw new KitError(data?.error ?? `The harness at ${origin} refused ${action}: status ${status}`, {
+      cause: data?.because.reduceRight<Error | undefined>(
+        (cause, message) => new Error(message, { cause }),
+        undefined,
+      ),
+      hints: data?.hints ?? [],
+    });
+  }
+
+  return {
+    async fund(network, to, amount) {
+      await post("fund", { network, to, amount: amount.toString() });
+    },
+    async mine(network, blocks) {
+      await post("mine", { network, blocks });
+    },
+    async advanceTime(network, seconds) {
+      return BigInt(advancedSchema.parse(await post("advance-time", { network, seconds })).now);
+    },
+    async nextAuthorizationNonce() {
+      return nonceSchema.parse(await post("authorization-nonce", {})).nonce ?? undefined;
+    },
+    faults: {
+      async add(order) {
+        return readFaultReport(await post("faults/add", Object(order)));
+      },
+      async list() {
+        return faultsSchema.parse(await post("faults/list", {})).faults.map(readFaultReport);
+      },
+      async remove(id) {
+        return removedSchema.parse(await post("faults/remove", { id })).removed;
+      },
+      async clear() {
+        await post("faults/clear", {});
+      },
+    },
+    journal: {
+      async payment(id) {
+        return foundSchema.parse(await post("journal/payment", { id })).payment ?? undefined;
+      },
+      async payments() {
+        return paymentsSchema.parse(await post("journal/payments", {})).payments;
+      },
+    },
+    async forkFailures() {
+      return failuresSchema.parse(await post("fork-failures", {}));
+    },
+    async reset() {
+      await post("reset", {});
+    },
+  };
+}

@@ -1,0 +1,123 @@
+import type { FastifyInstance } from "fastify";
+import { z } from "zod";
+import { ConfigurationError, KitError } from "../../errors.ts";
+import { type NetworkName, networkNames } from "../../protocol/networks.ts";
+import { address, bytes32, uint256String } from "../../protocol/primitives.ts";
+import { readerOf } from "../journal/journal-reader.ts";
+import type { RunningHarness } from "../running-harness.ts";
+import type { HarnessChain } from "../stage/chain.ts";
+import type { HarnessDescription } from "./description.ts";
+
+/** What `POST /harness/fund` takes: `amount` in the asset's smallest unit. */
+export const fundRequestSchema = z.object({
+  network: z.enum(networkNames),
+  to: address,
+  amount: uint256String,
+});
+
+/** What `POST /harness/advance-time` takes. */
+export const advanceTimeRequestSchema = z.object({ network: z.enum(networkNames), seconds: z.number() });
+
+/** What `POST /harness/mine` takes. */
+export const mineRequestSchema = z.object({ network: z.enum(networkNames), blocks: z.number() });
+
+/** What `POST /harness/journal/payment` takes. */
+const journalRequestSchema = z.object({ id: bytes32 });
+
+/** What `POST /harness/faults/remove` takes. */
+const removeFaultRequestSchema = z.object({ id: z.string() });
+
+/**
+ * The routes by which other processes act on a running harness. They are served beside the service on the same
+ * address, and exist nowhere but here.
+ */
+export function controlRoutes(
+  app: FastifyInstance,
+  {
+    describe,
+    harness,
+  }: {
+    describe: () => HarnessDescription;
+    harness: Pick<
+      RunningHarness,
+      "chains" | "faults" | "journal" | "forkFailures" | "reset" | "nextAuthorizationNonce"
+    >;
+  },
+): void {
+  app.setErrorHandler((error, request, reply) => {
+    const refused = error instanceof KitError || error instanceof z.ZodError;
+    const message =
+      error instanceof z.ZodError ? z.prettifyError(error) : String(Reflect.get(Object(error), "message"));
+    const hints = error instanceof KitError ? error.hints : [];
+    if (!refused) request.log.error({ err: error }, "the harness could not do what it was asked to");
+    return reply.code(refused ? 400 : 500).send({ error: message, because: causesOf(error), hints });
+  });
+
+  const chainOf = (network: NetworkName): HarnessChain => {
+    const chain = harness.chains[network];
+    if (chain !== undefined) return chain;
+    throw new ConfigurationError([
+      {
+        name: "network",
+        problem: `${network} is not running here; running: ${Object.keys(harness.chains).join(", ")}`,
+      },
+    ]);
+  };
+
+  app.get("/harness", describe);
+
+  app.post("/harness/fund", async (request) => {
+    const { network, to, amount } = fundRequestSchema.parse(request.body);
+    const chain = chainOf(network);
+    await chain.fund(to, amount);
+    return { network, to, amount: amount.toString(), asset: chain.asset.address };
+  });
+
+  app.post("/harness/advance-time", async (request) => {
+    const { network, seconds } = advanceTimeRequestSchema.parse(request.body);
+    return { network, now: Number(await chainOf(network).advanceTime(seconds)) };
+  });
+
+  app.post("/harness/mine", async (request) => {
+    const { network, blocks } = mineRequestSchema.parse(request.body);
+    await chainOf(network).mine(blocks);
+    return { network, blocks };
+  });
+
+  app.post("/harness/reset", async () => {
+    await harness.reset();
+    return {};
+  });
+
+  const { faults } = harness;
+  app.post("/harness/faults/add", ({ body }) => faults.add(body));
+  app.post("/harness/faults/list", async () => ({ faults: await faults.list() }));
+  app.post("/harness/faults/remove", async ({ body }) => ({
+    removed: await faults.remove(removeFaultRequestSchema.parse(body).id),
+  }));
+  app.post("/harness/faults/clear", async () => {
+    await faults.clear();
+    return {};
+  });
+
+  const journal = readerOf(harness.journal);
+  app.post("/harness/journal/payment", async ({ body }) => ({
+    payment: (await journal.payment(journalRequestSchema.parse(body).id)) ?? null,
+  }));
+  app.post("/harness/journal/payments", async () => ({ payments: await journal.payments() }));
+
+  app.post("/harness/fork-failures", () =>
+    harness.forkFailures().map(({ count, latest }) => ({
+      count,
+      ...(latest !== undefined && { latest: { message: latest.message, hints: latest.hints } }),
+    })),
+  );
+
+  app.post("/harness/authorization-nonce", () => ({ nonce: harness.nextAuthorizationNonce() ?? null }));
+}
+
+/** The messages of what led to an error, the nearest first. */
+function causesOf(error: unknown): string[] {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error ? [cause.message, ...causesOf(cause)] : [];
+}

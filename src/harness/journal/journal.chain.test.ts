@@ -1,0 +1,117 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Harness } from "../api/harness-api.ts";
+import { connectHarness, createHarness } from "../index.ts";
+import { describePayment } from "./describe-payment.ts";
+
+let harness: Harness<"base">;
+
+beforeAll(async () => {
+  harness = await createHarness({ networks: ["base"] });
+});
+
+afterAll(() => harness?.close());
+
+test("a payment's journal has its requests, checks, JSON-RPC calls and transaction", async () => {
+  const { settlementId, settle, receipt } = await harness.pay({ network: "base", amount: 10_000n });
+  const journal = await harness.journal.payment(settlementId);
+
+  expect(journal).toMatchObject({ id: settlementId, network: "base", value: "10000" });
+  expect(journal.requests).toMatchObject([
+    { operation: "verify", status: 200, outcome: "valid" },
+    { operation: "settle", status: 200, outcome: "settled", transaction: receipt?.transactionHash },
+  ]);
+  const [verify] = journal.requests;
+  expect(verify?.checks.map(({ check }) => check)).toEqual([
+    "networkIsEnabled",
+    "assetIsAllowed",
+    "payToIsContract",
+    "recipientIsContract",
+    "valueIsExact",
+    "minimumIsReached",
+    "signatureHolds",
+    "authorizationIsFree",
+    "windowIsOpen",
+    "simulationSucceeds",
+  ]);
+  expect(verify?.checks.every(({ passed }) => passed)).toBe(true);
+
+  const methods = journal.rpcCalls.map(({ method }) => method);
+  expect(methods.filter((method) => method === "eth_call")).toHaveLength(2);
+  expect(methods.some((method) => method.startsWith("eth_sendRawTransaction"))).toBe(true);
+  expect(methods).toContain("eth_getTransactionReceipt");
+
+  expect(journal.transactions).toMatchObject([
+    {
+      hash: receipt?.transactionHash,
+      payments: 1,
+      mined: { blockNumber: `${receipt?.blockNumber}`, succeeded: true },
+    },
+  ]);
+  expect(settle.body).toMatchObject({ success: true });
+});
+
+test("one that is refused says by which check, and why", async () => {
+  const { settlementId } = await harness.pay({ network: "base", payer: "empty" });
+  const { requests, transactions } = await harness.journal.payment(settlementId);
+  expect(requests).toMatchObject([
+    {
+      outcome: "invalid",
+      reason: "insufficient_funds",
+      message: expect.stringContaining("The payer holds 0"),
+    },
+    { outcome: "invalid", reason: "insufficient_funds" },
+  ]);
+  expect(requests[0]?.checks.at(-1)).toMatchObject({ check: "simulationSucceeds", passed: false });
+  expect(transactions).toEqual([]);
+});
+
+test("what a wallet was asked about the signature is in it", async () => {
+  const { settlementId } = await harness.pay({ network: "base", payer: "gasBurner" });
+  const { rpcCalls, requests } = await harness.journal.payment(settlementId);
+  expect(rpcCalls.map(({ method }) => method)).toContain("eth_call");
+  expect(requests[0]?.checks.at(-1)).toMatchObject({ check: "signatureHolds", passed: false });
+});
+
+test("as text it names the faults that hit the payment, and reads from top to bottom", async () => {
+  await harness.faults.on("base", { method: "eth_sendRawTransaction*", nth: 1 }).answerLost();
+  const { settlementId } = await harness.pay({ network: "base", amount: 7n });
+  const text = await harness.journal.describe(settlementId);
+  const told = text
+    .replaceAll(/0x[0-9a-fA-F]{40,}/g, "0x…")
+    .replaceAll(/[\d.]+ ms/g, "# ms")
+    .replaceAll(/ +\+# ms/g, "")
+    .replaceAll(/(txNonce|block) \d+/g, "$1 #");
+  const lines = told.split("\n").map((line) => line.trim());
+  expect(lines.slice(0, 4)).toEqual([
+    "payment 0x…",
+    "of 7 units of 0x… by 0x… on base",
+    "POST /v1/verify",
+    expect.stringMatching(/^(eth_getBlockByNumber, )?eth_call \(# ms\)$/),
+  ]);
+  expect(lines).toContain("POST /v1/verify → 200 valid in # ms; 10 checks passed");
+  expect(told).toMatch(/eth_sendRawTransaction\w* \[fault: answer-lost\] \(# ms\)/);
+  expect(lines).toContain("transaction 0x… sent, txNonce #");
+  expect(lines).toContain("transaction 0x… mined in block #: succeeded");
+  expect(lines.at(-1)).toBe("POST /v1/settle → 200 settled 0x… in # ms; 10 checks passed");
+});
+
+test("another process reads the same, and a reset forgets it", async () => {
+  const { settlementId } = await harness.pay({ network: "base" });
+  const elsewhere = await connectHarness(harness.facilitator.url, ["base"]);
+  const journal = await elsewhere.journal.payment(settlementId);
+  expect(describePayment(journal)).toBe(await harness.journal.describe(settlementId));
+  expect(await elsewhere.journal.payments()).toContain(settlementId);
+
+  await harness.reset();
+  expect(await harness.journal.payments()).toEqual([]);
+  await expect(elsewhere.journal.payment(settlementId)).rejects.toThrow(/knows no payment 0x/);
+});
+
+test("a harness without a journal says how to get one", async () => {
+  await using quick = await createHarness({ networks: ["base"], journal: false });
+  const { settlementId } = await quick.pay({ network: "base" });
+  await expect(quick.journal.payment(settlementId)).rejects.toMatchObject({
+    message: "This harness keeps no journal",
+    hints: ["Start it with createHarness({ journal: true }), or `x402-kit up --journal`"],
+  });
+});

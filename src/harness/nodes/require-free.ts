@@ -1,0 +1,47 @@
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { KitError } from "../../errors.ts";
+
+/**
+ * Whether a service could listen there, found out before anything is started for it.
+ *
+ * @throws KitError when it could not.
+ */
+export async function requireFree(host: string, port: number): Promise<void> {
+  const server = createServer();
+  try {
+    server.listen({ host, port });
+    await once(server, "listening");
+  } catch (error) {
+    throw explainListenError(error, host, port);
+  }
+  server.close();
+  await once(server, "close");
+}
+
+/** What it means for a person that a command cannot listen there; other errors as they are. */
+export function explainListenError(
+  error: unknown,
+  host: string,
+  port: number,
+  command = "x402-kit up",
+): unknown {
+  if (!(error instanceof Error) || !("code" in error)) return error;
+  const anyPort = "Choose another port; 0 is any free one.";
+  switch (error.code) {
+    case "EADDRINUSE":
+      return new KitError(`Port ${port} on ${host} is in use`, {
+        hints: [`Stop what listens there; if it is ${command}, use it as it is.`, anyPort],
+      });
+    case "EACCES":
+      return new KitError(`Port ${port} on ${host} may not be used without more rights`, {
+        hints: [anyPort],
+      });
+    case "EADDRNOTAVAIL":
+      return new KitError(`${host} is not an address of this machine`, {
+        hints: ["Leave the host out to listen on 127.0.0.1; 0.0.0.0 is every address."],
+      });
+    default:
+      return error;
+  }
+}

@@ -1,0 +1,88 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { isRunning, stillRunningAfter } from "../../../test/support/live-processes.ts";
+import { processStartTime, startWatchdog } from "./watchdog.ts";
+
+const forever = "setInterval(() => {}, 1000)";
+
+/** A process that runs until it is ended. */
+async function startProcess(script = forever): Promise<{ child: ChildProcess; pid: number }> {
+  const child = spawn(process.execPath, ["--eval", `${script}; console.log("ready")`], {
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  await once(child.stdout, "data");
+  if (child.pid === undefined) throw new Error("the process did not start");
+  return { child, pid: child.pid };
+}
+
+async function exitOf({ child }: { child: ChildProcess }): Promise<unknown> {
+  if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+  return child.signalCode ?? child.exitCode;
+}
+
+// A closed watchdog does what one without its parent does: it learns of both by the end of the pipe.
+describe.concurrent("a watchdog that has lost its parent", () => {
+  it("ends what it guards, and itself", async () => {
+    const watchdog = startWatchdog();
+    const [first, second] = [await startProcess(), await startProcess()];
+    watchdog.guard(first.pid);
+    watchdog.guard(second.pid);
+    await watchdog.close();
+    expect(await exitOf(first)).toBe("SIGTERM");
+    expect(await exitOf(second)).toBe("SIGTERM");
+    expect(await stillRunningAfter([watchdog.pid ?? 0], 0)).toEqual([]);
+  });
+
+  it("kills what does not end when asked to", async () => {
+    const watchdog = startWatchdog();
+    const stubborn = await startProcess(`process.on("SIGTERM", () => {}); ${forever}`);
+    watchdog.guard(stubborn.pid);
+    await watchdog.close();
+    expect(await exitOf(stubborn)).toBe("SIGKILL");
+  });
+
+  it("leaves alone what it was never given, and what was released", async () => {
+    const watchdog = startWatchdog();
+    const [stranger, released] = [await startProcess(), await startProcess()];
+    watchdog.guard(released.pid);
+    watchdog.release(released.pid);
+    await watchdog.close();
+    expect([stranger.pid, released.pid].filter(isRunning)).toEqual([stranger.pid, released.pid]);
+    for (const { child } of [stranger, released]) child.kill("SIGKILL");
+  });
+
+  it.runIf(existsSync("/proc/self/stat"))("leaves alone who has got the pid of what it guarded", async () => {
+    const watchdog = startWatchdog();
+    const successor = await startProcess();
+    watchdog.guard(successor.pid, `${Number(processStartTime(successor.pid)) - 1}`);
+    await watchdog.close();
+    await sleep(100);
+    expect(isRunning(successor.pid)).toBe(true);
+    successor.child.kill("SIGKILL");
+  });
+});
+
+describe.concurrent("a watchdog", () => {
+  it("stays when it is signalled: what ends its parent must not take the guard away first", async () => {
+    const watchdog = startWatchdog();
+    const guarded = await startProcess();
+    watchdog.guard(guarded.pid);
+    await sleep(500);
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.kill(watchdog.pid ?? 0, signal);
+    await sleep(100);
+    expect(isRunning(watchdog.pid ?? 0)).toBe(true);
+    await watchdog.close();
+    expect(await exitOf(guarded)).toBe("SIGTERM");
+  });
+
+  it("can be closed again, and told things after it is gone", async () => {
+    const watchdog = startWatchdog();
+    await Promise.all([watchdog.close(), watchdog.close()]);
+    watchdog.guard(process.pid);
+    watchdog.release(process.pid);
+    await watchdog.close();
+  });
+});

@@ -1,0 +1,231 @@
+import { setTimeout } from "node:timers/promises";
+import { KitError } from "../../errors.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
+import type { Asset, Network } from "../../protocol/networks.ts";
+import { harnessAccounts } from "../../published/accounts.ts";
+import { facilitatorInitCode, mockUsdcInitCode } from "../../published/init-code.ts";
+import { readQuantity } from "../../rpc/read-hex.ts";
+import { prepareRealToken } from "../fork/prepare-real-token.ts";
+import { isRealToken } from "../fork/start-fork.ts";
+import { startHeartbeat } from "../nodes/heartbeat.ts";
+import { type LocalCall, RpcRefusal } from "../nodes/local-rpc.ts";
+import type { LocalNode } from "../nodes/nodes.ts";
+import { type PlacedContract, runConstructor } from "./place-contract.ts";
+import { takeStartingPoint } from "./starting-point.ts";
+import { castContracts, castTokenCalls, mintCall, transferCall, walletCode } from "./test-accounts.ts";
+
+/** A local chain with everything in place. Chain time is unix seconds; amounts are in the asset's smallest unit. */
+export type HarnessChain = {
+  readonly network: Network;
+  /** Where the node listens. */
+  readonly rpcUrl: string;
+  readonly facilitatorContract: Address;
+  readonly asset: Asset;
+  /** Whether the token knows a blacklist. On a fork it may not: then the payer `blacklisted` pays as others do. */
+  readonly hasBlacklist: boolean;
+  readonly node: LocalNode;
+  /** Gives an account more of the asset. Resolves when that is mined. */
+  fund(account: Address, amount: bigint): Promise<void>;
+  /** Sets an account's native balance, in wei. */
+  setBalance(account: Address, wei: bigint): Promise<void>;
+  /** Mines blocks at once; one by default. */
+  mine(blocks?: number): Promise<void>;
+  /** Mines nothing more by itself, until {@link release}: transactions wait in the pool. */
+  hold(): Promise<void>;
+  /** Mines what waits, and from now on each transaction as it comes. */
+  release(): Promise<void>;
+  /**
+   * Moves the chain's time forward and mines, so that `latest` is at the new time at once; time goes on from there.
+   * Gives the new time.
+   */
+  advanceTime(seconds: number): Promise<bigint>;
+  /** The time of the newest block. */
+  now(): Promise<bigint>;
+  /**
+   * Puts the chain back to its start: accounts, contracts, blocks, pool, mining, fees, and the time to the clock's.
+   * Nothing may be sent to it meanwhile.
+   */
+  reset(): Promise<void>;
+};
+
+export type LocalChainOptions = {
+  network: Network;
+  facilitatorContract: Address;
+  asset: Asset;
+  node: LocalNode;
+  /** Whether the chain's time is its own, and not this machine's. */
+  ownClock?: boolean;
+};
+
+const { treasury, operator, admin, recoverer, pauser } = harnessAccounts;
+
+/** Native gas money of each account of the harness that sends transactions: 10,000 whole coins. */
+const gasMoney = `0x${(10_000n * 10n ** 18n).toString(16)}`;
+
+/** A node that mines each transaction as it comes takes some 2 ms; then it has missed one. */
+const minedWithinMs = 500;
+
+/** Gas for one call of the token, of which none takes more than 80,000. */
+const tokenCallGas = "0x186a0";
+
+/** More blocks at once take the node seconds. */
+const mostBlocks = 10_000;
+
+/** A hundred years. */
+const mostSeconds = 3_155_760_000;
+
+/** Puts contracts, accounts and payers in place on a node that has just been started. */
+export async function prepareChain(options: LocalChainOptions): Promise<HarnessChain> {
+  const { network, facilitatorContract, asset, node, ownClock = false } = options;
+  const realToken = node.fork !== undefined && isRealToken(network, asset);
+  const mockToken = { name: "MockUSDC", address: asset.address, initCode: mockUsdcInitCode(asset) };
+  const contracts: readonly PlacedContract[] = [
+    { name: "X402Facilitator", address: facilitatorContract, initCode: facilitatorInitCode() },
+    ...(realToken ? [] : [mockToken]),
+    ...castContracts(),
+  ];
+  const writes = await Promise.all(contracts.map((contract) => runConstructor(node, contract)));
+  await node.batch([
+    ...writes.flat(),
+    ...walletCode(),
+    ...[treasury, operator, admin, recoverer, pauser].map(
+      ({ address }): LocalCall => ["anvil_setBalance", address, gasMoney],
+    ),
+    // So that the node takes unsigned transactions of the token's owner.
+    ["anvil_impersonateAccount", treasury.address],
+  ]);
+  const { hasBlacklist } = realToken
+    ? await prepareRealToken(node, network, asset)
+    : await prepareMockToken(node, asset);
+  const fundCall = realToken ? transferCall : mintCall;
+  const start = await takeStartingPoint(node, { impersonated: treasury.address, ownClock });
+  // A chain with a clock of its own stands still between transactions.
+  const heartbeat = ownClock ? undefined : startHeartbeat(node);
+
+  // One at a time: anvil can strand transactions of one sender that race.
+  let lastFunding: Promise<void> = Promise.resolve();
+
+  return {
+    network,
+    rpcUrl: node.rpcUrl,
+    facilitatorContract,
+    asset,
+    hasBlacklist,
+    node,
+    fund(account, amount) {
+      const funding = lastFunding.then(async () => {
+        const data = fundCall(account, amount);
+        try {
+          // Whether it can be, before it is mined.
+          await node.request("eth_call", { from: treasury.address, to: asset.address, data }, "latest");
+        } catch (cause) {
+          if (!(cause instanceof RpcRefusal)) throw cause;
+          throw new KitError(`${account} cannot be given ${amount} more of the asset on ${node.name}`, {
+            cause,
+          });
+        }
+        await sendFromTreasury(node, asset.address, [data]);
+      });
+      lastFunding = funding.catch(() => {});
+      return funding;
+    },
+    async setBalance(account, wei) {
+      await node.request("anvil_setBalance", account, `0x${wei.toString(16)}`);
+    },
+    async mine(blocks = 1) {
+      if (!Number.isSafeInteger(blocks) || blocks < 1 || blocks > mostBlocks) {
+        throw new KitError(`From 1 to ${mostBlocks} blocks are mined at a time, not ${blocks}`);
+      }
+      await node.request("anvil_mine", `0x${blocks.toString(16)}`);
+    },
+    async hold() {
+      await heartbeat?.pause();
+      await node.request("evm_setIntervalMining", 0);
+    },
+    async release() {
+      await node.request("evm_setAutomine", true);
+      await node.request("evm_mine");
+      heartbeat?.resume();
+    },
+    async advanceTime(seconds) {
+      if (!Number.isSafeInteger(seconds) || seconds < 1 || seconds > mostSeconds) {
+        throw new KitError(`Time moves forward by 1 to ${mostSeconds} whole seconds, not by ${seconds}`);
+      }
+      // Where blocks have fixed distances, an offset to the clock is not looked at.
+      if (ownClock) {
+        await node.request("evm_setNextBlockTimestamp", Number(await readHeadTime(node)) + seconds);
+      } else {
+        await node.request("evm_increaseTime", seconds);
+      }
+      await node.request("evm_mine");
+      return readHeadTime(node);
+    },
+    now: () => readHeadTime(node),
+    async reset() {
+      await Promise.all([heartbeat?.pause(), lastFunding]);
+      await start.restore();
+      heartbeat?.resume();
+    },
+  };
+}
+
+async function prepareMockToken(node: LocalNode, asset: Asset): Promise<{ hasBlacklist: boolean }> {
+  await sendFromTreasury(node, asset.address, castTokenCalls(asset), 0);
+  return { hasBlacklist: true };
+}
+
+/**
+ * Sends calls to the token as its owner and mines them. Several at once need their first nonce: the node gives two
+ * transactions that come together the same one.
+ */
+async function sendFromTreasury(
+  node: LocalNode,
+  token: Address,
+  calls: readonly Hex[],
+  firstNonce?: number,
+): Promise<void> {
+  const hashes = await node.batch(
+    calls.map((data, index) => {
+      const nonce = firstNonce === undefined ? {} : { nonce: `0x${(firstNonce + index).toString(16)}` };
+      return [
+        "eth_sendTransaction",
+        { from: treasury.address, to: token, data, gas: tokenCallGas, ...nonce },
+      ];
+    }),
+  );
+  for (const receipt of await receiptsOf(node, hashes)) {
+    if (!succeeded(receipt)) {
+      throw new KitError(`A call to the token on ${node.name} failed`, { hints: [JSON.stringify(receipt)] });
+    }
+  }
+}
+
+/**
+ * The receipts of transactions that were just sent. The node mines them as they come, but now and then misses one, and
+ * none where mining is held: then a block is mined for them.
+ */
+async function receiptsOf(node: LocalNode, hashes: readonly unknown[]): Promise<readonly unknown[]> {
+  const read = () => node.batch(hashes.map((hash) => ["eth_getTransactionReceipt", hash]));
+  const until = performance.now() + minedWithinMs;
+  while ((await node.request("anvil_getAutomine")) === true && performance.now() < until) {
+    const receipts = await read();
+    if (!receipts.includes(null)) return receipts;
+    await setTimeout(1);
+  }
+  await node.request("evm_mine");
+  return read();
+}
+
+function succeeded(receipt: unknown): boolean {
+  return typeof receipt === "object" && receipt !== null && "status" in receipt && receipt.status === "0x1";
+}
+
+async function readHeadTime(node: LocalNode): Promise<bigint> {
+  const block = await node.request("eth_getBlockByNumber", "latest", false);
+  const timestamp =
+    typeof block === "object" && block !== null && "timestamp" in block
+      ? readQuantity(block.timestamp)
+      : undefined;
+  if (timestamp === undefined) throw new KitError(`The ${node.name} node gave no newest block`);
+  return timestamp;
+}

@@ -1,0 +1,145 @@
+import { ConfigurationError, type ConfigurationProblem, KitError } from "../../errors.ts";
+import { type Asset, type NetworkName, networkNames, networks } from "../../protocol/networks.ts";
+import { type ForkOptions, readForkOptions } from "../fork/fork-options.ts";
+import { startFork } from "../fork/start-fork.ts";
+import { type LocalNode, startNode } from "../nodes/nodes.ts";
+import { startWatchdog } from "../nodes/watchdog.ts";
+import type { FacilitatorContracts } from "./addresses.ts";
+import type { HarnessChain } from "./chain.ts";
+
+export type StartChainsOptions = {
+  /** Which networks; each at most once. */
+  networks: readonly NetworkName[];
+  facilitatorContracts: FacilitatorContracts;
+  /** The token of a network, where it is not to be its USDC. */
+  assets?: Readonly<Partial<Record<NetworkName, Asset>>> | undefined;
+  /** What the chains of some networks are forked from; their real USDC is then the token. */
+  fork?: ForkOptions | undefined;
+  /** The port of a network's node; free ones by default. */
+  rpcPorts?: Readonly<Partial<Record<NetworkName, number>>> | undefined;
+  /** Gives up the start; without effect once the chains run. */
+  signal?: AbortSignal | undefined;
+  /** Path of the anvil binary; the one of this platform's package by default. */
+  anvilBinary?: string | undefined;
+  /** Gives the chains a clock of their own that begins there (unix seconds); they then stand still between blocks. */
+  genesisTime?: number | undefined;
+};
+
+/** Running chains. Disposing of them stops them. */
+export type Chains = AsyncDisposable & {
+  /** By network, in the order in which they were asked for. */
+  readonly chains: Readonly<Partial<Record<NetworkName, HarnessChain>>>;
+  /** The pids of everything that was started: the nodes, and the watchdog last. */
+  readonly pids: readonly number[];
+  /** Calls the listener when a node ends without having been asked to, with an error that names it. */
+  onFailure(listener: (error: KitError) => void): void;
+  /** Ends all nodes, and resolves when no process is left. Can be called again. */
+  stop(): Promise<void>;
+};
+
+/**
+ * Starts a chain for each network, all at once, with the facilitator contract, the token and the test payers in
+ * place. However this process ends, its nodes end with it.
+ *
+ * @throws {ConfigurationError} for ports that cannot be, {@link KitError} when a node cannot start; then none is left
+ *
+ * @example
+ * await using chains = await startChains({
+ *   networks: ["base", "polygon"], facilitatorContracts: resolveFacilitatorContracts(),
+ * });
+ */
+export async function startChains(options: StartChainsOptions): Promise<Chains> {
+  const { facilitatorContracts, assets = {}, rpcPorts = {}, signal, genesisTime } = options;
+  checkOptions(options);
+  const forks = readForkOptions(options.fork ?? {}, options.networks);
+  signal?.throwIfAborted();
+
+  const watchdog = startWatchdog();
+  const nodes: LocalNode[] = [];
+  const stop = async () => {
+    await Promise.all(nodes.map((node) => node.stop()));
+    await watchdog.close();
+  };
+  // The contracts' code is read while the nodes start.
+  const preparation = import("./chain.ts");
+  preparation.catch(() => {});
+
+  const results = await Promise.allSettled(
+    options.networks.map(async (name) => {
+      const network = networks[name];
+      const { chainId, tier } = network;
+      const port = rpcPorts[name];
+      const asset = assets[name] ?? network.usdc;
+      const facilitatorContract = facilitatorContracts[tier];
+      const launch = { watchdog, port, signal, binary: options.anvilBinary };
+      const order = forks.get(name);
+      const node = await (order === undefined
+        ? startNode({ ...launch, name, chainId, genesisTime })
+        : startFork({ ...launch, network, order, facilitatorContract, asset }));
+      nodes.push(node);
+      const { prepareChain } = await preparation;
+      const preparing = prepareChain({
+        network,
+        facilitatorContract,
+        asset,
+        node,
+        ownClock: genesisTime !== undefined,
+      });
+      const chain = await preparing.catch((error: unknown) => {
+        throw node.fork?.explainStart(error) ?? error;
+      });
+      return [name, chain] as const;
+    }),
+  );
+  const failures = results.filter((result) => result.status === "rejected").map(({ reason }) => reason);
+  if (failures.length > 0 || signal?.aborted === true) {
+    await stop();
+    signal?.throwIfAborted();
+    throw oneError(failures, results.length);
+  }
+  for (const { fork } of nodes) fork?.keepRecording(true);
+  return {
+    chains: Object.fromEntries(
+      results.filter((result) => result.status === "fulfilled").map(({ value }) => value),
+    ),
+    pids: [...nodes.map(({ pid }) => pid), ...(watchdog.pid === undefined ? [] : [watchdog.pid])],
+    onFailure(listener) {
+      for (const node of nodes) node.onExit(listener);
+    },
+    stop,
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+function oneError(failures: readonly unknown[], asked: number): unknown {
+  // The same failure of every node, such as a missing binary, is one failure.
+  const messages = new Set(failures.map(String));
+  if (messages.size === 1) return failures[0];
+  const kitErrors = failures.filter((failure) => failure instanceof KitError);
+  return new KitError(`${failures.length} of ${asked} chains did not start`, {
+    cause: new AggregateError(failures),
+    hints: kitErrors.flatMap(({ message, hints }) => [message, ...hints.map((hint) => `  ${hint}`)]),
+  });
+}
+
+function checkOptions({ networks: names, rpcPorts = {} }: StartChainsOptions): void {
+  const problems: ConfigurationProblem[] = [];
+  const taken = new Map<number, string>();
+  for (const name of networkNames) {
+    const port = rpcPorts[name];
+    if (names.filter((other) => other === name).length > 1) {
+      problems.push({ name: "networks", problem: `names ${name} twice` });
+    }
+    if (port === undefined) continue;
+    if (!Number.isInteger(port) || port < 1 || port > 65_535) {
+      problems.push({ name: `rpcPorts.${name}`, problem: `${port} is not a port`, example: "8545" });
+    }
+    const other = taken.get(port);
+    if (other !== undefined) {
+      problems.push({ name: `rpcPorts.${name}`, problem: `is the same port as that of ${other}` });
+    }
+    taken.set(port, name);
+  }
+  if (names.length === 0) problems.push({ name: "networks", problem: "names no network", example: "base" });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+}

@@ -1,0 +1,68 @@
+import { KitError } from "../../errors.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
+import { initialBaseFee } from "../nodes/launch-anvil.ts";
+import { type LocalCall, RpcRefusal } from "../nodes/local-rpc.ts";
+import type { LocalNode } from "../nodes/nodes.ts";
+
+/** The state that a chain is put back to. */
+export type StartingPoint = {
+  /** Puts the chain back. Nothing may be sent to it meanwhile. */
+  restore(): Promise<void>;
+};
+
+/**
+ * Begins to mine transactions as they come, and remembers the chain as it is now.
+ *
+ * A snapshot of anvil holds blocks and accounts. What it leaves out is put back one by one: the pool, the mode of
+ * mining, the clock, the fee of the next block, the account that fees are paid to. A snapshot is used up by reverting
+ * to it, and those taken after it break the chain's head: there is only ever this one.
+ *
+ * @param impersonated whom the node sends unsigned transactions for
+ * @param ownClock whether the chain's time is its own, and not this machine's
+ */
+export async function takeStartingPoint(
+  node: LocalNode,
+  { impersonated, ownClock }: { impersonated: Address; ownClock: boolean },
+): Promise<StartingPoint> {
+  let snapshot = await begin();
+
+  /** Gives the id of the snapshot. */
+  async function begin(): Promise<unknown> {
+    const clock: LocalCall[] = ownClock
+      ? [["anvil_setBlockTimestampInterval", 1]]
+      : [["anvil_removeBlockTimestampInterval"], ["evm_setTime", Math.floor(Date.now() / 1_000)]];
+    const [id] = await node.batch([
+      ["evm_snapshot"],
+      ["anvil_autoImpersonateAccount", false],
+      ["anvil_impersonateAccount", impersonated],
+      ["anvil_setCoinbase", zeroAddress],
+      ["anvil_setNextBlockBaseFeePerGas", `0x${initialBaseFee.toString(16)}`],
+      ...clock,
+    ]);
+    // After a revert the head is as old as the snapshot.
+    await node.batch([...(ownClock ? [] : [["evm_mine"] as const]), ["evm_setAutomine", true]]);
+    return id;
+  }
+
+  function snapshotGone(cause?: unknown): KitError {
+    return new KitError(`The ${node.name} chain cannot be put back: its first snapshot is gone`, {
+      cause,
+      hints: ["Something has reset the node, or reverted it to an older snapshot. Start a new harness."],
+    });
+  }
+
+  return {
+    async restore() {
+      // No automatic mining in any mode, so that nothing is mined between the steps.
+      const [, , reverted] = await node
+        .batch([["evm_setIntervalMining", 0], ["anvil_dropAllTransactions"], ["evm_revert", snapshot]])
+        .catch((error: unknown) => {
+          throw error instanceof RpcRefusal ? snapshotGone(error) : error;
+        });
+      if (reverted !== true) throw snapshotGone();
+      snapshot = await begin();
+    },
+  };
+}
+
+const zeroAddress: Hex = `0x${"00".repeat(20)}`;

@@ -1,0 +1,34 @@
+import { KitError } from "../../errors.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
+import { isWord } from "../../rpc/read-hex.ts";
+
+/** The tracer that tells what a call would change. */
+export const changesTracer = { tracer: "prestateTracer", tracerConfig: { diffMode: true } } as const;
+
+/** A word of storage as a call would leave it. The address is in lower case. */
+export type StorageChange = { address: Address; slot: Hex; value: Hex };
+
+/** What `debug_traceCall` with {@link changesTracer} says: the accounts that would change, and their storage. */
+export function readStorageChanges(trace: unknown): {
+  accounts: readonly string[];
+  storage: readonly StorageChange[];
+} {
+  const unreadable = () => new KitError("The node's debug_traceCall gave no state difference");
+  if (!isObject(trace) || !isObject(trace.post)) throw unreadable();
+  const accounts: string[] = [];
+  const storage: StorageChange[] = [];
+  for (const [spelled, account] of Object.entries(trace.post)) {
+    if (!isObject(account)) throw unreadable();
+    const address: Address = `0x${spelled.slice(2).toLowerCase()}`;
+    accounts.push(address);
+    for (const [slot, value] of Object.entries(account.storage ?? {})) {
+      if (!isWord(slot) || !isWord(value)) throw unreadable();
+      storage.push({ address, slot, value });
+    }
+  }
+  return { accounts, storage };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}

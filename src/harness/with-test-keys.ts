@@ -1,0 +1,54 @@
+import type { Organizations } from "../organizations/organizations.ts";
+import type { NetworkName } from "../protocol/networks.ts";
+import { type TestKey, type TestOrganization, testKeys, testOrganizations } from "../published/test-keys.ts";
+
+const active: ReadonlyMap<string, TestKey> = new Map(
+  Object.values(testKeys)
+    .filter(({ state }: TestKey) => state === "active")
+    .map((key) => [key.apiKey, key]),
+);
+
+/**
+ * The same organizations, and those of the published API keys besides. Each is created when its key first comes:
+ * neither a start nor a reset has to wait for what hardly any of them needs. Those that stand for a key that is not
+ * good stay unknown, which is the same 401.
+ */
+export function withTestKeys(organizations: Organizations, networks: readonly NetworkName[]): Organizations {
+  const created = new Map<string, Promise<void>>();
+
+  async function create(id: string, organization: TestOrganization): Promise<void> {
+    if ((await organizations.find(id)) !== null) return;
+    const { name, recipient, minimumAmount, dailyGasBudget } = organization;
+    await organizations.create({ id, name });
+    if (recipient === undefined) return;
+    for (const network of networks) {
+      await organizations.setRecipient(id, network, recipient);
+      await organizations.setLimits(id, network, { minimumAmount, dailyGasBudget });
+    }
+  }
+
+  function once(name: string, act: () => Promise<void>): Promise<void> {
+    const known = created.get(name);
+    if (known !== undefined) return known;
+    const creating = act();
+    created.set(name, creating);
+    // Tried again by the next request.
+    creating.catch(() => created.delete(name));
+    return creating;
+  }
+
+  return {
+    ...organizations,
+    async authenticate(key) {
+      const known = active.get(key);
+      if (known !== undefined) {
+        const { organizationId, scopes } = known;
+        await once(key, async () => {
+          await once(organizationId, () => create(organizationId, testOrganizations[organizationId]));
+          await organizations.createKey(organizationId, { scopes, key });
+        });
+      }
+      return organizations.authenticate(key);
+    },
+  };
+}

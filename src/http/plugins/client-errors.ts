@@ -1,0 +1,86 @@
+import { randomUUID } from "node:crypto";
+import { STATUS_CODES } from "node:http";
+import type { Socket } from "node:net";
+import type { ConnectionError, FastifyError, FastifyReply, FastifyRequest } from "fastify";
+import type { ServiceLog } from "../../logging/logger.ts";
+import { problemBody, problemMediaType } from "../../protocol/problems.ts";
+import { afterWholeRequests } from "./connection.ts";
+import { classify, ProblemError } from "./problems.ts";
+
+/** How long a connection stays open after its last answer, so that the peer can read it. */
+const lingerMs = 500;
+
+/** Connections that got their answer; the parser complains about every further byte. */
+const answered = new WeakSet<Socket>();
+
+/**
+ * Answers what is not HTTP, before there is a request: 400, 408 for what comes too slowly, 431 for headers that are too
+ * large. Requests that came in full before it on the connection are answered first; then the connection is closed.
+ */
+export function answerClientError(error: ConnectionError, socket: Socket, log: ServiceLog): void {
+  if (error.code === "ECONNRESET" || answered.has(socket)) return;
+  answered.add(socket);
+  log.debug({ code: error.code }, "not answered: the request is not HTTP, too slow or too large");
+  afterWholeRequests(socket, () => {
+    if (!socket.writable) return;
+    socket.end(write(new ProblemError(kindOf(error), detailOf(error))));
+    // Destroyed at once, with bytes of the peer unread, the connection would be reset under the answer.
+    setTimeout(() => socket.destroy(), lingerMs).unref();
+  });
+}
+
+/** The bytes of an answer that nobody else writes. */
+function write(error: ProblemError): string {
+  const requestId = randomUUID();
+  const problem = classify(error);
+  const { status } = problem.kind;
+  const body = JSON.stringify(problemBody(problem, { operation: undefined, requestId, envelope: undefined }));
+  return [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `content-type: ${problemMediaType}; charset=utf-8`,
+    `content-length: ${Buffer.byteLength(body)}`,
+    "x-content-type-options: nosniff",
+    `x-request-id: ${requestId}`,
+    "connection: close",
+    "",
+    body,
+  ].join("\r\n");
+}
+
+function kindOf({ code }: ConnectionError): "timeout" | "headersTooLarge" | "malformed" {
+  switch (code) {
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return "timeout";
+    case "HPE_HEADER_OVERFLOW":
+      return "headersTooLarge";
+    default:
+      return "malformed";
+  }
+}
+
+function detailOf(error: ConnectionError): string {
+  switch (kindOf(error)) {
+    case "timeout":
+      return "The request did not arrive in time";
+    case "headersTooLarge":
+      return "The request line and the headers may have at most 16 KiB";
+    default:
+      return "This is not an HTTP request";
+  }
+}
+
+/** Answers what is HTTP, but that the router can make nothing of: a malformed or overlong path. */
+export function answerUnroutable(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  const problem = classify(
+    error.code === "FST_ERR_MAX_PARAM_LENGTH"
+      ? new ProblemError("uriTooLong", "No path of this service has such a long part")
+      : new ProblemError("malformed", "The path cannot be decoded"),
+  );
+  // No hook runs for these.
+  void reply
+    .code(problem.kind.status)
+    .header("x-content-type-options", "nosniff")
+    .header("x-request-id", request.id)
+    .type(problemMediaType)
+    .send(problemBody(problem, { operation: undefined, requestId: request.id, envelope: undefined }));
+}

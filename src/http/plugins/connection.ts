@@ -1,0 +1,97 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+
+/** How a request and its answer ended: the answer was written, or can no longer be. */
+export type ExchangeEnd = "written" | "cut";
+
+/** One request and its answer. */
+export type HttpExchange = {
+  /** Undefined while the answer may still be written. */
+  readonly end: ExchangeEnd | undefined;
+  /** Calls `act` once it has ended; at once when it has already. */
+  onEnd(act: (end: ExchangeEnd) => void): void;
+};
+
+type Connection = {
+  /** Those whose answers are still to be written: the request, and what ends them. */
+  exchanges: Map<IncomingMessage, () => void>;
+  /** Who waits until there are none. */
+  onceIdle: (() => void)[];
+  /** Who waits to hear whether the connection was reset. */
+  watches: Set<(wasReset: boolean) => void>;
+};
+
+const connections = new WeakMap<Socket, Connection>();
+
+/** One listener for all that goes over a connection, however many requests are pipelined on it. */
+function connectionOf(socket: Socket): Connection {
+  const known = connections.get(socket);
+  if (known !== undefined) return known;
+  const connection: Connection = { exchanges: new Map(), onceIdle: [], watches: new Set() };
+  connections.set(socket, connection);
+  socket.once("close", (hadError) => {
+    // In this order: an answer that turns out to be written may want to watch what became of it.
+    for (const end of connection.exchanges.values()) end();
+    for (const watch of connection.watches) watch(hadError);
+  });
+  return connection;
+}
+
+/**
+ * Follows an exchange from its request on. The response's own `close` is not enough: of pipelined requests only the
+ * first has a response that knows its connection, and the others would never learn that it is gone.
+ */
+export function followExchange(request: IncomingMessage, response: ServerResponse): HttpExchange {
+  const { exchanges, onceIdle } = connectionOf(request.socket);
+  const acts: ((end: ExchangeEnd) => void)[] = [];
+  let ended: ExchangeEnd | undefined;
+
+  const end = () => {
+    if (ended !== undefined) return;
+    ended = response.writableFinished ? "written" : "cut";
+    exchanges.delete(request);
+    for (const act of acts) act(ended);
+    if (exchanges.size === 0) for (const act of onceIdle.splice(0)) act();
+  };
+  exchanges.set(request, end);
+  response.once("close", end);
+  if (request.socket.destroyed) end();
+
+  return {
+    get end() {
+      return ended;
+    },
+    onEnd(act) {
+      if (ended === undefined) acts.push(act);
+      else act(ended);
+    },
+  };
+}
+
+/**
+ * Calls `act` once all requests that have arrived in full on this connection are answered; at once when they are. For
+ * when nothing more can be read from it: a request that has arrived in part ends here.
+ */
+export function afterWholeRequests(socket: Socket, act: () => void): void {
+  const { exchanges, onceIdle } = connectionOf(socket);
+  for (const [request, end] of exchanges) if (!request.complete) end();
+  if (exchanges.size === 0) act();
+  else onceIdle.push(act);
+}
+
+/** Calls `act` when the connection is reset within `ms`, and before it carries another request. */
+export function onReset(socket: Socket, ms: number, act: () => void): void {
+  const { watches } = connectionOf(socket);
+  const watch = (wasReset: boolean) => {
+    clearTimeout(timer);
+    watches.delete(watch);
+    if (wasReset) act();
+  };
+  const timer = setTimeout(watch, ms, false).unref();
+  watches.add(watch);
+}
+
+/** A further request on a connection proves that the answers written before it arrived. */
+export function confirmEarlierAnswers(socket: Socket): void {
+  for (const watch of connectionOf(socket).watches) watch(false);
+}

@@ -1,0 +1,139 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { wouldLog } from "../../logging/logger.ts";
+import type { Metrics, PaymentOutcome } from "../../metrics/metrics.ts";
+import { settlementId } from "../../protocol/authorization.ts";
+import type { Hex } from "../../protocol/hex.ts";
+import { findNetwork, type NetworkName } from "../../protocol/networks.ts";
+import type { Operation } from "../../protocol/problems.ts";
+import type { Envelope, PaymentRequest } from "../../protocol/requests.ts";
+import type { ExchangeEnd, HttpExchange } from "./connection.ts";
+
+declare module "fastify" {
+  interface FastifyRequest {
+    exchange: HttpExchange;
+    /** `routeOptions`, which Fastify makes anew whenever it is looked at. */
+    route: Pick<FastifyRequest["routeOptions"], "url" | "config">;
+    /** What was read of the payment before anything could fail; problems repeat it. */
+    envelope: Envelope | undefined;
+    /** The payment, where it is well formed. */
+    payment: PaymentRequest | undefined;
+    /** How it ended; undefined while it has not. */
+    result: RequestResult | undefined;
+  }
+}
+
+/** How a request ended, in words that logs and metrics share. */
+export type RequestResult = {
+  outcome: PaymentOutcome;
+  /** Why it is not good, or not answered: an invalid reason, or the name of a problem. */
+  reason?: string;
+  /** What the caller was told about it. */
+  message?: string;
+  transaction?: Hex;
+};
+
+/** A verify or settle that has ended. */
+export type EndedPayment = {
+  operation: Operation;
+  /** What names the request in answers and logs. */
+  requestId: string;
+  /** The payment, where it could be read. */
+  payment: PaymentRequest | undefined;
+  /** The HTTP status of the answer; undefined when the caller left before it. */
+  status: number | undefined;
+  result: RequestResult;
+  /** Milliseconds from the first byte to the last. */
+  tookMs: number;
+};
+
+/** Whom to tell of requests that have ended. */
+export type RequestObservers = {
+  metrics: Metrics;
+  onPayment?: ((ended: EndedPayment) => void) | undefined;
+};
+
+/** Not logged by default, like probes: a flood must not fill the disk too. The metrics count them. */
+const floods: readonly (string | undefined)[] = ["too-many-requests", "overloaded"];
+
+/** What a request whose caller left before the answer is counted as; nobody gets to see it. */
+const callerLeft = 499;
+
+/** One line in the log per request, and its place in the metrics, once it is over. */
+export function logRequests(app: FastifyInstance, { metrics, onPayment }: RequestObservers): void {
+  app.addHook("onRequest", (request, reply, done) => {
+    request.exchange.onEnd((end) => {
+      const { route, result, log } = request;
+      metrics.http(route.url, end === "written" ? reply.statusCode : callerLeft);
+      const { operation } = route.config;
+      if (operation !== undefined) {
+        recordPayment(operation, request, reply, metrics);
+        onPayment?.({
+          operation,
+          requestId: request.id,
+          payment: request.payment,
+          status: end === "written" ? reply.statusCode : undefined,
+          result: result ?? { outcome: "abandoned" },
+          tookMs: reply.elapsedTime,
+        });
+      }
+      const level = route.config.unlimited === true || floods.includes(result?.reason) ? "debug" : "info";
+      if (wouldLog(log, level)) log[level](describeRequest(request, reply, end), "request");
+    });
+    done();
+  });
+}
+
+function recordPayment(
+  operation: Operation,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  metrics: Metrics,
+): void {
+  metrics.payment({
+    operation,
+    outcome: request.result?.outcome ?? "abandoned",
+    reason: request.result?.reason,
+    x402Version: request.envelope?.x402Version,
+    network: networkOf(request.envelope),
+    seconds: reply.elapsedTime / 1_000,
+  });
+}
+
+function describeRequest(request: FastifyRequest, reply: FastifyReply, end: ExchangeEnd): object {
+  const { caller, result } = request;
+  return {
+    method: request.method,
+    route: request.route.url,
+    ...(end === "written" ? { status: reply.statusCode } : { callerLeft: true }),
+    ms: Math.round(reply.elapsedTime),
+    ...(caller === null
+      ? { address: request.ip }
+      : { organization: caller.organization.id, keyId: caller.keyId }),
+    ...logFieldsOf(request),
+    outcome: result?.outcome,
+    reason: result?.reason,
+    hash: result?.transaction,
+  };
+}
+
+/** What names the payment of a request in every line about it. */
+export function logFieldsOf({ envelope, payment }: FastifyRequest): {
+  settlement?: Hex;
+  network?: NetworkName | undefined;
+  payer?: string | undefined;
+} {
+  if (payment !== undefined) {
+    return { settlement: settlementIdOf(payment), network: payment.knownNetwork.name, payer: payment.payer };
+  }
+  return envelope === undefined ? {} : { network: networkOf(envelope), payer: envelope.payer };
+}
+
+/** The id of the settlement of a payment. */
+export function settlementIdOf({ knownNetwork, requirements, authorization }: PaymentRequest): Hex {
+  return settlementId(knownNetwork.chainId, requirements.asset, authorization.from, authorization.nonce);
+}
+
+/** Only what is known: a caller may write whole books into the name of a network. */
+function networkOf(envelope: Envelope | undefined): NetworkName | undefined {
+  return envelope && findNetwork(envelope.network, envelope.x402Version)?.name;
+}

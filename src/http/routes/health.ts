@@ -1,0 +1,82 @@
+import type { FastifyInstance } from "fastify";
+import { z } from "zod";
+import { UndeterminedError } from "../../errors.ts";
+import { memoizeFor } from "../../metrics/memoize-for.ts";
+import { withTimeout } from "../../metrics/with-timeout.ts";
+import { ProblemError } from "../plugins/problems.ts";
+
+const networkHealthSchema = z.object({ ready: z.boolean(), detail: z.string() });
+
+/** How one network stands, for `/readyz`. */
+export type NetworkHealth = z.infer<typeof networkHealthSchema>;
+
+/** The answers of `/livez` and `/readyz`. */
+export const livenessSchema = z.object({ status: z.literal("ok") });
+export const readinessSchema = z.object({
+  status: z.enum(["ready", "degraded", "not ready"]),
+  networks: z.record(z.string(), networkHealthSchema),
+});
+
+/** Asks every network how it stands. Never throws. */
+export type CheckHealth = () => Promise<Readonly<Record<string, NetworkHealth>>>;
+
+/** So that probes, however many there are, ask each node at most once a second. */
+const maxAgeMs = 1_000;
+
+/** Probes do not wait much longer, and whoever closes the service should not either. */
+const timeoutMs = 3_000;
+
+/**
+ * `GET /livez`: the process answers. `GET /readyz`: some network can be asked (200), or none can (503); with
+ * `?network=base`, which may be repeated, whether all of those can.
+ *
+ * One network that is down does not make the whole service unready: its node is down for every instance, and a balancer
+ * that believed it would take them all out, for the networks that are well too.
+ */
+export function healthRoutes(app: FastifyInstance, checkHealth: CheckHealth): void {
+  const check = memoizeFor(checkHealth, { maxAgeMs });
+  const config = { unlimited: true };
+
+  async function checkInTime(): ReturnType<CheckHealth> {
+    try {
+      return await withTimeout(check(), timeoutMs);
+    } catch (error) {
+      throw new UndeterminedError("How the networks are could not be found out in time", { cause: error });
+    }
+  }
+
+  app.get("/livez", { config }, () => ({ status: "ok" }));
+  app.get<{ Querystring: { network?: unknown } }>("/readyz", { config }, async (request, reply) => {
+    const all = Object.entries(await checkInTime());
+    const asked = namesIn(request.query.network);
+    const unknown = asked?.some((name) => !all.some(([known]) => known === name));
+    if (unknown) {
+      throw new ProblemError(
+        "notFound",
+        `No such network here; there are ${all.map(([name]) => name).join(", ")}`,
+      );
+    }
+    const networks = all.filter(([name]) => asked === undefined || asked.includes(name));
+    const status = statusOf(
+      networks.map(([, { ready }]) => ready),
+      asked !== undefined,
+    );
+    return reply
+      .code(status === "not ready" ? 503 : 200)
+      .send({ status, networks: Object.fromEntries(networks) });
+  });
+}
+
+function statusOf(
+  ready: readonly boolean[],
+  allAreNeeded: boolean,
+): z.infer<typeof readinessSchema>["status"] {
+  if (!ready.includes(true)) return "not ready";
+  if (!ready.includes(false)) return "ready";
+  return allAreNeeded ? "not ready" : "degraded";
+}
+
+function namesIn(query: unknown): readonly unknown[] | undefined {
+  if (query === undefined) return undefined;
+  return Array.isArray(query) ? query : [query];
+}

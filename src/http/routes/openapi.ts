@@ -1,0 +1,252 @@
+import type { FastifyInstance } from "fastify";
+import { z } from "zod";
+import {
+  problemSchema,
+  settleAnswerSchema,
+  settlementListSchema,
+  settlementViewSchema,
+  supportedSchema,
+  verifyAnswerSchema,
+} from "../../protocol/answers.ts";
+import { problemMediaType } from "../../protocol/problems.ts";
+import { paymentRequestSchema } from "../../protocol/requests.ts";
+import { settlementQuerySchema } from "../../protocol/settlement-query.ts";
+import { ProblemError } from "../plugins/problems.ts";
+import { livenessSchema, readinessSchema } from "./health.ts";
+
+/** The path of the page that shows the document. */
+const pagePath = "/docs";
+
+/** Its script is inlined by the renderer, and it may ask this service alone. */
+const pagePolicy =
+  "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'";
+
+/** `GET /openapi.json`, and a page to read it at `/docs`. Both are made when they are first asked for. */
+export function openApiRoutes(app: FastifyInstance): void {
+  let document: object | undefined;
+  app.get("/openapi.json", () => {
+    document ??= describeService();
+    return document;
+  });
+
+  let page: Promise<FastifyInstance> | undefined;
+  const servePage = async (url: string) => {
+    page ??= renderPage();
+    return (await page).inject(url);
+  };
+  for (const path of [pagePath, `${pagePath}/*`]) {
+    app.get(path, async (request, reply) => {
+      const rendered = await servePage(request.url);
+      if (rendered.statusCode === 404) throw new ProblemError("notFound", "The page is at /docs");
+      return reply
+        .code(rendered.statusCode)
+        .headers(pick(rendered.headers, ["content-type", "location", "cache-control"]))
+        .header("content-security-policy", pagePolicy)
+        .send(rendered.rawPayload);
+    });
+  }
+}
+
+/** The renderer is large and rarely wanted: it is loaded by the first visit, not by every start. */
+async function renderPage(): Promise<FastifyInstance> {
+  const [{ default: Fastify }, { default: reference }] = await Promise.all([
+    import("fastify"),
+    import("@scalar/fastify-api-reference"),
+  ]);
+  const page = Fastify();
+  await page.register(reference, {
+    routePrefix: pagePath,
+    configuration: {
+      url: "/openapi.json",
+      pageTitle: "x402 facilitator",
+      withDefaultFonts: false,
+      hideClientButton: true,
+      telemetry: false,
+      showDeveloperTools: "never",
+      agent: { disabled: true },
+      mcp: { disabled: true },
+    },
+  });
+  return page;
+}
+
+function pick(headers: Record<string, unknown>, names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = headers[name];
+      return typeof value === "string" ? [[name, value]] : [];
+    }),
+  );
+}
+
+/** The OpenAPI 3.1 document of the service, from the schemas that it reads and writes with. */
+export function describeService(): object {
+  const problems = (...statuses: string[]) =>
+    Object.fromEntries(
+      statuses.map((status) => [
+        status,
+        {
+          description: problemTitles[status] ?? "No verdict",
+          content: { [problemMediaType]: { schema: reference("Problem") } },
+        },
+      ]),
+    );
+  const paymentBody = {
+    required: true,
+    content: { "application/json": { schema: reference("PaymentRequest") } },
+  };
+  const answer = (schema: string, description: string) => ({
+    "200": { description, content: { "application/json": { schema: reference(schema) } } },
+  });
+
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "x402 facilitator",
+      version: "1",
+      description:
+        "Verifies and settles x402 payments of scheme “exact”. A verdict, good or bad, is status 200; 4xx and 5xx mean that there is none.",
+    },
+    servers: [{ url: "/" }],
+    paths: {
+      "/v1/verify": {
+        post: {
+          operationId: "verify",
+          summary: "Judge a payment",
+          security: [{ apiKey: [] }],
+          requestBody: paymentBody,
+          responses: {
+            ...answer("VerifyAnswer", "The verdict"),
+            ...problems("400", "401", "403", "413", "415", "429", "503"),
+          },
+        },
+      },
+      "/v1/settle": {
+        post: {
+          operationId: "settle",
+          summary: "Settle a payment to the organization's recipient",
+          security: [{ apiKey: [] }],
+          parameters: [
+            {
+              name: "Idempotency-Key",
+              in: "header",
+              schema: { type: "string" },
+              description: "With the same key and the same body, the same answer again for 24 hours",
+            },
+          ],
+          requestBody: paymentBody,
+          responses: {
+            ...answer("SettleAnswer", "The outcome"),
+            ...problems("400", "401", "403", "413", "415", "422", "429", "503"),
+          },
+        },
+      },
+      "/v1/settlements": {
+        get: {
+          operationId: "listSettlements",
+          summary: "The organization's settlements, newest first",
+          security: [{ apiKey: [] }],
+          parameters: Object.entries(settlementQuerySchema.shape).map(([name, schema]) => {
+            const { description, example, ...rest } = schemaOf(schema);
+            return { name, in: "query", description, example, schema: rest };
+          }),
+          responses: {
+            ...answer("SettlementList", "A page of settlements"),
+            ...problems("400", "401", "503"),
+          },
+        },
+      },
+      "/v1/settlements/{id}": {
+        get: {
+          operationId: "getSettlement",
+          summary: "How a settlement stands",
+          security: [{ apiKey: [] }],
+          parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
+          responses: { ...answer("Settlement", "The settlement"), ...problems("401", "404", "429", "503") },
+        },
+      },
+      "/livez": {
+        get: {
+          operationId: "livez",
+          summary: "Whether the process answers",
+          responses: answer("Liveness", "It does"),
+        },
+      },
+      "/readyz": {
+        get: {
+          operationId: "readyz",
+          summary: "How the networks are",
+          parameters: [
+            {
+              name: "network",
+              in: "query",
+              schema: { type: "array", items: { type: "string" } },
+              description: "Only this one; several times for several, all of which must be ready then",
+            },
+          ],
+          responses: {
+            ...answer(
+              "Readiness",
+              "Ready, or degraded: one network at least can be asked, and all that were named",
+            ),
+            "503": {
+              description: "No network can be asked, or one of those that were named cannot",
+              content: { "application/json": { schema: reference("Readiness") } },
+            },
+            ...problems("404"),
+          },
+        },
+      },
+      "/v1/supported": {
+        get: {
+          operationId: "supported",
+          summary: "The kinds of payment that are taken",
+          responses: answer("Supported", "Every configured network in both versions of the protocol"),
+        },
+      },
+    },
+    components: {
+      securitySchemes: {
+        apiKey: {
+          type: "apiKey",
+          in: "header",
+          name: "Authorization",
+          description: "The API key as it is, or after “Bearer ”",
+        },
+      },
+      schemas: {
+        PaymentRequest: schemaOf(paymentRequestSchema),
+        VerifyAnswer: schemaOf(verifyAnswerSchema),
+        SettleAnswer: schemaOf(settleAnswerSchema),
+        Settlement: schemaOf(settlementViewSchema),
+        SettlementList: schemaOf(settlementListSchema),
+        Supported: schemaOf(supportedSchema),
+        Liveness: schemaOf(livenessSchema),
+        Readiness: schemaOf(readinessSchema),
+        Problem: schemaOf(problemSchema),
+      },
+    },
+  };
+}
+
+const problemTitles: Readonly<Record<string, string>> = {
+  "400": "The body is not JSON, or a parameter of the query cannot be read",
+  "401": "API key missing or not accepted",
+  "403": "The key lacks a scope, or its organization a recipient on the network",
+  "404": "No such settlement of this organization, or no such network",
+  "413": "More than 32 KiB",
+  "415": "Not application/json",
+  "422": "Idempotency-Key reused with another body",
+  "429":
+    "Too many requests from this API key, or from this address without a good one, or the organization's gas budget of the day is used up; see Retry-After",
+  "503": "No verdict could be reached, or the settlement is under way; see Retry-After",
+};
+
+function reference(name: string): object {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+function schemaOf(schema: z.ZodType): Omit<z.core.JSONSchema.BaseSchema, "$schema" | "id"> {
+  const { $schema, id, ...rest } = z.toJSONSchema(schema, { io: "input", reused: "inline" });
+  return rest;
+}

@@ -1,0 +1,105 @@
+import type { NetworkConfig } from "../config/network-config.ts";
+import { contractVariables } from "../config/variables.ts";
+import { type ContractState, type Membership, readContract } from "../deploy/contract-state.ts";
+import { type Address, sameAddress } from "../protocol/hex.ts";
+import type { Rpc } from "../rpc/rpc.ts";
+import type { Check } from "./check.ts";
+
+/** Looks at the facilitator contract, and at who may do what on it. */
+export async function checkContract(
+  rpc: Pick<Rpc, "ask">,
+  network: NetworkConfig,
+  accounts: { operators: readonly Address[]; recoverer: Address | undefined },
+): Promise<readonly Check[]> {
+  const { operators, recoverer } = accounts;
+  const memberships: Membership[] = [
+    ...operators.map((account) => ({ role: "operator", account }) as const),
+    ...(recoverer === undefined ? [] : [{ role: "recoverer", account: recoverer } as const]),
+  ];
+  const state = await readContract(rpc, network.facilitatorContract, memberships);
+  const code = checkCode(network, state);
+  if (state.code === "none") return [code];
+  return [
+    code,
+    ...checkPaused(state),
+    ...state.memberships.map((membership) => checkMembership(network, membership)),
+    ...checkAdmin(state, [...operators, ...(recoverer === undefined ? [] : [recoverer])]),
+  ];
+}
+
+function checkCode({ name, tier, facilitatorContract }: NetworkConfig, { code }: ContractState): Check {
+  const variable = contractVariables[tier];
+  switch (code) {
+    case "ours":
+      return {
+        name: "contract",
+        status: "ok",
+        detail: `${facilitatorContract} has the code of this version`,
+      };
+    case "none":
+      return {
+        name: "contract",
+        status: "failed",
+        detail: `there is none at ${facilitatorContract}`,
+        advice: `Deploy it with x402-kit deploy --network ${name}, or correct ${variable}.`,
+        fatal: true,
+      };
+    case "other":
+      return {
+        name: "contract",
+        status: "failed",
+        detail: `${facilitatorContract} has other code than this version's contract`,
+        advice: `Correct ${variable}, deploy anew with x402-kit deploy --network ${name}, or run the version that deployed it.`,
+        fatal: true,
+      };
+  }
+}
+
+function checkPaused({ paused }: ContractState): readonly Check[] {
+  if (paused !== true) return [];
+  return [
+    {
+      name: "paused",
+      status: "warning",
+      detail: "the contract is paused: nothing settles",
+      advice: "Its pauser ends that with unpause().",
+    },
+  ];
+}
+
+function checkMembership(
+  { name }: NetworkConfig,
+  { role, account, holds }: ContractState["memberships"][number],
+): Check {
+  const title = `${role.toUpperCase()}_ROLE`;
+  if (holds === true) return { name: role, status: "ok", detail: `${account} holds ${title}` };
+  if (holds === undefined) {
+    return {
+      name: role,
+      status: "failed",
+      detail: `whether ${account} holds ${title} cannot be asked: the contract knows no roles`,
+    };
+  }
+  return {
+    name: role,
+    status: "failed",
+    detail: `${account} does not hold ${title}`,
+    advice:
+      role === "operator"
+        ? `The admin grants it: x402-kit deploy --network ${name} --grant-operator ${account}`
+        : `The admin grants it, by grantRole; without it, leave RECOVERER_PRIVATE_KEY out.`,
+  };
+}
+
+/** A key on a server that can also change who may do what. */
+function checkAdmin({ admin }: ContractState, accounts: readonly Address[]): readonly Check[] {
+  if (admin === undefined || !accounts.some((account) => sameAddress(account, admin))) return [];
+  return [
+    {
+      name: "admin",
+      status: "warning",
+      detail: `${admin} is also the admin of the contract: whoever gets this server's key controls it`,
+      advice: "Hand the admin role to a key that is kept offline, or to a multi-signature wallet.",
+    },
+  ];
+}

@@ -1,0 +1,59 @@
+import type { ClaimOutcome, ClaimRequest } from "./ledger.ts";
+import { lowerCase } from "./rows.ts";
+
+/** What counts against a payer's balance beside the requests themselves. */
+export type Reserved = {
+  asset: string;
+  payer: string;
+  value: bigint;
+  /** The block that took the value from the balance, as far as is known; null before. */
+  minedIn: bigint | null;
+};
+
+/**
+ * Decides which payments may be claimed, in the given order, each against the balance it brings:
+ *
+ * - `taken`: its id is in the ledger, or an earlier request of the same call got it;
+ * - `over_balance`: value + unmined > balance, where *unmined* are the payer's settlements that no block is known to
+ *   hold, and the earlier requests of the same call that were let through;
+ * - `stale_balance`: not over, but value + unmined + just mined > balance, where *just mined* are settlements in
+ *   blocks after `balanceBlock`. The balance may include what they took, so that nothing can be said before it is
+ *   read again;
+ * - `claimed` otherwise.
+ */
+export function decideClaims(
+  requests: readonly ClaimRequest[],
+  takenIds: ReadonlySet<string>,
+  reserved: readonly Reserved[],
+): ClaimOutcome[] {
+  const taken = new Set(takenIds);
+  const accounts = new Map<string, { unmined: bigint; mined: { value: bigint; block: bigint }[] }>();
+  const accountOf = (asset: string, payer: string) => {
+    const key = `${asset} ${payer}`;
+    let account = accounts.get(key);
+    if (account === undefined) {
+      account = { unmined: 0n, mined: [] };
+      accounts.set(key, account);
+    }
+    return account;
+  };
+  for (const { asset, payer, value, minedIn } of reserved) {
+    const account = accountOf(asset, payer);
+    if (minedIn === null) account.unmined += value;
+    else account.mined.push({ value, block: minedIn });
+  }
+
+  return requests.map(({ id, asset, payer, value, balance, balanceBlock }) => {
+    if (taken.has(lowerCase(id))) return "taken";
+    const account = accountOf(lowerCase(asset), lowerCase(payer));
+    const needed = account.unmined + value;
+    if (needed > balance) return "over_balance";
+    const justMined = account.mined
+      .filter(({ block }) => block > balanceBlock)
+      .reduce((sum, mined) => sum + mined.value, 0n);
+    if (needed + justMined > balance) return "stale_balance";
+    account.unmined = needed;
+    taken.add(lowerCase(id));
+    return "claimed";
+  });
+}

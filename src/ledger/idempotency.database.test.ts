@@ -1,0 +1,134 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { backends, useTestDatabase } from "../../test/support/databases.ts";
+import { createClock, createTestLedger, hours, seconds } from "../../test/support/ledger/test-ledger.ts";
+import type { Database } from "../database/database.ts";
+import type { LedgerTables } from "./tables.ts";
+
+describe.each(backends)("on $name", (backend) => {
+  const database = useTestDatabase(backend);
+
+  const leaseMs = 30 * seconds;
+
+  let db: Database;
+  let clock: ReturnType<typeof createClock>;
+  let ledger: ReturnType<typeof createTestLedger>;
+  let other: ReturnType<typeof createTestLedger>;
+
+  beforeEach(async () => {
+    db = await database.open();
+    clock = createClock();
+    ledger = createTestLedger(db, clock.now, { leaseMs });
+    other = createTestLedger(await database.open(), clock.now, { leaseMs, instanceId: "instance-2" });
+  });
+
+  const begin = (one = ledger, body = "body", key = "key", organization = "shop") =>
+    one.beginIdempotent(organization, key, body);
+
+  describe("a key", () => {
+    test("is new once", async () => {
+      const entries = await Promise.all(
+        Array.from({ length: 20 }, (_, index) => begin(index % 2 === 0 ? ledger : other)),
+      );
+      expect(entries.filter(({ status }) => status === "new")).toHaveLength(1);
+      expect(entries.filter(({ status }) => status === "running")).toHaveLength(19);
+    });
+
+    test("gives the same answer again, on every instance", async () => {
+      await begin();
+      await ledger.answerIdempotent("shop", "key", '{"success":true}');
+      const answered = { status: "answered", answer: '{"success":true}' };
+      expect(await begin()).toEqual(answered);
+      expect(await begin(other)).toEqual(answered);
+    });
+
+    test("is bound to its body, while it runs and afterwards", async () => {
+      await begin();
+      expect(await begin(ledger, "another body")).toEqual({ status: "other_body" });
+      await ledger.answerIdempotent("shop", "key", "answer");
+      expect(await begin(ledger, "another body")).toEqual({ status: "other_body" });
+    });
+
+    test("is its organization's own", async () => {
+      await begin();
+      expect(await begin(ledger, "another body", "key", "another shop")).toEqual({ status: "new" });
+    });
+
+    test("is free when its request ended without a verdict", async () => {
+      await begin();
+      await ledger.abandonIdempotent("shop", "key");
+      expect(await begin(ledger, "another body")).toEqual({ status: "new" });
+    });
+
+    test("keeps its first answer", async () => {
+      await begin();
+      await ledger.answerIdempotent("shop", "key", "first");
+      await ledger.answerIdempotent("shop", "key", "second");
+      await ledger.abandonIdempotent("shop", "key");
+      expect(await begin()).toEqual({ status: "answered", answer: "first" });
+    });
+  });
+
+  describe("after its time", () => {
+    test("an answer is forgotten, 24 h after it was given", async () => {
+      await begin();
+      clock.advance(leaseMs - 1);
+      await ledger.answerIdempotent("shop", "key", "answer");
+      clock.advance(24 * hours - 1);
+      expect(await begin()).toEqual({ status: "answered", answer: "answer" });
+      clock.advance(1);
+      expect(await begin(ledger, "another body")).toEqual({ status: "new" });
+    });
+
+    test("forgotten answers make room, a few with every new key", async () => {
+      for (let key = 0; key < 10; key++) await begin(ledger, "body", `old ${key}`);
+      clock.advance(24 * hours);
+      for (let key = 0; key < 10; key++) await begin(ledger, "body", `new ${key}`);
+      const rows = await db
+        .$extendTables<LedgerTables>()
+        .selectFrom("idempotency")
+        .select("idempotency_key")
+        .orderBy("idempotency_key")
+        .execute();
+      expect(rows.map((row) => row.idempotency_key)).toEqual(
+        Array.from({ length: 10 }, (_, key) => `new ${key}`),
+      );
+    });
+  });
+
+  describe("when its instance dies", () => {
+    test("a key that was running is free", async () => {
+      await begin();
+      clock.advance(leaseMs - 1);
+      expect(await begin(other)).toEqual({ status: "running" });
+      clock.advance(1);
+      expect(await begin(other, "another body")).toEqual({ status: "new" });
+    });
+
+    test("an answer is not lost", async () => {
+      await begin();
+      await ledger.answerIdempotent("shop", "key", "answer");
+      clock.advance(10 * leaseMs);
+      expect(await begin(other)).toEqual({ status: "answered", answer: "answer" });
+    });
+
+    test("a key is not free while its instance lives", async () => {
+      await begin();
+      for (let round = 0; round < 10; round++) {
+        clock.advance(leaseMs - 1);
+        await ledger.renewLeases();
+      }
+      expect(await begin(other)).toEqual({ status: "running" });
+    });
+
+    test("and comes back, it does not touch the request that took its place", async () => {
+      await begin();
+      clock.advance(leaseMs);
+      await begin(other);
+      await ledger.answerIdempotent("shop", "key", "too late");
+      await ledger.abandonIdempotent("shop", "key");
+      expect(await begin(other)).toEqual({ status: "running" });
+      await other.answerIdempotent("shop", "key", "in time");
+      expect(await begin()).toEqual({ status: "answered", answer: "in time" });
+    });
+  });
+});

@@ -1,0 +1,188 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { backends, useTestDatabase } from "../../test/support/databases.ts";
+import {
+  createClock,
+  createTestLedger,
+  failed,
+  hashOf,
+  paymentOf,
+  seconds,
+  settled,
+} from "../../test/support/ledger/test-ledger.ts";
+import type { Database } from "../database/database.ts";
+import type { LedgerTables } from "./tables.ts";
+
+describe.each(backends)("on $name", (backend) => {
+  const database = useTestDatabase(backend);
+
+  const leaseMs = 30 * seconds;
+  const payment = paymentOf("a");
+  const { id } = payment;
+
+  let db: Database;
+  let clock: ReturnType<typeof createClock>;
+  let ledger: ReturnType<typeof createTestLedger>;
+  /** Another instance on the same database. */
+  let other: ReturnType<typeof createTestLedger>;
+
+  beforeEach(async () => {
+    db = await database.open();
+    clock = createClock();
+    ledger = createTestLedger(db, clock.now, { leaseMs });
+    other = createTestLedger(await database.open(), clock.now, { leaseMs, instanceId: "instance-2" });
+  });
+
+  describe("the right to an authorization", () => {
+    test("goes to exactly one of many who ask at once", async () => {
+      const won = await Promise.all(
+        Array.from({ length: 50 }, (_, index) =>
+          (index % 2 === 0 ? ledger : other).acquireLease(id, `holder ${index}`),
+        ),
+      );
+      expect(won.filter(Boolean)).toHaveLength(1);
+    });
+
+    test("is each authorization's own", async () => {
+      expect(await ledger.acquireLease(id, "one")).toBe(true);
+      expect(await ledger.acquireLease(hashOf("another"), "two")).toBe(true);
+    });
+
+    test("can be taken again by its holder", async () => {
+      expect(await ledger.acquireLease(id, "one")).toBe(true);
+      expect(await ledger.acquireLease(id, "one")).toBe(true);
+    });
+
+    test("shows whose it is, and by its renewals that its instance lives", async () => {
+      expect(await ledger.findLease(id)).toBeNull();
+      await ledger.acquireLease(id, "one");
+      const taken = clock.now();
+      expect(await ledger.findLease(id)).toEqual({ isOwn: true, expiresAt: taken + leaseMs });
+      expect(await other.findLease(id)).toEqual({ isOwn: false, expiresAt: taken + leaseMs });
+      clock.advance(leaseMs / 2);
+      await ledger.renewLeases();
+      expect(await other.findLease(id)).toEqual({ isOwn: false, expiresAt: clock.now() + leaseMs });
+      clock.advance(leaseMs);
+      expect(await other.findLease(id)).toBeNull();
+    });
+
+    test("is not given to a holder of the same name in another instance", async () => {
+      await ledger.acquireLease(id, "req-1");
+      expect(await other.acquireLease(id, "req-1")).toBe(false);
+      await other.releaseLease(id, "req-1");
+      expect(await other.acquireLease(id, "req-1")).toBe(false);
+    });
+
+    test("is free when its holder gives it up, and only then", async () => {
+      await ledger.acquireLease(id, "one");
+      await ledger.releaseLease(id, "two");
+      expect(await ledger.acquireLease(id, "two")).toBe(false);
+      await ledger.releaseLease(id, "one");
+      expect(await ledger.acquireLease(id, "two")).toBe(true);
+    });
+
+    test("is free when its instance has died", async () => {
+      await ledger.acquireLease(id, "one");
+      clock.advance(leaseMs - 1);
+      expect(await other.acquireLease(id, "two")).toBe(false);
+      clock.advance(1);
+      expect(await other.acquireLease(id, "two")).toBe(true);
+      await ledger.releaseLease(id, "one");
+      expect(await ledger.acquireLease(id, "one")).toBe(false);
+    });
+
+    test("stays while its instance renews it", async () => {
+      await ledger.acquireLease(id, "one");
+      for (let round = 0; round < 50; round++) {
+        clock.advance(leaseMs - 1);
+        await ledger.renewLeases();
+      }
+      expect(await other.acquireLease(id, "two")).toBe(false);
+    });
+
+    test("is not renewed by another instance, nor by one that lost it", async () => {
+      await ledger.acquireLease(id, "one");
+      clock.advance(leaseMs / 2);
+      await other.renewLeases();
+      clock.advance(leaseMs / 2);
+      expect(await other.acquireLease(id, "two")).toBe(true);
+      await ledger.renewLeases();
+      clock.advance(leaseMs);
+      expect(await ledger.acquireLease(id, "one")).toBe(true);
+    });
+
+    test("takes no room once it is long over", async () => {
+      await ledger.acquireLease(id, "one");
+      const rows = () => db.$extendTables<LedgerTables>().selectFrom("leases").select("id").execute();
+      clock.advance(leaseMs);
+      await other.renewLeases();
+      expect(await rows()).toHaveLength(1);
+      clock.advance(100 * leaseMs);
+      await other.renewLeases();
+      expect(await rows()).toEqual([]);
+    });
+  });
+
+  describe("delivery", () => {
+    beforeEach(async () => {
+      await ledger.introduce();
+      await ledger.claimAll([payment]);
+      await ledger.acquireLease(id, "one");
+    });
+    const deliveredAt = async () => (await ledger.find(id))?.deliveredAt;
+
+    test("marks a success and frees the lease", async () => {
+      await ledger.mine(0, [settled(payment)]);
+      clock.advance(1_000);
+      await ledger.markDelivered(id, "one");
+      expect(await deliveredAt()).toBe(clock.now());
+      expect(await ledger.acquireLease(id, "two")).toBe(true);
+    });
+
+    test("can be taken back, and made up for by another request", async () => {
+      await ledger.mine(0, [settled(payment)]);
+      await ledger.markDelivered(id, "one");
+      await ledger.markUndelivered(id);
+      expect(await deliveredAt()).toBeNull();
+      await other.acquireLease(id, "two");
+      await other.markDelivered(id, "two");
+      expect(await deliveredAt()).toBe(clock.now());
+    });
+
+    test.each<[string, () => Promise<void>]>([
+      ["by somebody who does not hold the lease", () => ledger.markDelivered(id, "two")],
+      ["by a holder of the same name in another instance", () => other.markDelivered(id, "one")],
+      [
+        "by a holder who lost the lease",
+        async () => {
+          clock.advance(leaseMs);
+          await other.acquireLease(id, "two");
+          await ledger.markDelivered(id, "one");
+        },
+      ],
+    ])("%s changes nothing", async (_, deliver) => {
+      await ledger.mine(0, [settled(payment)]);
+      await deliver();
+      expect(await deliveredAt()).toBeNull();
+      expect(await ledger.acquireLease(id, "three")).toBe(false);
+    });
+
+    test("of anything but a success is not marked", async () => {
+      await ledger.markDelivered(id, "one");
+      expect(await deliveredAt()).toBeNull();
+      await ledger.mine(0, [failed(payment)]);
+      await ledger.acquireLease(id, "one");
+      await ledger.markDelivered(id, "one");
+      expect(await deliveredAt()).toBeNull();
+    });
+
+    test("keeps its first time", async () => {
+      await ledger.mine(0, [settled(payment)]);
+      await ledger.markDelivered(id, "one");
+      const first = clock.now();
+      clock.advance(1_000);
+      await ledger.acquireLease(id, "two");
+      await ledger.markDelivered(id, "two");
+      expect(await deliveredAt()).toBe(first);
+    });
+  });
+});

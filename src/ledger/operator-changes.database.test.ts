@@ -1,0 +1,73 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { backends, useTestDatabase } from "../../test/support/databases.ts";
+import {
+  chainId,
+  createClock,
+  createTestLedger,
+  hashOf,
+  operator,
+  paymentOf,
+  settled,
+  signAsIf,
+} from "../../test/support/ledger/test-ledger.ts";
+
+/*
+ * An operator's txNonces where somebody else has sent with its key.
+ */
+
+describe.each(backends)("on $name", (backend) => {
+  const database = useTestDatabase(backend);
+  const clock = createClock();
+  let ledger: ReturnType<typeof createTestLedger>;
+  beforeEach(async () => {
+    ledger = createTestLedger(await database.open(), clock.now);
+    await ledger.introduce(7);
+  });
+  const accept = (txNonce: number, actor = "alice") =>
+    ledger.acceptTxNonce({ chainId, operator, txNonce }, actor);
+
+  test("goes on from a txNonce that somebody accepts, and keeps who it was", async () => {
+    expect(await accept(9)).toBe(true);
+    const { attempt } = await ledger.claimAll([paymentOf("a")]);
+    expect(attempt?.txNonce).toBe(9);
+    expect(await accept(12, "bob")).toBe(true);
+    const at = clock.now();
+    expect(await ledger.operatorChanges(chainId, operator)).toEqual([
+      { at, actor: "alice", from: 7, to: 9 },
+      { at, actor: "bob", from: 10, to: 12 },
+    ]);
+  });
+
+  test("never goes back, and knows no stranger", async () => {
+    expect(await accept(7)).toBe(false);
+    expect(await accept(3)).toBe(false);
+    const stranger = { chainId: 10, operator, txNonce: 5 };
+    expect(await ledger.acceptTxNonce(stranger, "alice")).toBe(false);
+    expect(await ledger.nextTxNonce(chainId, operator)).toBe(7);
+    expect(await ledger.operatorChanges(chainId, operator)).toEqual([]);
+  });
+
+  test("accepted by two at once is moved once", async () => {
+    expect((await Promise.all([accept(9), accept(9)])).sort()).toEqual([false, true]);
+    expect(await ledger.operatorChanges(chainId, operator)).toHaveLength(1);
+  });
+
+  test("settlements that leave a txNonce for another close it with the last of them", async () => {
+    const [a, b] = [paymentOf("a"), paymentOf("b")];
+    await ledger.claimAll([a, b]);
+    const from = { chainId, operator, txNonce: 7, mined: null };
+    const open = async () =>
+      (await ledger.openAttempts(chainId, operator)).map(({ attempt }) => attempt.txNonce);
+    expect((await ledger.redrive(from, [a.id], signAsIf))?.attempt.txNonce).toBe(8);
+    expect(await open()).toEqual([7, 8]);
+    expect((await ledger.redrive(from, [b.id], signAsIf))?.attempt.txNonce).toBe(9);
+    expect(await open()).toEqual([8, 9]);
+    expect(await ledger.redrive(from, [a.id, b.id], signAsIf)).toBeNull();
+    await ledger.mine(8, [settled(a)]);
+    expect(await ledger.find(a.id)).toMatchObject({
+      state: "settled",
+      transactionHash: hashOf("transaction 8"),
+    });
+    expect(await open()).toEqual([9]);
+  });
+});

@@ -1,0 +1,74 @@
+import type { settlementStates } from "../protocol/answers.ts";
+import type { Address, Hex } from "../protocol/hex.ts";
+import type { NetworkName } from "../protocol/networks.ts";
+
+/**
+ * | State | Meaning | Authority |
+ * |---|---|---|
+ * | submitted | claimed, and at least one transaction signed; its outcome is not known | the ledger |
+ * | settled | mined, with our `Settled` and the token's `Transfer` in the receipt | the chain |
+ * | failed | mined and reverted, or passed over inside a batch | the chain |
+ * | recovered | failed, then forwarded after somebody else had submitted the authorization | the chain |
+ */
+export type SettlementState = (typeof settlementStates)[number];
+
+/** What is written of a payment when it is claimed for an organization. Times of the payer in unix seconds. */
+export type Claim = {
+  /** keccak256 of (chainId, asset, payer, authorizationNonce): see `settlementId`. */
+  id: Hex;
+  organizationId: string;
+  network: NetworkName;
+  chainId: number;
+  asset: Address;
+  payer: Address;
+  authorizationNonce: Hex;
+  /** The EIP-712 digest: two requests are the same payment when their digests are. */
+  digest: Hex;
+  value: bigint;
+  validAfter: bigint;
+  validBefore: bigint;
+  signature: Hex;
+  recipient: Address;
+};
+
+/** One authorization's entry in the ledger. Times in unix milliseconds; hex in lower case, whatever was given. */
+export type Settlement = Claim & {
+  state: SettlementState;
+  operator: Address;
+  txNonce: number;
+  /** The newest signed transaction while submitted; the mined one afterwards. */
+  transactionHash: Hex;
+  blockNumber: bigint | null;
+  blockHash: Hex | null;
+  /** Why it failed, for the organization; null otherwise. */
+  failure: string | null;
+  /** The block that it was checked against before it was claimed: there its authorization was unused. */
+  claimedBlock: bigint;
+  claimedAt: number;
+  concludedAt: number | null;
+  /** When a success was handed to its organization; null while it is undelivered. */
+  deliveredAt: number | null;
+};
+
+/**
+ * - `settle`: settles the settlements of its txNonce;
+ * - `noop`: does nothing but take its txNonce, so that later ones can be mined;
+ * - `forward`: pays out what a direct submission brought to the contract; see `recoveries.ts`.
+ */
+export type AttemptKind = "settle" | "noop" | "forward";
+
+/** One signed transaction. Several attempts may share a txNonce; at most one of them is ever mined. */
+export type Attempt = {
+  hash: Hex;
+  chainId: number;
+  operator: Address;
+  txNonce: number;
+  kind: AttemptKind;
+  raw: Hex;
+  maxFeePerGas: bigint;
+  maxPriorityFeePerGas: bigint;
+  createdAt: number;
+};
+
+/** An attempt as its signer makes it, before it has been stored. */
+export type SignedAttempt = Pick<Attempt, "hash" | "raw" | "maxFeePerGas" | "maxPriorityFeePerGas">;

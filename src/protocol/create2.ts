@@ -1,0 +1,34 @@
+import { type Address, type Hex, keccak256, keccak256Text } from "./hex.ts";
+
+/**
+ * The CREATE2 deployer at the same address on practically every chain, anvil included: it deploys the init code that
+ * follows a 32-byte salt. https://github.com/Arachnid/deterministic-deployment-proxy
+ */
+export const create2Deployer: Address = "0x4e59b44847b379578588920cA78FbF26c0B4956C";
+
+/** What must stand there: another contract could put anything at our address, or nothing. */
+export const create2DeployerCode: Hex =
+  "0x7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffe03601600081602082378035828234f58015156039578182fd5b8082525050506014600cf3";
+
+/** What to do where the deployer is missing. */
+export const missingDeployerHints: readonly string[] = [
+  `The CREATE2 deployer ${create2Deployer} is not on this chain; with it the contract has the same address everywhere.`,
+  "Anybody can put it there, as https://github.com/Arachnid/deterministic-deployment-proxy describes.",
+  "A local anvil has it, unless it runs with --disable-default-create2-deployer.",
+];
+
+/** Where the deployer puts a contract (EIP-1014), with its checksum. */
+export function create2Address(salt: Hex, initCode: Hex): Address {
+  const hash = keccak256(`0xff${create2Deployer.slice(2)}${salt.slice(2)}${keccak256(initCode).slice(2)}`);
+  return checksumAddress(`0x${hash.slice(26)}`);
+}
+
+/** An address in the mixed case that carries its checksum (EIP-55). */
+export function checksumAddress(address: Address): Address {
+  const digits = address.slice(2).toLowerCase();
+  const hash = keccak256Text(digits).slice(2);
+  const cased = Array.from(digits, (digit, index) =>
+    Number.parseInt(hash.charAt(index), 16) >= 8 ? digit.toUpperCase() : digit,
+  );
+  return `0x${cased.join("")}`;
+}

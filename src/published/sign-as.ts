@@ -1,0 +1,33 @@
+import { type Authorization, type AuthorizationTerms, signAuthorization } from "../protocol/authorization.ts";
+import { create2Deployer } from "../protocol/create2.ts";
+import type { Hex } from "../protocol/hex.ts";
+import { wrapErc6492 } from "../protocol/signature.ts";
+import { walletInitCode } from "./init-code.ts";
+import { createPayerSigner } from "./payer-signer.ts";
+import { type TestPayerName, testPayers } from "./test-payers.ts";
+
+/** The salt with which the deployer would deploy the undeployed wallet. */
+export const undeployedWalletSalt: Hex = `0x${"00".repeat(32)}`;
+
+/**
+ * Signs a payment as one of the test payers, in the way its kind of account signs: a plain signature for an account
+ * with a key, delegated or not, the owner's signature for a contract wallet, and the owner's signature wrapped with
+ * the wallet's deployment (ERC-6492) for the undeployed one.
+ *
+ * @example
+ * const { authorization, signature } = await signAs("smartWallet", {
+ *   asset: chain.asset, chainId: chain.network.chainId, to: chain.facilitatorContract,
+ *   value: 10_000n, validBefore: (await chain.now()) + 60n,
+ * });
+ */
+export async function signAs(
+  payer: TestPayerName,
+  terms: Omit<AuthorizationTerms, "from">,
+): Promise<{ authorization: Authorization; signature: Hex }> {
+  const { address, privateKey } = testPayers[payer];
+  const signed = await signAuthorization(createPayerSigner(privateKey), { ...terms, from: address });
+  if (payer !== "undeployedWallet") return signed;
+  const initCode = walletInitCode(testPayers.undeployedWallet.owner);
+  const factoryCalldata: Hex = `${undeployedWalletSalt}${initCode.slice(2)}`;
+  return { ...signed, signature: wrapErc6492(create2Deployer, factoryCalldata, signed.signature) };
+}

@@ -1,0 +1,262 @@
+import { encodeFunctionData, getAbiItem, toFunctionSelector } from "viem";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { type Composition, compose, type Running } from "../../test/support/composition.ts";
+import { grantOperator } from "../../test/support/grant-operator.ts";
+import type { Body } from "../../test/support/service.ts";
+import { x402FacilitatorAbi } from "../contracts/x402Facilitator.ts";
+import { UndeterminedError } from "../errors.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { harnessAccounts } from "../published/accounts.ts";
+import { testPayers } from "../published/test-payers.ts";
+
+/*
+ * What the relayer does when the chain does not just mine what it is sent.
+ */
+
+let composition: Composition;
+beforeAll(async () => {
+  composition = await compose();
+});
+afterAll(() => composition.close());
+beforeEach(() => composition.openDirectory());
+afterEach(() => composition.stopAll());
+
+const request = (method: string, ...params: unknown[]) => composition.chain.node.request(method, ...params);
+
+/** Has blocks mined every 100 ms from now on, whatever was held. */
+async function mineSteadily(): Promise<() => void> {
+  const timer = setInterval(() => void request("evm_mine").catch(() => {}), 100);
+  return () => clearInterval(timer);
+}
+
+async function settlementOf(
+  running: Running,
+  body: Body,
+): Promise<{ state: string; failure: string | null }> {
+  const { authorization } = body.paymentPayload.payload;
+  const { settlementId } = await import("../protocol/authorization.ts");
+  const id = settlementId(8453, composition.chain.asset.address, authorization.from, authorization.nonce);
+  const response = await fetch(`${running.url}/settlements/${id}`, {
+    headers: { authorization: running.key },
+  });
+  return (await response.json()) as { state: string; failure: string | null };
+}
+
+describe("a transaction that nobody mines", () => {
+  test("because the base fee rose above its offer: it is replaced by one that pays more, and settles once", async () => {
+    const before = await composition.recipientBalance();
+    const transactions = await composition.operatorTransactions();
+    const release = await composition.holdMining();
+    const running = await composition.start({ settleWaitMs: 20_000 });
+    composition.proxy.take();
+    const settling = composition.post(running, "settle", await composition.payment());
+    await composition.untilSent();
+    await request("anvil_setNextBlockBaseFeePerGas", "0x2540be400");
+    await request("evm_mine");
+    expect(await composition.operatorTransactions()).toBe(transactions);
+    await release();
+    const stopMining = await mineSteadily();
+    const { body } = await settling;
+    stopMining();
+    expect(body).toMatchObject({ success: true });
+    expect(await composition.recipientBalance()).toBe(before + 10_000n);
+    expect(await composition.operatorTransactions()).toBe(transactions + 1);
+  });
+
+  test("until its authorization has expired: a no-op takes its txNonce, and the next payment settles", async () => {
+    const { chain } = composition;
+    const before = await composition.recipientBalance();
+    const transactions = await composition.operatorTransactions();
+    const release = await composition.holdMining();
+    const running = await composition.start({ settleWaitMs: 20_000 });
+    composition.proxy.take();
+    const body = await composition.payment("funded", 60);
+    const settling = composition.post(running, "settle", body);
+    await composition.untilSent();
+    await request("anvil_setNextBlockBaseFeePerGas", "0x174876e800");
+    await chain.advanceTime(120);
+    await release();
+    const stopMining = await mineSteadily();
+    expect((await settling).body).toMatchObject({
+      success: false,
+      errorReason: "invalid_transaction_state",
+      transaction: "",
+    });
+    expect(await settlementOf(running, body)).toMatchObject({
+      state: "failed",
+      failure: "the authorization expired before it could be mined",
+    });
+    const next = await composition.post(running, "settle", await composition.payment());
+    stopMining();
+    expect(next.body).toMatchObject({ success: true });
+    expect(await composition.recipientBalance()).toBe(before + 10_000n);
+    expect(await composition.operatorTransactions()).toBe(transactions + 2);
+  });
+});
+
+describe("a txNonce that somebody else takes", () => {
+  test("with the operator's key: the payment goes out with the next, once", async () => {
+    const before = await composition.recipientBalance();
+    const transactions = await composition.operatorTransactions();
+    const release = await composition.holdMining();
+    const log: string[] = [];
+    // 3.2 s pass until it is sure enough, at a block every 200 ms.
+    const running = await composition.start({ settleWaitMs: 25_000, log });
+    composition.proxy.take();
+    const settling = composition.post(running, "settle", await composition.payment());
+    await composition.untilSent();
+    await request("anvil_dropAllTransactions");
+    const { address } = harnessAccounts.operator;
+    await request("anvil_impersonateAccount", address);
+    await request("eth_sendTransaction", { from: address, to: address, gas: "0x5208" });
+    await request("evm_mine");
+    await release();
+    const stopMining = await mineSteadily();
+    expect((await settling).body).toMatchObject({ success: true });
+    stopMining();
+    expect(log.join("")).toContain("somebody else sends with this key");
+    expect(await composition.recipientBalance()).toBe(before + 10_000n);
+    expect(await composition.operatorTransactions()).toBe(transactions + 2);
+  });
+});
+
+describe("a claim whose commit loses its answer", () => {
+  const lost = () => new UndeterminedError("the database did not tell");
+  const post = async (claim: (claim: Ledger["claim"]) => Ledger["claim"]) => {
+    const running = await composition.start({
+      wrap: { ledger: (ledger) => ({ ...ledger, claim: claim(ledger.claim) }) },
+    });
+    return composition.post(running, "settle", await composition.payment());
+  };
+
+  test("is sent and answered as if nothing had happened, when it was kept", async () => {
+    const before = await composition.recipientBalance();
+    const answer = await post((claim) => async (...args) => {
+      await claim(...args);
+      throw lost();
+    });
+    expect(answer.body).toMatchObject({ success: true });
+    expect(await composition.recipientBalance()).toBe(before + 10_000n);
+  });
+
+  test("is no verdict when it was not", async () => {
+    const before = await composition.operatorTransactions();
+    const answer = await post(() => () => Promise.reject(lost()));
+    expect(answer).toMatchObject({
+      status: 503,
+      body: { detail: "The payment could not be recorded; nothing was sent" },
+    });
+    expect(await composition.operatorTransactions()).toBe(before);
+  });
+});
+
+describe("blocks that vanish", () => {
+  test.each([1, 2, 3])(
+    "reorg of depth %i before the success is deep enough: settled once all the same",
+    async (depth) => {
+      const before = await composition.recipientBalance();
+      const running = await composition.start({
+        network: composition.configuration({ confirmations: depth + 2 }),
+        settleWaitMs: 20_000,
+      });
+      composition.proxy.take();
+      const body = await composition.payment();
+      const settling = composition.post(running, "settle", body);
+      await composition.untilSent();
+      for (let mined = 1; mined < depth; mined++) await request("evm_mine");
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      await request("anvil_reorg", depth, []);
+      const stopMining = await mineSteadily();
+      const answer = await settling;
+      stopMining();
+      expect(answer.body).toMatchObject({ success: true });
+      expect(await composition.recipientBalance()).toBe(before + 10_000n);
+      expect(await settlementOf(running, body)).toMatchObject({ state: "settled" });
+    },
+  );
+
+  test("a payer of exactly two payments can make the second while the first waits for its depth", async () => {
+    const { chain } = composition;
+    await chain.fund(
+      testPayers.empty.address,
+      20_000n - (await composition.balanceOf(testPayers.empty.address)),
+    );
+    const running = await composition.start({
+      network: composition.configuration({ confirmations: 3 }),
+      settleWaitMs: 20_000,
+    });
+    const first = composition.post(running, "settle", await composition.payment("empty"));
+    while ((await composition.balanceOf(testPayers.empty.address)) > 10_000n) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    const second = composition.post(running, "settle", await composition.payment("empty"));
+    const stopMining = await mineSteadily();
+    expect((await first).body).toMatchObject({ success: true });
+    expect((await second).body).toMatchObject({ success: true });
+    stopMining();
+  });
+});
+
+describe("a batch that reverts as a whole", () => {
+  test("hurts none of its payments: they are sent again, each for itself", async () => {
+    const { chain } = composition;
+    const before = await composition.recipientBalance();
+    const release = await composition.holdMining();
+    const running = await composition.start({ settleWaitMs: 20_000 });
+    composition.proxy.take();
+    const bodies = await Promise.all(Array.from({ length: 6 }, () => composition.payment()));
+    const settling = Promise.all(bodies.map((body) => composition.post(running, "settle", body)));
+    await composition.untilSent();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const { pending } = Object(await request("txpool_content"));
+    const sent: { input: string }[] = Object.values(pending).flatMap((byNonce) =>
+      Object.values(Object(byNonce)),
+    );
+    const settleSelector = toFunctionSelector(getAbiItem({ abi: x402FacilitatorAbi, name: "settle" }));
+    const alone = sent.filter(({ input }) => input.startsWith(settleSelector)).length;
+
+    // The pauser's transaction pays more for its place, so that the batch behind it finds the contract paused.
+    const { address } = harnessAccounts.pauser;
+    await request("anvil_impersonateAccount", address);
+    const call = (functionName: "pause" | "unpause") => ({
+      from: address,
+      to: chain.facilitatorContract,
+      data: encodeFunctionData({ abi: x402FacilitatorAbi, functionName }),
+      gas: "0x186a0",
+      maxPriorityFeePerGas: "0x12a05f200",
+      maxFeePerGas: "0x4a817c800",
+    });
+    await request("eth_sendTransaction", call("pause"));
+    await request("evm_mine");
+    await request("eth_sendTransaction", call("unpause"));
+    await request("evm_mine");
+    await release();
+
+    const answers = await settling;
+    // A payment that happened to travel alone is reverted for itself; those in a batch are not.
+    const settled = answers.filter(({ body }) => (body as { success: boolean }).success).length;
+    expect(settled).toBe(bodies.length - alone);
+    expect(settled).toBeGreaterThan(0);
+    expect(await composition.recipientBalance()).toBe(before + BigInt(settled) * 10_000n);
+  });
+});
+
+describe("two operators", () => {
+  test("share the payments, and each uses its own txNonces", async () => {
+    const { chain } = composition;
+    const second = harnessAccounts.recoverer;
+    await grantOperator(chain, second.address);
+
+    const before = await composition.recipientBalance();
+    const running = await composition.start({ settleWaitMs: 20_000, otherOperators: [second.privateKey] });
+    const bodies = await Promise.all(Array.from({ length: 60 }, () => composition.payment()));
+    const answers = await Promise.all(bodies.map((body) => composition.post(running, "settle", body)));
+    expect(answers.filter(({ body }) => (body as { success: boolean }).success)).toHaveLength(60);
+    expect(await composition.recipientBalance()).toBe(before + 600_000n);
+    expect(Number(await request("eth_getTransactionCount", second.address, "latest"))).toBeGreaterThan(0);
+    const supported = await fetch(`${running.url}/supported`);
+    expect(await supported.json()).toMatchObject({
+      signers: { "eip155:*": [harnessAccounts.operator.address, second.address] },
+    });
+  });
+});

@@ -1,0 +1,168 @@
+import { KitError, UndeterminedError } from "../errors.ts";
+import { extraCalls } from "./candidate.ts";
+import { createFailover } from "./failover.ts";
+import { type FailoverPace, usualPace } from "./failover-pace.ts";
+import type { Rpc, RpcAnswer, RpcCall } from "./rpc.ts";
+import type { RpcObserver } from "./rpc-status.ts";
+
+export type HttpRpcOptions = {
+  /** Names the chain in errors; the URLs never appear there. */
+  network: string;
+  /** What `eth_chainId` must say; checked where there are several URLs. */
+  chainId: number;
+  /** In order of preference. */
+  urls: readonly [string, ...string[]];
+  /** Milliseconds for one HTTP request, answer included. */
+  timeoutMs?: number;
+  /** Calls in one HTTP request; providers refuse batches above some 100. */
+  maxBatch?: number;
+  /** HTTP requests for reads at a time; what is asked in the meantime goes out together. */
+  maxInFlight?: number;
+  /** Milliseconds before a failed read is tried again where there is no other node to ask. */
+  retryDelayMs?: number;
+  /** When one of several URLs is passed over. */
+  pace?: Partial<FailoverPace>;
+  observer?: RpcObserver;
+};
+
+type Question = {
+  calls: readonly RpcCall[];
+  refused: number;
+  askedAt: number;
+  resolve(answers: readonly RpcAnswer[]): void;
+  reject(error: unknown): void;
+};
+
+/**
+ * JSON-RPC over HTTP. Reads that are asked at the same time share HTTP requests: in one turn of the event loop
+ * always, and while {@link HttpRpcOptions.maxInFlight} requests are under way until one of them is answered.
+ *
+ * A read that fails is tried once more, or once at every other URL where there are several. A broadcast that gets
+ * no answer goes to the next URL, as the same bytes; to a single URL it goes once.
+ *
+ * @throws KitError when a URL is none
+ */
+export function createHttpRpc(options: HttpRpcOptions): Rpc {
+  const {
+    network,
+    chainId,
+    timeoutMs = 10_000,
+    maxInFlight = 8,
+    retryDelayMs = 100,
+    observer = {},
+  } = options;
+  const urls = options.urls.map((url, index) => readUrl(url, `RPC endpoint ${index + 1} of ${network}`));
+  const maxBatch = (options.maxBatch ?? 100) - (urls.length > 1 ? extraCalls : 0);
+  const pace = { ...usualPace, ...options.pace };
+  const failover = createFailover({ network, chainId, urls, timeoutMs, retryDelayMs, pace, observer });
+  let waiting: Question[] = [];
+  let inFlight = 0;
+  let scheduled = false;
+  let closed = false;
+
+  function queue(calls: readonly RpcCall[], refused: number): Promise<readonly RpcAnswer[]> {
+    const { promise, resolve, reject } = Promise.withResolvers<readonly RpcAnswer[]>();
+    if (closed) reject(notSent("the connection was closed"));
+    else waiting.push({ calls, refused, askedAt: performance.now(), resolve, reject });
+    schedule();
+    return promise;
+  }
+
+  function split(calls: readonly RpcCall[]): (readonly RpcCall[])[] {
+    const parts = [];
+    for (let start = 0; start < calls.length; start += maxBatch)
+      parts.push(calls.slice(start, start + maxBatch));
+    return parts;
+  }
+
+  function schedule(): void {
+    if (scheduled) return;
+    scheduled = true;
+    // After the sockets that are readable now have been read: requests that arrived together leave together.
+    setImmediate(() => {
+      scheduled = false;
+      dispatch();
+    });
+  }
+
+  function dispatch(): void {
+    while (waiting.length > 0 && inFlight < maxInFlight) {
+      const batch = takeBatch();
+      if (batch.length === 0) continue;
+      inFlight++;
+      void answer(batch).finally(() => {
+        inFlight--;
+        dispatch();
+      });
+    }
+  }
+
+  /** The longest-waiting questions that fit in one batch; a question is never split. */
+  function takeBatch(): Question[] {
+    const tooOld = performance.now() - timeoutMs;
+    const batch: Question[] = [];
+    const distinct = new Set<RpcCall>();
+    let taken = 0;
+    for (const question of waiting) {
+      const added = question.calls.filter((call) => !distinct.has(call)).length;
+      if (batch.length > 0 && distinct.size + added > maxBatch) break;
+      taken++;
+      if (question.askedAt < tooOld) {
+        question.reject(notSent("earlier requests got no answer"));
+        continue;
+      }
+      for (const call of question.calls) distinct.add(call);
+      batch.push(question);
+    }
+    waiting = waiting.slice(taken);
+    return batch;
+  }
+
+  async function answer(questions: readonly Question[]): Promise<void> {
+    try {
+      const distinct = new Set(questions.flatMap(({ calls }) => calls));
+      const refused = Math.max(...questions.map((question) => question.refused));
+      const answers = await failover.read([...distinct], refused);
+      for (const { calls, resolve } of questions) resolve(calls.flatMap((call) => answers.get(call) ?? []));
+    } catch (error) {
+      for (const { reject } of questions) reject(error);
+    }
+  }
+
+  function notSent(why: string): UndeterminedError {
+    return new UndeterminedError(`${network} could not be reached; try again`, {
+      cause: new Error(`not sent: ${why}`),
+      hints: [`The RPC endpoints of ${network}: ${why}`],
+    });
+  }
+
+  return {
+    async ask(calls, refused = 0) {
+      if (calls.length <= maxBatch) return queue(calls, refused);
+      return (await Promise.all(split(calls).map((part) => queue(part, refused)))).flat();
+    },
+
+    async send(calls, { everywhere = false } = {}) {
+      if (closed) throw notSent("the connection was closed");
+      await failover.send(split(calls), { everywhere });
+    },
+
+    status: () => failover.status(),
+    probe: () => failover.probe(),
+
+    close() {
+      closed = true;
+      for (const { reject } of waiting.splice(0)) reject(notSent("the connection was closed"));
+      failover.close();
+    },
+  };
+}
+
+/** Node's own error for a bad URL carries the URL, which may hold a key. */
+function readUrl(text: string, name: string): URL {
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw new KitError(`${name} is not a URL that begins with http:// or https://`);
+  }
+  return url;
+}

@@ -1,0 +1,338 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { type Composition, compose } from "../test/support/composition.ts";
+import type { Body } from "../test/support/service.ts";
+import { forwardingTo, startStubNode } from "../test/support/stub-node.ts";
+import { ConfigurationError } from "./errors.ts";
+import { requestJson } from "./harness/control/http-json.ts";
+import type { Hex } from "./protocol/hex.ts";
+import { harnessAccounts } from "./published/accounts.ts";
+
+/*
+ * The service as production composes it: a configuration, a database file, a node that it does not own.
+ */
+
+let composition: Composition;
+beforeAll(async () => {
+  composition = await compose();
+});
+afterAll(() => composition.close());
+beforeEach(() => composition.openDirectory());
+afterEach(() => composition.stopAll());
+
+describe("requests to the node", () => {
+  test("a verify costs one, a settle two before the receipt", async () => {
+    const service = await composition.start();
+    const body = await composition.payment();
+    composition.proxy.take();
+    expect((await composition.post(service, "verify", body)).body).toMatchObject({ isValid: true });
+    expect(composition.proxy.take()).toEqual([["eth_getBlockByNumber", "eth_call"]]);
+
+    expect((await composition.post(service, "settle", body)).body).toMatchObject({ success: true });
+    const requests = composition.proxy.take();
+    const untilReceipt = requests.slice(
+      0,
+      requests.findIndex(([method]) => method === "eth_getTransactionReceipt"),
+    );
+    expect(untilReceipt.map((methods) => methods.at(-1))).toEqual([
+      "eth_maxPriorityFeePerGas",
+      "eth_sendRawTransaction",
+    ]);
+  });
+
+  test("a payment that is bad on its face costs none, one with a bad signature one", async () => {
+    const service = await composition.start();
+    const body = await composition.payment();
+    const wrongValue = structuredClone(body);
+    wrongValue.paymentRequirements.maxAmountRequired = "1";
+    const wrongSignature = structuredClone(body);
+    wrongSignature.paymentPayload.payload.signature = `0x${"11".repeat(64)}1b`;
+    composition.proxy.take();
+    await composition.post(service, "verify", wrongValue);
+    expect(composition.proxy.take()).toEqual([]);
+    await composition.post(service, "verify", wrongSignature);
+    expect(composition.proxy.take()).toHaveLength(1);
+  });
+});
+
+describe("what is in flight when the service ends", () => {
+  test("is concluded by the next one, and its success goes to whoever asks first", async () => {
+    const before = await composition.recipientBalance();
+    const body = await composition.payment();
+    const release = await composition.holdMining();
+    const first = await composition.start({ settleWaitMs: 300 });
+    expect((await composition.post(first, "settle", body)).status).toBe(503);
+    await composition.stop(first);
+
+    await composition.chain.node.request("anvil_dropAllTransactions");
+    await release();
+    const second = await composition.start();
+    const answers = await Promise.all([
+      composition.post(second, "settle", body),
+      composition.post(second, "settle", body),
+    ]);
+    expect(answers.map(({ body: answer }) => (answer as { success: boolean }).success).sort()).toEqual([
+      false,
+      true,
+    ]);
+    expect(await composition.recipientBalance()).toBe(before + 10_000n);
+  });
+
+  /** Ends a service as kill -9 would, as far as the database knows: what it holds stays held, and is not renewed. */
+  async function dieOver(body: Body, leaseMs: number): Promise<void> {
+    const dead = async () => {};
+    const first = await composition.start({
+      settleWaitMs: 300,
+      leaseMs,
+      wrap: { ledger: (ledger) => ({ ...ledger, releaseLease: dead, renewLeases: dead }) },
+    });
+    expect((await composition.post(first, "settle", body)).status).toBe(503);
+    await composition.stop(first);
+  }
+
+  test("the same payment sent again right after a death waits for the dead one's lease, and gets the success", async () => {
+    const body = await composition.payment();
+    const release = await composition.holdMining();
+    await dieOver(body, 2_000);
+    const second = await composition.start();
+    const answer = composition.post(second, "settle", body);
+    await release();
+    expect((await answer).body).toMatchObject({ success: true });
+  });
+
+  test("and is told that it is under way, never that it failed, where it cannot wait so long", async () => {
+    const body = await composition.payment("funded", 600, 2);
+    const release = await composition.holdMining();
+    await dieOver(body, 60_000);
+    await release();
+    const second = await composition.start({ settleWaitMs: 1_500 });
+    expect(await composition.post(second, "settle", body)).toMatchObject({
+      status: 503,
+      headers: { "x-settlement-state": "pending" },
+      body: { errorReason: "settlement_pending", transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/) },
+    });
+  });
+
+  test("while another instance lives that waits for it, a repeat is refused as soon as that shows", async () => {
+    const body = await composition.payment();
+    const release = await composition.holdMining();
+    const first = await composition.start({ leaseMs: 6_000, settleWaitMs: 20_000 });
+    composition.proxy.take();
+    const waiting = composition.post(first, "settle", body);
+    await composition.untilSent();
+    const second = await composition.start({ settleWaitMs: 20_000 });
+    expect((await composition.post(second, "settle", body)).body).toMatchObject({
+      success: false,
+      errorReason: "invalid_transaction_state",
+      errorMessage: expect.stringContaining("Another request is waiting"),
+    });
+    await release();
+    expect((await waiting).body).toMatchObject({ success: true });
+  });
+
+  test("lets the service close at once, and tells who was waiting that it is under way", async () => {
+    const body = await composition.payment("funded", 600, 2);
+    const release = await composition.holdMining();
+    const service = await composition.start({ settleWaitMs: 60_000 });
+    composition.proxy.take();
+    const waiting = composition.post(service, "settle", body);
+    await composition.untilSent();
+    await composition.stop(service);
+    expect(await waiting).toMatchObject({
+      status: 503,
+      headers: { "x-settlement-state": "pending" },
+      body: { errorReason: "settlement_pending", transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/) },
+    });
+    await release();
+    const next = await composition.start();
+    expect((await composition.post(next, "settle", body)).body).toMatchObject({ success: true });
+  });
+});
+
+describe("the operator's txNonces", () => {
+  test("more payments than may be in flight: all settle, none is skipped and none used twice", async () => {
+    const before = await composition.operatorTransactions();
+    const release = await composition.holdMining();
+    const service = await composition.start({ settleWaitMs: 30_000 });
+    const bodies = await Promise.all(Array.from({ length: 60 }, () => composition.payment()));
+    const settling = Promise.all(
+      bodies.map(async (body, index) => {
+        await new Promise((resolve) => setTimeout(resolve, index * 10));
+        return composition.post(service, "settle", body);
+      }),
+    );
+    await new Promise((resolve) => setTimeout(resolve, 900));
+    const pool = (await composition.chain.node.request("txpool_status")) as { pending: Hex; queued: Hex };
+    expect(Number(pool.pending) + Number(pool.queued)).toBeLessThanOrEqual(16);
+    await release();
+    const answers = await settling;
+    expect(answers.filter(({ body }) => (body as { success: boolean }).success)).toHaveLength(60);
+    expect(await composition.operatorTransactions()).toBeGreaterThan(before);
+    expect(Number(((await composition.chain.node.request("txpool_status")) as { queued: Hex }).queued)).toBe(
+      0,
+    );
+  });
+
+  test("a broadcast that is lost is sent again with the same txNonce", async () => {
+    const before = await composition.operatorTransactions();
+    const release = await composition.holdMining();
+    const service = await composition.start();
+    composition.proxy.take();
+    const settling = composition.post(service, "settle", await composition.payment());
+    await composition.untilSent();
+    await composition.chain.node.request("anvil_dropAllTransactions");
+    await release();
+    expect((await settling).body).toMatchObject({ success: true });
+    expect(await composition.operatorTransactions()).toBe(before + 1);
+  });
+});
+
+describe("a network that is not what was configured", () => {
+  test.each([
+    [
+      "another chain",
+      () => composition.configuration({ chainId: 10 }),
+      "base: the RPC serves chain 8453, but base is chain 10",
+    ],
+    [
+      "no contract",
+      () => composition.configuration({ facilitatorContract: "0x00000000000000000000000000000000000000aa" }),
+      "base: there is no facilitator contract at 0x00000000000000000000000000000000000000aa",
+    ],
+    [
+      "another token name",
+      () => composition.configuration({ assets: [{ ...composition.chain.asset, name: "USDC" }] }),
+      `base: the token 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913 signs for another domain than name "USDC", version "2"`,
+    ],
+    [
+      "no token",
+      () =>
+        composition.configuration({
+          assets: [{ ...composition.chain.asset, address: harnessAccounts.admin.address }],
+        }),
+      `base: there is no EIP-3009 token at ${harnessAccounts.admin.address}`,
+    ],
+  ])("%s: the service does not start, and says so", async (_name, network, message) => {
+    await expect(composition.start({ network: network() })).rejects.toThrow(ConfigurationError);
+    await expect(composition.start({ network: network() })).rejects.toThrow(message);
+  });
+
+  test("a node that is not reached yet is tried again", async () => {
+    const dead = composition.configuration({ rpcUrls: ["http://127.0.0.1:1"] });
+    const service = await composition.start({ network: dead });
+    expect(await composition.post(service, "settle", await composition.payment())).toMatchObject({
+      status: 503,
+    });
+    expect((await requestJson(service.url.replace("/v1", "/readyz"))).body).toMatchObject({
+      networks: { base: { ready: false } },
+    });
+  });
+});
+
+test("no log holds a key, a signature or an address of a node", async () => {
+  const log: string[] = [];
+  const good = await composition.start({ log });
+  const body = await composition.payment();
+  await composition.post(good, "verify", body);
+  await composition.post(good, "settle", body);
+  const secret = new URL("/provider-key-in-the-path", composition.proxy.url).href;
+  const broken = await composition.start({
+    log,
+    network: composition.configuration({ rpcUrls: ["http://127.0.0.1:1/provider-key"] }),
+  });
+  await composition.post(broken, "settle", await composition.payment("smartWallet"));
+
+  expect(log.length).toBeGreaterThan(3);
+  const text = log.join("\n");
+  for (const hidden of [
+    good.key,
+    broken.key,
+    body.paymentPayload.payload.signature,
+    harnessAccounts.operator.privateKey,
+    composition.proxy.url,
+    secret,
+    "provider-key",
+  ]) {
+    expect(text).not.toContain(hidden);
+  }
+});
+
+describe("a gas budget of the day", () => {
+  test("that is used up keeps payments from being signed, and says so", async () => {
+    const service = await composition.start();
+    const { organizations } = service.service;
+    await organizations.setLimits("org", "base", { dailyGasBudget: 10n ** 18n });
+    expect((await composition.post(service, "settle", await composition.payment())).body).toMatchObject({
+      success: true,
+    });
+    await organizations.setLimits("org", "base", { dailyGasBudget: 1n });
+    const before = await composition.operatorTransactions();
+    const body = await composition.payment();
+    const refused = await composition.post(service, "settle", body);
+    expect(refused).toMatchObject({
+      status: 429,
+      body: {
+        type: "urn:x402-facilitator-kit:problem:gas-budget-used-up",
+        detail: expect.stringMatching(
+          /^The organization's gas budget of the day is used up: [1-9]\d{9,} of 1 wei, and 0 settlements under way; nothing was sent$/,
+        ),
+        success: false,
+        errorReason: "unexpected_settle_error",
+      },
+    });
+    expect(Number(refused.headers["retry-after"])).toBeGreaterThan(0);
+    expect(await composition.operatorTransactions()).toBe(before);
+    expect((await composition.post(service, "verify", body)).body).toMatchObject({ isValid: true });
+
+    await organizations.setLimits("org", "base", { dailyGasBudget: null });
+    expect((await composition.post(service, "settle", body)).body).toMatchObject({ success: true });
+  });
+});
+
+describe("a network that is reached late", () => {
+  test("is not served while somebody else sends with the operator's key", async () => {
+    const node = await startStubNode((_calls, response) => void response.destroy());
+    const log: string[] = [];
+    // The ledger knows the operator from before.
+    await composition.stop(await composition.start());
+    const late = await composition.start({
+      network: composition.configuration({ rpcUrls: [node.url] }),
+      log,
+    });
+    const next = (await composition.operatorTransactions()) + 3;
+    const operator = harnessAccounts.operator.address;
+    await composition.chain.node.request("anvil_setNonce", operator, `0x${next.toString(16)}`);
+    node.behave(forwardingTo(composition.chain.rpcUrl));
+
+    await expect.poll(() => log.join(""), { timeout: 20_000 }).toContain("this database at");
+    const readiness = await requestJson(late.url.replace("/v1", "/readyz"));
+    expect(readiness).toMatchObject({
+      status: 503,
+      body: { networks: { base: { ready: false, detail: "not what was configured; the log says more" } } },
+    });
+    // Nothing is signed with a txNonce that somebody else has taken.
+    expect(await composition.post(late, "settle", await composition.payment())).toMatchObject({
+      status: 503,
+      body: { detail: "base is not ready; nothing was sent, try again" },
+    });
+    expect(await composition.operatorTransactions()).toBe(next);
+    await node.stop();
+  });
+});
+
+describe("a node that says nothing any more", () => {
+  test("is found out by /readyz in time to tell of it", async () => {
+    const node = await startStubNode(forwardingTo(composition.chain.rpcUrl));
+    const running = await composition.start({
+      network: composition.configuration({ rpcUrls: [node.url] }),
+    });
+    const readyz = () => requestJson(running.url.replace("/v1", "/readyz"));
+    expect(await readyz()).toMatchObject({ status: 200, body: { status: "ready" } });
+    node.behave(() => {});
+    // What was found out a moment ago is not asked again.
+    await expect.poll(readyz, { timeout: 15_000 }).toMatchObject({
+      status: 503,
+      body: { networks: { base: { ready: false, detail: "the RPC does not answer" } } },
+    });
+    await node.stop();
+  });
+});

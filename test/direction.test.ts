@@ -1,0 +1,134 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { expect, test } from "vitest";
+
+const src = join(import.meta.dirname, "../src");
+
+/** The rooms that everything may use: they use nothing but each other. */
+const ground = ["protocol", "errors"];
+
+/**
+ * What each folder of `src/` may import, itself and the {@link ground} aside. Data flows one way, so no folder can name
+ * one that names it; a test below holds that.
+ */
+const allowed: Readonly<Record<string, readonly string[]>> = {
+  protocol: [],
+  errors: [],
+  contracts: [],
+  published: ["contracts"],
+  logging: [],
+  config: [],
+  metrics: [],
+  database: [],
+  rpc: [],
+  chain: ["config", "contracts", "rpc"],
+  ledger: ["database"],
+  organizations: ["database"],
+  relayer: ["chain", "ledger", "logging", "rpc"],
+  facilitator: ["chain", "config", "ledger", "organizations", "relayer", "rpc"],
+  http: ["facilitator", "ledger", "logging", "metrics", "organizations"],
+  deploy: ["chain", "config", "contracts", "rpc"],
+  inspection: ["chain", "config", "deploy", "rpc"],
+  "service-sources": ["facilitator", "ledger", "metrics"],
+  service: [
+    ...[
+      "chain",
+      "config",
+      "database",
+      "facilitator",
+      "http",
+      "ledger",
+      "metrics",
+      "organizations",
+      "relayer",
+    ],
+    ...["service-sources"],
+  ],
+  harness: [
+    ...[
+      "chain",
+      "config",
+      "contracts",
+      "facilitator",
+      "http",
+      "logging",
+      "organizations",
+      "published",
+      "rpc",
+    ],
+    "service",
+  ],
+  vitest: ["harness", "logging"],
+  fixtures: ["published"],
+  "mock-server": ["fixtures", "harness", "published"],
+  conformance: ["fixtures", "harness", "published", "rpc"],
+  cli: [
+    ...["chain", "config", "conformance", "database", "deploy", "fixtures", "harness", "http", "inspection"],
+    ...["ledger", "logging", "metrics", "mock-server", "organizations", "published", "relayer", "service"],
+  ],
+};
+
+type Import = { file: string; from: string; to: string; specifier: string };
+
+const imports = readImports();
+
+test("every folder imports what the table allows, and nothing else", () => {
+  const breaches = imports
+    .filter(({ from, to }) => from !== to && !ground.includes(to) && !allowed[from]?.includes(to))
+    .map(({ file, specifier }) => `${file} imports ${specifier}`);
+  expect(breaches).toEqual([]);
+});
+
+test("the ground uses nothing above it, and errors stand alone", () => {
+  const breaches = imports.filter(
+    ({ from, to }) => ground.includes(from) && from !== to && from !== "errors",
+  );
+  expect(breaches.map(({ file, specifier }) => `${file} imports ${specifier}`)).toEqual([]);
+});
+
+test("the table names every folder, and nothing that is not used", () => {
+  const used = Object.fromEntries(
+    Object.keys(allowed).map((room) => [
+      room,
+      [...new Set(imports.filter(({ from, to }) => from === room && to !== room).map(({ to }) => to))]
+        .filter((to) => !ground.includes(to))
+        .sort(),
+    ]),
+  );
+  expect(used).toEqual(
+    Object.fromEntries(Object.entries(allowed).map(([room, to]) => [room, [...to].sort()])),
+  );
+  expect([...new Set(imports.map(({ from }) => from))].filter((room) => !(room in allowed))).toEqual([]);
+});
+
+test("no folder reaches itself through others", () => {
+  const reaches = (from: string, to: string, seen = new Set<string>()): boolean =>
+    (allowed[from] ?? []).some((next) => {
+      if (next === to) return true;
+      if (seen.has(next)) return false;
+      seen.add(next);
+      return reaches(next, to, seen);
+    });
+  expect(Object.keys(allowed).filter((room) => reaches(room, room))).toEqual([]);
+});
+
+/** Every import of one file of `src/` by another, tests left out. */
+function readImports(): Import[] {
+  return readdirSync(src, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"))
+    .flatMap((file) => {
+      const text = readFileSync(join(src, file), "utf8");
+      return [...text.matchAll(/(?:\bfrom|\bimport|\bimport\()\s*"(\.{1,2}\/[^"]+)"/g)].flatMap(
+        ([, specifier = ""]) => {
+          const target = relative(src, join(src, dirname(file), specifier));
+          return [{ file: `src/${file}`, from: roomOf(file), to: roomOf(target), specifier }];
+        },
+      );
+    });
+}
+
+/** A folder of `src/`, or a file that stands in it by itself, without its ending. */
+function roomOf(path: string): string {
+  const [first = ""] = path.split("/");
+  return first.replace(/\.ts$/, "");
+}

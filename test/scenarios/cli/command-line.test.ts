@@ -1,0 +1,276 @@
+import { once } from "node:events";
+import { createServer as createTcpServer } from "node:net";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { defaultFacilitatorContracts } from "../../../src/harness/stage/addresses.ts";
+import { runCli } from "../../support/cli.ts";
+import { type LoopbackServer, listenOnLoopback } from "../../support/loopback-server.ts";
+
+/*
+ * What a person gets for a command line or a variable that cannot be: everything that is wrong at once, each with how
+ * to mend it, exit code 1, and nothing started.
+ */
+
+type Row = { args: string[]; env?: Record<string, string> };
+
+async function refusalOf({ args, env }: Row): Promise<string> {
+  const { code, stdout, stderr, started } = await runCli(args, env);
+  expect({ code, stdout, started }).toEqual({ code: 1, stdout: "", started: 0 });
+  // These change with the contract's code.
+  const { mainnet, testnet } = defaultFacilitatorContracts();
+  return stderr.replaceAll(mainnet, "DEFAULT_MAINNET").replaceAll(testnet, "DEFAULT_TESTNET");
+}
+
+describe("a command line that cannot be", () => {
+  test("an unknown command", async () => {
+    const refusal = await refusalOf({ args: ["upp", "--port", "1"] });
+    expect(refusal.split("\n")[0]).toBe('x402-kit: there is no command "upp"');
+    expect(refusal).toContain("  x402-kit up                        start local chains");
+  });
+
+  test("half of a command", async () => {
+    const refusal = await refusalOf({ args: ["key", "creat"] });
+    expect(refusal.split("\n")[0]).toBe('x402-kit: there is no command "key creat"');
+    expect(refusal).toContain("  x402-kit key create  issue an API key");
+    expect(refusal).not.toContain("x402-kit up ");
+  });
+
+  test("options that do not exist, values that are missing, and words that are no options", async () => {
+    const args = ["up", "now", "port", "--prot", "4402", "--json=yes", "--host", "--networks", "--demo"];
+    expect(await refusalOf({ args })).toMatchInlineSnapshot(`
+      "x402-kit up: 7 things are wrong
+        now: is not an option: options begin with --
+        port: is not an option: options begin with --; did you mean --port?
+        --prot: there is no such option; did you mean --port?
+        --json: takes no value
+        --host: needs a value (for example --host 127.0.0.1)
+        --networks: needs a value (for example --networks base,polygon)
+        --demo: there is no such option
+
+      Options: x402-kit up --help
+      "
+    `);
+  });
+
+  test("values that cannot be, from the command line", async () => {
+    const args = [
+      ...["up", "--networks", "base,goerli", "--port", "99999", "--host", "nowhere", "--settle-wait", "0"],
+      ...["--log-level", "loud", "--contract-mainnet", "0x12", "--contract-testnet", `0x${"0".repeat(40)}`],
+    ];
+    expect(await refusalOf({ args })).toMatchInlineSnapshot(`
+      "x402-kit up: 7 things are wrong
+        --networks: "goerli" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon (for example base,polygon)
+        --port: "99999" is not a whole number from 0 to 65535 (for example 4402)
+        --host: "nowhere" is not an IP address (for example 127.0.0.1)
+        --contract-mainnet: "0x12" is not an address: 0x and 40 hexadecimal digits (for example 0x4020000000000000000000000000000000000001)
+        --settle-wait: "0" is not a whole number from 100 to 600000 (for example 45000)
+        --log-level: "loud" is not one of fatal, error, warn, info, debug, trace, silent (for example info)
+        --contract-testnet: is the zero address (for example DEFAULT_TESTNET)
+
+      Options: x402-kit up --help
+      "
+    `);
+  });
+
+  test("values that cannot be, from variables; those of the command line win", async () => {
+    const env = {
+      PORT: "abc",
+      HOST: "127.0.0.1",
+      LOG_LEVEL: "",
+      SETTLE_WAIT_MS: "1.5",
+      FACILITATOR_CONTRACT_MAINNET: "base.eth",
+      FACILITATOR_CONTRACT_TESTNET: "0x036CbD53842c5426634e7929541eC2318f3dCF7e",
+    };
+    const args = ["up", "--networks", "base,base", "--settle-wait", "500"];
+    expect(await refusalOf({ args, env })).toMatchInlineSnapshot(`
+      "x402-kit up: 4 things are wrong
+        --networks: names a network twice (for example base,polygon)
+        PORT: "abc" is not a whole number from 0 to 65535 (for example 4402)
+        FACILITATOR_CONTRACT_MAINNET: "base.eth" is not an address: 0x and 40 hexadecimal digits (for example 0x4020000000000000000000000000000000000001)
+        FACILITATOR_CONTRACT_TESTNET: is the address of the asset "USDC" (for example DEFAULT_TESTNET)
+
+      Options: x402-kit up --help
+      "
+    `);
+  });
+
+  test("one address for mainnets and testnets", async () => {
+    const address = "0x4020000000000000000000000000000000000001";
+    const env = { FACILITATOR_CONTRACT_MAINNET: address };
+    const args = ["up", "--contract-testnet", address];
+    expect(await refusalOf({ args, env })).toMatchInlineSnapshot(`
+      "x402-kit up: one thing is wrong
+        --contract-testnet: is the same address as FACILITATOR_CONTRACT_MAINNET; mainnets and testnets need one each (for example DEFAULT_TESTNET)
+
+      Options: x402-kit up --help
+      "
+    `);
+  });
+
+  test("pay with values that cannot be", async () => {
+    const args = ["pay", "--payer", "nobody", "--amount", "0.01", "--version", "3", "--network", "ethereum"];
+    expect(await refusalOf({ args, env: { X402_KIT_URL: "localhost:4402" } })).toMatchInlineSnapshot(`
+      "x402-kit pay: 5 things are wrong
+        --network: "ethereum" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon (for example base)
+        --payer: "nobody" is not one of funded, empty, blacklisted, smartWallet, undeployedWallet, delegated, hijacked, gasBurner, fickle (for example empty)
+        --amount: "0.01" is not an amount in the asset's smallest unit (1 USDC is 1000000) (for example 10000)
+        --version: "3" is not one of 1, 2 (for example 2)
+        X402_KIT_URL: "localhost:4402" is not an http URL (for example http://127.0.0.1:4402)
+
+      Options: x402-kit pay --help
+      "
+    `);
+  });
+
+  test("advance-time by what is no number of seconds", async () => {
+    expect(
+      await refusalOf({ args: ["advance-time", "--network", "base", "--seconds", "-5"] }),
+    ).toMatchInlineSnapshot(`
+      "x402-kit advance-time: one thing is wrong
+        --seconds: "-5" is not a whole number from 1 to 9007199254740991 (for example 3600)
+
+      Options: x402-kit advance-time --help
+      "
+    `);
+  });
+
+  test("fund without what it needs", async () => {
+    expect(await refusalOf({ args: ["fund", "--to", "vitalik.eth", "--amount"] })).toMatchInlineSnapshot(`
+      "x402-kit fund: 3 things are wrong
+        --amount: needs a value (for example --amount 1000000)
+        --network: is needed (for example --network base)
+        --to: "vitalik.eth" is not an address: 0x and 40 hexadecimal digits (for example 0x857b06519E91e3A54538791bDbb0E22373e36b66)
+
+      Options: x402-kit fund --help
+      "
+    `);
+  });
+});
+
+describe("help", () => {
+  const helpOf = async (...args: string[]) => {
+    const { code, stdout, stderr, started } = await runCli(args);
+    expect({ code, stderr, started }).toEqual({ code: 0, stderr: "", started: 0 });
+    return stdout;
+  };
+
+  test("without a command", async () => {
+    const lines = (await helpOf()).split("\n");
+    expect(lines[0]).toBe("x402-kit: an x402 facilitator, and local chains to try it on");
+    for (const command of [
+      "up",
+      "pay",
+      "deploy",
+      "migrate",
+      "org create",
+      "key rotate",
+      "settlements list",
+    ]) {
+      expect(lines.filter((line) => line.startsWith(`  x402-kit ${command} `))).toHaveLength(1);
+    }
+    expect(lines.at(-2)).toBe("Options of a command: x402-kit COMMAND --help");
+    expect(await helpOf("--help")).toBe(await helpOf());
+  });
+
+  test("of a group of commands, and of one of them", async () => {
+    expect((await helpOf("key", "--help")).match(/x402-kit key \w+/g)).toEqual([
+      "x402-kit key create",
+      "x402-kit key list",
+      "x402-kit key rotate",
+      "x402-kit key revoke",
+    ]);
+    expect(await helpOf("help", "key", "revoke")).toMatchInlineSnapshot(`
+      "x402-kit key revoke: end an API key at once
+
+        --id ID       the key's id: the middle part of x4k_<id>_<secret> (needed)
+        --actor NAME  who makes this change, for the audit trail (default the user of the operating system)
+        --json        print JSON
+        DATABASE_URL  the database of \`serve\` (default sqlite:./facilitator.db)
+      "
+    `);
+  });
+
+  test("of up, whatever else is given", async () => {
+    expect(await helpOf("up", "--help", "--nonsense")).toMatchInlineSnapshot(`
+      "x402-kit up: start local chains and the facilitator, and pay once on each network
+
+        --networks NAMES            only these networks, separated by commas
+        --port PORT                 port of the facilitator; 0 for any free one (default 4402) [env: PORT]
+        --host ADDRESS              address to listen on (default 127.0.0.1) [env: HOST]
+        --contract-mainnet ADDRESS  facilitator contract address on base, optimism and polygon [env: FACILITATOR_CONTRACT_MAINNET]
+        --contract-testnet ADDRESS  facilitator contract address on base-sepolia and optimism-sepolia [env: FACILITATOR_CONTRACT_TESTNET]
+        --fork [NAMES]              fork real chains: of the networks that are named, or of all whose *_RPC_URL is set; NAME=URL and NAME=RECORDING say what to fork
+        --settle-wait MS            how long a settle waits for its outcome, in milliseconds (default 80000 in v1, 45000 in v2) [env: SETTLE_WAIT_MS]
+        --log-level LEVEL           what the service logs to stderr: fatal, error, warn, info, debug, trace, silent (default warn) [env: LOG_LEVEL]
+        --journal                   keep a journal of what the service does, for connectHarness(…).journal
+        --no-demo                   make no sample payments
+        --json                      print one line of JSON when ready, and nothing else
+      "
+    `);
+  });
+
+  test("of pay", async () => {
+    expect(await helpOf("pay", "-h")).toMatchInlineSnapshot(`
+      "x402-kit pay: make one payment against a running \`up\`
+
+        --network NAME  where to pay (default base)
+        --payer NAME    who pays: funded, empty, blacklisted, smartWallet, undeployedWallet, delegated, hijacked, gasBurner, fickle (default funded)
+        --amount UNITS  how much, in the asset's smallest unit (default 10000: 0.01 USDC)
+        --version N     x402 protocol version, 1 or 2 (default 1)
+        --url URL       where \`x402-kit up\` listens (default http://127.0.0.1:4402) [env: X402_KIT_URL]
+      "
+    `);
+  });
+
+  test("of fund, which needs options otherwise", async () => {
+    expect(await helpOf("help", "fund")).toMatchInlineSnapshot(`
+      "x402-kit fund: give an account of a running \`up\` some of the token
+
+        --network NAME  on which network (needed)
+        --to ADDRESS    the account (needed)
+        --amount UNITS  how much, in the asset's smallest unit (1 USDC is 1000000) (needed)
+        --url URL       where \`x402-kit up\` listens (default http://127.0.0.1:4402) [env: X402_KIT_URL]
+      "
+    `);
+  });
+});
+
+describe.each([
+  { command: "pay", args: ["pay"] },
+  { command: "fund", args: ["fund", "--network", "base", "--to", `0x${"12".repeat(20)}`, "--amount", "1"] },
+  { command: "advance-time", args: ["advance-time", "--network", "base", "--seconds", "1"] },
+  { command: "reset", args: ["reset"] },
+])("$command", ({ args }) => {
+  let page: LoopbackServer;
+  beforeAll(async () => {
+    page = await listenOnLoopback((_request, response) => response.end("<h1>It works!</h1>"));
+  });
+  afterAll(() => page?.close());
+
+  test("where nothing listens says how to start it", async () => {
+    const closed = createTcpServer().listen(0, "127.0.0.1");
+    await once(closed, "listening");
+    const { port } = closed.address() as { port: number };
+    closed.close();
+    const url = `http://127.0.0.1:${port}`;
+    expect((await refusalOf({ args: [...args, "--url", url] })).replaceAll(String(port), "PORT")).toBe(
+      `x402-kit ${args[0]}: ${[
+        "Nothing answers at http://127.0.0.1:PORT",
+        "  because: connect ECONNREFUSED 127.0.0.1:PORT",
+        "  Start it in another terminal: npx x402-kit up",
+        "  If it listens elsewhere: --url http://127.0.0.1:PORT",
+        "",
+      ].join("\n")}`,
+    );
+  });
+
+  test("where something else answers says so", async () => {
+    const refusal = await refusalOf({ args, env: { X402_KIT_URL: page.origin } });
+    expect(refusal.replaceAll(page.origin, "URL")).toBe(
+      `x402-kit ${args[0]}: ${[
+        "What answers at URL is not x402-kit up",
+        "  Give the address that `x402-kit up` printed: --url http://127.0.0.1:PORT",
+        "",
+      ].join("\n")}`,
+    );
+  });
+});

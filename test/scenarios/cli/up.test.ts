@@ -1,0 +1,396 @@
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { delimiter, dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { pay } from "../../../src/harness/api/pay.ts";
+import {
+  type HarnessDescription,
+  harnessDescriptionSchema,
+} from "../../../src/harness/control/description.ts";
+import { requestJson } from "../../../src/harness/control/http-json.ts";
+import { createLocalRpc } from "../../../src/harness/nodes/local-rpc.ts";
+import { type AuthorizationSigner, signAuthorization } from "../../../src/protocol/authorization.ts";
+import { buildPaymentRequest } from "../../../src/protocol/build-request.ts";
+import { type NetworkName, networkNames, networks } from "../../../src/protocol/networks.ts";
+import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { localOrganization } from "../../../src/published/local-organization.ts";
+import { createPayerSigner } from "../../../src/published/payer-signer.ts";
+import { type TestPayer, testPayers } from "../../../src/published/test-payers.ts";
+import { type CliProcess, repository, runCli, startCli } from "../../support/cli.ts";
+
+/*
+ * `x402-kit up` as a process, and `pay` and `fund` against it: what they print, and that what is printed works.
+ */
+
+const run = promisify(execFile);
+
+/** What a started `up --json` has printed. */
+async function describedBy(up: CliProcess): Promise<HarnessDescription> {
+  const [line] = await up.printed(/^.+\n/);
+  return harnessDescriptionSchema.parse(JSON.parse(line));
+}
+
+/** Pays with nothing but what `up --json` prints, and gives what settle answers. */
+async function payBy(
+  { facilitator, organization, networks: running }: HarnessDescription,
+  network: NetworkName,
+  payer: AuthorizationSigner,
+): Promise<unknown> {
+  const chain = running[network];
+  if (chain === undefined) throw new Error(`${network} is not running`);
+  const { asset, chainId, facilitatorContract: payTo } = chain;
+  const { authorization, signature } = await signAuthorization(payer, {
+    asset,
+    chainId,
+    to: payTo,
+    value: 2_500n,
+    validBefore: BigInt(Math.floor(Date.now() / 1_000) + 60),
+  });
+  const body = buildPaymentRequest({
+    x402Version: 1,
+    network: networks[network],
+    asset,
+    payTo,
+    amount: 2_500n,
+    resource: "https://merchant.example/report",
+    authorization,
+    signature,
+  });
+  const headers = { authorization: organization.apiKey };
+  return (await requestJson(`${facilitator.url}/settle`, { method: "POST", headers, body })).body;
+}
+
+/** How many transactions the operator has sent on a network. */
+function settlesSent({ networks: running }: HarnessDescription, network: NetworkName): Promise<unknown> {
+  const rpc = createLocalRpc(running[network]?.rpcUrl ?? "");
+  return rpc.request("eth_getTransactionCount", harnessAccounts.operator.address, "latest");
+}
+
+describe("up --json", () => {
+  test("prints one line of the documented shape and nothing else, and a payment with the printed keys settles", async () => {
+    await using up = await startCli(["up", "--port", "0", "--json"]);
+    const description = await describedBy(up);
+
+    const address = expect.stringMatching(/^0x[0-9a-fA-F]{40}$/);
+    const privateKey = expect.stringMatching(/^0x[0-9a-f]{64}$/);
+    expect(JSON.parse(up.stdout())).toEqual({
+      facilitator: { url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/v1$/) },
+      organization: { id: "org_local", apiKey: expect.stringMatching(/^x4k_/), recipient: address },
+      payers: Object.fromEntries(Object.keys(testPayers).map((name) => [name, { address, privateKey }])),
+      networks: Object.fromEntries(
+        networkNames.map((name) => [
+          name,
+          {
+            chainId: networks[name].chainId,
+            caip2: networks[name].caip2,
+            rpcUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+            facilitatorContract: address,
+            asset: networks[name].usdc,
+          },
+        ]),
+      ),
+    });
+
+    for (const name of networkNames) expect(await settlesSent(description, name)).toBe("0x1");
+
+    const { funded } = description.payers;
+    if (funded === undefined) throw new Error("the payer funded is missing");
+    expect(await payBy(description, "polygon", createPayerSigner(funded.privateKey))).toMatchObject({
+      success: true,
+      network: "polygon",
+      payer: funded.address,
+    });
+
+    up.kill("SIGINT");
+    expect(await up.ended).toEqual({ code: 0, signal: null });
+    expect(up.stdout().split("\n")).toEqual([expect.stringMatching(/^\{/), ""]);
+    expect(up.stderr()).toBe("");
+  });
+
+  test("two at once do not disturb each other, run the networks asked for, and pay nothing without being asked to", async () => {
+    const args = ["up", "--port", "0", "--json", "--no-demo", "--networks", "base,polygon"];
+    await using one = await startCli(args);
+    await using other = await startCli(args);
+    for (const up of [one, other]) {
+      const description = await describedBy(up);
+      expect(Object.keys(description.networks)).toEqual(["base", "polygon"]);
+      expect(await settlesSent(description, "base")).toBe("0x0");
+      expect(await payBy(description, "base", createPayerSigner(testPayers.funded.privateKey))).toMatchObject(
+        {
+          success: true,
+        },
+      );
+    }
+  });
+
+  test("the contract stands at the configured addresses, and payments go there", async () => {
+    const mainnet = "0xC0FFEE0000000000000000000000000000004020";
+    const testnet = "0xC0FFEE0000000000000000000000000000004021";
+    await using up = await startCli(["up", "--port", "0", "--json", "--networks", "base,base-sepolia"], {
+      FACILITATOR_CONTRACT_MAINNET: mainnet,
+      FACILITATOR_CONTRACT_TESTNET: testnet,
+    });
+    const description = await describedBy(up);
+    for (const [network, contract] of [
+      ["base", mainnet],
+      ["base-sepolia", testnet],
+    ] as const) {
+      expect(description.networks[network]?.facilitatorContract.toLowerCase()).toBe(contract.toLowerCase());
+      const report = await pay(description, {
+        network,
+        payer: "funded",
+        amount: 10n,
+        x402Version: 2,
+        validForSeconds: 60,
+      });
+      expect(report).toMatchObject({
+        verify: { body: { isValid: true } },
+        settle: { body: { success: true } },
+      });
+      const { transaction } = report.settle.body as { transaction: string };
+      const rpc = createLocalRpc(description.networks[network]?.rpcUrl ?? "");
+      expect(await rpc.request("eth_getTransactionReceipt", transaction)).toMatchObject({
+        status: "0x1",
+        to: contract.toLowerCase(),
+      });
+    }
+  });
+});
+
+describe("up for a person", () => {
+  let up: CliProcess;
+  let report: string;
+  let url: string;
+  beforeAll(async () => {
+    up = await startCli(["up", "--port", "0"]);
+    await up.printed(/Ctrl-C stops everything\.\n/);
+    report = up.stdout();
+    url = /http:\S+\/v1/.exec(report)?.[0] ?? "";
+  });
+  afterAll(() => up?.[Symbol.asyncDispose]());
+
+  test.each(networkNames)("shows what it has paid on %s, and where", (name) => {
+    const { chainId, usdc } = networks[name];
+    const hash = "0x[0-9a-f]{6}…[0-9a-f]{4}";
+    const row = `^${name} +${chainId} +http://127\\.0\\.0\\.1:\\d+ .* ${hash} +\\d+ ms$`;
+    expect(report).toMatch(new RegExp(row, "m"));
+    expect(report).toMatch(new RegExp(`^${name} +0x[0-9a-fA-F]{40} +${usdc.address}$`, "m"));
+  });
+
+  test("shows the keys of every test payer with what becomes of their payments", () => {
+    for (const [name, payer] of Object.entries<TestPayer>(testPayers)) {
+      const { address, privateKey, outcome, settleOutcome = outcome } = payer;
+      expect(report).toMatch(new RegExp(`^${name} +${address} .*${settleOutcome}$`, "m"));
+      expect(report).toMatch(new RegExp(`^${name} +${privateKey}$`, "m"));
+    }
+  });
+
+  test("fits a terminal of 120 columns, but for what is there to be pasted", () => {
+    const lines = report.split("\n").filter((line) => !line.startsWith("  -d "));
+    expect(lines.filter((line) => line.length > 120)).toEqual([]);
+  });
+
+  test("gives commands that reach it", () => {
+    const origin = url.replace("/v1", "");
+    expect(report).toContain(`\nnpx x402-kit pay --network base --url ${origin}\n`);
+    expect(report).toContain(`\nnpx x402-kit advance-time --network base --seconds 3600 --url ${origin}\n`);
+    expect(report).toContain(`\nnpx x402-kit reset --url ${origin}\n`);
+    expect(report).toContain(
+      `\nnpx x402-kit fund --network base --to ADDRESS --amount 1000000 --url ${origin}\n`,
+    );
+  });
+
+  test("ends with where it is, its key, and how long it took", () => {
+    expect(report).toMatch(
+      /^Facilitator {3}http:\S+ .*\nAPI key {7}x4k_\S+\nOrganization {2}.*\n\nReady in \d+\.\d\d s\. Ctrl-C stops everything\.\n$/m,
+    );
+  });
+
+  // The stand-in comes last where the machine has a curl of its own, and first to be tried everywhere.
+  const standIn = [join(repository, "test/support/bin"), dirname(process.execPath)].join(delimiter);
+  const machine = process.env.PATH ?? "";
+  test.each([
+    ["this machine's curl", `${machine}${delimiter}${standIn}`],
+    ["the stand-in for it", `${standIn}${delimiter}${machine}`],
+  ])("the printed curl works when pasted: %s", async (_, path) => {
+    const printed = /^curl .*\\\n(?:.*\\\n)*.*$/m.exec(report)?.[0] ?? "";
+    const paste = async (text: string) => {
+      const { stdout } = await run("/bin/sh", ["-c", text], { env: { PATH: path } });
+      return JSON.parse(stdout) as unknown;
+    };
+    expect(await paste(printed)).toMatchObject({ isValid: true, payer: testPayers.funded.address });
+  });
+
+  test("the body of the printed curl settles at /settle, once", async () => {
+    const body: unknown = JSON.parse(/-d '(\{.*\})'$/m.exec(report)?.[1] ?? "");
+    const authorization = /^API key +(\S+)$/m.exec(report)?.[1] ?? "";
+    const settle = async () =>
+      (await requestJson(`${url}/settle`, { method: "POST", headers: { authorization }, body })).body;
+    expect(await settle()).toMatchObject({ success: true });
+    expect(await settle()).toMatchObject({ success: false, errorReason: "invalid_transaction_state" });
+  });
+
+  test.each([
+    ["v1 by default", []],
+    ["v2", ["--version", "2", "--network", "optimism-sepolia"]],
+    ["a smart wallet's", ["--payer", "smartWallet", "--amount", "1"]],
+  ])("pay prints both answers, and that it settled: %s", async (_, args) => {
+    const { code, stdout, stderr } = await runCli(["pay", "--url", url, ...args]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toMatch(/^verify {2}200 {2}\{\n.*"isValid": true/s);
+    expect(stdout).toMatch(/^settle {2}200 {2}\{\n.*"transaction": "0x[0-9a-f]{64}"/ms);
+    expect(stdout).toMatch(/^Settled on \S+ in \d+ ms\.$/m);
+  });
+
+  test("pay with a payer that cannot pay prints both answers, and exits with 1", async () => {
+    const { code, stdout } = await runCli(["pay", "--payer", "empty"], { X402_KIT_URL: url });
+    expect(code).toBe(1);
+    const asAlways = stdout.replace(/"timestamp": ".*"/, '"timestamp": "…"').replace(/\d+ ms/, "… ms");
+    expect(asAlways).toMatchInlineSnapshot(`
+      "verify  200  {
+        "isValid": false,
+        "invalidReason": "insufficient_funds",
+        "invalidMessage": "The payer holds 0 of the asset's smallest unit; 10000 is needed",
+        "payer": "0xF44DC5355909ac8b48873E7995dEfC56D1620a52",
+        "network": "base",
+        "authContext": {
+          "organizationId": "org_local",
+          "authMethod": "organization_specific",
+          "timestamp": "…"
+        }
+      }
+      settle  200  {
+        "success": false,
+        "errorReason": "insufficient_funds",
+        "errorMessage": "The payer holds 0 of the asset's smallest unit; 10000 is needed",
+        "transaction": "",
+        "network": "base",
+        "payer": "0xF44DC5355909ac8b48873E7995dEfC56D1620a52"
+      }
+
+      Not settled on base in … ms.
+      "
+    `);
+  });
+
+  test("fund makes a wallet that nobody knew pay", async () => {
+    const wallet = privateKeyToAccount(generatePrivateKey());
+    const args = ["fund", "--url", url, "--network", "base", "--to", wallet.address, "--amount", "2500"];
+    const description = harnessDescriptionSchema.parse(
+      (await requestJson(url.replace("/v1", "/harness"))).body,
+    );
+    expect(await payBy(description, "base", wallet)).toMatchObject({ errorReason: "insufficient_funds" });
+    expect(await runCli(args)).toMatchObject({
+      code: 0,
+      stdout: `${wallet.address} has 2500 more on base (in the asset's smallest unit).\n`,
+      stderr: "",
+    });
+    expect(await payBy(description, "base", wallet)).toMatchObject({ success: true, payer: wallet.address });
+  });
+
+  test("fund of more than there can be says so", async () => {
+    const { recipient } = localOrganization;
+    const amount = (2n ** 256n - 1n).toString();
+    const end = await runCli([
+      "fund",
+      "--url",
+      url,
+      "--network",
+      "base",
+      "--to",
+      recipient,
+      "--amount",
+      amount,
+    ]);
+    expect(end).toMatchObject({ code: 1, stdout: "" });
+    expect(end.stderr).toBe(
+      `x402-kit fund: ${[
+        `${recipient} cannot be given ${amount} more of the asset on base`,
+        "  because: The node refused eth_call: execution reverted: panic: arithmetic underflow or overflow (0x11)",
+        "",
+      ].join("\n")}`,
+    );
+  });
+
+  test("advance-time moves one chain, and reset puts everything back", async () => {
+    const at = ["--url", url];
+    const advanced = await runCli(["advance-time", ...at, "--network", "polygon", "--seconds", "86400"]);
+    expect(advanced).toMatchObject({ code: 0, stderr: "" });
+    const [, time = ""] = /^On polygon it is (\S+Z)\.\n$/.exec(advanced.stdout) ?? [];
+    expect(Math.abs(Date.parse(time) - Date.now() - 86_400_000)).toBeLessThan(10_000);
+
+    const description = harnessDescriptionSchema.parse(
+      (await requestJson(url.replace("/v1", "/harness"))).body,
+    );
+    expect(await settlesSent(description, "polygon")).not.toBe("0x0");
+    expect(await runCli(["reset", ...at])).toMatchObject({
+      code: 0,
+      stdout:
+        "base, base-sepolia, optimism, optimism-sepolia, polygon and the facilitator are as they were at the start.\n",
+      stderr: "",
+    });
+    for (const name of networkNames) expect(await settlesSent(description, name)).toBe("0x0");
+    expect((await runCli(["pay", ...at, "--network", "polygon"])).code).toBe(0);
+  });
+});
+
+test("up needs no temporary folder", async () => {
+  await using up = await startCli(["up", "--port", "0", "--no-demo", "--networks", "base"], {
+    TMPDIR: "/nonexistent",
+  });
+  await up.printed(/Ctrl-C stops everything\.\n/);
+  expect(up.stderr()).toBe("");
+});
+
+test("up that other machines can reach warns of it", async () => {
+  await using up = await startCli([
+    "up",
+    "--port",
+    "0",
+    "--host",
+    "0.0.0.0",
+    "--no-demo",
+    "--networks",
+    "base",
+  ]);
+  await up.printed(/Ctrl-C stops everything\.\n/);
+  expect(up.stderr()).toBe(
+    "Warning: with --host 0.0.0.0 whoever reaches this machine can pay, fund and reset: all keys are published.\n",
+  );
+});
+
+describe("up that cannot listen", () => {
+  test.each([
+    {
+      where: "on a port in use",
+      host: "127.0.0.1",
+      says: [
+        "x402-kit up: Port PORT on 127.0.0.1 is in use",
+        "  Stop what listens there; if it is x402-kit up, use it as it is.",
+        "  Choose another port; 0 is any free one.",
+      ],
+    },
+    {
+      where: "at the address of another machine",
+      host: "192.0.2.1",
+      says: [
+        "x402-kit up: 192.0.2.1 is not an address of this machine",
+        "  Leave the host out to listen on 127.0.0.1; 0.0.0.0 is every address.",
+      ],
+    },
+  ])("says so and what to do, and starts nothing: $where", async ({ host, says }) => {
+    const other = createServer().listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const { port } = other.address() as { port: number };
+    try {
+      const end = await runCli(["up", "--host", host, "--port", String(port)]);
+      expect(end).toMatchObject({ code: 1, stdout: "", started: 0 });
+      expect(end.stderr.replaceAll(String(port), "PORT")).toBe(`${says.join("\n")}\n`);
+    } finally {
+      other.close();
+    }
+  });
+});

@@ -1,0 +1,286 @@
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { compareExactly } from "../../../src/conformance/compare-exactly.ts";
+import { sendRequest } from "../../../src/conformance/send-request.ts";
+import { noVerdictCases } from "../../../src/fixtures/cases/no-verdict-cases.ts";
+import { type Order, writeRequest } from "../../../src/fixtures/cases/order.ts";
+import { refusalCases } from "../../../src/fixtures/cases/refusal-cases.ts";
+import type { ScenarioCase } from "../../../src/fixtures/cases/scenario.ts";
+import { successCases } from "../../../src/fixtures/cases/success-cases.ts";
+import type { Difference, FixtureAnswer, FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
+import { createFixtureEngine } from "../../../src/fixtures/engine/engine.ts";
+import type { ScenarioEnvironment } from "../../../src/fixtures/engine/environment.ts";
+import type { RunningHarness } from "../../../src/harness/running-harness.ts";
+import type { Operation } from "../../../src/protocol/problems.ts";
+import type { X402Version } from "../../../src/protocol/requests.ts";
+import { type TestKeyName, testKeys } from "../../../src/published/test-keys.ts";
+import { startTestHarness } from "../../support/service.ts";
+
+/* The same requests to the fixtures and to the service, beyond those of the table: the answers are the same. */
+
+const engine = createFixtureEngine({ networks: ["base"] });
+let harness: RunningHarness;
+let environment: ScenarioEnvironment;
+let origin: string;
+beforeAll(async () => {
+  harness = await startTestHarness({ networks: ["base"] });
+  ({ origin } = new URL(harness.description.facilitator.url));
+  const now = async () => (await harness.chains.base?.now()) ?? 0n;
+  environment = { ...engine.environment, now };
+});
+afterAll(() => harness?.close());
+
+/** Where the service answers otherwise than the fixtures. */
+async function compareBoth(request: FixtureRequest): Promise<readonly Difference[]> {
+  const expected = loosen(await engine.reply(request));
+  return compareExactly(expected, await sendRequest(origin, request));
+}
+
+type Case = Pick<ScenarioCase, "means" | "order" | "before">;
+
+const cases: ReadonlyMap<string, Case> = new Map(
+  Object.entries({ success: successCases, ...refusalCases, ...noVerdictCases }).flatMap(([group, ofGroup]) =>
+    Object.entries<Case>(ofGroup)
+      .filter(([, { order, before }]) => order !== undefined && before === undefined)
+      .map(([name, one]): [string, Case] => [`${group}.${name}`, one]),
+  ),
+);
+
+const combination = fc.record({
+  operation: fc.constantFrom<Operation>("verify", "settle"),
+  x402Version: fc.constantFrom<X402Version>(1, 2),
+  names: fc.uniqueArray(fc.constantFrom(...cases.keys()), { minLength: 2, maxLength: 3 }),
+});
+
+let count = 0;
+
+// The table has one wrong thing to a row, and says nothing of the order in which they are looked at.
+test("what has several things wrong is answered as the service answers it", async () => {
+  await fc.assert(
+    fc.asyncProperty(combination, async ({ operation, x402Version, names }) => {
+      const order = names
+        .map((name) => cases.get(name)?.order ?? {})
+        .map((one) => (typeof one === "function" ? one({ environment, operation }) : one))
+        .reduce(combine);
+      const at = { operation, x402Version, label: `combination ${++count}` };
+      const request = await writeRequest(environment, at, order);
+      expect(await compareBoth(request)).toEqual([]);
+    }),
+    { numRuns: 150 },
+  );
+}, 60_000);
+
+const step = fc.record({
+  operation: fc.constantFrom<Operation>("verify", "settle", "settle"),
+  payment: fc.nat({ max: 1 }),
+  key: fc.constantFrom<TestKeyName>("local", "local", "rival", "verifyOnly", "noRecipient"),
+  idempotencyKey: fc.constantFrom(undefined, undefined, "a", "b"),
+});
+
+test("what is asked again and again is answered as the service answers it", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 8 }), async (steps) => {
+      const run = `sequence ${++count}`;
+      const payments = await Promise.all(
+        ([1, 2] as const).map((x402Version) =>
+          writeRequest(
+            environment,
+            { operation: "settle", x402Version, label: `${run}, ${x402Version}` },
+            {},
+          ),
+        ),
+      );
+      for (const { operation, payment, key, idempotencyKey } of steps) {
+        const request = payments[payment];
+        if (request === undefined) throw new Error(`there is no payment ${payment}`);
+        const headers = {
+          ...request.headers,
+          authorization: testKeys[key].apiKey,
+          ...(idempotencyKey !== undefined && {
+            "idempotency-key": `${run} ${idempotencyKey}`.replaceAll(" ", "-"),
+          }),
+        };
+        expect(await compareBoth({ ...request, path: `/v1/${operation}`, headers })).toEqual([]);
+      }
+    }),
+    { numRuns: 15 },
+  );
+}, 60_000);
+
+test("what is not a payment is answered as the service answers it", async () => {
+  const local = { authorization: testKeys.local.apiKey };
+  const settlements: string[] = [];
+  for (const key of ["local", "local", "rival"] as const) {
+    const at = { operation: "settle", x402Version: 1, label: `settled ${++count}` } as const;
+    const request = await writeRequest(environment, at, { key });
+    await engine.reply(request);
+    const answer = await sendRequest(origin, request);
+    settlements.push(answer.kind === "json" ? `${answer.headers.location}` : answer.kind);
+  }
+  const [first = "", , others = ""] = settlements;
+  const get = (path: string, headers: Record<string, string> = local) => ({ method: "GET", path, headers });
+  const requests: FixtureRequest[] = [
+    get("/v1/supported", {}),
+    get("/v1/supported/"),
+    get(first),
+    get(`${first}/`),
+    get(`${first}?a=b`),
+    get(first, {}),
+    get(first, { authorization: testKeys.verifyOnly.apiKey }),
+    get(others),
+    get("/v1/settlements/0x12"),
+    get(`/v1/settlements/0x${"12".repeat(32)}`),
+    get("/v1/settlements?limit=2"),
+    get("/v1/settlements", { authorization: testKeys.rival.apiKey }),
+    get("/v1/settlements", {}),
+    get("/v1/settlements", { authorization: testKeys.revoked.apiKey }),
+    get("/v1/settlements?limit=0"),
+    get("/v1/settlements?limit=ten&state=odd&network=mars&payer=me&from=then&cursor=x"),
+    get("/v1/settlements?state=failed"),
+    get("/v1/settlements?network=polygon"),
+    get("/v1/verify"),
+    get("/v1/nothing"),
+    get("/v1/setle"),
+    get("/v2/settle"),
+    { method: "POST", path: "/v1/supported", headers: local },
+    { method: "DELETE", path: first, headers: local },
+    { method: "PUT", path: "/v1/settle", headers: local },
+    {
+      method: "POST",
+      path: "/v1/verify?now",
+      headers: { ...local, "content-type": "application/json" },
+      body: "{}",
+    },
+    {
+      method: "POST",
+      path: "/v1/verify/",
+      headers: { ...local, "content-type": "application/json" },
+      body: "{}",
+    },
+    {
+      method: "POST",
+      path: "/v1//verify",
+      headers: { ...local, "content-type": "application/json" },
+      body: "{}",
+    },
+    {
+      method: "POST",
+      path: "/V1/verify",
+      headers: { ...local, "content-type": "application/json" },
+      body: "{}",
+    },
+  ];
+  const found = [];
+  for (const request of requests) {
+    const differences = await compareBoth(request);
+    if (differences.length > 0) found.push({ request: `${request.method} ${request.path}`, differences });
+  }
+  expect(found).toEqual([]);
+});
+
+test("odd headers and bodies are answered as the service answers them", async () => {
+  const { apiKey } = testKeys.local;
+  const at = { operation: "verify", x402Version: 1, label: `odd ${++count}` } as const;
+  const { body = "", headers: usual } = await writeRequest(environment, at, {});
+  const withHeaders = (headers: Record<string, string>) => ({ body, headers: { ...usual, ...headers } });
+  const withBody = (text: string) => ({ body: text, headers: usual });
+  const odd: readonly { body: string; headers: Readonly<Record<string, string>> }[] = [
+    ...[
+      "APPLICATION/JSON",
+      "application/json;",
+      "application/json; charset=latin1",
+      "application/json ; charset=utf-8",
+      "application/jsonp",
+      "text/json",
+      "application/problem+json",
+      "application/x-www-form-urlencoded",
+      "multipart/form-data; boundary=x",
+      "nonsense",
+      "",
+    ].map((type) => withHeaders({ "content-type": type })),
+    ...[
+      `bearer ${apiKey}`,
+      `BEARER   ${apiKey}`,
+      `Bearer${apiKey}`,
+      `${apiKey} x`,
+      `Bearer Bearer ${apiKey}`,
+      "Bearer",
+      "Bearer ",
+      "",
+      apiKey.toUpperCase(),
+      apiKey.slice(0, -1),
+      "x4k_local",
+      "x4k_local_",
+      "x".repeat(5_000),
+    ].map((authorization) => withHeaders({ authorization })),
+    ...["null", "5", '"text"', "true", " ", "\n", "\ufeff{}", "{}x", "{'a':1}", "[[[[]]]]", "NaN", ""].map(
+      withBody,
+    ),
+    withBody(`${"[".repeat(10_000)}${"]".repeat(10_000)}`),
+    withBody(`\ufeff${body}`),
+    withBody(` ${body}\n`),
+    withBody(body.replace("{", '{"constructor":{"prototype":{}},')),
+    withBody(body.replace("{", '{"constructor":5,')),
+    withBody(body.replace("{", '{"a":{"b":[{"__proto__":null}]},')),
+    withBody(body.replace("{", '{"x402Version":7,')),
+    withBody(body.replace("{", '{"paymentPayload":5,')),
+    withBody(body.replace('"payload"', '"payload":5,"payload"')),
+    withBody(JSON.stringify({ ...JSON.parse(body), more: "x".repeat(31_000) })),
+    withBody(JSON.stringify({ ...JSON.parse(body), more: "\u00e4".repeat(15_500) })),
+    withBody(JSON.stringify({ ...JSON.parse(body), more: "\u00e4".repeat(31_000) })),
+  ];
+  const keys = ["", "a", "a".repeat(255), "a".repeat(256), "a b", "!~", "a,b", "\u00e4"];
+  const requests = [
+    ...odd.map((one) => ({ ...one, path: "/v1/verify" })),
+    ...odd.map((one) => ({ ...one, path: "/v1/settle", body: one.body.replaceAll("USD Coin", "odd") })),
+    ...keys.map((key) => ({
+      ...withBody("{}"),
+      path: "/v1/settle",
+      headers: { ...usual, "idempotency-key": key },
+    })),
+  ];
+  const found = [];
+  for (const request of requests) {
+    const differences = await compareBoth({ method: "POST", ...request });
+    if (differences.length > 0) found.push({ ...request, body: request.body.slice(0, 80), differences });
+  }
+  expect(found).toEqual([]);
+});
+
+/** Both at once; of what only one can have, the second has its way. */
+function combine(first: Order, second: Order): Order {
+  return {
+    ...first,
+    ...second,
+    headers: { ...first.headers, ...second.headers },
+    change: (places) => ({ ...first.change?.(places), ...second.change?.(places) }),
+    resign: (signature) => {
+      const once = first.resign?.(signature) ?? signature;
+      return second.resign?.(once) ?? once;
+    },
+  };
+}
+
+/** The answer of the fixtures, with placeholders for what only one of the two can know. */
+function loosen(answer: FixtureAnswer): FixtureAnswer {
+  if (answer.kind !== "json") return answer;
+  const { body, headers } = answer;
+  const text = JSON.stringify(body)
+    .replaceAll(/0x[0-9a-f]{64}/g, "<transaction>")
+    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "<timestamp>")
+    .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "<request-id>")
+    .replaceAll(/(There is no [A-Z]+ [^;]+; )[^"]+/g, "$1<text>")
+    .replaceAll(/"blockNumber":"\d+"/g, '"blockNumber":"<seconds>"')
+    .replaceAll(/"next":"[^"]+"/g, '"next":"<text>"')
+    .replaceAll(/time is \d+/g, "time is <time>")
+    .replaceAll(/balance (of|is) \d+/g, "balance $1 <balance>");
+  return {
+    ...answer,
+    headers: {
+      ...headers,
+      "x-request-id": "<request-id>",
+      ...(headers["retry-after"] !== undefined && { "retry-after": "<seconds>" }),
+    },
+    body: JSON.parse(text),
+  };
+}

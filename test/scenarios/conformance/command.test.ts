@@ -1,0 +1,275 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import type { RequestListener } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { main } from "../../../src/cli/main.ts";
+import type { RunningHarness } from "../../../src/harness/running-harness.ts";
+import { listenOnLoopback } from "../../support/loopback-server.ts";
+import { startTestHarness } from "../../support/service.ts";
+
+/* `x402-kit conformance` against facilitators that are right, wrong, and none. */
+
+let harness: RunningHarness;
+let origin: string;
+beforeAll(async () => {
+  harness = await startTestHarness({ networks: ["base"] });
+  ({ origin } = new URL(harness.description.facilitator.url));
+});
+afterAll(() => harness?.close());
+
+const endings: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const end of endings.splice(0)) await end();
+});
+
+async function run(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const lines: string[] = [];
+  const print = (text: string) => void lines.push(text);
+  const takeSignals = () => new AbortController().signal;
+  const code = await main(["conformance", ...args], { print, printError: print, env, takeSignals });
+  return { code, output: lines.join("\n").replaceAll(/127\.0\.0\.1:\d+/g, "127.0.0.1:PORT") };
+}
+
+/** A server that lists base, and gives one answer to every payment. */
+async function startImpostor(answer: (url: string, headers: Record<string, unknown>) => object) {
+  return startServer((request, response) => {
+    const kinds = [{ x402Version: 1, scheme: "exact", network: "base" }];
+    const body = request.url === "/v1/supported" ? { kinds } : answer(request.url ?? "", request.headers);
+    request.resume();
+    response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
+  });
+}
+
+async function startServer(handle: RequestListener): Promise<string> {
+  const server = await listenOnLoopback(handle);
+  endings.push(server.close);
+  return server.origin;
+}
+
+describe("against a running harness", () => {
+  test("all that can be seen from outside passes, and the report says what could not be", async () => {
+    const { code, output } = await run(["--url", `${origin}/v1`, "--filter", "settle.insufficient_funds"]);
+    expect(output).toMatchInlineSnapshot(`
+      "Conformance of http://127.0.0.1:PORT/v1 on base
+      Compared: headers and bodies, to the letter
+
+      scenarios           passed  failed  not run
+      ──────────────────  ──────  ──────  ───────
+      insufficient_funds       2       0        1
+      all                      2       0        1
+
+      Not run
+           1  needs trouble around the facilitator: balance_taken_up
+
+      All 2 scenarios passed. 1 could not be run."
+    `);
+    expect(code).toBe(0);
+  });
+
+  test("the report is there as JSON, and as JUnit XML", async () => {
+    const directory = await mkdtemp(join(tmpdir(), "x402-conformance-"));
+    endings.push(() => rm(directory, { recursive: true }));
+    const file = join(directory, "report.xml");
+    const { code, output } = await run(["--url", origin, "--filter", "v2.in", "--json", "--junit", file]);
+    expect(code).toBe(0);
+    const report = JSON.parse(output);
+    expect(report).toMatchObject({ network: "base", compared: "everything", failed: 0 });
+    expect(report.scenarios).toHaveLength(report.passed + report.notRun);
+    const xml = await readFile(file, "utf8");
+    expect(xml).toContain(
+      `tests="${report.scenarios.length}" failures="0" errors="0" skipped="${report.notRun}"`,
+    );
+    expect(xml.match(/<testcase /g)).toHaveLength(report.scenarios.length);
+  });
+});
+
+describe("against a facilitator that is not of this kit", () => {
+  /** The same service, called by an organization and paid by an account that nobody has published. */
+  async function others(): Promise<{ args: string[]; env: Record<string, string> }> {
+    const { base } = harness.chains;
+    if (base === undefined) throw new Error("base is not running");
+    const payerKey = generatePrivateKey();
+    await base.fund(privateKeyToAddress(payerKey), 1_000_000n);
+    const { key } = await harness.organizations.createKey("org_local", { scopes: ["verify", "settle"] });
+    const args = ["--url", origin, "--contract", base.facilitatorContract];
+    return { args, env: { X402_API_KEY: key, PAYER_PRIVATE_KEY: payerKey } };
+  }
+
+  test("what needs neither published keys nor test payers passes", async () => {
+    const { args, env } = await others();
+    const { code, output } = await run(args, env);
+    expect(output).toContain("Compared: status, verdict and reason; messages and headers are its own");
+    expect(output).toMatch(/\nAll 2\d\d scenarios passed\. 1\d\d could not be run\.$/);
+    expect(output).toMatch(/\d+ {2}needs a test payer that only local chains have: smartWallet, delegated/);
+    expect(output).toMatch(/\d+ {2}needs an API key that only this kit has: noRecipient/);
+    expect(code).toBe(0);
+    expect(output).not.toContain(env.X402_API_KEY);
+  });
+
+  test("what settles needs a payer, and where to pay must be known", async () => {
+    const { args, env } = await others();
+    const { X402_API_KEY = "" } = env;
+    const withoutPayer = await run([...args, "--filter", "success.funded"], { X402_API_KEY });
+    expect(withoutPayer).toMatchObject({ code: 1 });
+    expect(withoutPayer.output).toContain("4  needs a payer who has money: set PAYER_PRIVATE_KEY");
+    expect((await run(["--url", origin], { X402_API_KEY })).output).toMatchInlineSnapshot(`
+      "x402-kit conformance: Where payments must go is not known
+        Give the address that this facilitator wants as payTo: --contract ADDRESS
+        Of a facilitator of this kit, it is the facilitator contract."
+    `);
+  });
+});
+
+describe("against what is wrong", () => {
+  test("a server that answers success to everything fails where it must", async () => {
+    const url = await startImpostor((path) =>
+      path.endsWith("verify")
+        ? { isValid: true }
+        : { success: true, transaction: `0x${"ab".repeat(32)}`, network: "base" },
+    );
+    const args = ["--url", url, "--contract", harness.chains.base?.facilitatorContract ?? ""];
+    const env = { X402_API_KEY: "of-another", PAYER_PRIVATE_KEY: generatePrivateKey() };
+    const { code, output } = await run([...args, "--filter", "funded"], env);
+    expect(output).toContain("All 2 scenarios passed.");
+    expect(code).toBe(0);
+    const failing = await run([...args, "--filter", "unauthorized.no_key"], env);
+    expect(failing.output).toMatchInlineSnapshot(`
+      "Conformance of http://127.0.0.1:PORT/v1 on base
+      Compared: status, verdict and reason; messages and headers are its own
+
+      scenarios     passed  failed  not run
+      ────────────  ──────  ──────  ───────
+      unauthorized       0       2        2
+      all                0       2        2
+
+      Failed
+        verify.unauthorized.no_key
+          There is no API key: 401.
+            status
+              - 401
+              + 200
+        settle.unauthorized.no_key
+          There is no API key: 401.
+            status
+              - 401
+              + 200
+
+      Not run
+           2  the facilitator lists no version 2 of the protocol for the network
+
+      2 of 2 scenarios failed (- expected, + got). 2 could not be run."
+    `);
+    expect(failing.code).toBe(1);
+    const all = await run(args, env);
+    expect(all.output).toMatch(/\n[1-9]\d* of \d+ scenarios failed/);
+    // Nothing but the plain successes is right.
+    expect(all.output).toMatch(/^success +9 +0 /m);
+    expect(all.output).not.toMatch(/^(invalid|unsupported|insufficient)_\w+ +[1-9]/m);
+  });
+
+  test("what a server repeats of the API key is not printed", async () => {
+    const url = await startImpostor((_, { authorization }) => ({
+      isValid: false,
+      invalidReason: `for ${authorization}`,
+      payer: [{ [`${authorization}`]: true }],
+    }));
+    const { output } = await run(
+      ["--url", url, "--contract", `0x${"12".repeat(20)}`, "--filter", "verify.success.funded"],
+      {
+        X402_API_KEY: 'hush"hush\\',
+        PAYER_PRIVATE_KEY: generatePrivateKey(),
+      },
+    );
+    expect(output).toContain('+ "for <secret>"');
+    expect(output).not.toContain("hush");
+  });
+
+  test("an API key of somebody else is told of", async () => {
+    const args = [
+      "--url",
+      origin,
+      "--contract",
+      `0x${"12".repeat(20)}`,
+      "--filter",
+      "invalid_payload.malformed",
+    ];
+    const { code, output } = await run(args, { X402_API_KEY: "of-another" });
+    expect(code).toBe(1);
+    expect(output).toMatch(
+      /4 of 4 scenarios failed.*\nEvery failure is a 401\. Is the API key one of this facilitator/,
+    );
+  });
+
+  test("what a server sends does nothing to the terminal", async () => {
+    const url = await startImpostor(() => ({ isValid: true, "\u001b[2J": "\u001b[2J" }));
+    const { output } = await run(["--url", url, "--filter", "verify.success.funded"]);
+    expect(output).toContain("body.\ufffd[2J");
+    expect(output).not.toContain("\u001b");
+  });
+
+  test("a payer's key that is none is told of, and not repeated", async () => {
+    const key = `0x${"f".repeat(64)}`;
+    const args = ["--url", origin, "--contract", `0x${"12".repeat(20)}`];
+    const { code, output } = await run(args, { X402_API_KEY: "of-another", PAYER_PRIVATE_KEY: key });
+    expect(output).toContain("PAYER_PRIVATE_KEY is no private key");
+    expect(output).not.toContain(key);
+    expect(code).toBe(1);
+  });
+
+  test("a facilitator that leaves in the middle is not asked for ever", async () => {
+    const server = await listenOnLoopback((_, response) => {
+      const kinds = [{ x402Version: 1, scheme: "exact", network: "base" }];
+      const headers = { "content-type": "application/json", connection: "close" };
+      response.writeHead(200, headers).end(JSON.stringify({ kinds }), () => {
+        // Nobody asks further questions before this one is answered.
+        closing ??= server.close();
+      });
+    });
+    let closing: Promise<void> | undefined;
+    const args = ["--url", server.origin, "--contract", `0x${"12".repeat(20)}`];
+    const { code, output } = await run(args, { X402_API_KEY: "of-another" });
+    await closing;
+    expect(code).toBe(1);
+    expect(output).toContain("+ none: connect ECONNREFUSED 127.0.0.1:PORT");
+    expect(output).toMatch(/\d+ {2}the facilitator does not answer any more/);
+    expect(Number(/^all +\d+ +(\d+)/m.exec(output)?.[1])).toBeLessThan(15);
+  });
+
+  test("no server, no facilitator, and no such scenario or network are told apart", async () => {
+    const page = await startServer((_, response) => response.writeHead(404).end("<html>nothing here</html>"));
+    const closed = await listenOnLoopback(() => {});
+    await closed.close();
+    const told = [
+      await run(["--url", closed.origin]),
+      await run(["--url", page]),
+      await run(["--url", origin, "--network", "polygon"]),
+      await run(["--url", origin, "--filter", "insuficient_funds"]),
+      await run(["--contract", "0x12", "--api-key", "two words"], { PAYER_PRIVATE_KEY: "0xsecret" }),
+    ];
+    expect(told.map(({ output }) => output).join("\n\n")).toMatchInlineSnapshot(`
+      "x402-kit conformance: Nothing answers at http://127.0.0.1:PORT
+        because: connect ECONNREFUSED 127.0.0.1:PORT
+        Give the address of a facilitator that runs: --url URL
+
+      x402-kit conformance: What answers at http://127.0.0.1:PORT is not an x402 facilitator
+        GET http://127.0.0.1:PORT/v1/supported gave something else than JSON with status 404; a facilitator lists its kinds of payment there.
+        Give the address that /v1/verify and /v1/settle are behind.
+
+      x402-kit conformance: The facilitator at http://127.0.0.1:PORT lists no payments by scheme "exact" on polygon
+        GET http://127.0.0.1:PORT/v1/supported lists base
+
+      x402-kit conformance: No scenario's name contains "insuficient_funds"
+        The nearest are verify.success.funded, verify.insufficient_funds.empty, settle.insufficient_funds.empty
+
+      x402-kit conformance: 3 things are wrong
+        --api-key: is not an API key: visible ASCII without spaces (for example x4k_local_0000000000000000000000000000000000000000000000000000000000000402)
+        --contract: "0x12" is not an address: 0x and 40 hexadecimal digits (for example 0xE840c40665589C44947F74dCBaE73d65B1df12cC)
+        PAYER_PRIVATE_KEY: is not a private key: 0x and 64 hexadecimal digits
+
+      Options: x402-kit conformance --help"
+    `);
+    expect(told.map(({ code }) => code)).toEqual([1, 1, 1, 1, 1]);
+  });
+});

@@ -1,0 +1,26 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { runScenario } from "../../../src/conformance/run-scenario.ts";
+import { sendRequest } from "../../../src/conformance/send-request.ts";
+import { scenarios } from "../../../src/fixtures/cases/scenarios.ts";
+import type { FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
+import { type MockServer, startMockServer } from "../../../src/mock-server/index.ts";
+
+/* Every row of the table against the mock server, over real connections. */
+
+let mock: MockServer;
+beforeAll(async () => {
+  mock = await startMockServer({ networks: ["base", "polygon"] });
+});
+beforeEach(() => mock.reset());
+afterAll(() => mock?.close());
+
+test.each(scenarios)("$name", async (scenario) => {
+  const { environment } = mock;
+  const { origin } = new URL(mock.url);
+  const send = (request: FixtureRequest) => sendRequest(origin, request);
+  const arrange = async () => {
+    mock.scenario(scenario.name).delay(1);
+    return { send };
+  };
+  expect(await runScenario(scenario, { environment, send, arrange })).toEqual([]);
+});

@@ -1,0 +1,140 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { resolveFacilitatorContracts } from "../../../src/harness/stage/addresses.ts";
+import type { HarnessChain } from "../../../src/harness/stage/chain.ts";
+import { type Chains, startChains } from "../../../src/harness/stage/chains.ts";
+import { networkNames } from "../../../src/protocol/networks.ts";
+import { hashesOnChain, judge, type Told } from "../../support/faults/judge.ts";
+import { type Kind, kinds } from "../../support/faults/kinds.ts";
+import { createScene, createStage, type Stage } from "../../support/faults/stage.ts";
+import { createRandom, type Random } from "../../support/random.ts";
+import { type Findings, noFindings, tally } from "../../support/tally.ts";
+
+/*
+ * Payments through every kind of trouble, on real chains: each ends, is answered as the chain shows, and moves money
+ * once if it succeeds and never if it fails.
+ */
+
+/** How often each kind is tried; the long run sets it to 20. */
+const repetitions = Number(process.env.FAULT_REPETITIONS ?? 1);
+/** Payments of a run, settled at once. */
+const payments = 3;
+/** How often a payment is sent again before it counts as lost. */
+const mostAttempts = 60;
+const { seed } = createRandom();
+
+let chains: Chains;
+/** Each serves one run at a time. */
+const free: Stage[] = [];
+const stages: Stage[] = [];
+beforeAll(async () => {
+  chains = await startChains({
+    networks: networkNames,
+    facilitatorContracts: resolveFacilitatorContracts(),
+  });
+  for (const chain of Object.values(chains.chains)) {
+    // Enough for every reorganization and stale head.
+    await chain.mine(25);
+    stages.push(await createStage(chain));
+  }
+  free.push(...stages);
+});
+afterAll(async () => {
+  await Promise.all(stages.map((stage) => stage.close()));
+  await chains.stop();
+});
+
+async function run(kind: Kind, stage: Stage, random: Random): Promise<Findings> {
+  await stage.composition.openDirectory();
+  try {
+    return await payInTrouble(kind, stage, random);
+  } finally {
+    await stage.faults.clear();
+    await stage.composition.stopAll();
+  }
+}
+
+async function payInTrouble(
+  kind: Kind,
+  { composition, url, faults }: Stage,
+  random: Random,
+): Promise<Findings> {
+  const { chain } = composition;
+  const rpcUrls: [string, ...string[]] = kind.secondEndpoint === true ? [url, chain.rpcUrl] : [url];
+  const running = await composition.start({
+    network: composition.configuration({ rpcUrls, confirmations: kind.confirmations ?? 1 }),
+    settleWaitMs: kind.settleWaitMs ?? 2_000,
+  });
+  const before = await composition.recipientBalance();
+  const bodies = await Promise.all(
+    Array.from({ length: payments }, (_, index) =>
+      composition.payment("funded", kind.validForSeconds, index % 2 === 0 ? 1 : 2),
+    ),
+  );
+  let undecided = 0;
+  const scene = await createScene({ composition, faults }, random, () => undecided);
+  const held = kind.held === true ? await scene.chain.holdBlocks() : undefined;
+  await kind.before?.(scene);
+
+  async function pay(body: Told["body"]): Promise<Told> {
+    const verify = await composition.post(running, "verify", body);
+    const settles = [];
+    for (let attempt = 0; attempt < mostAttempts; attempt++) {
+      const answer = await composition.post(running, "settle", body);
+      settles.push(answer);
+      if (answer.status === 200)
+        return { body, verify, settles, shown: await hashesOnChain(composition, body) };
+      undecided++;
+      await wait(100);
+    }
+    return { body, verify, settles, shown: [] };
+  }
+
+  async function trouble(): Promise<void> {
+    if (held !== undefined) await scene.sent();
+    await kind.during?.(scene);
+    await held?.remove();
+    await kind.afterwards?.(scene);
+    if (kind.during !== undefined) await faults.clear();
+  }
+
+  const during = trouble();
+  const told = await withBlocks(chain, Promise.all(bodies.map(pay)));
+  await during;
+  await faults.clear();
+  const paid = (await composition.recipientBalance()) - before;
+  return judge({ composition, running, kind, paid }, told);
+}
+
+describe.concurrent(`payments in trouble (seed ${seed})`, () => {
+  test.each(kinds)("$name", { timeout: 60_000 * repetitions }, async (kind) => {
+    const stage = free.pop();
+    if (stage === undefined) throw new Error("more tests at a time than chains");
+    try {
+      for (let repetition = 0; repetition < repetitions; repetition++) {
+        const findings = await run(kind, stage, createRandom(seed + repetition));
+        tally(kind.name, findings);
+        expect(findings, `run ${repetition + 1} of ${repetitions}`).toEqual(noFindings);
+      }
+    } finally {
+      free.push(stage);
+    }
+  });
+});
+
+/** Blocks come at the pace that the service is told of, unless they are held. */
+async function withBlocks<T>({ node }: HarnessChain, awaited: Promise<T>): Promise<T> {
+  let done = false;
+  const mining = (async () => {
+    while (!done) {
+      await wait(200);
+      if ((await node.request("anvil_getAutomine")) === true) await node.request("evm_mine");
+    }
+  })();
+  try {
+    return await awaited;
+  } finally {
+    done = true;
+    await mining;
+  }
+}

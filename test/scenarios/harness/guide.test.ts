@@ -1,0 +1,114 @@
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createHarness } from "../../../src/harness/index.ts";
+import { type TestPayer, testPayers } from "../../../src/published/test-payers.ts";
+import { repository } from "../../support/cli.ts";
+
+/* What the README and the guide say of the harness is tried in a project of its own, which has the package installed. */
+
+const run = promisify(execFile);
+
+let project: string;
+beforeEach(async () => {
+  project = await mkdtemp(join(tmpdir(), "x402-kit-test-"));
+  await install();
+});
+afterEach(() => rm(project, { recursive: true }));
+
+/** Everything that is installed here, and the package itself with its exports, compiled by nobody. */
+async function install(): Promise<void> {
+  const modules = join(project, "node_modules");
+  const own = join(modules, "x402-facilitator-kit");
+  await mkdir(own, { recursive: true });
+  const entries = await readdir(join(repository, "node_modules"));
+  for (const entry of entries) {
+    if (entry !== ".vite" && entry !== ".package-lock.json") {
+      await symlink(join(repository, "node_modules", entry), join(modules, entry));
+    }
+  }
+  await symlink(join(repository, "src"), join(own, "src"));
+  const { name, exports } = JSON.parse(await readFile(join(repository, "package.json"), "utf8"));
+  const fromSource = JSON.stringify(exports)
+    .replaceAll("./dist/", "./src/")
+    .replaceAll(/\.d\.ts"|\.js"/g, '.ts"');
+  await writeFile(
+    join(own, "package.json"),
+    JSON.stringify({ name, type: "module", exports: JSON.parse(fromSource) }),
+  );
+  await writeFile(join(project, "package.json"), JSON.stringify({ type: "module" }));
+}
+
+/** The examples of a page that name their file, by that name. */
+async function examplesOf(page: string): Promise<Map<string, string>> {
+  const text = await readFile(join(repository, page), "utf8");
+  const blocks = [...text.matchAll(/^```ts\n\/\/ (\S+\.ts)\n(.*?)^```$/gms)];
+  return new Map(blocks.map(([, name = "", code = ""]) => [name, code]));
+}
+
+async function write(examples: ReadonlyMap<string, string>): Promise<void> {
+  for (const [name, code] of examples) await writeFile(join(project, name), code);
+}
+
+/** Runs vitest over the project; gives how it ended and what it printed. */
+async function runVitest(): Promise<{ code: number | null; output: string }> {
+  const { PATH = "", HOME = "" } = process.env;
+  const child = spawn(process.execPath, ["node_modules/vitest/vitest.mjs", "run", "--no-color"], {
+    cwd: project,
+    env: { PATH, HOME },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (text) => (output += text));
+  const [code] = await once(child, "close");
+  return { code, output };
+}
+
+test("the README's example of end-to-end tests passes", async () => {
+  const examples = await examplesOf("README.md");
+  expect([...examples.keys()]).toEqual(["vitest.config.ts", "payments.test.ts"]);
+  await write(examples);
+  const { code, output } = await runVitest();
+  expect(output).toMatch(/Tests +3 passed \(3\)/);
+  expect(code).toBe(0);
+});
+
+test("the guide's vitest examples pass", async () => {
+  await write(await examplesOf("docs/guides/harness.md"));
+  const { code, output } = await runVitest();
+  expect(output).toMatch(/Tests +6 passed \(6\)/);
+  expect(code).toBe(0);
+});
+
+test("the guide's programs print what their comments say", async () => {
+  const examples = await examplesOf("docs/guides/harness.md");
+  // The URL of the guide is that of `up`.
+  await using harness = await createHarness({ networks: ["base"] });
+  const connect = examples.get("connect.ts") ?? "";
+  examples.set("connect.ts", connect.replace("http://127.0.0.1:4402", harness.facilitator.url));
+  await write(examples);
+  for (const name of ["pay.ts", "deployment.ts", "repeatable.ts", "connect.ts"]) {
+    const code = examples.get(name) ?? "";
+    const promised = [...code.matchAll(/^console\.log\(.*\); \/\/ (.*)$/gm)].map(([, text]) => text);
+    const { stdout } = await run(process.execPath, [join(project, name)]);
+    expect(stdout.trimEnd().split("\n").filter(Boolean), name).toEqual(promised);
+  }
+});
+
+test("the README's table of test payers is that of the code", async () => {
+  const readme = await readFile(join(repository, "README.md"), "utf8");
+  const rows = [...readme.matchAll(/^\| `([a-z]\w+)` \| [^|]+ \| (.*) \|$/gm)];
+  expect(rows.map(([, name]) => name).sort()).toEqual(Object.keys(testPayers).sort());
+  for (const [, name = "", says] of rows) {
+    const payer = Object.entries<TestPayer>(testPayers).find(([known]) => known === name)?.[1];
+    const { outcome, settleOutcome } = payer ?? {};
+    const verdict = outcome === "success" ? "settles" : `\`${outcome}\``;
+    const wanted =
+      settleOutcome === undefined ? verdict : `verify says valid; settle reverts: \`${settleOutcome}\``;
+    expect(says, name).toBe(wanted);
+  }
+});

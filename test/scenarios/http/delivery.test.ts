@@ -1,0 +1,194 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { openRawConnection, postText, type RawConnection } from "../../support/http/raw-connection.ts";
+import { paymentBody, type StubApp, startStubApp } from "../../support/http/stub-app.ts";
+
+/*
+ * What counts as handed over, when connections do what connections do.
+ */
+
+let app: StubApp;
+let connection: RawConnection;
+beforeEach(async () => {
+  app = await startStubApp();
+  connection = await openRawConnection(app.port);
+});
+afterEach(async () => {
+  connection.end();
+  await app.close();
+});
+
+const settleText = (index = 0) =>
+  postText(
+    "/v1/settle",
+    paymentBody({ authorizationNonce: `0x${index.toString(16).padStart(2, "0").repeat(32)}` }),
+  );
+const success = /"success":true/;
+/** The answers that have come, in order: each success's hash begins with a digit of its own. */
+const hashesIn = (text: string) => [...text.matchAll(/"transaction":"0x(\d\d)/g)].map(([, digits]) => digits);
+const hash = (digits: string) => `0x${digits.repeat(32)}` as const;
+const longEnough = () => new Promise((resolve) => setTimeout(resolve, 100));
+
+describe("one settle on a connection", () => {
+  test("whose answer is read is delivered", async () => {
+    connection.send(settleText());
+    const { fates } = (await app.settle(0)).succeed();
+    await connection.until(success);
+    await expect.poll(() => fates).toEqual(["delivered"]);
+  });
+
+  test("that is reset before the answer: the work is told to stop, and the success is lost", async () => {
+    connection.send(settleText());
+    const settle = await app.settle(0);
+    connection.reset();
+    await expect.poll(() => settle.gone.aborted).toBe(true);
+    const { fates } = settle.succeed();
+    await expect.poll(() => fates).toEqual(["lost"]);
+  });
+
+  test("that is reset right after the answer: the success is taken back", async () => {
+    connection.send(settleText());
+    const { fates } = (await app.settle(0)).succeed();
+    await connection.until(success);
+    connection.reset();
+    await expect.poll(() => fates).toEqual(["delivered", "bounced"]);
+  });
+
+  test("that is closed in order after the answer stays delivered", async () => {
+    connection.send(settleText());
+    const { fates } = (await app.settle(0)).succeed();
+    await connection.until(success);
+    connection.end();
+    await longEnough();
+    expect(fates).toEqual(["delivered"]);
+  });
+
+  test("whose caller sends no more after the request: the success is lost rather than wrongly delivered", async () => {
+    connection.send(settleText());
+    const settle = await app.settle(0);
+    connection.halfClose();
+    await connection.closed();
+    const { fates } = settle.succeed();
+    await expect.poll(() => fates).toEqual(["lost"]);
+    expect(connection.received()).toBe("");
+  });
+});
+
+describe("settles one after the other on a connection", () => {
+  test("a further request confirms the answer before it: a reset takes back the last one alone", async () => {
+    connection.send(settleText(1));
+    const first = (await app.settle(0)).succeed(hash("01"));
+    await connection.until(success);
+    connection.send(settleText(2));
+    const second = (await app.settle(1)).succeed(hash("02"));
+    await connection.until(/"transaction":"0x02/);
+    connection.reset();
+    await expect.poll(() => second.fates).toEqual(["delivered", "bounced"]);
+    expect(first.fates).toEqual(["delivered"]);
+  });
+
+  test("a reset while the second waits leaves the first delivered", async () => {
+    connection.send(settleText(1));
+    const first = (await app.settle(0)).succeed();
+    await connection.until(success);
+    connection.send(settleText(2));
+    const second = await app.settle(1);
+    connection.reset();
+    await expect.poll(() => second.gone.aborted).toBe(true);
+    expect(first.fates).toEqual(["delivered"]);
+    const { fates } = second.succeed();
+    await expect.poll(() => fates).toEqual(["lost"]);
+  });
+});
+
+describe("pipelined settles", () => {
+  test("are answered in the order they were sent in, whichever ends first", async () => {
+    connection.send(settleText(1) + settleText(2));
+    const [first, second] = [await app.settle(0), await app.settle(1)];
+    const late = second.succeed(hash("02"));
+    await longEnough();
+    expect(connection.received()).toBe("");
+    expect(late.fates).toEqual([]);
+    const early = first.succeed(hash("01"));
+    expect(hashesIn(await connection.until(/"0x02/))).toEqual(["01", "02"]);
+    await expect.poll(() => [...early.fates, ...late.fates]).toEqual(["delivered", "delivered"]);
+  });
+
+  test("a reset after both answers takes both back", async () => {
+    connection.send(settleText(1) + settleText(2));
+    const fates = [
+      (await app.settle(0)).succeed(hash("01")).fates,
+      (await app.settle(1)).succeed(hash("02")).fates,
+    ];
+    await connection.until(/"0x02/);
+    connection.reset();
+    await expect.poll(() => fates.map((each) => each.at(-1))).toEqual(["bounced", "bounced"]);
+  });
+
+  test("a further request confirms both", async () => {
+    connection.send(settleText(1) + settleText(2));
+    const fates = [
+      (await app.settle(0)).succeed(hash("01")).fates,
+      (await app.settle(1)).succeed(hash("02")).fates,
+    ];
+    await connection.until(/"0x02/);
+    connection.send(settleText(3));
+    await app.settle(2);
+    connection.reset();
+    await longEnough();
+    expect(fates).toEqual([["delivered"], ["delivered"]]);
+  });
+
+  test("a reset while all wait tells all of them, the ones behind the first too", async () => {
+    connection.send(settleText(1) + settleText(2) + settleText(3));
+    const settles = [await app.settle(0), await app.settle(1), await app.settle(2)];
+    // The second has its answer, and waits for the first's.
+    const written = settles[1]?.succeed();
+    connection.reset();
+    await expect.poll(() => settles.map(({ gone }) => gone.aborted)).toEqual([true, true, true]);
+    await expect.poll(() => written?.fates).toEqual(["lost"]);
+  });
+
+  test("garbage behind a waiting settle is answered after it, and not in its place", async () => {
+    connection.send(`${settleText(1)}garbage\r\n\r\n`);
+    const settle = await app.settle(0);
+    await longEnough();
+    expect(connection.received()).toBe("");
+    const { fates } = settle.succeed();
+    const [answer, refusal] = (await connection.closed()).split(/(?=HTTP\/1.1 400)/);
+    expect(answer).toContain('"success":true');
+    expect(refusal).toContain("malformed-request");
+    await longEnough();
+    expect(fates).toEqual(["delivered"]);
+  });
+
+  test("a reset behind garbage behind a waiting settle is noticed", async () => {
+    connection.send(`${settleText(1)}garbage\r\n\r\n`);
+    const settle = await app.settle(0);
+    connection.reset();
+    await expect.poll(() => settle.gone.aborted).toBe(true);
+    const { fates } = settle.succeed();
+    await expect.poll(() => fates).toEqual(["lost"]);
+  });
+
+  test("garbage after a success takes nothing back", async () => {
+    connection.send(settleText(1));
+    const { fates } = (await app.settle(0)).succeed();
+    await connection.until(success);
+    connection.send("garbage\r\n\r\n");
+    expect(await connection.closed()).toContain("HTTP/1.1 400 Bad Request");
+    await longEnough();
+    expect(fates).toEqual(["delivered"]);
+  });
+
+  test("twenty at once neither warn nor leak", async () => {
+    const warnings: Error[] = [];
+    const note = (warning: Error) => void warnings.push(warning);
+    process.on("warning", note);
+    connection.send(Array.from({ length: 20 }, (_, index) => settleText(index)).join(""));
+    const fates: (readonly string[])[] = [];
+    for (let index = 0; index < 20; index++) fates.push((await app.settle(index)).succeed().fates);
+    await expect.poll(() => fates.flat()).toEqual(Array(20).fill("delivered"));
+    process.off("warning", note);
+    expect(warnings).toEqual([]);
+  });
+});

@@ -1,0 +1,204 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
+import { isBuiltin } from "node:module";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { migrate } from "../../../src/database/migrate.ts";
+import { openDatabase } from "../../../src/database/open-database.ts";
+import { createOrganizations } from "../../../src/organizations/create-organizations.ts";
+import { organizationsProgram, pepper } from "../../support/package/organizations-program.ts";
+import {
+  createOutsideProject,
+  link,
+  type Manifest,
+  type PackedPackage,
+  packPackage,
+} from "../../support/package/outside-project.ts";
+
+/* The package as others get it: packed, and installed in projects that have nothing of this repository. */
+
+const examples = fileURLToPath(new URL("../../../examples", import.meta.url));
+
+let packed: PackedPackage;
+let root: string;
+let installed: string;
+let manifest: Manifest;
+beforeAll(async () => {
+  packed = await packPackage();
+  ({ root, manifest } = await createOutsideProject(packed, "empty"));
+  installed = join(root, "node_modules", "x402-facilitator-kit");
+  await link(root, "@types/node");
+}, 120_000);
+afterAll(async () => {
+  await packed?.[Symbol.asyncDispose]();
+});
+
+/** Runs a program to its end, in a project; gives all that it has printed. */
+async function run(
+  cwd: string,
+  file: string,
+  args: readonly string[],
+): Promise<{ code: number; output: string }> {
+  const { PATH = "", HOME = "" } = process.env;
+  const child = spawn(file, args, {
+    cwd,
+    env: { PATH, HOME, NO_COLOR: "1" },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
+  const [code] = await once(child, "close");
+  return { code, output };
+}
+
+const entryPoints = () =>
+  Object.keys(manifest.exports)
+    // Data is imported by a statement that says so.
+    .filter((name) => !name.endsWith(".json"))
+    .map((name) => name.replace(/^\./, manifest.name));
+
+/** Compiles a file of the empty project, and keeps nothing. */
+async function checkTypes(
+  file: string,
+  ...options: readonly string[]
+): Promise<{ code: number; output: string }> {
+  const compiler = fileURLToPath(new URL("../../../node_modules/typescript/bin/tsc", import.meta.url));
+  const usual = "--noEmit --strict --target es2024 --module nodenext --types node --skipLibCheck".split(" ");
+  const lib = ["--lib", "es2024,esnext.disposable,dom"];
+  return run(root, process.execPath, [compiler, ...usual, ...lib, ...options, file]);
+}
+
+/** As the compiler writes them: a statement at the start of a line, and `import("…")` anywhere. */
+const importPattern =
+  /^(?:import|export)\s[^"=()]*\bfrom "([^"]+)"|^import "([^"]+)"|\bimport\("([^"]+)"\)/gm;
+
+describe("the package", () => {
+  test("can be imported at every entry point, by a project that has installed nothing else", async () => {
+    // What needs the test runner can be imported only within it.
+    const names = entryPoints().filter((name) => !/\/vitest$/.test(name));
+    expect(names.length).toBeGreaterThan(3);
+    const script = `for (const name of ${JSON.stringify(names)}) {
+      const { length } = Object.keys(await import(name));
+      if (length === 0) throw new Error(name + " exports nothing");
+    }`;
+    expect(await run(root, process.execPath, ["--input-type=module", "--eval", script])).toEqual({
+      code: 0,
+      output: "",
+    });
+  });
+
+  test("has the scenarios and the signature vectors as JSON, each with its schema beside it", async () => {
+    for (const name of ["scenarios", "signature-vectors"]) {
+      const path = join(installed, "fixtures", `${name}.json`);
+      expect(manifest.exports[`./fixtures/${name}.json`]).toBe(`./fixtures/${name}.json`);
+      const { $schema } = JSON.parse(await readFile(path, "utf8"));
+      const schema = JSON.parse(await readFile(join(installed, "fixtures", $schema), "utf8"));
+      expect(schema.$schema).toContain("json-schema.org");
+    }
+  });
+
+  test("runs the lines that begin the guide for authors of clients", async () => {
+    const guide = await readFile(
+      fileURLToPath(new URL("../../../docs/guides/fixtures.md", import.meta.url)),
+      "utf8",
+    );
+    const [, lines = ""] = /^```ts\n([\s\S]*?)^```/m.exec(guide) ?? [];
+    expect(lines.trim().split("\n")).toHaveLength(5);
+    const script = `${lines}
+      const { kinds } = await (await fetch("https://facilitator.example/v1/supported")).json();
+      console.log(kinds.length);`;
+    expect(await run(root, process.execPath, ["--input-type=module", "--eval", script])).toEqual({
+      code: 0,
+      output: "10\n",
+    });
+  });
+
+  test("has types at every entry point, also for projects that check the types of their libraries", async () => {
+    const imports = entryPoints().map((name, index) => `export * as e${index} from "${name}";`);
+    await writeFile(join(root, "index.ts"), `${imports.join("\n")}\n`);
+    const { output } = await checkTypes("index.ts", "--skipLibCheck", "false");
+    // Other packages' own types may be wrong.
+    expect(output.split("\n").filter((line) => /x402-facilitator-kit|^index\.ts/.test(line))).toEqual([]);
+  });
+
+  test("administers organizations for a program of somebody else, whose types hold", async () => {
+    const program = join(root, "organizations.mts");
+    await writeFile(program, organizationsProgram);
+    expect(await checkTypes("organizations.mts")).toEqual({ code: 0, output: "" });
+    const url = `sqlite:${join(root, "facilitator.db")}`;
+    const runProgram = async () => JSON.parse((await run(root, process.execPath, [program, url])).output);
+    expect(await runProgram()).toEqual({
+      message: `There is no database ${url}`,
+      hints: ["x402-kit migrate creates it."],
+    });
+    const db = await openDatabase({ url });
+    await migrate(db);
+    const { id, key, keys, actors } = await runProgram();
+    expect(keys).toBe(1);
+    expect(actors).toEqual(["sign-up", "sign-up", "sign-up", "sign-up"]);
+    expect(await createOrganizations({ db, pepper, now: Date.now }).authenticate(key)).toMatchObject({
+      organization: { id, name: "Their shop", limits: { base: { minimumAmount: 10_000n } } },
+      scopes: ["verify", "settle"],
+    });
+    await db.destroy();
+  });
+
+  test("imports nothing that it does not declare, in code and in types", async () => {
+    const { dependencies, optionalDependencies, peerDependencies } = manifest;
+    const declared = new Set(
+      Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies, [manifest.name]: "" }),
+    );
+    const found = new Set<string>();
+    let imports = 0;
+    const dist = join(installed, "dist");
+    for (const file of await readdir(dist, { recursive: true })) {
+      if (!/\.(js|d\.ts)$/.test(file)) continue;
+      const text = await readFile(join(dist, file), "utf8");
+      for (const [, ...specifiers] of text.matchAll(importPattern)) {
+        const specifier = specifiers.find((found) => found !== undefined) ?? "";
+        imports++;
+        if (specifier.startsWith(".")) continue;
+        const name = specifier
+          .split("/")
+          .slice(0, specifier.startsWith("@") ? 2 : 1)
+          .join("/");
+        if (!isBuiltin(specifier) && !declared.has(name)) found.add(`${file}: ${specifier}`);
+      }
+    }
+    expect([...found]).toEqual([]);
+    expect(imports).toBeGreaterThan(500);
+  });
+
+  test("holds what its manifest names, and no tests", async () => {
+    const targets = Object.values(manifest.exports).flatMap((entry) =>
+      typeof entry === "string" ? [entry] : Object.values(entry),
+    );
+    for (const target of [...targets, ...Object.values(manifest.bin)]) {
+      expect((await stat(join(installed, target))).isFile(), target).toBe(true);
+    }
+    const files = await readdir(installed, { recursive: true });
+    expect(files.filter((file) => /\.test\.|\/testing\//.test(file))).toEqual([]);
+  });
+
+  test("has a command that runs", async () => {
+    const bin = join(installed, manifest.bin["x402-kit"] ?? "");
+    expect(await run(root, process.execPath, [bin, "--version"])).toEqual({
+      code: 0,
+      output: `${manifest.version}\n`,
+    });
+  });
+});
+
+describe("the example", () => {
+  test.for(["merchant"])("%s passes as a project of its own", { timeout: 120_000 }, async (name) => {
+    const project = await createOutsideProject(packed, name, join(examples, name));
+    // As npm would: the command of the test runner.
+    await mkdir(join(project.root, "node_modules", ".bin"));
+    await symlink("../vitest/vitest.mjs", join(project.root, "node_modules", ".bin", "vitest"));
+    const { code, output } = await run(project.root, "npm", ["test"]);
+    expect(code, output).toBe(0);
+    expect(output).toMatch(/Tests +\d+ passed \(\d+\)/);
+  });
+});

@@ -1,0 +1,494 @@
+import { randomUUID } from "node:crypto";
+import { copyFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Kysely } from "kysely";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openDatabase } from "../../../src/database/open-database.ts";
+import type { LocalNode } from "../../../src/harness/nodes/nodes.ts";
+import { createLedger } from "../../../src/ledger/create-ledger.ts";
+import { addressWord, type Hex, keccak256Text } from "../../../src/protocol/hex.ts";
+import { networks } from "../../../src/protocol/networks.ts";
+import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { accountOf, keyOf } from "../../support/key-accounts.ts";
+import { altering } from "../../support/misbehaviour.ts";
+import { type Outcome, runCommand, runHere, type Variables } from "../../support/serve/command.ts";
+import {
+  type DeployedChains,
+  deployer,
+  operator,
+  startDeployedChains,
+} from "../../support/serve/deployed-chains.ts";
+import { startSigner } from "../../support/serve/signer-server.ts";
+import { forwardingTo, startStubNode } from "../../support/stub-node.ts";
+
+let deployed: DeployedChains<"base" | "polygon">;
+let base: LocalNode;
+beforeAll(async () => {
+  deployed = await startDeployedChains(["base", "polygon"]);
+  base = deployed.chains.base.node;
+});
+afterAll(() => deployed.stop());
+
+const recoverer = accountOf("recoverer").address;
+
+type MigrationLog = Kysely<{ kysely_migration: { name: string; timestamp: string } }>;
+
+/** What `doctor` says of base alone, after changes of a good configuration. */
+function examine(changes: Variables = {}): Promise<Outcome> {
+  return runHere(["doctor"], { ...deployed.variables, POLYGON_RPC_URL: "", ...changes });
+}
+
+/** What a person sees, without what differs from run to run. */
+function shown({ stdout, stderr }: Outcome): string {
+  return `\n${stdout}${stderr}`
+    .replace(/answers in \d+ ms/g, "answers in N ms")
+    .replace(/in \d+ ms$/gm, "in N ms")
+    .replace(/block [\d,]+ is \d+ s old/g, "block N is N s old")
+    .replace(/the base fee is [\d.]+ gwei/g, "the base fee is N gwei")
+    .replace(/needs [\d.]+/g, "needs N")
+    .replace(/buys [\d,]+ settlements at [\d.]+/g, "buys N settlements at N")
+    .replace(/(?<=SQLite, )\S+(?=\/facilitator)/g, "…")
+    .replaceAll(deployed.contract, "0xCONTRACT");
+}
+
+/** The lines about one check, and what stands below them. */
+function linesOf({ stdout }: Outcome, name: string): string[] {
+  const lines = stdout.split("\n");
+  return lines
+    .flatMap((line, index) =>
+      line.slice(8).startsWith(`${name} `)
+        ? [line, ...(lines[index + 1]?.includes("→") ? [lines[index + 1]] : [])]
+        : [],
+    )
+    .map((line) => line?.trim().replace(/ {2,}/g, " ") ?? "");
+}
+
+test("a good configuration", async () => {
+  const outcome = await runCommand(["doctor"], deployed.variables);
+  expect(outcome.code).toBe(0);
+  expect(shown(outcome)).toMatchInlineSnapshot(`
+    "
+    configuration
+      ok    variables  2 networks, 1 operator
+
+    database
+      ok    database   SQLite, …/facilitator.db: up to date
+
+    base
+      ok    RPC        answers in N ms
+      ok    chain id   8453
+      ok    head       block N is N s old
+      ok    contract   0xCONTRACT has the code of this version
+      ok    operator   0x7D47eB18134a43d7B3109FC795f648A4f4c72840 holds OPERATOR_ROLE
+      ok    fee        the base fee is N gwei, the cap 5 gwei
+      ok    gas money  100 ETH of 0x7D47eB18134a43d7B3109FC795f648A4f4c72840 buys N settlements at N ETH each
+      ok    asset      0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913 signs for name "USD Coin", version "2"
+      ok    txNonce    0x7D47eB18134a43d7B3109FC795f648A4f4c72840 is new to this database, and begins at 0
+
+    polygon
+      ok    RPC        answers in N ms
+      ok    chain id   137
+      ok    head       block N is N s old
+      ok    contract   0xCONTRACT has the code of this version
+      ok    operator   0x7D47eB18134a43d7B3109FC795f648A4f4c72840 holds OPERATOR_ROLE
+      ok    fee        the base fee is N gwei, the cap 1,000 gwei
+      ok    gas money  100 POL of 0x7D47eB18134a43d7B3109FC795f648A4f4c72840 buys N settlements at N POL each
+      ok    asset      0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359 signs for name "USD Coin", version "2"
+      ok    txNonce    0x7D47eB18134a43d7B3109FC795f648A4f4c72840 is new to this database, and begins at 0
+
+    All is well: serve may be started.
+    "
+  `);
+});
+
+test("a configuration with much that is wrong", async () => {
+  const { rpcUrl } = deployed.chains.base;
+  const outcome = await runCommand(["doctor"], {
+    ...deployed.variables,
+    BASE_RPC_URL: `${rpcUrl},http://127.0.0.1:1/secret-of-the-url,${deployed.chains.polygon.rpcUrl}`,
+    OPTIMISM_RPC_URL: "http://127.0.0.1:1/secret-of-the-url",
+    POLYGON_RPC_URL: rpcUrl,
+    OPERATOR_PRIVATE_KEY: harnessAccounts.admin.privateKey,
+    RECOVERER_PRIVATE_KEY: keyOf("recoverer"),
+    ASSETS: `[{"network":"base","address":"${operator}","name":"EURC","version":"2","decimals":6}]`,
+    DATABASE_URL: `sqlite:${join(tmpdir(), randomUUID())}/facilitator.db`,
+    CONFIRMATIONS: "optimism=30",
+  });
+  expect(outcome.code).toBe(1);
+  expect(shown(outcome)).toMatchInlineSnapshot(`
+    "
+    configuration
+      ok    variables             3 networks, 1 operator
+      FAIL  OPERATOR_PRIVATE_KEY  is a published test key: everybody can use it
+                                  → For example what \`openssl rand -hex 32\` prints
+      warn  CONFIRMATIONS         30 blocks of optimism take some 60 s, longer than a settle waits: it would never answer at once
+
+    database
+      FAIL  database              SQLite, …/facilitator.db: does not exist yet
+                                  → Run x402-kit migrate, or start with x402-kit serve --migrate.
+
+    base
+      ok    RPC 1                 answers in N ms
+      ok    chain id 1            8453
+      ok    head 1                block N is N s old
+      warn  RPC 2                 the connection failed (ECONNREFUSED)
+                                  → Check the URL in BASE_RPC_URL, and whether this machine may reach it.
+      ok    RPC 3                 answers in N ms
+      FAIL  chain id 3            it is 137, but that of base is 8453
+                                  → BASE_RPC_URL names a node of another network.
+      ok    contract              0xCONTRACT has the code of this version
+      FAIL  operator              0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd does not hold OPERATOR_ROLE
+                                  → The admin grants it: x402-kit deploy --network base --grant-operator 0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd
+      FAIL  recoverer             0xbA6c6A7587fC73a1D920b2A5Ff8af13826416c5a does not hold RECOVERER_ROLE
+                                  → The admin grants it, by grantRole; without it, leave RECOVERER_PRIVATE_KEY out.
+      ok    fee                   the base fee is N gwei, the cap 5 gwei
+      ok    gas money             10,000 ETH of 0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd buys N settlements at N ETH each
+      FAIL  gas money             0 ETH of 0xbA6c6A7587fC73a1D920b2A5Ff8af13826416c5a does not cover one recovery, which needs N ETH at hand
+                                  → Send it ETH on base.
+      ok    asset                 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913 signs for name "USD Coin", version "2"
+      FAIL  asset                 there is no EIP-3009 token at 0x7D47eB18134a43d7B3109FC795f648A4f4c72840
+                                  → Correct its address in ASSETS.
+
+    optimism
+      FAIL  RPC                   the connection failed (ECONNREFUSED)
+                                  → Check the URL in OPTIMISM_RPC_URL, and whether this machine may reach it.
+      FAIL  the rest              was not looked at: there is no RPC endpoint to ask
+
+    polygon
+      ok    RPC                   answers in N ms
+      FAIL  chain id              it is 8453, but that of polygon is 137
+                                  → POLYGON_RPC_URL names a node of another network.
+      FAIL  the rest              was not looked at: there is no RPC endpoint to ask
+
+    11 of 23 checks failed: serve would not be safe. 2 warnings.
+    "
+  `);
+});
+
+test("a configuration that cannot be read", async () => {
+  const outcome = await examine({ API_KEY_PEPPER: "secret", BASE_RPC_URL: "", PORT: "http" });
+  expect(outcome.code).toBe(1);
+  expect(shown(outcome)).toMatchInlineSnapshot(`
+    "
+    configuration
+      FAIL  BASE_RPC_URL    no network is served: give the RPC URL of one, by this or another *_RPC_URL
+                            → For example https://base.example/v2/KEY,https://base-2.example
+      FAIL  API_KEY_PEPPER  has 6 characters; it needs N or more
+                            → For example what \`openssl rand -hex 32\` prints
+      FAIL  PORT            "http" is not a whole number from 0 to 65535
+                            → For example 8080
+
+    3 of 3 checks failed: serve would not be safe.
+    "
+  `);
+});
+
+test("for scripts there is one line of JSON, with the same verdict", async () => {
+  const json = async (changes: Variables) => {
+    const { code, stdout } = await runHere(["doctor", "--json"], { ...deployed.variables, ...changes });
+    return { code, examination: JSON.parse(stdout) };
+  };
+  const good = await json({});
+  expect(good.code).toBe(0);
+  expect(good.examination.safe).toBe(true);
+  expect(good.examination.parts.map(({ name }: { name: string }) => name)).toEqual([
+    "configuration",
+    "database",
+    "base",
+    "polygon",
+  ]);
+  const bad = await json({ FACILITATOR_CONTRACT_MAINNET: operator });
+  expect(bad.code).toBe(1);
+  expect(bad.examination.safe).toBe(false);
+  expect(bad.examination.parts[2].checks).toContainEqual({
+    name: "contract",
+    status: "failed",
+    detail: `there is none at ${operator}`,
+    advice: "Deploy it with x402-kit deploy --network base, or correct FACILITATOR_CONTRACT_MAINNET.",
+    fatal: true,
+  });
+});
+
+test("shows no key, no URL, no pepper and no password, whatever is wrong", async () => {
+  const secrets: Variables = {
+    BASE_RPC_URL: "http://127.0.0.1:1/v2/secret-of-the-url",
+    OPERATOR_PRIVATE_KEY: keyOf("secret operator"),
+    RECOVERER_PRIVATE_KEY: keyOf("secret recoverer"),
+    API_KEY_PEPPER: "a7c1f0e9b8d2634455aa01c9e7f3d2b1",
+    DATABASE_URL: "postgres://kit:secret-of-the-database@127.0.0.1:1/kit",
+  };
+  for (const args of [["doctor"], ["doctor", "--json"]]) {
+    const { code, stdout, stderr } = await runHere(args, { ...deployed.variables, ...secrets });
+    expect(code).toBe(1);
+    for (const hidden of ["secret-of", ...Object.values(secrets).map((value) => value.replace("0x", ""))]) {
+      expect(`${stdout}${stderr}`).not.toContain(hidden);
+    }
+  }
+});
+
+describe("of the contract it says", () => {
+  test("that something else stands there", async () => {
+    const address = accountOf("something else").address;
+    await base.request("anvil_setCode", address, "0x00");
+    const outcome = await examine({ FACILITATOR_CONTRACT_MAINNET: address });
+    expect(linesOf(outcome, "contract")).toEqual([
+      `FAIL contract ${address} has other code than this version's contract`,
+      "→ Correct FACILITATOR_CONTRACT_MAINNET, deploy anew with x402-kit deploy --network base, or run the version that deployed it.",
+    ]);
+    expect(linesOf(outcome, "operator")[0]).toBe(
+      `FAIL operator whether ${operator} holds OPERATOR_ROLE cannot be asked: the contract knows no roles`,
+    );
+    expect(outcome.code).toBe(1);
+  });
+
+  test("that it is paused", async () => {
+    await sendAsDeployer("0x8456cb59");
+    const outcome = await examine();
+    await sendAsDeployer("0x3f4ba83a");
+    expect(linesOf(outcome, "paused")).toEqual([
+      "warn paused the contract is paused: nothing settles",
+      "→ Its pauser ends that with unpause().",
+    ]);
+    expect(outcome.code).toBe(0);
+  });
+
+  test("that the server's key is the admin's", async () => {
+    const outcome = await examine({ OPERATOR_PRIVATE_KEY: keyOf("deployer") });
+    expect(linesOf(outcome, "admin")[0]).toBe(
+      `warn admin ${deployer} is also the admin of the contract: whoever gets this server's key controls it`,
+    );
+    expect(linesOf(outcome, "operator")[0]).toBe(`FAIL operator ${deployer} does not hold OPERATOR_ROLE`);
+  });
+
+  test("whether the recoverer may recover", async () => {
+    const outcome = await examine({ RECOVERER_PRIVATE_KEY: keyOf("recoverer") });
+    expect(linesOf(outcome, "recoverer")).toEqual([
+      `FAIL recoverer ${recoverer} does not hold RECOVERER_ROLE`,
+      "→ The admin grants it, by grantRole; without it, leave RECOVERER_PRIVATE_KEY out.",
+    ]);
+    expect(linesOf(outcome, "gas money").slice(1)).toEqual([
+      expect.stringMatching(
+        new RegExp(`^FAIL gas money 0 ETH of ${recoverer} does not cover one recovery, `),
+      ),
+      "→ Send it ETH on base.",
+    ]);
+  });
+
+  test("that all is well with a recoverer that has its role and gas money", async () => {
+    const role = keccak256Text("RECOVERER_ROLE").slice(2);
+    await sendAsDeployer(`0x2f2ff15d${role}${addressWord(recoverer)}`);
+    await deployed.chains.base.setBalance(recoverer, 10n ** 16n);
+    const outcome = await examine({ RECOVERER_PRIVATE_KEY: keyOf("recoverer") });
+    expect(linesOf(outcome, "recoverer")).toEqual([`ok recoverer ${recoverer} holds RECOVERER_ROLE`]);
+    expect(linesOf(outcome, "gas money")[1]).toMatch(
+      new RegExp(`^ok gas money 0\\.01 ETH of ${recoverer} buys [\\d,]+ recoveries at `),
+    );
+    expect(outcome.code).toBe(0);
+  });
+
+  test("that a recoverer is an operator too, whose key a remote signer has", async () => {
+    const outcome = await examine({
+      OPERATOR_PRIVATE_KEY: "",
+      OPERATOR_SIGNER_URL: "http://127.0.0.1:1",
+      OPERATOR_ADDRESS: operator,
+      RECOVERER_PRIVATE_KEY: keyOf("operator"),
+    });
+    expect(linesOf(outcome, "RECOVERER_PRIVATE_KEY")[0]).toBe(
+      `FAIL RECOVERER_PRIVATE_KEY is the key of the operator ${operator}: one that leaks could then do both; use another`,
+    );
+    expect(outcome.code).toBe(1);
+  });
+
+  async function sendAsDeployer(data: Hex): Promise<void> {
+    await base.request("anvil_impersonateAccount", deployer);
+    await base.request("eth_sendTransaction", { from: deployer, to: deployed.contract, data });
+    await base.request("evm_mine");
+  }
+});
+
+describe("of an operator's gas money it says", () => {
+  const withBalance = async (wei: bigint) => {
+    await deployed.chains.base.setBalance(operator, wei);
+    const outcome = await examine();
+    await deployed.chains.base.setBalance(operator, 10n ** 18n);
+    return outcome;
+  };
+
+  test("that it does not cover one settlement", async () => {
+    const outcome = await withBalance(1_000n);
+    expect(linesOf(outcome, "gas money")).toEqual([
+      expect.stringMatching(
+        new RegExp(
+          `^FAIL gas money 0\\.000000000000001 ETH of ${operator} does not cover one settlement, which needs `,
+        ),
+      ),
+      "→ Send it ETH on base.",
+    ]);
+    expect(outcome.code).toBe(1);
+  });
+
+  test("that it will not last", async () => {
+    const outcome = await withBalance(10n ** 13n);
+    expect(linesOf(outcome, "gas money")).toEqual([
+      expect.stringMatching(
+        /^warn gas money 0\.00001 ETH of .* buys \d\d settlements at 0\.000000\d+ ETH each$/,
+      ),
+      "→ Send it more soon.",
+    ]);
+    expect(outcome.code).toBe(0);
+  });
+
+  test("that the base fee is above the cap", async () => {
+    await base.request("anvil_setNextBlockBaseFeePerGas", "0x77359400");
+    await base.request("evm_mine");
+    const outcome = await examine({ MAX_FEE_GWEI: "base=0.5" });
+    expect(linesOf(outcome, "fee")[0]).toMatch(
+      /^warn fee the base fee is [12][\d.]* gwei, the cap 0\.5 gwei: nothing is mined until it has come down$/,
+    );
+  });
+});
+
+describe("of tokens it says", () => {
+  test.each<[string, object, string]>([
+    ["that none is there", { address: operator }, `there is no EIP-3009 token at ${operator}`],
+    [
+      "that it signs for another name",
+      { address: networks.polygon.usdc.address, name: "USDC" },
+      `${networks.polygon.usdc.address} signs for another domain than name "USDC", version "2"`,
+    ],
+  ])("%s", async (_name, changes, detail) => {
+    const { polygon } = deployed.chains;
+    // A token that is not USDC there: that of polygon, on base.
+    const code = await polygon.node.request("eth_getCode", networks.polygon.usdc.address, "latest");
+    await base.request("anvil_setCode", networks.polygon.usdc.address, code);
+    const asset = { network: "base", address: "", name: "Euro", version: "2", decimals: 6, ...changes };
+    const outcome = await examine({ ASSETS: JSON.stringify([asset]) });
+    expect(linesOf(outcome, "asset").at(-2)).toBe(`FAIL asset ${detail}`);
+    expect(outcome.code).toBe(1);
+  });
+});
+
+describe("of RPC endpoints it says", () => {
+  const withHead = async (change: (seconds: number) => number) => {
+    const node = await startStubNode(
+      altering(forwardingTo(base.rpcUrl), "eth_getBlockByNumber", (block) => {
+        const { timestamp, ...rest } = block as { timestamp: Hex };
+        return { ...rest, timestamp: `0x${change(Number(timestamp)).toString(16)}` };
+      }),
+    );
+    const outcome = await examine({ BASE_RPC_URL: node.url });
+    const beside = await examine({ BASE_RPC_URL: `${node.url},${base.rpcUrl}` });
+    await node.stop();
+    return { outcome, beside };
+  };
+
+  test("that one has stopped following the chain, which is bearable beside one that has not", async () => {
+    const { outcome, beside } = await withHead((seconds) => seconds - 1_000);
+    expect(linesOf(outcome, "head")).toEqual([
+      expect.stringMatching(/^FAIL head block [\d,]+ is 1,00\d s old$/),
+      "→ The node has stopped following the chain: mend it, or use another.",
+    ]);
+    expect(linesOf(outcome, "the rest")).toEqual([
+      "FAIL the rest was not looked at: there is no RPC endpoint to ask",
+    ]);
+    expect(outcome.code).toBe(1);
+    expect(linesOf(beside, "head 1")[0]).toMatch(/^warn head 1 block [\d,]+ is 1,00\d s old$/);
+    expect(beside.code).toBe(0);
+  });
+
+  test("that a clock is wrong", async () => {
+    const { outcome } = await withHead((seconds) => seconds + 500);
+    expect(linesOf(outcome, "head")[0]).toMatch(
+      /^FAIL head block [\d,]+ is (49|50)\d s ahead of this machine's clock$/,
+    );
+  });
+
+  test("that one serves another chain, which is not bearable beside any", async () => {
+    const outcome = await examine({ BASE_RPC_URL: `${base.rpcUrl},${deployed.chains.polygon.rpcUrl}` });
+    expect(linesOf(outcome, "chain id 2")).toEqual([
+      "FAIL chain id 2 it is 137, but that of base is 8453",
+      "→ BASE_RPC_URL names a node of another network.",
+    ]);
+    expect(outcome.code).toBe(1);
+  });
+});
+
+describe("of the database it says", () => {
+  /** Changes what stands in the database about its migrations. */
+  const withMigrations = async (change: (db: MigrationLog) => Promise<unknown>): Promise<Outcome> => {
+    const file = join(tmpdir(), `${randomUUID()}.db`);
+    copyFileSync(deployed.databaseUrl.replace("sqlite:", ""), file);
+    const db = await openDatabase({ url: `sqlite:${file}` });
+    await change(db.$extendTables());
+    await db.destroy();
+    const outcome = await examine({ DATABASE_URL: `sqlite:${file}` });
+    rmSync(file);
+    return outcome;
+  };
+
+  test("that it is behind, and by what", async () => {
+    const outcome = await withMigrations((log) =>
+      log.deleteFrom("kysely_migration").where("name", "!=", "0001-initial").execute(),
+    );
+    expect(linesOf(outcome, "database").slice(-2)).toEqual([
+      expect.stringMatching(/^FAIL database SQLite, .*\.db: behind this version by 0002-\w+/),
+      "→ Run x402-kit migrate, or start with x402-kit serve --migrate.",
+    ]);
+    expect(outcome.code).toBe(1);
+  });
+
+  test("that a newer version has been at it", async () => {
+    const outcome = await withMigrations((log) =>
+      log.insertInto("kysely_migration").values({ name: "0999-future", timestamp: "2099" }).execute(),
+    );
+    expect(linesOf(outcome, "database").slice(-2)[0]).toBe(
+      "FAIL database The database is newer than this software: it has the migration 0999-future",
+    );
+  });
+
+  test("what is missing, and creates nothing", async () => {
+    const file = join(tmpdir(), `${randomUUID()}.db`);
+    const outcome = await examine({ DATABASE_URL: `sqlite:${file}` });
+    expect(linesOf(outcome, "database").slice(-2)).toEqual([
+      `FAIL database SQLite, ${file}: does not exist yet`,
+      "→ Run x402-kit migrate, or start with x402-kit serve --migrate.",
+    ]);
+    expect((await examine({ DATABASE_URL: `sqlite:${file}` })).stdout).toContain("does not exist yet");
+  });
+
+  test("that somebody else sends with the operator's key", async () => {
+    const other = accountOf("busy operator").address;
+    const db = await openDatabase({ url: deployed.databaseUrl });
+    await createLedger({ db, instanceId: randomUUID(), now: Date.now }).introduceOperator(8453, other, 3);
+    await db.destroy();
+    await base.request("anvil_setNonce", other, "0x5");
+    const outcome = await examine({ OPERATOR_PRIVATE_KEY: keyOf("busy operator") });
+    expect(linesOf(outcome, "txNonce")).toEqual([
+      `FAIL txNonce the chain is at 5 for ${other}, and this database at 3: somebody else sends with this key, or the database is an old copy`,
+      expect.stringMatching(/^→ One key belongs to one database\. /),
+    ]);
+    expect(outcome.code).toBe(1);
+  });
+});
+
+describe("of a remote signer it says", () => {
+  test.each<[string, Hex, string]>([
+    ["that it signs", keyOf("operator"), `ok signer signs for ${operator} in`],
+    [
+      "that it has another key",
+      keyOf("somebody"),
+      `FAIL signer The remote signer did not sign for ${operator}: it signed with another key than that of the account`,
+    ],
+  ])("%s", async (_name, key, line) => {
+    const signer = await startSigner(key);
+    const outcome = await examine({
+      OPERATOR_PRIVATE_KEY: "",
+      OPERATOR_SIGNER_URL: signer.url,
+      OPERATOR_ADDRESS: operator,
+    });
+    await signer.stop();
+    expect(linesOf(outcome, "signer")[0]).toContain(line);
+    expect(outcome.stdout).not.toContain("secret-of-the-url");
+  });
+});

@@ -1,0 +1,231 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { encodeFunctionData } from "viem";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { mockUsdcAbi } from "../../../src/contracts/mockUsdc.ts";
+import { x402FacilitatorAbi } from "../../../src/contracts/x402Facilitator.ts";
+import { requestJson } from "../../../src/harness/control/http-json.ts";
+import type { HarnessChain } from "../../../src/harness/stage/chain.ts";
+import { keccak256Text } from "../../../src/protocol/hex.ts";
+import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { accountOf, keyOf } from "../../support/key-accounts.ts";
+import { type RunningCommand, runHere, startCommand, type Variables } from "../../support/serve/command.ts";
+import {
+  type DeployedChains,
+  deployer,
+  operator,
+  startDeployedChains,
+} from "../../support/serve/deployed-chains.ts";
+import { createShop, signPayment } from "../../support/serve/shop.ts";
+import { forwardingTo, startStubNode } from "../../support/stub-node.ts";
+
+/*
+ * `serve` as a process: what it tells Prometheus, and what it protects itself by.
+ */
+
+let deployed: DeployedChains<"base">;
+let chain: HarnessChain;
+let key: string;
+beforeAll(async () => {
+  deployed = await startDeployedChains(["base"]);
+  chain = deployed.chains.base;
+  key = await createShop(deployed.databaseUrl);
+});
+afterAll(() => deployed.stop());
+
+async function startServing(changes: Variables = {}): Promise<RunningCommand & { url: string }> {
+  const variables = { ...deployed.variables, CONFIRMATIONS: "base=1", ...changes };
+  const command = startCommand(["serve"], variables, "/");
+  return Object.assign(command, { url: urlIn(await command.logged(/"serving"/)) });
+}
+
+function urlIn(line: string): string {
+  const { url }: { url: string } = JSON.parse(line);
+  return url;
+}
+
+function post(url: string, body: unknown, headers: Record<string, string> = { authorization: key }) {
+  return requestJson(url, { method: "POST", headers, body });
+}
+
+/** The value of a series: of the one line that begins so. */
+function numberIn(metrics: string, series: string): number {
+  const lines = metrics.split("\n").filter((line) => line.startsWith(`${series} `));
+  expect(lines, series).toHaveLength(1);
+  return Number(lines[0]?.slice(series.length + 1));
+}
+
+describe("metrics", () => {
+  test("tell what was paid, how long it took, and how much gas money is left; and no secret", async () => {
+    const node = await startStubNode(forwardingTo(chain.rpcUrl));
+    const { host } = new URL(node.url);
+    await using command = await startServing({
+      BASE_RPC_URL: `http://user:hunter2@${host}/secret-of-the-url`,
+      METRICS_PORT: "0",
+    });
+    const metricsUrl = urlIn(await command.logged(/"serving metrics"/));
+    const body = await signPayment(deployed);
+    expect((await post(`${command.url}/verify`, body)).body).toMatchObject({ isValid: true });
+    expect((await post(`${command.url}/settle`, body)).body).toMatchObject({ success: true });
+    expect((await post(`${command.url}/settle`, body)).body).toMatchObject({ success: false });
+
+    const metrics = await (await fetch(metricsUrl)).text();
+    const requests = (rest: string) => numberIn(metrics, `x402_requests_total{${rest}}`);
+    expect(requests('operation="verify",outcome="valid",reason="none",version="1",network="base"')).toBe(1);
+    expect(requests('operation="settle",outcome="settled",reason="none",version="1",network="base"')).toBe(1);
+    const taken = 'outcome="invalid",reason="invalid_transaction_state",version="1",network="base"';
+    expect(requests(`operation="settle",${taken}`)).toBe(1);
+    for (const of of [
+      'verify_duration_seconds_count{outcome="valid"',
+      'settle_duration_seconds_count{outcome="settled"',
+    ]) {
+      expect(numberIn(metrics, `x402_${of},network="base"}`)).toBe(1);
+    }
+    expect(numberIn(metrics, 'x402_requests_in_flight{operation="settle"}')).toBe(0);
+    expect(numberIn(metrics, 'x402_settlements_in_flight{network="base"}')).toBe(0);
+    expect(numberIn(metrics, 'x402_oldest_pending_settlement_seconds{network="base"}')).toBe(0);
+    expect(numberIn(metrics, 'x402_network_ready{network="base"}')).toBe(1);
+    const ofOperator = `{network="base",operator="${operator}"}`;
+    const balance = BigInt(String(await chain.node.request("eth_getBalance", operator, "latest")));
+    expect(numberIn(metrics, `x402_operator_balance_wei${ofOperator}`)).toBe(Number(balance));
+    // 100 ETH, at some 0.0002 to 0.0003 each.
+    expect(numberIn(metrics, `x402_operator_balance_transactions${ofOperator}`)).toBeGreaterThan(100_000);
+    expect(numberIn(metrics, `x402_operator_balance_transactions${ofOperator}`)).toBeLessThan(100_000_000);
+    const provider = `network="base",endpoint="1",provider="${host}"`;
+    expect(numberIn(metrics, `x402_rpc_requests_total{${provider},purpose="send"}`)).toBe(1);
+    expect(metrics).not.toMatch(/hunter2|secret-of-the-url/);
+
+    command.kill("SIGTERM");
+    expect((await command.ended).code).toBe(0);
+    await expect(fetch(metricsUrl)).rejects.toThrow();
+    await node.stop();
+  });
+
+  test("show a network that is down, and a payment that hangs", async () => {
+    await using command = await startServing({ METRICS_PORT: "0", OPTIMISM_RPC_URL: "http://127.0.0.1:1/" });
+    const metricsUrl = urlIn(await command.logged(/"serving metrics"/));
+    await chain.hold();
+    const waiting = post(`${command.url}/settle`, await signPayment(deployed));
+    const scrape = async () => (await fetch(metricsUrl)).text();
+    await expect
+      .poll(scrape, { timeout: 20_000, interval: 100 })
+      .toMatch(/x402_oldest_pending_settlement_seconds\{network="base"\} \d*\.\d+/);
+    const metrics = await scrape();
+    expect(numberIn(metrics, 'x402_settlements_in_flight{network="base"}')).toBe(1);
+    expect(numberIn(metrics, 'x402_requests_in_flight{operation="settle"}')).toBe(1);
+    expect(numberIn(metrics, 'x402_network_ready{network="optimism"}')).toBe(0);
+    expect(
+      numberIn(
+        metrics,
+        'x402_rpc_errors_total{network="optimism",endpoint="1",provider="127.0.0.1:1",error="connection"}',
+      ),
+    ).toBeGreaterThan(0);
+    // That one network is down hides nothing of the other.
+    expect(
+      numberIn(metrics, `x402_operator_balance_wei{network="base",operator="${operator}"}`),
+    ).toBeGreaterThan(0);
+    await chain.release();
+    expect((await waiting).body).toMatchObject({ success: true });
+  });
+
+  test("are served nowhere unless that was asked for; a port that is taken is said to be", async () => {
+    await using command = await startServing();
+    const port = new URL(command.url).port;
+    const { code, stderr } = await runHere(["serve"], {
+      ...deployed.variables,
+      LOG_LEVEL: "silent",
+      METRICS_PORT: port,
+    });
+    expect(code).toBe(1);
+    expect(stderr).toContain(`The service cannot listen on port ${port} of 127.0.0.1`);
+    expect(stderr).toContain("METRICS_PORT and METRICS_HOST say where");
+  });
+});
+
+describe("a payment that somebody else submits straight to the token", () => {
+  test("is paid to its recipient by serve itself, when it has the recoverer's key", async () => {
+    const { node, asset, setBalance } = chain;
+    const recoverer = accountOf("recoverer").address;
+    await setBalance(recoverer, 10n ** 17n);
+    for (const sender of [deployer, harnessAccounts.treasury.address]) {
+      await node.request("anvil_impersonateAccount", sender);
+    }
+    const grant = encodeFunctionData({
+      abi: x402FacilitatorAbi,
+      functionName: "grantRole",
+      args: [keccak256Text("RECOVERER_ROLE"), recoverer],
+    });
+    await node.request("eth_sendTransaction", { from: deployer, to: deployed.contract, data: grant });
+    await node.request("evm_mine");
+    await using command = await startServing({ RECOVERER_PRIVATE_KEY: keyOf("recoverer") });
+
+    await chain.hold();
+    const body = await signPayment(deployed);
+    const sent = async () => ((await node.request("txpool_status")) as { pending: string }).pending !== "0x0";
+    const settling = post(`${command.url}/settle`, body);
+    while (!(await sent())) await sleep(10);
+    const { from, to, value, validAfter, validBefore, nonce } = body.paymentPayload.payload.authorization;
+    const data = encodeFunctionData({
+      abi: mockUsdcAbi,
+      functionName: "transferWithAuthorization",
+      args: [
+        from,
+        to,
+        BigInt(value),
+        BigInt(validAfter),
+        BigInt(validBefore),
+        nonce,
+        body.paymentPayload.payload.signature,
+      ],
+    });
+    // It pays more for its place, and so is mined before ours.
+    const fees = { maxPriorityFeePerGas: "0x2540be400", maxFeePerGas: "0x174876e800" };
+    const stranger = harnessAccounts.treasury.address;
+    await node.request("eth_sendTransaction", {
+      from: stranger,
+      to: asset.address,
+      data,
+      gas: "0x493e0",
+      ...fees,
+    });
+    await node.request("evm_mine");
+    await chain.release();
+    const mining = setInterval(() => void node.request("evm_mine").catch(() => {}), 200);
+    expect((await settling).body).toMatchObject({ success: true });
+    clearInterval(mining);
+    expect(await command.logged(/"a payment was recovered"/)).toContain('"network":"base"');
+  });
+});
+
+describe("rate limits", () => {
+  /** Gets a verdict at once. */
+  const unknownVersion = { x402Version: 3 };
+
+  test("let one key settle and verify 2,000 payments at once", async () => {
+    await using command = await startServing();
+    for (const operation of ["verify", "settle"]) {
+      const statuses = await Promise.all(
+        Array.from(
+          { length: 2_000 },
+          async () => (await post(`${command.url}/${operation}`, unknownVersion)).status,
+        ),
+      );
+      expect(new Set(statuses)).toEqual(new Set([200]));
+    }
+  });
+
+  test("are what the variables say, for a key and for an address", async () => {
+    await using command = await startServing({ RATE_LIMIT_KEY: "1/5", RATE_LIMIT_ADDRESS: "1/2" });
+    const statusesOf = async (count: number, headers?: Record<string, string>) => {
+      const answers = await Promise.all(
+        Array.from({ length: count }, () => post(`${command.url}/verify`, unknownVersion, headers)),
+      );
+      return answers.map(({ status }) => status).sort();
+    };
+    const ofKey = await statusesOf(2);
+    expect(ofKey).toEqual([200, 200]);
+    expect((await statusesOf(6)).filter((status) => status === 429).length).toBeGreaterThan(0);
+    expect(
+      (await statusesOf(8, { authorization: "wrong" })).filter((status) => status === 401),
+    ).not.toHaveLength(8);
+  });
+});

@@ -1,0 +1,408 @@
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openDatabase } from "../../../src/database/open-database.ts";
+import { type JsonResponse, requestJson } from "../../../src/harness/control/http-json.ts";
+import type { HarnessChain } from "../../../src/harness/stage/chain.ts";
+import { createLedger } from "../../../src/ledger/create-ledger.ts";
+import type { Hex } from "../../../src/protocol/hex.ts";
+import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { accountOf, keyOf } from "../../support/key-accounts.ts";
+import {
+  makeDirectory,
+  type RunningCommand,
+  runHere,
+  startCommand,
+  type Variables,
+} from "../../support/serve/command.ts";
+import {
+  type DeployedChains,
+  operator,
+  pepper,
+  startDeployedChains,
+} from "../../support/serve/deployed-chains.ts";
+import { createShop, signPayment } from "../../support/serve/shop.ts";
+import { startSigner } from "../../support/serve/signer-server.ts";
+import { forwardingTo, startStubNode } from "../../support/stub-node.ts";
+
+let deployed: DeployedChains<"base">;
+let chain: HarnessChain;
+let key: string;
+beforeAll(async () => {
+  deployed = await startDeployedChains(["base"]);
+  chain = deployed.chains.base;
+  key = await createShop(deployed.databaseUrl);
+});
+afterAll(() => deployed.stop());
+
+type Line = Record<string, unknown> & { level: number; msg: string };
+
+/** Starts `serve` and waits until it serves; gives where. */
+async function startServing(
+  changes: Variables = {},
+  cwd = "/",
+): Promise<{ command: RunningCommand; url: string }> {
+  const command = startCommand(
+    ["serve"],
+    { ...deployed.variables, CONFIRMATIONS: "base=1", ...changes },
+    cwd,
+  );
+  const line: Line = JSON.parse(await command.logged(/"serving"/));
+  return { command, url: String(line.url) };
+}
+
+function linesOf(stderr: string): Line[] {
+  return stderr
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+}
+
+async function pay(url: string, body: unknown): Promise<JsonResponse> {
+  return requestJson(`${url}/settle`, { method: "POST", headers: { authorization: key }, body });
+}
+
+async function recipientBalance(): Promise<bigint> {
+  const data = `0x70a08231${harnessAccounts.recipient.address.slice(2).padStart(64, "0")}`;
+  return BigInt((await chain.node.request("eth_call", { to: chain.asset.address, data }, "latest")) as Hex);
+}
+
+describe("from deployment to payment", () => {
+  test("a payment settles, and SIGTERM ends everything with exit code 0", async () => {
+    const before = await recipientBalance();
+    const { command, url } = await startServing();
+    await using _ = command;
+    expect(await pay(url, await signPayment(deployed))).toMatchObject({
+      status: 200,
+      body: { success: true, network: "base", transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/) },
+    });
+    expect(await recipientBalance()).toBe(before + 10_000n);
+    expect(command.descendants()).toEqual([]);
+
+    command.kill("SIGTERM");
+    const { code, stdout, stderr } = await command.ended;
+    expect(code).toBe(0);
+    expect(stdout).toBe("");
+    await expect(requestJson(url.replace("/v1", "/livez"))).rejects.toThrow();
+    expect(linesOf(stderr).map(({ msg }) => msg)).toEqual([
+      expect.stringContaining("Server listening at"),
+      "network ready",
+      "serving",
+      "request",
+      "ending: no new payments are taken, and what is in flight stays in the database",
+      "ended",
+    ]);
+    expect(linesOf(stderr)[1]).toMatchObject({
+      network: "base",
+      chainId: 8453,
+      facilitatorContract: deployed.contract,
+      operators: [operator],
+      rpcEndpoints: 1,
+      confirmations: 1,
+    });
+  });
+
+  test("SIGTERM answers whoever waits at once; the next start settles what was on its way", async () => {
+    const before = await recipientBalance();
+    const body = await signPayment(deployed);
+    await chain.hold();
+    const first = await startServing();
+    const waiting = pay(first.url, body);
+    await untilPending();
+    const stoppedAt = performance.now();
+    first.command.kill("SIGTERM");
+    expect(await waiting).toMatchObject({ status: 503, body: { success: false } });
+    expect((await first.command.ended).code).toBe(0);
+    expect(performance.now() - stoppedAt).toBeLessThan(15_000);
+
+    await chain.release();
+    const second = await startServing();
+    await using _ = second.command;
+    expect((await pay(second.url, body)).body).toMatchObject({ success: true });
+    expect(await recipientBalance()).toBe(before + 10_000n);
+  });
+
+  test("a second signal ends it at once", async () => {
+    const node = await startStubNode(forwardingTo(chain.rpcUrl));
+    const { command, url } = await startServing({ BASE_RPC_URL: node.url });
+    // From now on the node says nothing, and the payment waits for it.
+    let asked = false;
+    node.behave(() => {
+      asked = true;
+    });
+    const waiting = pay(url, await signPayment(deployed)).catch(() => "cut off");
+    while (!asked) await sleep(5);
+    command.kill("SIGTERM");
+    await command.logged(/"ending: /);
+    await sleep(600);
+    const sentAt = performance.now();
+    command.kill("SIGTERM");
+    expect((await command.ended).code).toBe(130);
+    expect(performance.now() - sentAt).toBeLessThan(5_000);
+    await waiting;
+    await node.stop();
+  });
+
+  test("a network that cannot be reached does not keep the others from being served", async () => {
+    const { command, url } = await startServing({ OPTIMISM_RPC_URL: "http://127.0.0.1:1/secret-of-the-url" });
+    await using _ = command;
+    expect((await pay(url, await signPayment(deployed))).body).toMatchObject({ success: true });
+    command.kill("SIGINT");
+    const { code, stderr } = await command.ended;
+    expect(code).toBe(0);
+    expect(linesOf(stderr).filter(({ network }) => network === "optimism")).toContainEqual(
+      expect.objectContaining({ level: 40, msg: "network not ready yet; trying again" }),
+    );
+    expect(stderr).not.toContain("secret-of-the-url");
+  });
+
+  test("with its key behind a remote signer, a payment settles as well", async () => {
+    const signer = await startSigner(keyOf("operator"));
+    const { command, url } = await startServing({
+      OPERATOR_PRIVATE_KEY: "",
+      OPERATOR_SIGNER_URL: signer.url,
+      OPERATOR_ADDRESS: operator,
+    });
+    await using _ = command;
+    expect((await pay(url, await signPayment(deployed))).body).toMatchObject({ success: true });
+    command.kill("SIGTERM");
+    const { code, stderr } = await command.ended;
+    expect(code).toBe(0);
+    expect(stderr).not.toContain("secret-of-the-url");
+    await signer.stop();
+  });
+
+  test("several operators serve together", async () => {
+    const other = accountOf("other operator").address;
+    await chain.setBalance(other, 10n ** 18n);
+    const grant = ["--grant-operator", other, "--yes", "--json"];
+    await runHere(["deploy", "--network", "base", ...grant], {
+      ...deployed.variables,
+      DEPLOYER_PRIVATE_KEY: keyOf("deployer"),
+    });
+    const { command, url } = await startServing({
+      OPERATOR_PRIVATE_KEY: `${keyOf("operator")},${keyOf("other operator")}`,
+    });
+    await using _ = command;
+    const ready = JSON.parse(await command.logged(/"network ready"/));
+    expect(ready.operators).toEqual([operator, other]);
+    const bodies = await Promise.all(Array.from({ length: 6 }, () => signPayment(deployed)));
+    for (const answer of await Promise.all(bodies.map((body) => pay(url, body)))) {
+      expect(answer.body).toMatchObject({ success: true });
+    }
+  });
+
+  async function untilPending(): Promise<void> {
+    for (;;) {
+      const pending = await chain.node.request("eth_getTransactionCount", operator, "pending");
+      const mined = await chain.node.request("eth_getTransactionCount", operator, "latest");
+      if (pending !== mined) return;
+      await sleep(5);
+    }
+  }
+});
+
+describe("configuration", () => {
+  test("comes from .env as well, and the environment has the last word", async () => {
+    await using directory = await makeDirectory();
+    const { BASE_RPC_URL = "", ...others } = deployed.variables;
+    const file = { ...others, BASE_RPC_URL: "http://127.0.0.1:1", HOST: "127.0.0.2", LOG_LEVEL: "debug" };
+    const text = Object.entries(file).map(([name, value]) => `${name}='${value}'\n`);
+    await writeFile(join(directory.path, ".env"), text.join(""));
+    await using command = startCommand(["serve"], { BASE_RPC_URL }, directory.path);
+    const line = await command.logged(/"serving"/);
+    expect(JSON.parse(line).url).toMatch(/^http:\/\/127\.0\.0\.2:\d+\/v1$/);
+    expect(await command.logged(/"network ready"/)).toContain('"network":"base"');
+  });
+
+  test("migrates a database when it is told to, and only then", async () => {
+    await using directory = await makeDirectory();
+    const variables = { ...deployed.variables, DATABASE_URL: "sqlite:./new.db" };
+    const refused = await startCommand(["serve"], variables, directory.path).ended;
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toMatchInlineSnapshot(`
+      "x402-kit serve: The database cannot be used: SQLite, ./new.db: does not exist yet
+        Run x402-kit migrate, or start with x402-kit serve --migrate.
+      "
+    `);
+
+    await using command = startCommand(["serve", "--migrate"], variables, directory.path);
+    await command.logged(/"serving"/);
+    expect(await command.logged(/brought up to date/)).toContain("0001-initial");
+  });
+});
+
+describe("does not start", () => {
+  const refuse = (changes: Variables) =>
+    runHere(["serve"], { ...deployed.variables, LOG_LEVEL: "silent", ...changes });
+
+  test("with a configuration that is wrong, and says everything that is", async () => {
+    const { code, stderr } = await refuse({
+      API_KEY_PEPPER: "",
+      PORT: "http",
+      FACILITATOR_CONTRACT_MAINNET: "",
+    });
+    expect(code).toBe(1);
+    expect(stderr).toMatchInlineSnapshot(`
+      "x402-kit serve: 3 things are wrong
+        FACILITATOR_CONTRACT_MAINNET: is needed for base; x402-kit deploy prints it (for example 0x4020000000000000000000000000000000000001)
+        API_KEY_PEPPER: is needed (for example what \`openssl rand -hex 32\` prints)
+        PORT: "http" is not a whole number from 0 to 65535 (for example 8080)
+
+      Options: x402-kit serve --help
+      "
+    `);
+  });
+
+  test.each<[string, Variables, string]>([
+    [
+      "an operator",
+      { OPERATOR_PRIVATE_KEY: `${keyOf("operator")},${harnessAccounts.operator.privateKey}` },
+      "OPERATOR_PRIVATE_KEY: the 2nd key is a published test key: everybody can use it",
+    ],
+    [
+      "a recoverer",
+      { RECOVERER_PRIVATE_KEY: "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80" },
+      "RECOVERER_PRIVATE_KEY: is a published test key",
+    ],
+    [
+      "an operator behind a remote signer",
+      {
+        OPERATOR_PRIVATE_KEY: "",
+        OPERATOR_SIGNER_URL: "https://signer.example.invalid",
+        OPERATOR_ADDRESS: harnessAccounts.operator.address,
+      },
+      "OPERATOR_ADDRESS: is a published test key",
+    ],
+  ])("with a published test key of %s", async (_name, changes, problem) => {
+    const { code, stderr } = await refuse(changes);
+    expect(code).toBe(1);
+    expect(stderr).toContain(problem);
+  });
+
+  test("with another contract than ours", async () => {
+    const { code, stderr } = await refuse({ FACILITATOR_CONTRACT_MAINNET: operator });
+    expect(code).toBe(1);
+    expect(stderr).toBe(
+      [
+        "x402-kit serve: It would not be safe to serve with this",
+        `  base, contract: there is none at ${operator}`,
+        "  → Deploy it with x402-kit deploy --network base, or correct FACILITATOR_CONTRACT_MAINNET.",
+        "",
+      ].join("\n"),
+    );
+  });
+
+  test("where another service sends with the operator's key", async () => {
+    const other = accountOf("shared operator").address;
+    const db = await openDatabase({ url: deployed.databaseUrl });
+    await createLedger({ db, instanceId: randomUUID(), now: Date.now }).introduceOperator(8453, other, 0);
+    await db.destroy();
+    await chain.node.request("anvil_setNonce", other, "0x2");
+    const { code, stderr } = await refuse({ OPERATOR_PRIVATE_KEY: keyOf("shared operator") });
+    expect(code).toBe(1);
+    expect(stderr).toMatchInlineSnapshot(`
+      "x402-kit serve: It would not be safe to serve with this
+        base, txNonce: the chain is at 2 for 0xC1fFeAEb06E8eD6265CfA18Bd8666Abb0B8cAD06, and this database at 0: somebody else sends with this key, or the database is an old copy
+        → One key belongs to one database. Stop the other service and use its database, or give this one an operator of its own: x402-kit deploy --network base --grant-operator ADDRESS. When nobody else sends with it any more: x402-kit operator accept-tx-nonce --network base --operator 0xC1fFeAEb06E8eD6265CfA18Bd8666Abb0B8cAD06
+      "
+    `);
+  });
+
+  test("until somebody says that nobody else does so any more, which is kept", async () => {
+    const shared = accountOf("accepted operator").address;
+    const db = await openDatabase({ url: deployed.databaseUrl });
+    await createLedger({ db, instanceId: randomUUID(), now: Date.now }).introduceOperator(8453, shared, 1);
+    await db.destroy();
+    await chain.node.request("anvil_setNonce", shared, "0x5");
+    const about = ["--network", "base", "--operator", shared];
+    const accept = () =>
+      runHere(["operator", "accept-tx-nonce", ...about, "--actor", "alice"], deployed.variables);
+    expect(await accept()).toMatchObject({
+      code: 0,
+      stdout: `${shared} goes on at 5 on base; the database was at 1.\n`,
+    });
+    expect((await accept()).stdout).toContain("Nothing to accept");
+    const { stdout } = await runHere(["operator", "show", ...about, "--json"], deployed.variables);
+    expect(JSON.parse(stdout)).toEqual({
+      network: "base",
+      operator: shared,
+      nextTxNonce: 5,
+      changes: [{ at: expect.any(String), actor: "alice", from: 1, to: 5 }],
+    });
+    const doctor = await runHere(["doctor"], {
+      ...deployed.variables,
+      OPERATOR_PRIVATE_KEY: keyOf("accepted operator"),
+    });
+    expect(doctor.stdout).toContain(`${shared} goes on at 5, the chain is at 5`);
+    const unknown = ["--network", "base", "--operator", accountOf("unheard of").address];
+    const refused = await runHere(["operator", "accept-tx-nonce", ...unknown], deployed.variables);
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining("knows no operator") });
+    const elsewhere = ["--network", "polygon", "--operator", shared];
+    const wrong = await runHere(["operator", "accept-tx-nonce", ...elsewhere], {
+      ...deployed.variables,
+      POLYGON_RPC_URL: chain.rpcUrl,
+    });
+    expect(wrong.stderr).toContain("The RPC serves chain 8453, but polygon is chain 137");
+  });
+
+  test("where its port is taken", async () => {
+    const server = createServer();
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const { code, stderr } = await refuse({ PORT: String(port) });
+    server.close();
+    expect(code).toBe(1);
+    expect(stderr).toContain(`x402-kit serve: The service cannot listen on port ${port} of 127.0.0.1`);
+    expect(stderr).toContain("PORT and HOST say where");
+  });
+});
+
+test("no log holds a key, the pepper, a signature or the address of a node", async () => {
+  const { command, url } = await startServing({ LOG_LEVEL: "trace" });
+  await using _ = command;
+  const body = await signPayment(deployed);
+  await pay(url, body);
+  await requestJson(`${url}/settle`, { method: "POST", headers: { authorization: "x4k_wrong_key" }, body });
+  command.kill("SIGTERM");
+  const { stdout, stderr } = await command.ended;
+  const { payload } = (body as { paymentPayload: { payload: { signature: string } } }).paymentPayload;
+  for (const hidden of [
+    key,
+    pepper,
+    keyOf("operator").slice(2),
+    payload.signature,
+    chain.rpcUrl,
+    "x4k_wrong_key",
+  ]) {
+    expect(`${stdout}${stderr}`).not.toContain(hidden);
+  }
+});
+
+test("`up` runs as ever beside variables of `serve` that are nonsense", async () => {
+  const nonsense = {
+    OPERATOR_PRIVATE_KEY: "nonsense,more of it",
+    OPERATOR_SIGNER_URL: "nonsense",
+    OPERATOR_ADDRESS: "nonsense",
+    RECOVERER_PRIVATE_KEY: "nonsense",
+    ASSETS: "nonsense",
+    CONFIRMATIONS: "nonsense",
+    MAX_FEE_GWEI: "nonsense",
+    TRUST_PROXY: "nonsense",
+    DATABASE_URL: "nonsense",
+    API_KEY_PEPPER: "nonsense",
+    BASE_RPC_URL: "nonsense",
+  };
+  const args = ["up", "--json", "--no-demo", "--networks", "base", "--port", "0"];
+  await using command = startCommand(args, nonsense, "/");
+  const line = await command.printed(/^\{.*\}$/);
+  expect(JSON.parse(line)).toMatchObject({ networks: { base: { chainId: 8453 } } });
+  command.kill("SIGTERM");
+  expect(await command.ended).toMatchObject({ code: 0, stdout: `${line}\n`, stderr: "" });
+});

@@ -1,0 +1,188 @@
+import { setTimeout } from "node:timers/promises";
+import { encodeFunctionData } from "viem";
+import type { ArrangedFault } from "../../../src/conformance/run-scenario.ts";
+import { sendRequest } from "../../../src/conformance/send-request.ts";
+import { mockUsdcAbi } from "../../../src/contracts/mockUsdc.ts";
+import { somebody, writeRequest } from "../../../src/fixtures/cases/order.ts";
+import type { ScenarioFault, ScenarioPlan } from "../../../src/fixtures/cases/scenario.ts";
+import type { FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
+import type { ScenarioEnvironment } from "../../../src/fixtures/engine/environment.ts";
+import { createFaultSetters } from "../../../src/harness/faults/faults.ts";
+import type { RunningHarness } from "../../../src/harness/running-harness.ts";
+import { parsePaymentRequest } from "../../../src/protocol/requests.ts";
+import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { testKeys } from "../../../src/published/test-keys.ts";
+import { testPayers } from "../../../src/published/test-payers.ts";
+import { balanceOf, sendFrom } from "../service.ts";
+import { type Breakage, startBreakingProxy } from "./breaking-proxy.ts";
+import { type StrainedService, startEndingService, startStrainedService } from "./strained-service.ts";
+
+/** Brings each kind of trouble about for real, around a service on local chains; payments are made on base. */
+export function createFaultArranger(
+  harness: RunningHarness,
+  environment: ScenarioEnvironment,
+): (fault: ScenarioFault, plan: ScenarioPlan) => Promise<ArrangedFault> {
+  const origin = new URL(harness.description.facilitator.url).origin;
+  const { base } = harness.chains;
+  if (base === undefined) throw new Error("base is not running");
+  const { node, asset, facilitatorContract } = base;
+  const faults = createFaultSetters(harness.faults);
+  const send = (request: FixtureRequest) => sendRequest(origin, request);
+  const tokenCall = (from: `0x${string}`, data: `0x${string}`) =>
+    sendFrom(harness, from, asset.address, data);
+
+  /** Resolves when the operator has a transaction that waits to be mined. */
+  async function untilBroadcast(): Promise<void> {
+    const count = (tag: string) =>
+      node.request("eth_getTransactionCount", harnessAccounts.operator.address, tag);
+    while ((await count("pending")) === (await count("latest"))) await setTimeout(5);
+  }
+
+  /** Sends another request first, whose transaction nobody mines before the fault ends. */
+  async function whileUnderWay(other: FixtureRequest): Promise<ArrangedFault> {
+    const held = await faults.chain("base").holdBlocks();
+    const otherAnswer = send(other);
+    await untilBroadcast();
+    return {
+      send,
+      async end() {
+        await held.remove();
+        await otherAnswer;
+      },
+    };
+  }
+
+  async function behind(service: StrainedService): Promise<ArrangedFault> {
+    return { send: (request) => sendRequest(service.origin, request), end: () => service.close() };
+  }
+
+  async function through(breakage: Breakage): Promise<ArrangedFault> {
+    const proxy = await startBreakingProxy(origin, breakage);
+    return { send: (request) => sendRequest(proxy.origin, request), end: () => proxy.close() };
+  }
+
+  /** Calls `act` when the request's transaction waits to be mined. */
+  function meanwhile(act: () => Promise<void>): ArrangedFault["send"] {
+    return async (request) => {
+      const answer = send(request);
+      await untilBroadcast();
+      await act();
+      return answer;
+    };
+  }
+
+  return async (fault, { request }) => {
+    switch (fault) {
+      case "rpc_down": {
+        const down = await faults.on("base").reset();
+        return { send, end: down.remove };
+      }
+      case "rpc_slow": {
+        const slow = await faults.on("base").delay(200);
+        return { send, end: slow.remove };
+      }
+      case "operator_without_gas": {
+        const empty = await faults.chain("base").emptyOperator();
+        return { send, end: empty.remove };
+      }
+      case "mining_held": {
+        const held = await faults.chain("base").holdBlocks();
+        return { send, end: held.remove };
+      }
+      case "mined_late": {
+        const held = await faults.chain("base").holdBlocks();
+        const release = meanwhile(async () => {
+          await setTimeout(200);
+          await held.remove();
+        });
+        return { send: release };
+      }
+      case "token_paused":
+        await tokenCall(
+          harnessAccounts.treasury.address,
+          encodeFunctionData({ abi: mockUsdcAbi, functionName: "pause" }),
+        );
+        return { send };
+      case "contract_blacklisted":
+        await tokenCall(
+          harnessAccounts.treasury.address,
+          encodeFunctionData({
+            abi: mockUsdcAbi,
+            functionName: "blacklist",
+            args: [facilitatorContract],
+          }),
+        );
+        return { send };
+      case "submitted_by_others":
+        await tokenCall(somebody, directSubmission(request));
+        return { send };
+      case "reverted": {
+        const held = await faults.chain("base").holdBlocks();
+        return {
+          send: meanwhile(async () => {
+            await spendEverything();
+            await held.remove();
+          }),
+        };
+      }
+      case "same_payment_under_way": {
+        const headers = { ...request.headers, authorization: testKeys.rival.apiKey };
+        return whileUnderWay({ ...request, headers });
+      }
+      case "balance_taken_up": {
+        const amount = await balanceOf(harness, testPayers.funded.address);
+        const at = { operation: "settle", x402Version: 1, label: "takes up the balance" } as const;
+        return whileUnderWay(await writeRequest(environment, at, { amount, key: "rival" }));
+      }
+      case "rate_limited": {
+        const rate = { burst: 1, perSecond: 0.1 };
+        const service = await startStrainedService(harness, { rateLimits: { key: rate, address: rate } });
+        await sendRequest(service.origin, { ...request, body: "{}" });
+        return behind(service);
+      }
+      case "overloaded":
+        return behind(
+          await startStrainedService(harness, {
+            pressure: { maxSettles: 0, maxVerifies: 0, maxLagMs: 60_000 },
+          }),
+        );
+      case "shutting_down":
+        return behind(await startEndingService(harness));
+      case "reset_before":
+      case "reset_after":
+      case "gateway_error":
+      case "cut_off":
+      case "not_json":
+        return through(fault);
+    }
+  };
+
+  /** Sends all that the payer has elsewhere, in a transaction that pays more than others and so comes before them. */
+  async function spendEverything(): Promise<void> {
+    const payer = testPayers.funded.address;
+    const args = [somebody, await balanceOf(harness, payer)] as const;
+    await node.request("anvil_impersonateAccount", payer);
+    await node.request("anvil_setBalance", payer, "0xde0b6b3a7640000");
+    await node.request("eth_sendTransaction", {
+      from: payer,
+      to: asset.address,
+      data: encodeFunctionData({ abi: mockUsdcAbi, functionName: "transfer", args }),
+      gas: "0x186a0",
+      maxFeePerGas: "0x174876e800",
+      maxPriorityFeePerGas: "0x174876e800",
+    });
+  }
+}
+
+/** Calldata of the token that uses the authorization of a request as it stands. */
+function directSubmission({ body = "" }: FixtureRequest): `0x${string}` {
+  const parsed = parsePaymentRequest(JSON.parse(body));
+  if (!parsed.ok) throw new Error("the request holds no payment");
+  const { authorization, signature } = parsed.request;
+  const { from, to, value, validAfter, validBefore, nonce } = authorization;
+  return encodeFunctionData({
+    abi: mockUsdcAbi,
+    functionName: "transferWithAuthorization",
+    args: [from, to, value, validAfter, validBefore, nonce, signature],
+  });
+}

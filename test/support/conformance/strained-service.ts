@@ -1,0 +1,88 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer } from "node:net";
+import { setTimeout } from "node:timers/promises";
+import { createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
+import type { RunningHarness } from "../../../src/harness/running-harness.ts";
+import { withTestKeys } from "../../../src/harness/with-test-keys.ts";
+import { type AppOptions, createApp } from "../../../src/http/app.ts";
+import { createLogger } from "../../../src/logging/logger.ts";
+import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { createCore } from "../../../src/service.ts";
+
+export type StrainedService = { origin: string; close(): Promise<void> };
+
+/** A service of the same chain that is at its limits. It answers before it looks at a payment, and settles none. */
+export async function startStrainedService(
+  harness: RunningHarness,
+  limits: Pick<AppOptions, "rateLimits" | "pressure">,
+): Promise<StrainedService> {
+  const { base } = harness.chains;
+  if (base === undefined) throw new Error("base is not running");
+  const logger = createLogger("silent");
+  const core = await createCore({
+    networks: [
+      {
+        ...base.network,
+        blockTimeMs: 1_000,
+        facilitatorContract: base.facilitatorContract,
+        rpcUrls: [base.rpcUrl],
+        assets: [base.asset],
+        confirmations: 1,
+        maxFeePerGas: 10n ** 12n,
+      },
+    ],
+    signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
+    databaseUrl: "sqlite::memory:",
+    migrateDatabase: true,
+    apiKeyPepper: "test",
+    logger,
+  });
+  const app = await createApp({
+    facilitator: core.facilitator,
+    organizations: withTestKeys(core.organizations, ["base"]),
+    checkHealth: core.checkHealth,
+    now: () => Date.now(),
+    logger,
+    ...limits,
+  });
+  return {
+    origin: await app.listen({ host: "127.0.0.1", port: 0 }),
+    async close() {
+      await core.stop();
+      await app.close();
+      await core.close();
+    },
+  };
+}
+
+/**
+ * The same service, which is about to end: it is told to when a request has arrived in part. Whoever connects after
+ * that finds nobody.
+ */
+export async function startEndingService(harness: RunningHarness): Promise<StrainedService> {
+  const service = await startStrainedService(harness, {});
+  let closing: Promise<void> | undefined;
+  const proxy = createServer((client) => {
+    const onward = connect(Number(new URL(service.origin).port), "127.0.0.1");
+    onward.pipe(client);
+    client.once("data", async (bytes) => {
+      onward.write(bytes.subarray(0, 20));
+      await setTimeout(50);
+      closing ??= service.close();
+      await setTimeout(50);
+      onward.write(bytes.subarray(20));
+      client.pipe(onward);
+    });
+    client.on("error", () => onward.destroy());
+    onward.on("error", () => client.destroy());
+  });
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  return {
+    origin: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    async close() {
+      proxy.close();
+      await (closing ?? service.close());
+    },
+  };
+}

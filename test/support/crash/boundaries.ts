@@ -1,0 +1,55 @@
+import type { Chain } from "../../../src/chain/chain.ts";
+import type { Ledger } from "../../../src/ledger/ledger.ts";
+
+/** The steps between the claim of a payment and the end of its answer, in their order. */
+export const boundaries = [
+  "before the claim",
+  "signed, not stored",
+  "claimed, not broadcast",
+  "broadcast, not watched",
+  "mined, not recorded",
+  "recorded, not answered",
+  "answered, not marked as delivered",
+  "marked as delivered",
+] as const;
+
+export type Boundary = (typeof boundaries)[number];
+
+/** Wraps what a service works with, so that `reached` is called at one step, the first time a payment gets there. */
+export function stopAt(boundary: Boundary, reached: () => void) {
+  const at = (passed: Boundary) => {
+    if (passed === boundary) reached();
+  };
+  return {
+    ledger: (ledger: Ledger): Ledger => ({
+      ...ledger,
+      async claim(operator, requests, sign) {
+        at("before the claim");
+        const outcome = await ledger.claim(operator, requests, async (txNonce, claimable) => {
+          const signed = await sign(txNonce, claimable);
+          at("signed, not stored");
+          return signed;
+        });
+        at("claimed, not broadcast");
+        return outcome;
+      },
+      async conclude(mined, conclusions) {
+        at("mined, not recorded");
+        await ledger.conclude(mined, conclusions);
+        at("recorded, not answered");
+      },
+      async markDelivered(id, holder) {
+        at("answered, not marked as delivered");
+        await ledger.markDelivered(id, holder);
+        at("marked as delivered");
+      },
+    }),
+    chain: (chain: Chain): Chain => ({
+      ...chain,
+      async broadcast(raw) {
+        await chain.broadcast(raw);
+        at("broadcast, not watched");
+      },
+    }),
+  };
+}

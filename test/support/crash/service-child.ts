@@ -1,0 +1,56 @@
+// A service in a process of its own, which kills itself at a step that its argument names.
+import { z } from "zod";
+import { createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
+import { createLogger } from "../../../src/logging/logger.ts";
+import { networks } from "../../../src/protocol/networks.ts";
+import { address, bytes32 } from "../../../src/protocol/primitives.ts";
+import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { createService } from "../../../src/service.ts";
+import { boundaries, stopAt } from "./boundaries.ts";
+
+const options = z
+  .object({
+    rpcUrl: z.string(),
+    facilitatorContract: address,
+    databaseUrl: z.string(),
+    apiKey: z.string(),
+    dieAt: z.enum(boundaries).optional(),
+    operators: z.array(bytes32).optional(),
+  })
+  .parse(JSON.parse(process.argv[2] ?? "{}"));
+
+const [first = createLocalSigner(harnessAccounts.operator.privateKey), ...others] = (
+  options.operators ?? []
+).map(createLocalSigner);
+const service = await createService({
+  networks: [
+    {
+      ...networks.base,
+      blockTimeMs: 200,
+      facilitatorContract: options.facilitatorContract,
+      rpcUrls: [options.rpcUrl],
+      assets: [networks.base.usdc],
+      confirmations: 1,
+      maxFeePerGas: 10n ** 12n,
+    },
+  ],
+  signers: [first, ...others],
+  databaseUrl: options.databaseUrl,
+  migrateDatabase: true,
+  apiKeyPepper: "test",
+  settleWaitMs: 10_000,
+  leaseMs: 600,
+  logger: createLogger("fatal"),
+  ...(options.dieAt !== undefined && {
+    wrap: stopAt(options.dieAt, () => process.kill(process.pid, "SIGKILL")),
+  }),
+});
+const { organizations } = service;
+if ((await organizations.find("org")) === null) {
+  await organizations.create({ id: "org", name: "Org" });
+  await organizations.setRecipient("org", "base", harnessAccounts.recipient.address);
+  await organizations.createKey("org", { scopes: ["verify", "settle"], key: options.apiKey });
+}
+await service.start();
+console.log(await service.listen({ host: "127.0.0.1", port: 0 }));
+process.on("SIGTERM", () => void service.close());

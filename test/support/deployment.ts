@@ -1,0 +1,250 @@
+import {
+  type Abi,
+  createTestClient,
+  encodeAbiParameters,
+  encodeFunctionData,
+  http,
+  publicActions,
+  type TransactionReceipt,
+  walletActions,
+} from "viem";
+import type { SettleCall } from "../../src/chain/contract/calls.ts";
+import type { NetworkConfig } from "../../src/config/network-config.ts";
+import { mock1271WalletBytecode } from "../../src/contracts/mock1271Wallet.ts";
+import { mock7702DelegateDeployedBytecode } from "../../src/contracts/mock7702Delegate.ts";
+import { mockGasBurningWalletDeployedBytecode } from "../../src/contracts/mockGasBurningWallet.ts";
+import { mockUsdcAbi, mockUsdcBytecode } from "../../src/contracts/mockUsdc.ts";
+import { x402FacilitatorAbi, x402FacilitatorBytecode } from "../../src/contracts/x402Facilitator.ts";
+import { signAuthorization } from "../../src/protocol/authorization.ts";
+import type { Address, Hex } from "../../src/protocol/hex.ts";
+import { networks } from "../../src/protocol/networks.ts";
+import { startAnvil } from "./anvil.ts";
+import { accountOf, keyOf } from "./key-accounts.ts";
+
+/** An anvil node with MockUSDC and the facilitator contract on it. */
+export type TestDeployment = {
+  url: string;
+  network: NetworkConfig;
+  operator: Address;
+  operatorKey: Hex;
+  usdc: Address;
+  newestBlock(): Promise<{ number: bigint; timestamp: bigint; baseFeePerGas: bigint | null }>;
+  snapshot(): Promise<Hex>;
+  revert(snapshot: Hex): Promise<void>;
+  setCode(address: Address, code: Hex): Promise<void>;
+  /** Mines empty blocks. */
+  mine(blocks: number): Promise<void>;
+  /** Leaves transactions in the pool. */
+  holdMining(): Promise<void>;
+  /** Mines what waits, and from then on every transaction. */
+  goOnMining(): Promise<void>;
+  /** Sends from the admin, who is the recoverer too, and gives the receipt. */
+  send(to: Address, data: Hex, gas?: bigint): Promise<TransactionReceipt>;
+  /** Sends several calls in one transaction; one that fails is passed over. */
+  sendTogether(calls: readonly { to: Address; data: Hex }[]): Promise<TransactionReceipt>;
+  /** Submits an authorization straight to the token, as anybody can who has seen it. */
+  submitDirectly(call: SettleCall): Promise<TransactionReceipt>;
+  /** What {@link submitDirectly} calls the token with. */
+  encodeDirectSubmission(call: SettleCall): Hex;
+  /** What a payer, by name, cancels an authorization with. */
+  encodeCancellation(payer: string, call: SettleCall): Promise<Hex>;
+  /** A payment by a fresh payer, signed and funded unless told otherwise. */
+  pay(options?: PaymentOptions): Promise<SettleCall>;
+  blacklist(account: Address): Promise<void>;
+  pauseToken(): Promise<void>;
+  pauseContract(): Promise<void>;
+  /** A contract wallet of the named owner. */
+  createWallet(owner: string): Promise<Address>;
+  /** Makes an account one that burns all gas it is given when it is asked about a signature. */
+  makeGasBurner(account: Address): Promise<void>;
+  /** Delegates an account (EIP-7702) to code that lets the account's own key sign for it. */
+  delegate(account: Address): Promise<void>;
+  stop(): Promise<void>;
+};
+
+export type PaymentOptions = {
+  /** Whose key signs. */
+  payer?: string;
+  from?: Address;
+  value?: bigint;
+  funds?: bigint;
+  validAfter?: bigint;
+  validBefore?: bigint;
+  recipient?: Address;
+  authorizationNonce?: Hex;
+};
+
+/** Starts the node and deploys to it; viem's client sets the scene. */
+export async function deployContracts(): Promise<TestDeployment> {
+  const { chainId } = networks.base;
+  const anvil = await startAnvil(chainId);
+  const admin = accountOf("admin");
+  const operator = accountOf("operator");
+  const client = createTestClient({ mode: "anvil", transport: http(anvil.url) })
+    .extend(publicActions)
+    .extend(walletActions);
+  await client.setBalance({ address: admin.address, value: 10n ** 20n });
+  await client.setBalance({ address: operator.address, value: 10n ** 20n });
+
+  /** Sends from the admin, and gives the receipt. */
+  async function send(to: Address | null, data: Hex, gas?: bigint) {
+    const hash = await client.sendTransaction({ account: admin, chain: null, to, data, gas });
+    return client.waitForTransactionReceipt({ hash, pollingInterval: 20 });
+  }
+
+  async function create(bytecode: Hex, parameters: Hex): Promise<Address> {
+    const { contractAddress } = await send(null, `${bytecode}${parameters.slice(2)}`);
+    if (!contractAddress) throw new Error("nothing was deployed");
+    return contractAddress;
+  }
+
+  const usdc = await create(
+    mockUsdcBytecode,
+    encodeAbiParameters(
+      [{ type: "string" }, { type: "string" }, { type: "string" }, { type: "address" }],
+      ["USD Coin", "USDC", "2", admin.address],
+    ),
+  );
+  const facilitatorContract = await create(
+    x402FacilitatorBytecode,
+    encodeAbiParameters(
+      [
+        { type: "uint48" },
+        { type: "address" },
+        { type: "address[]" },
+        { type: "address" },
+        { type: "address" },
+      ],
+      [0, admin.address, [operator.address], admin.address, admin.address],
+    ),
+  );
+  const asset = { ...networks.base.usdc, address: usdc };
+  const network: NetworkConfig = {
+    ...networks.base,
+    usdc: asset,
+    assets: [asset],
+    facilitatorContract,
+    rpcUrls: [anvil.url],
+    confirmations: 1,
+    maxFeePerGas: 10n ** 11n,
+  };
+
+  const setCode = (address: Address, bytecode: Hex) => client.setCode({ address, bytecode });
+
+  return {
+    url: anvil.url,
+    network,
+    operator: operator.address,
+    operatorKey: keyOf("operator"),
+    usdc,
+    newestBlock: () => client.getBlock(),
+    snapshot: () => client.snapshot(),
+    revert: (id) => client.revert({ id }),
+    setCode,
+    mine: (blocks) => client.mine({ blocks }),
+    holdMining: () => client.setAutomine(false),
+    async goOnMining() {
+      await client.setAutomine(true);
+      await client.mine({ blocks: 1 });
+    },
+    send,
+    // An estimate would be too low: the whole succeeds when its calls run out of gas.
+    sendTogether: (calls) => send(null, callAll(calls), 2_000_000n),
+    submitDirectly: (call) => send(usdc, encodeDirectSubmission(call)),
+    encodeDirectSubmission,
+
+    async encodeCancellation(payer, { authorization: { from, nonce } }) {
+      const { name, version } = asset;
+      const signature = await accountOf(payer).signTypedData({
+        domain: { name, version, chainId, verifyingContract: usdc },
+        types: {
+          CancelAuthorization: [
+            { name: "authorizer", type: "address" },
+            { name: "nonce", type: "bytes32" },
+          ],
+        },
+        primaryType: "CancelAuthorization",
+        message: { authorizer: from, nonce },
+      });
+      return encodeFunctionData({
+        abi: mockUsdcAbi,
+        functionName: "cancelAuthorization",
+        args: [from, nonce, signature],
+      });
+    },
+
+    async pay(options = {}) {
+      const signer = accountOf(options.payer ?? crypto.randomUUID());
+      const from = options.from ?? signer.address;
+      const value = options.value ?? 10_000n;
+      await callToken("mint", [from, options.funds ?? value]);
+      const { authorization, signature } = await signAuthorization(signer, {
+        asset,
+        chainId,
+        to: facilitatorContract,
+        value,
+        validAfter: options.validAfter ?? 0n,
+        validBefore: options.validBefore ?? 2n ** 40n,
+        from,
+        ...(options.authorizationNonce !== undefined && { nonce: options.authorizationNonce }),
+      });
+      return {
+        asset: usdc,
+        authorization,
+        signature,
+        recipient: options.recipient ?? accountOf("recipient").address,
+      };
+    },
+
+    blacklist: (account) => callToken("blacklist", [account]),
+    pauseToken: () => callToken("pause", []),
+
+    async pauseContract() {
+      await send(facilitatorContract, encodeFunctionData({ abi: x402FacilitatorAbi, functionName: "pause" }));
+    },
+
+    createWallet: (owner) =>
+      create(mock1271WalletBytecode, encodeAbiParameters([{ type: "address" }], [accountOf(owner).address])),
+
+    makeGasBurner: (account) => setCode(account, mockGasBurningWalletDeployedBytecode),
+
+    async delegate(account) {
+      const delegate = accountOf("delegate").address;
+      await setCode(delegate, mock7702DelegateDeployedBytecode);
+      await setCode(account, `0xef0100${delegate.slice(2)}`);
+    },
+
+    stop: () => anvil.stop(),
+  };
+
+  /** Calls a function of the token, as its owner. */
+  async function callToken(functionName: "mint" | "blacklist" | "pause", args: readonly unknown[]) {
+    await send(usdc, encodeFunctionData({ abi: mockUsdcAbi as Abi, functionName, args }));
+  }
+}
+
+function encodeDirectSubmission({ authorization, signature }: SettleCall): Hex {
+  const { from, to, value, validAfter, validBefore, nonce } = authorization;
+  return encodeFunctionData({
+    abi: mockUsdcAbi,
+    functionName: "transferWithAuthorization",
+    args: [from, to, value, validAfter, validBefore, nonce, signature],
+  });
+}
+
+/**
+ * Code that makes calls while it is being deployed, and leaves nothing behind. For each, with its calldata behind
+ * the code: PUSH3 size PUSH3 from PUSH0 CODECOPY, PUSH0 PUSH0 PUSH3 size PUSH0 PUSH0 PUSH20 to GAS CALL POP
+ */
+function callAll(calls: readonly { to: Address; data: Hex }[]): Hex {
+  const push3 = (value: number) => `62${value.toString(16).padStart(6, "0")}`;
+  const stepBytes = 42;
+  let from = calls.length * stepBytes + 1;
+  const steps = calls.map(({ to, data }) => {
+    const size = push3(data.length / 2 - 1);
+    const step = `${size}${push3(from)}5f395f5f${size}5f5f73${to.slice(2)}5af150`;
+    from += data.length / 2 - 1;
+    return step;
+  });
+  return `0x${steps.join("")}00${calls.map(({ data }) => data.slice(2)).join("")}`;
+}

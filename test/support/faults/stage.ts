@@ -1,0 +1,98 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { createFaults } from "../../../src/harness/faults/create-faults.ts";
+import type { CallMatch } from "../../../src/harness/faults/fault-order.ts";
+import { createFaultProxy } from "../../../src/harness/faults/fault-proxy.ts";
+import {
+  type ChainFaultSetter,
+  type ConnectionFaultSetter,
+  createFaultSetters,
+  type Faults,
+} from "../../../src/harness/faults/faults.ts";
+import type { HarnessChain } from "../../../src/harness/stage/chain.ts";
+import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { type Composition, compose } from "../composition.ts";
+import type { Random } from "../random.ts";
+
+/** A chain, and a way to its node on which anything can go wrong. */
+export type Stage = {
+  composition: Composition;
+  /** The way with the faults. */
+  url: string;
+  faults: Faults;
+  close(): Promise<void>;
+};
+
+export async function createStage(chain: HarnessChain): Promise<Stage> {
+  const composition = await compose(chain);
+  const proxy = await createFaultProxy({ target: chain.rpcUrl });
+  const board = createFaults({
+    networks: { [chain.network.name]: { chain, proxy } },
+    operators: [harnessAccounts.operator.address],
+  });
+  return {
+    composition,
+    url: proxy.url,
+    faults: createFaultSetters(board),
+    async close() {
+      await proxy[Symbol.asyncDispose]();
+      await composition.close();
+    },
+  };
+}
+
+/** What a kind of trouble can use. */
+export type Scene = {
+  random: Random;
+  /** The service's only way to the node, or the bad one of two. */
+  on(match?: CallMatch): ConnectionFaultSetter;
+  chain: ChainFaultSetter;
+  clear(): Promise<void>;
+  mine(blocks?: number): Promise<void>;
+  advanceTime(seconds: number): Promise<unknown>;
+  /** Has a transaction of somebody else mined that is reverted. */
+  revertAnother(): Promise<unknown>;
+  /** Resolves when a transaction waits in the node, while blocks are held. */
+  sent(): Promise<void>;
+  /** Resolves when a transaction of the operator has been mined since the scene began. */
+  mined(): Promise<void>;
+  /** Resolves when a settle has been answered with status 503. */
+  undecided(): Promise<void>;
+  wait(ms: number): Promise<void>;
+};
+
+/** @param undecided how many settles have been answered with status 503 */
+export async function createScene(
+  { composition, faults }: Pick<Stage, "composition" | "faults">,
+  random: Random,
+  undecided: () => number,
+): Promise<Scene> {
+  const { chain } = composition;
+  const { name } = chain.network;
+  const transactions = await composition.operatorTransactions();
+  const until = async (condition: () => Promise<boolean> | boolean) => {
+    // Bounded by the test's own time.
+    while (!(await condition())) await wait(10);
+  };
+  return {
+    random,
+    on: (match) => faults.on(name, match),
+    chain: faults.chain(name),
+    clear: () => faults.clear(),
+    mine: (blocks) => chain.mine(blocks),
+    advanceTime: (seconds) => chain.advanceTime(seconds),
+    async revertAnother() {
+      const { treasury } = harnessAccounts;
+      const nothing = { from: treasury.address, to: chain.asset.address, data: "0xdeadbeef", gas: "0x186a0" };
+      await chain.node.request("eth_sendTransaction", nothing);
+      await chain.node.request("evm_mine");
+    },
+    sent: () =>
+      until(async () => {
+        const status = await chain.node.request("txpool_status");
+        return Number(Reflect.get(Object(status), "pending")) > 0;
+      }),
+    mined: () => until(async () => (await composition.operatorTransactions()) > transactions),
+    undecided: () => until(() => undecided() > 0),
+    wait: (ms) => wait(ms),
+  };
+}

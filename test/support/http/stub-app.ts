@@ -1,0 +1,137 @@
+import type { AddressInfo } from "node:net";
+import type { Facilitator } from "../../../src/facilitator/facilitator.ts";
+import type { Delivery, SettleResult } from "../../../src/facilitator/settle.ts";
+import { type AppOptions, createApp } from "../../../src/http/app.ts";
+import { createLogger } from "../../../src/logging/logger.ts";
+import type { Caller, Organizations } from "../../../src/organizations/organizations.ts";
+import type { Hex } from "../../../src/protocol/hex.ts";
+import type { PaymentRequest } from "../../../src/protocol/requests.ts";
+
+/** A settle that the facilitator was asked for, to be answered by the test. */
+export type AskedSettle = {
+  request: PaymentRequest;
+  gone: AbortSignal;
+  answer(result: SettleResult): void;
+  fail(error: unknown): void;
+  /** Answers with a success, and tells what became of it. */
+  succeed(transaction?: Hex): { fates: readonly (keyof Delivery)[] };
+};
+
+export type StubApp = {
+  origin: string;
+  port: number;
+  /** In the order they were asked for. */
+  settles: AskedSettle[];
+  /** Resolves with the nth settle, the first being 0, once it was asked for. */
+  settle(index: number): Promise<AskedSettle>;
+  /** Log lines, parsed. */
+  log: Record<string, unknown>[];
+  /** How often an API key was looked at. */
+  authentications(): number;
+  close(): Promise<void>;
+};
+
+export const goodKey = `x4k_good_${"0".repeat(64)}`;
+const otherKey = `x4k_other_${"0".repeat(64)}`;
+export const goodKeys: readonly string[] = [goodKey, otherKey];
+
+/** The HTTP service, listening on loopback, with a test in the place of the facilitator. */
+export async function startStubApp(
+  options: Partial<AppOptions> & { verify?: Facilitator["verify"]; logLevel?: string } = {},
+): Promise<StubApp> {
+  const settles: AskedSettle[] = [];
+  const log: Record<string, unknown>[] = [];
+  let authentications = 0;
+
+  const facilitator: Facilitator = {
+    verify: options.verify ?? (async () => undefined),
+    settle(request, _caller, gone) {
+      const { promise, resolve, reject } = Promise.withResolvers<SettleResult>();
+      const settle: AskedSettle = {
+        request,
+        gone,
+        answer: resolve,
+        fail: reject,
+        succeed(transaction = `0x${"7a".repeat(32)}`) {
+          const fates: (keyof Delivery)[] = [];
+          const note = (fate: keyof Delivery) => async () => void fates.push(fate);
+          const delivery = { delivered: note("delivered"), lost: note("lost"), bounced: note("bounced") };
+          resolve({ kind: "success", transaction, delivery });
+          return { fates };
+        },
+      };
+      settles.push(settle);
+      return promise;
+    },
+    findSettlement: async () => null,
+    listSettlements: async () => ({ settlements: [], next: null }),
+    supported: () => ({ kinds: [], extensions: [], signers: {} }),
+  };
+
+  const app = await createApp({
+    facilitator,
+    organizations: {
+      async authenticate(key: string): Promise<Caller | null> {
+        authentications++;
+        if (!goodKeys.includes(key)) return null;
+        const organization = { id: "org", name: "Org", recipients: {}, limits: {} };
+        return { organization, keyId: key.split("_")[1] ?? "", scopes: ["verify", "settle"] };
+      },
+    } as Organizations,
+    checkHealth: async () => ({ base: { ready: true, detail: "ok" } }),
+    now: () => Date.now(),
+    logger: createLogger(options.logLevel ?? "debug", {
+      write: (line: string) => void log.push(JSON.parse(line)),
+    }),
+    ...options,
+  });
+  const origin = await app.listen({ host: "127.0.0.1", port: 0 });
+
+  return {
+    origin,
+    port: (app.server.address() as AddressInfo).port,
+    settles,
+    async settle(index) {
+      for (let round = 0; round < 1_000; round++) {
+        const settle = settles[index];
+        if (settle !== undefined) return settle;
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+      throw new Error(`settle ${index} was not asked for`);
+    },
+    log,
+    authentications: () => authentications,
+    close: () => app.close(),
+  };
+}
+
+/** A body that is well formed; whether the payment is good is for the test to say. */
+export function paymentBody(change: { network?: string; authorizationNonce?: Hex } = {}) {
+  const { network = "base", authorizationNonce = `0x${"01".repeat(32)}` } = change;
+  const contract = "0x4020000000000000000000000000000000000001";
+  return {
+    paymentPayload: {
+      x402Version: 1,
+      scheme: "exact",
+      network,
+      payload: {
+        signature: `0x${"11".repeat(64)}1b`,
+        authorization: {
+          from: "0x857b06519E91e3A54538791bDbb0E22373e36b66",
+          to: contract,
+          value: "10000",
+          validAfter: "0",
+          validBefore: "4102444800",
+          nonce: authorizationNonce,
+        },
+      },
+    },
+    paymentRequirements: {
+      scheme: "exact",
+      network,
+      maxAmountRequired: "10000",
+      payTo: contract,
+      asset: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
+    },
+  };
+}

@@ -1,0 +1,102 @@
+import type { Database } from "../../../src/database/database.ts";
+import { createLedger } from "../../../src/ledger/create-ledger.ts";
+import type { ClaimRequest, Conclusion, Ledger } from "../../../src/ledger/ledger.ts";
+import type { SignedAttempt } from "../../../src/ledger/settlement.ts";
+import { settlementId } from "../../../src/protocol/authorization.ts";
+import { type Address, type Hex, keccak256Text, uintWord } from "../../../src/protocol/hex.ts";
+
+/** A clock that tests move by hand; it starts late enough for every lease to have an earlier time. */
+export function createClock() {
+  let time = 1_800_000_000_000;
+  return {
+    now: () => time,
+    advance: (ms: number) => {
+      time += ms;
+    },
+  };
+}
+
+export const chainId = 8453;
+export const operator: Address = "0xaAaAaAaaAaAaAaaAaAAAAAAAAaaaAaAaAaaAaaAa";
+export const asset: Address = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
+export const seconds = 1_000;
+export const hours = 60 * 60 * seconds;
+
+/** An address, hash or nonce that is told by a number. */
+export const addressOf = (number: number): Address => `0x${uintWord(BigInt(number)).slice(24)}`;
+export const hashOf = (name: string | number): Hex => keccak256Text(String(name));
+
+/** A payment of payer 1 out of a balance of 100, read at block 50, unless said otherwise. */
+export function paymentOf(
+  nonce: string | number,
+  changes: Partial<Omit<ClaimRequest, "payer">> & { payer?: number } = {},
+): ClaimRequest {
+  const { payer: payerNumber = 1, ...others } = changes;
+  const payer = addressOf(payerNumber);
+  const authorizationNonce = hashOf(nonce);
+  return {
+    id: settlementId(chainId, others.asset ?? asset, payer, authorizationNonce),
+    organizationId: "org_shop",
+    network: "base",
+    chainId,
+    asset,
+    payer,
+    authorizationNonce,
+    digest: hashOf(`digest ${nonce}`),
+    value: 10n,
+    validAfter: 0n,
+    validBefore: 1_900_000_000n,
+    signature: `0x${"ab".repeat(65)}`,
+    recipient: addressOf(0xbeef),
+    balance: 100n,
+    balanceBlock: 50n,
+    ...others,
+  };
+}
+
+/** Signs as if: the hash tells operator, chain and txNonce, so that one used twice is refused by the ledger. */
+export async function signAsIf(txNonce: number): Promise<SignedAttempt> {
+  return {
+    hash: hashOf(`transaction ${txNonce}`),
+    raw: `0x02${uintWord(BigInt(txNonce))}`,
+    maxFeePerGas: 2n ** 70n,
+    maxPriorityFeePerGas: 1_000_000n,
+  };
+}
+
+/** A ledger with the few steps that most tests take. */
+export function createTestLedger(
+  db: Database,
+  now: () => number,
+  options: { instanceId?: string; leaseMs?: number } = {},
+) {
+  const ledger: Ledger = createLedger({ db, instanceId: "instance-1", now, ...options });
+  const at = { chainId, address: operator };
+  return {
+    ...ledger,
+    introduce: (txNonce = 0) => ledger.introduceOperator(chainId, operator, txNonce),
+    claimAll: (requests: readonly ClaimRequest[], sign: Parameters<Ledger["claim"]>[2] = signAsIf) =>
+      ledger.claim({ ...at, maxUnmined: 1_000 }, requests, sign),
+    /** Records that the transaction with the txNonce was mined and how its settlements ended. */
+    mine: (txNonce: number, conclusions: readonly Conclusion[], blockNumber = 60n, gasCost?: bigint) =>
+      ledger.conclude(
+        {
+          chainId,
+          operator,
+          txNonce,
+          hash: hashOf(`transaction ${txNonce}`),
+          blockNumber,
+          blockHash: hashOf(`block ${blockNumber}`),
+          ...(gasCost === undefined ? {} : { gasCost }),
+        },
+        conclusions,
+      ),
+  };
+}
+
+export const settled = ({ id }: { id: Hex }): Conclusion => ({ id, state: "settled" });
+export const failed = ({ id }: { id: Hex }, failure = "the transaction was reverted"): Conclusion => ({
+  id,
+  state: "failed",
+  failure,
+});

@@ -1,0 +1,87 @@
+import { encodeAbiParameters, encodeEventTopics } from "viem";
+import type { Receipt } from "../../src/chain/chain.ts";
+import type { ForwardCall } from "../../src/chain/contract/calls.ts";
+import type { EventLog } from "../../src/chain/log.ts";
+import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
+import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
+import type { Address, Hex } from "../../src/protocol/hex.ts";
+
+/** Logs as the contracts emit them, encoded by viem from the generated ABIs. */
+
+const address = (digit: string): Address => `0x${digit.repeat(40)}`;
+/** Thirty-two bytes of one digit. */
+export const word = (digit: string): Hex => `0x${digit.repeat(64)}`;
+
+export const [token, contract, recipient] = [address("a"), address("c"), address("e")];
+export const stranger = address("9");
+
+/** The payment that the logs are of, unless told otherwise. */
+export const payment: ForwardCall = {
+  asset: token,
+  payer: address("b"),
+  authorizationNonce: word("d"),
+  value: 10_000n,
+  recipient,
+};
+
+/** A log that does not know its place yet. */
+export type UnplacedLog = Omit<EventLog, "logIndex">;
+
+const uint = (value: bigint) => encodeAbiParameters([{ type: "uint256" }], [value]);
+
+function log(emitter: Address, topics: readonly (Hex | Hex[] | null)[], data: Hex): UnplacedLog {
+  return { address: emitter, topics: topics.flatMap((topic) => topic ?? []), data };
+}
+
+export function settledLog(of: ForwardCall, emitter = contract): UnplacedLog {
+  const args = { token: of.asset, payer: of.payer, authorizationNonce: of.authorizationNonce };
+  const topics = encodeEventTopics({ abi: x402FacilitatorAbi, eventName: "Settled", args });
+  return log(emitter, topics, recipientAndValue(of));
+}
+
+export function forwarded(of: ForwardCall, emitter = contract): UnplacedLog {
+  const args = { token: of.asset, payer: of.payer, authorizationNonce: of.authorizationNonce };
+  const topics = encodeEventTopics({ abi: x402FacilitatorAbi, eventName: "Forwarded", args });
+  return log(emitter, topics, recipientAndValue(of));
+}
+
+export function settlementFailed(of: ForwardCall, reason: Hex, emitter = contract): UnplacedLog {
+  const args = { token: of.asset, payer: of.payer, authorizationNonce: of.authorizationNonce };
+  const topics = encodeEventTopics({ abi: x402FacilitatorAbi, eventName: "SettlementFailed", args });
+  return log(emitter, topics, encodeAbiParameters([{ type: "bytes" }], [reason]));
+}
+
+export function authorizationUsed(of: ForwardCall, emitter = of.asset): UnplacedLog {
+  const args = { authorizer: of.payer, nonce: of.authorizationNonce };
+  return log(emitter, encodeEventTopics({ abi: mockUsdcAbi, eventName: "AuthorizationUsed", args }), "0x");
+}
+
+export function authorizationCanceled(of: ForwardCall, emitter = of.asset): UnplacedLog {
+  const args = { authorizer: of.payer, nonce: of.authorizationNonce };
+  return log(
+    emitter,
+    encodeEventTopics({ abi: mockUsdcAbi, eventName: "AuthorizationCanceled", args }),
+    "0x",
+  );
+}
+
+export function transfer(of: ForwardCall, to = contract, emitter = of.asset, from = of.payer): UnplacedLog {
+  const topics = encodeEventTopics({ abi: mockUsdcAbi, eventName: "Transfer", args: { from, to } });
+  return log(emitter, topics, uint(of.value));
+}
+
+/** The receipt of a transaction with these logs, which are not the first ones of their block. */
+export function receiptOf(logs: readonly UnplacedLog[], succeeded = true): Receipt {
+  return {
+    hash: word("1"),
+    succeeded,
+    blockNumber: 1n,
+    blockHash: word("2"),
+    logs: logs.map((entry, index) => ({ ...entry, logIndex: 7 + index })),
+    gasCost: undefined,
+  };
+}
+
+function recipientAndValue({ recipient, value }: ForwardCall): Hex {
+  return encodeAbiParameters([{ type: "address" }, { type: "uint256" }], [recipient, value]);
+}

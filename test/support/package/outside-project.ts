@@ -1,0 +1,82 @@
+import { execFile } from "node:child_process";
+import { cp, mkdir, mkdtemp, readFile, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+/*
+ * Projects outside of this one that have installed the packed package. Nothing is downloaded: what the package and the
+ * project depend on is linked from here, and nothing else, so that an import of what is not declared fails.
+ */
+
+const repository = fileURLToPath(new URL("../../..", import.meta.url));
+const run = promisify(execFile);
+
+/** A manifest, as far as it is looked at. */
+export type Manifest = Record<"name" | "version", string> & {
+  exports: Record<string, string | { types: string; default: string }>;
+  bin: Record<string, string>;
+} & Partial<Record<(typeof dependencyFields)[number], Record<string, string>>>;
+
+/** What npm installs for whoever uses a package, or expects to be there. */
+const dependencyFields = ["dependencies", "optionalDependencies", "peerDependencies"] as const;
+
+/** The package as it would be published, in a folder of its own. */
+export type PackedPackage = AsyncDisposable & { tarball: string; directory: string };
+
+/** Builds and packs this package. */
+export async function packPackage(): Promise<PackedPackage> {
+  const directory = await mkdtemp(join(tmpdir(), "x402-kit-package-"));
+  // The last line is the name; the script `prepare` prints before it.
+  const { stdout } = await run("npm", ["pack", "--pack-destination", directory, "--loglevel", "error"], {
+    cwd: repository,
+  });
+  const name = stdout.trim().split("\n").at(-1) ?? "";
+  return {
+    tarball: join(directory, name),
+    directory,
+    [Symbol.asyncDispose]: () => rm(directory, { recursive: true }),
+  };
+}
+
+/**
+ * Makes a project that has installed the tarball.
+ *
+ * @param source a folder whose files, with its manifest, are the project; none for an empty one
+ */
+export async function createOutsideProject(
+  { tarball, directory }: PackedPackage,
+  name: string,
+  source?: string,
+): Promise<{ root: string; manifest: Manifest }> {
+  const root = join(directory, name);
+  const installed = join(root, "node_modules", "x402-facilitator-kit");
+  await mkdir(installed, { recursive: true });
+  await run("tar", ["-xzf", tarball, "--strip-components=1", "-C", installed]);
+  const manifest = await readManifest(installed);
+  const needed = new Set(dependencyFields.flatMap((field) => Object.keys(manifest[field] ?? {})));
+  if (source !== undefined) {
+    await cp(source, root, { recursive: true });
+    const own: Record<"dependencies" | "devDependencies", Record<string, string>> = JSON.parse(
+      await readFile(join(root, "package.json"), "utf8"),
+    );
+    for (const field of ["dependencies", "devDependencies"] as const) {
+      for (const dependency of Object.keys(own[field] ?? {})) needed.add(dependency);
+    }
+  }
+  needed.delete(manifest.name);
+  for (const dependency of needed) await link(root, dependency);
+  return { root, manifest };
+}
+
+/** Installs a package of this repository's in a project. */
+export async function link(root: string, dependency: string): Promise<void> {
+  const target = join(root, "node_modules", dependency);
+  await mkdir(dirname(target), { recursive: true });
+  await symlink(join(repository, "node_modules", dependency), target, "junction");
+}
+
+export async function readManifest(directory: string): Promise<Manifest> {
+  return JSON.parse(await readFile(join(directory, "package.json"), "utf8"));
+}

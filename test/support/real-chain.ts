@@ -1,0 +1,82 @@
+import { selector } from "../../src/chain/contract/calldata.ts";
+import { type LocalNode, startNode } from "../../src/harness/nodes/nodes.ts";
+import { startWatchdog } from "../../src/harness/nodes/watchdog.ts";
+import { resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
+import { carryContracts } from "../../src/harness/stage/place-contract.ts";
+import { mintCall } from "../../src/harness/stage/test-accounts.ts";
+import type { Address, Hex } from "../../src/protocol/hex.ts";
+import { type NetworkName, networks } from "../../src/protocol/networks.ts";
+import { harnessAccounts } from "../../src/published/accounts.ts";
+import { facilitatorInitCode, mockUsdcInitCode } from "../../src/published/init-code.ts";
+import { testPayers } from "../../src/published/test-payers.ts";
+
+/** A chain that stands in for the real one: its USDC is there, and so is what others did to published addresses. */
+export type RealChain = {
+  node: LocalNode;
+  /** Somebody who has nothing to do with the harness, and what they have. */
+  holder: Address;
+  held: bigint;
+  /** Takes `blacklist(address)` out of the token. */
+  withoutBlacklist(): Promise<void>;
+  stop(): Promise<void>;
+};
+
+/** Starts a chain as a stranger would find it. */
+export async function startRealChain(name: NetworkName): Promise<RealChain> {
+  const { chainId, usdc, tier } = networks[name];
+  const watchdog = startWatchdog();
+  const node = await startNode({ name: `real ${name}`, chainId, watchdog });
+  const contract = resolveFacilitatorContracts()[tier];
+  const slot = (index: number): Hex => `0x${index.toString(16).padStart(64, "0")}`;
+  const rubbish: Hex = `0x${"66".repeat(32)}`;
+  await carryContracts(node, [
+    { name: "USDC", address: usdc.address, initCode: mockUsdcInitCode(usdc) },
+    // A contract that has nothing to do with ours but for its constructor: it has other roles and is broken.
+    { name: "a stranger's contract", address: contract, initCode: facilitatorInitCode() },
+  ]);
+  // The real USDC stands behind a proxy, which has its storage.
+  const code = await node.request("eth_getCode", usdc.address, "latest");
+  const implementation: Address = "0x0000000000000000000000000000000000c0de02";
+  await node.batch([
+    ["anvil_setCode", implementation, code],
+    ["anvil_setCode", usdc.address, proxyTo(implementation)],
+    ["anvil_setCode", contract, "0x5f5ffd"],
+    ...Array.from(
+      { length: 12 },
+      (_, index) => ["anvil_setStorageAt", contract, slot(index), rubbish] as const,
+    ),
+    // As keys that everybody knows are on live chains: used, and delegated to code that takes what comes.
+    ["anvil_setCode", testPayers.funded.address, `0xef0100${contract.slice(2).toLowerCase()}`],
+    ["anvil_setNonce", testPayers.funded.address, "0x7"],
+    ["anvil_setBalance", testPayers.funded.address, "0x1"],
+    ["anvil_setCode", testPayers.undeployedWallet.address, "0x5f5ffd"],
+  ]);
+  const { treasury } = harnessAccounts;
+  const holder: Address = "0x00000000000000000000000000000000a11ce402";
+  const held = 123_456_789n;
+  await node.request("anvil_impersonateAccount", treasury.address);
+  await node.request("anvil_setBalance", treasury.address, `0x${(10n ** 20n).toString(16)}`);
+  // Dust at a public address, as on live chains.
+  for (const data of [mintCall(holder, held), mintCall(testPayers.empty.address, 5n)]) {
+    await node.request("eth_sendTransaction", { from: treasury.address, to: usdc.address, data });
+    await node.request("evm_mine");
+  }
+  return {
+    node,
+    holder,
+    held,
+    async withoutBlacklist() {
+      const other = String(code).replaceAll(selector("blacklist(address)").slice(2), "00000000");
+      await node.request("anvil_setCode", implementation, other);
+      await node.request("evm_mine");
+    },
+    async stop() {
+      await node.stop();
+      await watchdog.close();
+    },
+  };
+}
+
+/** Code that hands every call on to another contract's code (EIP-1167). */
+const proxyTo = (implementation: Address): Hex =>
+  `0x363d3d373d3d3d363d73${implementation.slice(2)}5af43d82803e903d91602b57fd5bf3`;

@@ -1,0 +1,33 @@
+import { startHeartbeat } from "../../../src/harness/nodes/heartbeat.ts";
+import { type LocalNode, startNode } from "../../../src/harness/nodes/nodes.ts";
+import { startWatchdog } from "../../../src/harness/nodes/watchdog.ts";
+import type { Address } from "../../../src/protocol/hex.ts";
+import { type NetworkName, networks } from "../../../src/protocol/networks.ts";
+
+/** Nodes with nothing on them: what a chain is to somebody who has not deployed yet. */
+export async function startBareChains<const N extends NetworkName>(
+  names: readonly N[],
+): Promise<{ nodes: Readonly<Record<N, LocalNode>>; stop(): Promise<void> }> {
+  const watchdog = startWatchdog();
+  const nodes = await Promise.all(
+    names.map(async (name) => {
+      const node = await startNode({ name, chainId: networks[name].chainId, watchdog });
+      // A node of the harness mines nothing by itself until it is told to.
+      await node.request("evm_setAutomine", true);
+      return [name, node, startHeartbeat(node)] as const;
+    }),
+  );
+  return {
+    nodes: Object.fromEntries(nodes.map(([name, node]) => [name, node])) as Record<N, LocalNode>,
+    async stop() {
+      await Promise.all(nodes.map(([, , heartbeat]) => heartbeat.pause()));
+      await Promise.all(nodes.map(([, node]) => node.stop()));
+      await watchdog.close();
+    },
+  };
+}
+
+/** Sets an account's native balance, in wei. */
+export async function setBalance(node: LocalNode, account: Address, wei: bigint): Promise<void> {
+  await node.request("anvil_setBalance", account, `0x${wei.toString(16)}`);
+}

@@ -1,0 +1,119 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { main } from "../../../src/cli/main.ts";
+import { descendantsOf } from "../processes.ts";
+
+const bin = fileURLToPath(new URL("../../../src/cli/bin.ts", import.meta.url));
+
+/** How long a line is waited for, milliseconds: less than a test may take. */
+const timeoutMs = 25_000;
+
+export type Variables = Readonly<Record<string, string>>;
+
+/** How a command ended, and all that it wrote. */
+export type Outcome = { code: number | null; stdout: string; stderr: string };
+
+/** A command of `x402-kit` that runs as a process. Disposing of it ends it. */
+export type RunningCommand = AsyncDisposable & {
+  readonly pid: number;
+  readonly ended: Promise<Outcome>;
+  /** Waits until a line on stderr matches, and gives it. Throws when the command ends before. */
+  logged(pattern: RegExp): Promise<string>;
+  /** The same on stdout. */
+  printed(pattern: RegExp): Promise<string>;
+  kill(signal: NodeJS.Signals): void;
+  /** Processes that it has started. */
+  descendants(): readonly number[];
+};
+
+/** A new directory, away from any `.env` of whoever runs the tests. */
+export async function makeDirectory(): Promise<AsyncDisposable & { path: string }> {
+  const path = await mkdtemp(join(tmpdir(), "x402-kit-serve-"));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
+/** Starts a command with no variables set but those given. */
+export function startCommand(args: readonly string[], variables: Variables, cwd: string): RunningCommand {
+  const { PATH = "", HOME = "" } = process.env;
+  const child = spawn(process.execPath, [bin, ...args], {
+    cwd,
+    env: { PATH, HOME, NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"), ...variables },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const { pid } = child;
+  if (pid === undefined) throw new Error("the command could not be started");
+  let stdout = "";
+  let stderr = "";
+  let over = false;
+  child.stdout.setEncoding("utf8").on("data", (text) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding("utf8").on("data", (text) => {
+    stderr += text;
+  });
+  const ended = once(child, "close").then(([code]): Outcome => {
+    over = true;
+    return { code, stdout, stderr };
+  });
+  async function untilLine(text: () => string, pattern: RegExp): Promise<string> {
+    const giveUpAt = performance.now() + timeoutMs;
+    for (;;) {
+      const line = text()
+        .split("\n")
+        .slice(0, -1)
+        .find((one) => pattern.test(one));
+      if (line !== undefined) return line;
+      if (over) throw new Error(`ended without ${pattern}:\n${stdout}\n${stderr}`);
+      if (performance.now() > giveUpAt) {
+        // Whoever waits may not hold the command yet: nothing else would end it.
+        child.kill("SIGKILL");
+        throw new Error(`said nothing like ${pattern}:\n${stdout}\n${stderr}`);
+      }
+      await sleep(5);
+    }
+  }
+  return {
+    pid,
+    ended,
+    logged: (pattern) => untilLine(() => stderr, pattern),
+    printed: (pattern) => untilLine(() => stdout, pattern),
+    kill: (signal) => void child.kill(signal),
+    descendants: () => descendantsOf(pid),
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGKILL");
+      await ended;
+    },
+  };
+}
+
+/** Runs a command to its end, in a directory of its own unless one is given. */
+export async function runCommand(
+  args: readonly string[],
+  variables: Variables,
+  cwd?: string,
+): Promise<Outcome> {
+  await using directory = await makeDirectory();
+  return startCommand(args, variables, cwd ?? directory.path).ended;
+}
+
+/** The same without a process of its own: for tables of refusals, where starting it would take most of the time. */
+export async function runHere(args: readonly string[], variables: Variables): Promise<Outcome> {
+  let stdout = "";
+  let stderr = "";
+  const code = await main(args, {
+    print(text) {
+      stdout += `${text}\n`;
+    },
+    printError(text) {
+      stderr += `${text}\n`;
+    },
+    env: variables,
+    takeSignals: () => new AbortController().signal,
+  });
+  return { code, stdout, stderr };
+}

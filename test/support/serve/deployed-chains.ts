@@ -1,0 +1,74 @@
+import { join } from "node:path";
+import { migrate } from "../../../src/database/migrate.ts";
+import { openDatabase } from "../../../src/database/open-database.ts";
+import { resolveFacilitatorContracts } from "../../../src/harness/stage/addresses.ts";
+import type { HarnessChain } from "../../../src/harness/stage/chain.ts";
+import { startChains } from "../../../src/harness/stage/chains.ts";
+import type { Address } from "../../../src/protocol/hex.ts";
+import type { NetworkName } from "../../../src/protocol/networks.ts";
+import { accountOf, keyOf } from "../key-accounts.ts";
+import { makeDirectory, runHere, type Variables } from "./command.ts";
+
+/** Chains with a token, on which `x402-kit deploy` has put the contract, and a configuration that is good for them. */
+export type DeployedChains<N extends NetworkName> = {
+  chains: Readonly<Record<N, HarnessChain>>;
+  contract: Address;
+  /** What `serve` needs. The database has its tables. */
+  variables: Variables;
+  databaseUrl: string;
+  /** Deletes the directory of the database, and stops the nodes. */
+  stop(): Promise<void>;
+};
+
+/** Keys that nobody knows, as far as the commands can tell. */
+export const deployer = accountOf("deployer").address;
+export const operator = accountOf("operator").address;
+export const pepper = "d2f0a96c5b7e4e0c8b1a7f3369c45e12";
+
+const ether = 10n ** 18n;
+
+export async function startDeployedChains<const N extends NetworkName>(
+  names: readonly [N, ...N[]],
+): Promise<DeployedChains<N>> {
+  const running = await startChains({ networks: names, facilitatorContracts: resolveFacilitatorContracts() });
+  const chains = running.chains as Readonly<Record<N, HarnessChain>>;
+  const rpcUrls = Object.fromEntries(
+    names.map((name) => [`${name.toUpperCase().replaceAll("-", "_")}_RPC_URL`, chains[name].rpcUrl]),
+  );
+  const keys = { OPERATOR_PRIVATE_KEY: keyOf("operator"), DEPLOYER_PRIVATE_KEY: keyOf("deployer") };
+  let contract: Address | undefined;
+  for (const name of names) {
+    await chains[name].setBalance(deployer, ether);
+    await chains[name].setBalance(operator, 100n * ether);
+    const { stdout, stderr } = await runHere(["deploy", "--network", name, "--yes", "--json"], {
+      ...rpcUrls,
+      ...keys,
+    });
+    if (stdout === "") throw new Error(stderr);
+    contract = JSON.parse(stdout).contract;
+  }
+  if (contract === undefined) throw new Error("nothing was deployed");
+
+  const directory = await makeDirectory();
+  const databaseUrl = `sqlite:${join(directory.path, "facilitator.db")}`;
+  const db = await openDatabase({ url: databaseUrl });
+  await migrate(db);
+  await db.destroy();
+  return {
+    chains,
+    contract,
+    databaseUrl,
+    variables: {
+      ...rpcUrls,
+      FACILITATOR_CONTRACT_MAINNET: contract,
+      OPERATOR_PRIVATE_KEY: keys.OPERATOR_PRIVATE_KEY,
+      DATABASE_URL: databaseUrl,
+      API_KEY_PEPPER: pepper,
+      PORT: "0",
+    },
+    async stop() {
+      await running.stop();
+      await directory[Symbol.asyncDispose]();
+    },
+  };
+}

@@ -1,0 +1,40 @@
+import { openDatabase } from "../../../src/database/open-database.ts";
+import { createOrganizations } from "../../../src/organizations/create-organizations.ts";
+import { buildPaymentRequest } from "../../../src/protocol/build-request.ts";
+import { networks } from "../../../src/protocol/networks.ts";
+import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { signAs } from "../../../src/published/sign-as.ts";
+import type { Body } from "../service.ts";
+import { type DeployedChains, pepper } from "./deployed-chains.ts";
+
+/** What an operator does before the first payment; gives the API key. */
+export async function createShop(databaseUrl: string): Promise<string> {
+  const db = await openDatabase({ url: databaseUrl });
+  const organizations = createOrganizations({ db, pepper, now: Date.now });
+  await organizations.create({ id: "shop", name: "Shop" });
+  await organizations.setRecipient("shop", "base", harnessAccounts.recipient.address);
+  const { key } = await organizations.createKey("shop", { scopes: ["verify", "settle"] });
+  await db.destroy();
+  return key;
+}
+
+/** A payment of 0.01 USDC to the deployed contract. */
+export async function signPayment({ contract, chains }: DeployedChains<"base">): Promise<Body> {
+  const { asset, network, now } = chains.base;
+  const signed = await signAs("funded", {
+    asset,
+    chainId: network.chainId,
+    to: contract,
+    value: 10_000n,
+    validBefore: (await now()) + 600n,
+  });
+  return buildPaymentRequest({
+    x402Version: 1,
+    network: networks.base,
+    asset,
+    payTo: contract,
+    amount: 10_000n,
+    resource: "https://merchant.example/resource",
+    ...signed,
+  });
+}

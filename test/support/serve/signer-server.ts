@@ -1,0 +1,37 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
+import type { Hex } from "../../../src/protocol/hex.ts";
+
+/** A JSON-RPC signer as bridges to key management services are, with the given key. */
+export async function startSigner(key: Hex): Promise<{ url: string; stop(): Promise<void> }> {
+  const signer = createLocalSigner(key);
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const { id, params } = JSON.parse(Buffer.concat(chunks).toString());
+    const [{ to, data, chainId, nonce, gas, maxFeePerGas, maxPriorityFeePerGas }] = params;
+    const { raw } = await signer.signTransaction({
+      chainId: Number(chainId),
+      nonce: Number(nonce),
+      to,
+      data,
+      gas: BigInt(gas),
+      maxFeePerGas: BigInt(maxFeePerGas),
+      maxPriorityFeePerGas: BigInt(maxPriorityFeePerGas),
+    });
+    response.end(JSON.stringify({ jsonrpc: "2.0", id, result: raw }));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/secret-of-the-url`,
+    async stop() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
+  };
+}

@@ -1,0 +1,26 @@
+// Started by chains.test.ts as a process of its own: starts two chains, prints the pids of everything it started,
+// and then does what its argument says.
+import { resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
+import { startChains } from "../../src/harness/stage/chains.ts";
+
+const chains = await startChains({
+  networks: ["base", "polygon"],
+  facilitatorContracts: resolveFacilitatorContracts(),
+});
+
+if (process.argv[2] === "throw") {
+  setTimeout(() => {
+    throw new Error("uncaught, on purpose");
+  }, 10);
+}
+if (process.argv[2] === "stop on SIGINT") {
+  process.once("SIGINT", async () => {
+    const answers = Object.values(chains.chains).map(({ node }) => node.request("eth_chainId"));
+    console.log(JSON.stringify(await Promise.all(answers)));
+    await chains.stop();
+  });
+}
+
+// After the handler is in place: whoever reads this may send the signal at once.
+console.log(JSON.stringify(chains.pids));
+if (process.argv[2] === "stop") await chains.stop();
