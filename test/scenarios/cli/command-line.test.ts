@@ -61,10 +61,10 @@ describe("a command line that cannot be", () => {
         --networks: "goerli" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon (for example base,polygon)
         --port: "99999" is not a whole number from 0 to 65535 (for example 4402)
         --host: "nowhere" is not an IP address (for example 127.0.0.1)
-        --contract-mainnet: "0x12" is not an address: 0x and 40 hexadecimal digits (for example 0x4020000000000000000000000000000000000001)
+        --contract-mainnet: is not an address: 0x and 40 hexadecimal digits (for example 0x4020000000000000000000000000000000000001)
+        --contract-testnet: is the zero address (for example 0x4020000000000000000000000000000000000002)
         --settle-wait: "0" is not a whole number from 100 to 600000 (for example 45000)
         --log-level: "loud" is not one of fatal, error, warn, info, debug, trace, silent (for example info)
-        --contract-testnet: is the zero address (for example DEFAULT_TESTNET)
 
       Options: x402-kit up --help
       "
@@ -85,7 +85,7 @@ describe("a command line that cannot be", () => {
       "x402-kit up: 4 things are wrong
         --networks: names a network twice (for example base,polygon)
         PORT: "abc" is not a whole number from 0 to 65535 (for example 4402)
-        FACILITATOR_CONTRACT_MAINNET: "base.eth" is not an address: 0x and 40 hexadecimal digits (for example 0x4020000000000000000000000000000000000001)
+        FACILITATOR_CONTRACT_MAINNET: is not an address: 0x and 40 hexadecimal digits (for example 0x4020000000000000000000000000000000000001)
         FACILITATOR_CONTRACT_TESTNET: is the address of the asset "USDC" (for example DEFAULT_TESTNET)
 
       Options: x402-kit up --help
@@ -138,7 +138,7 @@ describe("a command line that cannot be", () => {
       "x402-kit fund: 3 things are wrong
         --amount: needs a value (for example --amount 1000000)
         --network: is needed (for example --network base)
-        --to: "vitalik.eth" is not an address: 0x and 40 hexadecimal digits (for example 0x857b06519E91e3A54538791bDbb0E22373e36b66)
+        --to: is not an address: 0x and 40 hexadecimal digits (for example 0x857b06519E91e3A54538791bDbb0E22373e36b66)
 
       Options: x402-kit fund --help
       "

@@ -265,7 +265,7 @@ describe("against what is wrong", () => {
 
       x402-kit conformance: 3 things are wrong
         --api-key: is not an API key: visible ASCII without spaces (for example x4k_local_0000000000000000000000000000000000000000000000000000000000000402)
-        --contract: "0x12" is not an address: 0x and 40 hexadecimal digits (for example 0xE840c40665589C44947F74dCBaE73d65B1df12cC)
+        --contract: is not an address: 0x and 40 hexadecimal digits (for example 0xE840c40665589C44947F74dCBaE73d65B1df12cC)
         PAYER_PRIVATE_KEY: is not a private key: 0x and 64 hexadecimal digits
 
       Options: x402-kit conformance --help"

@@ -40,7 +40,7 @@ function startVitest(
       "node_modules/vitest/vitest.mjs",
       "run",
       "--config",
-      "test/harness/consumer/vitest.config.ts",
+      "test/support/consumer/vitest.config.ts",
       ...(stdio === "pipe" ? ["--reporter=default"] : report),
       ...files,
     ],
