@@ -179,7 +179,7 @@ test("names everything that is wrong, at once, in the order in which it is descr
     "
     BASE_RPC_URL: the 2nd URL is not a URL that begins with https:// or http://; WebSockets are not supported (for example https://base.example/v2/KEY,https://base-2.example)
     POLYGON_RPC_URL: is not a URL that begins with https:// or http:// (for example https://polygon.example/v2/KEY)
-    FACILITATOR_CONTRACT_MAINNET: is an address with a wrong checksum (EIP-55): a digit may be mistyped (for example 0x4020000000000000000000000000000000000001)
+    FACILITATOR_CONTRACT_MAINNET: has a wrong checksum (EIP-55): a digit may be mistyped (for example 0x4020000000000000000000000000000000000001)
     FACILITATOR_CONTRACT_TESTNET: is needed for base-sepolia; x402-kit deploy prints it (for example 0x4020000000000000000000000000000000000002)
     OPERATOR_PRIVATE_KEY: the 2nd key is not a private key (for example 0x and 64 hexadecimal digits)
     RECOVERER_PRIVATE_KEY: is not a private key: not above zero and below the order of secp256k1 (for example 0x and 64 hexadecimal digits)

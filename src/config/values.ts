@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import type { ConfigurationProblem } from "../errors.ts";
-import { type Address, type Hex, keccak256Text } from "../protocol/hex.ts";
+import { readAddress as parseAddress } from "../protocol/address.ts";
+import type { Address, Hex } from "../protocol/hex.ts";
 
 /*
  * Readers of single values. Each takes the text of a variable, trimmed and not empty, and throws {@link Unusable} when
@@ -69,30 +70,11 @@ export function readGwei(text: string): bigint {
   return wei;
 }
 
-/**
- * An address, given back with its checksum. In mixed case the checksum must be right (EIP-55): a wrong one means that
- * a digit was mistyped.
- */
+/** An address, given back with its checksum (EIP-55), which must be right where the text is in mixed case. */
 export function readAddress(text: string): Address {
-  if (!/^0x[0-9a-fA-F]{40}$/.test(text))
-    throw new InvalidValue("is not an address: 0x and 40 hexadecimal digits");
-  const address = checksumAddress(text.slice(2));
-  const mixed = /[a-f]/.test(text.slice(2)) && /[A-F]/.test(text);
-  if (mixed && text !== address) {
-    throw new InvalidValue("is an address with a wrong checksum (EIP-55): a digit may be mistyped");
-  }
-  if (BigInt(text) === 0n) throw new InvalidValue("is the zero address");
+  const { address, problem } = parseAddress(text);
+  if (problem !== undefined) throw new InvalidValue(problem);
   return address;
-}
-
-/** The mixed case that carries an address's checksum (EIP-55). */
-function checksumAddress(addressDigits: string): Address {
-  const digits = addressDigits.toLowerCase();
-  const hash = keccak256Text(digits).slice(2);
-  const cased = Array.from(digits, (digit, index) =>
-    Number.parseInt(hash.charAt(index), 16) >= 8 ? digit.toUpperCase() : digit,
-  );
-  return `0x${cased.join("")}`;
 }
 
 /** The order of secp256k1: private keys are below it. */

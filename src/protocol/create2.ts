@@ -1,4 +1,5 @@
-import { type Address, type Hex, keccak256, keccak256Text } from "./hex.ts";
+import { checksumAddress } from "./address.ts";
+import { type Address, type Hex, keccak256 } from "./hex.ts";
 
 /**
  * The CREATE2 deployer at the same address on practically every chain, anvil included: it deploys the init code that
@@ -21,14 +22,4 @@ export const missingDeployerHints: readonly string[] = [
 export function create2Address(salt: Hex, initCode: Hex): Address {
   const hash = keccak256(`0xff${create2Deployer.slice(2)}${salt.slice(2)}${keccak256(initCode).slice(2)}`);
   return checksumAddress(`0x${hash.slice(26)}`);
-}
-
-/** An address in the mixed case that carries its checksum (EIP-55). */
-export function checksumAddress(address: Address): Address {
-  const digits = address.slice(2).toLowerCase();
-  const hash = keccak256Text(digits).slice(2);
-  const cased = Array.from(digits, (digit, index) =>
-    Number.parseInt(hash.charAt(index), 16) >= 8 ? digit.toUpperCase() : digit,
-  );
-  return `0x${cased.join("")}`;
 }

@@ -1,6 +1,6 @@
 import secp256k1 from "secp256k1";
+import { checksumAddress } from "../protocol/address.ts";
 import { type AuthorizationSigner, authorizationDigest, domainSeparator } from "../protocol/authorization.ts";
-import { checksumAddress } from "../protocol/create2.ts";
 import { type Address, type Hex, keccak256, toBytes, toHex } from "../protocol/hex.ts";
 
 /**

@@ -1,9 +1,8 @@
 import { isIP } from "node:net";
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
-import { checksumAddress } from "../../protocol/create2.ts";
+import { readAddress } from "../../protocol/address.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type Asset, type NetworkName, networkNames, networks } from "../../protocol/networks.ts";
-import { address } from "../../protocol/primitives.ts";
 import { type ForkOption, type ForkOptions, readForkOptions } from "../fork/fork-options.ts";
 import type { StartOptions } from "../harness.ts";
 import { requireNode } from "../nodes/require-node.ts";
@@ -167,19 +166,13 @@ function readAsset(network: NetworkName, asset: AssetOptions | undefined, add: A
     add(`assets.${network}.${member}`, problem, example);
     return usdc;
   };
-  const read = address.safeParse(asset?.address);
-  if (!read.success) {
-    return refuse(
-      "address",
-      `${asset?.address} is not an address: 0x and 40 hexadecimal digits`,
-      usdc.address,
-    );
-  }
-  const taken = collision(read.data, []);
+  const { address, problem } = readAddress(String(asset?.address));
+  if (problem !== undefined) return refuse("address", `${asset?.address} ${problem}`, usdc.address);
+  const taken = collision(address, []);
   if (taken !== undefined) return refuse("address", taken, usdc.address);
   if (!isWhole(decimals, 0, 36))
     return refuse("decimals", `${decimals} is not a whole number from 0 to 36`, "6");
-  return { address: checksumAddress(read.data), name: String(name), version: String(version), decimals };
+  return { address, name: String(name), version: String(version), decimals };
 }
 
 function checkFork(

@@ -1,5 +1,6 @@
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
-import { checksumAddress, create2Address, create2Deployer } from "../../protocol/create2.ts";
+import { readAddress } from "../../protocol/address.ts";
+import { create2Address, create2Deployer } from "../../protocol/create2.ts";
 import { type Address, keccak256Text, sameAddress } from "../../protocol/hex.ts";
 import { type Asset, type NetworkTier, networkNames, networks } from "../../protocol/networks.ts";
 import { delegateAddress, harnessAccounts, revertingDelegateAddress } from "../../published/accounts.ts";
@@ -56,11 +57,8 @@ export function resolveFacilitatorContracts(
   };
   const resolve = (tier: NetworkTier, value: string | undefined): Address => {
     if (value === undefined) return defaults[tier];
-    if (!isAddress(value)) return refuse(tier, "is not an address: 0x and 40 hexadecimal digits");
-    const address = checksumAddress(value);
-    if (value !== address && /[a-f]/.test(value.slice(2)) && /[A-F]/.test(value)) {
-      return refuse(tier, "has a wrong checksum (EIP-55): a digit may be mistyped");
-    }
+    const { address, problem } = readAddress(value);
+    if (problem !== undefined) return refuse(tier, problem);
     const taken = collision(address, assets);
     return taken === undefined ? address : refuse(tier, taken);
   };
@@ -79,14 +77,9 @@ export function resolveFacilitatorContracts(
   return resolved;
 }
 
-function isAddress(value: string): value is Address {
-  return /^0x[0-9a-fA-F]{40}$/.test(value);
-}
-
 /** What already stands at an address, so that nothing else can. */
 export function collision(value: Address, assets: readonly Asset[]): string | undefined {
   const number = BigInt(value);
-  if (number === 0n) return "is the zero address";
   // Ethereum's precompiles are below 0x20, those of layer 2 (RIP-7212) from 0x100.
   if (number < 0x200n) return "is the address of a precompiled contract";
   if (number >> 12n === 0x42n << 140n) return "is in the range of the system contracts of optimism and base";

@@ -331,7 +331,7 @@ describe("is refused, and nothing is sent", () => {
       "a mistyped address",
       `--network base --yes --admin ${other.replace(/[a-f]/, (digit) => digit.toUpperCase())}`,
       {},
-      "--admin: is an address with a wrong checksum (EIP-55)",
+      "--admin: has a wrong checksum (EIP-55)",
     ],
     ["JSON that would have to ask", "--network base --json", {}, "--json: needs --yes or --dry-run"],
     [

@@ -1,0 +1,37 @@
+import { type Address, keccak256Text } from "./hex.ts";
+
+/** What came of reading an address: it, or what is wrong, as the rest of a sentence that begins with its name. */
+export type ReadAddress =
+  | { address: Address; problem?: undefined }
+  | { address?: undefined; problem: string };
+
+/**
+ * Reads an address that a person wrote, and gives it with its checksum. In mixed case the checksum must be right
+ * (EIP-55): a wrong one means that a digit was mistyped. The zero address is none.
+ *
+ * For what comes in a payment use the schema of the wire: there any casing is allowed, as on chain.
+ */
+export function readAddress(text: string): ReadAddress {
+  if (!isAddress(text)) return { problem: "is not an address: 0x and 40 hexadecimal digits" };
+  const address = checksumAddress(text);
+  const isMixedCase = /[a-f]/.test(text.slice(2)) && /[A-F]/.test(text);
+  if (isMixedCase && text !== address) {
+    return { problem: "has a wrong checksum (EIP-55): a digit may be mistyped" };
+  }
+  return BigInt(address) === 0n ? { problem: "is the zero address" } : { address };
+}
+
+/** Whether a text is an address in any casing, its checksum unread. */
+function isAddress(text: string): text is Address {
+  return /^0x[0-9a-fA-F]{40}$/.test(text);
+}
+
+/** An address in the mixed case that carries its checksum (EIP-55). */
+export function checksumAddress(address: Address): Address {
+  const digits = address.slice(2).toLowerCase();
+  const hash = keccak256Text(digits).slice(2);
+  const cased = Array.from(digits, (digit, index) =>
+    Number.parseInt(hash.charAt(index), 16) >= 8 ? digit.toUpperCase() : digit,
+  );
+  return `0x${cased.join("")}`;
+}
