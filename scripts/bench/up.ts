@@ -1,14 +1,14 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { signPayment } from "../../src/harness/api/pay.ts";
 import { type HarnessDescription, harnessDescriptionSchema } from "../../src/harness/control/description.ts";
+import type { X402Version } from "../../src/protocol/requests.ts";
 
 /** A running `x402-kit up` in a process of its own. */
 export type Up = {
   description: HarnessDescription;
-  /** CPU milliseconds the process has used so far, from /proc; undefined on systems without it. */
-  cpuMs(): number | undefined;
+  pid: number;
   stop(): Promise<void>;
 };
 
@@ -25,18 +25,24 @@ export async function startUp(options: readonly string[]): Promise<Up> {
   }
   return {
     description: harnessDescriptionSchema.parse(JSON.parse(text)),
-    cpuMs() {
-      try {
-        const fields = readFileSync(`/proc/${child.pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-        // utime and stime, in ticks of 10 ms.
-        return (Number(fields[11]) + Number(fields[12])) * 10;
-      } catch {
-        return undefined;
-      }
-    },
+    pid: child.pid ?? 0,
     async stop() {
       child.kill("SIGINT");
       if (child.exitCode === null) await once(child, "exit");
     },
   };
+}
+
+/** Bodies of payments of one unit on base, each signed by the test payer `funded`, for an hour. */
+export function signBodies(
+  description: HarnessDescription,
+  count: number,
+  x402Version: X402Version,
+): Promise<string[]> {
+  return Promise.all(
+    Array.from({ length: count }, async () => {
+      const order = { network: "base", amount: 1n, validForSeconds: 3_600, x402Version } as const;
+      return JSON.stringify((await signPayment(description, order)).request);
+    }),
+  );
 }

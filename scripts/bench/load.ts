@@ -1,0 +1,92 @@
+import { readFileSync } from "node:fs";
+import { Agent, request } from "node:http";
+
+/** What a run of requests showed. Times in milliseconds. */
+export type Load = {
+  count: number;
+  /** Answers that contain what was expected. */
+  good: number;
+  perSecond: number;
+  p50: number;
+  p99: number;
+  /** CPU of the server's process for each request; undefined where the system does not tell. */
+  cpu: number | undefined;
+};
+
+/** Posts the bodies one after the other over `connections` kept-alive connections, and measures the answers. */
+export async function load(options: {
+  url: string;
+  headers?: Record<string, string>;
+  bodies: readonly string[];
+  connections: number;
+  /** What a good answer contains. */
+  expect: string;
+  /** The server's process. */
+  pid: number;
+}): Promise<Load> {
+  const { url, headers = {}, bodies, connections, expect, pid } = options;
+  const agent = new Agent({ keepAlive: true, maxSockets: connections });
+  const latencies: number[] = [];
+  let good = 0;
+  let next = 0;
+  const worker = async () => {
+    for (let body = bodies[next++]; body !== undefined; body = bodies[next++]) {
+      const from = performance.now();
+      const answer = await post(agent, url, headers, body).catch(() => "");
+      latencies.push(performance.now() - from);
+      if (answer.includes(expect)) good++;
+    }
+  };
+  const cpuBefore = cpuMs(pid);
+  const from = performance.now();
+  await Promise.all(Array.from({ length: connections }, worker));
+  const seconds = (performance.now() - from) / 1_000;
+  const cpuAfter = cpuMs(pid);
+  agent.destroy();
+  latencies.sort((a, b) => a - b);
+  const count = latencies.length;
+  return {
+    count,
+    good,
+    perSecond: good / seconds,
+    p50: latencies[Math.floor(count * 0.5)] ?? 0,
+    p99: latencies[Math.floor(count * 0.99)] ?? 0,
+    cpu: cpuBefore === undefined || cpuAfter === undefined ? undefined : (cpuAfter - cpuBefore) / count,
+  };
+}
+
+/** CPU milliseconds that a process has used so far, from /proc; undefined on systems without it. */
+export function cpuMs(pid: number): number | undefined {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+    // utime and stime, in ticks of 10 ms.
+    return (Number(fields[11]) + Number(fields[12])) * 10;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The middle of some numbers. */
+export function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}
+
+function post(agent: Agent, url: string, headers: Record<string, string>, body: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request(
+      url,
+      { method: "POST", headers: { "content-type": "application/json", ...headers }, agent },
+      (response) => {
+        let text = "";
+        response.setEncoding("utf8");
+        response.on("data", (chunk: string) => {
+          text += chunk;
+        });
+        response.on("end", () => resolve(text));
+        response.on("error", reject);
+      },
+    );
+    outgoing.on("error", reject);
+    outgoing.end(body);
+  });
+}
