@@ -1,7 +1,7 @@
+import { withTimeout } from "./async/with-timeout.ts";
 import type { Lanes } from "./facilitator/context.ts";
 import type { Ledger } from "./ledger/ledger.ts";
 import type { MetricSources, OperatorFunds } from "./metrics/metrics.ts";
-import { withTimeout } from "./metrics/with-timeout.ts";
 import type { NetworkName } from "./protocol/networks.ts";
 
 /** For the gas money of one network, milliseconds; whoever reads the metrics waits a little longer. */

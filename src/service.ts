@@ -1,5 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
+import { withTimeout } from "./async/with-timeout.ts";
 import type { Chain } from "./chain/chain.ts";
 import { connect, createChain } from "./chain/create-chain.ts";
 import type { Signer } from "./chain/signing/signer.ts";
@@ -17,7 +18,6 @@ import type { NetworkHealth } from "./http/routes/health.ts";
 import { createLedger } from "./ledger/create-ledger.ts";
 import type { Ledger } from "./ledger/ledger.ts";
 import { noMetrics } from "./metrics/metrics.ts";
-import { withTimeout } from "./metrics/with-timeout.ts";
 import { createOrganizations } from "./organizations/create-organizations.ts";
 import type { Organizations } from "./organizations/organizations.ts";
 import type { NetworkName } from "./protocol/networks.ts";

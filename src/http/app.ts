@@ -1,23 +1,26 @@
 import { randomUUID } from "node:crypto";
 import helmet from "@fastify/helmet";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
-import { UndeterminedError } from "../errors.ts";
 import type { Facilitator } from "../facilitator/facilitator.ts";
 import { type Metrics, noMetrics } from "../metrics/metrics.ts";
 import type { Organizations } from "../organizations/organizations.ts";
-import { bodyLimit, problemBody, problemDetails, problemMediaType } from "../protocol/problems.ts";
-import { answerClientError, answerUnroutable } from "./plugins/client-errors.ts";
+import { bodyLimit } from "../protocol/problems.ts";
+import { authentication } from "./plugins/authentication.ts";
 import { closePromptly } from "./plugins/close-promptly.ts";
-import { confirmEarlierAnswers, followExchange } from "./plugins/connection.ts";
+import { answerUnroutable, errorHandler } from "./plugins/error-handler.ts";
 import { limitPressure, type PressureLimits } from "./plugins/pressure.ts";
-import { classify, ProblemError } from "./plugins/problems.ts";
 import { limitRates, type RateLimits } from "./plugins/rate-limits.ts";
-import { type EndedPayment, logFieldsOf, logRequests } from "./plugins/request-log.ts";
-import { followRoutes } from "./routes/allowed-methods.ts";
+import { requestContext } from "./plugins/request-context.ts";
+import { type EndedPayment, logRequests } from "./plugins/request-log.ts";
+import { requireHost } from "./plugins/require-host.ts";
+import { answerClientError } from "./problems/client-errors.ts";
+import { docsRoutes } from "./routes/docs.ts";
 import { type CheckHealth, healthRoutes } from "./routes/health.ts";
-import { openApiRoutes } from "./routes/openapi.ts";
-import { paymentRoutes } from "./routes/payments.ts";
+import { openApiRoute } from "./routes/openapi.ts";
+import { settleRoute } from "./routes/settle.ts";
 import { settlementRoutes } from "./routes/settlements.ts";
+import { supportedRoute } from "./routes/supported.ts";
+import { verifyRoute } from "./routes/verify.ts";
 import { defaultTimeouts, type Timeouts } from "./timeouts.ts";
 
 export type AppOptions = {
@@ -28,7 +31,7 @@ export type AppOptions = {
   now: () => number;
   /** Whether verify takes callers without a key. Off by default. */
   anonymousVerify?: boolean;
-  /** Where to tell what happened; nowhere by default. See `createMetrics`. */
+  /** What is counted; nothing by default. See `createMetrics`. */
   metrics?: Metrics;
   /** Told of every verify and settle that has ended; for journals of tests. */
   onPayment?: ((ended: EndedPayment) => void) | undefined;
@@ -53,7 +56,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const { metrics = noMetrics, trustProxy = false, timeouts = defaultTimeouts } = options;
   const app = Fastify({
     bodyLimit,
-    trustProxy: whoIsTrusted(trustProxy),
+    trustProxy: trustedProxies(trustProxy),
     requestTimeout: timeouts.requestMs,
     keepAliveTimeout: timeouts.keepAliveMs,
     http: {
@@ -76,80 +79,24 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(helmet);
 
   app.removeContentTypeParser("text/plain");
-  app.decorateRequest("caller", null);
-  app.decorateRequest("exchange");
-  app.decorateRequest("route");
-  app.decorateRequest("envelope", undefined);
-  app.decorateRequest("payment", undefined);
-  app.decorateRequest("result", undefined);
 
-  const allowedMethods = followRoutes(app);
-  // Hooks of requests call back instead of being async: every request runs all of them.
-  app.addHook("onRequest", (request, reply, done) => {
-    const { raw } = request;
-    reply.header("x-request-id", request.id);
-    confirmEarlierAnswers(raw.socket);
-    request.exchange = followExchange(raw, reply.raw);
-    request.route = request.routeOptions;
-    done();
-  });
-  logRequests(app, { metrics, onPayment: options.onPayment });
-  app.addHook("onRequest", ({ raw }, _reply, done) => {
-    if (raw.headers.host === undefined && raw.httpVersion === "1.1") {
-      throw new ProblemError("malformed", "The request has no Host header");
-    }
-    done();
-  });
-  closePromptly(app);
-  if (options.rateLimits !== undefined) limitRates(app, options.rateLimits);
-  const underWay = limitPressure(app, options.pressure);
-  metrics.observe({ underWay: () => underWay });
+  await app.register(requestContext);
+  await app.register(logRequests, { metrics, onPayment: options.onPayment });
+  await app.register(errorHandler);
+  await app.register(requireHost);
+  await app.register(closePromptly);
+  if (options.rateLimits !== undefined) await app.register(limitRates, options.rateLimits);
+  await app.register(limitPressure, { limits: options.pressure, metrics });
+  await app.register(authentication, { organizations });
 
-  app.setErrorHandler((error, request, reply) => {
-    const classified = classify(error);
-    const { kind, retryAfterSeconds } = classified;
-    const { status, name } = kind;
-    const outcome = status >= 500 ? "undetermined" : "refused";
-    request.result = { outcome, reason: name, message: classified.detail };
-    if (status >= 500 && !(error instanceof ProblemError)) {
-      // What a node did to us is no fault of ours, and what keeps nobody from an answer is no trouble.
-      const foreseen = error instanceof UndeterminedError;
-      const level = !foreseen ? "error" : request.exchange.end === "cut" ? "debug" : "warn";
-      request.log[level]({ ...logFieldsOf(request), err: error }, "no verdict");
-    }
-    if (retryAfterSeconds !== undefined) reply.header("retry-after", retryAfterSeconds);
-    if (status === 401) reply.header("www-authenticate", "Bearer");
-    const { operation } = request.route.config;
-    return reply
-      .code(status)
-      .type(problemMediaType)
-      .send(problemBody(classified, { operation, requestId: request.id, envelope: request.envelope }));
-  });
-  app.setNotFoundHandler((request, reply) => {
-    const allowed = allowedMethods(request.url.split("?")[0] ?? "");
-    if (allowed.length > 0) {
-      reply.header("allow", allowed.join(", "));
-      throw new ProblemError(
-        "methodNotAllowed",
-        problemDetails.methodNotAllowed(request.method, pathOf(request.url), allowed),
-      );
-    }
-    throw new ProblemError(
-      "notFound",
-      `There is no ${request.method} ${pathOf(request.url)}; the service is at POST /v1/verify, POST /v1/settle, GET /v1/supported and GET /v1/settlements/{id}; it is described at /docs`,
-    );
-  });
-
-  await app.register(
-    async (v1) => {
-      paymentRoutes(v1, { facilitator, organizations, metrics, now, anonymousVerify });
-      settlementRoutes(v1, { facilitator, organizations });
-      v1.get("/supported", () => facilitator.supported());
-    },
-    { prefix: "/v1" },
-  );
-  healthRoutes(app, checkHealth);
-  openApiRoutes(app);
+  const prefix = "/v1";
+  await app.register(verifyRoute, { prefix, facilitator, now, anonymousVerify });
+  await app.register(settleRoute, { prefix, facilitator, metrics });
+  await app.register(settlementRoutes, { prefix, facilitator });
+  await app.register(supportedRoute, { prefix, facilitator });
+  await app.register(healthRoutes, { checkHealth });
+  await app.register(openApiRoute);
+  await app.register(docsRoutes);
   return app;
 }
 
@@ -163,14 +110,8 @@ function refuseSchema(): never {
   throw new Error("routes have no Fastify schemas here; parse with zod");
 }
 
-/** Fastify takes a number to mean nobody, since it cannot know whether the proxies can be come past. */
-function whoIsTrusted(proxies: false | number | readonly string[]) {
+/** Fastify takes a number of proxies as none, since it cannot know whether callers can go around them. */
+function trustedProxies(proxies: false | number | readonly string[]) {
   if (typeof proxies === "number") return (_address: string, hop: number) => hop < proxies;
   return proxies === false ? false : [...proxies];
-}
-
-/** A path to repeat to whoever asked for it. */
-function pathOf(url: string): string {
-  const path = url.split("?")[0] ?? "";
-  return path.length > 100 ? `${path.slice(0, 100)}…` : path;
 }

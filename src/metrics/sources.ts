@@ -1,7 +1,7 @@
 import type * as promClient from "prom-client";
-import { memoizeFor } from "./memoize-for.ts";
+import { memoizeFor } from "../async/memoize-for.ts";
+import { withTimeout } from "../async/with-timeout.ts";
 import type { MetricSources, Metrics } from "./metrics.ts";
-import { withTimeout } from "./with-timeout.ts";
 
 /** How old the answer of a source may be, milliseconds: the ledger is ours, the funds cost requests to a provider. */
 const maxAgeMs = { pending: 5_000, funds: 30_000, health: 5_000 };

@@ -1,34 +1,40 @@
 import type { FastifyRequest } from "fastify";
+import fp from "fastify-plugin";
 import type { Caller, Organizations } from "../../organizations/organizations.ts";
 import { problemDetails } from "../../protocol/problems.ts";
-import { ProblemError } from "./problems.ts";
+import { ProblemError } from "../problems/problem-error.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Whom the API key speaks for; null on a verify without a key, where that is allowed. */
+    /** The organization that the API key belongs to; null where a route needs no key and none was sent. */
     caller: Caller | null;
+  }
+  interface FastifyContextConfig {
+    /** Whether the route needs an API key, or takes one when it is sent. By default keys are not looked at. */
+    apiKey?: "required" | "optional";
   }
 }
 
 /**
- * Reads `Authorization: <key>` or `Authorization: Bearer <key>`. Runs before the body is read. Every refusal is the
- * same 401, whatever is wrong with the key.
+ * Reads `Authorization: <key>` or `Authorization: Bearer <key>` on routes that ask for it. Runs before the body is
+ * read. Every refusal is the same 401, whatever is wrong with the key.
  */
-export function authenticate(organizations: Organizations, options: { anonymous?: boolean } = {}) {
-  return async (request: FastifyRequest): Promise<void> => {
+export const authentication = fp<{ organizations: Organizations }>(async (app, { organizations }) => {
+  app.decorateRequest("caller", null);
+
+  app.addHook("onRequest", async (request) => {
+    const { apiKey } = request.route.config;
     const header = request.headers.authorization;
-    if (header === undefined && options.anonymous === true) return;
+    if (apiKey === undefined || (apiKey === "optional" && header === undefined)) return;
     const key = header?.replace(/^Bearer +/i, "").trim();
     const caller = key ? await organizations.authenticate(key) : null;
-    if (caller === null) {
-      throw new ProblemError("unauthorized", problemDetails.unauthorized);
-    }
+    if (caller === null) throw new ProblemError("unauthorized", problemDetails.unauthorized);
     request.caller = caller;
-  };
-}
+  });
+});
 
-/** The caller of a route that admits nobody without a key. */
+/** The caller of a route that needs an API key. */
 export function callerOf(request: FastifyRequest): Caller {
-  if (request.caller === null) throw new Error("the route has no authentication hook");
+  if (request.caller === null) throw new Error("the route does not ask for an API key");
   return request.caller;
 }

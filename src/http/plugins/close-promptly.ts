@@ -1,6 +1,6 @@
-import type { FastifyInstance } from "fastify";
+import fp from "fastify-plugin";
 import { problemDetails } from "../../protocol/problems.ts";
-import { ProblemError } from "./problems.ts";
+import { ProblemError } from "../problems/problem-error.ts";
 
 /** How often connections are closed that have nothing more to carry, in milliseconds. */
 const sweepMs = 100;
@@ -10,7 +10,7 @@ const sweepMs = 100;
  * and Node closes only those that carry nothing in the moment it is asked to: one whose answer was still to come would
  * hold up the end. New payments that arrive on open connections meanwhile are refused.
  */
-export function closePromptly(app: FastifyInstance): void {
+export const closePromptly = fp(async (app) => {
   let closing = false;
 
   app.addHook("preClose", async () => {
@@ -33,4 +33,4 @@ export function closePromptly(app: FastifyInstance): void {
     if (closing) reply.header("connection", "close");
     done(null, payload);
   });
-}
+});

@@ -1,7 +1,8 @@
-import type { FastifyInstance } from "fastify";
+import fp from "fastify-plugin";
+import type { Metrics } from "../../metrics/metrics.ts";
 import { problemDetails } from "../../protocol/problems.ts";
-import { type EventLoopLag, watchEventLoop } from "./event-loop-lag.ts";
-import { ProblemError } from "./problems.ts";
+import { type EventLoopLag, watchEventLoop } from "../limits/event-loop-lag.ts";
+import { ProblemError } from "../problems/problem-error.ts";
 
 /** What the process takes on before it turns requests away. */
 export type PressureLimits = {
@@ -13,48 +14,43 @@ export type PressureLimits = {
   maxLagMs: number;
 };
 
-/** Requests that are being answered. */
-export type UnderWay = Record<"verify" | "settle", number>;
-
 const retryAfterSeconds = 2;
 
 /**
  * Turns verify and settle away with 503 while the process has more to do than it can: before authentication when the
- * event loop is late, and after it when too many are under way already, so that nobody without a key can take up the
- * places. Nothing was looked at then, so trying again is safe.
- *
- * @returns what is under way, kept up to date.
+ * event loop is late, and after it when too many are under way already, so that a caller without a key cannot take up
+ * the places. Nothing was done for the payment then, so trying again is safe. Without limits it counts only.
  */
-export function limitPressure(app: FastifyInstance, limits: PressureLimits | undefined): UnderWay {
-  const underWay: UnderWay = { verify: 0, settle: 0 };
-  const most = limits && { verify: limits.maxVerifies, settle: limits.maxSettles };
-  let lag: EventLoopLag | undefined;
-  if (limits !== undefined) {
-    lag = watchEventLoop();
-    app.addHook("onClose", async () => lag?.stop());
-  }
+export const limitPressure = fp<{ limits: PressureLimits | undefined; metrics: Metrics }>(
+  async (app, { limits, metrics }) => {
+    const underWay = { verify: 0, settle: 0 };
+    metrics.observe({ underWay: () => underWay });
+    const most = limits && { verify: limits.maxVerifies, settle: limits.maxSettles };
+    let lag: EventLoopLag | undefined;
+    if (limits !== undefined) {
+      lag = watchEventLoop();
+      app.addHook("onClose", async () => lag?.stop());
+    }
 
-  app.addHook("onRequest", (request, _reply, done) => {
-    const isLate = limits !== undefined && lag !== undefined && lag.ms > limits.maxLagMs;
-    if (isLate && request.route.config.operation !== undefined) throw overloaded();
-    done();
-  });
-
-  app.addHook("preParsing", (request, _reply, payload, done) => {
-    const { operation } = request.route.config;
-    if (operation === undefined || request.exchange.end !== undefined) return done(null, payload);
-    if (most !== undefined && underWay[operation] >= most[operation]) throw overloaded();
-    underWay[operation]++;
-    request.exchange.onEnd(() => {
-      underWay[operation]--;
+    app.addHook("onRequest", (request, _reply, done) => {
+      const isLate = limits !== undefined && lag !== undefined && lag.ms > limits.maxLagMs;
+      if (isLate && request.route.config.operation !== undefined) throw overloaded();
+      done();
     });
-    done(null, payload);
-  });
-  return underWay;
-}
+
+    app.addHook("preParsing", (request, _reply, payload, done) => {
+      const { operation } = request.route.config;
+      if (operation === undefined || request.exchange.end !== undefined) return done(null, payload);
+      if (most !== undefined && underWay[operation] >= most[operation]) throw overloaded();
+      underWay[operation]++;
+      request.exchange.onEnd(() => {
+        underWay[operation]--;
+      });
+      done(null, payload);
+    });
+  },
+);
 
 function overloaded(): ProblemError {
-  return new ProblemError("overloaded", problemDetails.overloaded, {
-    retryAfterSeconds,
-  });
+  return new ProblemError("overloaded", problemDetails.overloaded, { retryAfterSeconds });
 }

@@ -1,11 +1,12 @@
-import type { FastifyInstance, FastifyReply } from "fastify";
-import { addressGroup } from "./address-group.ts";
-import { ProblemError } from "./problems.ts";
-import { createTokenBuckets, type Rate, type Taken } from "./token-buckets.ts";
+import type { FastifyReply } from "fastify";
+import fp from "fastify-plugin";
+import { addressGroup } from "../limits/address-group.ts";
+import { createTokenBuckets, type Rate, type Taken } from "../limits/token-buckets.ts";
+import { ProblemError } from "../problems/problem-error.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** For what probes ask for: it costs nothing, and must be answered in a flood too. */
+    /** For probes: they cost nothing, and must be answered during a flood too. */
     unlimited?: boolean;
   }
 }
@@ -20,17 +21,17 @@ export type RateLimits = {
 
 /**
  * Turns requests away that come too fast, with 429. Before a key is looked at, a request counts for its address; a good
- * key takes that back, and counts for itself. So a flood without keys costs neither a hash nor a look into the
- * database, and customers behind one address do not use up each other's share.
+ * key takes that back, and counts for itself. So a flood without keys costs neither a hash nor a database
+ * query, and customers behind one address do not use up each other's share.
  */
-export function limitRates(app: FastifyInstance, limits: RateLimits): void {
+export const limitRates = fp<RateLimits>(async (app, limits) => {
   const addresses = createTokenBuckets(limits.address);
   const keys = createTokenBuckets(limits.key);
 
   app.addHook("onRequest", (request, reply, done) => {
     if (request.route.config.unlimited === true) return done();
     const taken = addresses.take(addressGroup(request.ip));
-    tell(reply, limits.address, taken);
+    writeRateHeaders(reply, limits.address, taken);
     if (!taken.allowed) throw tooMany("This address sends too many requests without a good API key", taken);
     done();
   });
@@ -40,11 +41,11 @@ export function limitRates(app: FastifyInstance, limits: RateLimits): void {
     if (request.caller === null) return done(null, payload);
     addresses.giveBack(addressGroup(request.ip));
     const taken = keys.take(request.caller.keyId);
-    tell(reply, limits.key, taken);
+    writeRateHeaders(reply, limits.key, taken);
     if (!taken.allowed) throw tooMany("This API key sends too many requests", taken);
     done(null, payload);
   });
-}
+});
 
 function tooMany(what: string, { retryAfterSeconds }: Taken): ProblemError {
   return new ProblemError("tooManyRequests", `${what}; try again in ${retryAfterSeconds} s`, {
@@ -53,7 +54,7 @@ function tooMany(what: string, { retryAfterSeconds }: Taken): ProblemError {
 }
 
 /** The header fields of draft-ietf-httpapi-ratelimit-headers-06, which clients know best. */
-function tell(reply: FastifyReply, { burst }: Rate, { remaining, fullInSeconds }: Taken): void {
+function writeRateHeaders(reply: FastifyReply, { burst }: Rate, { remaining, fullInSeconds }: Taken): void {
   reply.header("ratelimit-limit", burst);
   reply.header("ratelimit-remaining", remaining);
   reply.header("ratelimit-reset", fullInSeconds);

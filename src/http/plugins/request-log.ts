@@ -1,4 +1,5 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import fp from "fastify-plugin";
 import { wouldLog } from "../../logging/logger.ts";
 import type { Metrics, PaymentOutcome } from "../../metrics/metrics.ts";
 import { settlementId } from "../../protocol/authorization.ts";
@@ -6,17 +7,10 @@ import type { Hex } from "../../protocol/hex.ts";
 import { findNetwork, type NetworkName } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { Envelope, PaymentRequest } from "../../protocol/requests.ts";
-import type { ExchangeEnd, HttpExchange } from "./connection.ts";
+import type { ExchangeEnd } from "../connections/exchange.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    exchange: HttpExchange;
-    /** `routeOptions`, which Fastify makes anew whenever it is looked at. */
-    route: Pick<FastifyRequest["routeOptions"], "url" | "config">;
-    /** What was read of the payment before anything could fail; problems repeat it. */
-    envelope: Envelope | undefined;
-    /** The payment, where it is well formed. */
-    payment: PaymentRequest | undefined;
     /** How it ended; undefined while it has not. */
     result: RequestResult | undefined;
   }
@@ -27,7 +21,7 @@ export type RequestResult = {
   outcome: PaymentOutcome;
   /** Why it is not good, or not answered: an invalid reason, or the name of a problem. */
   reason?: string;
-  /** What the caller was told about it. */
+  /** What the answer says about it. */
   message?: string;
   transaction?: Hex;
 };
@@ -46,7 +40,7 @@ export type EndedPayment = {
   tookMs: number;
 };
 
-/** Whom to tell of requests that have ended. */
+/** Who is told of requests that have ended. */
 export type RequestObservers = {
   metrics: Metrics;
   onPayment?: ((ended: EndedPayment) => void) | undefined;
@@ -55,11 +49,12 @@ export type RequestObservers = {
 /** Not logged by default, like probes: a flood must not fill the disk too. The metrics count them. */
 const floods: readonly (string | undefined)[] = ["too-many-requests", "overloaded"];
 
-/** What a request whose caller left before the answer is counted as; nobody gets to see it. */
+/** The status that counts requests whose caller left before the answer; it is never sent. */
 const callerLeft = 499;
 
 /** One line in the log per request, and its place in the metrics, once it is over. */
-export function logRequests(app: FastifyInstance, { metrics, onPayment }: RequestObservers): void {
+export const logRequests = fp<RequestObservers>(async (app, { metrics, onPayment }) => {
+  app.decorateRequest("result", undefined);
   app.addHook("onRequest", (request, reply, done) => {
     request.exchange.onEnd((end) => {
       const { route, result, log } = request;
@@ -81,7 +76,7 @@ export function logRequests(app: FastifyInstance, { metrics, onPayment }: Reques
     });
     done();
   });
-}
+});
 
 function recordPayment(
   operation: Operation,

@@ -1,9 +1,9 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyPluginAsync } from "fastify";
 import { z } from "zod";
+import { memoizeFor } from "../../async/memoize-for.ts";
+import { withTimeout } from "../../async/with-timeout.ts";
 import { UndeterminedError } from "../../errors.ts";
-import { memoizeFor } from "../../metrics/memoize-for.ts";
-import { withTimeout } from "../../metrics/with-timeout.ts";
-import { ProblemError } from "../plugins/problems.ts";
+import { ProblemError } from "../problems/problem-error.ts";
 
 const networkHealthSchema = z.object({ ready: z.boolean(), detail: z.string() });
 
@@ -23,7 +23,7 @@ export type CheckHealth = () => Promise<Readonly<Record<string, NetworkHealth>>>
 /** So that probes, however many there are, ask each node at most once a second. */
 const maxAgeMs = 1_000;
 
-/** Probes do not wait much longer, and whoever closes the service should not either. */
+/** Probes do not wait much longer, and closing the service should not either. */
 const timeoutMs = 3_000;
 
 /**
@@ -33,11 +33,14 @@ const timeoutMs = 3_000;
  * One network that is down does not make the whole service unready: its node is down for every instance, and a balancer
  * that believed it would take them all out, for the networks that are well too.
  */
-export function healthRoutes(app: FastifyInstance, checkHealth: CheckHealth): void {
+export const healthRoutes: FastifyPluginAsync<{ checkHealth: CheckHealth }> = async (
+  app,
+  { checkHealth },
+) => {
   const check = memoizeFor(checkHealth, { maxAgeMs });
   const config = { unlimited: true };
 
-  async function checkInTime(): ReturnType<CheckHealth> {
+  async function checkWithTimeout(): ReturnType<CheckHealth> {
     try {
       return await withTimeout(check(), timeoutMs);
     } catch (error) {
@@ -47,7 +50,7 @@ export function healthRoutes(app: FastifyInstance, checkHealth: CheckHealth): vo
 
   app.get("/livez", { config }, () => ({ status: "ok" }));
   app.get<{ Querystring: { network?: unknown } }>("/readyz", { config }, async (request, reply) => {
-    const all = Object.entries(await checkInTime());
+    const all = Object.entries(await checkWithTimeout());
     const asked = namesIn(request.query.network);
     const unknown = asked?.some((name) => !all.some(([known]) => known === name));
     if (unknown) {
@@ -65,7 +68,7 @@ export function healthRoutes(app: FastifyInstance, checkHealth: CheckHealth): vo
       .code(status === "not ready" ? 503 : 200)
       .send({ status, networks: Object.fromEntries(networks) });
   });
-}
+};
 
 function statusOf(
   ready: readonly boolean[],

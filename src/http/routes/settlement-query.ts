@@ -1,7 +1,7 @@
 import type { SettlementFilter } from "../../ledger/ledger.ts";
 import type { Cursor } from "../../protocol/cursor.ts";
 import { settlementQuerySchema, usualPage } from "../../protocol/settlement-query.ts";
-import { ProblemError } from "../plugins/problems.ts";
+import { ProblemError } from "../problems/problem-error.ts";
 
 /**
  * Reads the query of a listing.

@@ -1,43 +1,38 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyPluginAsync } from "fastify";
 import type { Facilitator } from "../../facilitator/facilitator.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
-import type { Organizations } from "../../organizations/organizations.ts";
 import type { SettlementList, SettlementView } from "../../protocol/answers.ts";
 import { writeCursor } from "../../protocol/cursor.ts";
 import { bytes32 } from "../../protocol/primitives.ts";
 import { problemDetails } from "../../protocol/problems.ts";
-import { authenticate, callerOf } from "../plugins/authentication.ts";
-import { ProblemError } from "../plugins/problems.ts";
+import { callerOf } from "../plugins/authentication.ts";
+import { ProblemError } from "../problems/problem-error.ts";
 import { readSettlementQuery } from "./settlement-query.ts";
 
 /** `GET /settlements` and `GET /settlements/{id}`: how settlements of the caller's organization stand. */
-export function settlementRoutes(
-  app: FastifyInstance,
-  { facilitator, organizations }: { facilitator: Facilitator; organizations: Organizations },
-): void {
-  app.get(
-    "/settlements",
-    { onRequest: authenticate(organizations) },
-    async (request): Promise<SettlementList> => {
-      const { filter, page } = readSettlementQuery(request.query);
-      const { settlements, next } = await facilitator.listSettlements(filter, page, callerOf(request));
-      return { settlements: settlements.map(view), next: next === null ? null : writeCursor(next) };
-    },
-  );
+export const settlementRoutes: FastifyPluginAsync<{ facilitator: Facilitator }> = async (
+  app,
+  { facilitator },
+) => {
+  const config = { apiKey: "required" } as const;
+
+  app.get("/settlements", { config }, async (request): Promise<SettlementList> => {
+    const { filter, page } = readSettlementQuery(request.query);
+    const { settlements, next } = await facilitator.listSettlements(filter, page, callerOf(request));
+    return { settlements: settlements.map(view), next: next === null ? null : writeCursor(next) };
+  });
 
   app.get<{ Params: { id: string } }>(
     "/settlements/:id",
-    { onRequest: authenticate(organizations) },
+    { config },
     async (request): Promise<SettlementView> => {
       const id = bytes32.safeParse(request.params.id.toLowerCase());
       const settlement = id.success ? await facilitator.findSettlement(id.data, callerOf(request)) : null;
-      if (settlement === null) {
-        throw new ProblemError("notFound", problemDetails.noSettlement);
-      }
+      if (settlement === null) throw new ProblemError("notFound", problemDetails.noSettlement);
       return view(settlement);
     },
   );
-}
+};
 
 function view(settlement: Settlement): SettlementView {
   const { id, state, network, asset, payer, authorizationNonce, recipient, failure } = settlement;

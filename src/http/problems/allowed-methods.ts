@@ -4,7 +4,7 @@ import type { FastifyInstance } from "fastify";
 export type AllowedMethods = (path: string) => readonly string[];
 
 /** Follows the routes that are registered from now on. Those with a wildcard are left out. */
-export function followRoutes(app: FastifyInstance): AllowedMethods {
+export function collectAllowedMethods(app: FastifyInstance): AllowedMethods {
   const routes = new Map<string, { matches: RegExp; methods: Set<string> }>();
   app.addHook("onRoute", ({ url, method }) => {
     if (url.includes("*")) return;

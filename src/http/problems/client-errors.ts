@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
-import type { ConnectionError, FastifyError, FastifyReply, FastifyRequest } from "fastify";
+import type { ConnectionError } from "fastify";
 import type { ServiceLog } from "../../logging/logger.ts";
 import { problemBody, problemMediaType } from "../../protocol/problems.ts";
-import { afterWholeRequests } from "./connection.ts";
-import { classify, ProblemError } from "./problems.ts";
+import { afterWholeRequests } from "../connections/exchange.ts";
+import { classify, ProblemError } from "./problem-error.ts";
 
 /** How long a connection stays open after its last answer, so that the peer can read it. */
 const lingerMs = 500;
@@ -29,7 +29,7 @@ export function answerClientError(error: ConnectionError, socket: Socket, log: S
   });
 }
 
-/** The bytes of an answer that nobody else writes. */
+/** The bytes of an answer: without a request, there is no response to write it with. */
 function write(error: ProblemError): string {
   const requestId = randomUUID();
   const problem = classify(error);
@@ -67,20 +67,4 @@ function detailOf(error: ConnectionError): string {
     default:
       return "This is not an HTTP request";
   }
-}
-
-/** Answers what is HTTP, but that the router can make nothing of: a malformed or overlong path. */
-export function answerUnroutable(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
-  const problem = classify(
-    error.code === "FST_ERR_MAX_PARAM_LENGTH"
-      ? new ProblemError("uriTooLong", "No path of this service has such a long part")
-      : new ProblemError("malformed", "The path cannot be decoded"),
-  );
-  // No hook runs for these.
-  void reply
-    .code(problem.kind.status)
-    .header("x-content-type-options", "nosniff")
-    .header("x-request-id", request.id)
-    .type(problemMediaType)
-    .send(problemBody(problem, { operation: undefined, requestId: request.id, envelope: undefined }));
 }

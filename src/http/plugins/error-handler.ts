@@ -1,0 +1,70 @@
+import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
+import fp from "fastify-plugin";
+import { UndeterminedError } from "../../errors.ts";
+import { problemBody, problemDetails, problemMediaType } from "../../protocol/problems.ts";
+import { collectAllowedMethods } from "../problems/allowed-methods.ts";
+import { classify, ProblemError } from "../problems/problem-error.ts";
+import { logFieldsOf } from "./request-log.ts";
+
+/**
+ * The one place where an error becomes an answer: a problem of RFC 9457 with the x402 members of its route. Paths that
+ * no route answers are errors as well. Registered before the routes.
+ */
+export const errorHandler = fp(async (app) => {
+  const allowedMethods = collectAllowedMethods(app);
+
+  app.setErrorHandler((error, request, reply) => {
+    const problem = classify(error);
+    const { kind, detail, retryAfterSeconds } = problem;
+    const { status, name } = kind;
+    request.result = { outcome: status >= 500 ? "undetermined" : "refused", reason: name, message: detail };
+    if (status >= 500 && !(error instanceof ProblemError)) {
+      // A node's failure is no bug of the service, and one that no caller waits for any more is no trouble.
+      const isForeseen = error instanceof UndeterminedError;
+      const level = !isForeseen ? "error" : request.exchange.end === "cut" ? "debug" : "warn";
+      request.log[level]({ ...logFieldsOf(request), err: error }, "no verdict");
+    }
+    if (retryAfterSeconds !== undefined) reply.header("retry-after", retryAfterSeconds);
+    if (status === 401) reply.header("www-authenticate", "Bearer");
+    const { operation } = request.route.config;
+    return reply
+      .code(status)
+      .type(problemMediaType)
+      .send(problemBody(problem, { operation, requestId: request.id, envelope: request.envelope }));
+  });
+
+  app.setNotFoundHandler((request, reply) => {
+    const path = pathOf(request.url);
+    const allowed = allowedMethods(request.url.split("?")[0] ?? "");
+    if (allowed.length > 0) {
+      reply.header("allow", allowed.join(", "));
+      const detail = problemDetails.methodNotAllowed(request.method, path, allowed);
+      throw new ProblemError("methodNotAllowed", detail);
+    }
+    throw new ProblemError(
+      "notFound",
+      `There is no ${request.method} ${path}; the service is at POST /v1/verify, POST /v1/settle, GET /v1/supported and GET /v1/settlements/{id}; it is described at /docs`,
+    );
+  });
+});
+
+/** Answers HTTP requests that the router cannot route: a malformed or overlong path. Fastify runs no hook for them. */
+export function answerUnroutable(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  const problem = classify(
+    error.code === "FST_ERR_MAX_PARAM_LENGTH"
+      ? new ProblemError("uriTooLong", "No path of this service has such a long part")
+      : new ProblemError("malformed", "The path cannot be decoded"),
+  );
+  void reply
+    .code(problem.kind.status)
+    .header("x-content-type-options", "nosniff")
+    .header("x-request-id", request.id)
+    .type(problemMediaType)
+    .send(problemBody(problem, { operation: undefined, requestId: request.id, envelope: undefined }));
+}
+
+/** The path of a URL, cut to what an answer may repeat. */
+function pathOf(url: string): string {
+  const path = url.split("?")[0] ?? "";
+  return path.length > 100 ? `${path.slice(0, 100)}…` : path;
+}

@@ -1,0 +1,38 @@
+import fp from "fastify-plugin";
+import type { Operation } from "../../protocol/problems.ts";
+import type { Envelope, PaymentRequest } from "../../protocol/requests.ts";
+import { confirmEarlierAnswers, followExchange, type HttpExchange } from "../connections/exchange.ts";
+
+declare module "fastify" {
+  interface FastifyRequest {
+    exchange: HttpExchange;
+    /** `routeOptions`, which Fastify makes anew at every access. */
+    route: Pick<FastifyRequest["routeOptions"], "url" | "config">;
+    /** What was read of the payment before anything could fail; problems repeat it. */
+    envelope: Envelope | undefined;
+    /** The payment, where it is well formed. */
+    payment: PaymentRequest | undefined;
+  }
+  interface FastifyContextConfig {
+    /** Which x402 members the problems of this route carry. */
+    operation?: Operation;
+  }
+}
+
+/** What every other plugin reads of a request, and the request's id in every answer. Registered first. */
+export const requestContext = fp(async (app) => {
+  app.decorateRequest("exchange");
+  app.decorateRequest("route");
+  app.decorateRequest("envelope", undefined);
+  app.decorateRequest("payment", undefined);
+
+  // Hooks call back instead of being async: every request runs all of them.
+  app.addHook("onRequest", (request, reply, done) => {
+    const { raw } = request;
+    reply.header("x-request-id", request.id);
+    confirmEarlierAnswers(raw.socket);
+    request.exchange = followExchange(raw, reply.raw);
+    request.route = request.routeOptions;
+    done();
+  });
+});

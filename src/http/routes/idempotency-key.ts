@@ -1,0 +1,20 @@
+import { createHash } from "node:crypto";
+import type { FastifyRequest } from "fastify";
+import type { IdempotencyKey } from "../../facilitator/idempotent.ts";
+import { idempotencyKeyFormat, problemDetails } from "../../protocol/problems.ts";
+import { ProblemError } from "../problems/problem-error.ts";
+
+/**
+ * Reads the `Idempotency-Key` header; undefined when there is none. Keys are stored, so they are bounded in length, and
+ * refused where two readers could read them as different keys.
+ */
+export function readIdempotencyKey({ headers, body }: FastifyRequest): IdempotencyKey | undefined {
+  const key = headers["idempotency-key"];
+  if (key === undefined || key === "") return undefined;
+  if (typeof key === "string" && idempotencyKeyFormat.test(key)) return { key, bodyHash: hashBody(body) };
+  throw new ProblemError("malformed", problemDetails.idempotencyKey);
+}
+
+function hashBody(body: unknown): string {
+  return createHash("sha256").update(JSON.stringify(body)).digest("hex");
+}

@@ -1,0 +1,79 @@
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
+import type { Facilitator } from "../../facilitator/facilitator.ts";
+import type { Metrics } from "../../metrics/metrics.ts";
+import type { SettleAnswer } from "../../protocol/answers.ts";
+import type { Hex } from "../../protocol/hex.ts";
+import { problemMediaType } from "../../protocol/problems.ts";
+import type { Envelope } from "../../protocol/requests.ts";
+import {
+  pendingProblem,
+  pendingRetryAfterSeconds,
+  refusedSettleAnswer,
+  settledAnswer,
+} from "../../protocol/write-answers.ts";
+import { followDelivery } from "../connections/delivery.ts";
+import { callerOf } from "../plugins/authentication.ts";
+import { settlementIdOf } from "../plugins/request-log.ts";
+import { readIdempotencyKey } from "./idempotency-key.ts";
+import { invalidResult, readPaymentRequest } from "./payment-request.ts";
+
+/** `POST /settle`. */
+export const settleRoute: FastifyPluginAsync<{ facilitator: Facilitator; metrics: Metrics }> = async (
+  app,
+  { facilitator, metrics },
+) => {
+  app.post(
+    "/settle",
+    { config: { operation: "settle", apiKey: "required" } },
+    async (request, reply): Promise<SettleAnswer | FastifyReply> => {
+      const parsed = readPaymentRequest(request);
+      const idempotency = readIdempotencyKey(request);
+      if (!parsed.ok) {
+        request.result = invalidResult(parsed.invalid);
+        return refusedSettleAnswer(parsed.envelope, parsed.invalid);
+      }
+      const payment = parsed.request;
+      reply.header("location", `/v1/settlements/${settlementIdOf(payment)}`);
+      const result = await facilitator.settle(payment, callerOf(request), callerLeft(request), idempotency);
+      switch (result.kind) {
+        case "invalid":
+          request.result = invalidResult(result.invalid);
+          return refusedSettleAnswer(payment, result.invalid);
+        case "success":
+          request.result = { outcome: "settled", transaction: result.transaction };
+          followDelivery({ exchange: request.exchange, socket: request.raw.socket }, result.delivery, {
+            log: request.log,
+            count: metrics.delivery,
+          });
+          return settledAnswer(payment, result.transaction);
+        case "pending":
+          request.result = { outcome: "pending", transaction: result.transaction };
+          return answerPending(payment, result.transaction, request, reply);
+      }
+    },
+  );
+};
+
+/** Aborts when the answer can no longer be written. */
+function callerLeft({ exchange }: FastifyRequest): AbortSignal {
+  const controller = new AbortController();
+  exchange.onEnd((end) => {
+    if (end === "cut") controller.abort();
+  });
+  return controller.signal;
+}
+
+/** Not decided in time: the caller may ask again. */
+function answerPending(
+  envelope: Envelope,
+  transaction: Hex,
+  { id }: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  return reply
+    .code(503)
+    .header("retry-after", pendingRetryAfterSeconds)
+    .header("x-settlement-state", "pending")
+    .type(problemMediaType)
+    .send(pendingProblem(envelope, transaction, id));
+}

@@ -1,0 +1,33 @@
+import type { FastifyPluginAsync } from "fastify";
+import type { Facilitator } from "../../facilitator/facilitator.ts";
+import type { VerifyAnswer } from "../../protocol/answers.ts";
+import { verifyAnswer } from "../../protocol/write-answers.ts";
+import { invalidResult, readPaymentRequest } from "./payment-request.ts";
+
+export type VerifyRouteOptions = {
+  facilitator: Facilitator;
+  /** Unix milliseconds. */
+  now: () => number;
+  /** Whether callers without an API key may verify. */
+  anonymousVerify: boolean;
+};
+
+/** `POST /verify`. */
+export const verifyRoute: FastifyPluginAsync<VerifyRouteOptions> = async (app, options) => {
+  const { facilitator, now, anonymousVerify } = options;
+  const apiKey = anonymousVerify ? "optional" : "required";
+
+  app.post("/verify", { config: { operation: "verify", apiKey } }, async (request): Promise<VerifyAnswer> => {
+    const { caller } = request;
+    const parsed = readPaymentRequest(request);
+    const refusal = parsed.ok ? await facilitator.verify(parsed.request, caller) : parsed.invalid;
+    request.result = refusal === undefined ? { outcome: "valid" } : invalidResult(refusal);
+    const network = parsed.ok ? parsed.request.knownNetwork.name : undefined;
+    const hasRecipient = network !== undefined && caller?.organization.recipients[network] !== undefined;
+    return verifyAnswer(parsed.ok ? parsed.request : parsed.envelope, refusal, {
+      organizationId: caller?.organization.id ?? "anonymous",
+      authMethod: hasRecipient ? "organization_specific" : "default",
+      timestamp: new Date(now()).toISOString(),
+    });
+  });
+};
