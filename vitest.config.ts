@@ -7,7 +7,7 @@ const retry = process.env.CI ? 2 : 0;
 const processes = { retry, maxWorkers: 3, testTimeout: 60_000, hookTimeout: 60_000 };
 
 const chain = "src/**/*.chain.test.ts";
-const database = "src/**/*.database.test.ts";
+const database = "{src,test}/**/*.database.test.ts";
 
 export default defineConfig({
   test: {

