@@ -6,8 +6,6 @@ import { connect, createChain } from "./chain/create-chain.ts";
 import type { Signer } from "./chain/signing/signer.ts";
 import type { NetworkConfig } from "./config/network-config.ts";
 import type { Database } from "./database/database.ts";
-import { migrate, requireMigrated } from "./database/migrate.ts";
-import { openDatabase } from "./database/open-database.ts";
 import { ConfigurationError, type ConfigurationProblem } from "./errors.ts";
 import type { CheckObserver } from "./facilitator/check-observer.ts";
 import { compareNetwork } from "./facilitator/compare-network.ts";
@@ -33,10 +31,8 @@ export type ServiceOptions = {
   signers: readonly [Signer, ...Signer[]];
   /** Pays out what direct submissions brought to the contract. Without it they wait for `x402-kit recover`. */
   recoverer?: Signer | undefined;
-  /** `sqlite:PATH` or `postgres://…`. */
-  databaseUrl: string;
-  /** Whether to bring the database up to date first; one that is behind is refused otherwise. */
-  migrateDatabase?: boolean;
+  /** Open and at the newest schema. The service closes it when it is closed itself. */
+  database: Database;
   /** The secret that API keys are hashed with. */
   apiKeyPepper: string;
   /** How long a settle waits for its outcome; 80 s for v1 and 45 s for v2 unless one time is given for both. */
@@ -54,8 +50,16 @@ export type ServiceOptions = {
   /** Told of every check of a payment; for journals of tests. */
   onCheck?: CheckObserver | undefined;
   logger: Logger;
-  /** For tests of crashes and faults: puts something between the service and what it works with. */
-  wrap?: { ledger?(ledger: Ledger): Ledger; chain?(chain: Chain): Chain };
+};
+
+/**
+ * What a service works with. {@link openParts} makes the real ones; a test of crashes and faults gives
+ * {@link composeService} others, which stand between the service and the real ones.
+ */
+export type ServiceParts = {
+  ledger: Ledger;
+  /** For each network a chain for each signer, in the order of the options. */
+  chains: ReadonlyMap<NetworkName, readonly [Chain, ...Chain[]]>;
 };
 
 /** What the service knows and does, without its HTTP. */
@@ -94,12 +98,18 @@ export type Service = {
 };
 
 const reconnectMs = 5_000;
+const usualLeaseMs = 30_000;
 /** For one network's newest block, when somebody asks how the service is. */
 const healthPatienceMs = 2_000;
 
 /** Puts the whole service together. */
-export async function createService(options: ServiceOptions): Promise<Service> {
-  const core = await createCore(options);
+export function createService(options: ServiceOptions): Promise<Service> {
+  return composeService(options, openParts(options));
+}
+
+/** Puts the whole service together from the given parts. */
+export async function composeService(options: ServiceOptions, parts: ServiceParts): Promise<Service> {
+  const core = composeCore(options, parts);
   const { facilitator, organizations, checkHealth } = core;
   const app = await createApp({
     facilitator,
@@ -124,39 +134,50 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   };
 }
 
-/** Everything of the service but its HTTP, which it can be put behind with `createApp`. */
-export async function createCore(options: ServiceOptions): Promise<ServiceCore> {
-  const db = await openDatabase({ url: options.databaseUrl });
-  try {
-    await (options.migrateDatabase === true ? migrate(db) : requireMigrated(db));
-    return compose(options, db);
-  } catch (error) {
-    await db.destroy();
-    throw error;
-  }
+/** The ledger and the chains of a service, connected as production connects them. */
+export function openParts(options: ServiceOptions): ServiceParts {
+  const { database, leaseMs = usualLeaseMs, signers } = options;
+  const { metrics = noMetrics } = options.http ?? {};
+  return {
+    ledger: createLedger({ db: database, instanceId: crypto.randomUUID(), now: Date.now, leaseMs }),
+    chains: new Map(
+      options.networks.map((network) => {
+        const providers = network.rpcUrls.map((url) => URL.parse(url)?.host ?? "none");
+        const rpc = connect({ network, observer: metrics.rpc(network.name, providers) });
+        const chainOf = ({ address }: Signer) => createChain({ network, operator: address, rpc });
+        const [first, ...others] = signers;
+        return [network.name, [chainOf(first), ...others.map(chainOf)]];
+      }),
+    ),
+  };
 }
 
-function compose(options: ServiceOptions, db: Database): ServiceCore {
-  const { logger, apiKeyPepper, settleWaitMs, leaseMs = 30_000, staleHeadSeconds = 120, wrap = {} } = options;
-  const { ledger: wrapLedger = (ledger) => ledger, chain: wrapChain = (chain) => chain } = wrap;
+/** Everything of the service but its HTTP, which it can be put behind with `createApp`. */
+export function createCore(options: ServiceOptions): ServiceCore {
+  return composeCore(options, openParts(options));
+}
+
+function composeCore(options: ServiceOptions, { ledger, chains }: ServiceParts): ServiceCore {
+  const { logger, apiKeyPepper, settleWaitMs, leaseMs = usualLeaseMs, staleHeadSeconds = 120 } = options;
+  const { database: db, signers } = options;
   const now = () => Date.now();
-  const ledger = wrapLedger(createLedger({ db, instanceId: crypto.randomUUID(), now, leaseMs }));
   const organizations = createOrganizations({ db, pepper: apiKeyPepper, now });
   const outcomes = createOutcomes();
   const closing = new AbortController();
 
   const { metrics = noMetrics } = options.http ?? {};
   const networks = new Map<NetworkName, Lanes>(
-    options.networks.map((network) => {
-      const providers = network.rpcUrls.map((url) => URL.parse(url)?.host ?? "none");
-      const rpc = connect({ network, observer: metrics.rpc(network.name, providers) });
-      const createLane = (signer: Signer): Lane => {
-        const chain = wrapChain(createChain({ network, operator: signer.address, rpc }));
-        const relayer = createRelayer({ chain, signer, ledger, outcomes, now, log: logger });
-        return { chain, relayer };
-      };
-      const [first, ...others] = options.signers;
-      return [network.name, [createLane(first), ...others.map(createLane)]];
+    [...chains].map(([name, [first, ...others]]) => {
+      const createLane = (chain: Chain, signer: Signer): Lane => ({
+        chain,
+        relayer: createRelayer({ chain, signer, ledger, outcomes, now, log: logger }),
+      });
+      const [signer, ...otherSigners] = signers;
+      const otherLanes = otherSigners.flatMap((other, index) => {
+        const chain = others[index];
+        return chain === undefined ? [] : [createLane(chain, other)];
+      });
+      return [name, [createLane(first, signer), ...otherLanes]];
     }),
   );
   const lanes = [...networks.values()].flat();

@@ -50,6 +50,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
       "chain",
       "config",
       "contracts",
+      "database",
       "facilitator",
       "http",
       "logging",

@@ -57,6 +57,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
   // The imports of the service take as long as the nodes do: both at once.
   const importing = Promise.all([
     import("../service.ts"),
+    import("../database/open-migrated.ts"),
     import("../http/app.ts"),
     import("./control/control.ts"),
     import("./replaceable-core.ts"),
@@ -102,6 +103,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
     }
     const [
       { createCore },
+      { openMigrated },
       { createApp },
       { controlRoutes },
       { createReplaceableCore },
@@ -114,12 +116,11 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
     parts.push(part);
     if (journal !== undefined) parts.push({ afterReset: journal.clear });
     const replaceable = await createReplaceableCore(async () => {
-      const made = await createCore({
+      const made = createCore({
         networks: running.map((chain) => configure(chain, serviceRpcUrl(chain))),
         signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
         // Nothing is to outlive the harness, not even when it is killed.
-        databaseUrl: "sqlite::memory:",
-        migrateDatabase: true,
+        database: await openMigrated("sqlite::memory:"),
         apiKeyPepper: localPepper,
         settleWaitMs: options.settleWaitMs,
         onCheck: journal?.onCheck,

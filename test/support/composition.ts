@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLocalSigner } from "../../src/chain/signing/local-signer.ts";
 import type { NetworkConfig } from "../../src/config/network-config.ts";
+import { openMigrated } from "../../src/database/open-migrated.ts";
 import { type JsonResponse, requestJson } from "../../src/harness/control/http-json.ts";
 import { resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
 import type { HarnessChain } from "../../src/harness/stage/chain.ts";
@@ -14,9 +15,10 @@ import type { X402Version } from "../../src/protocol/requests.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
 import { signAs } from "../../src/published/sign-as.ts";
 import type { TestPayerName } from "../../src/published/test-payers.ts";
-import { createService, type Service, type ServiceOptions } from "../../src/service.ts";
+import type { Service } from "../../src/service.ts";
 import { type CountingProxy, startCountingProxy } from "./counting-proxy.ts";
 import type { Body } from "./service.ts";
+import { createWrappedService, type Wrap } from "./wrapped-service.ts";
 
 /** One running service, and how to call it. */
 export type Running = { service: Service; url: string; key: string };
@@ -37,7 +39,7 @@ export type Composition = {
     log?: string[];
     /** Beside the harness's operator. */
     otherOperators?: readonly Hex[];
-    wrap?: ServiceOptions["wrap"];
+    wrap?: Wrap;
   }): Promise<Running>;
   stop(running: Running): Promise<void>;
   stopAll(): Promise<void>;
@@ -94,18 +96,16 @@ export async function compose(running?: HarnessChain): Promise<Composition> {
       otherOperators = [],
       wrap,
     } = {}) {
-      const service = await createService({
+      const service = await createWrappedService(wrap, {
         networks: [network],
         signers: [
           createLocalSigner(harnessAccounts.operator.privateKey),
           ...otherOperators.map(createLocalSigner),
         ],
-        databaseUrl: `sqlite:${join(directory, "ledger.sqlite")}`,
-        migrateDatabase: true,
+        database: await openMigrated(`sqlite:${join(directory, "ledger.sqlite")}`),
         apiKeyPepper: "test",
         settleWaitMs,
         ...(leaseMs !== undefined && { leaseMs }),
-        ...(wrap !== undefined && { wrap }),
         logger:
           log === undefined
             ? createLogger("silent")

@@ -1,12 +1,13 @@
 // A service in a process of its own, which kills itself at a step of a recovery, or some time after it.
 import { z } from "zod";
 import { createLocalSigner } from "../../src/chain/signing/local-signer.ts";
+import { openMigrated } from "../../src/database/open-migrated.ts";
 import { createLogger } from "../../src/logging/logger.ts";
 import { networks } from "../../src/protocol/networks.ts";
 import { address } from "../../src/protocol/primitives.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
-import { createService } from "../../src/service.ts";
 import { recoverySteps, watchSteps } from "./recovery-steps.ts";
+import { createWrappedService } from "./wrapped-service.ts";
 
 const options = z
   .object({
@@ -20,7 +21,12 @@ const options = z
 
 const die = () => process.kill(process.pid, "SIGKILL");
 
-const service = await createService({
+const wrap = watchSteps((step) => {
+  if (step !== options.dieAt) return;
+  if (options.afterMs === 0) die();
+  else setTimeout(die, options.afterMs);
+});
+const service = await createWrappedService(wrap, {
   networks: [
     {
       ...networks.base,
@@ -34,16 +40,10 @@ const service = await createService({
   ],
   signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
   recoverer: createLocalSigner(harnessAccounts.recoverer.privateKey),
-  databaseUrl: options.databaseUrl,
-  migrateDatabase: true,
+  database: await openMigrated(options.databaseUrl),
   apiKeyPepper: "test",
   leaseMs: 1_000,
   logger: createLogger("fatal"),
-  wrap: watchSteps((step) => {
-    if (step !== options.dieAt) return;
-    if (options.afterMs === 0) die();
-    else setTimeout(die, options.afterMs);
-  }),
 });
 await service.start();
 console.log(await service.listen({ host: "127.0.0.1", port: 0 }));

@@ -8,6 +8,7 @@ import type { NetworkConfig } from "../../src/config/network-config.ts";
 import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
 import { openDatabase } from "../../src/database/open-database.ts";
+import { openMigrated } from "../../src/database/open-migrated.ts";
 import { createLedger } from "../../src/ledger/create-ledger.ts";
 import type { Recovery } from "../../src/ledger/recoveries.ts";
 import { createLogger } from "../../src/logging/logger.ts";
@@ -17,9 +18,10 @@ import type { Address, Hex } from "../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
 import { signAs } from "../../src/published/sign-as.ts";
 import { type TestPayerName, testPayers } from "../../src/published/test-payers.ts";
-import { createService, type Service, type ServiceOptions } from "../../src/service.ts";
+import type { Service } from "../../src/service.ts";
 import { type Composition, compose, type Running } from "./composition.ts";
 import type { Body } from "./service.ts";
+import { createWrappedService, type Wrap } from "./wrapped-service.ts";
 
 /** What every payment here is worth, in the asset's smallest unit. */
 export const value = 10_000n;
@@ -39,7 +41,7 @@ export type RecoveryScene = Omit<Composition, "openDirectory"> & {
     network?: Partial<NetworkConfig>;
     settleWaitMs?: number;
     recovers?: boolean;
-    wrap?: ServiceOptions["wrap"];
+    wrap?: Wrap;
   }): Promise<Running & { rivalKey: string }>;
   /** A signed payment, and other terms under the same authorization nonce, if any. */
   sign(payer: TestPayerName, terms?: Partial<Pick<Authorization, "to" | "value" | "nonce">>): Promise<Body>;
@@ -124,17 +126,15 @@ export async function composeRecovery(): Promise<RecoveryScene> {
     },
 
     async startService({ network: changes, settleWaitMs = 8_000, recovers = true, wrap } = {}) {
-      const service = await createService({
+      const service = await createWrappedService(wrap, {
         networks: [configuration({ blockTimeMs: 100, ...changes })],
         signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
         recoverer: recovers ? createLocalSigner(harnessAccounts.recoverer.privateKey) : undefined,
-        databaseUrl: scene.databaseUrl(),
-        migrateDatabase: true,
+        database: await openMigrated(scene.databaseUrl()),
         apiKeyPepper: "test",
         settleWaitMs,
         leaseMs: 1_000,
         logger: createLogger(process.env.RECOVERY_LOG ?? "silent"),
-        ...(wrap !== undefined && { wrap }),
       });
       services.add(service);
       const { organizations } = service;

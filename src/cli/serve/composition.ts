@@ -14,16 +14,16 @@ const maxLagMs = 1_000;
 
 /** The service, put together as it is configured. */
 export function composeService(
-  { config, signers, logger }: ServeOptions,
+  { config, signers, database, logger }: ServeOptions,
   metrics: Metrics | undefined,
 ): Promise<Service> {
-  const { networks, recovererKey, databaseUrl, apiKeyPepper, settleWaitMs, anonymousVerify } = config;
+  const { networks, recovererKey, apiKeyPepper, settleWaitMs, anonymousVerify } = config;
   const { trustProxy, rateLimits, maxSettles } = config;
   return createService({
     networks,
     signers,
     recoverer: recovererKey === undefined ? undefined : createLocalSigner(recovererKey),
-    databaseUrl,
+    database,
     apiKeyPepper,
     settleWaitMs,
     anonymousVerify,

@@ -1,23 +1,21 @@
 import type { Logger } from "pino";
+import type { Database } from "../../database/database.ts";
 import { migrate as applyMigrations } from "../../database/migrate.ts";
 import { openDatabase } from "../../database/open-database.ts";
 import { KitError } from "../../errors.ts";
 import { describeDatabase, openAsIs } from "../doctor/database.ts";
 
 /**
- * Makes sure that the database is there and up to date; brings it there when it is told to.
+ * Opens the database, which has to be there and up to date; with `migrate` it is brought there.
  *
  * @throws KitError when it is behind, newer, or cannot be opened; with what to do about it
  */
 export async function prepareDatabase(
   url: string,
   { migrate, logger }: { migrate: boolean; logger: Logger },
-): Promise<void> {
+): Promise<Database> {
   const state = await openAsIs(url);
-  if (state.kind === "ready") {
-    await state.db.destroy();
-    return;
-  }
+  if (state.kind === "ready") return state.db;
   if (state.kind === "unreadable" || !migrate) {
     const { detail, advice } = describeDatabase(url, state);
     throw new KitError(`The database cannot be used: ${detail}`, {
@@ -28,7 +26,9 @@ export async function prepareDatabase(
   try {
     const applied = await applyMigrations(db);
     logger.info({ migrations: applied.map(({ name }) => name) }, "the database was brought up to date");
-  } finally {
+    return db;
+  } catch (error) {
     await db.destroy();
+    throw error;
   }
 }

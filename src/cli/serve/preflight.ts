@@ -1,4 +1,3 @@
-import { openDatabase } from "../../database/open-database.ts";
 import { openEndpoints } from "../../deploy/endpoints.ts";
 import { KitError } from "../../errors.ts";
 import type { Check } from "../../inspection/check.ts";
@@ -14,28 +13,23 @@ import { recovererOf } from "./signers.ts";
  *
  * @throws KitError with everything that is to be mended first
  */
-export async function refuseUnsafe({ config, signers, logger }: ServeOptions): Promise<void> {
+export async function refuseUnsafe({ config, signers, database, logger }: ServeOptions): Promise<void> {
   const now = () => Date.now();
   const operators = signers.map(({ address }) => address);
   const recoverer = await recovererOf(config);
-  const db = await openDatabase({ url: config.databaseUrl });
-  const { nextTxNonce } = createLedger({ db, instanceId: crypto.randomUUID(), now });
+  const { nextTxNonce } = createLedger({ db: database, instanceId: crypto.randomUUID(), now });
   const fatal: string[] = [];
   const note = (network: string, { name, status, detail, advice, fatal: isFatal }: Check) => {
     if (isFatal)
       fatal.push(`${network}, ${name}: ${detail}`, ...(advice === undefined ? [] : [`→ ${advice}`]));
     else if (status !== "ok") logger.warn({ network, advice }, `${name}: ${detail}`);
   };
-  try {
-    await Promise.all(
-      config.networks.map(async (network) => {
-        const rpcs = openEndpoints(network);
-        const checks = await checkNetwork({ network, rpcs, operators, recoverer, nextTxNonce, now });
-        for (const check of checks) note(network.name, check);
-      }),
-    );
-  } finally {
-    await db.destroy();
-  }
+  await Promise.all(
+    config.networks.map(async (network) => {
+      const rpcs = openEndpoints(network);
+      const checks = await checkNetwork({ network, rpcs, operators, recoverer, nextTxNonce, now });
+      for (const check of checks) note(network.name, check);
+    }),
+  );
   if (fatal.length > 0) throw new KitError("It would not be safe to serve with this", { hints: fatal });
 }

@@ -25,8 +25,8 @@ export const serve = defineCommand({
     const logger = createLogger(config.logLevel);
     for (const { name, problem } of config.warnings) logger.warn({ variable: name }, problem);
     const signers = await createSigners(config.operators);
-    await prepareDatabase(config.databaseUrl, { migrate, logger });
-    await running.serveUntil(interrupted, { config, signers, logger });
+    const database = await prepareDatabase(config.databaseUrl, { migrate, logger });
+    await running.serveUntil(interrupted, { config, signers, database, logger });
     return 0;
   },
 });

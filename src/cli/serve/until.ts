@@ -14,9 +14,7 @@ import { announceNetworks } from "./ready.ts";
  */
 export async function serveUntil(interrupted: AbortSignal, options: ServeOptions): Promise<void> {
   const { config, logger } = options;
-  await refuseUnsafe(options);
-  const metricsServer = config.metrics && (await createMetricsServer(logger));
-  const service = await composeService(options, metricsServer?.metrics);
+  const { service, metricsServer } = await prepare(options);
   try {
     // From now on, so that it can be seen why a start does not come to its end.
     if (metricsServer !== undefined && config.metrics !== undefined) {
@@ -35,6 +33,18 @@ export async function serveUntil(interrupted: AbortSignal, options: ServeOptions
     await metricsServer?.close();
   }
   logger.info("ended");
+}
+
+async function prepare(options: ServeOptions) {
+  const { config, database, logger } = options;
+  try {
+    await refuseUnsafe(options);
+    const metricsServer = config.metrics && (await createMetricsServer(logger));
+    return { metricsServer, service: await composeService(options, metricsServer?.metrics) };
+  } catch (error) {
+    await database.destroy();
+    throw error;
+  }
 }
 
 /** `prefix` is how the names of the variables begin that say where. */

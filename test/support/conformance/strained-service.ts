@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import { createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
+import { openMigrated } from "../../../src/database/open-migrated.ts";
 import type { RunningHarness } from "../../../src/harness/running-harness.ts";
 import { withTestKeys } from "../../../src/harness/with-test-keys.ts";
 import { type AppOptions, createApp } from "../../../src/http/app.ts";
@@ -19,7 +20,7 @@ export async function startStrainedService(
   const { base } = harness.chains;
   if (base === undefined) throw new Error("base is not running");
   const logger = createLogger("silent");
-  const core = await createCore({
+  const core = createCore({
     networks: [
       {
         ...base.network,
@@ -32,8 +33,7 @@ export async function startStrainedService(
       },
     ],
     signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
-    databaseUrl: "sqlite::memory:",
-    migrateDatabase: true,
+    database: await openMigrated("sqlite::memory:"),
     apiKeyPepper: "test",
     logger,
   });

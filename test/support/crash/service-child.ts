@@ -1,11 +1,12 @@
 // A service in a process of its own, which kills itself at a step that its argument names.
 import { z } from "zod";
 import { createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
+import { openMigrated } from "../../../src/database/open-migrated.ts";
 import { createLogger } from "../../../src/logging/logger.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { address, bytes32 } from "../../../src/protocol/primitives.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
-import { createService } from "../../../src/service.ts";
+import { createWrappedService } from "../wrapped-service.ts";
 import { boundaries, stopAt } from "./boundaries.ts";
 
 const options = z
@@ -22,7 +23,8 @@ const options = z
 const [first = createLocalSigner(harnessAccounts.operator.privateKey), ...others] = (
   options.operators ?? []
 ).map(createLocalSigner);
-const service = await createService({
+const wrap = options.dieAt && stopAt(options.dieAt, () => process.kill(process.pid, "SIGKILL"));
+const service = await createWrappedService(wrap, {
   networks: [
     {
       ...networks.base,
@@ -35,15 +37,11 @@ const service = await createService({
     },
   ],
   signers: [first, ...others],
-  databaseUrl: options.databaseUrl,
-  migrateDatabase: true,
+  database: await openMigrated(options.databaseUrl),
   apiKeyPepper: "test",
   settleWaitMs: 10_000,
   leaseMs: 600,
   logger: createLogger("fatal"),
-  ...(options.dieAt !== undefined && {
-    wrap: stopAt(options.dieAt, () => process.kill(process.pid, "SIGKILL")),
-  }),
 });
 const { organizations } = service;
 if ((await organizations.find("org")) === null) {

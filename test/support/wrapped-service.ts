@@ -1,0 +1,16 @@
+import type { Chain } from "../../src/chain/chain.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
+import { composeService, openParts, type Service, type ServiceOptions } from "../../src/service.ts";
+
+/** What a test puts between a service and its ledger or its chains. */
+export type Wrap = { ledger?(ledger: Ledger): Ledger; chain?(chain: Chain): Chain };
+
+/** The service as production puts it together, but for what the test puts in between. */
+export function createWrappedService(wrap: Wrap | undefined, options: ServiceOptions): Promise<Service> {
+  const { ledger, chains } = openParts(options);
+  const wrapChain = (chain: Chain) => wrap?.chain?.(chain) ?? chain;
+  const wrapped = [...chains].map(
+    ([name, [first, ...others]]) => [name, [wrapChain(first), ...others.map(wrapChain)]] as const,
+  );
+  return composeService(options, { ledger: wrap?.ledger?.(ledger) ?? ledger, chains: new Map(wrapped) });
+}
