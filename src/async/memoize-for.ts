@@ -1,7 +1,6 @@
 /**
- * Makes a function that loads at most once per `maxAgeMs`, and one load at a time, however often and by however many it
- * is called: what probes and scrapes ask for must not become load on a database or a provider. A failure is remembered
- * as well.
+ * Makes a function that loads at most once per `maxAgeMs`, and one load at a time, however often it is called:
+ * probes and scrapes must not become load on a database or a provider. A failure is remembered as well.
  */
 export function memoizeFor<T>(
   load: () => Promise<T>,

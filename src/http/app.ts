@@ -42,8 +42,8 @@ export type AppOptions = {
   /** Connections open at a time; further ones are closed as they come. Unlimited by default. */
   maxConnections?: number;
   /**
-   * Whose `X-Forwarded-For` is believed: that of so many proxies in front, where nobody can come past them, or of those
-   * at these addresses and networks. By default nobody's: anybody can write such a header.
+   * Whose `X-Forwarded-For` is believed: that of so many proxies in front, when callers cannot go around them, or of the
+   * proxies at these addresses and networks. None by default: any caller can write such a header.
    */
   trustProxy?: false | number | readonly string[];
   timeouts?: Timeouts;

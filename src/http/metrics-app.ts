@@ -4,9 +4,9 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } 
 export type MetricsRegister = { readonly contentType: string; metrics(): Promise<string> };
 
 /**
- * `GET /metrics` for Prometheus, on a server of its own: which networks and customers are busy, and how much gas money
- * is left, is nobody's business who can reach the service. It needs no key, so it belongs on an address that only the
- * collector reaches.
+ * `GET /metrics` for Prometheus, on a server of its own: callers of the service must not
+ * see which networks and customers are busy, or how much gas money is left. It needs no key, so it belongs on an address
+ * that only the collector reaches.
  */
 export function createMetricsApp(register: MetricsRegister, logger: FastifyBaseLogger): FastifyInstance {
   const app = Fastify({

@@ -11,8 +11,9 @@ export type Timeouts = {
 };
 
 /**
- * A request is about 1 KiB, so whoever takes longer is slow on purpose or gone. Connections stay open for longer than
- * balancers keep theirs (60 s as a rule): else the balancer would send a request into one that we are just closing.
+ * A request is about 1 KiB: a client that takes longer is slow on purpose, or has left. Connections stay open for longer
+ * than load balancers keep theirs (usually 60 s): otherwise the balancer would send a request into a connection that is
+ * just being closed.
  */
 export const defaultTimeouts: Timeouts = {
   headersMs: 10_000,

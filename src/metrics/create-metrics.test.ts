@@ -18,7 +18,7 @@ beforeEach(async () => {
 
 const operator = "0x00000000000000000000000000000000000000aa";
 
-describe("what is told", () => {
+describe("what is counted", () => {
   test("requests are counted by operation, outcome, reason, version and network, and timed", async () => {
     const settle = { operation: "settle", x402Version: 2, network: "base", seconds: 2.5 } as const;
     metrics.payment({ ...settle, outcome: "settled", reason: undefined });
@@ -62,7 +62,7 @@ describe("what is told", () => {
     ]);
   });
 
-  test("a thousand reasons that nobody foresaw make few series", async () => {
+  test("a thousand unforeseen reasons make few series", async () => {
     for (let index = 0; index < 1_000; index++) {
       metrics.payment({
         operation: "verify",

@@ -9,10 +9,10 @@ const settleBuckets = [0.1, 0.25, 0.5, 1, 2, 3, 5, 8, 13, 21, 34, 55, 90];
 const rpcBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /**
- * Metrics for Prometheus. `metrics` goes to the parts of the service, `register` to whoever serves them; see
+ * Metrics for Prometheus. `metrics` goes to the parts of the service, `register` to what serves them; see
  * `createMetricsApp`.
  *
- * prom-client is loaded here and not at the top: it takes 0.3 s, which only those who read metrics should spend.
+ * prom-client is loaded here and not at the top: it takes 0.3 s, which only a service with metrics should spend.
  */
 export async function createMetrics(
   options: { now?: () => number } = {},

@@ -6,7 +6,7 @@ import type { NetworkName } from "../protocol/networks.ts";
  * - `valid`, `invalid`, `settled`: decided;
  * - `pending`: signed and sent, and not decided in time;
  * - `refused`: 4xx, whatever is wrong with the payment was not looked at;
- * - `undetermined`: 5xx, it could not be told;
+ * - `undetermined`: 5xx, there was no verdict;
  * - `abandoned`: the caller left before there was an answer.
  */
 export type PaymentOutcome =
@@ -72,7 +72,7 @@ export type OperatorFunds = {
   transactionCost: bigint;
 };
 
-/** What is not told as it happens but looked up when somebody reads the metrics. */
+/** What is not counted as it happens but looked up when the metrics are read. */
 export type MetricSources = {
   /** Read by every scrape: must cost nothing. */
   lanes(): readonly LaneLoad[];
@@ -83,14 +83,14 @@ export type MetricSources = {
   underWay(): Readonly<Record<"verify" | "settle", number>>;
 };
 
-/** Where the parts of the service tell what they did. Nothing here throws or waits. */
+/** Where the parts of the service count what they did. Nothing here throws or waits. */
 export type Metrics = {
   payment(record: PaymentRecord): void;
   /** `route` as it was registered, never as it was asked for; undefined when there is none. */
   http(route: string | undefined, status: number): void;
   delivery(fate: DeliveryFate): void;
   /**
-   * What one network's RPC client tells of its endpoints. `providers` are their hosts, in the order of the
+   * Counts what one network's RPC client does with its endpoints. `providers` are their hosts, in the order of the
    * configuration.
    */
   rpc(network: NetworkName, providers: readonly string[]): { exchanged(exchange: RpcExchange): void };
@@ -100,7 +100,7 @@ export type Metrics = {
 
 const nothing = () => {};
 
-/** For where nobody reads them. */
+/** Counts nothing. */
 export const noMetrics: Metrics = {
   payment: nothing,
   http: nothing,

@@ -13,7 +13,7 @@ const timeoutMs = 3_000;
 type Sample = { labels: Record<string, string>; value: number };
 
 /**
- * Makes the gauges that are looked up when somebody reads them. A source that fails gives no values, instead of old
+ * Makes the gauges that are looked up when the metrics are read. A source that fails gives no values, instead of old
  * ones, and is counted.
  */
 export function observeSources(options: {

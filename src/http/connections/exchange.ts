@@ -13,11 +13,11 @@ export type HttpExchange = {
 };
 
 type Connection = {
-  /** Those whose answers are still to be written: the request, and what ends them. */
+  /** Requests whose answers are still to be written, each with what ends its exchange. */
   exchanges: Map<IncomingMessage, () => void>;
-  /** Who waits until there are none. */
+  /** Called once there are none. */
   onceIdle: (() => void)[];
-  /** Who waits to hear whether the connection was reset. */
+  /** Called when the connection closes, or proves that it delivered. */
   watches: Set<(wasReset: boolean) => void>;
 };
 
@@ -39,7 +39,7 @@ function connectionOf(socket: Socket): Connection {
 
 /**
  * Follows an exchange from its request on. The response's own `close` is not enough: of pipelined requests only the
- * first has a response that knows its connection, and the others would never learn that it is gone.
+ * first has a response that knows its connection, and the others would never learn that it was closed.
  */
 export function followExchange(request: IncomingMessage, response: ServerResponse): HttpExchange {
   const { exchanges, onceIdle } = connectionOf(request.socket);

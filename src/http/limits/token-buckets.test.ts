@@ -22,7 +22,7 @@ describe("one name", () => {
     }
   });
 
-  test("is told when it may try again, and then may", () => {
+  test("learns when it may try again, and then may", () => {
     const { buckets, clock } = bucketsAt(5_000, { burst: 3, perSecond: 0.5 });
     for (let taken = 0; taken < 3; taken++) buckets.take("a");
     expect(buckets.take("a")).toEqual({
@@ -71,7 +71,7 @@ describe("many names", () => {
     expect(buckets.take("a").allowed).toBe(false);
   });
 
-  test("take bounded memory: whoever was idle for the longest is forgotten", () => {
+  test("take bounded memory: the name that was idle for the longest is forgotten", () => {
     const { buckets } = bucketsAt(0, { burst: 1, perSecond: 0.001 }, 10);
     for (const name of ["a", "b"]) buckets.take(name);
     for (let index = 0; index < 9; index++) {

@@ -1,7 +1,7 @@
 /** How much is let through: `burst` at once, and `perSecond` in the long run. */
 export type Rate = { burst: number; perSecond: number };
 
-/** What a bucket said, and how it stands. */
+/** The answer of a bucket, and its level. */
 export type Taken = {
   allowed: boolean;
   /** How many more would be let through now. */

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from "fastify";
 
-/** Tells which methods a path is there for; none where there is no such path. */
+/** The methods that a path takes; none where there is no such path. */
 export type AllowedMethods = (path: string) => readonly string[];
 
-/** Follows the routes that are registered from now on. Those with a wildcard are left out. */
+/** Collects the methods of routes that are registered from now on, except those with a wildcard. */
 export function collectAllowedMethods(app: FastifyInstance): AllowedMethods {
   const routes = new Map<string, { matches: RegExp; methods: Set<string> }>();
   app.addHook("onRoute", ({ url, method }) => {

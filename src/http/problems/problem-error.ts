@@ -2,10 +2,10 @@ import type { FastifyError } from "fastify";
 import { ForbiddenError, GasBudgetError, IdempotencyMismatchError, UndeterminedError } from "../../errors.ts";
 import { type ProblemKind, problemDetails, problemKinds } from "../../protocol/problems.ts";
 
-/** A problem, and what may be said about it to the caller. */
+/** A problem, and what the answer says about it. */
 export type Classified = { kind: ProblemKind; detail: string; retryAfterSeconds?: number | undefined };
 
-/** No verdict, said on purpose. */
+/** There is no verdict, for a reason that the caller may read. */
 export class ProblemError extends Error {
   override readonly name = "ProblemError";
   readonly kind: ProblemKind;

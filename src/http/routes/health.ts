@@ -7,7 +7,7 @@ import { ProblemError } from "../problems/problem-error.ts";
 
 const networkHealthSchema = z.object({ ready: z.boolean(), detail: z.string() });
 
-/** How one network stands, for `/readyz`. */
+/** The state of one network, for `/readyz`. */
 export type NetworkHealth = z.infer<typeof networkHealthSchema>;
 
 /** The answers of `/livez` and `/readyz`. */
@@ -17,10 +17,10 @@ export const readinessSchema = z.object({
   networks: z.record(z.string(), networkHealthSchema),
 });
 
-/** Asks every network how it stands. Never throws. */
+/** The state of every network. Never throws. */
 export type CheckHealth = () => Promise<Readonly<Record<string, NetworkHealth>>>;
 
-/** So that probes, however many there are, ask each node at most once a second. */
+/** Probes, however many there are, make one request a second to each node at most. */
 const maxAgeMs = 1_000;
 
 /** Probes do not wait much longer, and closing the service should not either. */

@@ -9,7 +9,7 @@ import { callerOf } from "../plugins/authentication.ts";
 import { ProblemError } from "../problems/problem-error.ts";
 import { readSettlementQuery } from "./settlement-query.ts";
 
-/** `GET /settlements` and `GET /settlements/{id}`: how settlements of the caller's organization stand. */
+/** `GET /settlements` and `GET /settlements/{id}`: the state of settlements of the caller's organization. */
 export const settlementRoutes: FastifyPluginAsync<{ facilitator: Facilitator }> = async (
   app,
   { facilitator },

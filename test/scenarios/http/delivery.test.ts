@@ -40,7 +40,7 @@ describe("one settle on a connection", () => {
     connection.send(settleText());
     const settle = await app.settle(0);
     connection.reset();
-    await expect.poll(() => settle.gone.aborted).toBe(true);
+    await expect.poll(() => settle.signal.aborted).toBe(true);
     const { fates } = settle.succeed();
     await expect.poll(() => fates).toEqual(["lost"]);
   });
@@ -93,7 +93,7 @@ describe("settles one after the other on a connection", () => {
     connection.send(settleText(2));
     const second = await app.settle(1);
     connection.reset();
-    await expect.poll(() => second.gone.aborted).toBe(true);
+    await expect.poll(() => second.signal.aborted).toBe(true);
     expect(first.fates).toEqual(["delivered"]);
     const { fates } = second.succeed();
     await expect.poll(() => fates).toEqual(["lost"]);
@@ -144,7 +144,7 @@ describe("pipelined settles", () => {
     // The second has its answer, and waits for the first's.
     const written = settles[1]?.succeed();
     connection.reset();
-    await expect.poll(() => settles.map(({ gone }) => gone.aborted)).toEqual([true, true, true]);
+    await expect.poll(() => settles.map(({ signal }) => signal.aborted)).toEqual([true, true, true]);
     await expect.poll(() => written?.fates).toEqual(["lost"]);
   });
 
@@ -165,7 +165,7 @@ describe("pipelined settles", () => {
     connection.send(`${settleText(1)}garbage\r\n\r\n`);
     const settle = await app.settle(0);
     connection.reset();
-    await expect.poll(() => settle.gone.aborted).toBe(true);
+    await expect.poll(() => settle.signal.aborted).toBe(true);
     const { fates } = settle.succeed();
     await expect.poll(() => fates).toEqual(["lost"]);
   });

@@ -117,7 +117,7 @@ describe("a payment", () => {
     connection.send(postText("/v1/settle", body));
     const settle = await app.settle(0);
     connection.reset();
-    await expect.poll(() => settle.gone.aborted).toBe(true);
+    await expect.poll(() => settle.signal.aborted).toBe(true);
     settle.fail(new UndeterminedError("The wait was cut short"));
     await expect
       .poll(requestLines)

@@ -82,7 +82,7 @@ describe("a flood of 5,000 settles", () => {
     agent.destroy();
     expect(await Promise.all(waiting)).toEqual(Array(10).fill("left"));
     agent = new Agent();
-    await expect.poll(() => app.settles.every(({ gone }) => gone.aborted)).toBe(true);
+    await expect.poll(() => app.settles.every(({ signal }) => signal.aborted)).toBe(true);
     const next = post("settle");
     (await app.settle(10)).succeed();
     expect((await next).status).toBe(200);

@@ -10,7 +10,7 @@ import type { PaymentRequest } from "../../../src/protocol/requests.ts";
 /** A settle that the facilitator was asked for, to be answered by the test. */
 export type AskedSettle = {
   request: PaymentRequest;
-  gone: AbortSignal;
+  signal: AbortSignal;
   answer(result: SettleResult): void;
   fail(error: unknown): void;
   /** Answers with a success, and tells what became of it. */
@@ -45,11 +45,11 @@ export async function startStubApp(
 
   const facilitator: Facilitator = {
     verify: options.verify ?? (async () => undefined),
-    settle(request, _caller, gone) {
+    settle(request, _caller, signal) {
       const { promise, resolve, reject } = Promise.withResolvers<SettleResult>();
       const settle: AskedSettle = {
         request,
-        gone,
+        signal,
         answer: resolve,
         fail: reject,
         succeed(transaction = `0x${"7a".repeat(32)}`) {
