@@ -20,8 +20,8 @@ import { createOrganizations } from "./organizations/create-organizations.ts";
 import type { Organizations } from "./organizations/organizations.ts";
 import type { NetworkName } from "./protocol/networks.ts";
 import { createOutcomes } from "./relayer/outcomes.ts";
+import { createRecoverer } from "./relayer/recoverer.ts";
 import { createRecovery, type RecoveryLoop } from "./relayer/recovery.ts";
-import { createRecoverer } from "./relayer/recovery-lane.ts";
 import { createRelayer } from "./relayer/relayer.ts";
 import { createMetricSources } from "./service-sources.ts";
 

@@ -8,6 +8,7 @@ import { checkValidityWindow } from "../protocol/checks.ts";
 import type { Address } from "../protocol/hex.ts";
 import { type Invalid, invalid } from "../protocol/reasons.ts";
 import { expiryMarginSeconds, refusals } from "../protocol/refusals.ts";
+import { poll } from "../relayer/poll.ts";
 import type { Submission } from "../relayer/relayer.ts";
 import type { Head } from "../rpc/head.ts";
 import type { Checked } from "./check-observer.ts";
@@ -17,14 +18,14 @@ import type { ReadPayment } from "./intake.ts";
 import type { ProvenSignature } from "./signature.ts";
 
 /** What it takes besides the payment. */
-export type ClaimOptions = Patience & { gasBudget: GasBudget };
+export type ClaimOptions = Waiting & { gasBudget: GasBudget };
 
 /** A payment whose signature holds, and for whom it is to be claimed. */
 export type Claimant = ReadPayment &
   ProvenSignature & { caller: Caller; recipient: Address; checked: Checked };
 
-/** How long a settle waits, and for whom. */
-export type Patience = { now: () => number; deadline: number; gone: AbortSignal };
+/** How long a settle waits: until a time in unix milliseconds, or until no caller waits any more. */
+export type Waiting = { now: () => number; deadline: number; signal: AbortSignal };
 
 /** Between two checks of a payment whose balance is taken up by settlements under way. */
 const balancePollMs = 50;
@@ -41,11 +42,21 @@ const balancePollMs = 50;
 export async function claimPayment(claimant: Claimant, options: ClaimOptions): Promise<Invalid | undefined> {
   const { payment, chain, relayer, signature, caller, recipient, checked } = claimant;
   const { authorization, asset, network } = payment;
-  const { now, deadline, gone, gasBudget } = options;
+  const { now, deadline, signal, gasBudget } = options;
   const call: SettleCall = { asset: asset.address, authorization, signature, recipient };
+  let takenUp: Invalid | undefined;
   const balanceDeadline = Math.min(deadline, now() + 2 * network.blockTimeMs);
 
-  for (;;) {
+  const ended = await poll(tryToClaim, {
+    every: balancePollMs,
+    until: () => now() >= balanceDeadline,
+    signal,
+  });
+  if (signal.aborted && ended === undefined) throw new UndeterminedError("The caller left; nothing was sent");
+  return ended === "claimed" ? undefined : (ended ?? takenUp);
+
+  /** Undefined while settlements under way take up the balance. */
+  async function tryToClaim(): Promise<Invalid | "claimed" | undefined> {
     const readAt = now();
     const { head, revert, funds } = await chain.simulateSettle(call, { withFunds: true });
     const outsideWindow = checked("windowIsOpen", checkValidityWindow(authorization, head.timestamp));
@@ -78,13 +89,13 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
       tip: funds.tip,
       sendBefore: readAt + Number(authorization.validBefore - expiryMarginSeconds - head.timestamp) * 1000,
       deadline,
-      gone,
+      signal,
     };
     const mostCost = usualSettleGas * estimateFees(head, network, funds.tip).maxFeePerGas;
     const outcome = await gasBudget.within(caller, network.name, mostCost, () => relayer.submit(submission));
     switch (outcome) {
       case "claimed":
-        return undefined;
+        return "claimed";
       case "taken":
         return refusals.usedHere();
       case "expired":
@@ -96,11 +107,8 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
         throw new UndeterminedError("The payment's turn did not come in time; nothing was sent, try again");
       case "stale_balance":
       case "over_balance":
-        if (now() >= balanceDeadline) {
-          return refusals.balanceTakenUp(funds.payer, authorization.value);
-        }
-        if (gone.aborted) throw new UndeterminedError("The caller left; nothing was sent");
-        await new Promise((resolve) => setTimeout(resolve, balancePollMs));
+        takenUp = refusals.balanceTakenUp(funds.payer, authorization.value);
+        return undefined;
     }
   }
 }

@@ -18,7 +18,7 @@ export type Facilitator = {
   settle(
     request: PaymentRequest,
     caller: Caller,
-    gone: AbortSignal,
+    signal: AbortSignal,
     idempotency?: IdempotencyKey,
   ): Promise<SettleResult>;
   /** A settlement of the caller's organization; null when there is none, or it is another's. */
@@ -39,12 +39,12 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
   return {
     verify: createVerify(context),
 
-    settle(request, caller, callerGone, idempotency) {
-      const gone = AbortSignal.any([callerGone, closing]);
-      const run = () => settle(request, caller, gone);
+    settle(request, caller, callerSignal, idempotency) {
+      const signal = AbortSignal.any([callerSignal, closing]);
+      const run = () => settle(request, caller, signal);
       if (idempotency === undefined) return run();
-      const patience = { now, gone, deadline: now() + settleWaitMs[request.x402Version] };
-      return settleIdempotently(ledger, caller.organization.id, idempotency, patience, run);
+      const waiting = { now, signal, deadline: now() + settleWaitMs[request.x402Version] };
+      return settleIdempotently(ledger, caller.organization.id, idempotency, waiting, run);
     },
 
     async findSettlement(id, caller) {

@@ -4,6 +4,8 @@ import type { Ledger } from "../ledger/ledger.ts";
 import { bytes32 } from "../protocol/primitives.ts";
 import { problemDetails } from "../protocol/problems.ts";
 import { invalidReasons } from "../protocol/reasons.ts";
+import { poll } from "../relayer/poll.ts";
+import type { Waiting } from "./claim-payment.ts";
 import type { Delivery, SettleResult } from "./settle.ts";
 
 /** What an `Idempotency-Key` binds: the key, and a hash of the whole body. */
@@ -41,26 +43,28 @@ export async function settleIdempotently(
   ledger: Ledger,
   organizationId: string,
   { key, bodyHash }: IdempotencyKey,
-  patience: { now: () => number; deadline: number; gone: AbortSignal },
+  waiting: Waiting,
   settle: () => Promise<SettleResult>,
 ): Promise<SettleResult> {
-  for (;;) {
+  const begin = async () => {
     const entry = await ledger.beginIdempotent(organizationId, key, bodyHash);
-    if (entry.status === "new") break;
-    if (entry.status === "other_body") throw new IdempotencyMismatchError(problemDetails.idempotency);
-    if (entry.status === "answered") {
-      const answer = storedAnswer.parse(JSON.parse(entry.answer));
-      if (answer.kind === "invalid") return answer;
-      // A success that never arrived is handed over now, and so is spent for requests without the key.
-      const undelivered = await settle().catch(() => undefined);
-      return undelivered?.kind === "success" ? undelivered : { ...answer, delivery: repeated };
-    }
-    if (patience.now() >= patience.deadline || patience.gone.aborted) {
-      throw new UndeterminedError(
-        "The first request with this Idempotency-Key is still under way; try again",
-      );
-    }
-    await new Promise((resolve) => setTimeout(resolve, pollMs));
+    return entry.status === "running" ? undefined : entry;
+  };
+  const entry = await poll(begin, {
+    every: pollMs,
+    until: () => waiting.now() >= waiting.deadline,
+    signal: waiting.signal,
+  });
+  if (entry === undefined) {
+    throw new UndeterminedError("The first request with this Idempotency-Key is still under way; try again");
+  }
+  if (entry.status === "other_body") throw new IdempotencyMismatchError(problemDetails.idempotency);
+  if (entry.status === "answered") {
+    const answer = storedAnswer.parse(JSON.parse(entry.answer));
+    if (answer.kind === "invalid") return answer;
+    // A success that never arrived is handed over now, and so is spent for requests without the key.
+    const undelivered = await settle().catch(() => undefined);
+    return undelivered?.kind === "success" ? undelivered : { ...answer, delivery: repeated };
   }
 
   try {

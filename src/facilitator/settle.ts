@@ -7,9 +7,10 @@ import { problemDetails } from "../protocol/problems.ts";
 import type { Invalid } from "../protocol/reasons.ts";
 import { refusals } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
+import { poll } from "../relayer/poll.ts";
 import type { FollowUp } from "../relayer/recovery.ts";
 import { checkedFor } from "./check-observer.ts";
-import { claimPayment, type Patience } from "./claim-payment.ts";
+import { claimPayment, type Waiting } from "./claim-payment.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { findSettlement } from "./find-settlement.ts";
 import { createGasBudget } from "./gas-budget.ts";
@@ -41,10 +42,10 @@ export type Delivery = {
 
 /**
  * Settles a payment. Throws when it could not be told, or when the key may not.
- * `gone` aborts when nobody waits for the answer any more: what is not signed yet is dropped, and the right to the
+ * `signal` aborts when no caller waits for the answer any more: what is not signed yet is dropped, and the right to the
  * answer is given up at once, so that the same payment sent again finds it free.
  */
-export type Settle = (request: PaymentRequest, caller: Caller, gone: AbortSignal) => Promise<SettleResult>;
+export type Settle = (request: PaymentRequest, caller: Caller, signal: AbortSignal) => Promise<SettleResult>;
 
 /** One request's right to settle an authorization and to answer for it. */
 type Lease = { payment: SettleablePayment; caller: Caller; holder: string };
@@ -53,7 +54,7 @@ type Lease = { payment: SettleablePayment; caller: Caller; holder: string };
 const ledgerPollMs = 1_000;
 
 /** How long a repeat waits for the lease of the request before it, and how often it tries. */
-const leasePatienceMs = 1_000;
+const leaseWaitMs = 1_000;
 const leasePollMs = 25;
 
 /** The same while it waits for the lease of another instance to be renewed or to run out. */
@@ -71,8 +72,8 @@ export function createSettle(context: FacilitatorContext): Settle {
   const intake = createPaymentIntake(networks);
   const gasBudget = createGasBudget(ledger, now);
 
-  return async (request, caller, gone) => {
-    const patience: Patience = { now, gone, deadline: now() + settleWaitMs[request.x402Version] };
+  return async (request, caller, signal) => {
+    const waiting: Waiting = { now, signal, deadline: now() + settleWaitMs[request.x402Version] };
     const checked = checkedFor(onCheck, request);
     const read = intake(request, checked);
     if ("reason" in read) return refuse(read);
@@ -89,7 +90,7 @@ export function createSettle(context: FacilitatorContext): Settle {
     checked("signatureHolds", undefined);
 
     const lease: Lease = { payment, caller, holder: randomUUID() };
-    const taken = await acquireSoon(lease, patience);
+    const taken = await acquireSoon(lease, waiting);
     if (taken !== undefined) {
       if (taken.kind === "invalid") checked("authorizationIsFree", taken.invalid);
       return taken;
@@ -99,14 +100,14 @@ export function createSettle(context: FacilitatorContext): Settle {
         checked("authorizationIsFree", undefined);
         const refusal = await claimPayment(
           { ...read, ...proven, caller, recipient, checked },
-          { ...patience, gasBudget },
+          { ...waiting, gasBudget },
         );
         if (refusal !== undefined) {
           await ledger.releaseLease(payment.id, lease.holder);
           return refuse(refusal);
         }
       }
-      return await awaitOutcome(lease, patience);
+      return await awaitOutcome(lease, waiting);
     } catch (error) {
       await ledger.releaseLease(payment.id, lease.holder);
       throw error;
@@ -125,35 +126,43 @@ export function createSettle(context: FacilitatorContext): Settle {
    */
   async function acquireSoon(
     { payment, caller, holder }: Lease,
-    { deadline, gone }: Patience,
+    { deadline, signal }: Waiting,
   ): Promise<SettleResult | undefined> {
     const { id } = payment;
-    const soon = now() + leasePatienceMs;
+    const soon = now() + leaseWaitMs;
     let firstSeen: number | undefined;
-    while (!(await ledger.acquireLease(id, holder))) {
-      const settlement = await findSettlement(ledger, id, now);
+    let settlement: Settlement | null = null;
+    const look = async (): Promise<SettleResult | "acquired" | undefined> => {
+      if (await ledger.acquireLease(id, holder)) return "acquired";
+      settlement = await findSettlement(ledger, id, now);
       const mayOpen = settlement === null || isOpenTo(settlement, payment, caller.organization.id);
       const held = mayOpen && now() >= soon ? await ledger.findLease(id) : null;
       firstSeen ??= held?.expiresAt;
       const lives = held !== null && (held.isOwn || held.expiresAt !== firstSeen);
       if (!mayOpen || lives) return refuse(whyTaken(settlement, caller, refusals.beingSettled()));
-      if (gone.aborted || now() >= deadline) {
-        if (settlement !== null) return { kind: "pending", transaction: settlement.transactionHash };
-        throw new UndeterminedError(
-          "Another request is settling this authorization, or has died over it; ask again",
-        );
-      }
-      await new Promise((resolve) => setTimeout(resolve, now() < soon ? leasePollMs : leaseSlowPollMs));
-    }
-    return undefined;
+      return undefined;
+    };
+    const ended = await poll(look, {
+      every: () => (now() < soon ? leasePollMs : leaseSlowPollMs),
+      until: () => now() >= deadline,
+      signal,
+    });
+    return ended === "acquired" ? undefined : (ended ?? giveUp(settlement));
+  }
+
+  function giveUp(settlement: Settlement | null): SettleResult {
+    if (settlement !== null) return { kind: "pending", transaction: settlement.transactionHash };
+    throw new UndeterminedError(
+      "Another request is settling this authorization, or has died over it; ask again",
+    );
   }
 
   /** Waits for the outcome of what is in the ledger, and answers if this request may. */
-  async function awaitOutcome(lease: Lease, { deadline, gone }: Patience): Promise<SettleResult> {
+  async function awaitOutcome(lease: Lease, { deadline, signal }: Waiting): Promise<SettleResult> {
     const { payment, caller, holder } = lease;
     let leasedAt = now();
     for (;;) {
-      if (gone.aborted) {
+      if (signal.aborted) {
         const cutShort = await ledger.find(payment.id);
         if (cutShort === null || !isOpenTo(cutShort, payment, caller.organization.id)) {
           throw new UndeterminedError("The wait for the outcome was cut short; ask again");
@@ -166,7 +175,7 @@ export function createSettle(context: FacilitatorContext): Settle {
       const announced = outcomes.next(
         payment.id,
         Math.max(0, Math.min(ledgerPollMs, deadline - now())),
-        gone,
+        signal,
       );
       const settlement = await findSettlement(ledger, payment.id, now);
       if (settlement === null) throw new Error("a claimed settlement is missing from the ledger");

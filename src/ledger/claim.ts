@@ -8,6 +8,7 @@ import { lockAccounts } from "./locks.ts";
 import { fromAttempt, fromSettlement, lowerCase, toAttempt, toSafeInteger } from "./rows.ts";
 import type { Attempt } from "./settlement.ts";
 import type { LedgerTables } from "./tables.ts";
+import { giveBackTxNonce, takeTxNonce } from "./tx-nonces.ts";
 
 /** Makes {@link Ledger.claim}. */
 export function createClaim(db: Kysely<LedgerTables>, now: () => number): Ledger["claim"] {
@@ -21,7 +22,7 @@ export function createClaim(db: Kysely<LedgerTables>, now: () => number): Ledger
       // First of all, since it makes other instances wait that claim with this operator.
       const txNonce = await takeTxNonce(transaction, operator);
       if ((await countUnmined(transaction, operator)) >= operator.maxUnmined) {
-        await giveBackTxNonce(transaction, operator);
+        await giveBackTxNonce(transaction, operator, txNonce);
         return { outcomes: requests.map(() => "no_room"), attempt: null };
       }
       await lockAccounts(transaction, requests, now());
@@ -32,7 +33,7 @@ export function createClaim(db: Kysely<LedgerTables>, now: () => number): Ledger
       );
       const claimable = requests.filter((_, index) => outcomes[index] === "claimed");
       if (claimable.length === 0) {
-        await giveBackTxNonce(transaction, operator);
+        await giveBackTxNonce(transaction, operator, txNonce);
         return { outcomes, attempt: null };
       }
       const { hash, raw, maxFeePerGas, maxPriorityFeePerGas } = await sign(txNonce, claimable);
@@ -110,37 +111,6 @@ async function readReserved(
     value: BigInt(value),
     minedIn: block_number === null ? null : BigInt(block_number),
   }));
-}
-
-/** The operator's next txNonce, which nobody else gets unless this transaction is undone. */
-export async function takeTxNonce(
-  transaction: Transaction<LedgerTables>,
-  operator: { chainId: number; address: Address },
-): Promise<number> {
-  const row = await transaction
-    .updateTable("operator_nonces")
-    .set((current) => ({ next_tx_nonce: current("next_tx_nonce", "+", 1) }))
-    .where("chain_id", "=", operator.chainId)
-    .where("operator", "=", lowerCase(operator.address))
-    .returning("next_tx_nonce")
-    .executeTakeFirst();
-  if (row === undefined) {
-    throw new KitError(`The operator ${operator.address} was not introduced on chain ${operator.chainId}`);
-  }
-  return row.next_tx_nonce - 1;
-}
-
-/** Undoes {@link takeTxNonce} within the same transaction, so that nobody has seen the txNonce taken. */
-async function giveBackTxNonce(
-  transaction: Transaction<LedgerTables>,
-  operator: { chainId: number; address: Address },
-): Promise<void> {
-  await transaction
-    .updateTable("operator_nonces")
-    .set((current) => ({ next_tx_nonce: current("next_tx_nonce", "-", 1) }))
-    .where("chain_id", "=", operator.chainId)
-    .where("operator", "=", lowerCase(operator.address))
-    .execute();
 }
 
 /** How many txNonces of an operator no block is known to hold. */

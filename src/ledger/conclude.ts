@@ -2,12 +2,12 @@ import type { Kysely } from "kysely";
 import { inTransaction } from "../database/transaction.ts";
 import { KitError } from "../errors.ts";
 import type { Hex } from "../protocol/hex.ts";
-import { closeTxNonce } from "./close-tx-nonce.ts";
 import { chargeGas } from "./gas-spending.ts";
 import type { Ledger } from "./ledger.ts";
 import { lockOperator } from "./locks.ts";
 import { lowerCase, toSafeInteger } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
+import { closeTxNonce } from "./tx-nonces.ts";
 
 /** Makes {@link Ledger.conclude}. */
 export function createConclude(db: Kysely<LedgerTables>, now: () => number): Ledger["conclude"] {

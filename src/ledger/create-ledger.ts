@@ -1,7 +1,6 @@
 import { sql } from "kysely";
 import type { Database } from "../database/database.ts";
 import { repeatable } from "../database/retrying.ts";
-import { inSnapshot } from "../database/transaction.ts";
 import { createAddAttempt } from "./add-attempt.ts";
 import { createClaim } from "./claim.ts";
 import { createConclude } from "./conclude.ts";
@@ -10,14 +9,15 @@ import { createIdempotency } from "./idempotency.ts";
 import { createLeases } from "./leases.ts";
 import type { Ledger } from "./ledger.ts";
 import { createList } from "./list.ts";
+import { createOpenAttempts } from "./open-attempts.ts";
 import { createOperatorChanges } from "./operator-changes.ts";
 import { createFailures } from "./recover-failures.ts";
 import { createForwards } from "./recover-forwards.ts";
 import { createRedrive } from "./redrive.ts";
 import { createRetryQueue } from "./retry-queue.ts";
-import { lowerCase, toAttempt, toSafeInteger, toSettlement } from "./rows.ts";
-import type { Attempt, Settlement } from "./settlement.ts";
+import { lowerCase, toSafeInteger, toSettlement } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
+import { introduceSender, readNextTxNonce } from "./tx-nonces.ts";
 
 export type LedgerOptions = {
   /** An open and migrated database. */
@@ -41,6 +41,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     ...createFailures(db, now),
     ...createForwards(db, now),
     ...createOperatorChanges(db, now),
+    ...createOpenAttempts(db),
     claim: createClaim(db, now),
     conclude: createConclude(db, now),
     addAttempt: createAddAttempt(db),
@@ -79,15 +80,7 @@ export function createLedger(options: LedgerOptions): Ledger {
       }));
     },
 
-    async nextTxNonce(chainId, operator) {
-      const row = await db
-        .selectFrom("operator_nonces")
-        .select("next_tx_nonce")
-        .where("chain_id", "=", chainId)
-        .where("operator", "=", lowerCase(operator))
-        .executeTakeFirst();
-      return row?.next_tx_nonce ?? null;
-    },
+    nextTxNonce: (chainId, address) => readNextTxNonce(db, { chainId, address }),
 
     async find(id) {
       const row = await db
@@ -98,42 +91,8 @@ export function createLedger(options: LedgerOptions): Ledger {
       return row === undefined ? null : toSettlement(row);
     },
 
-    async introduceOperator(chainId, operator, txNonce) {
-      await repeatable(() =>
-        db
-          .insertInto("operator_nonces")
-          .values({ chain_id: chainId, operator: lowerCase(operator), next_tx_nonce: txNonce })
-          .onConflict((conflict) => conflict.columns(["chain_id", "operator"]).doNothing())
-          .execute(),
-      );
-    },
-
-    openAttempts: (chainId, operator) =>
-      inSnapshot(db, async (snapshot) => {
-        const open = await snapshot
-          .selectFrom("attempts")
-          .selectAll()
-          .where("chain_id", "=", chainId)
-          .where("operator", "=", lowerCase(operator))
-          .where("state", "=", "open")
-          .where("kind", "!=", "forward")
-          .orderBy("tx_nonce")
-          .orderBy("created_at")
-          .execute();
-        if (open.length === 0) return [];
-        const riding = await snapshot
-          .selectFrom("settlements")
-          .selectAll()
-          .where("chain_id", "=", chainId)
-          .where("operator", "=", lowerCase(operator))
-          .where("tx_nonce", "in", [...new Set(open.map(({ tx_nonce }) => tx_nonce))])
-          .execute();
-        const settlements = Map.groupBy(riding.map(toSettlement), ({ txNonce }) => txNonce);
-        return open.map((row): { attempt: Attempt; settlements: readonly Settlement[] } => ({
-          attempt: toAttempt(row),
-          settlements: settlements.get(row.tx_nonce) ?? [],
-        }));
-      }),
+    introduceOperator: (chainId, address, txNonce) =>
+      introduceSender(db, { chainId, address }, txNonce, { movesUp: false }),
 
     async markUndelivered(id) {
       await repeatable(() =>

@@ -24,6 +24,18 @@ export type ClaimOutcome = "claimed" | "taken" | "over_balance" | "stale_balance
 /** How one settlement of a mined transaction ended. */
 export type Conclusion = { id: Hex; state: "settled" } | { id: Hex; state: "failed"; failure: string };
 
+/** The transaction that took a txNonce, one of its attempts. */
+export type MinedTransaction = {
+  chainId: number;
+  operator: Address;
+  txNonce: number;
+  hash: Hex;
+  blockNumber: bigint;
+  blockHash: Hex;
+  /** What it has cost, in wei: charged in equal shares to those whose settlements it concludes. */
+  gasCost?: bigint;
+};
+
 /** One change of an operator's next txNonce by hand; `at` in unix milliseconds. */
 export type TxNonceChange = { at: number; actor: string; from: number; to: number };
 
@@ -90,19 +102,7 @@ export type Ledger = Recoveries & {
    * nothing, unless the conclusions account for every unfinished settlement of the txNonce and for no others: nobody
    * looks after those again.
    */
-  conclude(
-    mined: {
-      chainId: number;
-      operator: Address;
-      txNonce: number;
-      hash: Hex;
-      blockNumber: bigint;
-      blockHash: Hex;
-      /** What the transaction has cost, in wei: charged in equal shares to those whose settlements it concludes. */
-      gasCost?: bigint;
-    },
-    conclusions: readonly Conclusion[],
-  ): Promise<void>;
+  conclude(mined: MinedTransaction, conclusions: readonly Conclusion[]): Promise<void>;
 
   /**
    * Stores another attempt of an open txNonce, before it is broadcast: a replacement with higher fees, or a no-op.

@@ -1,41 +1,20 @@
-import type { Kysely, Transaction } from "kysely";
-import { repeatable } from "../database/retrying.ts";
-import { inSnapshot, inTransaction } from "../database/transaction.ts";
-import type { Address } from "../protocol/hex.ts";
-import { takeTxNonce } from "./claim.ts";
-import { closeTxNonce } from "./close-tx-nonce.ts";
+import type { Kysely } from "kysely";
+import { inTransaction } from "../database/transaction.ts";
 import { lockOperator } from "./locks.ts";
 import type { Recoveries } from "./recoveries.ts";
 import { fromAttempt, lowerCase, toAttempt, toSafeInteger, toSettlement } from "./rows.ts";
 import type { Attempt } from "./settlement.ts";
 import type { LedgerTables } from "./tables.ts";
+import { closeTxNonce, giveBackTxNonce, introduceSender, takeTxNonce } from "./tx-nonces.ts";
 
-/** A txNonce of a recoverer. */
-type TxNonce = { chainId: number; recoverer: Address; txNonce: number };
-
-/** Makes the part of {@link Recoveries} that keeps the recoverers' transactions. */
+/** Makes the part of {@link Recoveries} that stores the recoverers' transactions. */
 export function createForwards(
   db: Kysely<LedgerTables>,
   now: () => number,
-): Pick<
-  Recoveries,
-  "introduceRecoverer" | "sendForward" | "openForwards" | "concludeForward" | "requeueForward"
-> {
+): Pick<Recoveries, "introduceRecoverer" | "sendForward" | "concludeForward" | "requeueForward"> {
   return {
-    async introduceRecoverer(chainId, recoverer, minedTransactions) {
-      await repeatable(() =>
-        db
-          .insertInto("operator_nonces")
-          .values({ chain_id: chainId, operator: lowerCase(recoverer), next_tx_nonce: minedTransactions })
-          .onConflict((conflict) =>
-            conflict
-              .columns(["chain_id", "operator"])
-              .doUpdateSet({ next_tx_nonce: minedTransactions })
-              .where("operator_nonces.next_tx_nonce", "<", minedTransactions),
-          )
-          .execute(),
-      );
-    },
+    introduceRecoverer: (chainId, address, minedTransactions) =>
+      introduceSender(db, { chainId, address }, minedTransactions, { movesUp: true }),
 
     sendForward: ({ chainId, address }, id, sign) =>
       inTransaction(db, async (transaction) => {
@@ -50,7 +29,7 @@ export function createForwards(
           .returning("id")
           .executeTakeFirst();
         if (queued === undefined) {
-          await giveBackTxNonce(transaction, { chainId, recoverer: address, txNonce });
+          await giveBackTxNonce(transaction, { chainId, address }, txNonce);
           return null;
         }
         const settlement = await transaction
@@ -71,36 +50,6 @@ export function createForwards(
         const row = fromAttempt(attempt);
         await transaction.insertInto("attempts").values(row).execute();
         return { attempt: toAttempt(row), settlements: [toSettlement(settlement)] };
-      }),
-
-    openForwards: (chainId, recoverer) =>
-      inSnapshot(db, async (transaction) => {
-        const open = await transaction
-          .selectFrom("attempts")
-          .selectAll()
-          .where("chain_id", "=", chainId)
-          .where("operator", "=", lowerCase(recoverer))
-          .where("state", "=", "open")
-          .where("kind", "=", "forward")
-          .orderBy("tx_nonce")
-          .orderBy("created_at")
-          .execute();
-        if (open.length === 0) return [];
-        const paidOut = await transaction
-          .selectFrom("settlements")
-          .innerJoin("recoveries", "recoveries.id", "settlements.id")
-          .selectAll("settlements")
-          .select("recoveries.tx_nonce as forward_tx_nonce")
-          .where("recoveries.chain_id", "=", chainId)
-          .where("recoveries.recoverer", "=", lowerCase(recoverer))
-          .where("recoveries.state", "=", "sent")
-          .execute();
-        return open.map((row) => ({
-          attempt: toAttempt(row),
-          settlements: paidOut
-            .filter(({ forward_tx_nonce }) => forward_tx_nonce === row.tx_nonce)
-            .map(toSettlement),
-        }));
       }),
 
     concludeForward: (mined, id) =>
@@ -158,17 +107,4 @@ export function createForwards(
         await closeTxNonce(transaction, { ...ended, operator: ended.recoverer }, ended.hash);
       }),
   };
-}
-
-/** Undoes `takeTxNonce` within the same transaction, so that nobody has seen the txNonce taken. */
-async function giveBackTxNonce(
-  transaction: Transaction<LedgerTables>,
-  { chainId, recoverer, txNonce }: TxNonce,
-): Promise<void> {
-  await transaction
-    .updateTable("operator_nonces")
-    .set({ next_tx_nonce: txNonce })
-    .where("chain_id", "=", chainId)
-    .where("operator", "=", lowerCase(recoverer))
-    .execute();
 }

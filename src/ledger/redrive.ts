@@ -1,12 +1,11 @@
 import type { Kysely } from "kysely";
 import { inTransaction } from "../database/transaction.ts";
-import { takeTxNonce } from "./claim.ts";
-import { closeTxNonce } from "./close-tx-nonce.ts";
 import type { Ledger } from "./ledger.ts";
 import { lockOperator } from "./locks.ts";
 import { fromAttempt, lowerCase, toAttempt, toSettlement } from "./rows.ts";
 import type { Attempt } from "./settlement.ts";
 import type { LedgerTables } from "./tables.ts";
+import { closeTxNonce, takeTxNonce } from "./tx-nonces.ts";
 
 /** Makes {@link Ledger.redrive}. */
 export function createRedrive(db: Kysely<LedgerTables>, now: () => number): Ledger["redrive"] {

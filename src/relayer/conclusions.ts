@@ -1,39 +1,59 @@
 import type { Receipt } from "../chain/chain.ts";
-import { readSettlements } from "../chain/contract/receipt-proof.ts";
+import { provesForwarding, readSettlements } from "../chain/contract/receipt-proof.ts";
 import type { Conclusion } from "../ledger/ledger.ts";
 import type { AttemptKind, Claim } from "../ledger/settlement.ts";
 import type { Address } from "../protocol/hex.ts";
-import type { Decision } from "./decision.ts";
-import { decideForward } from "./recovery-conclusions.ts";
 
-/** Reads the receipt of one attempt against the settlements of its txNonce. */
+/**
+ * What a mined transaction means for its settlements.
+ * - `concluded`: it decided every one of them;
+ * - `redrive`: it was reverted as a whole, which for several settlements says nothing about a single one;
+ * - `unproven`: it says success without proof of every settlement. Such a receipt is not believed.
+ */
+export type Decision =
+  | { kind: "concluded"; conclusions: readonly Conclusion[] }
+  | { kind: "redrive" }
+  | { kind: "unproven" };
+
+/**
+ * Reads the receipt of one attempt against the settlements of its txNonce. For a forward, `settled` means paid out, and
+ * `failed` that this transaction did nothing: what the payer paid is still in the contract, or was taken out by another
+ * transaction.
+ */
 export function decide(
   receipt: Receipt,
   attempt: { kind: AttemptKind },
   settlements: readonly Claim[],
   facilitatorContract: Address,
 ): Decision {
-  const allFailed = (failure: string): Decision => ({
+  const all = (conclusionOf: (claim: Claim) => Conclusion): Decision => ({
     kind: "concluded",
-    conclusions: settlements.map(({ id }) => ({ id, state: "failed", failure })),
+    conclusions: settlements.map(conclusionOf),
   });
-  // No-ops are signed only when every settlement on the txNonce has expired.
-  if (attempt.kind === "noop") return allFailed("the authorization expired before it could be mined");
-  if (attempt.kind === "forward") return decideForward(receipt, settlements, facilitatorContract);
-  if (!receipt.succeeded) {
-    return settlements.length > 1 ? { kind: "redrive" } : allFailed("the transaction was reverted");
+  const allFailed = (failure: string) => all(({ id }) => ({ id, state: "failed", failure }));
+  switch (attempt.kind) {
+    case "noop":
+      // No-ops are signed only when every settlement of the txNonce has expired.
+      return allFailed("the authorization expired before it could be mined");
+    case "forward": {
+      if (!receipt.succeeded) return allFailed("the forward was mined and reverted");
+      const isProven = settlements.every((claim) => provesForwarding(receipt, facilitatorContract, claim));
+      return isProven ? all(({ id }) => ({ id, state: "settled" })) : { kind: "unproven" };
+    }
+    case "settle": {
+      if (!receipt.succeeded) {
+        return settlements.length > 1 ? { kind: "redrive" } : allFailed("the transaction was reverted");
+      }
+      const proofs = readSettlements(receipt, facilitatorContract);
+      const conclusions: Conclusion[] = [];
+      for (const { id, ...expected } of settlements) {
+        const proof = proofs.find(expected);
+        if (proof === undefined) return { kind: "unproven" };
+        conclusions.push(
+          proof.settled ? { id, state: "settled" } : { id, state: "failed", failure: proof.failure },
+        );
+      }
+      return { kind: "concluded", conclusions };
+    }
   }
-
-  const proofs = readSettlements(receipt, facilitatorContract);
-  const conclusions: Conclusion[] = [];
-  for (const settlement of settlements) {
-    const proof = proofs.find(settlement);
-    if (proof === undefined) return { kind: "unproven" };
-    conclusions.push(
-      proof.settled
-        ? { id: settlement.id, state: "settled" }
-        : { id: settlement.id, state: "failed", failure: proof.failure },
-    );
-  }
-  return { kind: "concluded", conclusions };
 }

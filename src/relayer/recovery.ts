@@ -3,8 +3,8 @@ import { KitError, UndeterminedError } from "../errors.ts";
 import type { FailedSettlement, Recoveries, RecoveryProof, RecoveryState } from "../ledger/recoveries.ts";
 import type { ServiceLog } from "../logging/logger.ts";
 import type { Hex } from "../protocol/hex.ts";
-import type { Recoverer } from "./recovery-lane.ts";
-import { type Look, lookAt } from "./recovery-look.ts";
+import { classifyFailure, type FailureFinding } from "./classify-failure.ts";
+import type { Recoverer } from "./recoverer.ts";
 
 /**
  * How a failed settlement stands.
@@ -97,7 +97,7 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
 
   /** Looks, and does what follows from it. */
   async function followUp(failure: FailedSettlement): Promise<FollowUp | undefined> {
-    const look = await lookAt(chain, failure);
+    const look = await classifyFailure(chain, failure);
     switch (look.kind) {
       case "submitted":
         return recover(failure, look);
@@ -130,7 +130,7 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
 
   async function recover(
     failure: FailedSettlement,
-    { proof, obstacle }: Extract<Look, { kind: "submitted" }>,
+    { proof, obstacle }: Extract<FailureFinding, { kind: "submitted" }>,
   ): Promise<FollowUp> {
     const { settlement, usedByBlock, recovery } = failure;
     const { id } = settlement;
@@ -169,7 +169,6 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
 
   async function lookAtDue(): Promise<void> {
     try {
-      await recoverer?.freeLostTxNonces();
       for (let more = true; more && !stopped; ) {
         const due = await ledger.takeDueFailures(network.chainId, looksAtOnce, now() + lookLeaseMs);
         more = due.length === looksAtOnce;

@@ -9,8 +9,10 @@ import type { ServiceLog } from "../logging/logger.ts";
 import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
 import type { Head } from "../rpc/head.ts";
 import type { Outcomes } from "./outcomes.ts";
+import { sleep } from "./poll.ts";
 import { createReplace } from "./replacement.ts";
 import { callOf } from "./slot.ts";
+import type { TransactionStore } from "./transaction-store.ts";
 import { createWatcher } from "./watcher.ts";
 
 /** A checked payment that asks to be claimed and sent. */
@@ -22,10 +24,10 @@ export type Submission = {
   tip: bigint;
   /** Unix milliseconds: signed later than this, it could be mined too late. */
   sendBefore: number;
-  /** Unix milliseconds: whoever waits for it gives up then, if it is still unsigned. */
+  /** Unix milliseconds: still unsigned then, it is withdrawn. */
   deadline: number;
-  /** Aborts when nobody waits for it any more: unsigned, it is withdrawn. */
-  gone: AbortSignal;
+  /** Aborts when no request waits for it any more: unsigned, it is withdrawn. */
+  signal: AbortSignal;
 };
 
 /**
@@ -91,20 +93,25 @@ export function createRelayer(options: RelayerOptions): Relayer {
   let started = false;
   let stopped = false;
 
-  const watcher = createWatcher({
-    chain,
-    ledger,
-    outcomes,
-    now,
-    log,
-    operator: signer.address,
-    onRoom: pump,
-    onRedrive({ txNonce, settlements }, mined) {
+  const store: TransactionStore = {
+    open: () => ledger.openAttempts(network.chainId, signer.address),
+    addAttempt: ledger.addAttempt,
+    noteMined: ledger.noteMined,
+    conclude: ledger.conclude,
+    async sendAgain({ txNonce, settlements }, mined) {
       redrives.push(...settlements.map(({ id }) => ({ txNonce, id, mined })));
       pump();
     },
-    findsLost: true,
-    replace: createReplace({ chain, signer, ledger, now, log }),
+  };
+  const watcher = createWatcher({
+    chain,
+    store,
+    outcomes,
+    now,
+    log,
+    account: signer.address,
+    onRoom: pump,
+    replace: createReplace({ chain, signer, store, now, log }),
   });
 
   function pump(): void {
@@ -249,7 +256,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
         "a settlement could not be sent again; trying",
       );
       redrives.push(redrive);
-      await new Promise((resolve) => setTimeout(resolve, retryPauseMs));
+      await sleep(retryPauseMs);
     }
   }
 
@@ -267,7 +274,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
         reject(new UndeterminedError(`${network.name} is not ready; nothing was sent, try again`));
         return promise;
       }
-      if (submission.gone.aborted) {
+      if (submission.signal.aborted) {
         resolve("withdrawn");
         return promise;
       }
@@ -280,11 +287,11 @@ export function createRelayer(options: RelayerOptions): Relayer {
         resolve("withdrawn");
       };
       const timer = setTimeout(withdraw, Math.max(0, submission.deadline - now()));
-      submission.gone.addEventListener("abort", withdraw);
+      submission.signal.addEventListener("abort", withdraw);
       pump();
       return promise.finally(() => {
         clearTimeout(timer);
-        submission.gone.removeEventListener("abort", withdraw);
+        submission.signal.removeEventListener("abort", withdraw);
       });
     },
 

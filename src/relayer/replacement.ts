@@ -7,17 +7,17 @@ import {
   noopTransaction,
   settleTransaction,
 } from "../chain/signing/transaction.ts";
-import type { Ledger } from "../ledger/ledger.ts";
 import type { Attempt, AttemptKind } from "../ledger/settlement.ts";
 import type { ServiceLog } from "../logging/logger.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { Head } from "../rpc/head.ts";
 import { callOf, type Slot } from "./slot.ts";
+import type { TransactionStore } from "./transaction-store.ts";
 
 export type ReplacementOptions = {
   chain: Chain;
   signer: Signer;
-  ledger: Ledger;
+  store: Pick<TransactionStore, "addAttempt">;
   now: () => number;
   log: ServiceLog;
 };
@@ -34,7 +34,7 @@ const raise = { by: 9n, of: 8n };
  * undefined where none is due, where the fee cap leaves no room, or where the txNonce was closed meanwhile.
  */
 export function createReplace(options: ReplacementOptions): (slot: Slot) => Promise<Attempt | undefined> {
-  const { chain, signer, ledger, now, log } = options;
+  const { chain, signer, store, now, log } = options;
   const { network } = chain;
 
   /** What the next attempt of a txNonce is to do. */
@@ -82,7 +82,7 @@ export function createReplace(options: ReplacementOptions): (slot: Slot) => Prom
       kind,
       createdAt: now(),
     };
-    if (!(await ledger.addAttempt(attempt))) return undefined;
+    if (!(await store.addAttempt(attempt))) return undefined;
     log.info(
       { network: network.name, txNonce: slot.txNonce, kind, hash: attempt.hash },
       "replacing a transaction",

@@ -1,13 +1,13 @@
 import type { Chain, Receipt } from "../chain/chain.ts";
-import type { Ledger } from "../ledger/ledger.ts";
 import type { Attempt } from "../ledger/settlement.ts";
 import type { ServiceLog } from "../logging/logger.ts";
-import type { Address, Hex } from "../protocol/hex.ts";
+import type { Address } from "../protocol/hex.ts";
 import { decide } from "./conclusions.ts";
 import type { Outcomes } from "./outcomes.ts";
 import { type Batch, callOf, type Slot } from "./slot.ts";
+import type { TransactionStore } from "./transaction-store.ts";
 
-/** Knows every transaction in flight of one operator on one network, until the chain has decided it. */
+/** Knows every transaction in flight of one account on one network, until the chain has decided it. */
 export type Watcher = {
   /** Transactions that no block is known to hold. */
   unmined(): number;
@@ -25,20 +25,14 @@ export type Watcher = {
 
 export type WatcherOptions = {
   chain: Chain;
-  ledger: Ledger;
+  store: TransactionStore;
   outcomes: Outcomes;
-  operator: Address;
+  /** Who signs the transactions. */
+  account: Address;
   now: () => number;
   log: ServiceLog;
   /** Called when a transaction has left the flight. */
   onRoom(): void;
-  /**
-   * Called with a txNonce that was taken without deciding its settlements, which are to be sent anew: by the given
-   * transaction, or by one that is none of ours.
-   */
-  onRedrive(slot: Slot, mined: Hex | null): void;
-  /** Whether to look for txNonces that others took. */
-  findsLost: boolean;
   /** Makes another attempt of a txNonce that has not been mined for a while, where one is due. */
   replace(slot: Slot): Promise<Attempt | undefined>;
 };
@@ -49,17 +43,17 @@ const firstPauseMs = 2;
 /** Block times without a receipt after which the same bytes are sent again. */
 const resendAfterBlocks = 2;
 
-/** Block times, beside confirmations, for which a txNonce must seem taken by a transaction that is none of ours … */
+/** Block times, besides confirmations, for which a txNonce must seem taken by a transaction that is none of ours … */
 const lostAfterBlocks = 15;
 
-/** … and where the authorization of a settlement is used, too: half an hour on chains with a block every 2 s. */
+/** … and where a settlement's authorization is used as well: half an hour on chains with a block every 2 s. */
 const lostForCertainAfterBlocks = 900;
 
 /** Block times between two comparisons with the ledger, in which other instances leave their traces. */
 const compareEveryBlocks = 2;
 
 export function createWatcher(options: WatcherOptions): Watcher {
-  const { chain, ledger, outcomes, operator, now, log, onRoom, onRedrive, findsLost, replace } = options;
+  const { chain, store, outcomes, account, now, log, onRoom, replace } = options;
   const { network } = chain;
   const slots = new Map<number, Slot>();
   const longestPauseMs = network.blockTimeMs / 2;
@@ -152,7 +146,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
     if (slot.state !== "sent") return false;
     slot.state = "mined";
     slot.takenSince = undefined;
-    await ledger.noteMined(
+    await store.noteMined(
       slot.settlements.map(({ id }) => id),
       receipt.blockNumber,
     );
@@ -167,7 +161,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
     );
     slot.state = "sent";
     slot.lastSentAt = 0;
-    await ledger.noteMined(
+    await store.noteMined(
       slot.settlements.map(({ id }) => id),
       null,
     );
@@ -187,19 +181,19 @@ export function createWatcher(options: WatcherOptions): Watcher {
         );
         return false;
       case "redrive":
-        slot.state = "draining";
         log.warn(
           { network: network.name, hash: receipt.hash },
           "a batch was reverted; sending its payments singly",
         );
-        onRedrive(slot, attempt.hash);
+        await store.sendAgain(slot, attempt.hash);
+        slot.state = "draining";
         return true;
       case "concluded":
         // Throws where another instance has moved a settlement elsewhere; the next comparison shows where to.
-        await ledger.conclude(
+        await store.conclude(
           {
             chainId: network.chainId,
-            operator,
+            operator: account,
             txNonce: slot.txNonce,
             hash: attempt.hash,
             blockNumber: receipt.blockNumber,
@@ -223,7 +217,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
       (slot) => slot.state === "sent" && now() - slot.lastSentAt >= resendAfterMs,
     );
     if (silent.length === 0) return;
-    if (findsLost) await abandonTakenNonces(silent);
+    await abandonTakenNonces(silent);
     const waiting = silent.filter(({ state }) => state === "sent");
     const [lowest] = waiting.sort((a, b) => a.txNonce - b.txNonce);
     const attempt = lowest === undefined ? undefined : await replace(lowest);
@@ -242,7 +236,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
    * made.
    */
   async function abandonTakenNonces(silent: readonly Slot[]): Promise<void> {
-    const next = await chain.transactionCount(operator);
+    const next = await chain.transactionCount(account);
     for (const slot of silent) {
       // One whose receipt proves nothing was mined, by what that receipt says: it is none of somebody else's.
       if (slot.txNonce >= next || slot.unproven > 0) {
@@ -252,18 +246,24 @@ export function createWatcher(options: WatcherOptions): Watcher {
       slot.takenSince ??= now();
       const blocks = (now() - slot.takenSince) / network.blockTimeMs - network.confirmations;
       if (blocks < lostAfterBlocks) continue;
-      const states = await Promise.all(
-        slot.settlements.map((claim) => chain.diagnose(callOf(claim, network.facilitatorContract))),
-      );
-      const isUsed = states.some(({ authorizationUsed }) => authorizationUsed);
-      if (isUsed && blocks < lostForCertainAfterBlocks) continue;
-      slot.state = "draining";
+      if (blocks < lostForCertainAfterBlocks && (await mayHaveSettled(slot))) continue;
       log.error(
-        { network: network.name, operator, txNonce: slot.txNonce },
+        { network: network.name, operator: account, txNonce: slot.txNonce },
         "another transaction took a txNonce: somebody else sends with this key; sending its payments again",
       );
-      onRedrive(slot, null);
+      await store.sendAgain(slot, null);
+      slot.state = "draining";
     }
+  }
+
+  /** Whether one of the payments may have been made by a transaction whose receipt is not seen yet. */
+  async function mayHaveSettled({ attempts, settlements }: Slot): Promise<boolean> {
+    // Of a forward the authorization is always used; the contract refuses a second forward by itself.
+    if (attempts.every(({ kind }) => kind === "forward")) return false;
+    const states = await Promise.all(
+      settlements.map((claim) => chain.diagnose(callOf(claim, network.facilitatorContract))),
+    );
+    return states.some(({ authorizationUsed }) => authorizationUsed);
   }
 
   async function broadcast(sent: readonly Slot[], options?: { everywhere: boolean }): Promise<void> {
@@ -284,7 +284,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   /** Takes over what the ledger knows and lets go of what others have concluded. Gives what is new. */
   async function compareWithLedger(): Promise<Slot[]> {
     const asked = now();
-    const open = await ledger.openAttempts(network.chainId, operator);
+    const open = await store.open();
     const known = new Set(slots.keys());
     for (const batch of open) track(batch);
     const stillOpen = new Set(open.map(({ attempt }) => attempt.txNonce));

@@ -4,8 +4,8 @@ import { KitError } from "../../errors.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { FailedSettlement } from "../../ledger/recoveries.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
+import { classifyFailure } from "../../relayer/classify-failure.ts";
 import type { RecoveryLoop } from "../../relayer/recovery.ts";
-import { lookAt } from "../../relayer/recovery-look.ts";
 
 /** One payment that somebody else submitted, or may have, and what became of it. JSON as it is. */
 export type RecoverResult = {
@@ -76,7 +76,7 @@ export async function* recoverNetwork(options: {
   }
 
   async function judge(failure: FailedSettlement): Promise<RecoverResult | undefined> {
-    const look = await lookAt(chain, failure);
+    const look = await classifyFailure(chain, failure);
     switch (look.kind) {
       case "submitted":
         return describe(failure, {

@@ -12,7 +12,7 @@ import { callOf } from "./slot.ts";
  * | spent | it cannot bring us anything: cancelled, used for another recipient or value, or used before the claim |
  * | submitted | somebody else has submitted it, after the claim: its value is in the contract, deep enough |
  */
-export type Look =
+export type FailureFinding =
   /** `over`: no time is left to use it in. */
   | { kind: "unused"; over: boolean }
   | { kind: "recent"; usedByBlock: bigint }
@@ -32,10 +32,10 @@ const searchBeforeMs = 60 * 60 * 1000;
  *
  * @throws UndeterminedError when the chain could not be asked, or does not say how the authorization was used.
  */
-export async function lookAt(
+export async function classifyFailure(
   chain: Chain,
   { settlement, usedByBlock, recovery }: FailedSettlement,
-): Promise<Look> {
+): Promise<FailureFinding> {
   const { network } = chain;
   const { asset, payer, authorizationNonce, value, claimedBlock, validBefore } = settlement;
   const blocksIn = (ms: number) => BigInt(Math.ceil(ms / network.blockTimeMs));
@@ -57,7 +57,7 @@ export async function lookAt(
   ]);
 
   const firstUsed = usedByBlock ?? head.number;
-  const spent: Look = {
+  const spent: FailureFinding = {
     kind: "spent",
     usedByBlock: firstUsed,
     over: deep - firstUsed >= blocksIn(finalityMs),

@@ -2,13 +2,14 @@ import type { Chain } from "../chain/chain.ts";
 import { describeRevert } from "../chain/contract/revert.ts";
 import type { Signer } from "../chain/signing/signer.ts";
 import { estimateFees, forwardTransaction } from "../chain/signing/transaction.ts";
-import { KitError, UndeterminedError } from "../errors.ts";
+import { UndeterminedError } from "../errors.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Settlement } from "../ledger/settlement.ts";
 import type { ServiceLog } from "../logging/logger.ts";
 import type { Address } from "../protocol/hex.ts";
 import type { Outcomes } from "./outcomes.ts";
 import { createReplace } from "./replacement.ts";
+import type { TransactionStore } from "./transaction-store.ts";
 import { createWatcher } from "./watcher.ts";
 
 /** Pays out, with one key on one network, what direct submissions brought to the facilitator contract. */
@@ -24,11 +25,6 @@ export type Recoverer = {
   forward(settlement: Settlement): Promise<void>;
   /** Takes up what an earlier process left in flight. */
   start(): Promise<void>;
-  /**
-   * Queues again what lost its txNonce to another transaction of the same key, sent by hand perhaps. Called on a
-   * timer.
-   */
-  freeLostTxNonces(): Promise<void>;
   /** Waits for what is being signed. What is in flight stays in the ledger. */
   stop(): Promise<void>;
 };
@@ -48,54 +44,59 @@ const retryAfterBlocks = 30;
 /** Unmined transactions at a time; nodes guarantee an account no more than 16. */
 const maxInFlight = 16;
 
-/** Block times, beside confirmations, for which a txNonce must seem taken by a transaction that is none of ours. */
-const lostAfterBlocks = 15;
-
 export function createRecoverer(options: RecovererOptions): Recoverer {
   const { chain, signer, ledger, outcomes, now, log } = options;
   const { network } = chain;
   const { chainId } = network;
   const recoverer = { chainId, address: signer.address };
-  /** When a txNonce was first seen taken, by its number. */
-  const takenSince = new Map<number, number>();
   let turn: Promise<void> = Promise.resolve();
   let stopped = false;
 
-  const watcher = createWatcher({
-    chain,
-    // What the watcher knows as settlements of an operator's transaction are here those that a forward pays out.
-    ledger: {
-      ...ledger,
-      openAttempts: ledger.openForwards,
-      noteMined: async () => {},
-      async conclude({ operator, ...mined }, conclusions) {
-        const [conclusion, ...others] = conclusions;
-        if (conclusion === undefined || others.length > 0)
-          throw new KitError("a forward pays out one settlement");
-        const { id } = conclusion;
-        if (conclusion.state === "settled") {
-          await ledger.concludeForward({ ...mined, recoverer: operator }, id);
-          log.info({ network: network.name, settlement: id, hash: mined.hash }, "a payment was recovered");
+  const store: TransactionStore = {
+    open: () => ledger.openForwards(chainId, signer.address),
+    addAttempt: ledger.addAttempt,
+    // A forward takes nothing from a payer's balance: there is nothing reserved to let go of.
+    noteMined: async () => {},
+
+    async conclude({ operator, ...mined }, conclusions) {
+      for (const conclusion of conclusions) {
+        const { id, state } = conclusion;
+        const about = { network: network.name, settlement: id, hash: mined.hash };
+        const forward = { ...mined, recoverer: operator };
+        if (state === "settled") {
+          await ledger.concludeForward(forward, id);
+          log.info(about, "a payment was recovered");
         } else {
           const { failure } = conclusion;
-          await ledger.requeueForward(
-            { ...mined, recoverer: operator },
-            id,
-            failure,
-            now() + retryAfterBlocks * network.blockTimeMs,
-          );
-          log.error({ network: network.name, settlement: id, hash: mined.hash }, `${failure}; trying again`);
+          const nextTry = now() + retryAfterBlocks * network.blockTimeMs;
+          await ledger.requeueForward(forward, id, failure, nextTry);
+          log.error(about, `${failure}; trying again`);
         }
-      },
+      }
     },
+
+    async sendAgain({ txNonce, settlements }) {
+      const problem = `another transaction of ${signer.address} took the forward's txNonce ${txNonce}`;
+      for (const { id } of settlements) {
+        await ledger.requeueForward(
+          { chainId, recoverer: signer.address, txNonce, hash: null },
+          id,
+          problem,
+          now(),
+        );
+      }
+    },
+  };
+
+  const watcher = createWatcher({
+    chain,
+    store,
     outcomes,
     now,
     log,
-    operator: signer.address,
+    account: signer.address,
     onRoom: () => {},
-    onRedrive: () => {},
-    findsLost: false,
-    replace: createReplace({ chain, signer, ledger, now, log }),
+    replace: createReplace({ chain, signer, store, now, log }),
   });
 
   async function send(settlement: Settlement): Promise<void> {
@@ -155,38 +156,6 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
     async start() {
       await ledger.introduceRecoverer(chainId, signer.address, await chain.transactionCount(signer.address));
       await watcher.start();
-    },
-
-    async freeLostTxNonces() {
-      const open = Map.groupBy(
-        await ledger.openForwards(chainId, signer.address),
-        ({ attempt }) => attempt.txNonce,
-      );
-      for (const txNonce of takenSince.keys()) if (!open.has(txNonce)) takenSince.delete(txNonce);
-      if (open.size === 0) return;
-      const next = await chain.transactionCount(signer.address);
-      for (const [txNonce, shipments] of open) {
-        const isTaken = txNonce < next;
-        const receipts = isTaken ? await chain.receipts(shipments.map(({ attempt }) => attempt.hash)) : [];
-        if (!isTaken || receipts.some((receipt) => receipt !== null)) {
-          takenSince.delete(txNonce);
-          continue;
-        }
-        const since = takenSince.get(txNonce) ?? now();
-        takenSince.set(txNonce, since);
-        if (now() - since < (lostAfterBlocks + network.confirmations) * network.blockTimeMs) continue;
-        // Should the node be wrong and the forward be there after all, the contract refuses the second one.
-        const [id] = shipments.flatMap(({ settlements }) => settlements.map((settlement) => settlement.id));
-        if (id === undefined) continue;
-        const problem = `another transaction of ${signer.address} took the forward's txNonce ${txNonce}`;
-        log.error({ network: network.name, settlement: id, txNonce }, `${problem}; queueing it again`);
-        await ledger.requeueForward(
-          { ...recoverer, recoverer: signer.address, txNonce, hash: null },
-          id,
-          problem,
-          now(),
-        );
-      }
     },
 
     async stop() {

@@ -1,0 +1,99 @@
+import type { Kysely, Transaction } from "kysely";
+import { repeatable } from "../database/retrying.ts";
+import { KitError } from "../errors.ts";
+import type { Address, Hex } from "../protocol/hex.ts";
+import { lowerCase } from "./rows.ts";
+import type { LedgerTables } from "./tables.ts";
+
+/*
+ * The txNonces of operators and recoverers: which is next, how one is taken, given back and closed. `locks.ts` says
+ * what has to be locked first.
+ */
+
+/** An account that sends transactions, on one chain. */
+export type Sender = { chainId: number; address: Address };
+
+/** Sets the first txNonce of an account. One that is known is moved up where `movesUp` says so, and never back. */
+export async function introduceSender(
+  db: Kysely<LedgerTables>,
+  { chainId, address }: Sender,
+  txNonce: number,
+  { movesUp }: { movesUp: boolean },
+): Promise<void> {
+  const row = { chain_id: chainId, operator: lowerCase(address), next_tx_nonce: txNonce };
+  await repeatable(() =>
+    db
+      .insertInto("operator_nonces")
+      .values(row)
+      .onConflict((conflict) => {
+        const known = conflict.columns(["chain_id", "operator"]);
+        if (!movesUp) return known.doNothing();
+        return known
+          .doUpdateSet({ next_tx_nonce: txNonce })
+          .where("operator_nonces.next_tx_nonce", "<", txNonce);
+      })
+      .execute(),
+  );
+}
+
+/** The txNonce after the last one that was taken; null for an account that was not introduced. */
+export async function readNextTxNonce(
+  db: Kysely<LedgerTables>,
+  { chainId, address }: Sender,
+): Promise<number | null> {
+  const row = await db
+    .selectFrom("operator_nonces")
+    .select("next_tx_nonce")
+    .where("chain_id", "=", chainId)
+    .where("operator", "=", lowerCase(address))
+    .executeTakeFirst();
+  return row?.next_tx_nonce ?? null;
+}
+
+/** Takes an account's next txNonce. No other transaction gets it, unless this one is undone or gives it back. */
+export async function takeTxNonce(
+  transaction: Transaction<LedgerTables>,
+  { chainId, address }: Sender,
+): Promise<number> {
+  const row = await transaction
+    .updateTable("operator_nonces")
+    .set((current) => ({ next_tx_nonce: current("next_tx_nonce", "+", 1) }))
+    .where("chain_id", "=", chainId)
+    .where("operator", "=", lowerCase(address))
+    .returning("next_tx_nonce")
+    .executeTakeFirst();
+  if (row === undefined) throw new KitError(`The operator ${address} was not introduced on chain ${chainId}`);
+  return row.next_tx_nonce - 1;
+}
+
+/** Undoes {@link takeTxNonce} within the same transaction: outside of it, the txNonce was never taken. */
+export async function giveBackTxNonce(
+  transaction: Transaction<LedgerTables>,
+  { chainId, address }: Sender,
+  txNonce: number,
+): Promise<void> {
+  await transaction
+    .updateTable("operator_nonces")
+    .set({ next_tx_nonce: txNonce })
+    .where("chain_id", "=", chainId)
+    .where("operator", "=", lowerCase(address))
+    .execute();
+}
+
+/** None of a txNonce's attempts can be mined any more, except the one that was; null where it was none of them. */
+export async function closeTxNonce(
+  transaction: Transaction<LedgerTables>,
+  { chainId, operator, txNonce }: { chainId: number; operator: Address; txNonce: number },
+  mined: Hex | null,
+): Promise<void> {
+  const open = transaction
+    .updateTable("attempts")
+    .where("chain_id", "=", chainId)
+    .where("operator", "=", lowerCase(operator))
+    .where("tx_nonce", "=", txNonce)
+    .where("state", "=", "open");
+  if (mined !== null) {
+    await open.where("hash", "=", lowerCase(mined)).set({ state: "mined" }).execute();
+  }
+  await open.set({ state: "superseded" }).execute();
+}
