@@ -26,6 +26,6 @@ export type FacilitatorContext = {
   settleWaitMs: Readonly<Record<X402Version, number>>;
   /** Told of every check; for journals of tests. */
   onCheck?: CheckObserver | undefined;
-  /** Aborts when the service shuts down: whoever waits is answered. */
+  /** Aborts when the service shuts down: waiting requests are answered. */
   closing: AbortSignal;
 };

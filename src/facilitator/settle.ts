@@ -21,7 +21,7 @@ import { isOpenTo, isOwnFailure } from "./verify.ts";
 
 /**
  * What a settle came to.
- * - `success` is to be handed over exactly once: whoever answers calls `delivered`, or `lost` when the answer could
+ * - `success` is to be handed over exactly once: the answering side calls `delivered`, or `lost` when the answer could
  *   not be written. Until one of them is called, no other request gets this success.
  * - `pending`: signed and on its way, with its hash; the right to the answer has been given up already.
  */
@@ -199,7 +199,7 @@ export function createSettle(context: FacilitatorContext): Settle {
       }
       if (underWay === undefined && settlement.state !== "submitted") {
         if (now() - leasedAt < leaseTrustMs) return hand(settlement, holder);
-        // A process that stood still may have lost the lease to somebody who answered meanwhile.
+        // A process that stood still may have lost the lease to another one, which answered meanwhile.
         if (!(await ledger.acquireLease(payment.id, holder))) {
           return refuse(whyTaken(settlement, caller, refusals.usedHere()));
         }
@@ -246,11 +246,11 @@ function whyTaken(
     recovering?.outcome === "queued"
       ? "; somebody else submitted the authorization, and its value waits to be forwarded"
       : "";
-  const told: Record<typeof state, Invalid> = {
+  const refusal: Record<typeof state, Invalid> = {
     submitted: refusals.underWay(transactionHash),
     settled: refusals.settledBefore(transactionHash),
     recovered: refusals.settledBefore(transactionHash),
     failed: refusals.failed(transactionHash, `${settlement.failure ?? "no reason given"}${later}`),
   };
-  return told[state];
+  return refusal[state];
 }

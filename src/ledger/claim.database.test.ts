@@ -330,7 +330,7 @@ describe.each(backends)("on $name", (backend) => {
         `also decides settlement ${c.id}`,
       );
       await expect(ledger.mine(7, [...payments, paymentOf("d")].map(settled))).rejects.toThrow(
-        "does not ride on txNonce 7",
+        "is not in the transaction with txNonce 7",
       );
       expect(await ledger.find(a.id)).toMatchObject({ state: "submitted" });
       expect(await ledger.openAttempts(chainId, operator)).toHaveLength(2);

@@ -92,7 +92,7 @@ async function readReserved(
   requests: readonly ClaimRequest[],
 ): Promise<Reserved[]> {
   const oldestBalance = Math.min(...requests.map(({ balanceBlock }) => toSafeInteger(balanceBlock)));
-  // Pairs of (asset, payer) that nobody asked about may come along; they are never looked at.
+  // Pairs of (asset, payer) that were not asked about may come along; they are never looked at.
   const ofPayers = transaction
     .selectFrom("settlements")
     .select(["asset", "payer", "value", "block_number"])

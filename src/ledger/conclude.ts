@@ -14,14 +14,14 @@ export function createConclude(db: Kysely<LedgerTables>, now: () => number): Led
   return ({ chainId, operator, txNonce, hash, blockNumber, blockHash, gasCost }, conclusions) =>
     inTransaction(db, async (transaction) => {
       await lockOperator(transaction, { chainId, operator });
-      const riding = await transaction
+      const inBatch = await transaction
         .selectFrom("settlements")
         .select(["id", "state", "organization_id", "network"])
         .where("chain_id", "=", chainId)
         .where("operator", "=", lowerCase(operator))
         .where("tx_nonce", "=", txNonce)
         .execute();
-      const states = new Map(riding.map(({ id, state }) => [id, state]));
+      const states = new Map(inBatch.map(({ id, state }) => [id, state]));
 
       /** Ids by how they ended: `null` for settled, else the failure. Those already concluded stay as they are. */
       const endings = new Map<string | null, Hex[]>();
@@ -29,7 +29,9 @@ export function createConclude(db: Kysely<LedgerTables>, now: () => number): Led
         const id = lowerCase(conclusion.id);
         const state = states.get(id);
         if (state === undefined) {
-          throw new KitError(`The settlement ${id} does not ride on txNonce ${txNonce} of ${operator}`);
+          throw new KitError(
+            `The settlement ${id} is not in the transaction with txNonce ${txNonce} of ${operator}`,
+          );
         }
         states.delete(id);
         if (state !== "submitted") continue;
@@ -39,13 +41,13 @@ export function createConclude(db: Kysely<LedgerTables>, now: () => number): Led
         else ids.push(id);
       }
       for (const [id, state] of states) {
-        // Nobody watches a closed txNonce any more: what is left out here would stay unfinished for ever.
+        // A closed txNonce is not watched any more: what is left out here would stay unfinished for ever.
         if (state === "submitted")
           throw new KitError(`The transaction ${hash} also decides settlement ${id}`);
       }
 
       if (gasCost !== undefined) {
-        const concluded = riding.filter(({ state }) => state === "submitted");
+        const concluded = inBatch.filter(({ state }) => state === "submitted");
         await chargeGas(transaction, concluded, gasCost, now());
       }
       for (const [failure, ids] of endings) {

@@ -48,7 +48,7 @@ export async function chargeGas(
   if (settlements.length === 0) return;
   const share = toSafeInteger(gasCost / BigInt(settlements.length) / gwei) + 1;
   const accounts = Map.groupBy(settlements, (one) => `${one.organization_id} ${one.network}`);
-  // Everybody in the same order, lest two wait for each other.
+  // In one order everywhere: two transactions must not wait for each other.
   for (const key of [...accounts.keys()].sort()) {
     const ofOne = accounts.get(key) ?? [];
     const [first] = ofOne;

@@ -49,7 +49,7 @@ export function createIdempotency(
           .returning("organization_id")
           .executeTakeFirst();
         if (begun !== undefined) {
-          retryQueue.forget(debtOf(organizationId, key));
+          retryQueue.forget(workNameOf(organizationId, key));
           await sweep(transaction, time);
           return { status: "new" };
         }
@@ -64,7 +64,7 @@ export function createIdempotency(
       }),
 
     answerIdempotent: (organizationId, key, answer) =>
-      retryQueue.pay(debtOf(organizationId, key), async () => {
+      retryQueue.run(workNameOf(organizationId, key), async () => {
         await repeatable(() =>
           db
             .updateTable("idempotency")
@@ -78,7 +78,7 @@ export function createIdempotency(
       }),
 
     abandonIdempotent: (organizationId, key) =>
-      retryQueue.pay(debtOf(organizationId, key), async () => {
+      retryQueue.run(workNameOf(organizationId, key), async () => {
         await repeatable(() =>
           db
             .deleteFrom("idempotency")
@@ -92,7 +92,7 @@ export function createIdempotency(
   };
 }
 
-function debtOf(organizationId: string, key: string): string {
+function workNameOf(organizationId: string, key: string): string {
   return `idempotency ${organizationId} ${key}`;
 }
 

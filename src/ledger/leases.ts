@@ -39,12 +39,12 @@ export function createLeases(
           .executeTakeFirst(),
       );
       if (acquired === undefined) return false;
-      retryQueue.forget(debtOf(id, holder));
+      retryQueue.forget(workNameOf(id, holder));
       return true;
     },
 
     releaseLease: (id, holder) =>
-      retryQueue.pay(debtOf(id, holder), async () => {
+      retryQueue.run(workNameOf(id, holder), async () => {
         await repeatable(() =>
           db
             .deleteFrom("leases")
@@ -89,7 +89,7 @@ export function createLeases(
     },
 
     markDelivered: (id, holder) =>
-      retryQueue.pay(debtOf(id, holder), () =>
+      retryQueue.run(workNameOf(id, holder), () =>
         inTransaction(db, async (transaction) => {
           const given = await transaction
             .deleteFrom("leases")
@@ -111,6 +111,6 @@ export function createLeases(
   };
 }
 
-function debtOf(id: Hex, holder: string): string {
+function workNameOf(id: Hex, holder: string): string {
   return `lease ${lowerCase(id)} ${holder}`;
 }

@@ -66,7 +66,7 @@ export type Ledger = Recoveries & {
   find(id: Hex): Promise<Settlement | null>;
 
   /**
-   * Takes the right to settle, and then to answer, an authorization; false while somebody else holds it. A lease
+   * Takes the right to settle, and then to answer, an authorization; false while another request holds it. A lease
    * that is not renewed in time is free to be taken. Taking one's own lease again is true. Holders are told apart
    * within their instance: their names need be unique there only.
    */
@@ -74,7 +74,7 @@ export type Ledger = Recoveries & {
   releaseLease(id: Hex, holder: string): Promise<void>;
   /**
    * Who holds the right to an authorization: a request of this instance or of another one, and until when (unix
-   * milliseconds) unless it is renewed; null when nobody does. An instance that has died renews nothing.
+   * milliseconds) unless it is renewed; null when it is free. An instance that has died renews nothing.
    */
   findLease(id: Hex): Promise<{ isOwn: boolean; expiresAt: number } | null>;
   /** Extends all leases and running idempotency keys that this instance holds; called on a timer. */
@@ -99,8 +99,8 @@ export type Ledger = Recoveries & {
   /**
    * Records how the settlements of a mined transaction ended, and closes every attempt of its txNonce. What is
    * concluded already stays as it is, so that recording a transaction twice changes nothing. Throws, and changes
-   * nothing, unless the conclusions account for every unfinished settlement of the txNonce and for no others: nobody
-   * looks after those again.
+   * nothing, unless the conclusions account for every unfinished settlement of the txNonce and for no others: a
+   * closed txNonce is not watched any more.
    */
   conclude(mined: MinedTransaction, conclusions: readonly Conclusion[]): Promise<void>;
 
@@ -111,7 +111,7 @@ export type Ledger = Recoveries & {
   addAttempt(attempt: Attempt): Promise<boolean>;
 
   /**
-   * Moves unfinished settlements to a new txNonce, because the one they ride on was taken by a transaction that
+   * Moves unfinished settlements to a new txNonce, because theirs was taken by a transaction that
    * decided nothing about them: `mined`, or one that is none of ours. Stores the signed transaction that settles them
    * there, and closes the old txNonce when none is left on it, all in one transaction. Null, and nothing signed, when
    * none of them is unfinished on that txNonce any more.
@@ -143,7 +143,7 @@ export type Ledger = Recoveries & {
   /** What {@link acceptTxNonce} has done, oldest first. */
   operatorChanges(chainId: number, operator: Address): Promise<readonly TxNonceChange[]>;
 
-  /** Attempts whose txNonce is still open, oldest txNonce first, each with the settlements that ride on it. */
+  /** Attempts whose txNonce is still open, oldest txNonce first, each with its settlements. */
   openAttempts(
     chainId: number,
     operator: Address,

@@ -5,12 +5,12 @@ import { lowerCase } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
 
 /*
- * Rows that stand for a decision. Whoever decides updates the row first, and from then on every other transaction that
+ * Rows that stand for a decision. A transaction that decides updates the row first; from then on every other one that
  * does the same waits until this one has ended, and then sees what it has done. Locked in this order: first the
  * operator, then the accounts.
  */
 
-/** Locks all that is known of an operator's txNonces: which are open, and what rides on them. */
+/** Locks all that is known of an operator's txNonces: which are open, and their settlements. */
 export async function lockOperator(
   transaction: Transaction<LedgerTables>,
   { chainId, operator }: { chainId: number; operator: Address },
@@ -35,7 +35,7 @@ export async function lockAccounts(
       return [`${row.asset} ${row.payer}`, row] as const;
     }),
   );
-  // Everybody in the same order, lest two wait for each other.
+  // In one order everywhere: two transactions must not wait for each other.
   const inOrder = [...accounts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
   await transaction
     .insertInto("accounts")

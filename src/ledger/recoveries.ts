@@ -46,7 +46,7 @@ export type MinedForward = {
 };
 
 /**
- * What becomes of failed settlements. A failure is looked at again until nobody can submit its authorization any
+ * What becomes of failed settlements. A failure is looked at again until its authorization cannot be submitted any
  * more; a direct submission queues it, a signed forward takes it out of the queue, and the chain ends it.
  */
 export type Recoveries = {
@@ -55,7 +55,7 @@ export type Recoveries = {
 
   /**
    * Failures of a chain that are due to be looked at, the longest overdue of them. They are put off until `nextLookAt`
-   * (unix milliseconds), so that no other instance looks at them meanwhile, and somebody does if this one dies.
+   * (unix milliseconds), so that no other instance looks at them meanwhile, and another one does if this one dies.
    */
   takeDueFailures(chainId: number, limit: number, nextLookAt: number): Promise<readonly FailedSettlement[]>;
 
@@ -87,7 +87,7 @@ export type Recoveries = {
 
   /**
    * Stores the signed transaction that pays out a queued recovery, with its txNonce. Null, and nothing signed, when
-   * it is not queued: somebody else has sent it. `sign` must not use the ledger, which waits for it.
+   * it is not queued: another instance has sent it. `sign` must not use the ledger, which waits for it.
    */
   sendForward(
     recoverer: { chainId: number; address: Address },

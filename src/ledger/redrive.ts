@@ -12,7 +12,7 @@ export function createRedrive(db: Kysely<LedgerTables>, now: () => number): Ledg
   return ({ chainId, operator, txNonce: oldTxNonce, mined }, ids, sign) =>
     inTransaction(db, async (transaction) => {
       await lockOperator(transaction, { chainId, operator });
-      const riding = await transaction
+      const inBatch = await transaction
         .selectFrom("settlements")
         .selectAll()
         .where("chain_id", "=", chainId)
@@ -21,8 +21,8 @@ export function createRedrive(db: Kysely<LedgerTables>, now: () => number): Ledg
         .where("state", "=", "submitted")
         .execute();
       const moving = new Set(ids.map(lowerCase));
-      const rows = riding.filter(({ id }) => moving.has(id));
-      if (rows.length === riding.length) {
+      const rows = inBatch.filter(({ id }) => moving.has(id));
+      if (rows.length === inBatch.length) {
         await closeTxNonce(transaction, { chainId, operator, txNonce: oldTxNonce }, mined);
       }
       if (rows.length === 0) return null;

@@ -8,7 +8,7 @@ import type { NetworkName } from "../protocol/networks.ts";
  * | submitted | claimed, and at least one transaction signed; its outcome is not known | the ledger |
  * | settled | mined, with our `Settled` and the token's `Transfer` in the receipt | the chain |
  * | failed | mined and reverted, or passed over inside a batch | the chain |
- * | recovered | failed, then forwarded after somebody else had submitted the authorization | the chain |
+ * | recovered | failed, then forwarded because the authorization had been submitted straight to the token | the chain |
  */
 export type SettlementState = (typeof settlementStates)[number];
 

@@ -44,7 +44,7 @@ export type SettlementsTable = {
  */
 type AttemptState = "open" | "mined" | "superseded";
 
-/** One signed transaction. The settlements of its (chain, operator, txNonce) ride on it. */
+/** One signed transaction. It carries the settlements of its (chain, operator, txNonce). */
 export type AttemptsTable = {
   hash: Hex;
   chain_id: number;
@@ -82,7 +82,7 @@ type GasSpendingTable = {
   gwei: number;
 };
 
-/** A txNonce that somebody had an operator go on from, because others had sent with its key. */
+/** A txNonce that an operator goes on from by hand, because others had sent with its key. */
 type OperatorChangesTable = {
   chain_id: number;
   operator: Address;
@@ -92,7 +92,7 @@ type OperatorChangesTable = {
   to_tx_nonce: number;
 };
 
-/** A failed settlement whose authorization was submitted by somebody else: see `Recovery`. */
+/** A failed settlement whose authorization was submitted straight to the token: see `Recovery`. */
 export type RecoveriesTable = {
   id: Hex;
   chain_id: number;

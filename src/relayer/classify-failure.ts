@@ -7,10 +7,10 @@ import { callOf } from "./slot.ts";
  *
  * | Kind | Meaning |
  * |---|---|
- * | unused | nobody has used it |
- * | recent | somebody has, in blocks that are not deep enough to say how |
+ * | unused | it has not been used |
+ * | recent | it was used, in blocks that are not deep enough to say how |
  * | spent | it cannot bring us anything: cancelled, used for another recipient or value, or used before the claim |
- * | submitted | somebody else has submitted it, after the claim: its value is in the contract, deep enough |
+ * | submitted | submitted straight to the token, after the claim: its value is in the contract, deep enough |
  */
 export type FailureFinding =
   /** `over`: no time is left to use it in. */
@@ -24,7 +24,7 @@ export type FailureFinding =
 /** How long blocks may be replaced, in milliseconds; layer 2 chains take 15 minutes to be final. */
 const finalityMs = 30 * 60 * 1000;
 
-/** How far before the claim logs are searched: whoever claims what is public already is told so, and gets nothing. */
+/** How far before the claim logs are searched: a payment that was public before its claim is not paid out. */
 const searchBeforeMs = 60 * 60 * 1000;
 
 /**

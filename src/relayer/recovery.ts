@@ -8,9 +8,9 @@ import type { Recoverer } from "./recoverer.ts";
 
 /**
  * How a failed settlement stands.
- * - `failed`: nobody has submitted its authorization, as far as the chain tells;
- * - `queued`: somebody has, and its value waits for whoever has the recoverer's key;
- * - `under_way`: somebody has, in the given transaction, and its value is being forwarded;
+ * - `failed`: its authorization was not submitted directly, as far as the chain tells;
+ * - `queued`: it was, and its value waits for an instance that has the recoverer's key;
+ * - `under_way`: it was, in the given transaction, and its value is being forwarded;
  * - `recovered`: it has not failed any more: read it again.
  */
 export type FollowUp =
@@ -21,7 +21,7 @@ export type FollowUp =
 export type RecoveryLoop = {
   /**
    * Looks at a settlement that failed, and recovers it if it may. Asking again while it is under way costs the chain
-   * nothing, nor does asking about an old failure that nobody can change.
+   * nothing, nor does asking about an old failure that cannot change any more.
    *
    * @throws UndeterminedError when the chain could not be asked or has not decided yet: worth asking again.
    */
@@ -30,7 +30,7 @@ export type RecoveryLoop = {
   followUp(failure: FailedSettlement): Promise<FollowUp>;
   /** Whether a failed settlement is about to be a success. Asks the ledger alone. */
   isUnderWay(id: Hex): Promise<boolean>;
-  /** From now on looks at every failure from time to time, until nobody can submit its authorization any more. */
+  /** From now on looks at every failure from time to time, until its authorization cannot be submitted any more. */
   start(): Promise<void>;
   /** Lets what has begun end. What is in flight stays in the ledger. */
   stop(): Promise<void>;
@@ -67,7 +67,7 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
-  /** Whoever asks at the same time gets the same look. */
+  /** Calls at the same time share one look. */
   function once(id: Hex, look: () => Promise<FollowUp | undefined>): Promise<FollowUp | undefined> {
     const running = looks.get(id);
     if (running !== undefined) return running;
@@ -76,7 +76,7 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
     return started;
   }
 
-  /** For whoever waits for an answer. */
+  /** For a request that waits for an answer. */
   async function decided(look: Promise<FollowUp | undefined>): Promise<FollowUp> {
     const followUp = await look;
     if (followUp !== undefined) return followUp;
@@ -154,7 +154,7 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
   }
 
   function stateOf({ state, proof }: { state: RecoveryState; proof: RecoveryProof }): FollowUp {
-    // What is sent already is soon there, whoever has sent it.
+    // What is sent already is soon there, by whichever instance.
     return state === "queued" && recoverer === undefined
       ? { outcome: "queued" }
       : { outcome: "under_way", transaction: proof.transactionHash };

@@ -2,7 +2,7 @@ import type { SettleCall } from "../chain/contract/calls.ts";
 import type { Attempt, Claim } from "../ledger/settlement.ts";
 import type { Address } from "../protocol/hex.ts";
 
-/** A stored transaction and the settlements that ride on it. */
+/** A stored transaction and its settlements. */
 export type Batch = { attempt: Attempt; settlements: readonly Claim[] };
 
 /**
@@ -12,7 +12,7 @@ export type Batch = { attempt: Attempt; settlements: readonly Claim[] };
  * |---|---|---|
  * | sent | no block is known to hold any of the attempts | the node |
  * | mined | a block holds one of them, not deep enough yet | the receipt |
- * | draining | decided by a transaction that says nothing of them: its settlements are moving to other txNonces | the receipt, deep enough, or that the txNonce is taken |
+ * | draining | decided by a transaction that says nothing of them: its settlements move to other txNonces | the receipt, deep enough, or that the txNonce is taken |
  */
 export type Slot = {
   txNonce: number;

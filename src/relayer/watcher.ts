@@ -209,7 +209,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   }
 
   /**
-   * A transaction that nobody has mined for a while may never have arrived, or have been dropped: the same bytes go
+   * A transaction that is not mined for a while may never have arrived, or have been dropped: the same bytes go
    * out again. The lowest txNonce holds up all the others, so that it is the one to offer more for.
    */
   async function rebroadcastStale(): Promise<void> {
@@ -230,7 +230,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   }
 
   /**
-   * Moves settlements away from txNonces that transactions of somebody else took: nothing of ours is ever mined there.
+   * Moves settlements away from txNonces that other senders' transactions took: nothing of ours is ever mined there.
    * A node may know that a txNonce is taken before it has the receipt that says by what, and should it be ours after
    * all, a second transaction would only be reverted; so this waits, and much longer where the payment may have been
    * made.
@@ -238,7 +238,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   async function abandonTakenNonces(silent: readonly Slot[]): Promise<void> {
     const next = await chain.transactionCount(account);
     for (const slot of silent) {
-      // One whose receipt proves nothing was mined, by what that receipt says: it is none of somebody else's.
+      // One whose receipt proves nothing was mined, by what that receipt says: the txNonce was not taken by another sender.
       if (slot.txNonce >= next || slot.unproven > 0) {
         slot.takenSince = undefined;
         continue;
