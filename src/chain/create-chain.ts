@@ -1,5 +1,5 @@
 import type { NetworkConfig } from "../config/network-config.ts";
-import { type Address, addressWord, type Hex, keccak256Text } from "../protocol/hex.ts";
+import type { Address, Hex } from "../protocol/hex.ts";
 import { chainIdCall, readChainId } from "../rpc/chain-id.ts";
 import type { FailoverPace } from "../rpc/failover-pace.ts";
 import { headCall, readHead } from "../rpc/head.ts";
@@ -10,12 +10,21 @@ import type { Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
 import type { RpcObserver } from "../rpc/rpc-status.ts";
 import type { Chain } from "./chain.ts";
 import { createChainReader } from "./chain-reader.ts";
-import { encodeIsValidSignature, isValidSignatureSelector, selector } from "./contract/calldata.ts";
+import { encodeIsValidSignature, isValidSignatureSelector } from "./contract/calldata.ts";
 import type { SettleCall } from "./contract/calls.ts";
 import { createDirectSubmissionFinder } from "./contract/direct-submission.ts";
 import { decodeRevert, type Revert } from "./contract/revert.ts";
 import { readRevertData } from "./contract/revert-data.ts";
 import { createStrandedTransfersReader } from "./contract/stranded-transfers.ts";
+import {
+  authorizationStateOf,
+  balanceOf,
+  domainSeparatorOf,
+  hasOperatorRole,
+  isBlacklisted,
+  isPaused,
+  viewGas,
+} from "./contract/views.ts";
 import { dataFeeCall, readDataFee } from "./data-fee.ts";
 import { createLogReader } from "./log-reader.ts";
 import { createReceiptReader } from "./receipt-reader.ts";
@@ -46,21 +55,11 @@ export type ChainOptions = {
 /** One object for all, here as below: what is asked at the same time is asked once. */
 const tipCall: RpcCall = { method: "eth_maxPriorityFeePerGas", params: [] };
 
-const operatorRole = keccak256Text("OPERATOR_ROLE");
-const balanceOf = selector("balanceOf(address)");
-const authorizationState = selector("authorizationState(address,bytes32)");
-const isBlacklisted = selector("isBlacklisted(address)");
-const paused = selector("paused()");
-const hasRole = selector("hasRole(bytes32,address)");
-const domainSeparator = selector("DOMAIN_SEPARATOR()");
 /** What a wallet answers to say yes: the selector that it was asked by (EIP-1271). */
 const walletYes = `${isValidSignatureSelector}${"0".repeat(56)}`;
 
 /** What the facilitator contract gives a token for a pull (PULL_GAS), and so a wallet at most for its check. */
 const walletGas = 250_000;
-
-/** More than any of the state a diagnosis reads can cost, behind a proxy too. */
-const readGas = 100_000;
 
 /** A connection to a network's endpoints. */
 export function connect(options: Omit<ChainOptions, "operator" | "rpc">): Rpc {
@@ -99,7 +98,7 @@ export function createChain(options: ChainOptions): Chain {
 
   /** Asks for the payer's balance, and for the block that it is the balance of. */
   function balanceCall({ asset, authorization }: SettleCall): RpcCall {
-    return probeCall([{ target: asset, data: `${balanceOf}${addressWord(authorization.from)}` }], readGas);
+    return probeCall([balanceOf(asset, authorization.from)], viewGas);
   }
 
   async function probe(probes: readonly Probe[], gasEach: number): Promise<readonly ProbeResult[]> {
@@ -188,16 +187,16 @@ export function createChain(options: ChainOptions): Chain {
         operatorAuthorized,
       ] = await probe(
         [
-          { target: asset, data: `${authorizationState}${addressWord(payer)}${nonce.slice(2)}` },
-          { target: asset, data: `${balanceOf}${addressWord(payer)}` },
-          { target: asset, data: `${isBlacklisted}${addressWord(payer)}` },
-          { target: asset, data: `${isBlacklisted}${addressWord(recipient)}` },
-          { target: asset, data: `${isBlacklisted}${addressWord(facilitatorContract)}` },
-          { target: asset, data: paused },
-          { target: facilitatorContract, data: paused },
-          { target: facilitatorContract, data: `${hasRole}${operatorRole.slice(2)}${addressWord(operator)}` },
+          authorizationStateOf(asset, payer, nonce),
+          balanceOf(asset, payer),
+          isBlacklisted(asset, payer),
+          isBlacklisted(asset, recipient),
+          isBlacklisted(asset, facilitatorContract),
+          isPaused(asset),
+          isPaused(facilitatorContract),
+          hasOperatorRole(facilitatorContract, operator),
         ],
-        readGas,
+        viewGas,
       );
       return {
         authorizationUsed: isTrue(expectWord("authorizationState of the asset", authorizationUsed)),
@@ -267,10 +266,7 @@ export function createChain(options: ChainOptions): Chain {
       const asked = ask([
         chainIdCall,
         { method: "eth_getCode", params: [facilitatorContract, "latest"] },
-        probeCall(
-          assets.map((target) => ({ target, data: domainSeparator })),
-          readGas,
-        ),
+        probeCall(assets.map(domainSeparatorOf), viewGas),
       ]);
       const answers = await asked.catch((error: unknown) => {
         const otherChain = chainIdOfAll();

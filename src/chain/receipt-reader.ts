@@ -3,6 +3,7 @@ import { readQuantity } from "../rpc/read-hex.ts";
 import type { RpcCall } from "../rpc/rpc.ts";
 import type { Chain, Receipt } from "./chain.ts";
 import type { ChainReader } from "./chain-reader.ts";
+import type { LogPlace } from "./log.ts";
 import { readReceipt } from "./receipt.ts";
 
 /** How many endpoints are asked for a receipt that is of no use. */
@@ -31,7 +32,7 @@ export function createReceiptReader({ ask }: Pick<ChainReader, "ask">): Chain["r
     let left = hashes;
     for (let turn = 0; left.length > 0 && turn < turns; turn++) {
       const unusable = before + turn;
-      const calls = left.map((hash): RpcCall => ({ method: "eth_getTransactionReceipt", params: [hash] }));
+      const calls = left.map(receiptCall);
       const answers = await ask(calls, { unusable });
       const read = left.map((hash, index) => readReceipt(answers[index]?.result, hash));
       const reverted = await findReverted(
@@ -59,4 +60,32 @@ function isWhereSaid(transaction: unknown, { hash, blockHash, blockNumber }: Rec
   return (
     same(said.hash, hash) && same(said.blockHash, blockHash) && readQuantity(said.blockNumber) === blockNumber
   );
+}
+
+/**
+ * Reads the receipts of transactions that a log was found in.
+ *
+ * @throws UndeterminedError where there is none, or one of another block than the log's
+ */
+export async function readReceiptsAt(
+  reader: ChainReader,
+  places: readonly LogPlace[],
+): Promise<readonly Receipt[]> {
+  if (places.length === 0) return [];
+  const answers = await reader.ask(places.map(({ transactionHash }) => receiptCall(transactionHash)));
+  return places.map(({ transactionHash, blockHash }, index) => {
+    const receipt = reader.expect(
+      "the receipt of a log",
+      answers[index],
+      (result) => readReceipt(result, transactionHash) ?? undefined,
+    );
+    if (receipt.blockHash.toLowerCase() !== blockHash.toLowerCase()) {
+      throw reader.undetermined("a log and its receipt are of different blocks");
+    }
+    return receipt;
+  });
+}
+
+function receiptCall(hash: Hex): RpcCall {
+  return { method: "eth_getTransactionReceipt", params: [hash] };
 }

@@ -3,15 +3,10 @@ import { probeCall, readProbes } from "../../rpc/probe.ts";
 import type { Chain } from "../chain.ts";
 import type { ChainReader } from "../chain-reader.ts";
 import type { LogFilter, LogReader, MinedLog } from "../log-reader.ts";
-import { readReceipt } from "../receipt.ts";
-import { selector } from "./calldata.ts";
-import { authorizationCanceledTopic, authorizationUsedTopic } from "./events.ts";
+import { readReceiptsAt } from "../receipt-reader.ts";
+import { authorizationCanceledTopic, authorizationUsedTopic, decodeEvent } from "./events.ts";
 import { readReceivedTransfers } from "./received-transfers.ts";
-
-const authorizationState = selector("authorizationState(address,bytes32)");
-
-/** More than looking up an authorization can cost, behind a proxy too. */
-const stateGas = 100_000;
+import { authorizationStateOf, viewGas } from "./views.ts";
 
 /** {@link Chain.findDirectSubmission} */
 export function createDirectSubmissionFinder(options: {
@@ -24,8 +19,7 @@ export function createDirectSubmissionFinder(options: {
 
   /** Whether the authorization was used or cancelled by a block; undefined when the node does not know that. */
   async function wasUsedBy(asset: Hex, payer: Hex, nonce: Hex, block: bigint): Promise<boolean | undefined> {
-    const data: Hex = `${authorizationState}${addressWord(payer)}${nonce.slice(2)}`;
-    const [state] = await ask([probeCall([{ target: asset, data }], stateGas, block)]);
+    const [state] = await ask([probeCall([authorizationStateOf(asset, payer, nonce)], viewGas, block)]);
     // Only archives know old states; the logs are there nevertheless.
     if (state?.error !== undefined) return undefined;
     const { blockNumber, results } = expect("authorizationState", state, (result) => readProbes(result, 1));
@@ -64,18 +58,10 @@ export function createDirectSubmissionFinder(options: {
         `an authorization is used by block ${toBlock}, and no log since ${fromBlock} says how`,
       );
     }
-    if (end.topics[0]?.toLowerCase() === authorizationCanceledTopic) return "cancelled";
+    if (decodeEvent(end)?.name === "AuthorizationCanceled") return "cancelled";
 
-    const { transactionHash, blockNumber, blockHash } = end;
-    const [answer] = await ask([{ method: "eth_getTransactionReceipt", params: [transactionHash] }]);
-    const receipt = expect(
-      "the receipt of a log",
-      answer,
-      (result) => readReceipt(result, transactionHash) ?? undefined,
-    );
-    if (!sameAddress(receipt.blockHash, blockHash))
-      throw undetermined("a log and its receipt are of different blocks");
-
+    const [receipt] = await readReceiptsAt(reader, [end]);
+    if (receipt === undefined) throw undetermined("the receipt of a log is missing");
     const nonce = authorizationNonce.toLowerCase();
     const received = readReceivedTransfers(receipt, asset, facilitatorContract).find(
       (transfer) =>
@@ -84,6 +70,7 @@ export function createDirectSubmissionFinder(options: {
         transfer.value === value,
     );
     if (received === undefined || received.settled) return null;
+    const { transactionHash, blockNumber, blockHash } = end;
     return { transactionHash, logIndex: received.logIndex, blockNumber, blockHash };
   };
 }

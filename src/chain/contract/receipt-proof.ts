@@ -1,15 +1,6 @@
-import { type Address, addressWord, type Hex, sameAddress, uintWord } from "../../protocol/hex.ts";
-import { wordAt } from "../../rpc/read-hex.ts";
+import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import type { Receipt } from "../chain.ts";
-import type { EventLog } from "../log.ts";
-import { decodeParameters } from "./decode-parameters.ts";
-import {
-  authorizationUsedTopic,
-  forwardedTopic,
-  settledTopic,
-  settlementFailedTopic,
-  transferTopic,
-} from "./events.ts";
+import { type AuthorizationRef, authorizationKey, decodeEvents, type PaymentEvent } from "./events.ts";
 import { decodeRevert, describeRevert } from "./revert.ts";
 
 /** A payment as its settlement was claimed. */
@@ -39,54 +30,38 @@ export type SettlementProofs = {
  * receipt of a reverted transaction proves nothing of single settlements.
  */
 export function readSettlements(receipt: Receipt, facilitatorContract: Address): SettlementProofs {
+  const claimed: Extract<PaymentEvent, { name: "Settled" | "Forwarded" }>[] = [];
   const settled = new Set<string>();
-  const failed = new Map<string, string>();
+  const failed = new Map<string, Hex>();
   const used = new Set<string>();
   const received = new Map<string, number>();
-  const contract = addressWord(facilitatorContract);
-  const claims: { key: string; transfer: string; authorization: string }[] = [];
 
-  for (const { address, topics, data } of receipt.succeeded ? receipt.logs : []) {
-    const [event, ...indexed] = topics.map((topic) => topic.slice(2).toLowerCase());
-    const [first = "", second = "", third = ""] = indexed;
-    const emitter = addressWord(address);
-    if (sameAddress(address, facilitatorContract)) {
-      if (`0x${event}` === settledTopic && indexed.length === 3) {
-        const [recipient, value] = [wordAt(data, 0)?.toLowerCase(), wordAt(data, 1)?.toLowerCase()];
-        claims.push({
-          key: [first, second, third, recipient, value].join(),
-          transfer: [first, second, value].join(),
-          authorization: [first, second, third].join(),
-        });
-      } else if (`0x${event}` === settlementFailedTopic && indexed.length === 3) {
-        failed.set([first, second, third].join(), readReason(data));
-      }
-    } else if (`0x${event}` === authorizationUsedTopic && indexed.length === 2) {
-      used.add([emitter, first, second].join());
-    } else if (`0x${event}` === transferTopic && indexed.length === 2 && second === contract) {
-      const transfer = [emitter, first, wordAt(data, 0)?.toLowerCase()].join();
+  for (const event of decodeEvents(receipt)) {
+    const isOurs = sameAddress(event.emitter, facilitatorContract);
+    if (event.name === "Settled" && isOurs) claimed.push(event);
+    else if (event.name === "SettlementFailed" && isOurs) failed.set(authorizationKey(event), event.reason);
+    else if (event.name === "AuthorizationUsed") used.add(authorizationKey(event));
+    else if (event.name === "Transfer" && sameAddress(event.to, facilitatorContract)) {
+      const transfer = transferKey(event.emitter, event.from, event.value);
       received.set(transfer, (received.get(transfer) ?? 0) + 1);
     }
   }
 
-  for (const { key, transfer, authorization } of claims) {
+  for (const event of claimed) {
+    const transfer = transferKey(event.token, event.payer, event.value);
     const left = received.get(transfer) ?? 0;
-    if (left === 0 || !used.delete(authorization)) continue;
+    if (left === 0 || !used.delete(authorizationKey(event))) continue;
     received.set(transfer, left - 1);
-    settled.add(key);
+    settled.add(payoutKey(event));
   }
 
   return {
-    find({ asset, payer, authorizationNonce, value, recipient }) {
-      const authorization = [
-        addressWord(asset),
-        addressWord(payer),
-        authorizationNonce.slice(2).toLowerCase(),
-      ].join();
-      const key = [authorization, addressWord(recipient), value.toString(16).padStart(64, "0")].join();
-      if (settled.has(key)) return { settled: true };
-      const failure = failed.get(authorization);
-      return failure === undefined ? undefined : { settled: false, failure };
+    find({ asset: token, ...expected }) {
+      if (settled.has(payoutKey({ token, ...expected }))) return { settled: true };
+      const reason = failed.get(authorizationKey({ token, ...expected }));
+      return reason === undefined
+        ? undefined
+        : { settled: false, failure: describeRevert(decodeRevert(reason)) };
     },
   };
 }
@@ -98,35 +73,31 @@ export function readSettlements(receipt: Receipt, facilitatorContract: Address):
 export function provesForwarding(
   receipt: Receipt,
   facilitatorContract: Address,
-  { asset, payer, authorizationNonce, value, recipient }: ExpectedSettlement,
+  { asset: token, ...expected }: ExpectedSettlement,
 ): boolean {
-  const amount = uintWord(value);
-  const forwarded = [forwardedTopic, topic(asset), topic(payer), authorizationNonce];
-  const paid = [transferTopic, topic(facilitatorContract), topic(recipient)];
+  const payout = payoutKey({ token, ...expected });
+  const transfer = transferKey(token, facilitatorContract, expected.value);
+  const events = decodeEvents(receipt);
   return (
-    receipt.succeeded &&
-    receipt.logs.some((log) =>
-      isEvent(log, facilitatorContract, forwarded, `0x${addressWord(recipient)}${amount}`),
+    events.some(
+      (event) =>
+        event.name === "Forwarded" &&
+        sameAddress(event.emitter, facilitatorContract) &&
+        payoutKey(event) === payout,
     ) &&
-    receipt.logs.some((log) => isEvent(log, asset, paid, `0x${amount}`))
+    events.some(
+      (event) =>
+        event.name === "Transfer" &&
+        transferKey(event.emitter, event.from, event.value) === transfer &&
+        sameAddress(event.to, expected.recipient),
+    )
   );
 }
 
-/** Whether a log is exactly this event, in whatever casing. */
-function isEvent(log: EventLog, emitter: Address, topics: readonly Hex[], data: Hex): boolean {
-  const text = (parts: readonly string[]) => parts.join().toLowerCase();
-  return (
-    sameAddress(log.address, emitter) &&
-    text(log.topics) === text(topics) &&
-    text([log.data]) === text([data])
-  );
+function payoutKey(payout: AuthorizationRef & { recipient: Address; value: bigint }): string {
+  return `${authorizationKey(payout)} ${payout.recipient.toLowerCase()} ${payout.value}`;
 }
 
-function topic(address: Address): Hex {
-  return `0x${addressWord(address)}`;
-}
-
-function readReason(data: Hex): string {
-  const [reason] = decodeParameters(["bytes"], data) ?? [];
-  return describeRevert(decodeRevert(typeof reason === "string" ? `0x${reason.slice(2)}` : "0x"));
+function transferKey(token: Address, from: Address, value: bigint): string {
+  return `${token} ${from} ${value}`.toLowerCase();
 }

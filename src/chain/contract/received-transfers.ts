@@ -1,8 +1,6 @@
-import { type Address, addressWord, type Hex, sameAddress } from "../../protocol/hex.ts";
-import { readQuantity } from "../../rpc/read-hex.ts";
+import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import type { Receipt } from "../chain.ts";
-import type { EventLog } from "../log.ts";
-import { authorizationUsedTopic, settledTopic, transferTopic } from "./events.ts";
+import { authorizationKey, decodeEvents, type PaymentEvent } from "./events.ts";
 
 /** A transfer of an asset to the facilitator contract. */
 export type ReceivedTransfer = {
@@ -25,55 +23,41 @@ export function readReceivedTransfers(
   asset: Address,
   facilitatorContract: Address,
 ): readonly ReceivedTransfer[] {
-  if (!receipt.succeeded) return [];
-  const byIndex = new Map(receipt.logs.map((log) => [log.logIndex, log]));
-  const settled = new Set(receipt.logs.flatMap((log) => settledKey(log, asset, facilitatorContract) ?? []));
-  return receipt.logs.flatMap((log) => {
-    const transfer = readTransfer(log, asset, facilitatorContract);
-    if (transfer === undefined) return [];
-    const { from, value } = transfer;
-    const authorizationNonce = usedNonce(byIndex.get(log.logIndex - 1), asset, from);
-    const isSettled = authorizationNonce !== undefined && settled.has(keyOf(from, authorizationNonce));
-    return [{ logIndex: log.logIndex, from, value, authorizationNonce, settled: isSettled }];
+  const events = decodeEvents(receipt);
+  const byIndex = new Map(events.map((event) => [event.logIndex, event]));
+  const settled = new Set(
+    events.flatMap((event) =>
+      event.name === "Settled" && sameAddress(event.emitter, facilitatorContract)
+        ? authorizationKey(event)
+        : [],
+    ),
+  );
+  return events.flatMap((event) => {
+    if (!isTransferTo(event, asset, facilitatorContract)) return [];
+    const { logIndex, from, value } = event;
+    const before = byIndex.get(logIndex - 1);
+    const isUse =
+      before?.name === "AuthorizationUsed" && sameAddress(before.emitter, asset) && before.payer === from;
+    const authorizationNonce = isUse ? before.authorizationNonce : undefined;
+    return {
+      logIndex,
+      from,
+      value,
+      authorizationNonce,
+      settled: isUse && settled.has(authorizationKey(before)),
+    };
   });
 }
 
-/** Reads a log as a transfer of the asset to the facilitator contract; undefined when it is none. */
-export function readTransfer(
-  { address, topics, data }: EventLog,
+/** Whether an event is a transfer of the asset to the facilitator contract. */
+export function isTransferTo(
+  event: PaymentEvent,
   asset: Address,
   facilitatorContract: Address,
-): { from: Address; value: bigint } | undefined {
-  const [event, from, to, ...more] = topics;
-  const value = readQuantity(data);
-  if (!sameAddress(address, asset) || event?.toLowerCase() !== transferTopic) return undefined;
-  if (from === undefined || to === undefined || more.length > 0 || value === undefined) return undefined;
-  return to.slice(2).toLowerCase() === addressWord(facilitatorContract)
-    ? { from: `0x${from.slice(26).toLowerCase()}`, value }
-    : undefined;
-}
-
-/** The nonce of a payer's authorization that a log says was used; undefined when it says something else. */
-function usedNonce(log: EventLog | undefined, asset: Address, payer: Address): Hex | undefined {
-  if (log === undefined || !sameAddress(log.address, asset)) return undefined;
-  const [event, authorizer, nonce] = log.topics;
-  if (event?.toLowerCase() !== authorizationUsedTopic || nonce === undefined) return undefined;
-  return authorizer?.slice(2).toLowerCase() === addressWord(payer)
-    ? `0x${nonce.slice(2).toLowerCase()}`
-    : undefined;
-}
-
-function settledKey(
-  { address, topics }: EventLog,
-  asset: Address,
-  facilitatorContract: Address,
-): string | undefined {
-  const [event, token, payer, nonce] = topics;
-  if (!sameAddress(address, facilitatorContract) || event?.toLowerCase() !== settledTopic) return undefined;
-  if (token?.slice(2).toLowerCase() !== addressWord(asset)) return undefined;
-  return payer && nonce && keyOf(`0x${payer.slice(26)}`, nonce);
-}
-
-function keyOf(payer: Address, nonce: Hex): string {
-  return `${payer} ${nonce}`.toLowerCase();
+): event is Extract<PaymentEvent, { name: "Transfer" }> {
+  return (
+    event.name === "Transfer" &&
+    sameAddress(event.emitter, asset) &&
+    sameAddress(event.to, facilitatorContract)
+  );
 }

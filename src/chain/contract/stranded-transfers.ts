@@ -1,12 +1,11 @@
 import { addressWord, type Hex } from "../../protocol/hex.ts";
-import { wordAt } from "../../rpc/read-hex.ts";
-import type { Chain, Receipt, StrandedTransfer } from "../chain.ts";
+import type { Chain, StrandedTransfer } from "../chain.ts";
 import type { ChainReader } from "../chain-reader.ts";
 import type { LogPlace } from "../log.ts";
 import type { LogReader, MinedLog } from "../log-reader.ts";
-import { readReceipt } from "../receipt.ts";
-import { forwardedTopic, settledTopic, transferTopic } from "./events.ts";
-import { readReceivedTransfers, readTransfer } from "./received-transfers.ts";
+import { readReceiptsAt } from "../receipt-reader.ts";
+import { authorizationKey, decodeEvent, forwardedTopic, settledTopic, transferTopic } from "./events.ts";
+import { isTransferTo, readReceivedTransfers } from "./received-transfers.ts";
 
 /** {@link Chain.strandedTransfers} */
 export function createStrandedTransfersReader(options: {
@@ -16,27 +15,6 @@ export function createStrandedTransfersReader(options: {
 }): Chain["strandedTransfers"] {
   const { reader, readLogs, facilitatorContract } = options;
   const contractTopic: Hex = `0x${addressWord(facilitatorContract)}`;
-
-  async function readReceipts(places: readonly LogPlace[]): Promise<readonly Receipt[]> {
-    if (places.length === 0) return [];
-    const answers = await reader.ask(
-      places.map(({ transactionHash }) => ({
-        method: "eth_getTransactionReceipt",
-        params: [transactionHash],
-      })),
-    );
-    return places.map(({ transactionHash, blockHash }, index) => {
-      const receipt = reader.expect(
-        "the receipt of a transfer",
-        answers[index],
-        (result) => readReceipt(result, transactionHash) ?? undefined,
-      );
-      if (receipt.blockHash.toLowerCase() !== blockHash.toLowerCase()) {
-        throw reader.undetermined("a transfer and its receipt are of different blocks");
-      }
-      return receipt;
-    });
-  }
 
   return async (asset, fromBlock, toBlock) => {
     const assetTopic: Hex = `0x${addressWord(asset)}`;
@@ -48,52 +26,44 @@ export function createStrandedTransfersReader(options: {
     const forwarded = new Set<string>();
 
     for await (const logs of readLogs(filters, fromBlock, toBlock)) {
-      for (const { topics } of logs) {
-        if (topics[0]?.toLowerCase() === forwardedTopic) forwarded.add(keyOf(topics[2], topics[3]));
+      for (const log of logs) {
+        const event = decodeEvent(log);
+        if (event?.name === "Forwarded") forwarded.add(authorizationKey(event));
       }
       // Nearly all of what comes in is settled: only of the rest are receipts worth reading.
-      const receipts = await readReceipts(unsettled(logs, asset, facilitatorContract));
+      const receipts = await readReceiptsAt(reader, findUnsettled(logs, asset, facilitatorContract));
       for (const receipt of receipts) {
         const { hash: transactionHash, blockNumber, blockHash } = receipt;
-        for (const transfer of readReceivedTransfers(receipt, asset, facilitatorContract)) {
-          const { settled, logIndex, from, value, authorizationNonce } = transfer;
+        for (const { settled, ...transfer } of readReceivedTransfers(receipt, asset, facilitatorContract)) {
           // Anybody can move nothing from anybody to anybody.
-          if (settled || value === 0n) continue;
-          stranded.push({
-            transactionHash,
-            logIndex,
-            blockNumber,
-            blockHash,
-            from,
-            value,
-            authorizationNonce,
-          });
+          if (settled || transfer.value === 0n) continue;
+          stranded.push({ transactionHash, blockNumber, blockHash, ...transfer });
         }
       }
     }
     return stranded
-      .filter(({ from, authorizationNonce }) => !forwarded.has(keyOf(from, authorizationNonce)))
+      .filter(
+        ({ from: payer, authorizationNonce }) =>
+          authorizationNonce === undefined ||
+          !forwarded.has(authorizationKey({ token: asset, payer, authorizationNonce })),
+      )
       .sort((a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex);
   };
 }
 
 /** The transactions that brought in more than they settled. */
-function unsettled(logs: readonly MinedLog[], asset: Hex, facilitatorContract: Hex): readonly LogPlace[] {
+function findUnsettled(logs: readonly MinedLog[], asset: Hex, facilitatorContract: Hex): readonly LogPlace[] {
   const balances = new Map<string, { place: LogPlace; left: number }>();
-  const count = (log: MinedLog, payer: string | undefined, value: string | undefined, by: 1 | -1) => {
-    const key = [log.transactionHash, payer?.slice(-40), value].join().toLowerCase();
-    balances.set(key, { place: log, left: (balances.get(key)?.left ?? 0) + by });
+  const count = (place: LogPlace, payer: Hex, value: bigint, by: 1 | -1) => {
+    const key = `${place.transactionHash.toLowerCase()} ${payer} ${value}`;
+    balances.set(key, { place, left: (balances.get(key)?.left ?? 0) + by });
   };
   for (const log of logs) {
-    const { topics, data } = log;
-    if (topics[0]?.toLowerCase() === settledTopic) count(log, topics[2], wordAt(data, 1), -1);
-    const transfer = readTransfer(log, asset, facilitatorContract);
-    if (transfer !== undefined && transfer.value > 0n) count(log, transfer.from, wordAt(data, 0), 1);
+    const event = decodeEvent(log);
+    if (event?.name === "Settled") count(log, event.payer, event.value, -1);
+    else if (event && isTransferTo(event, asset, facilitatorContract) && event.value > 0n)
+      count(log, event.from, event.value, 1);
   }
   const left = [...balances.values()].filter((balance) => balance.left > 0);
   return [...new Map(left.map(({ place }) => [place.transactionHash, place])).values()];
-}
-
-function keyOf(payer: string | undefined, authorizationNonce: string | undefined): string {
-  return `${payer?.slice(-40)} ${authorizationNonce}`.toLowerCase();
 }

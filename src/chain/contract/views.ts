@@ -1,0 +1,45 @@
+import { type Address, addressWord, type Hex, keccak256Text } from "../../protocol/hex.ts";
+import type { Probe } from "../../rpc/probe.ts";
+import { selector } from "./calldata.ts";
+
+/** More gas than any of these views can cost, behind a proxy too. */
+export const viewGas = 100_000;
+
+const selectors = {
+  authorizationState: selector("authorizationState(address,bytes32)"),
+  balanceOf: selector("balanceOf(address)"),
+  isBlacklisted: selector("isBlacklisted(address)"),
+  paused: selector("paused()"),
+  hasRole: selector("hasRole(bytes32,address)"),
+  domainSeparator: selector("DOMAIN_SEPARATOR()"),
+};
+
+const operatorRole = keccak256Text("OPERATOR_ROLE");
+
+/** Whether a payer's authorization was used or cancelled (EIP-3009). */
+export function authorizationStateOf(asset: Address, payer: Address, authorizationNonce: Hex): Probe {
+  const data: Hex = `${selectors.authorizationState}${addressWord(payer)}${authorizationNonce.slice(2)}`;
+  return { target: asset, data };
+}
+
+export function balanceOf(asset: Address, account: Address): Probe {
+  return { target: asset, data: `${selectors.balanceOf}${addressWord(account)}` };
+}
+
+export function isBlacklisted(asset: Address, account: Address): Probe {
+  return { target: asset, data: `${selectors.isBlacklisted}${addressWord(account)}` };
+}
+
+/** Of tokens, and of the facilitator contract. */
+export function isPaused(contract: Address): Probe {
+  return { target: contract, data: selectors.paused };
+}
+
+export function hasOperatorRole(facilitatorContract: Address, account: Address): Probe {
+  const data: Hex = `${selectors.hasRole}${operatorRole.slice(2)}${addressWord(account)}`;
+  return { target: facilitatorContract, data };
+}
+
+export function domainSeparatorOf(asset: Address): Probe {
+  return { target: asset, data: selectors.domainSeparator };
+}
