@@ -5,6 +5,7 @@ import type { Chain } from "./chain/chain.ts";
 import { connect, createChain } from "./chain/create-chain.ts";
 import type { Signer } from "./chain/signing/signer.ts";
 import type { NetworkConfig } from "./config/network-config.ts";
+import { settleWaitDefaultsMs } from "./config/settle-wait.ts";
 import type { Database } from "./database/database.ts";
 import { ConfigurationError, type ConfigurationProblem } from "./errors.ts";
 import type { CheckObserver } from "./facilitator/check-observer.ts";
@@ -35,7 +36,7 @@ export type ServiceOptions = {
   database: Database;
   /** The secret that API keys are hashed with. */
   apiKeyPepper: string;
-  /** How long a settle waits for its outcome; 80 s for v1 and 45 s for v2 unless one time is given for both. */
+  /** How long a settle waits for its outcome, in both versions; `settleWaitDefaultsMs` by default. */
   settleWaitMs?: number | undefined;
   anonymousVerify?: boolean;
   /** Protections of the HTTP side, and who is told of what happens; see `AppOptions`. */
@@ -198,7 +199,7 @@ function composeCore(options: ServiceOptions, { ledger, chains }: ServiceParts):
     ledger,
     outcomes,
     now,
-    settleWaitMs: { 1: settleWaitMs ?? 80_000, 2: settleWaitMs ?? 45_000 },
+    settleWaitMs: settleWaitMs === undefined ? settleWaitDefaultsMs : { 1: settleWaitMs, 2: settleWaitMs },
     onCheck: options.onCheck,
     closing: closing.signal,
   });

@@ -1,8 +1,7 @@
 import { createRequire } from "node:module";
-import { ConfigurationError, KitError } from "../errors.ts";
+import { ConfigurationError, type ConfigurationProblem, KitError } from "../errors.ts";
 import { type Command, Interruption, type Terminal } from "./kit/command.ts";
 import { formatOption, type Options, readOptions } from "./kit/options.ts";
-import { loadEnvFile } from "./serve/environment.ts";
 
 /** A command of one word or, in a group, of two. */
 type CommandEntry = { name: string; summary: string; load: () => Promise<Command> };
@@ -183,8 +182,16 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
       terminal.print(describeCommand(entry, command.options));
       return 0;
     }
-    if (command.usesEnvFile === true) loadEnvFile();
-    return await command.run(readOptions(command.options, rest, terminal.env, command.check), terminal);
+    const warnings: ConfigurationProblem[] = [];
+    if (command.usesEnvFile === true) {
+      const { loadEnvFile } = await import("../config/env-file.ts");
+      warnings.push(...loadEnvFile(terminal.env));
+    }
+    if (command.showsWarnings !== true) {
+      for (const { name, problem } of warnings) terminal.printError(`warning: ${name}: ${problem}`);
+    }
+    const values = readOptions(command.options, rest, terminal.env, command.check);
+    return await command.run(values, { ...terminal, warnings });
   } catch (error) {
     if (error instanceof Interruption) return 130;
     terminal.printError(describeFailure(name, error));

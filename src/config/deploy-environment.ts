@@ -4,8 +4,7 @@ import { type NetworkName, type NetworkTier, networks } from "../protocol/networ
 import { freezeDeep } from "./freeze.ts";
 import { networkDefaults } from "./network-defaults.ts";
 import { readContracts, readFeeCaps, readRpcUrls } from "./served-networks.ts";
-import { readAddress, readList, readPrivateKey } from "./values.ts";
-import { createVariableReader, type Environment } from "./variable-reader.ts";
+import { createConfigurationReader, type Environment } from "./variable-reader.ts";
 import { rpcVariables } from "./variables.ts";
 
 /** What `deploy` reads from the environment. Holds secrets: never print or log it. */
@@ -29,17 +28,17 @@ export type DeployEnvironment = {
  * @throws ConfigurationError with everything that is wrong with it
  */
 export function readDeployEnvironment(env: Environment, name: NetworkName): DeployEnvironment {
-  const reader = createVariableReader(env);
+  const reader = createConfigurationReader(env);
   const warnings: ConfigurationProblem[] = [];
   const rpcUrls = readRpcUrls(reader, networks[name], warnings);
   if (!reader.isSet(rpcVariables[name])) reader.refuse(rpcVariables[name], `is needed to deploy on ${name}`);
   const environment = {
     maxFeePerGas: readFeeCaps(reader)[name] ?? networkDefaults[name].maxFeePerGas,
-    deployerKey: reader.read("DEPLOYER_PRIVATE_KEY", readPrivateKey),
+    deployerKey: reader.read("DEPLOYER_PRIVATE_KEY"),
     contracts: readContracts(reader),
-    operatorKeys: reader.read("OPERATOR_PRIVATE_KEY", readList("key", readPrivateKey)) ?? [],
-    operatorAddresses: reader.read("OPERATOR_ADDRESS", readList("address", readAddress)) ?? [],
-    recovererKey: reader.read("RECOVERER_PRIVATE_KEY", readPrivateKey),
+    operatorKeys: reader.read("OPERATOR_PRIVATE_KEY") ?? [],
+    operatorAddresses: reader.read("OPERATOR_ADDRESS") ?? [],
+    recovererKey: reader.read("RECOVERER_PRIVATE_KEY"),
     warnings,
   };
   if (reader.problems().length > 0 || rpcUrls === undefined) throw new ConfigurationError(reader.problems());

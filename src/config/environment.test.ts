@@ -1,8 +1,11 @@
-import { describe, expect, test } from "vitest";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
 import { ConfigurationError } from "../errors.ts";
 import { networks } from "../protocol/networks.ts";
 import { readEnvironment } from "./environment.ts";
-import { variables } from "./variables.ts";
+import { variableNames } from "./variables.ts";
 
 const key = `0x${"1a".repeat(32)}`;
 const otherKey = `0x${"2b".repeat(32)}`;
@@ -310,6 +313,26 @@ describe("refuses", () => {
       { TRUST_PROXY: "proxy.internal" },
       'TRUST_PROXY: "proxy.internal" is neither an IP address',
     ],
+    [
+      "everybody as a proxy",
+      { TRUST_PROXY: "10.0.0.0/8,0.0.0.0/0" },
+      "TRUST_PROXY: the 2nd address 0.0.0.0/0 is everybody: then every caller could choose the address it is limited by",
+    ],
+    [
+      "a password that is cut off by a slash in it",
+      { DATABASE_URL: "postgres://pay:p@SECRETTAIL/w@host/db" },
+      "DATABASE_URL: has an @ behind its host: in the user and the password, write @ as %40, / as %2F",
+    ],
+    [
+      "a password that looks like a port and a fragment",
+      { DATABASE_URL: "postgres://pay:12#SECRETTAIL@host/db" },
+      "DATABASE_URL: has an @ behind its host",
+    ],
+    [
+      "a Unix socket without a URL",
+      { DATABASE_URL: "/var/run/postgresql" },
+      "DATABASE_URL: is a path; a Postgres at a Unix socket is postgres://USER@/DATABASE?host=/DIRECTORY",
+    ],
     ["a network too narrow", { TRUST_PROXY: "10.0.0.0/33" }, 'TRUST_PROXY: "10.0.0.0/33" is neither'],
   ])("%s", (_name, changes, problem) => {
     expect(problemsOf(changes)).toContain(problem);
@@ -362,6 +385,90 @@ describe("warns, and goes on, of", () => {
   );
 });
 
+describe("a variable that does not exist, but was probably meant", () => {
+  test.each([
+    ["BASE_RPC_URLS", "BASE_RPC_URL"],
+    ["BASE_RPC", "BASE_RPC_URL"],
+    ["BASE_SEPOLIA_RPC_URI", "BASE_SEPOLIA_RPC_URL"],
+    ["base_rpc_url", "BASE_RPC_URL"],
+    ["API_KEY_PEPER", "API_KEY_PEPPER"],
+    ["API_KEY_PEPPER_FILES", "API_KEY_PEPPER_FILE"],
+    ["CONFIRMATION", "CONFIRMATIONS"],
+    ["OPERATOR_PRIVATE_KEYS", "OPERATOR_PRIVATE_KEY"],
+    ["OPERATOR_ADDRESSES", "OPERATOR_ADDRESS"],
+    ["FACILITATOR_CONTRACT_MAINET", "FACILITATOR_CONTRACT_MAINNET"],
+    ["SETTLE_WAIT", "SETTLE_WAIT_MS"],
+    ["X402_KIT_URI", "X402_KIT_URL"],
+  ])("%s is refused with the likely name", (name, meant) => {
+    expect(problemsOf({ [name]: "x" })).toBe(`\n${name}: no such variable; did you mean ${meant}?\n`);
+  });
+
+  test.each([
+    ...["HOME", "HOSTNAME", "HOSTS", "PATH", "SPORT", "NODE_ENV", "X402_NETWORK", "BASE_URL", "PGHOST"],
+    ...["OPERATOR_SERVICE_HOST", "OPERATOR_SERVICE_PORT_HTTP", "METRICS_PORT_80_TCP_ADDR"],
+  ])("%s is somebody else's", (name) => {
+    expect(problemsOf({ [name]: "x" })).toBe("");
+  });
+
+  test("is none when it is empty", () => {
+    expect(problemsOf({ BASE_RPC_URLS: " " })).toBe("");
+  });
+});
+
+describe("a secret from a file", () => {
+  const directory = mkdtempSync(join(tmpdir(), "x402-kit-test-"));
+  afterAll(() => rmSync(directory, { recursive: true }));
+  const write = (name: string, text: string) => {
+    writeFileSync(join(directory, name), text);
+    return join(directory, name);
+  };
+
+  test("counts as if the variable held it", () => {
+    const config = readEnvironment({
+      ...minimal,
+      OPERATOR_PRIVATE_KEY: "",
+      API_KEY_PEPPER: "",
+      BASE_RPC_URL_FILE: write("rpc", "https://other.example/key"),
+      BASE_RPC_URL: "",
+      OPERATOR_PRIVATE_KEY_FILE: write("operators", `${key},\n${otherKey}\n`),
+      RECOVERER_PRIVATE_KEY_FILE: write("recoverer", `0x${"4d".repeat(32)}`),
+      API_KEY_PEPPER_FILE: write("pepper", `${pepper}\n`),
+      DATABASE_URL_FILE: write("database", "postgres://x402:hunter2@db/x402"),
+    });
+    expect(config).toMatchObject({
+      networks: [{ name: "base", rpcUrls: ["https://other.example/key"] }],
+      operators: { kind: "local", privateKeys: [key, otherKey] },
+      recovererKey: `0x${"4d".repeat(32)}`,
+      apiKeyPepper: pepper,
+      databaseUrl: "postgres://x402:hunter2@db/x402",
+    });
+  });
+
+  test("is refused beside the variable, when the file is missing or empty, and when its text is wrong", () => {
+    const problems = problemsOf({
+      OPERATOR_PRIVATE_KEY: "",
+      OPERATOR_PRIVATE_KEY_FILE: write("wrong", "hunter2"),
+      RECOVERER_PRIVATE_KEY_FILE: "/nowhere/recoverer",
+      DATABASE_URL_FILE: write("empty", " \n"),
+      API_KEY_PEPPER_FILE: write("pepper", pepper),
+    });
+    expect(problems.replaceAll(directory, "DIRECTORY")).toMatchInlineSnapshot(`
+      "
+      OPERATOR_PRIVATE_KEY_FILE: is not a private key
+      RECOVERER_PRIVATE_KEY_FILE: names the file /nowhere/recoverer, which cannot be read: ENOENT
+      DATABASE_URL_FILE: names the file DIRECTORY/empty, which is empty
+      API_KEY_PEPPER_FILE: is set, and so is API_KEY_PEPPER; keep one of them
+      "
+    `);
+  });
+
+  test("is for secrets alone", () => {
+    expect(problemsOf({ METRICS_PORT_FILE: "/port" })).toContain(
+      "METRICS_PORT_FILE: no such variable; did you mean METRICS_PORT?",
+    );
+  });
+});
+
 test("no message repeats what may be secret, whichever variable it was pasted into", () => {
   const secrets = [
     key,
@@ -369,8 +476,9 @@ test("no message repeats what may be secret, whichever variable it was pasted in
     pepper,
     "https://base.example/v2/provider-secret",
     "postgres://x402:hunter2-is-the-password@db/x402",
+    "postgres://pay:p@hunter2-is-the-password/w@host/db",
   ];
-  for (const { name } of variables) {
+  for (const name of variableNames.flatMap((one) => [one, `${one}_FILE`])) {
     for (const secret of secrets) {
       for (const text of [secret, `${secret},${secret}`, `base=${secret}`, `${secret}=1`, `[${secret}`]) {
         expect(problemsOf({ [name]: text })).not.toContain(secret);

@@ -1,7 +1,7 @@
 import type { ConfigurationProblem } from "../errors.ts";
 import type { Hex } from "../protocol/hex.ts";
 import type { Operators } from "./serve-config.ts";
-import { readAddress, readHttpUrl, readList, readPrivateKey, warnOfClearText } from "./values.ts";
+import { warnOfClearText } from "./values.ts";
 import type { VariableReader } from "./variable-reader.ts";
 
 /** Who holds the operators' keys; undefined when that cannot be read, which is a problem then. */
@@ -9,9 +9,9 @@ export function readOperators(
   reader: VariableReader,
   warnings: ConfigurationProblem[],
 ): Operators | undefined {
-  const privateKeys = reader.read("OPERATOR_PRIVATE_KEY", readList("key", readPrivateKey));
-  const url = reader.read("OPERATOR_SIGNER_URL", readHttpUrl);
-  const addresses = reader.read("OPERATOR_ADDRESS", readList("address", readAddress));
+  const privateKeys = reader.read("OPERATOR_PRIVATE_KEY");
+  const url = reader.read("OPERATOR_SIGNER_URL");
+  const addresses = reader.read("OPERATOR_ADDRESS");
   const isLocal = reader.isSet("OPERATOR_PRIVATE_KEY");
   const isRemote = reader.isSet("OPERATOR_SIGNER_URL");
 
@@ -31,7 +31,7 @@ export function readOperators(
 
 /** The key of the recoverer, which must be another than those of the operators. */
 export function readRecovererKey(reader: VariableReader, operators: Operators | undefined): Hex | undefined {
-  const key = reader.read("RECOVERER_PRIVATE_KEY", readPrivateKey);
+  const key = reader.read("RECOVERER_PRIVATE_KEY");
   if (key !== undefined && operators?.kind === "local" && operators.privateKeys.includes(key)) {
     reader.refuse(
       "RECOVERER_PRIVATE_KEY",

@@ -1,23 +1,12 @@
 import type { ConfigurationProblem } from "../errors.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkConfig } from "./network-config.ts";
-import type { RequestRate } from "./rate.ts";
-
-/** How much is logged, from least to most. */
-export const logLevels = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
-
-export type LogLevel = (typeof logLevels)[number];
+import type { LogLevel, RequestRate, TrustProxy } from "./values.ts";
 
 /** Who holds the operators' keys. At least one; several take turns. */
 export type Operators =
   | { readonly kind: "local"; readonly privateKeys: readonly [Hex, ...Hex[]] }
   | { readonly kind: "remote"; readonly url: string; readonly addresses: readonly [Address, ...Address[]] };
-
-/**
- * Whose word is taken for where a request comes from: nobody's, that of so many proxies in front, or of the proxies at
- * these addresses and networks.
- */
-export type TrustProxy = false | number | readonly string[];
 
 /** Everything that `serve` needs to know, valid as a whole. Holds secrets: never print or log it. */
 export type ServeConfig = {

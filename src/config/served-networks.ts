@@ -1,11 +1,10 @@
 import type { ConfigurationProblem } from "../errors.ts";
 import { type Address, sameAddress } from "../protocol/hex.ts";
 import { type Asset, type Network, type NetworkTier, networkNames, networks } from "../protocol/networks.ts";
-import { type NetworkAsset, readAssets } from "./assets.ts";
+import type { NetworkAsset } from "./assets.ts";
 import type { NetworkConfig } from "./network-config.ts";
 import { networkDefaults } from "./network-defaults.ts";
-import { type PerNetwork, readPerNetwork } from "./per-network.ts";
-import { readAddress, readGwei, readHttpUrl, readList, readWholeNumber, warnOfClearText } from "./values.ts";
+import { type PerNetwork, warnOfClearText } from "./values.ts";
 import type { VariableReader } from "./variable-reader.ts";
 import { contractVariables, rpcVariables } from "./variables.ts";
 
@@ -15,8 +14,8 @@ export function readServedNetworks(
   warnings: ConfigurationProblem[],
 ): readonly NetworkConfig[] {
   const contracts = readContracts(reader);
-  const assets = reader.read("ASSETS", readAssets) ?? [];
-  const confirmations = reader.read("CONFIRMATIONS", readPerNetwork(readWholeNumber(1, 1_000))) ?? {};
+  const assets = reader.read("ASSETS") ?? [];
+  const confirmations = reader.read("CONFIRMATIONS");
   const feeCaps = readFeeCaps(reader);
 
   const served = networkNames
@@ -62,8 +61,8 @@ export function readServedNetworks(
 
 /** Where the facilitator contract stands, as far as it is configured. */
 export function readContracts(reader: VariableReader): Partial<Record<NetworkTier, Address>> {
-  const mainnet = reader.read(contractVariables.mainnet, readAddress);
-  const testnet = reader.read(contractVariables.testnet, readAddress);
+  const mainnet = reader.read(contractVariables.mainnet);
+  const testnet = reader.read(contractVariables.testnet);
   if (mainnet !== undefined && mainnet === testnet) {
     // Whoever looks at the address of a payment must see whether it is about money.
     reader.refuse(
@@ -81,7 +80,7 @@ export function readRpcUrls(
   warnings: ConfigurationProblem[],
 ): readonly [string, ...string[]] | undefined {
   const variable = rpcVariables[name];
-  const urls = reader.read(variable, readList("URL", readHttpUrl));
+  const urls = reader.read(variable);
   const danger = "anybody on the way could read it and answer for it";
   warnings.push(...warnOfClearText(variable, urls ?? [], danger));
   return urls;
@@ -89,7 +88,7 @@ export function readRpcUrls(
 
 /** The most that may be paid per gas, in wei, where that is configured. */
 export function readFeeCaps(reader: VariableReader): PerNetwork<bigint> {
-  return reader.read("MAX_FEE_GWEI", readPerNetwork(readGwei)) ?? {};
+  return reader.read("MAX_FEE_GWEI");
 }
 
 function requireContracts(reader: VariableReader, served: readonly Network[]): void {

@@ -2,16 +2,19 @@ import { isIP } from "node:net";
 import type { ConfigurationProblem } from "../errors.ts";
 import { readAddress as parseAddress } from "../protocol/address.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
+import { type NetworkName, networkNames } from "../protocol/networks.ts";
+import { parseUint256 } from "../protocol/primitives.ts";
 
 /*
- * Readers of single values. Each takes the text of a variable, trimmed and not empty, and throws {@link Unusable} when
- * it is not what it should be. What they say never repeats a text that may be a secret, whichever variable it is in:
- * keys do get pasted into the wrong line.
+ * The readers of values: the only place where text from a variable or a command line becomes a value. Each takes a
+ * text, trimmed and not empty, and throws {@link InvalidValue} when it is not what it should be. Messages continue a
+ * sentence that begins with the name of the variable or option. They never repeat a text that may be a secret,
+ * whichever variable it is in: keys do get pasted into the wrong line.
  */
 
 /** What is wrong with a value, in words that can be shown to anybody. */
 export class InvalidValue extends Error {
-  override readonly name = "Unusable";
+  override readonly name = "InvalidValue";
 }
 
 /** Longer than any name or number that is asked for, shorter than any key. */
@@ -47,6 +50,11 @@ export function readOneOf<const T extends string>(words: readonly T[]): (text: s
     return word;
   };
 }
+
+/** How much is logged, from least to most. */
+export const logLevels = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
+
+export type LogLevel = (typeof logLevels)[number];
 
 /** `true` or `false`. */
 export function readSwitch(text: string): boolean {
@@ -151,4 +159,186 @@ export function warnOfClearText(
         ]
       : [],
   );
+}
+
+/** One network by its v1 name. */
+export const readNetwork: (text: string) => NetworkName = readOneOf(networkNames);
+
+/** Networks separated by commas, each at most once. */
+export function readNetworks(text: string): readonly NetworkName[] {
+  const names = text.split(",").map((name) => readNetwork(name.trim()));
+  if (new Set(names).size < names.length) throw new InvalidValue("names a network twice");
+  return names;
+}
+
+/** One value for each of some networks. */
+export type PerNetwork<T> = Readonly<Partial<Record<NetworkName, T>>>;
+
+/** Reads `base=2,polygon=8`. Networks may be named that are not in use. */
+export function readPerNetwork<T>(read: (text: string) => T): (text: string) => PerNetwork<T> {
+  return (text) => {
+    const values: Partial<Record<NetworkName, T>> = {};
+    for (const part of text.split(",")) {
+      const [name = "", value = "", ...more] = part.split("=").map((half) => half.trim());
+      if (value === "" || more.length > 0) {
+        throw new InvalidValue(`${quote(part.trim())} is not of the form NETWORK=VALUE`);
+      }
+      const network = readNetwork(name);
+      if (values[network] !== undefined) throw new InvalidValue(`names ${network} twice`);
+      try {
+        values[network] = read(value);
+      } catch (error) {
+        throw error instanceof InvalidValue ? new InvalidValue(`${network}: ${error.message}`) : error;
+      }
+    }
+    return values;
+  };
+}
+
+/** An amount above zero in the asset's smallest unit. */
+export function readAmount(text: string): bigint {
+  const value = parseUint256(text);
+  if (value === null && /^[1-9][0-9]{77,}$/.test(text)) throw new InvalidValue("is above 2^256 - 1");
+  if (value === null || value === 0n) {
+    throw new InvalidValue(
+      `${quote(text)} is not an amount in the asset's smallest unit (1 USDC is 1000000)`,
+    );
+  }
+  return value;
+}
+
+/** A limit in smallest units or wei; null for `none`, which takes the limit away. */
+export function readLimit(text: string): bigint | null {
+  if (text === "none") return null;
+  const value = parseUint256(text);
+  if (value === null) throw new InvalidValue(`${quote(text)} is neither a whole number nor none`);
+  return value;
+}
+
+/** 32 bytes as hexadecimal: an id of a settlement, a transaction hash. */
+export function readBytes32(text: string): Hex {
+  const digits = /^0x([0-9a-fA-F]{64})$/.exec(text)?.[1];
+  if (digits === undefined) throw new InvalidValue(`${quote(text)} is not 0x and 64 hexadecimal digits`);
+  return `0x${digits}`;
+}
+
+/** A moment: an ISO 8601 date, or date and time; UTC where it names no zone. In unix milliseconds. */
+export function readMoment(text: string): number {
+  const iso = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$/.exec(text);
+  const time =
+    iso === null ? Number.NaN : Date.parse(iso[1] !== undefined && iso[4] === undefined ? `${text}Z` : text);
+  if (Number.isNaN(time)) {
+    throw new InvalidValue(`${quote(text)} is not a time: 2026-11-20, 2026-11-20T10:00:00Z`);
+  }
+  return time;
+}
+
+const unitsMs = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** A time span: 30m, 12h, 90d. In milliseconds. */
+export function readDuration(text: string): number {
+  const [, count, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
+  if (count === undefined || (unit !== "m" && unit !== "h" && unit !== "d")) {
+    throw new InvalidValue(`${quote(text)} is not a time span: 30m, 12h, 90d`);
+  }
+  return Number(count) * unitsMs[unit];
+}
+
+/** Where a facilitator listens, without `/v1`: the URL with it, as `up` prints it, means the same. */
+export function readFacilitatorUrl(text: string): string {
+  return readHttpUrl(text).replace(/(\/v1)?\/*$/, "");
+}
+
+/** An API key of any facilitator. */
+export function readApiKey(text: string): string {
+  if (!/^[\x21-\x7e]+$/.test(text)) throw new InvalidValue("is not an API key: visible ASCII without spaces");
+  return text;
+}
+
+const shortestPepper = 32;
+const fewestDistinctCharacters = 8;
+
+/** What stands in examples, tests and templates, in any casing. */
+const guessable = /change.?me|example|password|pepper|secret|x402|your.?key|0123456789|abcdefgh/i;
+
+/** The secret that API keys are hashed with; what could be guessed is refused. */
+export function readPepper(text: string): string {
+  if (text.length < shortestPepper) {
+    throw new InvalidValue(`has ${text.length} characters; it needs ${shortestPepper} or more`);
+  }
+  if (new Set(text).size < fewestDistinctCharacters) {
+    throw new InvalidValue("repeats a few characters; it must be random");
+  }
+  if (guessable.test(text)) {
+    throw new InvalidValue("holds words that anybody might guess; it must be random");
+  }
+  return text;
+}
+
+/** Where the database is: `sqlite:PATH`, or the URL of a Postgres. */
+export function readDatabaseUrl(text: string): string {
+  if (text.startsWith("sqlite::memory:")) {
+    throw new InvalidValue("is a database in memory, which would forget the payments that are on their way");
+  }
+  if (text.startsWith("sqlite:")) return text;
+  if (/^(?:socket:|\/|unix:)/.test(text)) {
+    throw new InvalidValue(
+      "is a path; a Postgres at a Unix socket is postgres://USER@/DATABASE?host=/DIRECTORY",
+    );
+  }
+  const url = /^postgres(?:ql)?:\/\//.test(text) ? URL.parse(text) : null;
+  if (url === null) {
+    throw new InvalidValue("must begin with sqlite: or be a URL that begins with postgres://");
+  }
+  // A password with a / or # in it ends the host early: a part of it would be looked up, and printed, as the host.
+  if (/@/.test(url.pathname + url.search + url.hash)) {
+    throw new InvalidValue(
+      "has an @ behind its host: in the user and the password, write @ as %40, / as %2F, # as %23 and ? as %3F",
+    );
+  }
+  return text;
+}
+
+/** How many requests are taken: `burst` at once, and `perSecond` in the long run. */
+export type RequestRate = { readonly perSecond: number; readonly burst: number };
+
+const highestRate = 1_000_000;
+
+/** Reads `PER_SECOND/BURST`. */
+export function readRate(text: string): RequestRate {
+  const [perSecond = "", burst = "", ...more] = text.split("/").map((part) => part.trim());
+  if (burst === "" || more.length > 0) throw new InvalidValue("is not of the form PER_SECOND/BURST");
+  const read = readWholeNumber(1, highestRate);
+  return { perSecond: read(perSecond), burst: read(burst) };
+}
+
+/** Whose `X-Forwarded-For` is believed: nobody's, that of so many proxies in front, or that of these addresses. */
+export type TrustProxy = false | number | readonly [string, ...string[]];
+
+/** Names that Fastify knows for 127.0.0.0/8, 169.254.0.0/16, and the private networks. */
+const namedNetworks: readonly string[] = ["loopback", "linklocal", "uniquelocal"];
+
+export function readTrustProxy(text: string): TrustProxy {
+  if (text === "false") return false;
+  if (text === "true") {
+    throw new InvalidValue("cannot be true: then every caller could choose the address it is limited by");
+  }
+  return /^\d+$/.test(text) ? readWholeNumber(1, 10)(text) : readList("address", readProxy)(text);
+}
+
+function readProxy(text: string): string {
+  const [address = "", prefix, ...more] = text.split("/");
+  const version = isIP(address);
+  const bits = version === 4 ? 32 : 128;
+  const isNetwork =
+    version !== 0 &&
+    more.length === 0 &&
+    (prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits));
+  if (isNetwork && prefix !== undefined && Number(prefix) === 0) {
+    throw new InvalidValue(
+      `${text} is everybody: then every caller could choose the address it is limited by`,
+    );
+  }
+  if (isNetwork || namedNetworks.includes(text)) return text;
+  throw new InvalidValue(`${quote(text)} is neither an IP address nor a network`);
 }

@@ -2,87 +2,103 @@ import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { describe, expect, test } from "vitest";
 import { networkNames } from "../protocol/networks.ts";
-import { readAssets } from "./assets.ts";
 import { networkDefaults } from "./network-defaults.ts";
-import { readPerNetwork } from "./per-network.ts";
-import { readGwei } from "./values.ts";
-import { contractVariables, rpcVariables, type Variable, type VariableName, variables } from "./variables.ts";
+import { settleWaitDefaultsMs } from "./settle-wait.ts";
+import {
+  contractVariables,
+  defaultOf,
+  describeUnset,
+  describeVariable,
+  rpcVariables,
+  type VariableName,
+  variableNames,
+  variablesOf,
+} from "./variables.ts";
 
 /*
- * What is written about the variables, and that it is so. After a change of the table, `vitest run --update` writes
- * .env.example anew; the rows for the guide are in the message of the test that fails.
+ * What is written about the variables comes from their table: `vitest run --update` writes .env.example and the table
+ * of the operators' guide anew.
  */
 
 const repository = new URL("../../", import.meta.url);
-
-function otherwise(name: VariableName): string {
-  return variables.find((variable) => variable.name === name)?.otherwise ?? "";
-}
+const ofOperators = variablesOf("serve", "deploy", "recover");
 
 test(".env.example names every variable", async () => {
-  await expect(renderExampleFile(variables)).toMatchFileSnapshot(
-    new URL(".env.example", repository).pathname,
-  );
+  await expect(renderExampleFile()).toMatchFileSnapshot(new URL(".env.example", repository).pathname);
 });
 
 test(".env.example, copied as it is, sets nothing", () => {
   expect(parseEnv(readFileSync(new URL(".env.example", repository), "utf8"))).toEqual({});
 });
 
-test("the guide for operators has the same table", () => {
-  const guide = readFileSync(new URL("docs/guides/operators.md", repository), "utf8");
-  expect(guide).toContain(renderRows(variables));
+test("the guide for operators has the same table", async () => {
+  const path = new URL("docs/guides/operators.md", repository).pathname;
+  const guide = readFileSync(path, "utf8");
+  const table = /^\| variable \|[\s\S]*?\n(?=\n)/m;
+  expect(guide).toMatch(table);
+  await expect(guide.replace(table, () => `${renderRows()}\n`)).toMatchFileSnapshot(path);
 });
 
 test("every network and every tier has its variable", () => {
-  const names: readonly string[] = variables.map(({ name }) => name);
-  for (const name of networkNames) expect(names).toContain(rpcVariables[name]);
-  for (const name of Object.values(contractVariables)) expect(names).toContain(name);
+  expect(Object.keys(rpcVariables)).toEqual(networkNames);
+  for (const name of [...Object.values(rpcVariables), ...Object.values(contractVariables)]) {
+    expect(variableNames).toContain(name);
+  }
+});
+
+describe("of every variable", () => {
+  test.each(variableNames)("%s, what stands for nothing and the example can be read", (name) => {
+    const { read, default: usual, unset, example } = describeVariable(name);
+    expect([usual, unset].filter((text) => text !== undefined)).toHaveLength(1);
+    if (usual !== undefined) read(usual);
+    if (isValue(example)) read(example);
+  });
 });
 
 describe("the defaults that are written down are those that hold", () => {
-  test("confirmations", () => {
-    expect(readPerNetwork(Number)(otherwise("CONFIRMATIONS"))).toEqual(
-      Object.fromEntries(networkNames.map((name) => [name, networkDefaults[name].confirmations])),
-    );
+  test("confirmations and fee caps", () => {
+    const of = (key: "confirmations" | "maxFeePerGas") =>
+      Object.fromEntries(networkNames.map((name) => [name, networkDefaults[name][key]]));
+    expect(defaultOf("CONFIRMATIONS")).toEqual(of("confirmations"));
+    expect(defaultOf("MAX_FEE_GWEI")).toEqual(of("maxFeePerGas"));
   });
 
-  test("fee caps", () => {
-    expect(readPerNetwork(readGwei)(otherwise("MAX_FEE_GWEI"))).toEqual(
-      Object.fromEntries(networkNames.map((name) => [name, networkDefaults[name].maxFeePerGas])),
-    );
+  test("the wait for a settlement", () => {
+    for (const waitMs of Object.values(settleWaitDefaultsMs)) {
+      expect(describeUnset("SETTLE_WAIT_MS")).toContain(String(waitMs));
+    }
   });
 });
 
-test("the example of further tokens can be read", () => {
-  const example = variables.find(({ name }) => name === "ASSETS")?.example ?? "";
-  expect(readAssets(example)).toMatchObject([{ network: "base", name: "EURC" }]);
-});
+/** An example in words is none that could be left standing. */
+function isValue(example: string): boolean {
+  return example.startsWith("[") || !/[ …]/.test(example);
+}
 
-function renderExampleFile(table: readonly Variable[]): string {
-  const entries = table.map(({ name, summary, otherwise, example }) => {
-    // An example in words is none that could be left standing.
-    const isValue = example.startsWith("[") || !example.includes(" ");
-    const value = !isValue ? "" : example.startsWith("[") ? `'${example}'` : example;
-    return `# ${summary}. ${isValue ? "" : `For example ${example}. `}When not set: ${otherwise}.\n# ${name}=${value}\n`;
+function renderExampleFile(): string {
+  const entries = ofOperators.map((name) => {
+    const { summary, example } = describeVariable(name);
+    const value = !isValue(example) ? "" : example.startsWith("[") ? `'${example}'` : example;
+    const hint = isValue(example) ? "" : `For example ${example}. `;
+    return `# ${summary}. ${hint}When not set: ${describeUnset(name)}.\n# ${name}=${value}\n`;
   });
   return [
-    "# What x402-kit serve, doctor and deploy read from the environment. Copy this to .env in the directory they run in;",
-    "# docs/guides/operators.md says more. Keep .env to yourself, and out of version control: it holds keys.\n",
+    "# What x402-kit serve, doctor, deploy and recover read from the environment. Copy this to .env in the directory they",
+    "# run in; docs/guides/operators.md says more. Keep .env to yourself, and out of version control: it holds keys.",
+    "# A secret may stand in a file of its own instead: API_KEY_PEPPER_FILE=/run/secrets/pepper.\n",
     ...entries,
   ].join("\n");
 }
 
-function renderRows(table: readonly Variable[]): string {
-  const rows = table.map(
-    ({ name, summary, otherwise, example }) =>
-      `| \`${name}\` | ${summary} | ${otherwise} | ${spell(example)} |`,
-  );
-  return ["| variable | what it is | when it is not set | example |", "|---|---|---|---|", ...rows].join(
-    "\n",
-  );
-}
-
-function spell(example: string): string {
-  return example.includes(" ") ? example : `\`${example}\``;
+function renderRows(): string {
+  const row = (name: VariableName) => {
+    const { summary, example, secret } = describeVariable(name);
+    const shown = isValue(example) ? `\`${example}\`` : example;
+    return `| \`${name}\`${secret === true ? " *" : ""} | ${summary} | ${describeUnset(name)} | ${shown} |`;
+  };
+  return [
+    "| variable | what it is | when it is not set | example |",
+    "|---|---|---|---|",
+    ...ofOperators.map(row),
+  ].join("\n");
 }

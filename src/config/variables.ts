@@ -1,203 +1,342 @@
-import type { NetworkName } from "../protocol/networks.ts";
+import type { NetworkName, NetworkTier } from "../protocol/networks.ts";
+import { networkNames } from "../protocol/networks.ts";
+import { readAssets } from "./assets.ts";
+import { networkDefaults } from "./network-defaults.ts";
+import { settleWaitBoundsMs, settleWaitDefaultsMs } from "./settle-wait.ts";
+import {
+  logLevels,
+  readAddress,
+  readApiKey,
+  readDatabaseUrl,
+  readFacilitatorUrl,
+  readGwei,
+  readHost,
+  readHttpUrl,
+  readList,
+  readOneOf,
+  readPepper,
+  readPerNetwork,
+  readPrivateKey,
+  readRate,
+  readSwitch,
+  readTrustProxy,
+  readWholeNumber,
+} from "./values.ts";
 
-/** A variable of the environment, as it is described to whoever sets it. */
+/** Which commands read a variable: `database` are those that open the database, `keys` those that make API keys. */
+export type VariableUser =
+  | "serve"
+  | "deploy"
+  | "recover"
+  | "database"
+  | "keys"
+  | "up"
+  | "mock"
+  | "running up"
+  | "conformance";
+
+/** A variable of the environment. Its name is its key in {@link variables}. */
 export type Variable = {
-  name: string;
   /** What it is, in a sentence or two. */
   summary: string;
-  /** What it is when it is not set; undefined when there is no such value. */
-  otherwise?: string;
+  read: (text: string) => unknown;
+  /** What it is when it is not set, written as it would be set. */
+  default?: string;
+  /** What holds when it is not set, in words, where no value stands for that. */
+  unset?: string;
   example: string;
+  /** It is never shown, and a file can give it instead: `NAME_FILE` is then the path. */
+  secret?: true;
+  usedBy: readonly VariableUser[];
 };
 
-/** Every variable that `serve`, `doctor` and `deploy` read. docs/guides/operators.md has this table. */
-export const variables = [
-  {
-    name: "BASE_RPC_URL",
+const keyExample = "0x and 64 hexadecimal digits";
+const readPort = readWholeNumber(0, 65_535);
+const allCommandsWithRpc = ["serve", "deploy", "recover", "up"] as const;
+const allCommandsWithContracts = ["serve", "deploy", "recover", "up", "mock"] as const;
+
+/** Written as CONFIRMATIONS and MAX_FEE_GWEI are: `base=2,polygon=8`. */
+function perNetwork(value: (name: NetworkName) => number | bigint): string {
+  return networkNames.map((name) => `${name}=${value(name)}`).join(",");
+}
+
+/** JSON-RPC URLs of a network's nodes. */
+function rpcUrls(network: NetworkName, summary = `the same for ${network}`) {
+  return {
+    summary,
+    read: readList("URL", readHttpUrl),
+    unset: `${network} is not served`,
+    example: `https://${network}.example/v2/KEY`,
+    secret: true,
+    usedBy: allCommandsWithRpc,
+  } as const satisfies Variable;
+}
+
+/**
+ * Every variable that a command reads: the parser, `--help`, `.env.example` and the table of docs/guides/operators.md
+ * are made of this. The order is that of the guide.
+ */
+export const variables = {
+  BASE_RPC_URL: {
+    ...rpcUrls("base"),
     summary:
       "JSON-RPC URLs of a node of base, in order of preference, separated by commas. A network is served when it has one",
-    otherwise: "base is not served",
     example: "https://base.example/v2/KEY,https://base-2.example",
   },
-  {
-    name: "BASE_SEPOLIA_RPC_URL",
-    summary: "the same for base-sepolia",
-    otherwise: "not served",
-    example: "https://base-sepolia.example/v2/KEY",
-  },
-  {
-    name: "OPTIMISM_RPC_URL",
-    summary: "the same for optimism",
-    otherwise: "not served",
-    example: "https://optimism.example/v2/KEY",
-  },
-  {
-    name: "OPTIMISM_SEPOLIA_RPC_URL",
-    summary: "the same for optimism-sepolia",
-    otherwise: "not served",
-    example: "https://optimism-sepolia.example/v2/KEY",
-  },
-  {
-    name: "POLYGON_RPC_URL",
-    summary: "the same for polygon",
-    otherwise: "not served",
-    example: "https://polygon.example/v2/KEY",
-  },
-  {
-    name: "FACILITATOR_CONTRACT_MAINNET",
+  BASE_SEPOLIA_RPC_URL: rpcUrls("base-sepolia"),
+  OPTIMISM_RPC_URL: rpcUrls("optimism"),
+  OPTIMISM_SEPOLIA_RPC_URL: rpcUrls("optimism-sepolia"),
+  POLYGON_RPC_URL: rpcUrls("polygon"),
+  FACILITATOR_CONTRACT_MAINNET: {
     summary: "address of the facilitator contract on base, optimism and polygon; `x402-kit deploy` prints it",
-    otherwise: "needed when one of them is served",
+    read: readAddress,
+    unset: "needed when one of them is served",
     example: "0x4020000000000000000000000000000000000001",
+    usedBy: allCommandsWithContracts,
   },
-  {
-    name: "FACILITATOR_CONTRACT_TESTNET",
+  FACILITATOR_CONTRACT_TESTNET: {
     summary:
       "address of the facilitator contract on base-sepolia and optimism-sepolia; another one than on the mainnets",
-    otherwise: "needed when one of them is served",
+    read: readAddress,
+    unset: "needed when one of them is served",
     example: "0x4020000000000000000000000000000000000002",
+    usedBy: allCommandsWithContracts,
   },
-  {
-    name: "OPERATOR_PRIVATE_KEY",
+  OPERATOR_PRIVATE_KEY: {
     summary: "key that sends settle transactions, on every network; several, separated by commas, take turns",
-    otherwise: "needed, unless a remote signer has it",
-    example: "0x and 64 hexadecimal digits",
+    read: readList("key", readPrivateKey),
+    unset: "needed, unless a remote signer has it",
+    example: keyExample,
+    secret: true,
+    usedBy: ["serve", "deploy"],
   },
-  {
-    name: "OPERATOR_SIGNER_URL",
+  OPERATOR_SIGNER_URL: {
     summary: "where a remote signer answers `eth_signTransaction`, instead of OPERATOR_PRIVATE_KEY",
-    otherwise: "no remote signer",
+    read: readHttpUrl,
+    unset: "no remote signer",
     example: "https://signer.internal:9000",
+    usedBy: ["serve"],
   },
-  {
-    name: "OPERATOR_ADDRESS",
+  OPERATOR_ADDRESS: {
     summary: "the accounts that the remote signer signs for, separated by commas",
-    otherwise: "needed with OPERATOR_SIGNER_URL",
+    read: readList("address", readAddress),
+    unset: "needed with OPERATOR_SIGNER_URL",
     example: "0x857b06519E91e3A54538791bDbb0E22373e36b66",
+    usedBy: ["serve", "deploy"],
   },
-  {
-    name: "RECOVERER_PRIVATE_KEY",
+  RECOVERER_PRIVATE_KEY: {
     summary:
-      "key with which `serve` recovers, by itself, payments that somebody else submitted directly to the token; not an operator's",
-    otherwise: "they wait for `x402-kit recover`",
-    example: "0x and 64 hexadecimal digits",
+      "key with which `serve` recovers, by itself, payments that were submitted directly to the token; not an operator's",
+    read: readPrivateKey,
+    unset: "they wait for `x402-kit recover`",
+    example: keyExample,
+    secret: true,
+    usedBy: ["serve", "deploy", "recover"],
   },
-  {
-    name: "DEPLOYER_PRIVATE_KEY",
+  DEPLOYER_PRIVATE_KEY: {
     summary: "key that `deploy` sends with; read by no other command",
-    otherwise: "needed by `deploy`",
-    example: "0x and 64 hexadecimal digits",
+    read: readPrivateKey,
+    unset: "needed by `deploy`",
+    example: keyExample,
+    secret: true,
+    usedBy: ["deploy"],
   },
-  {
-    name: "ASSETS",
+  ASSETS: {
     summary:
       "tokens besides USDC that may be paid with, as a JSON array; `name` and `version` are those of the token's EIP-712 domain",
-    otherwise: "USDC alone",
+    read: readAssets,
+    unset: "USDC alone",
     example:
       '[{"network":"base","address":"0x60a3E35Cc302bFA44Cb288Bc5a4F316Fdb1adb42","name":"EURC","version":"2","decimals":6}]',
+    usedBy: ["serve", "recover"],
   },
-  {
-    name: "CONFIRMATIONS",
+  CONFIRMATIONS: {
     summary:
       "blocks that must hold a settlement, its own included, before it is called a success, per network",
-    otherwise: "base=2,base-sepolia=1,optimism=2,optimism-sepolia=1,polygon=8",
+    read: readPerNetwork(readWholeNumber(1, 1_000)),
+    default: perNetwork((name) => networkDefaults[name].confirmations),
     example: "polygon=8,base=2",
+    usedBy: ["serve", "recover"],
   },
-  {
-    name: "MAX_FEE_GWEI",
+  MAX_FEE_GWEI: {
     summary: "the most that is paid per gas, in gwei, per network; above it transactions wait",
-    otherwise: "base=5,base-sepolia=20,optimism=5,optimism-sepolia=20,polygon=1000",
+    read: readPerNetwork(readGwei),
+    default: perNetwork((name) => networkDefaults[name].maxFeePerGas / 1_000_000_000n),
     example: "base=0.5,polygon=400",
+    usedBy: ["serve", "deploy", "recover"],
   },
-  {
-    name: "DATABASE_URL",
+  DATABASE_URL: {
     summary:
       "where settlements, organizations and API keys are kept: an SQLite file, or Postgres for several instances",
-    otherwise: "sqlite:./facilitator.db",
+    read: readDatabaseUrl,
+    default: "sqlite:./facilitator.db",
     example: "postgres://USER:PASSWORD@HOST/DATABASE",
+    secret: true,
+    usedBy: ["serve", "recover", "database"],
   },
-  {
-    name: "API_KEY_PEPPER",
+  API_KEY_PEPPER: {
     summary:
       "secret that API keys are hashed with, 32 characters or more. The same on every instance; with another one all keys stop working",
-    otherwise: "needed",
+    read: readPepper,
+    unset: "needed",
     example: "what `openssl rand -hex 32` prints",
+    secret: true,
+    usedBy: ["serve", "keys"],
   },
-  { name: "HOST", summary: "IP address to listen on", otherwise: "127.0.0.1", example: "0.0.0.0" },
-  { name: "PORT", summary: "port to listen on; 0 for any free one", otherwise: "4402", example: "8080" },
-  {
-    name: "TRUST_PROXY",
+  HOST: {
+    summary: "IP address to listen on",
+    read: readHost,
+    default: "127.0.0.1",
+    example: "0.0.0.0",
+    usedBy: ["serve", "up", "mock"],
+  },
+  PORT: {
+    summary: "port to listen on; 0 for any free one",
+    read: readPort,
+    default: "4402",
+    example: "8080",
+    usedBy: ["serve", "up", "mock"],
+  },
+  TRUST_PROXY: {
     summary:
       "which `X-Forwarded-For` is believed: `false` for none, the number of proxies in front, or their addresses or networks separated by commas",
-    otherwise: "false",
+    read: readTrustProxy,
+    default: "false",
     example: "10.0.0.0/8",
+    usedBy: ["serve"],
   },
-  {
-    name: "RATE_LIMIT_KEY",
+  // A shop that has 2,000 buyers at once verifies and settles for each of them. Callers without a good key need few
+  // requests, but many of them may share an address.
+  RATE_LIMIT_KEY: {
     summary:
       "requests that are taken from one API key, as PER_SECOND/BURST: so many in the long run, and so many at once",
-    otherwise: "200/5000",
+    read: readRate,
+    default: "200/5000",
     example: "50/500",
+    usedBy: ["serve"],
   },
-  {
-    name: "RATE_LIMIT_ADDRESS",
+  RATE_LIMIT_ADDRESS: {
     summary: "the same for requests without a good API key from one address",
-    otherwise: "20/5000",
+    read: readRate,
+    default: "20/5000",
     example: "5/100",
+    usedBy: ["serve"],
   },
-  {
-    name: "MAX_SETTLES",
+  MAX_SETTLES: {
     summary:
       "settles that may wait for their outcome at a time, some 20 KB each; further ones are turned away",
-    otherwise: "4000",
+    read: readWholeNumber(1, 100_000),
+    default: "4000",
     example: "1000",
+    usedBy: ["serve"],
   },
-  {
-    name: "METRICS_PORT",
+  METRICS_PORT: {
     summary:
       "port on which metrics for Prometheus are served at `/metrics`, without a key; 0 for any free one",
-    otherwise: "no metrics are served",
+    read: readPort,
+    unset: "no metrics are served",
     example: "9464",
+    usedBy: ["serve"],
   },
-  {
-    name: "METRICS_HOST",
+  METRICS_HOST: {
     summary: "IP address to serve the metrics on, which only their collector should reach",
-    otherwise: "127.0.0.1",
+    read: readHost,
+    default: "127.0.0.1",
     example: "10.0.0.5",
+    usedBy: ["serve"],
   },
-  {
-    name: "SETTLE_WAIT_MS",
+  SETTLE_WAIT_MS: {
     summary:
       "how long a settle waits for its outcome before it answers that it is under way, in milliseconds",
-    otherwise: "80000 in protocol version 1, 45000 in version 2",
-    example: "45000",
+    read: readWholeNumber(settleWaitBoundsMs.least, settleWaitBoundsMs.most),
+    unset: `${settleWaitDefaultsMs[1]} in protocol version 1, ${settleWaitDefaultsMs[2]} in version 2`,
+    example: `${settleWaitDefaultsMs[2]}`,
+    usedBy: ["serve", "up"],
   },
-  {
-    name: "ANONYMOUS_VERIFY",
+  ANONYMOUS_VERIFY: {
     summary: "`true` lets anybody verify without an API key",
-    otherwise: "false",
+    read: readSwitch,
+    default: "false",
     example: "false",
+    usedBy: ["serve"],
   },
-  {
-    name: "LOG_LEVEL",
-    summary: "fatal, error, warn, info, debug, trace or silent; JSON lines on stderr",
-    otherwise: "info",
+  LOG_LEVEL: {
+    summary: `how much is logged: ${logLevels.toReversed().join(", ")}; JSON lines on stderr`,
+    read: readOneOf(logLevels),
+    default: "info",
     example: "debug",
+    usedBy: ["serve", "up"],
   },
-] as const satisfies readonly Variable[];
+  X402_KIT_URL: {
+    summary: "where `x402-kit up` listens",
+    read: readFacilitatorUrl,
+    default: "http://127.0.0.1:4402",
+    example: "http://127.0.0.1:4402",
+    usedBy: ["running up"],
+  },
+  X402_API_KEY: {
+    summary: "API key of an organization that may verify and settle",
+    read: readApiKey,
+    unset: "the published key of `up`",
+    example: "x4k_0123456789abcdef_…",
+    secret: true,
+    usedBy: ["conformance"],
+  },
+  PAYER_PRIVATE_KEY: {
+    summary: "private key of an account that pays 0.01 USDC for each scenario that settles",
+    read: readPrivateKey,
+    unset: "needed by scenarios that settle, unless the facilitator is that of `up`",
+    example: keyExample,
+    secret: true,
+    usedBy: ["conformance"],
+  },
+} as const satisfies Readonly<Record<string, Variable>>;
 
-export type VariableName = (typeof variables)[number]["name"];
+export type VariableName = keyof typeof variables;
+
+/** The value of a variable as its reader gives it. */
+export type VariableValue<N extends VariableName> = ReturnType<(typeof variables)[N]["read"]>;
+
+/** The names of all variables, in their order. */
+export const variableNames = Object.keys(variables) as readonly VariableName[];
+
+/** The names of the variables that some commands read. */
+export function variablesOf(...users: readonly VariableUser[]): readonly VariableName[] {
+  return variableNames.filter((name) => users.some((user) => describeVariable(name).usedBy.includes(user)));
+}
+
+/** What the table says of a variable. */
+export function describeVariable(name: VariableName): Variable {
+  return variables[name];
+}
+
+/** What a variable is when it is not set: a value, or words. */
+export function describeUnset(name: VariableName): string {
+  const { default: value, unset = "" } = describeVariable(name);
+  return value ?? unset;
+}
+
+/** The value of a variable that is not set, where the table has one. */
+export function defaultOf<N extends VariablesWithDefault>(name: N): VariableValue<N> {
+  return variables[name].read(variables[name].default) as VariableValue<N>;
+}
+
+/** The variables that have a value when they are not set. */
+export type VariablesWithDefault = {
+  [N in VariableName]: (typeof variables)[N] extends { default: string } ? N : never;
+}[VariableName];
 
 /** The variable that names a network's RPC URLs. */
-export const rpcVariables: Readonly<Record<NetworkName, VariableName>> = {
+export const rpcVariables = {
   base: "BASE_RPC_URL",
   "base-sepolia": "BASE_SEPOLIA_RPC_URL",
   optimism: "OPTIMISM_RPC_URL",
   "optimism-sepolia": "OPTIMISM_SEPOLIA_RPC_URL",
   polygon: "POLYGON_RPC_URL",
-};
+} as const satisfies Readonly<Record<NetworkName, VariableName>>;
 
 /** The variable that names a tier's facilitator contract. */
 export const contractVariables = {
   mainnet: "FACILITATOR_CONTRACT_MAINNET",
   testnet: "FACILITATOR_CONTRACT_TESTNET",
-} as const satisfies Record<string, VariableName>;
+} as const satisfies Readonly<Record<NetworkTier, VariableName>>;

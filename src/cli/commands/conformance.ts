@@ -1,5 +1,11 @@
 import { writeFile } from "node:fs/promises";
-import { InvalidValue, readAddress } from "../../config/values.ts";
+import {
+  readAddress,
+  readApiKey,
+  readFacilitatorUrl,
+  readNetwork,
+  readPrivateKey,
+} from "../../config/values.ts";
 import { findFacilitator } from "../../conformance/find-facilitator.ts";
 import { renderJunit } from "../../conformance/junit.ts";
 import { describeResults, tally } from "../../conformance/report.ts";
@@ -7,10 +13,9 @@ import { runConformance } from "../../conformance/run-conformance.ts";
 import { KitError } from "../../errors.ts";
 import { scenarios } from "../../fixtures/cases/scenarios.ts";
 import { nearest } from "../../fixtures/engine/nearest.ts";
-import { bytes32 } from "../../protocol/primitives.ts";
 import { testKeys } from "../../published/test-keys.ts";
 import { defineCommand } from "../kit/command.ts";
-import { flag, readNetwork, readUrl } from "../kit/readers.ts";
+import { flag } from "../kit/readers.ts";
 import { defaultUrl } from "../kit/running-harness.ts";
 import { renderConformance } from "./conformance-report.ts";
 
@@ -20,7 +25,7 @@ export const conformance = defineCommand({
       describe: `where the facilitator is (default ${defaultUrl}, a running \`up\`)`,
       placeholder: "URL",
       example: defaultUrl,
-      read: readUrl,
+      read: readFacilitatorUrl,
       fallback: defaultUrl,
     },
     "api-key": {
@@ -28,7 +33,7 @@ export const conformance = defineCommand({
       placeholder: "KEY",
       env: "X402_API_KEY",
       example: testKeys.local.apiKey,
-      read: readHeaderValue,
+      read: readApiKey,
       fallback: testKeys.local.apiKey,
     },
     network: {
@@ -96,17 +101,4 @@ async function write(file: string, text: string): Promise<void> {
   } catch (cause) {
     throw new KitError(`The report could not be written to ${file}`, { cause });
   }
-}
-
-/** @throws InvalidValue that does not repeat the key */
-function readHeaderValue(text: string): string {
-  if (!/^[\x21-\x7e]+$/.test(text)) throw new InvalidValue("is not an API key: visible ASCII without spaces");
-  return text;
-}
-
-/** @throws InvalidValue that does not repeat the key */
-function readPrivateKey(text: string) {
-  const key = bytes32.safeParse(text);
-  if (!key.success) throw new InvalidValue("is not a private key: 0x and 64 hexadecimal digits");
-  return key.data;
 }

@@ -1,4 +1,4 @@
-import { readOneOf } from "../../config/values.ts";
+import { readNetwork, readOneOf } from "../../config/values.ts";
 import { ConfigurationError } from "../../errors.ts";
 import { createControlClient } from "../../harness/control/control-client.ts";
 import {
@@ -9,7 +9,7 @@ import {
 } from "../../harness/faults/fault-order.ts";
 import { defineCommand } from "../kit/command.ts";
 import type { Option } from "../kit/options.ts";
-import { flag, readNetwork } from "../kit/readers.ts";
+import { flag } from "../kit/readers.ts";
 import { findHarness, requireRunning, urlOption } from "../kit/running-harness.ts";
 import { self } from "../kit/self.ts";
 import { describeFault } from "./fault-list.ts";

@@ -1,11 +1,10 @@
-import { readAddress, readWholeNumber } from "../../config/values.ts";
+import { readAddress, readNetwork, readWholeNumber } from "../../config/values.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import { recordFork } from "../../harness/fork/record-fork.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { defineCommand } from "../kit/command.ts";
 import { renderLogLine } from "../kit/log-lines.ts";
-import { readNetwork } from "../kit/readers.ts";
 import { readRpcUrl } from "../up/fork-requests.ts";
 
 export const forkRecord = defineCommand({

@@ -1,8 +1,7 @@
-import { readAddress } from "../../config/values.ts";
+import { readAddress, readAmount } from "../../config/values.ts";
 import { createControlClient } from "../../harness/control/control-client.ts";
 import { defineCommand } from "../kit/command.ts";
 import { networkOption } from "../kit/network-option.ts";
-import { readAmount } from "../kit/readers.ts";
 import { findHarness, requireRunning, urlOption } from "../kit/running-harness.ts";
 
 export const fund = defineCommand({

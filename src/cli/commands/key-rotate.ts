@@ -1,7 +1,8 @@
+import { readDuration } from "../../config/values.ts";
 import { createOrganizations } from "../../organizations/create-organizations.ts";
 import { defineCommand } from "../kit/command.ts";
 import { flag } from "../kit/readers.ts";
-import { describeIssued, expiryOption, keyOption, readDuration } from "./key.ts";
+import { describeIssued, expiryOption, keyOption } from "./key.ts";
 import { actorOption, actorOr, databaseOption, pepperOption, withDatabase } from "./operator-database.ts";
 
 export const keyRotate = defineCommand({

@@ -1,7 +1,6 @@
-import { InvalidValue, readOneOf } from "../../config/values.ts";
+import { InvalidValue, readDuration, readMoment, readOneOf } from "../../config/values.ts";
 import { type KeyRecord, type Scope, scopes } from "../../organizations/organizations.ts";
 import type { Option } from "../kit/options.ts";
-import { readMoment } from "../kit/readers.ts";
 import { renderTable } from "../kit/table.ts";
 
 /** What a new key may do. */
@@ -36,17 +35,6 @@ export const keyOption = {
   },
   required: true,
 } satisfies Option<string>;
-
-const unitsMs = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-
-/** A time span: 30m, 12h, 90d. In milliseconds. */
-export function readDuration(text: string): number {
-  const [, count, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
-  if (count === undefined || (unit !== "m" && unit !== "h" && unit !== "d")) {
-    throw new InvalidValue(`"${text}" is not a time span: 30m, 12h, 90d`);
-  }
-  return Number(count) * unitsMs[unit];
-}
 
 const isoTime = (time: number | null) => (time === null ? null : new Date(time).toISOString());
 

@@ -1,6 +1,6 @@
 import { userInfo } from "node:os";
-import { readDatabaseUrl as parseDatabaseUrl } from "../../config/database-url.ts";
-import { readPepper as parsePepper } from "../../config/pepper.ts";
+import { readDatabaseUrl, readPepper } from "../../config/values.ts";
+import { variables } from "../../config/variables.ts";
 import type { Database } from "../../database/database.ts";
 import { KitError } from "../../errors.ts";
 import { describeDatabase, openAsIs } from "../doctor/database.ts";
@@ -12,13 +12,13 @@ import type { Option } from "../kit/options.ts";
 
 /** Where the database is; the same as for `serve`. */
 export const databaseOption = {
-  describe: "the database of `serve` (default sqlite:./facilitator.db)",
+  describe: `the database of \`serve\` (default ${variables.DATABASE_URL.default})`,
   placeholder: "URL",
   env: "DATABASE_URL",
   environmentOnly: true,
-  example: "postgres://USER:PASSWORD@HOST/DATABASE",
-  read: (text: string) => parseDatabaseUrl(text.trim()),
-  fallback: "sqlite:./facilitator.db",
+  example: variables.DATABASE_URL.example,
+  read: (text: string) => readDatabaseUrl(text),
+  fallback: variables.DATABASE_URL.default,
 } satisfies Option<string>;
 
 /** What API keys are hashed with; the same as for `serve`, or else it knows none of them. */
@@ -28,7 +28,7 @@ export const pepperOption = {
   env: "API_KEY_PEPPER",
   environmentOnly: true,
   example: "what `openssl rand -hex 32` prints",
-  read: (text: string) => parsePepper(text.trim()),
+  read: (text: string) => readPepper(text),
   required: true,
 } satisfies Option<string>;
 

@@ -1,6 +1,5 @@
-import { InvalidValue } from "../../config/values.ts";
+import { readLimit } from "../../config/values.ts";
 import { createOrganizationAdministration } from "../../organizations/create-organizations.ts";
-import { parseUint256 } from "../../protocol/primitives.ts";
 import { defineCommand } from "../kit/command.ts";
 import { networkOption } from "../kit/network-option.ts";
 import { flag } from "../kit/readers.ts";
@@ -16,14 +15,14 @@ export const orgSetLimits = defineCommand({
       describe: "least amount that is settled, in the asset's smallest unit, or `none` (default as it is)",
       placeholder: "UNITS",
       example: "10000",
-      read: readLimit,
+      read: (text): bigint | null | undefined => readLimit(text),
       fallback: undefined,
     },
     "daily-gas-budget": {
       describe: "most that settling may cost in gas per day (UTC), in wei, or `none` (default as it is)",
       placeholder: "WEI",
       example: "5000000000000000",
-      read: readLimit,
+      read: (text): bigint | null | undefined => readLimit(text),
       fallback: undefined,
     },
     actor: actorOption,
@@ -60,11 +59,3 @@ export const orgSetLimits = defineCommand({
       return 0;
     }),
 });
-
-/** A limit; null to take it away. */
-function readLimit(text: string): bigint | null | undefined {
-  if (text === "none") return null;
-  const value = parseUint256(text);
-  if (value === null) throw new InvalidValue(`"${text}" is neither a whole number of units nor none`);
-  return value;
-}

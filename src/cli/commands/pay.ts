@@ -1,9 +1,8 @@
-import { readOneOf } from "../../config/values.ts";
+import { readAmount, readNetwork, readOneOf } from "../../config/values.ts";
 import { pay as payOnHarness } from "../../harness/api/pay.ts";
 import { settleAnswerSchema } from "../../protocol/answers.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { defineCommand } from "../kit/command.ts";
-import { readAmount, readNetwork } from "../kit/readers.ts";
 import { findHarness, requireRunning, urlOption } from "../kit/running-harness.ts";
 import { sampleAmount } from "../up/demo.ts";
 

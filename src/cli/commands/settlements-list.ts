@@ -1,4 +1,4 @@
-import { InvalidValue, readAddress, readOneOf, readWholeNumber } from "../../config/values.ts";
+import { InvalidValue, readAddress, readMoment, readOneOf, readWholeNumber } from "../../config/values.ts";
 import { createLedger } from "../../ledger/create-ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
 import { settlementStates } from "../../protocol/answers.ts";
@@ -6,7 +6,7 @@ import { type Cursor, readCursor, writeCursor } from "../../protocol/cursor.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { defineCommand } from "../kit/command.ts";
 import { onlyNetworkOption } from "../kit/network-option.ts";
-import { flag, readMoment } from "../kit/readers.ts";
+import { flag } from "../kit/readers.ts";
 import { renderTable } from "../kit/table.ts";
 import { databaseOption, withDatabase } from "./operator-database.ts";
 import { settlementAsRecord, settlementColumns } from "./settlements.ts";

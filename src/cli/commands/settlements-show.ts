@@ -1,7 +1,6 @@
-import { InvalidValue } from "../../config/values.ts";
+import { readBytes32 } from "../../config/values.ts";
 import { KitError } from "../../errors.ts";
 import { createLedger } from "../../ledger/create-ledger.ts";
-import { bytes32 } from "../../protocol/primitives.ts";
 import { defineCommand } from "../kit/command.ts";
 import { flag } from "../kit/readers.ts";
 import { databaseOption, withDatabase } from "./operator-database.ts";
@@ -14,11 +13,7 @@ export const settlementsShow = defineCommand({
       describe: "the settlement's id, as in the Location of the answer",
       placeholder: "ID",
       example: `0x${"0123456789abcdef".repeat(4)}`,
-      read(text) {
-        const id = bytes32.safeParse(text);
-        if (!id.success) throw new InvalidValue(`"${text}" is not an id: 0x and 64 hexadecimal digits`);
-        return id.data;
-      },
+      read: readBytes32,
       required: true,
     },
     json: flag("print JSON"),

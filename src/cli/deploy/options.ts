@@ -1,29 +1,15 @@
-import { readAddress, readWholeNumber } from "../../config/values.ts";
-import type { VariableName } from "../../config/variables.ts";
+import { readAddress, readNetwork, readWholeNumber } from "../../config/values.ts";
+import { variablesOf } from "../../config/variables.ts";
 import type { ConfigurationProblem } from "../../errors.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { Option, Options, Values } from "../kit/options.ts";
-import { flag, readNetwork } from "../kit/readers.ts";
+import { flag } from "../kit/readers.ts";
 import { describeVariables } from "../serve/variables.ts";
 
 /** Two days: long enough to notice that somebody else transfers the admin role, and to cancel it. */
 const usualAdminDelay = 172_800;
 
 const example = "0x857b06519E91e3A54538791bDbb0E22373e36b66";
-
-const ofServeAlone: readonly VariableName[] = [
-  "OPERATOR_SIGNER_URL",
-  "ASSETS",
-  "CONFIRMATIONS",
-  "DATABASE_URL",
-  "API_KEY_PEPPER",
-  "HOST",
-  "PORT",
-  "TRUST_PROXY",
-  "SETTLE_WAIT_MS",
-  "ANONYMOUS_VERIFY",
-  "LOG_LEVEL",
-];
 
 export const deployOptions = {
   network: {
@@ -38,9 +24,9 @@ export const deployOptions = {
   json: flag("print one line of JSON; with --yes or --dry-run"),
   admin: account("who grants and revokes roles (default: the account of DEPLOYER_PRIVATE_KEY)"),
   "admin-delay": {
-    describe: "seconds before a transfer of the admin role can be accepted (default 172800: two days)",
+    describe: `seconds before a transfer of the admin role can be accepted (default ${usualAdminDelay}: two days)`,
     placeholder: "SECONDS",
-    example: "172800",
+    example: `${usualAdminDelay}`,
     read: readWholeNumber(0, 2_592_000),
     fallback: usualAdminDelay,
   },
@@ -52,7 +38,7 @@ export const deployOptions = {
   contract: account(
     "on which contract to grant or revoke (default: FACILITATOR_CONTRACT_MAINNET or _TESTNET)",
   ),
-  ...describeVariables((name) => !ofServeAlone.includes(name)),
+  ...describeVariables((name) => variablesOf("deploy").includes(name)),
 } satisfies Options;
 
 export type DeployValues = Values<typeof deployOptions>;

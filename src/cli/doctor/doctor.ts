@@ -6,10 +6,11 @@ import { renderExamination } from "./report.ts";
 
 export const doctor = defineCommand({
   usesEnvFile: true,
+  showsWarnings: true,
   options: { json: flag("print one line of JSON"), ...serveVariables },
 
-  async run({ json }, { print, env }) {
-    const examination = await examine(env);
+  async run({ json }, { print, env, warnings }) {
+    const examination = await examine(env, warnings);
     print(json ? JSON.stringify(examination) : renderExamination(examination));
     return examination.safe ? 0 : 1;
   },

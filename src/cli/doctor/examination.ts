@@ -21,21 +21,30 @@ export type Examination = {
 };
 
 /** Compares the configuration with the chains and the database it names. Changes nothing. */
-export async function examine(env: Terminal["env"]): Promise<Examination> {
+export async function examine(
+  env: Terminal["env"],
+  warnings: readonly ConfigurationProblem[] = [],
+): Promise<Examination> {
   let config: ServeConfig;
   try {
     config = readEnvironment(env);
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
     return conclude([
-      { name: "configuration", checks: error.problems.map((problem) => asCheck(problem, "failed")) },
+      {
+        name: "configuration",
+        checks: [
+          ...error.problems.map((problem) => asCheck(problem, "failed")),
+          ...warnings.map((problem) => asCheck(problem, "warning")),
+        ],
+      },
     ]);
   }
   const signers = await createSigners(config.operators);
   const operators = signers.map(({ address }) => address);
   const recoverer = await recovererOf(config);
   const [configuration, state] = await Promise.all([
-    checkConfiguration(config, signers),
+    checkConfiguration(config, signers, warnings),
     openAsIs(config.databaseUrl),
   ]);
   const now = () => Date.now();
@@ -72,6 +81,7 @@ function conclude(parts: Examination["parts"]): Examination {
 async function checkConfiguration(
   config: ServeConfig,
   signers: readonly Signer[],
+  warningsOfFile: readonly ConfigurationProblem[],
 ): Promise<readonly Check[]> {
   const { networks, operators, warnings } = config;
   const refused = findRefusedKeys(config);
@@ -79,7 +89,7 @@ async function checkConfiguration(
   return [
     { name: "variables", status: "ok", detail },
     ...refused.map((problem) => asCheck(problem, "failed")),
-    ...warnings.map((problem) => asCheck(problem, "warning")),
+    ...[...warningsOfFile, ...warnings].map((problem) => asCheck(problem, "warning")),
     ...(operators.kind === "remote" ? await Promise.all(signers.map(trySigner(config))) : []),
   ];
 }

@@ -1,8 +1,7 @@
-import { readAddress, readHost, readWholeNumber } from "../../config/values.ts";
+import { readAddress, readHost, readNetworks, readWholeNumber } from "../../config/values.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { networkNames } from "../../protocol/networks.ts";
 import type { Options } from "./options.ts";
-import { readNetworks } from "./readers.ts";
 
 /** What a facilitator for tests is told, with chains or without: what it serves, where. */
 export const localOptions = {

@@ -1,5 +1,5 @@
+import { readNetwork } from "../../config/values.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
-import { readNetwork } from "./readers.ts";
 
 const named = { placeholder: "NAME", example: "base" };
 

@@ -1,8 +1,8 @@
+import { readFacilitatorUrl } from "../../config/values.ts";
 import { KitError } from "../../errors.ts";
 import { type HarnessDescription, harnessDescriptionSchema } from "../../harness/control/description.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { Option } from "./options.ts";
-import { readUrl } from "./readers.ts";
 import { self } from "./self.ts";
 
 /** Where `up` listens unless it is told otherwise. */
@@ -14,7 +14,7 @@ export const urlOption: Option<string> = {
   placeholder: "URL",
   env: "X402_KIT_URL",
   example: defaultUrl,
-  read: readUrl,
+  read: readFacilitatorUrl,
   fallback: defaultUrl,
 };
 

@@ -1,9 +1,7 @@
-import { defaultDatabaseUrl, readDatabaseUrl } from "../../config/database-url.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import { readServedNetworks } from "../../config/served-networks.ts";
-import { readPrivateKey } from "../../config/values.ts";
-import { createVariableReader, type Environment } from "../../config/variable-reader.ts";
-import { rpcVariables } from "../../config/variables.ts";
+import { createConfigurationReader, type Environment } from "../../config/variable-reader.ts";
+import { rpcVariables, variablesOf } from "../../config/variables.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
@@ -17,18 +15,10 @@ export type RecoverEnvironment = {
   databaseUrl: string;
 };
 
-const names: ReadonlySet<string> = new Set([
-  ...Object.values(rpcVariables),
-  "FACILITATOR_CONTRACT_MAINNET",
-  "FACILITATOR_CONTRACT_TESTNET",
-  "ASSETS",
-  "CONFIRMATIONS",
-  "MAX_FEE_GWEI",
-  "DATABASE_URL",
-]);
-
 /** For `--help`. */
-export const chainVariables = describeVariables((name) => names.has(name));
+export const chainVariables = describeVariables(
+  (name) => variablesOf("recover").includes(name) && name !== "RECOVERER_PRIVATE_KEY",
+);
 export const recovererVariable = describeVariables((name) => name === "RECOVERER_PRIVATE_KEY");
 
 /**
@@ -42,15 +32,15 @@ export function readRecoverEnvironment(
   only: NetworkName | undefined,
   needs: { key: boolean },
 ): RecoverEnvironment {
-  const reader = createVariableReader(env);
+  const reader = createConfigurationReader(env);
   const warnings: ConfigurationProblem[] = [];
   const served = readServedNetworks(reader, warnings);
   const networks = served.filter(({ name }) => only === undefined || name === only);
-  const databaseUrl = reader.read("DATABASE_URL", readDatabaseUrl) ?? defaultDatabaseUrl;
+  const databaseUrl = reader.read("DATABASE_URL");
   if (only !== undefined && !reader.isSet(rpcVariables[only])) {
     reader.refuse(rpcVariables[only], `is needed for ${only}`);
   }
-  const recovererKey = needs.key ? reader.read("RECOVERER_PRIVATE_KEY", readPrivateKey) : undefined;
+  const recovererKey = needs.key ? reader.read("RECOVERER_PRIVATE_KEY") : undefined;
   if (needs.key && !reader.isSet("RECOVERER_PRIVATE_KEY")) {
     reader.refuse("RECOVERER_PRIVATE_KEY", "is needed to recover; with --dry-run it is not");
   }

@@ -1,6 +1,7 @@
 import type { Chain, StrandedTransfer } from "../../chain/chain.ts";
 import { createChain } from "../../chain/create-chain.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
+import { readMoment } from "../../config/values.ts";
 import { createLedger } from "../../ledger/create-ledger.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { settlementId } from "../../protocol/authorization.ts";
@@ -8,7 +9,7 @@ import type { Asset, NetworkName } from "../../protocol/networks.ts";
 import { withDatabase } from "../commands/operator-database.ts";
 import { defineCommand } from "../kit/command.ts";
 import { onlyNetworkOption } from "../kit/network-option.ts";
-import { flag, readMoment } from "../kit/readers.ts";
+import { flag } from "../kit/readers.ts";
 import { renderTable } from "../kit/table.ts";
 import { chainVariables, readRecoverEnvironment } from "./environment.ts";
 

@@ -6,6 +6,7 @@ import { serveVariables } from "./variables.ts";
 
 export const serve = defineCommand({
   usesEnvFile: true,
+  showsWarnings: true,
   options: { migrate: flag("bring the database up to date first"), ...serveVariables },
 
   async run({ migrate }, terminal) {
@@ -23,7 +24,8 @@ export const serve = defineCommand({
     if (refused.length > 0) throw new ConfigurationError(refused);
 
     const logger = createLogger(config.logLevel);
-    for (const { name, problem } of config.warnings) logger.warn({ variable: name }, problem);
+    for (const { name, problem } of [...terminal.warnings, ...config.warnings])
+      logger.warn({ variable: name }, problem);
     const signers = await createSigners(config.operators);
     const database = await prepareDatabase(config.databaseUrl, { migrate, logger });
     await running.serveUntil(interrupted, { config, signers, database, logger });

@@ -1,4 +1,10 @@
-import { type VariableName, variables } from "../../config/variables.ts";
+import {
+  describeUnset,
+  describeVariable,
+  type VariableName,
+  variableNames,
+  variablesOf,
+} from "../../config/variables.ts";
 import type { Option } from "../kit/options.ts";
 
 /**
@@ -8,21 +14,22 @@ import type { Option } from "../kit/options.ts";
 export function describeVariables(
   belongs: (name: VariableName) => boolean,
 ): Readonly<Record<string, Option<string | undefined>>> {
-  const options = variables
-    .filter(({ name }) => belongs(name))
-    .map(({ name, summary, otherwise, example }): [string, Option<string | undefined>] => [
+  const options = variableNames.filter(belongs).map((name): [string, Option<string | undefined>] => {
+    const { summary, example } = describeVariable(name);
+    return [
       name.toLowerCase().replaceAll("_", "-"),
       {
-        describe: `${summary} (when not set: ${otherwise})`,
+        describe: `${summary} (when not set: ${describeUnset(name)})`,
         placeholder: "VALUE",
         env: name,
         environmentOnly: true,
         example,
         read: (text) => text,
       },
-    ]);
+    ];
+  });
   return Object.fromEntries(options);
 }
 
 /** Those of `serve`, and so of `doctor`. */
-export const serveVariables = describeVariables((name) => name !== "DEPLOYER_PRIVATE_KEY");
+export const serveVariables = describeVariables((name) => variablesOf("serve").includes(name));

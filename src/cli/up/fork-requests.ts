@@ -1,9 +1,8 @@
-import { InvalidValue, readHttpUrl, readList } from "../../config/values.ts";
+import { InvalidValue, readHttpUrl, readList, readNetwork } from "../../config/values.ts";
 import { rpcVariables } from "../../config/variables.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import type { ForkOption, ForkOptions } from "../../harness/fork/fork-options.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
-import { readNetwork } from "../kit/readers.ts";
 
 /**
  * What `--fork` asks for: a source for a network, or undefined where the network's variable names it; "all" whose

@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import { settleWaitBoundsMs } from "../../config/settle-wait.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import { readAddress } from "../../protocol/address.ts";
 import type { Address } from "../../protocol/hex.ts";
@@ -86,8 +87,9 @@ export function readHarnessOptions<N extends NetworkName>(
   };
   if (!isWhole(port, 0, 65_535)) add("port", `${port} is not a port`, "4402");
   if (isIP(host) === 0 && host !== "localhost") add("host", `"${host}" is not an IP address`, "127.0.0.1");
-  if (settleWaitMs !== undefined && !isWhole(settleWaitMs, 100, 600_000)) {
-    add("settleWaitMs", `${settleWaitMs} is not a whole number from 100 to 600000`, "5000");
+  const { least, most } = settleWaitBoundsMs;
+  if (settleWaitMs !== undefined && !isWhole(settleWaitMs, least, most)) {
+    add("settleWaitMs", `${settleWaitMs} is not a whole number from ${least} to ${most}`, "5000");
   }
   if (seed !== undefined && !Number.isSafeInteger(seed)) add("seed", `${seed} is not a whole number`, "1");
   if (typeof journal !== "boolean") add("journal", `${journal} is not true or false`, "false");

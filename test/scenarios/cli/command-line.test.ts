@@ -114,7 +114,7 @@ describe("a command line that cannot be", () => {
         --payer: "nobody" is not one of funded, empty, blacklisted, smartWallet, undeployedWallet, delegated, hijacked, gasBurner, fickle (for example empty)
         --amount: "0.01" is not an amount in the asset's smallest unit (1 USDC is 1000000) (for example 10000)
         --version: "3" is not one of 1, 2 (for example 2)
-        X402_KIT_URL: "localhost:4402" is not an http URL (for example http://127.0.0.1:4402)
+        X402_KIT_URL: is not a URL that begins with https:// or http:// (for example http://127.0.0.1:4402)
 
       Options: x402-kit pay --help
       "

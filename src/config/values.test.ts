@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { readRate } from "./rate.ts";
-import { InvalidValue } from "./values.ts";
+import { InvalidValue, readRate } from "./values.ts";
 
 test("a rate is read", () => {
   expect(readRate("200/5000")).toEqual({ perSecond: 200, burst: 5_000 });
