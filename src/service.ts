@@ -3,12 +3,13 @@ import type { Logger } from "pino";
 import { withTimeout } from "./async/with-timeout.ts";
 import type { Chain } from "./chain/chain.ts";
 import { connect, createChain } from "./chain/create-chain.ts";
+import { createChainPublisher } from "./chain/publish-chain.ts";
 import type { Signer } from "./chain/signing/signer.ts";
+import { channels } from "./channels/channels.ts";
 import type { NetworkConfig } from "./config/network-config.ts";
 import { settleWaitDefaultsMs } from "./config/settle-wait.ts";
 import type { Database } from "./database/database.ts";
 import { ConfigurationError, type ConfigurationProblem } from "./errors.ts";
-import type { CheckObserver } from "./facilitator/check-observer.ts";
 import { compareNetwork } from "./facilitator/compare-network.ts";
 import type { Lane, Lanes } from "./facilitator/context.ts";
 import { createFacilitator, type Facilitator } from "./facilitator/facilitator.ts";
@@ -16,6 +17,7 @@ import { type AppOptions, createApp } from "./http/app.ts";
 import type { NetworkHealth } from "./http/routes/health.ts";
 import { createLedger } from "./ledger/create-ledger.ts";
 import type { Ledger } from "./ledger/ledger.ts";
+import { publishLedger } from "./ledger/publish-ledger.ts";
 import { noMetrics } from "./metrics/metrics.ts";
 import { createOrganizations } from "./organizations/create-organizations.ts";
 import type { Organizations } from "./organizations/organizations.ts";
@@ -48,8 +50,8 @@ export type ServiceOptions = {
   leaseMs?: number;
   /** A head that many seconds behind the clock is not the chain's head: the network is not ready. 120 by default. */
   staleHeadSeconds?: number;
-  /** Told of every check of a payment; for journals of tests. */
-  onCheck?: CheckObserver | undefined;
+  /** Names the service on the channels (`src/channels`), since a process may run several. A random one by default. */
+  serviceId?: string;
   logger: Logger;
 };
 
@@ -58,6 +60,8 @@ export type ServiceOptions = {
  * {@link composeService} others, which stand between the service and the real ones.
  */
 export type ServiceParts = {
+  /** {@link ServiceOptions.serviceId}, with its default. */
+  serviceId: string;
   ledger: Ledger;
   /** For each network a chain for each signer, in the order of the options. */
   chains: ReadonlyMap<NetworkName, readonly [Chain, ...Chain[]]>;
@@ -116,6 +120,7 @@ export async function composeService(options: ServiceOptions, parts: ServicePart
     facilitator,
     organizations,
     checkHealth,
+    serviceId: parts.serviceId,
     now: () => Date.now(),
     anonymousVerify: options.anonymousVerify ?? false,
     logger: options.logger,
@@ -137,15 +142,30 @@ export async function composeService(options: ServiceOptions, parts: ServicePart
 
 /** The ledger and the chains of a service, connected as production connects them. */
 export function openParts(options: ServiceOptions): ServiceParts {
-  const { database, leaseMs = usualLeaseMs, signers } = options;
+  const { database, leaseMs = usualLeaseMs, signers, serviceId = crypto.randomUUID() } = options;
   const { metrics = noMetrics } = options.http ?? {};
   return {
-    ledger: createLedger({ db: database, instanceId: crypto.randomUUID(), now: Date.now, leaseMs }),
+    serviceId,
+    ledger: publishLedger(
+      createLedger({ db: database, instanceId: crypto.randomUUID(), now: Date.now, leaseMs }),
+      serviceId,
+    ),
     chains: new Map(
       options.networks.map((network) => {
         const providers = network.rpcUrls.map((url) => URL.parse(url)?.host ?? "none");
-        const rpc = connect({ network, observer: metrics.rpc(network.name, providers) });
-        const chainOf = ({ address }: Signer) => createChain({ network, operator: address, rpc });
+        const counted = metrics.rpc(network.name, providers);
+        const rpc = connect({
+          network,
+          observer: {
+            exchanged(exchange) {
+              counted.exchanged(exchange);
+              channels.rpc.publish(() => ({ serviceId, network: network.name, ...exchange }));
+            },
+          },
+        });
+        const publishChain = createChainPublisher(network.name, serviceId);
+        const chainOf = ({ address }: Signer) =>
+          publishChain(createChain({ network, operator: address, rpc }));
         const [first, ...others] = signers;
         return [network.name, [chainOf(first), ...others.map(chainOf)]];
       }),
@@ -158,7 +178,7 @@ export function createCore(options: ServiceOptions): ServiceCore {
   return composeCore(options, openParts(options));
 }
 
-function composeCore(options: ServiceOptions, { ledger, chains }: ServiceParts): ServiceCore {
+function composeCore(options: ServiceOptions, { serviceId, ledger, chains }: ServiceParts): ServiceCore {
   const { logger, apiKeyPepper, settleWaitMs, leaseMs = usualLeaseMs, staleHeadSeconds = 120 } = options;
   const { database: db, signers } = options;
   const now = () => Date.now();
@@ -200,7 +220,7 @@ function composeCore(options: ServiceOptions, { ledger, chains }: ServiceParts):
     outcomes,
     now,
     settleWaitMs: settleWaitMs === undefined ? settleWaitDefaultsMs : { 1: settleWaitMs, 2: settleWaitMs },
-    onCheck: options.onCheck,
+    serviceId,
     closing: closing.signal,
   });
   metrics.observe(createMetricSources({ networks, ledger, health: checkHealth }));

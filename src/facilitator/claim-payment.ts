@@ -11,10 +11,10 @@ import { expiryMarginSeconds, refusals } from "../protocol/refusals.ts";
 import { poll } from "../relayer/poll.ts";
 import type { Submission } from "../relayer/relayer.ts";
 import type { Head } from "../rpc/head.ts";
-import type { Checked } from "./check-observer.ts";
 import { classifyRevert } from "./check-state.ts";
 import type { GasBudget } from "./gas-budget.ts";
 import type { ReadPayment } from "./intake.ts";
+import type { Checked } from "./publish-checks.ts";
 import type { ProvenSignature } from "./signature.ts";
 
 /** What it takes besides the payment. */

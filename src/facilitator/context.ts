@@ -5,7 +5,6 @@ import type { X402Version } from "../protocol/requests.ts";
 import type { Outcomes } from "../relayer/outcomes.ts";
 import type { RecoveryLoop } from "../relayer/recovery.ts";
 import type { Relayer } from "../relayer/relayer.ts";
-import type { CheckObserver } from "./check-observer.ts";
 
 /** One operator on one network: the chain as it sees it, and the queue of what it sends. */
 export type Lane = { chain: Chain; relayer: Relayer };
@@ -24,8 +23,8 @@ export type FacilitatorContext = {
   now: () => number;
   /** How long a settle waits for its outcome, by protocol version. */
   settleWaitMs: Readonly<Record<X402Version, number>>;
-  /** Told of every check; for journals of tests. */
-  onCheck?: CheckObserver | undefined;
+  /** Names the service on the channels; see `FromService`. */
+  serviceId: string;
   /** Aborts when the service shuts down: waiting requests are answered. */
   closing: AbortSignal;
 };

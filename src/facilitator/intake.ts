@@ -8,9 +8,9 @@ import { problemDetails } from "../protocol/problems.ts";
 import type { Invalid } from "../protocol/reasons.ts";
 import { refusals } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
-import type { Checked } from "./check-observer.ts";
 import type { FacilitatorContext, Lane, Lanes } from "./context.ts";
 import { createPaymentReader, type SettleablePayment } from "./payment.ts";
+import type { Checked } from "./publish-checks.ts";
 
 /** A payment that is good on its face, with the chain that decides the rest. */
 export type ReadPayment = { payment: SettleablePayment } & Lane;

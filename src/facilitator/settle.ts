@@ -9,13 +9,13 @@ import { refusals } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { poll } from "../relayer/poll.ts";
 import type { FollowUp } from "../relayer/recovery.ts";
-import { checkedFor } from "./check-observer.ts";
 import { claimPayment, type Waiting } from "./claim-payment.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { findSettlement } from "./find-settlement.ts";
 import { createGasBudget } from "./gas-budget.ts";
 import { checkLimits, createPaymentIntake, recipientFor, requireScope } from "./intake.ts";
 import type { SettleablePayment } from "./payment.ts";
+import { publishChecksOf } from "./publish-checks.ts";
 import { verifySignature } from "./signature.ts";
 import { isOpenTo, isOwnFailure } from "./verify.ts";
 
@@ -68,13 +68,13 @@ const leaseTrustMs = 10_000;
  * organization together with the signed transaction, and the lease becomes the right to the answer.
  */
 export function createSettle(context: FacilitatorContext): Settle {
-  const { networks, recoveries, ledger, outcomes, now, settleWaitMs, onCheck } = context;
+  const { networks, recoveries, ledger, outcomes, now, settleWaitMs, serviceId } = context;
   const intake = createPaymentIntake(networks);
   const gasBudget = createGasBudget(ledger, now);
 
   return async (request, caller, signal) => {
     const waiting: Waiting = { now, signal, deadline: now() + settleWaitMs[request.x402Version] };
-    const checked = checkedFor(onCheck, request);
+    const checked = publishChecksOf(request, serviceId);
     const read = intake(request, checked);
     if ("reason" in read) return refuse(read);
     const { payment, chain } = read;

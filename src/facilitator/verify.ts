@@ -5,12 +5,12 @@ import { checkValidityWindow } from "../protocol/checks.ts";
 import type { Invalid } from "../protocol/reasons.ts";
 import { refusals } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
-import { checkedFor } from "./check-observer.ts";
 import { classifyRevert } from "./check-state.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { findSettlement } from "./find-settlement.ts";
 import { checkLimits, createPaymentIntake, recipientFor, requireScope } from "./intake.ts";
 import type { SettleablePayment } from "./payment.ts";
+import { publishChecksOf } from "./publish-checks.ts";
 import { verifySignature } from "./signature.ts";
 
 /** Judges a payment: undefined when it is valid. Throws when it could not be told. */
@@ -23,11 +23,11 @@ export type Verify = (request: PaymentRequest, caller: Caller | null) => Promise
  * `caller` is null where verify is open to callers without a key. A caller whose organization has no recipient on
  * the network gets the default: the payer stands in as recipient in the simulation.
  */
-export function createVerify({ networks, recoveries, ledger, now, onCheck }: FacilitatorContext): Verify {
+export function createVerify({ networks, recoveries, ledger, now, serviceId }: FacilitatorContext): Verify {
   const intake = createPaymentIntake(networks);
 
   return async (request, caller) => {
-    const checked = checkedFor(onCheck, request);
+    const checked = publishChecksOf(request, serviceId);
     const read = intake(request, checked);
     if ("reason" in read) return read;
     const { payment, chain } = read;

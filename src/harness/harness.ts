@@ -53,6 +53,7 @@ const genesisTime = 1_767_225_600;
  */
 export async function startHarness(options: StartOptions): Promise<RunningHarness> {
   const { host, port, logger, seed } = options;
+  const serviceId = crypto.randomUUID();
   await requireFree(host, port);
   // The imports of the service take as long as the nodes do: both at once.
   const importing = Promise.all([
@@ -111,10 +112,13 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       { startFaults },
       journalModule,
     ] = await importing;
-    const journal = journalModule?.createJournalStore();
-    const { faults, serviceRpcUrl, part } = await startFaults(running, journal?.onExchange);
+    const journal = journalModule?.createJournalStore(serviceId);
+    const { faults, serviceRpcUrl, part } = await startFaults(running, {
+      serviceId,
+      onExchange: journal?.onExchange,
+    });
     parts.push(part);
-    if (journal !== undefined) parts.push({ afterReset: journal.clear });
+    if (journal !== undefined) parts.push({ afterReset: journal.clear, close: journal.close });
     const replaceable = await createReplaceableCore(async () => {
       const made = createCore({
         networks: running.map((chain) => configure(chain, serviceRpcUrl(chain))),
@@ -123,7 +127,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
         database: await openMigrated("sqlite::memory:"),
         apiKeyPepper: localPepper,
         settleWaitMs: options.settleWaitMs,
-        onCheck: journal?.onCheck,
+        serviceId,
         logger,
         ...(seed !== undefined && { staleHeadSeconds: Number.POSITIVE_INFINITY }),
       });
@@ -177,7 +181,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       organizations: replaceable.organizations,
       checkHealth: replaceable.checkHealth,
       now: () => Date.now(),
-      onPayment: journal?.onPayment,
+      serviceId,
       logger,
     });
     const describe = (): HarnessDescription => {

@@ -11,7 +11,7 @@ import { answerUnroutable, errorHandler } from "./plugins/error-handler.ts";
 import { limitPressure, type PressureLimits } from "./plugins/pressure.ts";
 import { limitRates, type RateLimits } from "./plugins/rate-limits.ts";
 import { requestContext } from "./plugins/request-context.ts";
-import { type EndedPayment, logRequests } from "./plugins/request-log.ts";
+import { logRequests } from "./plugins/request-log.ts";
 import { requireHost } from "./plugins/require-host.ts";
 import { answerClientError } from "./problems/client-errors.ts";
 import { docsRoutes } from "./routes/docs.ts";
@@ -33,8 +33,8 @@ export type AppOptions = {
   anonymousVerify?: boolean;
   /** What is counted; nothing by default. See `createMetrics`. */
   metrics?: Metrics;
-  /** Told of every verify and settle that has ended; for journals of tests. */
-  onPayment?: ((ended: EndedPayment) => void) | undefined;
+  /** Names the service on the channels, as its core does; see `FromService`. A random one by default. */
+  serviceId?: string;
   /** How many requests are taken from a key and from an address; unlimited by default. */
   rateLimits?: RateLimits;
   /** What the process takes on at a time; unlimited by default. */
@@ -54,6 +54,7 @@ export type AppOptions = {
 export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const { facilitator, organizations, checkHealth, now, anonymousVerify = false, logger } = options;
   const { metrics = noMetrics, trustProxy = false, timeouts = defaultTimeouts } = options;
+  const { serviceId = randomUUID() } = options;
   const app = Fastify({
     bodyLimit,
     trustProxy: trustedProxies(trustProxy),
@@ -80,8 +81,8 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
 
   app.removeContentTypeParser("text/plain");
 
-  await app.register(requestContext);
-  await app.register(logRequests, { metrics, onPayment: options.onPayment });
+  await app.register(requestContext, { serviceId });
+  await app.register(logRequests, { metrics });
   await app.register(errorHandler);
   await app.register(requireHost);
   await app.register(closePromptly);

@@ -1,22 +1,6 @@
+import type { DeliveryFate, PaymentOutcome } from "../channels/channels.ts";
 import type { Address } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
-
-/**
- * How a verify or settle ended.
- * - `valid`, `invalid`, `settled`: decided;
- * - `pending`: signed and sent, and not decided in time;
- * - `refused`: 4xx, whatever is wrong with the payment was not looked at;
- * - `undetermined`: 5xx, there was no verdict;
- * - `abandoned`: the caller left before there was an answer.
- */
-export type PaymentOutcome =
-  | "valid"
-  | "invalid"
-  | "settled"
-  | "pending"
-  | "refused"
-  | "undetermined"
-  | "abandoned";
 
 /** One verify or settle that has ended. */
 export type PaymentRecord = {
@@ -30,9 +14,6 @@ export type PaymentRecord = {
   network: NetworkName | undefined;
   seconds: number;
 };
-
-/** What became of the answer that holds a success; see `Delivery`. */
-export type DeliveryFate = "delivered" | "lost" | "bounced";
 
 /** One HTTP request to a JSON-RPC endpoint that is over. */
 export type RpcExchange = {

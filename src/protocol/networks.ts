@@ -90,6 +90,11 @@ export const networks: Readonly<Record<NetworkName, Network>> = {
 const byV1Name = new Map<string, Network>(networkNames.map((name) => [name, networks[name]]));
 const byCaip2 = new Map<string, Network>(networkNames.map((name) => [networks[name].caip2, networks[name]]));
 
+/** The network with a chain id; undefined when unknown. */
+export function findNetworkOfChain(chainId: number): Network | undefined {
+  return byCaip2.get(`eip155:${chainId}`);
+}
+
 /** The network that a caller of the given protocol version means by `spelling`; undefined when unknown. */
 export function findNetwork(spelling: string, x402Version: 1 | 2): Network | undefined {
   return x402Version === 1 ? byV1Name.get(spelling) : byCaip2.get(spelling);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Authorization } from "./authorization.ts";
+import { type Authorization, settlementId } from "./authorization.ts";
 import { type Address, type Hex, sameAddress } from "./hex.ts";
 import { findNetwork, type Network } from "./networks.ts";
 import { address, bytes, bytes32, uint256String } from "./primitives.ts";
@@ -93,6 +93,11 @@ export type PaymentRequest = Envelope & {
   /** What the seller asks for; `amount` in the asset's smallest unit. */
   requirements: { amount: bigint; asset: Address; payTo: Address | undefined };
 };
+
+/** The id of the settlement of a payment. */
+export function settlementIdOf({ knownNetwork, requirements, authorization }: PaymentRequest): Hex {
+  return settlementId(knownNetwork.chainId, requirements.asset, authorization.from, authorization.nonce);
+}
 
 export type ParsedRequest =
   | { ok: true; request: PaymentRequest }

@@ -122,7 +122,11 @@ export function createEndpoint(options: {
           latencyMs === undefined ? durationMs : latencyMs + latencyWeight * (durationMs - latencyMs);
       }
       if (failure !== undefined) errors[failure.kind]++;
-      exchanged?.({ endpoint: label, purpose, durationMs, error: failure?.kind });
+      exchanged?.({
+        ...{ endpoint: label, purpose, durationMs },
+        methods: calls.map(({ method }) => method),
+        error: failure?.kind,
+      });
       return failure ?? answers;
     },
 

@@ -602,6 +602,7 @@ describe("what is told of the endpoints", () => {
     expect(exchanges).toContainEqual({
       endpoint: "2",
       purpose: "send",
+      methods: ["eth_sendRawTransaction"],
       durationMs: expect.any(Number),
       error: undefined,
     });

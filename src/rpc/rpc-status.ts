@@ -78,6 +78,8 @@ export type RpcExchange = {
   /** {@link EndpointStatus.label} */
   endpoint: string;
   purpose: Purpose;
+  /** Of the calls of the batch, in order. */
+  methods: readonly string[];
   durationMs: number;
   /** Undefined when the answer was used. */
   error: EndpointError | undefined;

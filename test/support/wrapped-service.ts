@@ -7,10 +7,14 @@ export type Wrap = { ledger?(ledger: Ledger): Ledger; chain?(chain: Chain): Chai
 
 /** The service as production puts it together, but for what the test puts in between. */
 export function createWrappedService(wrap: Wrap | undefined, options: ServiceOptions): Promise<Service> {
-  const { ledger, chains } = openParts(options);
+  const { serviceId, ledger, chains } = openParts(options);
   const wrapChain = (chain: Chain) => wrap?.chain?.(chain) ?? chain;
   const wrapped = [...chains].map(
     ([name, [first, ...others]]) => [name, [wrapChain(first), ...others.map(wrapChain)]] as const,
   );
-  return composeService(options, { ledger: wrap?.ledger?.(ledger) ?? ledger, chains: new Map(wrapped) });
+  return composeService(options, {
+    serviceId,
+    ledger: wrap?.ledger?.(ledger) ?? ledger,
+    chains: new Map(wrapped),
+  });
 }

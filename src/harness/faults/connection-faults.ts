@@ -16,7 +16,8 @@ export type Hit = { fault: ConnectionFault; calls: ReadonlySet<number> };
 export type ConnectionFaults = {
   /** Whether any of them may still hit. */
   readonly armed: boolean;
-  add(order: ConnectionOrder): ConnectionFault;
+  /** `onHit` gets the methods of the calls that it hits. */
+  add(order: ConnectionOrder, onHit?: (methods: readonly string[]) => void): ConnectionFault;
   remove(fault: ConnectionFault): void;
   /** Counts an HTTP request with calls of these methods; gives what hits it. */
   take(methods: readonly string[]): readonly Hit[];
@@ -39,7 +40,7 @@ export function createConnectionFaults(): ConnectionFaults {
       return active.size > spent.size;
     },
 
-    add(order) {
+    add(order, onHit) {
       const removal = new AbortController();
       const { nth = 1, times = order.nth === undefined ? Number.POSITIVE_INFINITY : 1 } = order;
       const matches = matcherOf(order.method);
@@ -53,7 +54,10 @@ export function createConnectionFaults(): ConnectionFaults {
           : matching.length > 0 && isHit()
             ? matching
             : [];
-        if (hit.length > 0) fault.fired += ofSingleCalls.has(order.kind) ? hit.length : 1;
+        if (hit.length > 0) {
+          fault.fired += ofSingleCalls.has(order.kind) ? hit.length : 1;
+          onHit?.(hit.flatMap((index) => methods[index] ?? []));
+        }
         if (seen >= nth + times - 1) spent.add(fault);
         return new Set(hit);
       };

@@ -1,10 +1,11 @@
+import { channels } from "../../channels/channels.ts";
 import { ConfigurationError } from "../../errors.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { HarnessChain } from "../stage/chain.ts";
 import { type ChainFaults, createChainFaults } from "./chain-faults.ts";
 import type { FaultBoard, FaultReport } from "./fault-board.ts";
-import { readFaultOrder } from "./fault-order.ts";
+import { type FaultOrder, readFaultOrder } from "./fault-order.ts";
 import type { FaultProxy } from "./fault-proxy.ts";
 
 type Listed = { report(): FaultReport; undo(): Promise<void> | void };
@@ -14,8 +15,10 @@ export function createFaults(options: {
   networks: Readonly<Partial<Record<NetworkName, { chain: HarnessChain; proxy: FaultProxy }>>>;
   /** Whose gas money `empty-operator` takes. */
   operators: readonly Address[];
+  /** Of the service that the faults hit; names it on the channel `fault`. */
+  serviceId: string;
 }): FaultBoard {
-  const { networks, operators } = options;
+  const { networks, operators, serviceId } = options;
   const listed = new Map<string, Listed>();
   /** Faults of chains that are being set, and will be listed. */
   const beginning = new Set<Promise<unknown>>();
@@ -24,6 +27,10 @@ export function createFaults(options: {
     onChains.set(chain.network.name, createChainFaults({ chain, operators }));
   }
   let lastId = 0;
+
+  function publishHit({ network, kind }: FaultOrder, faultId: string, methods: readonly string[]): void {
+    channels.fault.publish(() => ({ serviceId, network, faultId, kind, methods }));
+  }
 
   async function remove(id: string): Promise<boolean> {
     const fault = listed.get(id);
@@ -53,6 +60,7 @@ export function createFaults(options: {
         case "empty-operator": {
           const begin = async () => {
             const { undo } = await onChain.apply(order);
+            publishHit(order, id, []);
             const report = () => ({ ...order, id, fired: 1 });
             if (undo !== undefined) listed.set(id, { report, undo });
             return report();
@@ -62,7 +70,7 @@ export function createFaults(options: {
           return begun;
         }
         default: {
-          const fault = proxy.faults.add(order);
+          const fault = proxy.faults.add(order, (methods) => publishHit(order, id, methods));
           const report = () => ({ ...order, id, fired: fault.fired });
           listed.set(id, { report, undo: () => proxy.faults.remove(fault) });
           return report();

@@ -22,7 +22,7 @@ beforeAll(async () => {
   chain = chains.chains.base;
   proxy = await createFaultProxy({ target: chain.rpcUrl });
   faults = createFaultSetters(
-    createFaults({ networks: { base: { chain, proxy } }, operators: [operator.address] }),
+    createFaults({ networks: { base: { chain, proxy } }, operators: [operator.address], serviceId: "test" }),
   );
   service = createLocalRpc(proxy.url);
   await chain.mine(8);

@@ -17,7 +17,7 @@ export type StartedFaults = {
 /** Puts a proxy before the node of each chain. */
 export async function startFaults(
   chains: readonly HarnessChain[],
-  onExchange: FaultProxyOptions["onExchange"],
+  { serviceId, onExchange }: Pick<FaultProxyOptions, "onExchange"> & { serviceId: string },
 ): Promise<StartedFaults> {
   const networks: Partial<Record<NetworkName, { chain: HarnessChain; proxy: FaultProxy }>> = {};
   await Promise.all(
@@ -28,7 +28,7 @@ export async function startFaults(
       };
     }),
   );
-  const faults = createFaults({ networks, operators: [harnessAccounts.operator.address] });
+  const faults = createFaults({ networks, operators: [harnessAccounts.operator.address], serviceId });
   return {
     faults,
     serviceRpcUrl: ({ network, rpcUrl }) => networks[network.name]?.proxy.url ?? rpcUrl,

@@ -1,22 +1,21 @@
-import type { CheckObserver } from "../../facilitator/check-observer.ts";
-import type { EndedPayment } from "../../http/plugins/request-log.ts";
-import { settlementId } from "../../protocol/authorization.ts";
+import { channels } from "../../channels/channels.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import type { PaymentRequest } from "../../protocol/requests.ts";
+import { type PaymentRequest, settlementIdOf } from "../../protocol/requests.ts";
 import type { ProxiedExchange } from "../faults/fault-proxy.ts";
 import { findTransactions } from "./find-transactions.ts";
 import type { JournalRequest, JournalRpcCall, PaymentJournal } from "./payment-journal.ts";
 
-/** What a service did, kept in memory. The first three are where its parts tell; the rest is for reading. */
+/** What a service did, kept in memory. */
 export type JournalStore = {
-  onCheck: CheckObserver;
-  onPayment(ended: EndedPayment): void;
+  /** Takes in what went over the proxy between the service and a node. */
   onExchange(exchange: ProxiedExchange): void;
   /** Everything about one payment, by its settlement id; undefined when no request has named it. */
   payment(id: Hex): PaymentJournal | undefined;
   /** The ids of the payments that requests have named, in the order of their first one. */
   payments(): readonly Hex[];
   clear(): void;
+  /** Ends the subscriptions. */
+  close(): void;
 };
 
 /** How many requests, and how many JSON-RPC calls, are kept: a harness that runs for days must not fill the memory. */
@@ -37,10 +36,10 @@ function isAbout(marks: readonly string[], text: string): boolean {
 }
 
 /**
- * Makes a journal. What was said to the nodes is matched with payments by content: an authorization nonce is 32 random
+ * Makes a journal of the service with this id. What was said to the nodes is matched with payments by content: an authorization nonce is 32 random
  * bytes and stands in every simulation and every transaction of its payment, and the signature in what wallets are asked.
  */
-export function createJournalStore(): JournalStore {
+export function createJournalStore(serviceId: string): JournalStore {
   const payments = new Map<Hex, Known>();
   const open = new WeakMap<PaymentRequest, JournalRequest["checks"]>();
   let calls: (JournalRpcCall & { text: string })[] = [];
@@ -48,12 +47,7 @@ export function createJournalStore(): JournalStore {
 
   function register(request: PaymentRequest): Known {
     const { knownNetwork, requirements, authorization, signature } = request;
-    const id = settlementId(
-      knownNetwork.chainId,
-      requirements.asset,
-      authorization.from,
-      authorization.nonce,
-    );
+    const id = settlementIdOf(request);
     const known = payments.get(id);
     if (known !== undefined) return known;
     const added: Known = {
@@ -74,34 +68,33 @@ export function createJournalStore(): JournalStore {
     return added;
   }
 
-  return {
-    onCheck(request, check, refusal) {
-      const checks = open.get(request) ?? [];
-      if (checks.length === 0) {
-        // A request that never ends is worth reading about most.
-        register(request);
-        open.set(request, checks);
-      }
+  const subscriptions = [
+    // A request that never ends is worth reading about most.
+    channels.request.subscribe(({ serviceId: from, payment }) => {
+      if (from === serviceId) register(payment);
+    }),
+    channels.check.subscribe(({ serviceId: from, payment, check, refusal }) => {
+      if (from !== serviceId) return;
+      const checks = open.get(payment) ?? [];
+      open.set(payment, checks);
       checks.push({ at: Date.now(), check, passed: refusal === undefined });
-    },
-
-    onPayment({ payment, operation, requestId, status = null, tookMs, result }) {
-      if (payment === undefined) return;
+    }),
+    channels.payment.subscribe(({ serviceId: from, payment, ...ended }) => {
+      if (from !== serviceId || payment === undefined) return;
+      const { operation, requestId, status = null, tookMs, result } = ended;
       if (++requests > kept) {
         payments.clear();
         requests = 1;
       }
       register(payment).requests.push({
-        operation,
-        requestId,
+        ...{ operation, requestId, status, tookMs, ...result },
         at: Date.now() - tookMs,
-        tookMs,
-        status,
         checks: open.get(payment) ?? [],
-        ...result,
       });
-    },
+    }),
+  ];
 
+  return {
     onExchange({ at, tookMs, calls: ofExchange }) {
       for (const { method, params, answer, faults } of ofExchange) {
         const text = JSON.stringify(params).toLowerCase();
@@ -146,6 +139,10 @@ export function createJournalStore(): JournalStore {
       payments.clear();
       calls = [];
       requests = 0;
+    },
+
+    close() {
+      for (const unsubscribe of subscriptions) unsubscribe();
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
+import type { DeliveryFate } from "../../channels/channels.ts";
 import type { Delivery } from "../../facilitator/settle.ts";
 import type { ServiceLog } from "../../logging/logger.ts";
-import type { DeliveryFate } from "../../metrics/metrics.ts";
 import { type HttpExchange, onReset } from "./exchange.ts";
 
 /** A reset this soon after an answer was written may have swallowed it. */

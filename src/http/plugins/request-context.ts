@@ -5,6 +5,8 @@ import { confirmEarlierAnswers, followExchange, type HttpExchange } from "../con
 
 declare module "fastify" {
   interface FastifyRequest {
+    /** Names the service on the channels. */
+    serviceId: string;
     exchange: HttpExchange;
     /** `routeOptions`, which Fastify makes anew at every access. */
     route: Pick<FastifyRequest["routeOptions"], "url" | "config">;
@@ -20,7 +22,8 @@ declare module "fastify" {
 }
 
 /** What every other plugin reads of a request, and the request's id in every answer. Registered first. */
-export const requestContext = fp(async (app) => {
+export const requestContext = fp<{ serviceId: string }>(async (app, { serviceId }) => {
+  app.decorateRequest("serviceId", serviceId);
   app.decorateRequest("exchange");
   app.decorateRequest("route");
   app.decorateRequest("envelope", undefined);

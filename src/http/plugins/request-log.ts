@@ -1,12 +1,12 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import fp from "fastify-plugin";
+import { channels, type RequestResult } from "../../channels/channels.ts";
 import { wouldLog } from "../../logging/logger.ts";
-import type { Metrics, PaymentOutcome } from "../../metrics/metrics.ts";
-import { settlementId } from "../../protocol/authorization.ts";
+import type { Metrics } from "../../metrics/metrics.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { findNetwork, type NetworkName } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
-import type { Envelope, PaymentRequest } from "../../protocol/requests.ts";
+import { type Envelope, settlementIdOf } from "../../protocol/requests.ts";
 import type { ExchangeEnd } from "../connections/exchange.ts";
 
 declare module "fastify" {
@@ -16,36 +16,6 @@ declare module "fastify" {
   }
 }
 
-/** How a request ended, in words that logs and metrics share. */
-export type RequestResult = {
-  outcome: PaymentOutcome;
-  /** Why it is not good, or not answered: an invalid reason, or the name of a problem. */
-  reason?: string;
-  /** What the answer says about it. */
-  message?: string;
-  transaction?: Hex;
-};
-
-/** A verify or settle that has ended. */
-export type EndedPayment = {
-  operation: Operation;
-  /** What names the request in answers and logs. */
-  requestId: string;
-  /** The payment, where it could be read. */
-  payment: PaymentRequest | undefined;
-  /** The HTTP status of the answer; undefined when the caller left before it. */
-  status: number | undefined;
-  result: RequestResult;
-  /** Milliseconds from the first byte to the last. */
-  tookMs: number;
-};
-
-/** Who is told of requests that have ended. */
-export type RequestObservers = {
-  metrics: Metrics;
-  onPayment?: ((ended: EndedPayment) => void) | undefined;
-};
-
 /** Not logged by default, like probes: a flood must not fill the disk too. The metrics count them. */
 const floods: readonly (string | undefined)[] = ["too-many-requests", "overloaded"];
 
@@ -53,7 +23,7 @@ const floods: readonly (string | undefined)[] = ["too-many-requests", "overloade
 const callerLeft = 499;
 
 /** One line in the log per request, and its place in the metrics, once it is over. */
-export const logRequests = fp<RequestObservers>(async (app, { metrics, onPayment }) => {
+export const logRequests = fp<{ metrics: Metrics }>(async (app, { metrics }) => {
   app.decorateRequest("result", undefined);
   app.addHook("onRequest", (request, reply, done) => {
     request.exchange.onEnd((end) => {
@@ -62,14 +32,14 @@ export const logRequests = fp<RequestObservers>(async (app, { metrics, onPayment
       const { operation } = route.config;
       if (operation !== undefined) {
         recordPayment(operation, request, reply, metrics);
-        onPayment?.({
-          operation,
-          requestId: request.id,
-          payment: request.payment,
+        const { serviceId, id: requestId, payment } = request;
+        channels.payment.publish(() => ({
+          ...{ serviceId, requestId, operation, payment },
+          settlementId: payment && settlementIdOf(payment),
           status: end === "written" ? reply.statusCode : undefined,
           result: result ?? { outcome: "abandoned" },
           tookMs: reply.elapsedTime,
-        });
+        }));
       }
       const level = route.config.unlimited === true || floods.includes(result?.reason) ? "debug" : "info";
       if (wouldLog(log, level)) log[level](describeRequest(request, reply, end), "request");
@@ -121,11 +91,6 @@ export function logFieldsOf({ envelope, payment }: FastifyRequest): {
     return { settlement: settlementIdOf(payment), network: payment.knownNetwork.name, payer: payment.payer };
   }
   return envelope === undefined ? {} : { network: networkOf(envelope), payer: envelope.payer };
-}
-
-/** The id of the settlement of a payment. */
-export function settlementIdOf({ knownNetwork, requirements, authorization }: PaymentRequest): Hex {
-  return settlementId(knownNetwork.chainId, requirements.asset, authorization.from, authorization.nonce);
 }
 
 /** Only what is known: a caller may write whole books into the name of a network. */

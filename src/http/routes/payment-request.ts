@@ -1,16 +1,26 @@
 import type { FastifyRequest } from "fastify";
-import { problemDetails } from "../../protocol/problems.ts";
+import { channels, type RequestResult } from "../../channels/channels.ts";
+import { type Operation, problemDetails } from "../../protocol/problems.ts";
 import type { Invalid } from "../../protocol/reasons.ts";
-import { parsePaymentRequest } from "../../protocol/requests.ts";
-import type { RequestResult } from "../plugins/request-log.ts";
+import { parsePaymentRequest, settlementIdOf } from "../../protocol/requests.ts";
 import { ProblemError } from "../problems/problem-error.ts";
 
 /** Reads the payment of a request's body, and keeps what could be read for problems and the log. */
-export function readPaymentRequest(request: FastifyRequest): ReturnType<typeof parsePaymentRequest> {
+export function readPaymentRequest(
+  request: FastifyRequest,
+  operation: Operation,
+): ReturnType<typeof parsePaymentRequest> {
   if (request.body === undefined) throw new ProblemError("malformed", problemDetails.empty);
   const parsed = parsePaymentRequest(request.body);
   request.envelope = parsed.ok ? parsed.request : parsed.envelope;
-  request.payment = parsed.ok ? parsed.request : undefined;
+  if (!parsed.ok) return parsed;
+  const payment = parsed.request;
+  request.payment = payment;
+  const { serviceId, id: requestId } = request;
+  channels.request.publish(() => ({
+    ...{ serviceId, requestId, operation, payment },
+    settlementId: settlementIdOf(payment),
+  }));
   return parsed;
 }
 

@@ -1,10 +1,11 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
+import { channels } from "../../channels/channels.ts";
 import type { Facilitator } from "../../facilitator/facilitator.ts";
 import type { Metrics } from "../../metrics/metrics.ts";
 import type { SettleAnswer } from "../../protocol/answers.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { problemMediaType } from "../../protocol/problems.ts";
-import type { Envelope } from "../../protocol/requests.ts";
+import { type Envelope, settlementIdOf } from "../../protocol/requests.ts";
 import {
   pendingProblem,
   pendingRetryAfterSeconds,
@@ -13,7 +14,6 @@ import {
 } from "../../protocol/write-answers.ts";
 import { followDelivery } from "../connections/delivery.ts";
 import { callerOf } from "../plugins/authentication.ts";
-import { settlementIdOf } from "../plugins/request-log.ts";
 import { readIdempotencyKey } from "./idempotency-key.ts";
 import { invalidResult, readPaymentRequest } from "./payment-request.ts";
 
@@ -26,7 +26,7 @@ export const settleRoute: FastifyPluginAsync<{ facilitator: Facilitator; metrics
     "/settle",
     { config: { operation: "settle", apiKey: "required" } },
     async (request, reply): Promise<SettleAnswer | FastifyReply> => {
-      const parsed = readPaymentRequest(request);
+      const parsed = readPaymentRequest(request, "settle");
       const idempotency = readIdempotencyKey(request);
       if (!parsed.ok) {
         request.result = invalidResult(parsed.invalid);
@@ -43,7 +43,14 @@ export const settleRoute: FastifyPluginAsync<{ facilitator: Facilitator; metrics
           request.result = { outcome: "settled", transaction: result.transaction };
           followDelivery({ exchange: request.exchange, socket: request.raw.socket }, result.delivery, {
             log: request.log,
-            count: metrics.delivery,
+            count(fate) {
+              metrics.delivery(fate);
+              const { serviceId, id: requestId } = request;
+              channels.delivery.publish(() => ({
+                ...{ serviceId, requestId, fate },
+                settlementId: settlementIdOf(payment),
+              }));
+            },
           });
           return settledAnswer(payment, result.transaction);
         case "pending":

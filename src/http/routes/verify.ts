@@ -19,7 +19,7 @@ export const verifyRoute: FastifyPluginAsync<VerifyRouteOptions> = async (app, o
 
   app.post("/verify", { config: { operation: "verify", apiKey } }, async (request): Promise<VerifyAnswer> => {
     const { caller } = request;
-    const parsed = readPaymentRequest(request);
+    const parsed = readPaymentRequest(request, "verify");
     const refusal = parsed.ok ? await facilitator.verify(parsed.request, caller) : parsed.invalid;
     request.result = refusal === undefined ? { outcome: "valid" } : invalidResult(refusal);
     const network = parsed.ok ? parsed.request.knownNetwork.name : undefined;

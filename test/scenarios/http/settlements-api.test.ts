@@ -47,6 +47,7 @@ describe.each(backends)("on $name", (backend) => {
         now,
         settleWaitMs: { 1: 1_000, 2: 1_000 },
         closing: new AbortController().signal,
+        serviceId: "test",
       }),
       organizations,
       checkHealth: async () => ({}),

@@ -26,6 +26,7 @@ export async function createStage(chain: HarnessChain): Promise<Stage> {
   const composition = await compose(chain);
   const proxy = await createFaultProxy({ target: chain.rpcUrl });
   const board = createFaults({
+    serviceId: "test",
     networks: { [chain.network.name]: { chain, proxy } },
     operators: [harnessAccounts.operator.address],
   });

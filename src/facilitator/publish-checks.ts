@@ -1,6 +1,7 @@
+import { channels } from "../channels/channels.ts";
 import { pureCheckNames } from "../protocol/checks.ts";
 import type { Invalid } from "../protocol/reasons.ts";
-import type { PaymentRequest } from "../protocol/requests.ts";
+import { type PaymentRequest, settlementIdOf } from "../protocol/requests.ts";
 
 /** The checks of a payment, by name, in the order in which verify makes them; settle makes the last two again. */
 export const checkNames = [
@@ -15,16 +16,16 @@ export const checkNames = [
 
 export type CheckName = (typeof checkNames)[number];
 
-/** Told of every check of a request as it is made. Must neither throw nor take time. */
-export type CheckObserver = (request: PaymentRequest, check: CheckName, refusal: Invalid | undefined) => void;
-
-/** One request's part of an observer; gives the refusal back. */
+/** Publishes a check of one request on the channel `check`, and gives its refusal back. */
 export type Checked = <T extends Invalid | undefined>(check: CheckName, refusal: T) => T;
 
-/** Binds an observer to a request. */
-export function checkedFor(observer: CheckObserver | undefined, request: PaymentRequest): Checked {
+/** What publishes the checks of a request. */
+export function publishChecksOf(payment: PaymentRequest, serviceId: string): Checked {
   return (check, refusal) => {
-    observer?.(request, check, refusal);
+    channels.check.publish(() => ({
+      ...{ serviceId, payment, check, refusal },
+      settlementId: settlementIdOf(payment),
+    }));
     return refusal;
   };
 }

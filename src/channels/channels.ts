@@ -1,0 +1,183 @@
+import type { Address, Hex } from "../protocol/hex.ts";
+import type { NetworkName } from "../protocol/networks.ts";
+import type { Operation } from "../protocol/problems.ts";
+import type { Invalid } from "../protocol/reasons.ts";
+import type { PaymentRequest } from "../protocol/requests.ts";
+import { type Channel, defineChannel } from "./channel.ts";
+
+/** Which service of this process a message is from: a process may run several. */
+export type FromService = { readonly serviceId: string };
+
+/** A verify or settle whose body is a well-formed payment, before anything of it is checked. */
+export type RequestRead = FromService & {
+  /** The id of the request in answers and logs. */
+  readonly requestId: string;
+  readonly operation: Operation;
+  readonly settlementId: Hex;
+  readonly payment: PaymentRequest;
+};
+
+/** One check of a payment. `payment` is the object of {@link RequestRead}, which tells concurrent repeats apart. */
+export type CheckMade = FromService & {
+  readonly settlementId: Hex;
+  readonly payment: PaymentRequest;
+  /** One of `checkNames`. */
+  readonly check: string;
+  /** Undefined when it passed. */
+  readonly refusal: Invalid | undefined;
+};
+
+/**
+ * How a verify or settle ended.
+ * - `valid`, `invalid`, `settled`: decided;
+ * - `pending`: signed and sent, and not decided in time;
+ * - `refused`: 4xx, whatever is wrong with the payment was not looked at;
+ * - `undetermined`: 5xx, it could not be told;
+ * - `abandoned`: the caller left before there was an answer.
+ */
+export type PaymentOutcome =
+  | "valid"
+  | "invalid"
+  | "settled"
+  | "pending"
+  | "refused"
+  | "undetermined"
+  | "abandoned";
+
+/** The answer to a verify or settle, in words that logs, metrics and channels share. */
+export type RequestResult = {
+  readonly outcome: PaymentOutcome;
+  /** Why it is not good, or not answered: an invalid reason, or the name of a problem. */
+  readonly reason?: string;
+  /** The explanation in the answer. */
+  readonly message?: string;
+  readonly transaction?: Hex;
+};
+
+/** A verify or settle that has ended, well-formed or not. */
+export type RequestEnded = FromService & {
+  readonly requestId: string;
+  readonly operation: Operation;
+  /** Undefined when the body is not a well-formed payment. */
+  readonly payment: PaymentRequest | undefined;
+  readonly settlementId: Hex | undefined;
+  /** The HTTP status of the answer; undefined when the caller left before all of it was written. */
+  readonly status: number | undefined;
+  readonly result: RequestResult;
+  /** Milliseconds from the first byte of the request to the last of the answer. */
+  readonly tookMs: number;
+};
+
+/**
+ * What became of the answer that holds a success: `delivered` when it was written, `lost` when it could not be, and
+ * `bounced` when the connection was reset right after it was written.
+ */
+export type DeliveryFate = "delivered" | "lost" | "bounced";
+
+/** The fate of one success on its way to the caller. */
+export type DeliveryEnded = FromService & {
+  readonly requestId: string;
+  readonly settlementId: Hex;
+  readonly fate: DeliveryFate;
+};
+
+/** One step of a settlement, durable in the ledger when it is published. */
+export type SettlementStep = FromService & { readonly settlementId: Hex } & (
+    | { readonly step: "claimed"; readonly network: NetworkName; readonly organizationId: string }
+    /** A block holds it that is not deep enough yet. */
+    | { readonly step: "mined"; readonly blockNumber: bigint }
+    /** That block has vanished. */
+    | { readonly step: "reorganized" }
+    /** It moved to another transaction, since the one before decided nothing about it. */
+    | { readonly step: "moved" }
+    | { readonly step: "settled"; readonly transaction: Hex }
+    | { readonly step: "failed"; readonly transaction: Hex; readonly failure: string }
+    /** A direct submission to the token was found, `directSubmission`; its value waits to be paid out. */
+    | { readonly step: "recoveryQueued"; readonly directSubmission: Hex }
+    | { readonly step: "recoveryPostponed"; readonly problem: string }
+    | { readonly step: "recovered"; readonly transaction: Hex }
+    | { readonly step: "delivered" }
+    | { readonly step: "undelivered" }
+  );
+
+/** One step of a transaction of an operator, or of a recoverer. */
+export type TransactionStep = FromService & {
+  readonly network: NetworkName;
+  readonly transaction: Hex;
+} & (
+    | {
+        /** Signed and stored, and not sent yet. `kind` is that of `Attempt`. */
+        readonly step: "signed";
+        readonly kind: "settle" | "noop" | "forward";
+        readonly operator: Address;
+        readonly txNonce: number;
+        /** What it settles or pays out; empty where an earlier transaction of the txNonce said so. */
+        readonly settlementIds: readonly Hex[];
+        readonly maxFeePerGas: bigint;
+        readonly maxPriorityFeePerGas: bigint;
+      }
+    /** Handed to the RPC; `everywhere` to all endpoints, since it was sent before. Published before the request. */
+    | { readonly step: "broadcast"; readonly everywhere: boolean }
+    /** Its receipt was read, which happens again until the block is deep enough. */
+    | {
+        readonly step: "receipt";
+        readonly succeeded: boolean;
+        readonly blockNumber: bigint;
+        readonly blockHash: Hex;
+      }
+    /** The ledger has closed its txNonce with this transaction. */
+    | { readonly step: "concluded"; readonly blockNumber: bigint }
+  );
+
+/** One HTTP request to a JSON-RPC endpoint that is over. */
+export type RpcRequested = FromService & {
+  readonly network: NetworkName;
+  /** The endpoint by its place in the configuration, from "1". Never its URL, which may hold a key. */
+  readonly endpoint: string;
+  readonly purpose: "read" | "send" | "probe";
+  /** The methods of the batch, in order. */
+  readonly methods: readonly string[];
+  readonly durationMs: number;
+  /** Why the answer could not be used; undefined when it was. What is asked again shows as another request. */
+  readonly error: string | undefined;
+};
+
+/** A block that is the newest one this service has seen of a network. */
+export type BlockSeen = FromService & {
+  readonly network: NetworkName;
+  readonly number: bigint;
+  /** Unix seconds. */
+  readonly timestamp: bigint;
+};
+
+/** A harness's fault that has hit something. */
+export type FaultHit = FromService & {
+  readonly network: NetworkName;
+  readonly faultId: string;
+  readonly kind: string;
+  /** The methods of the JSON-RPC calls that it hit; empty for faults of the chain itself. */
+  readonly methods: readonly string[];
+};
+
+/** Everything that can be observed of a service, by channel; docs/ARCHITECTURE.md describes when each is published. */
+export const channels: {
+  readonly request: Channel<RequestRead>;
+  readonly check: Channel<CheckMade>;
+  readonly payment: Channel<RequestEnded>;
+  readonly delivery: Channel<DeliveryEnded>;
+  readonly settlement: Channel<SettlementStep>;
+  readonly transaction: Channel<TransactionStep>;
+  readonly rpc: Channel<RpcRequested>;
+  readonly block: Channel<BlockSeen>;
+  readonly fault: Channel<FaultHit>;
+} = {
+  request: defineChannel("request"),
+  check: defineChannel("check"),
+  payment: defineChannel("payment"),
+  delivery: defineChannel("delivery"),
+  settlement: defineChannel("settlement"),
+  transaction: defineChannel("transaction"),
+  rpc: defineChannel("rpc"),
+  block: defineChannel("block"),
+  fault: defineChannel("fault"),
+};

@@ -1,0 +1,128 @@
+import { channels, type SettlementStep, type TransactionStep } from "../channels/channels.ts";
+import type { Hex } from "../protocol/hex.ts";
+import { findNetworkOfChain } from "../protocol/networks.ts";
+import type { Ledger } from "./ledger.ts";
+import type { Attempt } from "./settlement.ts";
+
+/** The step alone, without what says whose it is. */
+type Step<Message, Key extends keyof Message> = Message extends unknown
+  ? Omit<Message, "serviceId" | Key>
+  : never;
+
+/**
+ * The same ledger, which publishes each step of a settlement and each stored transaction once it is durable, on the
+ * channels `settlement` and `transaction`.
+ */
+export function publishLedger(ledger: Ledger, serviceId: string): Ledger {
+  function publishStep(ids: readonly Hex[], step: () => Step<SettlementStep, "settlementId">): void {
+    for (const settlementId of ids) {
+      channels.settlement.publish(() => ({ serviceId, settlementId, ...step() }));
+    }
+  }
+
+  function publishTransaction(
+    chainId: number,
+    transaction: Hex,
+    step: () => Step<TransactionStep, "network" | "transaction">,
+  ): void {
+    const network = findNetworkOfChain(chainId)?.name;
+    if (network === undefined) return;
+    channels.transaction.publish(() => ({ serviceId, network, transaction, ...step() }));
+  }
+
+  function publishSigned(attempt: Attempt, settlementIds: () => readonly Hex[]): void {
+    const { chainId, hash, kind, operator, txNonce, maxFeePerGas, maxPriorityFeePerGas } = attempt;
+    publishTransaction(chainId, hash, () => ({
+      step: "signed",
+      ...{ kind, operator, txNonce, maxFeePerGas, maxPriorityFeePerGas },
+      settlementIds: settlementIds(),
+    }));
+  }
+
+  return {
+    ...ledger,
+
+    async claim(operator, requests, sign) {
+      const result = await ledger.claim(operator, requests, sign);
+      const claimed = requests.filter((_, index) => result.outcomes[index] === "claimed");
+      for (const { id, network, organizationId } of claimed) {
+        publishStep([id], () => ({ step: "claimed", network, organizationId }));
+      }
+      if (result.attempt !== null) publishSigned(result.attempt, () => claimed.map(({ id }) => id));
+      return result;
+    },
+
+    async addAttempt(attempt) {
+      const isStored = await ledger.addAttempt(attempt);
+      if (isStored) publishSigned(attempt, () => []);
+      return isStored;
+    },
+
+    async redrive(from, ids, sign) {
+      const moved = await ledger.redrive(from, ids, sign);
+      if (moved === null) return null;
+      const movedIds = moved.settlements.map(({ id }) => id);
+      publishStep(movedIds, () => ({ step: "moved" }));
+      publishSigned(moved.attempt, () => movedIds);
+      return moved;
+    },
+
+    async noteMined(ids, blockNumber) {
+      await ledger.noteMined(ids, blockNumber);
+      publishStep(ids, () =>
+        blockNumber === null ? { step: "reorganized" } : { step: "mined", blockNumber },
+      );
+    },
+
+    async conclude(mined, conclusions) {
+      await ledger.conclude(mined, conclusions);
+      const { chainId, hash: transaction, blockNumber } = mined;
+      publishTransaction(chainId, transaction, () => ({ step: "concluded", blockNumber }));
+      for (const conclusion of conclusions) {
+        publishStep([conclusion.id], () =>
+          conclusion.state === "settled"
+            ? { step: "settled", transaction }
+            : { step: "failed", transaction, failure: conclusion.failure },
+        );
+      }
+    },
+
+    async queueRecovery(id, proof) {
+      await ledger.queueRecovery(id, proof);
+      publishStep([id], () => ({ step: "recoveryQueued", directSubmission: proof.transactionHash }));
+    },
+
+    async postponeRecovery(id, problem, nextLookAt) {
+      await ledger.postponeRecovery(id, problem, nextLookAt);
+      publishStep([id], () => ({ step: "recoveryPostponed", problem }));
+    },
+
+    async sendForward(recoverer, id, sign) {
+      const sent = await ledger.sendForward(recoverer, id, sign);
+      if (sent !== null) publishSigned(sent.attempt, () => [id]);
+      return sent;
+    },
+
+    async requeueForward(ended, id, problem, nextLookAt) {
+      await ledger.requeueForward(ended, id, problem, nextLookAt);
+      publishStep([id], () => ({ step: "recoveryPostponed", problem }));
+    },
+
+    async concludeForward(mined, id) {
+      await ledger.concludeForward(mined, id);
+      const { chainId, hash: transaction, blockNumber } = mined;
+      publishTransaction(chainId, transaction, () => ({ step: "concluded", blockNumber }));
+      publishStep([id], () => ({ step: "recovered", transaction }));
+    },
+
+    async markDelivered(id, holder) {
+      await ledger.markDelivered(id, holder);
+      publishStep([id], () => ({ step: "delivered" }));
+    },
+
+    async markUndelivered(id) {
+      await ledger.markUndelivered(id);
+      publishStep([id], () => ({ step: "undelivered" }));
+    },
+  };
+}

@@ -1,0 +1,91 @@
+import { expect, test } from "vitest";
+import { type CheckMade, channels, type FromService } from "../../../src/channels/channels.ts";
+import { createHarness } from "../../../src/harness/index.ts";
+
+test("a settle can be followed on the channels from its request to the delivery of its answer", async () => {
+  await using harness = await createHarness({ networks: ["base"], journal: false });
+  const seen: string[] = [];
+  const ids = new Set<string>();
+  const note = (what: string, { serviceId }: FromService) => {
+    ids.add(serviceId);
+    if (seen.at(-1) !== what) seen.push(what);
+  };
+  const body = await harness.sign({ network: "base" });
+  const subscriptions = [
+    channels.request.subscribe((message) => note(`request ${message.operation}`, message)),
+    channels.check.subscribe((message) => note(`check ${message.check}`, message)),
+    channels.settlement.subscribe((message) => note(`settlement ${message.step}`, message)),
+    channels.transaction.subscribe((message) => note(`transaction ${message.step}`, message)),
+    channels.delivery.subscribe((message) => note(`delivery ${message.fate}`, message)),
+    channels.payment.subscribe((message) => note(`payment ${message.result.outcome}`, message)),
+    channels.rpc.subscribe((message) => {
+      if (message.purpose === "send") note(`rpc ${message.methods.join()}`, message);
+    }),
+  ];
+  try {
+    await harness.settle(body);
+    await expect.poll(() => seen).toContain("settlement delivered");
+  } finally {
+    for (const unsubscribe of subscriptions) unsubscribe();
+  }
+
+  expect(seen.filter((what) => !what.startsWith("delivery") && !what.startsWith("payment"))).toEqual([
+    "request settle",
+    ...["networkIsEnabled", "assetIsAllowed", "payToIsContract", "recipientIsContract", "valueIsExact"].map(
+      (check) => `check ${check}`,
+    ),
+    ...[
+      "minimumIsReached",
+      "signatureHolds",
+      "authorizationIsFree",
+      "windowIsOpen",
+      "simulationSucceeds",
+    ].map((check) => `check ${check}`),
+    "settlement claimed",
+    "transaction signed",
+    "transaction broadcast",
+    "rpc eth_sendRawTransaction",
+    "transaction receipt",
+    "transaction concluded",
+    "settlement settled",
+    "settlement delivered",
+  ]);
+  expect(seen).toContain("payment settled");
+  expect(seen).toContain("delivery delivered");
+  expect(ids.size).toBe(1);
+});
+
+test("two services of one process are told apart", async () => {
+  await using first = await createHarness({ networks: ["base"] });
+  await using second = await createHarness({ networks: ["polygon"] });
+  const checks: CheckMade[] = [];
+  const unsubscribe = channels.check.subscribe((message) => checks.push(message));
+  const [onBase, onPolygon] = await Promise.all([
+    first.pay({ network: "base" }),
+    second.pay({ network: "polygon" }),
+  ]);
+  unsubscribe();
+
+  const servicesOf = (id: string) =>
+    new Set(checks.filter(({ settlementId }) => settlementId === id).map(({ serviceId }) => serviceId));
+  expect(servicesOf(onBase.settlementId).size).toBe(1);
+  expect(servicesOf(onPolygon.settlementId).size).toBe(1);
+  expect(servicesOf(onBase.settlementId)).not.toEqual(servicesOf(onPolygon.settlementId));
+  expect(await first.journal.payments()).toEqual([onBase.settlementId]);
+  expect(await second.journal.payments()).toEqual([onPolygon.settlementId]);
+});
+
+test("a fault shows when it hits, with what it has hit", async () => {
+  await using harness = await createHarness({ networks: ["base"] });
+  const hits: object[] = [];
+  const unsubscribe = channels.fault.subscribe(({ network, kind, faultId, methods }) =>
+    hits.push({ network, kind, faultId, methods }),
+  );
+  const { id: faultId } = await harness.faults.on("base", { method: "eth_send*", nth: 1 }).answerLost();
+  await harness.pay({ network: "base" });
+  unsubscribe();
+
+  expect(hits).toEqual([
+    { network: "base", kind: "answer-lost", faultId, methods: ["eth_sendRawTransaction"] },
+  ]);
+});
