@@ -1,5 +1,5 @@
 /**
- * Writes the scenarios and the signature vectors as JSON to `fixtures/`, with their schemas, and their tables into the
+ * Writes the scenarios and the signature vectors as JSON to `fixtures/`, with their schemas, docs/errors.md, and the tables of the
  * guide.
  *
  * `--check` writes nothing and exits with 1 when a file is not what the code says.
@@ -7,6 +7,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import * as z from "zod";
+import { errorsGuide } from "./fixtures/errors-guide.ts";
 import { fillGuide } from "./fixtures/guide-tables.ts";
 import { scenariosJson, scenariosSchema } from "./fixtures/scenarios-json.ts";
 import { signatureVectorsJson, signatureVectorsSchema } from "./fixtures/signature-vectors-json.ts";
@@ -19,6 +20,7 @@ const files = new Map([
   ["fixtures/scenarios.schema.json", print(z.toJSONSchema(scenariosSchema))],
   ["fixtures/signature-vectors.json", print(await signatureVectorsJson())],
   ["fixtures/signature-vectors.schema.json", print(z.toJSONSchema(signatureVectorsSchema))],
+  ["docs/errors.md", errorsGuide()],
   [guide, fillGuide(await readFile(`${root}${guide}`, "utf8"))],
 ]);
 

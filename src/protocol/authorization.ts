@@ -31,10 +31,13 @@ const domainTypehash = keccak256Text(
   "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)",
 ).slice(2);
 
-// keccak256 of the preimage below: 0x7c7c6cdb… (EIP-3009)
-const transferTypehash = keccak256Text(
-  "TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)",
-).slice(2);
+const members = "address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce";
+
+/** The type hashes of EIP-3009. x402 payments are `TransferWithAuthorization`: 0x7c7c6cdb… */
+export const authorizationTypehashes = {
+  TransferWithAuthorization: keccak256Text(`TransferWithAuthorization(${members})`),
+  ReceiveWithAuthorization: keccak256Text(`ReceiveWithAuthorization(${members})`),
+} as const;
 
 /** The EIP-712 domain separator of an asset on a chain, as the token's `DOMAIN_SEPARATOR()` gives it. */
 export function domainSeparator(asset: Pick<Asset, "name" | "version" | "address">, chainId: number): Hex {
@@ -44,10 +47,14 @@ export function domainSeparator(asset: Pick<Asset, "name" | "version" | "address
 }
 
 /** The EIP-712 digest that the payer's signature is over. */
-export function authorizationDigest(separator: Hex, authorization: Authorization): Hex {
+export function authorizationDigest(
+  separator: Hex,
+  authorization: Authorization,
+  typehash: Hex = authorizationTypehashes.TransferWithAuthorization,
+): Hex {
   const { from, to, value, validAfter, validBefore, nonce } = authorization;
   const structHash = keccak256(
-    `0x${transferTypehash}${addressWord(from)}${addressWord(to)}${uintWord(value)}${uintWord(validAfter)}${uintWord(validBefore)}${nonce.slice(2)}`,
+    `${typehash}${addressWord(from)}${addressWord(to)}${uintWord(value)}${uintWord(validAfter)}${uintWord(validBefore)}${nonce.slice(2)}`,
   );
   return keccak256(`0x1901${separator.slice(2)}${structHash.slice(2)}`);
 }

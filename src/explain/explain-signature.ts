@@ -1,0 +1,162 @@
+import { z } from "zod";
+import { recoverSigner } from "../chain/signing/recover.ts";
+import {
+  type Authorization,
+  authorizationDigest,
+  authorizationTypehashes,
+  domainSeparator,
+} from "../protocol/authorization.ts";
+import { sameAddress } from "../protocol/hex.ts";
+import { type Asset, type Network, networkNames, networks } from "../protocol/networks.ts";
+import { address, bytes, bytes32, uint256String } from "../protocol/primitives.ts";
+import { isErc6492, readEcdsaSignature } from "../protocol/signature.ts";
+import { type Finding, finding } from "./mistakes.ts";
+
+const authorizationSchema = z.object({
+  from: address,
+  to: address,
+  value: uint256String,
+  validAfter: uint256String,
+  validBefore: uint256String,
+  nonce: bytes32,
+});
+
+/** A domain that somebody may have signed for, and what it differs in. */
+type Trial = { asset: Pick<Asset, "name" | "version" | "address">; chainId: number; where: string };
+
+/** Names and versions that USDC and its relatives go by. */
+const names = ["USD Coin", "USDC", "USD Coin (PoS)", "Bridged USDC", "USD Base Coin"];
+const versions = ["2", "1"];
+
+/**
+ * Finds out what a signature was made for, by trying the mistakes that are usually made: another name, version, chain or
+ * token in the domain, values that were changed after signing.
+ */
+export function explainSignature(given: {
+  authorization: Record<string, unknown>;
+  signature: unknown;
+  network: Network | undefined;
+  /** What the seller asks for: somebody may have signed for that and sent something else. */
+  required: Record<string, unknown> | undefined;
+}): Finding[] {
+  const { network, required } = given;
+  const at = "paymentPayload.payload.signature";
+  const signature = bytes.safeParse(given.signature);
+  if (!signature.success) {
+    return [finding("malformed-signature", at, { expected: "65 bytes as hexadecimal after 0x" })];
+  }
+  if (isErc6492(signature.data)) return [finding("undeployed-wallet", at)];
+  if (readEcdsaSignature(signature.data) === undefined) {
+    const length = signature.data.length / 2 - 1;
+    // Longer ones are usual for wallets that are contracts; the wallet decides.
+    if (length > 65) return [];
+    return [
+      finding("malformed-signature", at, {
+        got: `${length} bytes`,
+        expected: "65 bytes with s in the lower half and v 27 or 28",
+      }),
+    ];
+  }
+  const parsed = authorizationSchema.safeParse(given.authorization);
+  if (!parsed.success || network === undefined) return [];
+  const authorization = parsed.data;
+  const { from } = authorization;
+  const signerOf = ({ asset, chainId }: Trial, message: Authorization) =>
+    recoverSigner(authorizationDigest(domainSeparator(asset, chainId), message), signature.data);
+  const isPayers = (trial: Trial, message: Authorization) => {
+    const signer = signerOf(trial, message);
+    return signer !== undefined && sameAddress(signer, from);
+  };
+
+  const right: Trial = { asset: assetOf(network, required), chainId: network.chainId, where: network.name };
+  if (isPayers(right, authorization)) return [];
+  const asReceive = recoverSigner(
+    authorizationDigest(
+      domainSeparator(right.asset, right.chainId),
+      authorization,
+      authorizationTypehashes.ReceiveWithAuthorization,
+    ),
+    signature.data,
+  );
+  if (asReceive !== undefined && sameAddress(asReceive, from)) return [finding("signed-receive", at)];
+  for (const trial of otherDomains(network, right)) {
+    if (!isPayers(trial, authorization)) continue;
+    return [
+      finding("signed-with-another-domain", at, {
+        got: `signed for name “${trial.asset.name}”, version “${trial.asset.version}”, chain ${trial.chainId}, token ${trial.asset.address}${trial.where}`,
+        expected: `name “${right.asset.name}”, version “${right.asset.version}”, chain ${right.chainId}, token ${right.asset.address}`,
+      }),
+    ];
+  }
+  for (const { changed, message } of otherValues(authorization, required)) {
+    if (!isPayers(right, message)) continue;
+    return [
+      finding("signed-other-values", `authorization.${changed}`, {
+        got: `${authorization[changed]}`,
+        expected: `${message[changed]}, which is what the payer signed`,
+      }),
+    ];
+  }
+  const signer = signerOf(right, authorization);
+  return [
+    finding("signed-by-another-key", at, {
+      ...(signer !== undefined && { got: `recovers to ${signer} for these values` }),
+      expected: `the signature of ${from}`,
+    }),
+  ];
+}
+
+/** The token as the seller names it where that is known, otherwise the network's USDC. */
+function assetOf({ usdc }: Network, required: Record<string, unknown> | undefined): Trial["asset"] {
+  const asset = address.safeParse(required?.asset);
+  if (!asset.success || sameAddress(asset.data, usdc.address)) return usdc;
+  return { ...usdc, address: asset.data };
+}
+
+function otherDomains(network: Network, right: Trial): Trial[] {
+  const all = networkNames.map((name) => networks[name]);
+  const tokens = [
+    { address: right.asset.address, home: undefined },
+    ...all.map(({ usdc, name }) => ({ address: usdc.address, home: name })),
+  ];
+  // Those that differ in least come first: what is found first is what is said.
+  return all
+    .toSorted((a, b) => Number(b === network) - Number(a === network))
+    .flatMap(({ chainId }) =>
+      tokens.flatMap((token) =>
+        versions.flatMap((version) =>
+          names.map((name) => ({
+            asset: { name, version, address: token.address },
+            chainId,
+            where: token.home === undefined || token.home === network.name ? "" : ` (USDC on ${token.home})`,
+          })),
+        ),
+      ),
+    );
+}
+
+type Changed = "to" | "value" | "validAfter" | "validBefore";
+
+/** The authorization with one member as it may have been signed. */
+function otherValues(
+  authorization: Authorization,
+  required: Record<string, unknown> | undefined,
+): { changed: Changed; message: Authorization }[] {
+  const payTo = address.safeParse(required?.payTo);
+  const amount = uint256String.safeParse(required?.maxAmountRequired ?? required?.amount);
+  const { value, validAfter, validBefore } = authorization;
+  const values = [...(amount.success ? [amount.data] : []), value * 1_000_000n, value / 1_000_000n];
+  const times = (time: bigint) => [0n, time * 1_000n, time / 1_000n];
+  return [
+    ...(payTo.success ? [{ changed: "to" as const, message: { ...authorization, to: payTo.data } }] : []),
+    ...values.map((other) => ({ changed: "value" as const, message: { ...authorization, value: other } })),
+    ...times(validAfter).map((time) => ({
+      changed: "validAfter" as const,
+      message: { ...authorization, validAfter: time },
+    })),
+    ...times(validBefore).map((time) => ({
+      changed: "validBefore" as const,
+      message: { ...authorization, validBefore: time },
+    })),
+  ];
+}

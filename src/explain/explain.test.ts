@@ -1,0 +1,382 @@
+import { privateKeyToAccount } from "viem/accounts";
+import { describe, expect, test } from "vitest";
+import {
+  type AuthorizationTerms,
+  signAuthorization,
+  transferWithAuthorizationTypes,
+} from "../protocol/authorization.ts";
+import { buildPaymentRequest } from "../protocol/build-request.ts";
+import type { Address } from "../protocol/hex.ts";
+import { type NetworkName, networks } from "../protocol/networks.ts";
+import type { X402Version } from "../protocol/requests.ts";
+import { testPayers } from "../published/test-payers.ts";
+import { explain } from "./explain.ts";
+import { type MistakeId, mistakes } from "./mistakes.ts";
+
+const contracts = {
+  mainnet: "0x4020000000000000000000000000000000000001",
+  testnet: "0x4020000000000000000000000000000000000002",
+} as const;
+const merchant: Address = "0x857b06519E91e3A54538791bDbb0E22373e36b66";
+const now = 1_763_776_000n;
+const payer = privateKeyToAccount(testPayers.funded.privateKey);
+
+type Body = {
+  paymentPayload: Record<string, unknown> & {
+    payload: { signature: string; authorization: Record<string, string> };
+  };
+  paymentRequirements: Record<string, unknown>;
+};
+
+/** A good payment, unless it is signed for something else. */
+async function payment(
+  terms: Partial<AuthorizationTerms> = {},
+  { network = "base", x402Version = 1 }: { network?: NetworkName; x402Version?: X402Version } = {},
+): Promise<Body> {
+  const { usdc, chainId, tier } = networks[network];
+  const signed = await signAuthorization(payer, {
+    asset: usdc,
+    chainId,
+    to: contracts[tier],
+    value: 10_000n,
+    validBefore: now + 60n,
+    ...terms,
+  });
+  return buildPaymentRequest({
+    x402Version,
+    network: networks[network],
+    asset: usdc,
+    payTo: contracts[tier],
+    amount: 10_000n,
+    resource: "https://merchant.example/report",
+    ...signed,
+  }) as Body;
+}
+
+function explained(body: unknown) {
+  return explain(typeof body === "string" ? body : JSON.stringify(body), { contracts, now }).findings;
+}
+
+/** The body with something changed after it was signed. */
+async function changed(change: (body: Body) => void, ...given: Parameters<typeof payment>): Promise<Body> {
+  const body = structuredClone(await payment(...given));
+  change(body);
+  return body;
+}
+
+test.each([1, 2] as const)("nothing is found in a good payment of version %i", async (x402Version) => {
+  expect(explained(await payment({}, { x402Version }))).toEqual([]);
+  expect(explained(await payment({}, { x402Version, network: "base-sepolia" }))).toEqual([]);
+});
+
+describe("what a developer got wrong is named", () => {
+  const cases: readonly [string, MistakeId, string, () => unknown][] = [
+    ["text", "not-json", "", () => "not a payment at all"],
+    ["other JSON", "unknown-shape", "", () => ({ hello: "world" })],
+    [
+      "a header as it came",
+      "not-decoded",
+      "paymentPayload",
+      async () => {
+        const body = await payment();
+        return {
+          ...body,
+          paymentPayload: Buffer.from(JSON.stringify(body.paymentPayload)).toString("base64"),
+        };
+      },
+    ],
+    [
+      "a header encoded twice",
+      "encoded-twice",
+      "",
+      async () => {
+        const once = Buffer.from(JSON.stringify((await payment()).paymentPayload)).toString("base64");
+        return Buffer.from(once).toString("base64");
+      },
+    ],
+    [
+      "v1 members under version 2",
+      "wrong-version",
+      "paymentPayload.x402Version",
+      () =>
+        changed((body) => {
+          body.paymentPayload.x402Version = 2;
+        }),
+    ],
+    [
+      "a CAIP-2 name in version 1",
+      "wrong-version",
+      "paymentPayload.network",
+      () =>
+        changed((body) => {
+          body.paymentPayload.network = "eip155:8453";
+        }),
+    ],
+    [
+      "a network that does not exist",
+      "unknown-network",
+      "paymentRequirements.network",
+      () =>
+        changed((body) => {
+          body.paymentRequirements.network = "base-mainnet";
+        }),
+    ],
+    [
+      "two networks",
+      "networks-differ",
+      "paymentRequirements.network",
+      () =>
+        changed((body) => {
+          body.paymentRequirements.network = "polygon";
+        }),
+    ],
+    [
+      "the merchant's wallet as payTo",
+      "pay-to-is-not-the-contract",
+      "paymentRequirements.payTo",
+      () =>
+        changed((body) => {
+          body.paymentRequirements.payTo = merchant;
+        }),
+    ],
+    [
+      "the contract of the other tier",
+      "other-tier",
+      "paymentRequirements.payTo",
+      () =>
+        changed((body) => {
+          body.paymentRequirements.payTo = contracts.testnet;
+        }),
+    ],
+    [
+      "signed for the merchant's wallet",
+      "signed-for-another-recipient",
+      "authorization.to",
+      () => payment({ to: merchant }),
+    ],
+    [
+      "USDC of another network",
+      "wrong-asset",
+      "paymentRequirements.asset",
+      () =>
+        changed((body) => {
+          body.paymentRequirements.asset = networks.polygon.usdc.address;
+        }),
+    ],
+    [
+      "a price in dollars",
+      "amount-in-dollars",
+      "paymentRequirements.maxAmountRequired",
+      () =>
+        changed((body) => {
+          body.paymentRequirements.maxAmountRequired = "$0.01";
+        }),
+    ],
+    [
+      "an amount a million times too large",
+      "amount-off-by-decimals",
+      "authorization.value",
+      () => payment({ value: 10_000_000_000n }),
+    ],
+    ["another amount", "amount-differs", "authorization.value", () => payment({ value: 12_345n })],
+    [
+      "a number where a string belongs",
+      "missing-member",
+      "authorization.value",
+      () =>
+        changed((body) => {
+          Object.assign(body.paymentPayload.payload.authorization, { value: 10_000 });
+        }),
+    ],
+    [
+      "milliseconds",
+      "times-in-milliseconds",
+      "authorization.validBefore",
+      () => payment({ validBefore: (now + 60n) * 1000n }),
+    ],
+    ["expired", "expired", "authorization.validBefore", () => payment({ validBefore: now - 12n })],
+    [
+      "a clock that is ahead",
+      "not-valid-yet",
+      "authorization.validAfter",
+      () => payment({ validAfter: now + 90n }),
+    ],
+    [
+      "the Sepolia name on base",
+      "signed-with-another-domain",
+      "paymentPayload.payload.signature",
+      () => payment({ asset: { ...networks.base.usdc, name: "USDC" } }),
+    ],
+    [
+      "version 1 of the domain",
+      "signed-with-another-domain",
+      "paymentPayload.payload.signature",
+      () => payment({ asset: { ...networks.base.usdc, version: "1" } }),
+    ],
+    [
+      "another chain id",
+      "signed-with-another-domain",
+      "paymentPayload.payload.signature",
+      () => payment({ chainId: 10 }),
+    ],
+    [
+      "another token",
+      "signed-with-another-domain",
+      "paymentPayload.payload.signature",
+      () => payment({ asset: networks.optimism.usdc }),
+    ],
+    [
+      "a member changed after signing",
+      "signed-other-values",
+      "authorization.validAfter",
+      () =>
+        changed((body) => {
+          body.paymentPayload.payload.authorization.validAfter = "600";
+        }),
+    ],
+    [
+      "ReceiveWithAuthorization",
+      "signed-receive",
+      "paymentPayload.payload.signature",
+      () =>
+        changed(() => {}, {}).then(async (body) => {
+          const { usdc, chainId } = networks.base;
+          const { from, to, value, validAfter, validBefore, nonce } = body.paymentPayload.payload
+            .authorization as Record<string, `0x${string}`>;
+          body.paymentPayload.payload.signature = await payer.signTypedData({
+            domain: { name: usdc.name, version: usdc.version, chainId, verifyingContract: usdc.address },
+            types: { ReceiveWithAuthorization: transferWithAuthorizationTypes.TransferWithAuthorization },
+            primaryType: "ReceiveWithAuthorization",
+            message: {
+              from: from ?? "0x",
+              to: to ?? "0x",
+              value: BigInt(value ?? 0),
+              validAfter: BigInt(validAfter ?? 0),
+              validBefore: BigInt(validBefore ?? 0),
+              nonce: nonce ?? "0x",
+            },
+          });
+          return body;
+        }),
+    ],
+    [
+      "another key",
+      "signed-by-another-key",
+      "paymentPayload.payload.signature",
+      () =>
+        changed((body) => {
+          body.paymentPayload.payload.authorization.from = merchant;
+        }),
+    ],
+    [
+      "a compact signature",
+      "malformed-signature",
+      "paymentPayload.payload.signature",
+      () =>
+        changed((body) => {
+          body.paymentPayload.payload.signature = body.paymentPayload.payload.signature.slice(0, 130);
+        }),
+    ],
+    [
+      "an undeployed wallet",
+      "undeployed-wallet",
+      "paymentPayload.payload.signature",
+      () =>
+        changed((body) => {
+          body.paymentPayload.payload.signature += "6492".repeat(16);
+        }),
+    ],
+    [
+      "a challenge that offers nothing",
+      "nothing-accepted",
+      "accepts",
+      () => ({ x402Version: 1, accepts: [], error: "" }),
+    ],
+    [
+      "a refusal",
+      "refused",
+      "invalidReason",
+      () => ({ isValid: false, invalidReason: "insufficient_funds" }),
+    ],
+    [
+      "an answer that decides nothing",
+      "undetermined",
+      "errorReason",
+      () => ({ success: false, errorReason: "settlement_pending", transaction: "0x12" }),
+    ],
+  ];
+
+  test.each(cases)("%s", async (_, mistake, at, make) => {
+    const findings = explained(await make());
+    expect(findings.map((one) => [one.mistake, one.at])).toContainEqual([mistake, at]);
+    for (const { fix } of findings) expect(fix).not.toBe("");
+  });
+
+  test("every mistake of the table has a case", () => {
+    expect(new Set(cases.map(([, mistake]) => mistake))).toEqual(new Set(Object.keys(mistakes)));
+  });
+});
+
+test("everything that is wrong is listed at once, worst first", async () => {
+  const body = await changed(
+    (wrong) => {
+      wrong.paymentRequirements.payTo = merchant;
+      wrong.paymentPayload.network = "eip155:8453";
+    },
+    { value: 1_000_000n, validBefore: now - 1n },
+  );
+  expect(explained(body).map(({ mistake }) => mistake)).toEqual([
+    "wrong-version",
+    "pay-to-is-not-the-contract",
+    "amount-off-by-decimals",
+    "expired",
+  ]);
+});
+
+test("the facts of the payment are named", async () => {
+  const [found] = explained(await payment({ asset: { ...networks.base.usdc, name: "USDC" } }));
+  expect(found).toMatchInlineSnapshot(`
+    {
+      "at": "paymentPayload.payload.signature",
+      "expected": "name “USD Coin”, version “2”, chain 8453, token 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
+      "fix": "Give the token's own name and version as \`extra\` in the requirements, so that clients sign for them; sign again.",
+      "got": "signed for name “USDC”, version “2”, chain 8453, token 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
+      "mistake": "signed-with-another-domain",
+    }
+  `);
+  const [late] = explained(await payment({ validBefore: now - 12n }));
+  expect(late?.got).toBe(`${now - 12n}, 12 s ago`);
+});
+
+test("a header with its name, and a challenge, are read too", async () => {
+  const { paymentPayload } = await payment({}, { x402Version: 2 });
+  const header = Buffer.from(JSON.stringify(paymentPayload)).toString("base64");
+  expect(explain(`PAYMENT-SIGNATURE: ${header}`, { contracts, now })).toEqual({
+    kind: "payment",
+    findings: [],
+  });
+  const { paymentRequirements } = await payment();
+  const challenge = { x402Version: 1, accepts: [{ ...paymentRequirements, payTo: merchant }] };
+  expect(explained(challenge).map(({ at }) => at)).toEqual(["accepts", "accepts[0].payTo"]);
+});
+
+test("whatever it is given, it gives findings and never throws", () => {
+  const values = [null, true, 7, "", "x", [], {}, { accepts: {} }, { accepts: [null, 1] }, { payload: 1 }];
+  const bodies = values.flatMap((value) => [
+    value,
+    { paymentPayload: value, paymentRequirements: value },
+    {
+      paymentPayload: { x402Version: value, payload: value, accepted: value },
+      paymentRequirements: { asset: value },
+    },
+    {
+      paymentPayload: {
+        x402Version: 1,
+        network: "base",
+        payload: { signature: value, authorization: value },
+      },
+    },
+    { success: value, errorReason: value },
+  ]);
+  for (const body of bodies) expect(explained(JSON.stringify(body) ?? "")).toBeInstanceOf(Array);
+});

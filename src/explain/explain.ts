@@ -1,0 +1,385 @@
+import type { Address } from "../protocol/hex.ts";
+import { sameAddress } from "../protocol/hex.ts";
+import {
+  findNetwork,
+  formatNetwork,
+  type Network,
+  type NetworkTier,
+  networkNames,
+  networks,
+} from "../protocol/networks.ts";
+import { address, parseUint256 } from "../protocol/primitives.ts";
+import { expiryMarginSeconds } from "../protocol/refusals.ts";
+import { explainSignature } from "./explain-signature.ts";
+import { type Finding, finding, sortFindings } from "./mistakes.ts";
+import { isRecord, readInput } from "./read-input.ts";
+
+/** What payments are held against. */
+export type ExplainContext = {
+  /** The facilitator contract of each tier of networks. */
+  contracts: Readonly<Record<NetworkTier, Address>>;
+  /** Unix seconds, by the chain where there is one. */
+  now: bigint;
+};
+
+/** What an explanation is of, and everything that was found, worst first. */
+export type Explanation = {
+  /** Undefined when it could not be read at all. */
+  kind: "request" | "payment" | "challenge" | "answer" | undefined;
+  findings: readonly Finding[];
+};
+
+type Version = 1 | 2;
+
+/** One half of a request: the payment or the requirements. */
+type Side = { at: string; value: Record<string, unknown>; network: Network | undefined };
+
+const decimals = 6;
+
+/**
+ * Explains a payment, a challenge or an answer: lists everything that would keep it from being settled, not only what a
+ * facilitator would name first. It asks no chain, so balances and used authorizations are not looked at.
+ */
+export function explain(text: string, context: ExplainContext): Explanation {
+  const { input, findings } = readInput(text);
+  if (input === undefined) return { kind: undefined, findings };
+  switch (input.kind) {
+    case "answer":
+      findings.push(explainAnswer(input.answer));
+      break;
+    case "challenge":
+      findings.push(...explainChallenge(input.accepts, input.x402Version === 2 ? 2 : 1, context));
+      break;
+    case "payment":
+      findings.push(...explainRequest(input.payload, undefined, context));
+      break;
+    case "request":
+      findings.push(...explainRequest(input.payload, input.requirements, context));
+  }
+  return { kind: input.kind, findings: sortFindings(findings) };
+}
+
+function explainRequest(payload: unknown, requirements: unknown, context: ExplainContext): Finding[] {
+  const findings: Finding[] = [];
+  if (!isRecord(payload)) {
+    return [finding("missing-member", "paymentPayload", { expected: "an object" })];
+  }
+  const version = readVersion(payload, findings);
+  const accepted = version === 2 && isRecord(payload.accepted) ? payload.accepted : payload;
+  const at = accepted === payload ? "paymentPayload" : "paymentPayload.accepted";
+  const paid = readSide(at, accepted, version, findings);
+  const asked = isRecord(requirements)
+    ? readSide("paymentRequirements", requirements, version, findings)
+    : version === 2 && accepted !== payload
+      ? { ...paid, at: "paymentPayload.accepted" }
+      : undefined;
+  if (requirements !== undefined && !isRecord(requirements)) {
+    findings.push(finding("missing-member", "paymentRequirements", { expected: "an object" }));
+  }
+  if (paid.network !== undefined && asked?.network !== undefined && paid.network !== asked.network) {
+    findings.push(
+      finding("networks-differ", `${asked.at}.network`, {
+        got: asked.network.name,
+        expected: paid.network.name,
+      }),
+    );
+  }
+  const network = paid.network ?? asked?.network;
+  if (asked !== undefined) findings.push(...explainTerms(asked, network, context));
+  findings.push(...explainAuthorization(payload.payload, asked, network, context));
+  return findings;
+}
+
+function readVersion(payload: Record<string, unknown>, findings: Finding[]): Version {
+  const looksLike: Version = isRecord(payload.accepted) ? 2 : 1;
+  const version = payload.x402Version;
+  if (version !== 1 && version !== 2) {
+    findings.push(
+      finding("missing-member", "paymentPayload.x402Version", { got: show(version), expected: "1 or 2" }),
+    );
+    return looksLike;
+  }
+  if (version !== looksLike) {
+    findings.push(
+      finding("wrong-version", "paymentPayload.x402Version", {
+        got: String(version),
+        expected: `${looksLike}, going by its members`,
+      }),
+    );
+  }
+  return looksLike;
+}
+
+/** Reads scheme and network of one half. */
+function readSide(at: string, value: Record<string, unknown>, version: Version, findings: Finding[]): Side {
+  if (value.scheme !== undefined && value.scheme !== "exact") {
+    findings.push(
+      finding("missing-member", `${at}.scheme`, { got: show(value.scheme), expected: '"exact"' }),
+    );
+  }
+  const { network: name } = value;
+  const network = typeof name === "string" ? findNetwork(name, version) : undefined;
+  if (network !== undefined) return { at, value, network };
+  const other = typeof name === "string" ? findNetwork(name, version === 1 ? 2 : 1) : undefined;
+  if (other !== undefined) {
+    const expected = formatNetwork(other, version);
+    findings.push(
+      finding("wrong-version", `${at}.network`, {
+        got: show(name),
+        expected: `${expected} in version ${version}`,
+      }),
+    );
+  } else {
+    const known = networkNames.map((one) => formatNetwork(networks[one], version)).join(", ");
+    findings.push(
+      finding("unknown-network", `${at}.network`, { got: show(name), expected: `one of ${known}` }),
+    );
+  }
+  return { at, value, network: other };
+}
+
+/** What the seller asks for: amount, asset, payTo. */
+function explainTerms({ at, value }: Side, network: Network | undefined, context: ExplainContext): Finding[] {
+  const findings: Finding[] = [];
+  const amountName = value.maxAmountRequired === undefined ? "amount" : "maxAmountRequired";
+  findings.push(...explainNumber(`${at}.${amountName}`, value[amountName]));
+  if (network === undefined) return findings;
+
+  const { usdc } = network;
+  if (!isAddress(value.asset)) {
+    findings.push(
+      finding("missing-member", `${at}.asset`, {
+        got: show(value.asset),
+        expected: `the token's address, ${usdc.address}`,
+      }),
+    );
+  } else if (!sameAddress(value.asset, usdc.address)) {
+    const home = networkNames.find((name) => sameAddress(networks[name].usdc.address, String(value.asset)));
+    findings.push(
+      finding("wrong-asset", `${at}.asset`, {
+        got: home === undefined ? value.asset : `${value.asset}, which is USDC on ${home}`,
+        expected: `${usdc.address} (USDC on ${network.name}), or an asset that the facilitator was configured for`,
+      }),
+    );
+  }
+  const payTo = value.payTo ?? value.recipient;
+  if (payTo !== undefined) {
+    findings.push(...explainContract("pay-to-is-not-the-contract", `${at}.payTo`, payTo, network, context));
+  }
+  return findings;
+}
+
+/** Whether an address is the facilitator contract of the network. */
+function explainContract(
+  mistake: "pay-to-is-not-the-contract" | "signed-for-another-recipient",
+  at: string,
+  value: unknown,
+  { tier, name }: Network,
+  { contracts }: ExplainContext,
+): Finding[] {
+  const expected = `${contracts[tier]} (the facilitator contract on ${name})`;
+  if (!isAddress(value)) return [finding("missing-member", at, { got: show(value), expected })];
+  if (sameAddress(value, contracts[tier])) return [];
+  const otherTier = sameAddress(value, contracts[tier === "mainnet" ? "testnet" : "mainnet"]);
+  return [finding(otherTier ? "other-tier" : mistake, at, { got: value, expected })];
+}
+
+function explainAuthorization(
+  payload: unknown,
+  asked: Side | undefined,
+  network: Network | undefined,
+  context: ExplainContext,
+): Finding[] {
+  const at = "paymentPayload.payload";
+  if (!isRecord(payload))
+    return [
+      finding("missing-member", at, {
+        got: show(payload),
+        expected: "an object with signature and authorization",
+      }),
+    ];
+  const { authorization } = payload;
+  if (!isRecord(authorization)) {
+    return [
+      finding("missing-member", `${at}.authorization`, { got: show(authorization), expected: "an object" }),
+    ];
+  }
+  const findings: Finding[] = [];
+  const number = (name: string) => {
+    const found = explainNumber(`authorization.${name}`, authorization[name]);
+    findings.push(...found);
+    return found.length === 0 ? (parseUint256(String(authorization[name])) ?? undefined) : undefined;
+  };
+  const value = number("value");
+  const validAfter = number("validAfter");
+  const validBefore = number("validBefore");
+  if (!isAddress(authorization.from)) {
+    findings.push(
+      finding("missing-member", "authorization.from", {
+        got: show(authorization.from),
+        expected: "the payer's address",
+      }),
+    );
+  }
+  if (network !== undefined) {
+    findings.push(
+      ...explainContract(
+        "signed-for-another-recipient",
+        "authorization.to",
+        authorization.to,
+        network,
+        context,
+      ),
+    );
+  }
+  if (value !== undefined && asked !== undefined) findings.push(...explainAmounts(value, asked));
+  findings.push(...explainTimes(validAfter, validBefore, context.now));
+  findings.push(
+    ...explainSignature({ authorization, signature: payload.signature, network, required: asked?.value }),
+  );
+  return findings;
+}
+
+function explainAmounts(value: bigint, { at, value: terms }: Side): Finding[] {
+  const name = terms.maxAmountRequired === undefined ? "amount" : "maxAmountRequired";
+  const required = typeof terms[name] === "string" ? parseUint256(terms[name]) : null;
+  if (required === null || required === value) return [];
+  const facts = {
+    got: `${value} (${inDollars(value)})`,
+    expected: `${required} (${inDollars(required)}), as ${at}.${name} asks`,
+  };
+  const power = powerOfTen(value, required);
+  if (power === undefined) return [finding("amount-differs", "authorization.value", facts)];
+  return [
+    finding("amount-off-by-decimals", "authorization.value", {
+      ...facts,
+      fix: `The two differ by 10^${power}: find which side counts the decimals (USDC has ${decimals}) twice or not at all.`,
+    }),
+  ];
+}
+
+function explainTimes(
+  validAfter: bigint | undefined,
+  validBefore: bigint | undefined,
+  now: bigint,
+): Finding[] {
+  const findings: Finding[] = [];
+  const inMilliseconds = (time: bigint | undefined) =>
+    time !== undefined && time > 100_000_000_000n && time < 100_000_000_000_000n;
+  for (const [name, time] of [
+    ["validAfter", validAfter],
+    ["validBefore", validBefore],
+  ] as const) {
+    if (time !== undefined && inMilliseconds(time)) {
+      findings.push(
+        finding("times-in-milliseconds", `authorization.${name}`, {
+          got: `${time}`,
+          expected: `${time / 1000n}`,
+        }),
+      );
+    }
+  }
+  if (validAfter !== undefined && !inMilliseconds(validAfter) && validAfter >= now) {
+    findings.push(
+      finding("not-valid-yet", "authorization.validAfter", {
+        got: `${validAfter}, ${validAfter - now} s ahead of the clock`,
+        expected: `below ${now}`,
+      }),
+    );
+  }
+  if (validBefore !== undefined && validBefore < now + expiryMarginSeconds) {
+    const got =
+      validBefore < now
+        ? `${validBefore}, ${now - validBefore} s ago`
+        : `${validBefore}, in ${validBefore - now} s`;
+    findings.push(
+      finding("expired", "authorization.validBefore", {
+        got,
+        expected: `at least ${now + expiryMarginSeconds}`,
+      }),
+    );
+  }
+  return findings;
+}
+
+/** Whether something is a uint256 as the protocol writes it. */
+function explainNumber(at: string, value: unknown): Finding[] {
+  if (typeof value === "string" && parseUint256(value) !== null) return [];
+  const facts = { got: show(value), expected: "a string of decimal digits" };
+  if (
+    typeof value === "string" &&
+    /^\$?\d*\.?\d+(\s*(USD|USDC|\$))?$/i.test(value) &&
+    /[.$a-z]/i.test(value)
+  ) {
+    const dollars = Number(value.replace(/[^0-9.]/g, ""));
+    return [
+      finding("amount-in-dollars", at, {
+        got: facts.got,
+        expected: `"${Math.round(dollars * 10 ** decimals)}"`,
+      }),
+    ];
+  }
+  return [finding("missing-member", at, facts)];
+}
+
+/** Checks what a 402 offers, as far as it can be checked before anything is signed. */
+function explainChallenge(accepts: readonly unknown[], version: Version, context: ExplainContext): Finding[] {
+  const each = accepts.map((entry, index) => {
+    const at = `accepts[${index}]`;
+    if (!isRecord(entry)) return [finding("missing-member", at, { got: show(entry), expected: "an object" })];
+    const findings: Finding[] = [];
+    const side = readSide(at, entry, version, findings);
+    return [...findings, ...explainTerms(side, side.network, context)];
+  });
+  const none = each.length === 0 || each.every((findings) => findings.length > 0);
+  return [...(none ? [finding("nothing-accepted", "accepts")] : []), ...each.flat()];
+}
+
+function explainAnswer(answer: object): Finding {
+  const fields: {
+    success?: unknown;
+    isValid?: unknown;
+    errorReason?: unknown;
+    invalidReason?: unknown;
+    errorMessage?: unknown;
+    invalidMessage?: unknown;
+    transaction?: unknown;
+  } = answer;
+  const reason = show(fields.errorReason ?? fields.invalidReason);
+  const message = fields.errorMessage ?? fields.invalidMessage;
+  const got = typeof message === "string" ? `${reason}: ${message}` : reason;
+  const undetermined = ["settlement_pending", "unexpected_settle_error", "unexpected_verify_error"].some(
+    (one) => reason.includes(one),
+  );
+  return finding(
+    undetermined ? "undetermined" : "refused",
+    "errorReason" in answer ? "errorReason" : "invalidReason",
+    { got },
+  );
+}
+
+/** How many powers of ten lie between two amounts; undefined when it is no power of ten. */
+function powerOfTen(a: bigint, b: bigint): number | undefined {
+  if (a === 0n || b === 0n) return undefined;
+  const [large, small] = a > b ? [a, b] : [b, a];
+  if (large % small !== 0n) return undefined;
+  const factor = (large / small).toString();
+  return /^10+$/.test(factor) ? factor.length - 1 : undefined;
+}
+
+function inDollars(value: bigint): string {
+  const unit = 10n ** BigInt(decimals);
+  const fraction = (value % unit).toString().padStart(decimals, "0").replace(/0+$/, "");
+  return `${value / unit}${fraction === "" ? "" : `.${fraction}`} USDC`;
+}
+
+function isAddress(value: unknown): value is Address {
+  return address.safeParse(value).success;
+}
+
+/** A value of JSON for a message, cut where it is long. */
+function show(value: unknown): string {
+  if (value === undefined) return "nothing";
+  const text = typeof value === "string" ? `"${value}"` : JSON.stringify(value);
+  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
+}

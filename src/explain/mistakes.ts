@@ -1,0 +1,201 @@
+/**
+ * The mistakes that are made with x402 payments, and how each is mended. One table for everything that explains: the
+ * command `x402-kit explain`, and docs/errors.md, which is generated from it.
+ *
+ * `rank` orders what is said first: 1 is what keeps everything else from being read, 5 what is only worth a look.
+ */
+export const mistakes = {
+  "not-json": {
+    rank: 1,
+    title: "It is neither JSON nor base64 of JSON",
+    why: "A payment travels as JSON in the body of verify and settle, and as base64 of JSON in the headers X-PAYMENT and PAYMENT-SIGNATURE.",
+    fix: "Pass the whole header value or the whole body. A header that was cut off, or quoted by a shell, no longer decodes.",
+  },
+  "encoded-twice": {
+    rank: 1,
+    title: "It was encoded to base64 twice",
+    why: "Decoding once gives base64 again: two layers of the program encode the header.",
+    fix: "Encode the JSON once. The public clients already return the finished header value.",
+  },
+  "not-decoded": {
+    rank: 1,
+    title: "A payment header is passed on without decoding it",
+    why: "paymentPayload holds the text of the header where the decoded JSON object belongs.",
+    fix: 'Decode it first: JSON.parse(Buffer.from(header, "base64").toString()).',
+  },
+  "unknown-shape": {
+    rank: 1,
+    title: "It is not a payment, a challenge or an answer of x402",
+    why: "Nothing in it is called paymentPayload, payload, accepts, success or isValid.",
+    fix: "Pass a body of verify or settle, the value of a payment header, a 402 challenge, or what a facilitator answered.",
+  },
+  "missing-member": {
+    rank: 2,
+    title: "A required member is missing or has the wrong type",
+    why: "The facilitator reads members as they are and coerces nothing: a number is not a decimal string.",
+    fix: "Send the member as the protocol has it. Integers of the authorization are strings of decimal digits.",
+  },
+  "wrong-version": {
+    rank: 2,
+    title: "The body of one protocol version under the number of the other",
+    why: "Version 1 puts scheme and network beside x402Version and names networks like “base”; version 2 puts them into “accepted” and names networks by CAIP-2, like “eip155:8453”.",
+    fix: "Use one version throughout: a v1 client with a v1 server, or a v2 client with a v2 server.",
+  },
+  "unknown-network": {
+    rank: 2,
+    title: "The network is not one of the facilitator's",
+    why: "The facilitator settles on base, base-sepolia, optimism, optimism-sepolia and polygon.",
+    fix: "Use one of these names in v1, and its CAIP-2 name in v2.",
+  },
+  "networks-differ": {
+    rank: 2,
+    title: "The payment and the requirements name different networks",
+    why: "The payer signed for one chain and the seller asks for another.",
+    fix: "Pass on the requirements that the payer chose from the challenge.",
+  },
+  "wrong-asset": {
+    rank: 2,
+    title: "The asset is not the token that the network accepts",
+    why: "Every network has a USDC of its own; bridged versions (USDC.e, USDbC) have no EIP-3009.",
+    fix: "Use the address of the network's own USDC.",
+  },
+  "pay-to-is-not-the-contract": {
+    rank: 2,
+    title: "payTo is not the facilitator contract",
+    why: "Payers sign a transfer to the facilitator contract, which forwards it to the wallet of your organization in the same transaction. Your own wallet belongs into the settings of the organization.",
+    fix: "Set payTo to the facilitator contract of the network, and your wallet with `x402-kit org set-recipient`.",
+  },
+  "signed-for-another-recipient": {
+    rank: 2,
+    title: "authorization.to is not the facilitator contract",
+    why: "The payer signed a transfer to another address, which the contract cannot pull.",
+    fix: "The challenge must name the facilitator contract as payTo before the payer signs; sign again.",
+  },
+  "other-tier": {
+    rank: 2,
+    title: "It is the facilitator contract of the other tier of networks",
+    why: "Mainnets share one address of the contract, test networks another.",
+    fix: "Use the contract of the network that is paid on: a mainnet address on mainnets, the test address on test networks.",
+  },
+  "amount-differs": {
+    rank: 3,
+    title: "The signed value is not the required amount",
+    why: "Scheme “exact” takes the required amount and nothing else, more included.",
+    fix: "Sign the amount of the requirements.",
+  },
+  "amount-off-by-decimals": {
+    rank: 3,
+    title: "The amount is off by a power of ten",
+    why: "Amounts are in the smallest unit of the token: USDC has 6 decimals, so 0.01 USDC is 10000. Factors of 10^6 or 10^12 come from counting decimals twice, or from assuming 18.",
+    fix: "Multiply dollars by 10^6, once.",
+  },
+  "amount-in-dollars": {
+    rank: 3,
+    title: "The amount is written in dollars",
+    why: "A decimal point or a currency sign is no number of smallest units.",
+    fix: 'Write the amount in the smallest unit: “$0.01” is "10000".',
+  },
+  "times-in-milliseconds": {
+    rank: 3,
+    title: "A time is in milliseconds",
+    why: "validAfter and validBefore are unix seconds, as in EIP-3009; Date.now() gives milliseconds.",
+    fix: "Divide by 1000: Math.floor(Date.now() / 1000) + 60.",
+  },
+  expired: {
+    rank: 3,
+    title: "The authorization has expired",
+    why: "validBefore has passed by the chain's clock, or is less than 6 s away, which is too short to settle.",
+    fix: "Sign again with a later validBefore, and settle at once. A payer's clock that is behind shortens every payment.",
+  },
+  "not-valid-yet": {
+    rank: 3,
+    title: "The authorization is not valid yet",
+    why: "validAfter lies ahead of the chain's clock: usually the payer's clock is ahead.",
+    fix: 'Sign with validAfter "0", or set the payer\'s clock.',
+  },
+  "signed-with-another-domain": {
+    rank: 3,
+    title: "The signature holds under another EIP-712 domain",
+    why: "Name, version, chain id and token address are part of what is signed. USDC is called “USD Coin” on the mainnets and “USDC” on the Sepolia networks.",
+    fix: "Give the token's own name and version as `extra` in the requirements, so that clients sign for them; sign again.",
+  },
+  "signed-other-values": {
+    rank: 3,
+    title: "The signature holds for other values than those that were sent",
+    why: "A member of the authorization was changed after signing.",
+    fix: "Send the authorization exactly as it was signed.",
+  },
+  "signed-receive": {
+    rank: 3,
+    title: "ReceiveWithAuthorization was signed",
+    why: "x402 uses TransferWithAuthorization; the two have different type hashes.",
+    fix: "Sign primaryType TransferWithAuthorization.",
+  },
+  "signed-by-another-key": {
+    rank: 3,
+    title: "The signature is not the payer's",
+    why: "It recovers to another address than authorization.from, whatever domain is tried.",
+    fix: "Sign with the key of authorization.from. If that is a smart wallet, the wallet itself decides (EIP-1271), and it must be deployed.",
+  },
+  "malformed-signature": {
+    rank: 3,
+    title: "The signature has a form that USDC refuses",
+    why: "USDC takes 65 bytes r, s, v with s in the lower half and v 27 or 28. Compact signatures (EIP-2098) have 64 bytes.",
+    fix: "Let the wallet sign typed data, and send its answer unchanged.",
+  },
+  "undeployed-wallet": {
+    rank: 3,
+    title: "The payer is a smart wallet that is not deployed",
+    why: "The signature has the ending of ERC-6492: the wallet has no code yet, so the token cannot ask it.",
+    fix: "Deploy the wallet, for example by its first transaction, and sign again.",
+  },
+  "nothing-accepted": {
+    rank: 2,
+    title: "The challenge offers nothing that this facilitator settles",
+    why: "Each entry of `accepts` has another scheme, network, asset or payTo.",
+    fix: "Offer scheme “exact” on a supported network with its USDC and the facilitator contract as payTo.",
+  },
+  refused: {
+    rank: 4,
+    title: "A facilitator refused the payment",
+    why: "The answer names a reason; its message says what was expected.",
+    fix: "Pass the request itself to `x402-kit explain`: it says what in it leads there.",
+  },
+  undetermined: {
+    rank: 4,
+    title: "The facilitator could not tell",
+    why: "A 503, or a settlement that is pending: neither says that the payment failed, and the money may have moved.",
+    fix: "Send the same payment again, never a new one, until there is a verdict. A new signature could pay twice.",
+  },
+} as const satisfies Record<string, Mistake>;
+
+/** One kind of mistake: what it is, why it matters, what to do. Plain sentences without facts of a payment. */
+export type Mistake = { rank: 1 | 2 | 3 | 4 | 5; title: string; why: string; fix: string };
+
+export type MistakeId = keyof typeof mistakes;
+
+/** One thing that is wrong with what was given. */
+export type Finding = {
+  mistake: MistakeId;
+  /** Where: `paymentRequirements.payTo`; empty for the whole. */
+  at: string;
+  /** What stands there, and what would be right; absent where there is nothing to show. */
+  got?: string;
+  expected?: string;
+  /** What is to be changed, with the facts of this payment. */
+  fix: string;
+};
+
+/** A finding with the table's own advice, unless the facts allow a better one. */
+export function finding(
+  mistake: MistakeId,
+  at: string,
+  facts: { got?: string; expected?: string; fix?: string } = {},
+): Finding {
+  return { mistake, at, fix: mistakes[mistake].fix, ...facts };
+}
+
+/** Worst first; what is equally bad stays in the order in which it was found. */
+export function sortFindings(findings: readonly Finding[]): Finding[] {
+  return [...findings].sort((a, b) => mistakes[a.mistake].rank - mistakes[b.mistake].rank);
+}

@@ -1,0 +1,76 @@
+import { type Finding, finding } from "./mistakes.ts";
+
+/** What somebody wants explained. */
+export type Input =
+  | { kind: "request"; payload: unknown; requirements: unknown }
+  | { kind: "payment"; payload: unknown }
+  | { kind: "challenge"; accepts: readonly unknown[]; x402Version: unknown }
+  | { kind: "answer"; answer: object };
+
+export type InputReading = { input: Input | undefined; findings: Finding[] };
+
+/**
+ * Finds out what a text is: a body of verify or settle, a payment header, a 402 challenge (its body or the header
+ * PAYMENT-REQUIRED), or a facilitator's answer; as JSON, or as base64 of it. Never throws.
+ */
+export function readInput(text: string): InputReading {
+  const findings: Finding[] = [];
+  // A header may be pasted with its name.
+  const bare = text.trim().replace(/^[A-Za-z-]+:\s+/, "");
+  let value = parseJson(bare);
+  if (value === undefined) {
+    const once = decodeBase64(bare);
+    value = once === undefined ? undefined : parseJson(once);
+    const twice = value === undefined && once !== undefined ? decodeBase64(once) : undefined;
+    if (twice !== undefined) {
+      value = parseJson(twice);
+      if (value !== undefined) findings.push(finding("encoded-twice", ""));
+    }
+  }
+  if (value === undefined) return { input: undefined, findings: [finding("not-json", "", quote(bare))] };
+  const input = classify(value, findings);
+  if (input === undefined) findings.push(finding("unknown-shape", "", quote(bare)));
+  return { input, findings };
+}
+
+function classify(value: unknown, findings: Finding[]): Input | undefined {
+  if (!isRecord(value)) return undefined;
+  if ("paymentPayload" in value || "paymentRequirements" in value) {
+    let payload = value.paymentPayload;
+    if (typeof payload === "string") {
+      findings.push(finding("not-decoded", "paymentPayload", { expected: "an object" }));
+      payload = parseJson(payload) ?? parseJson(decodeBase64(payload) ?? "");
+    }
+    return { kind: "request", payload, requirements: value.paymentRequirements };
+  }
+  if (Array.isArray(value.accepts)) {
+    return { kind: "challenge", accepts: value.accepts, x402Version: value.x402Version };
+  }
+  if ("payload" in value) return { kind: "payment", payload: value };
+  if ("success" in value || "isValid" in value) return { kind: "answer", answer: value };
+  return undefined;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The text that base64 or base64url stands for; undefined when it is neither. */
+function decodeBase64(text: string): string | undefined {
+  const bare = text.trim().replace(/^"|"$/g, "");
+  if (!/^[A-Za-z0-9+/_-]{8,}={0,2}$/.test(bare)) return undefined;
+  return Buffer.from(bare, "base64").toString("utf8");
+}
+
+function quote(text: string): { got: string } {
+  return { got: text.length > 60 ? `${text.slice(0, 60)}…` : text };
+}
+
+/** Whether a value of JSON is an object with members. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
