@@ -29,6 +29,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   relayer: ["chain", "ledger", "logging", "rpc"],
   facilitator: ["chain", "channels", "config", "ledger", "organizations", "relayer", "rpc"],
   http: ["channels", "facilitator", "ledger", "logging", "metrics", "organizations"],
+  explain: ["chain"],
   deploy: ["chain", "config", "contracts", "rpc"],
   inspection: ["chain", "config", "deploy", "rpc"],
   "service-sources": ["facilitator", "ledger", "metrics"],
@@ -67,7 +68,18 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   "mock-server": ["fixtures", "harness", "published"],
   conformance: ["fixtures", "harness", "published", "rpc"],
   cli: [
-    ...["chain", "config", "conformance", "database", "deploy", "fixtures", "harness", "http", "inspection"],
+    ...[
+      "chain",
+      "config",
+      "conformance",
+      "database",
+      "deploy",
+      "explain",
+      "fixtures",
+      "harness",
+      "http",
+      "inspection",
+    ],
     ...["ledger", "logging", "metrics", "mock-server", "organizations", "published", "relayer", "service"],
   ],
 };

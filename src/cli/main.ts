@@ -59,6 +59,11 @@ const commands: readonly CommandEntry[] = [
     load: async () => (await import("./commands/fork-record.ts")).forkRecord,
   },
   {
+    name: "explain",
+    summary: "say what is wrong with a payment header, a request body, a challenge or an answer",
+    load: async () => (await import("./commands/explain.ts")).explainCommand,
+  },
+  {
     name: "conformance",
     summary: "run the scenarios against a facilitator, and report where its answers differ",
     load: async () => (await import("./commands/conformance.ts")).conformance,

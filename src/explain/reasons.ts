@@ -6,7 +6,10 @@ export type ReasonAdvice = { meaning: string; mistakes: readonly MistakeId[] };
 
 /** Advice for every reason of verify and settle. */
 export const reasonAdvice: Readonly<
-  Record<InvalidReason | "unexpected_verify_error" | "unexpected_settle_error" | "settlement_pending", ReasonAdvice>
+  Record<
+    InvalidReason | "unexpected_verify_error" | "unexpected_settle_error" | "settlement_pending",
+    ReasonAdvice
+  >
 > = {
   invalid_payload: {
     meaning: "The payment could not be read. A v1 settle also says it where verify names a finer reason.",
@@ -23,7 +26,13 @@ export const reasonAdvice: Readonly<
   },
   invalid_payment_requirements: {
     meaning: "What the seller asks for cannot be settled: amount, asset or payTo.",
-    mistakes: ["pay-to-is-not-the-contract", "other-tier", "wrong-asset", "amount-in-dollars", "missing-member"],
+    mistakes: [
+      "pay-to-is-not-the-contract",
+      "other-tier",
+      "wrong-asset",
+      "amount-in-dollars",
+      "missing-member",
+    ],
   },
   invalid_exact_evm_payload_recipient_mismatch: {
     meaning: "authorization.to is not the facilitator contract.",

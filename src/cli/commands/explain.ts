@@ -1,0 +1,63 @@
+import { readFile } from "node:fs/promises";
+import { text } from "node:stream/consumers";
+import { KitError } from "../../errors.ts";
+import { explain } from "../../explain/explain.ts";
+import { formatExplanation } from "../../explain/format-explanation.ts";
+import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
+import { defineCommand } from "../kit/command.ts";
+import { localOptions } from "../kit/local-options.ts";
+import { flag } from "../kit/readers.ts";
+
+/** Longer than any payment, shorter than what would be read by mistake. */
+const mostBytes = 1_048_576;
+
+export const explainCommand = defineCommand({
+  options: {
+    what: {
+      describe:
+        "the payment header, request body, 402 challenge or answer itself, a file that holds it, or - for stdin",
+      placeholder: "TEXT",
+      positional: true,
+      example: "bad-payment.json",
+      read: (given) => given,
+      required: true,
+    },
+    "contract-mainnet": localOptions["contract-mainnet"],
+    "contract-testnet": localOptions["contract-testnet"],
+    json: flag("print one line of JSON"),
+  },
+
+  async run({ what, json, ...contracts }, { print }) {
+    const explanation = explain(await readWhat(what), {
+      contracts: resolveFacilitatorContracts({
+        mainnet: contracts["contract-mainnet"],
+        testnet: contracts["contract-testnet"],
+      }),
+      now: BigInt(Math.floor(Date.now() / 1000)),
+    });
+    print(json ? JSON.stringify(explanation) : formatExplanation(explanation));
+    return explanation.findings.length === 0 ? 0 : 1;
+  },
+});
+
+/** The text itself, or what the file of that name or stdin holds. */
+async function readWhat(what: string): Promise<string> {
+  const found = what === "-" ? await text(process.stdin) : await readIfFile(what);
+  const given = found ?? what;
+  if (given.length > mostBytes) {
+    throw new KitError(`${what === "-" ? "stdin" : "The file"} is longer than any payment: more than 1 MiB`);
+  }
+  return given;
+}
+
+async function readIfFile(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (cause) {
+    const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
+    // A name that cannot be one is the text itself.
+    if (code === "ENOENT" && !path.endsWith(".json")) return undefined;
+    if (code === "ENAMETOOLONG" || code === "ENOTDIR" || code === "ERR_INVALID_ARG_VALUE") return undefined;
+    throw new KitError(`${path} cannot be read`, { cause });
+  }
+}

@@ -1,0 +1,74 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { runCli } from "../../support/cli.ts";
+
+const challenge = {
+  x402Version: 1,
+  error: "X-PAYMENT header is required",
+  accepts: [
+    {
+      scheme: "exact",
+      network: "base",
+      maxAmountRequired: "$0.01",
+      resource: "https://merchant.example/report",
+      payTo: "0x857b06519E91e3A54538791bDbb0E22373e36b66",
+      asset: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
+      maxTimeoutSeconds: 60,
+    },
+  ],
+};
+const contracts = ["--contract-mainnet", "0x4020000000000000000000000000000000000001"];
+
+test("a challenge in a file is explained: what is wrong, why, and what to change", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "x402-kit-explain-"));
+  try {
+    const file = join(directory, "challenge.json");
+    await writeFile(file, JSON.stringify(challenge));
+    const { code, stdout, stderr } = await runCli(["explain", file, ...contracts]);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
+    expect(stdout).toMatchInlineSnapshot(`
+      "3 things are wrong in this challenge:
+
+      1. The challenge offers nothing that this facilitator settles (accepts)
+         why:      Each entry of \`accepts\` has another scheme, network, asset or payTo.
+         fix:      Offer scheme “exact” on a supported network with its USDC and the facilitator contract as payTo.
+         more:     docs/errors.md#nothing-accepted
+
+      2. payTo is not the facilitator contract (accepts[0].payTo)
+         got:      0x857b06519E91e3A54538791bDbb0E22373e36b66
+         expected: 0x4020000000000000000000000000000000000001 (the facilitator contract on base)
+         why:      Payers sign a transfer to the facilitator contract, which forwards it to the wallet of your organization in the same transaction. Your own wallet belongs into the settings of the organization.
+         fix:      Set payTo to the facilitator contract of the network, and your wallet with \`x402-kit org set-recipient\`.
+         more:     docs/errors.md#pay-to-is-not-the-contract
+
+      3. The amount is written in dollars (accepts[0].maxAmountRequired)
+         got:      "$0.01"
+         expected: "10000"
+         why:      A decimal point or a currency sign is no number of smallest units.
+         fix:      Write the amount in the smallest unit: “$0.01” is "10000".
+         more:     docs/errors.md#amount-in-dollars
+      "
+    `);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
+test("text on the command line, as JSON for programs", async () => {
+  const header = Buffer.from(JSON.stringify({ x402Version: 1, payload: {} })).toString("base64");
+  const { code, stdout } = await runCli(["explain", header, "--json"]);
+  const { kind, findings }: { kind: string; findings: { mistake: string }[] } = JSON.parse(stdout);
+  expect({ code, kind, first: findings[0]?.mistake }).toEqual({
+    code: 1,
+    kind: "payment",
+    first: "unknown-network",
+  });
+});
+
+test("a file that is not there is not taken for a payment", async () => {
+  const { code, stdout, stderr } = await runCli(["explain", "no-such-file.json"]);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toContain("x402-kit explain: no-such-file.json cannot be read");
+});
