@@ -14,6 +14,8 @@ import { z } from "zod";
 const contracts = {
   X402Facilitator: "x402Facilitator",
   MockUSDC: "mockUsdc",
+  MockUSDCProxy: "mockUsdcProxy",
+  UsdcSignatures: "usdcSignatures",
   Mock1271Wallet: "mock1271Wallet",
   Mock7702Delegate: "mock7702Delegate",
   MockFickleWallet: "mockFickleWallet",

@@ -103,7 +103,7 @@ contract ForwardReceivedTest is FacilitatorTest {
         uint256 stranded
     ) public {
         stranded = bound(stranded, 0, 100e6);
-        usdc.mint(address(facilitator), stranded);
+        fund(address(facilitator), stranded);
         stranded += 10e6;
         for (uint256 i = 0; i < values.length; ++i) {
             usdc.cancelAuthorization(payer, bytes32(i), signCancellation(PAYER_KEY, payer, bytes32(i)));

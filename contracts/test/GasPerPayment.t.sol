@@ -21,7 +21,7 @@ contract GasPerPaymentTest is FacilitatorTest {
     function test_settle() public {
         uint256 direct = measureDirect();
         settle(pay(PAYER_KEY, VALUE, keccak256("settle")), RECIPIENT);
-        check("settle", vm.lastCallGas().gasTotalUsed, direct, 125);
+        check("settle", vm.lastCallGas().gasTotalUsed, direct, 126);
     }
 
     function test_settleBatch_5_oneRecipient() public {

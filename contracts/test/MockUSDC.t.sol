@@ -7,11 +7,11 @@ import {Mock1271Wallet} from "../mocks/Mock1271Wallet.sol";
 import {Mock7702Delegate} from "../mocks/Mock7702Delegate.sol";
 import {MockGasBurningWallet} from "../mocks/MockGasBurningWallet.sol";
 import {MockUSDC} from "../mocks/MockUSDC.sol";
-import {Test} from "./utils/Test.sol";
+import {UsdcDeployment} from "./utils/UsdcDeployment.sol";
 import {Vm} from "./utils/Vm.sol";
 
 /// @title What MockUSDC must have in common with USDC
-contract MockUSDCTest is Test {
+contract MockUSDCTest is UsdcDeployment {
     address private constant ISSUER = address(uint160(uint256(keccak256("issuer"))));
     address private constant ALICE = address(uint160(uint256(keccak256("alice"))));
     address private constant BOB = address(uint160(uint256(keccak256("bob"))));
@@ -35,7 +35,7 @@ contract MockUSDCTest is Test {
 
     function setUp() public {
         vm.warp(NOW);
-        usdc = new MockUSDC("USD Coin", "USDC", "2", ISSUER);
+        usdc = deployUsdc("USD Coin", "2", ISSUER);
         payer = vm.addr(PAYER_KEY);
         usdc.mint(payer, 1_000e6);
     }
@@ -113,10 +113,12 @@ contract MockUSDCTest is Test {
         ];
         for (uint256 i = 0; i < deployments.length; ++i) {
             Deployment memory deployment = deployments[i];
-            MockUSDC original = new MockUSDC(deployment.name, "USDC", "2", ISSUER);
+            MockUSDC original = deployUsdc(deployment.name, "2", ISSUER);
             vm.etch(deployment.token, address(original).code);
-            for (uint256 slot = 0; slot < 4; ++slot) {
-                vm.store(deployment.token, bytes32(slot), vm.load(address(original), bytes32(slot)));
+            // Name and owner, and the proxy's implementation.
+            bytes32[3] memory slots = [bytes32(0), bytes32(uint256(4)), IMPLEMENTATION_SLOT];
+            for (uint256 j = 0; j < slots.length; ++j) {
+                vm.store(deployment.token, slots[j], vm.load(address(original), slots[j]));
             }
             vm.chainId(deployment.chainId);
             assertEq(
@@ -397,13 +399,16 @@ contract MockUSDCTest is Test {
         usdc.permit(payer, ALICE, VALUE, NOW, abi.encodePacked(r, s, v));
     }
 
+    /// @dev Source: FiatTokenV1.transfer, transferFrom; FiatTokenV2_2._isBlacklisted.
     function test_blacklistedAccountsNeitherPayNorReceiveNorSpend() public {
+        usdc.mint(ALICE, VALUE);
         vm.prank(payer);
         usdc.approve(BOB, VALUE);
+        vm.prank(payer);
+        usdc.approve(ALICE, VALUE);
         vm.prank(ISSUER);
         usdc.blacklist(ALICE);
         assertTrue(usdc.isBlacklisted(ALICE), "blacklisted");
-        usdc.mint(ALICE, VALUE);
         assertEq(usdc.balanceOf(ALICE), VALUE, "balance");
 
         vm.prank(payer);
@@ -415,9 +420,9 @@ contract MockUSDCTest is Test {
         vm.prank(BOB);
         vm.expectRevert(blacklisted);
         usdc.transferFrom(payer, ALICE, 1);
-        vm.prank(payer);
+        vm.prank(ALICE);
         vm.expectRevert(blacklisted);
-        usdc.approve(ALICE, 1);
+        usdc.transferFrom(payer, BOB, 1);
 
         vm.prank(ISSUER);
         usdc.unBlacklist(ALICE);
@@ -427,50 +432,218 @@ contract MockUSDCTest is Test {
         assertEq(usdc.balanceOf(BOB), VALUE, "balance");
     }
 
-    function test_onlyTheOwnerBlacklistsAndPauses() public {
-        vm.expectRevert(errorData("Blacklistable: caller is not the blacklister"));
-        usdc.blacklist(ALICE);
-        vm.expectRevert(errorData("Blacklistable: caller is not the blacklister"));
-        usdc.unBlacklist(ALICE);
-        vm.expectRevert(errorData("Pausable: caller is not the pauser"));
-        usdc.pause();
-        vm.expectRevert(errorData("Pausable: caller is not the pauser"));
-        usdc.unpause();
+    /// @dev Source: FiatTokenV2_2.approve, increaseAllowance, decreaseAllowance, permit: V2.1 asked for the
+    /// blacklist, V2.2 does not.
+    function test_allowancesDoNotLookAtTheBlacklist() public {
+        address[2] memory accounts = [payer, ALICE];
+        for (uint256 i = 0; i < accounts.length; ++i) {
+            vm.prank(ISSUER);
+            usdc.blacklist(accounts[i]);
+            vm.prank(payer);
+            usdc.approve(ALICE, 10);
+            vm.prank(payer);
+            usdc.increaseAllowance(ALICE, 2);
+            vm.prank(payer);
+            usdc.decreaseAllowance(ALICE, 5);
+            assertEq(usdc.allowance(payer, ALICE), 7, "allowance");
+            (uint8 v, bytes32 r, bytes32 s) = sign(permitHash(NOW));
+            usdc.permit(payer, ALICE, VALUE, NOW, v, r, s);
+            assertEq(usdc.allowance(payer, ALICE), VALUE, "allowance by permit");
+            vm.prank(ISSUER);
+            usdc.unBlacklist(accounts[i]);
+        }
     }
 
-    function test_pauseStopsTransfersButNotMinting() public {
+    /// @dev Source: FiatTokenV1.approve and its like: whenNotPaused.
+    function test_pauseStopsAllowances() public {
+        (uint8 v, bytes32 r, bytes32 s) = sign(permitHash(NOW));
+        vm.prank(ISSUER);
+        usdc.pause();
+        bytes[5] memory calls = [
+            abi.encodeCall(usdc.approve, (ALICE, 1)),
+            abi.encodeCall(usdc.increaseAllowance, (ALICE, 1)),
+            abi.encodeCall(usdc.decreaseAllowance, (ALICE, 0)),
+            abi.encodeWithSignature(
+                "permit(address,address,uint256,uint256,uint8,bytes32,bytes32)",
+                payer,
+                ALICE,
+                VALUE,
+                NOW,
+                v,
+                r,
+                s
+            ),
+            abi.encodeWithSignature(
+                "permit(address,address,uint256,uint256,bytes)",
+                payer,
+                ALICE,
+                VALUE,
+                NOW,
+                abi.encodePacked(r, s, v)
+            )
+        ];
+        for (uint256 i = 0; i < calls.length; ++i) {
+            (bool success, bytes memory reason) = address(usdc).call(calls[i]);
+            assertFalse(success, "paused");
+            assertEq(reason, errorData("Pausable: paused"), "reason");
+        }
+    }
+
+    /// @dev Source: FiatTokenV2_2.initializeV2_2, _blacklist(address(this)).
+    function test_theTokenItselfIsBlacklisted() public {
+        assertTrue(usdc.isBlacklisted(address(usdc)), "blacklisted");
+        vm.prank(payer);
+        vm.expectRevert(blacklisted);
+        usdc.transfer(address(usdc), 1);
+        expect(blacklisted, address(usdc), VALUE, NOW - 1, NOW + 1, "nonce", "");
+        vm.expectRevert(blacklisted);
+        usdc.transferWithAuthorization(address(usdc), ALICE, VALUE, NOW - 1, NOW + 1, "nonce", "");
+        vm.prank(address(usdc));
+        vm.expectRevert(blacklisted);
+        usdc.receiveWithAuthorization(payer, address(usdc), VALUE, NOW - 1, NOW + 1, "nonce", "");
+        vm.expectRevert(blacklisted);
+        usdc.mint(address(usdc), 1);
+    }
+
+    /// @dev Source: Pausable.whenNotPaused at FiatTokenV1.transfer.
+    function test_pauseStopsTransfers() public {
         vm.prank(ISSUER);
         usdc.pause();
         assertTrue(usdc.paused(), "paused");
         vm.prank(payer);
         vm.expectRevert(errorData("Pausable: paused"));
         usdc.transfer(ALICE, 1);
-        usdc.mint(ALICE, 1);
+        vm.expectRevert(errorData("Pausable: paused"));
+        usdc.transferFrom(payer, ALICE, 1);
         vm.prank(ISSUER);
         usdc.unpause();
         vm.prank(payer);
         usdc.transfer(ALICE, 1);
-        assertEq(usdc.balanceOf(ALICE), 2, "balance");
+        assertEq(usdc.balanceOf(ALICE), 1, "balance");
     }
 
-    function test_refusesToMintToTheZeroAddress() public {
-        vm.expectRevert(errorData("FiatToken: mint to the zero address"));
-        usdc.mint(address(0), 1);
-    }
-
+    /// @dev Source: FiatTokenV2_2._setBalance.
     function testFuzz_balancesStayBelowTheBlacklistBit(uint256 held, uint256 more) public {
-        held = bound(held, 0, (1 << 255) - 1);
-        MockUSDC fresh = new MockUSDC("USD Coin", "USDC", "2", ISSUER);
-        fresh.mint(ALICE, held);
-        more = bound(more, 0, type(uint256).max - held);
+        held = bound(held, 1, (1 << 255) - 1);
+        usdc.mint(ALICE, held);
+        more = bound(more, 1, type(uint256).max - held - 1_000e6);
         if (more > (1 << 255) - 1 - held) {
             vm.expectRevert(errorData("FiatTokenV2_2: Balance exceeds (2^255 - 1)"));
-            fresh.mint(ALICE, more);
+            usdc.mint(ALICE, more);
         } else {
-            fresh.mint(ALICE, more);
-            assertEq(fresh.balanceOf(ALICE), held + more, "balance");
-            assertFalse(fresh.isBlacklisted(ALICE), "blacklisted");
+            usdc.mint(ALICE, more);
+            assertEq(usdc.balanceOf(ALICE), held + more, "balance");
+            assertFalse(usdc.isBlacklisted(ALICE), "blacklisted");
         }
+    }
+
+    /// @dev Source: the storage layout of FiatTokenV2_2. Tools write balances to slot 9, allowances to slot 10.
+    function test_balancesAndAllowancesStandInTheSlotsOfUsdc() public {
+        bytes32 slot = keccak256(abi.encode(ALICE, uint256(9)));
+        vm.store(address(usdc), slot, bytes32(uint256(5)));
+        assertEq(usdc.balanceOf(ALICE), 5, "balance");
+        vm.store(address(usdc), slot, bytes32(uint256(1 << 255 | 5)));
+        assertEq(usdc.balanceOf(ALICE), 5, "balance");
+        assertTrue(usdc.isBlacklisted(ALICE), "blacklisted");
+        bytes32 allowances = keccak256(abi.encode(payer, uint256(10)));
+        vm.store(address(usdc), keccak256(abi.encode(BOB, allowances)), bytes32(uint256(7)));
+        assertEq(usdc.allowance(payer, BOB), 7, "allowance");
+        assertEq(vm.load(address(usdc), bytes32(uint256(11))), bytes32(usdc.totalSupply()), "total supply");
+        assertEq(
+            vm.load(address(usdc), bytes32(uint256(1))), bytes32(uint256(uint160(ISSUER))), "pauser and pause"
+        );
+    }
+
+    /// @dev Source: SafeMath's texts.
+    function test_sumsThatOverflow() public {
+        vm.prank(payer);
+        usdc.approve(ALICE, type(uint256).max);
+        vm.prank(payer);
+        vm.expectRevert(errorData("SafeMath: addition overflow"));
+        usdc.increaseAllowance(ALICE, 1);
+        vm.expectRevert(errorData("SafeMath: addition overflow"));
+        usdc.mint(ALICE, type(uint256).max);
+    }
+
+    /// @dev Source: the calldata that solc 0.6.12 decodes without ABIEncoderV2: what is above an address's 160 bits,
+    /// or above the 8 of v, is not looked at.
+    function test_unusedUpperBitsAreIgnored() public {
+        uint256 dirt = uint256(0xbad) << 160;
+        vm.prank(payer);
+        call(abi.encodeWithSelector(usdc.transfer.selector, uint256(uint160(ALICE)) | dirt, VALUE), "");
+        assertEq(usdc.balanceOf(ALICE), VALUE, "balance");
+        (bool success, bytes memory result) = address(usdc)
+            .call(abi.encodeWithSelector(usdc.balanceOf.selector, uint256(uint160(ALICE)) | dirt));
+        assertTrue(success, "asked");
+        assertEq(abi.decode(result, (uint256)), VALUE, "balance");
+
+        (uint8 v, bytes32 r, bytes32 s) = signTransfer(ALICE, VALUE, NOW - 1, NOW + 1, "nonce");
+        call(
+            abi.encodeWithSignature(
+                "transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)",
+                uint256(uint160(payer)) | dirt,
+                uint256(uint160(ALICE)) | dirt,
+                VALUE,
+                NOW - 1,
+                NOW + 1,
+                bytes32("nonce"),
+                uint256(v) | 0x100,
+                r,
+                s
+            ),
+            ""
+        );
+        assertEq(usdc.balanceOf(ALICE), 2 * VALUE, "balance");
+    }
+
+    /// @dev Source: the same decoder: a signature that is said to lie outside of the calldata reverts without a reason,
+    /// before anything else is looked at. Unusual offsets within it are taken.
+    function test_signaturesAtOtherOffsets() public {
+        bytes memory signature = packed(ALICE, VALUE, NOW - 1, NOW + 1, "nonce");
+        uint256[4] memory impossible = [type(uint256).max, uint256(1) << 64, 0x1000, 0xe0 + 96];
+        vm.prank(ISSUER);
+        usdc.pause();
+        for (uint256 i = 0; i < impossible.length; ++i) {
+            (bool success, bytes memory reason) =
+                address(usdc).call(authorizationCall(impossible[i], 65, signature));
+            assertFalse(success, "impossible offset");
+            assertEq(reason, bytes(""), "reason");
+        }
+        (bool longer, bytes memory none) = address(usdc).call(authorizationCall(0xe0, 66, signature));
+        assertFalse(longer, "longer than the calldata");
+        assertEq(none, bytes(""), "reason");
+
+        vm.prank(ISSUER);
+        usdc.unpause();
+        call(authorizationCall(0xe0 + 32, 65, abi.encodePacked(uint256(65), signature)), "");
+        assertEq(usdc.balanceOf(ALICE), VALUE, "balance");
+    }
+
+    /// @dev `offset` of the signature, what stands there, and one word before when the offset leaves room for it.
+    function authorizationCall(uint256 offset, uint256 length, bytes memory tail)
+        private
+        view
+        returns (bytes memory)
+    {
+        return abi.encodePacked(
+            bytes4(
+                keccak256("transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)")
+            ),
+            abi.encode(payer, ALICE, VALUE, NOW - 1, NOW + 1, bytes32("nonce"), offset),
+            length,
+            tail
+        );
+    }
+
+    function call(bytes memory data, bytes memory reason) private {
+        (bool success, bytes memory result) = address(usdc).call(data);
+        assertTrue(success == (reason.length == 0), "success");
+        if (!success) assertEq(result, reason, "reason");
+    }
+
+    function permitHash(uint256 deadline) private view returns (bytes32) {
+        return
+            keccak256(abi.encode(usdc.PERMIT_TYPEHASH(), payer, ALICE, VALUE, usdc.nonces(payer), deadline));
     }
 
     function expect(

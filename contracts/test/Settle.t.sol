@@ -203,7 +203,7 @@ contract SettleTest is FacilitatorTest {
         (key, authorization) = boundAuthorization(key, value, held, age, rest, nonce);
         vm.assume(isPlainRecipient(recipient) && recipient != authorization.from);
         stranded = bound(stranded, 0, type(uint128).max);
-        usdc.mint(address(facilitator), stranded);
+        fund(address(facilitator), stranded);
         uint256 payerBefore = usdc.balanceOf(authorization.from);
         uint256 recipientBefore = usdc.balanceOf(recipient);
 
@@ -240,7 +240,7 @@ contract SettleTest is FacilitatorTest {
             vm.assume(bytes32(change) != nonce);
             authorization.nonce = bytes32(change);
         }
-        usdc.mint(authorization.from, authorization.value);
+        fund(authorization.from, authorization.value);
         payment.authorization = authorization;
         settleFails(payment, RECIPIENT, errorData("FiatTokenV2: invalid signature"));
     }
@@ -274,7 +274,7 @@ contract SettleTest is FacilitatorTest {
         vm.assume(isPlainRecipient(authorization.from));
         authorization.validAfter = block.timestamp - bound(age, 1, block.timestamp);
         authorization.validBefore = block.timestamp + bound(rest, 1, 1e9);
-        usdc.mint(authorization.from, bound(held, value, type(uint128).max));
+        fund(authorization.from, bound(held, value, type(uint128).max));
         return (key, authorization);
     }
 

@@ -7,6 +7,9 @@ import {
   isPublishedKey,
   publishedKeys,
   revertingDelegateAddress,
+  usdcImplementationAddress,
+  usdcProxyAdmin,
+  usdcSignaturesAddress,
 } from "./accounts.ts";
 import { testPayers } from "./test-payers.ts";
 
@@ -24,6 +27,9 @@ describe("the harness accounts", () => {
   it.each([
     ["delegate", delegateAddress],
     ["reverting delegate", revertingDelegateAddress],
+    ["USDC implementation", usdcImplementationAddress],
+    ["USDC signature library", usdcSignaturesAddress],
+    ["USDC proxy admin", usdcProxyAdmin],
   ])("the %s stands at the address of its label", (name, address) => {
     expect(address).toBe(getAddress(`0x${labelHash(name).slice(26)}`));
   });

@@ -43,6 +43,18 @@ export const delegateAddress: Address = "0xFA5611D232C34944b1Dd7F789e5794f07bce9
 /** What `hijacked` delegates to: the same of `x402-facilitator-kit harness: reverting delegate`. */
 export const revertingDelegateAddress: Address = "0x37DDC44F5A05a4D556DCEb4451a0fa22733B23bA";
 
+/** Where the mock token's own code stands, behind its proxy: the same of `… harness: USDC implementation`. */
+export const usdcImplementationAddress: Address = "0xb92Ed5F52eE0CA8469E21D6b16dC0F90d635889B";
+
+/**
+ * Where the library stands that the mock token checks signatures with: the same of `… harness: USDC signature library`.
+ * The token's code is linked to it, in `foundry.toml`.
+ */
+export const usdcSignaturesAddress: Address = "0xa6e28d70718b4cCbBA2685606744987E10D90bD9";
+
+/** The admin of the mock token's proxy, of which there is no key: the same of `… harness: USDC proxy admin`. */
+export const usdcProxyAdmin: Address = "0x53CDFAEAd2caE16718082dA8F74B8166cdD79bCE";
+
 /** The ten accounts of anvil and hardhat, from the mnemonic `test test … junk`. */
 const developmentKeys: readonly Hex[] = [
   "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",

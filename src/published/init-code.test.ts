@@ -1,10 +1,11 @@
-import { encodeDeployData } from "viem";
+import { encodeDeployData, encodeFunctionData } from "viem";
 import { expect, it } from "vitest";
 import { mock1271WalletAbi, mock1271WalletBytecode } from "../contracts/mock1271Wallet.ts";
 import { mockFickleWalletAbi, mockFickleWalletBytecode } from "../contracts/mockFickleWallet.ts";
-import { mockUsdcAbi, mockUsdcBytecode } from "../contracts/mockUsdc.ts";
+import { mockUsdcAbi } from "../contracts/mockUsdc.ts";
+import { mockUsdcProxyAbi, mockUsdcProxyBytecode } from "../contracts/mockUsdcProxy.ts";
 import { x402FacilitatorAbi, x402FacilitatorBytecode } from "../contracts/x402Facilitator.ts";
-import { harnessAccounts } from "./accounts.ts";
+import { harnessAccounts, usdcImplementationAddress, usdcProxyAdmin } from "./accounts.ts";
 import { facilitatorInitCode, fickleWalletInitCode, mockUsdcInitCode, walletInitCode } from "./init-code.ts";
 
 const { admin, operator, recoverer, pauser, treasury } = harnessAccounts;
@@ -24,12 +25,20 @@ it.each([
   ["", "1"],
   ["A token with a name that is longer than one word: 32 bytes or more", "2.1"],
   ["Zweiunddreißig Bytes mit Umlaut", "2"],
-])("encodes the token's constructor as viem does: %s", (name, version) => {
+])("encodes the token's constructor, and the call in it, as viem does: %s", (name, version) => {
   expect(mockUsdcInitCode({ name, version })).toBe(
     encodeDeployData({
-      abi: mockUsdcAbi,
-      bytecode: mockUsdcBytecode,
-      args: [name, "USDC", version, treasury.address],
+      abi: mockUsdcProxyAbi,
+      bytecode: mockUsdcProxyBytecode,
+      args: [
+        usdcImplementationAddress,
+        usdcProxyAdmin,
+        encodeFunctionData({
+          abi: mockUsdcAbi,
+          functionName: "initialize",
+          args: [name, "USDC", version, treasury.address],
+        }),
+      ],
     }),
   );
 });

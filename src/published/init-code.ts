@@ -1,10 +1,10 @@
 import { mock1271WalletBytecode } from "../contracts/mock1271Wallet.ts";
 import { mockFickleWalletBytecode } from "../contracts/mockFickleWallet.ts";
-import { mockUsdcBytecode } from "../contracts/mockUsdc.ts";
+import { mockUsdcProxyBytecode } from "../contracts/mockUsdcProxy.ts";
 import { x402FacilitatorBytecode } from "../contracts/x402Facilitator.ts";
-import { type Address, addressWord, type Hex, uintWord } from "../protocol/hex.ts";
+import { type Address, addressWord, type Hex, keccak256Text, uintWord } from "../protocol/hex.ts";
 import type { Asset } from "../protocol/networks.ts";
-import { harnessAccounts } from "./accounts.ts";
+import { harnessAccounts, usdcImplementationAddress, usdcProxyAdmin } from "./accounts.ts";
 
 /*
  * Creation code with its constructor arguments. Encoded by hand: viem's encoder is right but takes 100 ms to import,
@@ -21,7 +21,12 @@ export function facilitatorInitCode(): Hex {
   return `${x402FacilitatorBytecode}${uintWord(adminDelay)}${addressWord(admin.address)}${uintWord(operators)}${addressWord(recoverer.address)}${addressWord(pauser.address)}${uintWord(1n)}${addressWord(operator.address)}`;
 }
 
-/** `MockUSDC(name, symbol, version, owner)`, owned by the treasury. */
+const initializeSelector = keccak256Text("initialize(string,string,string,address)").slice(0, 10);
+
+/**
+ * `MockUSDCProxy(implementation, admin, initialization)`, which calls `initialize(name, symbol, version, issuer)`: the
+ * treasury is the issuer. The implementation and its library must be in place.
+ */
 export function mockUsdcInitCode({ name, version }: Pick<Asset, "name" | "version">): Hex {
   const texts = [name, "USDC", version].map(encodeText);
   let position = 4 * 32;
@@ -30,7 +35,10 @@ export function mockUsdcInitCode({ name, version }: Pick<Asset, "name" | "versio
     position += text.length / 2;
     return uintWord(BigInt(start));
   });
-  return `${mockUsdcBytecode}${offsets.join("")}${addressWord(harnessAccounts.treasury.address)}${texts.join("")}`;
+  const issuer = addressWord(harnessAccounts.treasury.address);
+  const initialization = `${initializeSelector.slice(2)}${offsets.join("")}${issuer}${texts.join("")}`;
+  const initializationOffset = uintWord(3n * 32n);
+  return `${mockUsdcProxyBytecode}${addressWord(usdcImplementationAddress)}${addressWord(usdcProxyAdmin)}${initializationOffset}${encodeBytes(initialization)}`;
 }
 
 /** `Mock1271Wallet(owner)`. */
@@ -44,7 +52,11 @@ export function fickleWalletInitCode(owner: Address): Hex {
 }
 
 function encodeText(text: string): string {
-  const bytes = Buffer.from(text, "utf8");
-  const digits = bytes.toString("hex");
-  return `${uintWord(BigInt(bytes.length))}${digits.padEnd(Math.ceil(digits.length / 64) * 64, "0")}`;
+  return encodeBytes(Buffer.from(text, "utf8").toString("hex"));
+}
+
+/** Length, and bytes filled up to whole words; digits without 0x. */
+function encodeBytes(digits: string): string {
+  const length = uintWord(BigInt(digits.length / 2));
+  return `${length}${digits.padEnd(Math.ceil(digits.length / 64) * 64, "0")}`;
 }

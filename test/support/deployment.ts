@@ -14,10 +14,13 @@ import { mock1271WalletBytecode } from "../../src/contracts/mock1271Wallet.ts";
 import { mock7702DelegateDeployedBytecode } from "../../src/contracts/mock7702Delegate.ts";
 import { mockGasBurningWalletDeployedBytecode } from "../../src/contracts/mockGasBurningWallet.ts";
 import { mockUsdcAbi, mockUsdcBytecode } from "../../src/contracts/mockUsdc.ts";
+import { mockUsdcProxyBytecode } from "../../src/contracts/mockUsdcProxy.ts";
+import { usdcSignaturesDeployedBytecode } from "../../src/contracts/usdcSignatures.ts";
 import { x402FacilitatorAbi, x402FacilitatorBytecode } from "../../src/contracts/x402Facilitator.ts";
 import { signAuthorization } from "../../src/protocol/authorization.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import { networks } from "../../src/protocol/networks.ts";
+import { usdcProxyAdmin, usdcSignaturesAddress } from "../../src/published/accounts.ts";
 import { startAnvil } from "./anvil.ts";
 import { accountOf, keyOf } from "./key-accounts.ts";
 
@@ -98,11 +101,21 @@ export async function deployContracts(): Promise<TestDeployment> {
     return contractAddress;
   }
 
+  await client.setCode({ address: usdcSignaturesAddress, bytecode: usdcSignaturesDeployedBytecode });
+  const implementation = await create(mockUsdcBytecode, "0x");
   const usdc = await create(
-    mockUsdcBytecode,
+    mockUsdcProxyBytecode,
     encodeAbiParameters(
-      [{ type: "string" }, { type: "string" }, { type: "string" }, { type: "address" }],
-      ["USD Coin", "USDC", "2", admin.address],
+      [{ type: "address" }, { type: "address" }, { type: "bytes" }],
+      [
+        implementation,
+        usdcProxyAdmin,
+        encodeFunctionData({
+          abi: mockUsdcAbi,
+          functionName: "initialize",
+          args: ["USD Coin", "USDC", "2", admin.address],
+        }),
+      ],
     ),
   );
   const facilitatorContract = await create(

@@ -1,13 +1,15 @@
 import { selector } from "../../src/chain/contract/calldata.ts";
+import { mockUsdcDeployedBytecode } from "../../src/contracts/mockUsdc.ts";
 import { type LocalNode, startNode } from "../../src/harness/nodes/nodes.ts";
 import { startWatchdog } from "../../src/harness/nodes/watchdog.ts";
 import { resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
+import { mockToken } from "../../src/harness/stage/mock-token.ts";
 import { carryContracts } from "../../src/harness/stage/place-contract.ts";
 import { mintCall } from "../../src/harness/stage/test-accounts.ts";
-import type { Address, Hex } from "../../src/protocol/hex.ts";
+import { type Address, addressWord, type Hex } from "../../src/protocol/hex.ts";
 import { type NetworkName, networks } from "../../src/protocol/networks.ts";
-import { harnessAccounts } from "../../src/published/accounts.ts";
-import { facilitatorInitCode, mockUsdcInitCode } from "../../src/published/init-code.ts";
+import { harnessAccounts, usdcImplementationAddress } from "../../src/published/accounts.ts";
+import { facilitatorInitCode } from "../../src/published/init-code.ts";
 import { testPayers } from "../../src/published/test-payers.ts";
 
 /** A chain that stands in for the real one: its USDC is there, and so is what others did to published addresses. */
@@ -30,16 +32,16 @@ export async function startRealChain(name: NetworkName): Promise<RealChain> {
   const slot = (index: number): Hex => `0x${index.toString(16).padStart(64, "0")}`;
   const rubbish: Hex = `0x${"66".repeat(32)}`;
   await carryContracts(node, [
-    { name: "USDC", address: usdc.address, initCode: mockUsdcInitCode(usdc) },
+    mockToken(usdc),
     // A contract that has nothing to do with ours but for its constructor: it has other roles and is broken.
     { name: "a stranger's contract", address: contract, initCode: facilitatorInitCode() },
   ]);
-  // The real USDC stands behind a proxy, which has its storage.
-  const code = await node.request("eth_getCode", usdc.address, "latest");
+  // The real USDC has its own code elsewhere.
   const implementation: Address = "0x0000000000000000000000000000000000c0de02";
   await node.batch([
-    ["anvil_setCode", implementation, code],
-    ["anvil_setCode", usdc.address, proxyTo(implementation)],
+    ["anvil_setCode", usdcImplementationAddress, "0x"],
+    ["anvil_setCode", implementation, mockUsdcDeployedBytecode],
+    ["anvil_setStorageAt", usdc.address, implementationSlot, `0x${addressWord(implementation)}`],
     ["anvil_setCode", contract, "0x5f5ffd"],
     ...Array.from(
       { length: 12 },
@@ -66,7 +68,7 @@ export async function startRealChain(name: NetworkName): Promise<RealChain> {
     holder,
     held,
     async withoutBlacklist() {
-      const other = String(code).replaceAll(selector("blacklist(address)").slice(2), "00000000");
+      const other = mockUsdcDeployedBytecode.replaceAll(selector("blacklist(address)").slice(2), "00000000");
       await node.request("anvil_setCode", implementation, other);
       await node.request("evm_mine");
     },
@@ -77,6 +79,5 @@ export async function startRealChain(name: NetworkName): Promise<RealChain> {
   };
 }
 
-/** Code that hands every call on to another contract's code (EIP-1167). */
-const proxyTo = (implementation: Address): Hex =>
-  `0x363d3d373d3d3d363d73${implementation.slice(2)}5af43d82803e903d91602b57fd5bf3`;
+/** Where the proxy of USDC keeps its implementation: keccak256 of `org.zeppelinos.proxy.implementation`. */
+const implementationSlot = "0x7050c9e0f4ca769c69bd3a8ef740bc37934f8e2c036e5a723fd8ee048ed3f8c3";

@@ -58,7 +58,7 @@ contract Actors is FacilitatorFixture {
     constructor() {
         deploy();
         for (uint256 i = 0; i < TOKENS; ++i) {
-            _tokens.push(new MockUSDC("USD Coin", "USDC", "2", ISSUER));
+            _tokens.push(deployUsdc("USD Coin", "2", ISSUER));
             for (uint256 j = 0; j < PAYERS; ++j) {
                 _tokens[i].mint(payerAt(j), INITIAL_BALANCE);
             }

@@ -3,11 +3,11 @@ pragma solidity 0.8.37;
 
 import {IX402Facilitator} from "../../interfaces/IX402Facilitator.sol";
 import {MockUSDC} from "../../mocks/MockUSDC.sol";
-import {Test} from "./Test.sol";
+import {UsdcDeployment} from "./UsdcDeployment.sol";
 import {Vm} from "./Vm.sol";
 
 /// @title A facilitator, a token, and payers who can sign
-abstract contract FacilitatorFixture is Test {
+abstract contract FacilitatorFixture is UsdcDeployment {
     address internal constant ADMIN = address(uint160(uint256(keccak256("admin"))));
     address internal constant OPERATOR = address(uint160(uint256(keccak256("operator"))));
     address internal constant RECOVERER = address(uint160(uint256(keccak256("recoverer"))));
@@ -38,9 +38,14 @@ abstract contract FacilitatorFixture is Test {
         address[] memory operators = new address[](1);
         operators[0] = OPERATOR;
         facilitator = deployFacilitator(operators, RECOVERER, PAUSER);
-        usdc = new MockUSDC("USD Coin", "USDC", "2", ISSUER);
+        usdc = deployUsdc("USD Coin", "2", ISSUER);
         payer = vm.addr(PAYER_KEY);
         usdc.mint(payer, 1_000e6);
+    }
+
+    /// @dev Nothing is not minted: the token refuses it.
+    function fund(address account, uint256 value) internal {
+        if (value > 0) usdc.mint(account, value);
     }
 
     function deployFacilitator(address[] memory operators, address recoverer, address pauser)

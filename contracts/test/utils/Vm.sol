@@ -31,6 +31,8 @@ interface Vm {
 
     function getCode(string calldata artifact) external view returns (bytes memory);
 
+    function getDeployedCode(string calldata artifact) external view returns (bytes memory);
+
     function load(address account, bytes32 slot) external view returns (bytes32);
 
     function store(address account, bytes32 slot, bytes32 value) external;

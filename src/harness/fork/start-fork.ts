@@ -1,6 +1,7 @@
 import { KitError } from "../../errors.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
+import { usdcImplementationAddress, usdcSignaturesAddress } from "../../published/accounts.ts";
 import type { LaunchOptions } from "../nodes/launch-anvil.ts";
 import { RpcRefusal } from "../nodes/local-rpc.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";
@@ -30,7 +31,9 @@ const startTimeoutMs = 120_000;
 export async function startFork(options: StartForkOptions): Promise<LocalNode> {
   const { network, order, facilitatorContract, asset, ...launch } = options;
   const { name, chainId } = network;
-  const mocks = isRealToken(network, asset) ? [] : [asset.address];
+  const mocks = isRealToken(network, asset)
+    ? []
+    : [asset.address, usdcImplementationAddress, usdcSignaturesAddress];
   const blankAccounts = [...placedAccounts, facilitatorContract, ...mocks];
   const source = await openFork({
     network,

@@ -3,7 +3,13 @@ import { readAddress } from "../../protocol/address.ts";
 import { create2Address, create2Deployer } from "../../protocol/create2.ts";
 import { type Address, keccak256Text, sameAddress } from "../../protocol/hex.ts";
 import { type Asset, type NetworkTier, networkNames, networks } from "../../protocol/networks.ts";
-import { delegateAddress, harnessAccounts, revertingDelegateAddress } from "../../published/accounts.ts";
+import {
+  delegateAddress,
+  harnessAccounts,
+  revertingDelegateAddress,
+  usdcImplementationAddress,
+  usdcSignaturesAddress,
+} from "../../published/accounts.ts";
 import { facilitatorInitCode } from "../../published/init-code.ts";
 import { testPayers } from "../../published/test-payers.ts";
 
@@ -94,6 +100,8 @@ function inhabitants(assets: readonly Asset[]): readonly (readonly [Address, str
     [create2Deployer, "the CREATE2 deployer"],
     [delegateAddress, "the code of delegated test payers"],
     [revertingDelegateAddress, "the code of delegated test payers"],
+    [usdcImplementationAddress, "the code of the mock token"],
+    [usdcSignaturesAddress, "the code of the mock token"],
     ...assets.map(({ address, name }) => [address, `the asset "${name}"`] as const),
     ...Object.entries(testPayers).map(([name, { address }]) => [address, `the test payer ${name}`] as const),
     ...Object.entries(harnessAccounts).map(([name, { address }]) => [address, `the ${name}`] as const),

@@ -3,13 +3,14 @@ import { KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { facilitatorInitCode, mockUsdcInitCode } from "../../published/init-code.ts";
+import { facilitatorInitCode } from "../../published/init-code.ts";
 import { readQuantity } from "../../rpc/read-hex.ts";
 import { prepareRealToken } from "../fork/prepare-real-token.ts";
 import { isRealToken } from "../fork/start-fork.ts";
 import { startHeartbeat } from "../nodes/heartbeat.ts";
 import { type LocalCall, RpcRefusal } from "../nodes/local-rpc.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
+import { mockToken } from "./mock-token.ts";
 import { type PlacedContract, runConstructor } from "./place-contract.ts";
 import { takeStartingPoint } from "./starting-point.ts";
 import { castContracts, castTokenCalls, mintCall, transferCall, walletCode } from "./test-accounts.ts";
@@ -65,8 +66,8 @@ const gasMoney = `0x${(10_000n * 10n ** 18n).toString(16)}`;
 /** A node that mines each transaction as it comes takes some 2 ms; then it has missed one. */
 const minedWithinMs = 500;
 
-/** Gas for one call of the token, of which none takes more than 80,000. */
-const tokenCallGas = "0x186a0";
+/** Gas for one call of the token, of which none takes more than 100,000. */
+const tokenCallGas = "0x249f0";
 
 /** More blocks at once take the node seconds. */
 const mostBlocks = 10_000;
@@ -78,10 +79,9 @@ const mostSeconds = 3_155_760_000;
 export async function prepareChain(options: LocalChainOptions): Promise<HarnessChain> {
   const { network, facilitatorContract, asset, node, ownClock = false } = options;
   const realToken = node.fork !== undefined && isRealToken(network, asset);
-  const mockToken = { name: "MockUSDC", address: asset.address, initCode: mockUsdcInitCode(asset) };
   const contracts: readonly PlacedContract[] = [
     { name: "X402Facilitator", address: facilitatorContract, initCode: facilitatorInitCode() },
-    ...(realToken ? [] : [mockToken]),
+    ...(realToken ? [] : [mockToken(asset)]),
     ...castContracts(),
   ];
   const writes = await Promise.all(contracts.map((contract) => runConstructor(node, contract)));

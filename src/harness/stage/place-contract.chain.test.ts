@@ -9,10 +9,11 @@ import {
 import { create2Deployer } from "../../protocol/create2.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { facilitatorInitCode, mockUsdcInitCode } from "../../published/init-code.ts";
+import { facilitatorInitCode } from "../../published/init-code.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";
 import { startWatchdog, type Watchdog } from "../nodes/watchdog.ts";
 import { defaultFacilitatorContracts, facilitatorSalts } from "./addresses.ts";
+import { mockToken } from "./mock-token.ts";
 import { carryContracts } from "./place-contract.ts";
 
 const { admin, operator, recoverer, pauser, treasury } = harnessAccounts;
@@ -90,9 +91,7 @@ describe("carryContracts", () => {
   it("carries texts of any length, and computes the domain for the address and chain it stands on", async () => {
     const name = "A token with a name that is longer than one word: 32 bytes or more";
     const address: Address = "0x00000000000000000000000000000000DeaDBeef";
-    await carryContracts(node, [
-      { name: "token", address, initCode: mockUsdcInitCode({ name, version: "7" }) },
-    ]);
+    await carryContracts(node, [mockToken({ address, name, version: "7" })]);
     const contract = { address, abi: mockUsdcAbi } as const;
     expect(await client().readContract({ ...contract, functionName: "name" })).toBe(name);
     expect(await client().readContract({ ...contract, functionName: "version" })).toBe("7");

@@ -12,6 +12,8 @@ export type PlacedContract = {
   address: Address;
   /** Creation code with the constructor's arguments. */
   initCode: Hex;
+  /** Code that the contract calls, without a constructor of its own, and where it goes. It is put there first. */
+  code?: readonly (readonly [address: Address, code: Hex])[];
 };
 
 /** Enough for any constructor, below what a block holds. */
@@ -19,7 +21,8 @@ const constructorGas = "0x2000000";
 
 /**
  * Runs a contract's constructor at a given address, and returns the calls that write what came of it: code, nonce
- * and storage. Several contracts' writes can then go out in one batch.
+ * and storage. Several contracts' writes can then go out in one batch. Only code that the contract calls is written
+ * at once.
  *
  * The constructor runs for real, on the node, but in a call with state overrides: the creation code stands at the
  * address with its storage empty. What it returns is the code, what it changes the storage, and `address(this)` is
@@ -33,7 +36,10 @@ const constructorGas = "0x2000000";
  * @throws {KitError} when the constructor reverts, or changes another account
  */
 export async function runConstructor(rpc: LocalRpc, contract: PlacedContract): Promise<LocalCall[]> {
-  const { name, address, initCode } = contract;
+  const { name, address, initCode, code: calledCode = [] } = contract;
+  if (calledCode.length > 0) {
+    await rpc.batch(calledCode.map(([where, code]) => ["anvil_setCode", where, code]));
+  }
   const sender = harnessAccounts.treasury.address;
   const call = { from: sender, to: address, gas: constructorGas };
   const overrides = { [address]: { code: initCode, state: {} } };

@@ -309,7 +309,7 @@ describe("up for a person", () => {
     expect(end.stderr).toBe(
       `x402-kit fund: ${[
         `${recipient} cannot be given ${amount} more of the asset on base`,
-        "  because: The node refused eth_call: execution reverted: panic: arithmetic underflow or overflow (0x11)",
+        "  because: The node refused eth_call: execution reverted: SafeMath: addition overflow",
         "",
       ].join("\n")}`,
     );
