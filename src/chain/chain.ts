@@ -1,6 +1,6 @@
 import type { NetworkConfig } from "../config/network-config.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
-import type { Head } from "../rpc/head.ts";
+import type { Head } from "../rpc/calls.ts";
 import type { RpcStatus } from "../rpc/rpc-status.ts";
 import type { ForwardCall, SettleCall } from "./contract/calls.ts";
 import type { Revert } from "./contract/revert.ts";

@@ -1,10 +1,8 @@
 import type { NetworkConfig } from "../config/network-config.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
-import { chainIdCall, readChainId } from "../rpc/chain-id.ts";
-import type { FailoverPace } from "../rpc/failover-pace.ts";
-import { headCall, readHead } from "../rpc/head.ts";
+import { chainIdCall, headCall, readChainId, readHead } from "../rpc/calls.ts";
+import type { FailoverPace } from "../rpc/failover.ts";
 import { createHttpRpc } from "../rpc/http-rpc.ts";
-import { type Probe, type ProbeResult, probeCall, readProbes } from "../rpc/probe.ts";
 import { isBytes, isWord, readQuantity } from "../rpc/read-hex.ts";
 import type { Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
 import type { RpcObserver } from "../rpc/rpc-status.ts";
@@ -35,6 +33,7 @@ import {
   usualSettleBytes,
   usualSettleCost,
 } from "./signing/transaction.ts";
+import { callViews, readViews, type ViewCall, type ViewResult } from "./view-calls.ts";
 
 export type ChainOptions = {
   network: NetworkConfig;
@@ -90,20 +89,19 @@ export function createChain(options: ChainOptions): Chain {
 
   const gasMoneyCall: RpcCall = { method: "eth_getBalance", params: [operator, "latest"] };
 
-  function expectWord(what: string, probe: ProbeResult | undefined): Hex {
-    if (probe?.word === undefined)
-      throw undetermined(`${what}: no such contract, or it has no such function`);
-    return probe.word;
+  function expectWord(what: string, view: ViewResult | undefined): Hex {
+    if (view?.word === undefined) throw undetermined(`${what}: no such contract, or it has no such function`);
+    return view.word;
   }
 
   /** Asks for the payer's balance, and for the block that it is the balance of. */
   function balanceCall({ asset, authorization }: SettleCall): RpcCall {
-    return probeCall([balanceOf(asset, authorization.from)], viewGas);
+    return callViews([balanceOf(asset, authorization.from)], viewGas);
   }
 
-  async function probe(probes: readonly Probe[], gasEach: number): Promise<readonly ProbeResult[]> {
-    const [answer] = await ask([probeCall(probes, gasEach)]);
-    return expect("eth_call", answer, (result) => readProbes(result, probes.length)).results;
+  async function call(views: readonly ViewCall[], gasEach: number): Promise<readonly ViewResult[]> {
+    const [answer] = await ask([callViews(views, gasEach)]);
+    return expect("eth_call", answer, (result) => readViews(result, views.length)).results;
   }
 
   async function countTransactions(account: Address, block: "latest" | "pending"): Promise<number> {
@@ -146,7 +144,7 @@ export function createChain(options: ChainOptions): Chain {
       if (!withFunds) return { head, funds: undefined, revert };
 
       const { blockNumber, results } = expect("the payer's balance", payerBalance, (result) =>
-        readProbes(result, 1),
+        readViews(result, 1),
       );
       return {
         // The calls of a batch may see different blocks, and those behind a balancer different nodes.
@@ -169,7 +167,7 @@ export function createChain(options: ChainOptions): Chain {
 
     async askWallet(payer, digest, signature) {
       const data = encodeIsValidSignature(digest, signature);
-      const [wallet] = await probe([{ target: payer, data }], walletGas);
+      const [wallet] = await call([{ target: payer, data }], walletGas);
       if (!wallet?.hasCode) return "no_code";
       return wallet.word === walletYes ? "accepted" : "refused";
     },
@@ -185,7 +183,7 @@ export function createChain(options: ChainOptions): Chain {
         tokenPaused,
         contractPaused,
         operatorAuthorized,
-      ] = await probe(
+      ] = await call(
         [
           authorizationStateOf(asset, payer, nonce),
           balanceOf(asset, payer),
@@ -266,7 +264,7 @@ export function createChain(options: ChainOptions): Chain {
       const asked = ask([
         chainIdCall,
         { method: "eth_getCode", params: [facilitatorContract, "latest"] },
-        probeCall(assets.map(domainSeparatorOf), viewGas),
+        callViews(assets.map(domainSeparatorOf), viewGas),
       ]);
       const answers = await asked.catch((error: unknown) => {
         const otherChain = chainIdOfAll();
@@ -278,7 +276,7 @@ export function createChain(options: ChainOptions): Chain {
       }
       const [chainId, code, separators] = answers;
       const { results } = expect("the domain separators", separators, (result) =>
-        readProbes(result, assets.length),
+        readViews(result, assets.length),
       );
       return {
         chainId: expect("the chain id", chainId, readChainId),

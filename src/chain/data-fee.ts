@@ -1,7 +1,7 @@
 import { type Address, uintWord } from "../protocol/hex.ts";
-import { probeCall, readProbes } from "../rpc/probe.ts";
 import type { RpcCall } from "../rpc/rpc.ts";
 import { selector } from "./contract/calldata.ts";
+import { callViews, readViews } from "./view-calls.ts";
 
 /*
  * What rollups charge for the data of a transaction on top of its gas: base and optimism write it to Ethereum.
@@ -17,11 +17,11 @@ const envelopeBytes = 200;
 /** Asks for the data fee of a transaction. */
 export function dataFeeCall(calldataBytes: number): RpcCall {
   const size = BigInt(calldataBytes + envelopeBytes);
-  return probeCall([{ target: gasPriceOracle, data: `${l1FeeUpperBound}${uintWord(size)}` }], 200_000);
+  return callViews([{ target: gasPriceOracle, data: `${l1FeeUpperBound}${uintWord(size)}` }], 200_000);
 }
 
 /** Reads the answer: in wei, at most; 0 where nothing is charged for that, and on local chains. */
 export function readDataFee(result: unknown): bigint | undefined {
-  const probed = readProbes(result, 1);
-  return probed && BigInt(probed.results[0]?.word ?? 0);
+  const views = readViews(result, 1);
+  return views && BigInt(views.results[0]?.word ?? 0);
 }

@@ -1,5 +1,5 @@
 import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
-import { headCall, readHead } from "../rpc/head.ts";
+import { headCall, readHead } from "../rpc/calls.ts";
 import { describeError } from "../rpc/json-rpc.ts";
 import type { Rpc, RpcAnswer } from "../rpc/rpc.ts";
 import type { ChainReader } from "./chain-reader.ts";

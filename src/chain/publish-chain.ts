@@ -1,7 +1,7 @@
 import { channels } from "../channels/channels.ts";
 import { keccak256 } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
-import type { Head } from "../rpc/head.ts";
+import type { Head } from "../rpc/calls.ts";
 import type { Chain } from "./chain.ts";
 
 /**

@@ -1,8 +1,8 @@
 import { getAddress } from "viem/utils";
 import { selector } from "../chain/contract/calldata.ts";
+import { callViews, readViews } from "../chain/view-calls.ts";
 import { x402FacilitatorDeployedBytecode } from "../contracts/x402Facilitator.ts";
 import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
-import { probeCall, readProbes } from "../rpc/probe.ts";
 import { isBytes } from "../rpc/read-hex.ts";
 import type { Rpc } from "../rpc/rpc.ts";
 import { expectAnswer } from "./expect-answer.ts";
@@ -42,13 +42,13 @@ export async function readContract(
   const probes = views.map((data) => ({ target: address, data }));
   const [codeAnswer, probesAnswer] = await rpc.ask([
     { method: "eth_getCode", params: [address, "latest"] },
-    probeCall(probes, readGas),
+    callViews(probes, readGas),
   ]);
   const code = expectAnswer("the contract's code", codeAnswer, (result) =>
     isBytes(result) ? result : undefined,
   );
   const probed = expectAnswer("the contract's state", probesAnswer, (result) =>
-    readProbes(result, probes.length),
+    readViews(result, probes.length),
   );
   const [admin, adminDelay, paused, ...held] = probed.results.map(({ word }) => word);
   return {

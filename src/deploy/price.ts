@@ -1,8 +1,8 @@
 import { dataFeeCall, readDataFee as parseDataFee } from "../chain/data-fee.ts";
 import { estimateFees, type Fees, pricePerGas } from "../chain/signing/transaction.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
-import type { Head } from "../rpc/head.ts";
-import { headCall, readHead } from "../rpc/head.ts";
+import type { Head } from "../rpc/calls.ts";
+import { headCall, readHead } from "../rpc/calls.ts";
 import type { Rpc } from "../rpc/rpc.ts";
 import { expectAnswer } from "./expect-answer.ts";
 

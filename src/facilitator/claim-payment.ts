@@ -10,7 +10,7 @@ import { type Invalid, invalid } from "../protocol/reasons.ts";
 import { expiryMarginSeconds, refusals } from "../protocol/refusals.ts";
 import { poll } from "../relayer/poll.ts";
 import type { Submission } from "../relayer/relayer.ts";
-import type { Head } from "../rpc/head.ts";
+import type { Head } from "../rpc/calls.ts";
 import { classifyRevert } from "./check-state.ts";
 import type { GasBudget } from "./gas-budget.ts";
 import type { ReadPayment } from "./intake.ts";

@@ -1,9 +1,9 @@
 import { selector } from "../chain/contract/calldata.ts";
+import { callViews, readViews } from "../chain/view-calls.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { expectAnswer } from "../deploy/expect-answer.ts";
 import { domainSeparator } from "../protocol/authorization.ts";
 import { sameAddress } from "../protocol/hex.ts";
-import { probeCall, readProbes } from "../rpc/probe.ts";
 import type { Rpc } from "../rpc/rpc.ts";
 import type { Check } from "./check.ts";
 
@@ -14,13 +14,13 @@ export async function checkAssets(rpc: Pick<Rpc, "ask">, network: NetworkConfig)
   const { assets, chainId } = network;
   const data = selector("DOMAIN_SEPARATOR()");
   const [answer] = await rpc.ask([
-    probeCall(
+    callViews(
       assets.map(({ address }) => ({ target: address, data })),
       readGas,
     ),
   ]);
   const { results } = expectAnswer("the tokens' domains", answer, (result) =>
-    readProbes(result, assets.length),
+    readViews(result, assets.length),
   );
   return assets.map((asset, index): Check => {
     const { address, name, version } = asset;

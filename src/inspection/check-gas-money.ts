@@ -5,7 +5,7 @@ import { fetchDataFee, priceAt } from "../deploy/price.ts";
 import { readBalance } from "../deploy/transaction.ts";
 import { formatCoins, formatCount, formatGwei } from "../deploy/units.ts";
 import type { Address } from "../protocol/hex.ts";
-import type { Head } from "../rpc/head.ts";
+import type { Head } from "../rpc/calls.ts";
 import type { Rpc } from "../rpc/rpc.ts";
 import type { Check } from "./check.ts";
 

@@ -7,7 +7,7 @@ import { UndeterminedError } from "../errors.ts";
 import type { ClaimOutcome, ClaimRequest, Ledger } from "../ledger/ledger.ts";
 import type { ServiceLog } from "../logging/logger.ts";
 import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
-import type { Head } from "../rpc/head.ts";
+import type { Head } from "../rpc/calls.ts";
 import type { Outcomes } from "./outcomes.ts";
 import { sleep } from "./poll.ts";
 import { createReplace } from "./replacement.ts";

@@ -10,7 +10,7 @@ import {
 import type { Attempt, AttemptKind } from "../ledger/settlement.ts";
 import type { ServiceLog } from "../logging/logger.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
-import type { Head } from "../rpc/head.ts";
+import type { Head } from "../rpc/calls.ts";
 import { callOf, type Slot } from "./slot.ts";
 import type { TransactionStore } from "./transaction-store.ts";
 

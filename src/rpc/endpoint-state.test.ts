@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { EndpointFailure } from "./endpoint.ts";
-import { createEndpointState, type EndpointState } from "./endpoint-state.ts";
+import { createEndpointState, EndpointFailure, type EndpointState } from "./endpoint-state.ts";
 import type { EndpointError, EndpointHealth } from "./rpc-status.ts";
 
 let time: number;
@@ -83,16 +82,16 @@ describe("the pause after a failure", () => {
 
   test("is what it asks for, but never more than the longest", () => {
     fail("rate_limited", 60);
-    expect([pause(), state.heldUntil - time]).toEqual([60, 60]);
+    expect([pause(), state.retryAt - time]).toEqual([60, 60]);
     fail("rate_limited", 31_536_000_000);
-    expect([pause(), state.heldUntil - time]).toEqual([100, 100]);
+    expect([pause(), state.retryAt - time]).toEqual([100, 100]);
   });
 
   test("is over with a good answer", () => {
     fail("http_5xx", 60);
     time += 1;
     pass();
-    expect([state.pausedUntil, state.heldUntil]).toEqual([0, 0]);
+    expect([state.pausedUntil, state.retryAt]).toEqual([0, 0]);
   });
 
   test("is none for one that lags", () => {

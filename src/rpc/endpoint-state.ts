@@ -1,5 +1,18 @@
-import type { EndpointFailure } from "./endpoint.ts";
-import type { EndpointHealth } from "./rpc-status.ts";
+import type { EndpointError, EndpointHealth } from "./rpc-status.ts";
+
+/** Why a request to an endpoint gave nothing usable. Its message names no address: RPC URLs hold API keys. */
+export class EndpointFailure {
+  readonly kind: EndpointError;
+  readonly message: string;
+  /** How long the endpoint asked to be left alone, in milliseconds. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(kind: EndpointError, message: string, retryAfterMs?: number | undefined) {
+    this.kind = kind;
+    this.message = message;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
 
 /** What is remembered of an endpoint, to decide when it is asked. Times are milliseconds of one clock. */
 export type EndpointState = {
@@ -11,7 +24,7 @@ export type EndpointState = {
   /** When it is worth asking again whether it has recovered. */
   readonly pausedUntil: number;
   /** Until when it asked to be left alone. Never further away than the longest pause. */
-  readonly heldUntil: number;
+  readonly retryAt: number;
   /** A request sent at `sentAt` was answered well. */
   passed(sentAt: number): void;
   /** A request sent at `sentAt` was not. */
@@ -45,7 +58,7 @@ export function createEndpointState(options: EndpointStateOptions): EndpointStat
   let recoveredAt = now();
   let failures = 0;
   let pausedUntil = 0;
-  let heldUntil = 0;
+  let retryAt = 0;
 
   function health(): EndpointHealth {
     if (trouble !== undefined) return trouble;
@@ -53,7 +66,7 @@ export function createEndpointState(options: EndpointStateOptions): EndpointStat
     return slowWhy === undefined ? "healthy" : "slow";
   }
 
-  /** Makes a change, and tells of it when the health is another one afterwards. */
+  /** Makes a change, and reports it where the health is another one afterwards. */
   function change(make: () => void): void {
     const before = health();
     make();
@@ -75,8 +88,8 @@ export function createEndpointState(options: EndpointStateOptions): EndpointStat
     get pausedUntil() {
       return pausedUntil;
     },
-    get heldUntil() {
-      return heldUntil;
+    get retryAt() {
+      return retryAt;
     },
 
     passed(sentAt) {
@@ -87,7 +100,7 @@ export function createEndpointState(options: EndpointStateOptions): EndpointStat
         tried = true;
         trouble = undefined;
         pausedUntil = 0;
-        heldUntil = 0;
+        retryAt = 0;
       });
     },
 
@@ -106,8 +119,8 @@ export function createEndpointState(options: EndpointStateOptions): EndpointStat
       // Requests that fail together are one failure.
       if (time >= pausedUntil) pausedUntil = time + Math.min(firstPauseMs * 2 ** failures++, longestPauseMs);
       if (retryAfterMs === undefined) return;
-      heldUntil = Math.max(heldUntil, time + Math.min(retryAfterMs, longestPauseMs));
-      pausedUntil = Math.max(pausedUntil, heldUntil);
+      retryAt = Math.max(retryAt, time + Math.min(retryAfterMs, longestPauseMs));
+      pausedUntil = Math.max(pausedUntil, retryAt);
     },
 
     setSlow(why) {

@@ -1,46 +1,63 @@
+import { chainIdCall, type Head, headCall, readChainId, readHead } from "./calls.ts";
+import { createEndpointState, EndpointFailure, type EndpointState } from "./endpoint-state.ts";
 import { BatchRefused, describeError, readBatch, writeBatch } from "./json-rpc.ts";
 import { createKeepAlivePost, HttpFailure } from "./keep-alive-post.ts";
 import type { RpcAnswer, RpcCall } from "./rpc.ts";
-import type { EndpointError, Purpose, RpcExchange } from "./rpc-status.ts";
-
-/** Why a request to an endpoint gave nothing usable. Its message names no address: RPC URLs hold API keys. */
-export class EndpointFailure {
-  readonly kind: EndpointError;
-  readonly message: string;
-  /** How long the endpoint asked to be left alone, in milliseconds. */
-  readonly retryAfterMs: number | undefined;
-
-  constructor(kind: EndpointError, message: string, retryAfterMs?: number | undefined) {
-    this.kind = kind;
-    this.message = message;
-    this.retryAfterMs = retryAfterMs;
-  }
-}
+import type { EndpointError, EndpointStatus, Purpose, RpcObserver } from "./rpc-status.ts";
 
 /** What the calls of one batch were answered with. */
 export type Answers = ReadonlyMap<RpcCall, RpcAnswer>;
 
-/** One URL: talks to it, and counts what comes of that. */
+/** How soon an endpoint is asked: the lower, the sooner. */
+const ranks = { well: 0, slow: 1, unwell: 2, rateLimited: 3 } as const;
+
+/** One URL of a network: talks to it, checks what it answers, and keeps what is known of it. */
 export type Endpoint = {
   readonly label: string;
-  readonly requests: Readonly<Record<Purpose, number>>;
-  readonly errors: Readonly<Record<EndpointError, number>>;
-  /** Milliseconds an answer takes, smoothed; undefined before the first. */
-  readonly latencyMs: number | undefined;
-  /**
-   * Sends the calls in one HTTP request, and gives a failure when there is no answer to every one of them in time,
-   * or when `judge` finds something wrong with the answers. Never throws. `timeoutMs` is for when less time than
-   * usual may be taken.
-   */
-  exchange(
-    purpose: Purpose,
+  readonly state: EndpointState;
+  /** How soon it is asked: the lower, the sooner. Undefined for one that must not be asked. */
+  readonly rank: number | undefined;
+  /** Milliseconds for which it still wants to be left alone; 0 or less when it does not. */
+  readonly retryAfterMs: number;
+  /** Never throws; `timeoutMs` is for when less time than usual may be taken. */
+  read(
+    purpose: "read" | "probe",
     calls: readonly RpcCall[],
     timeoutMs?: number,
-    judge?: (answers: Answers) => EndpointFailure | undefined,
   ): Promise<Answers | EndpointFailure>;
+  /** Sends the batches one after the other; undefined when all of them were answered. Never throws. */
+  send(batches: readonly (readonly RpcCall[])[], timeoutMs?: number): Promise<EndpointFailure | undefined>;
+  status(): Omit<EndpointStatus, "inUse">;
   /** Ends what is under way, and every connection. */
   close(): void;
 };
+
+export type EndpointOptions = {
+  label: string;
+  url: URL;
+  /** The longest that a request takes. */
+  timeoutMs: number;
+  firstPauseMs: number;
+  longestPauseMs: number;
+  now: () => number;
+  /** Removes what must not be shown from a provider's words. */
+  redact: (text: string) => string;
+  /** What its answers are checked against; undefined for a network's only endpoint. */
+  expected: { chainId: number; maxLagBlocks: bigint; highest: HighestHead } | undefined;
+  observer: RpcObserver;
+  /** Called after every failure. */
+  onFailure: (endpoint: Endpoint) => void;
+};
+
+/** The highest block that any endpoint of a network showed: what an answer must not fall far behind. */
+export type HighestHead = {
+  /** Undefined before anything was seen, and when it was long ago. */
+  number(): bigint | undefined;
+  saw(number: bigint): void;
+};
+
+/** What is added to the calls of a batch, so that the answers can be checked: the newest block and the chain id. */
+export const extraCalls = 2;
 
 const maxResponseBytes = 10_485_760;
 
@@ -53,17 +70,24 @@ const latencyWeight = 0.3;
  */
 const rateLimitCodes: ReadonlySet<number | undefined> = new Set([-32005, 429, -32007]);
 
-export function createEndpoint(options: {
-  label: string;
-  url: URL;
-  /** The longest that a request takes. */
-  timeoutMs: number;
-  /** Removes what must not be shown from a provider's words. */
-  redact: (text: string) => string;
-  exchanged?: ((exchange: RpcExchange) => void) | undefined;
-}): Endpoint {
-  const { label, url, redact, exchanged } = options;
+/** Whether nothing worse is wrong with an endpoint than that it is slow. */
+export function isUsable({ rank }: Endpoint): boolean {
+  return rank !== undefined && rank <= ranks.slow;
+}
+
+/**
+ * Where there are several endpoints, every read also asks for the newest block, in the same request, and counts only
+ * when that block is not far behind the highest one that was seen before the request went out. Until the endpoint
+ * has named the right chain, it is asked for that too.
+ */
+export function createEndpoint(options: EndpointOptions): Endpoint {
+  const { label, url, now, redact, expected, observer, onFailure } = options;
   const post = createKeepAlivePost(url, { timeoutMs: options.timeoutMs, maxResponseBytes });
+  const state = createEndpointState({
+    ...options,
+    changed: (from, { health, detail }) =>
+      observer.healthChanged?.({ endpoint: label, from, to: health, detail }),
+  });
   const requests: Record<Purpose, number> = { read: 0, send: 0, probe: 0 };
   const errors: Record<EndpointError, number> = {
     timeout: 0,
@@ -78,6 +102,34 @@ export function createEndpoint(options: {
     lagging: 0,
   };
   let latencyMs: number | undefined;
+  let chainId: number | undefined;
+  let head: (Head & { seenAt: number }) | undefined;
+  let closed = false;
+  const closure = new EndpointFailure("connection", "closed");
+
+  /** One HTTP request. Gives a failure when not every call was answered in time, or `check` finds one. */
+  async function exchange(
+    purpose: Purpose,
+    calls: readonly RpcCall[],
+    timeoutMs: number | undefined,
+    check?: (answers: Answers) => EndpointFailure | undefined,
+  ): Promise<Answers | EndpointFailure> {
+    if (closed) return closure;
+    const sentAt = now();
+    requests[purpose]++;
+    const answers = await request(calls, timeoutMs);
+    const durationMs = now() - sentAt;
+    const failure = answers instanceof EndpointFailure ? answers : check?.(answers);
+    if (answers !== failure) latencyMs = smooth(latencyMs, durationMs);
+    if (failure !== undefined) errors[failure.kind]++;
+    const methods = calls.map(({ method }) => method);
+    observer.exchanged?.({ endpoint: label, purpose, methods, durationMs, error: failure?.kind });
+    if (failure === undefined) return answers;
+    if (closed) return closure;
+    state.failed(failure, sentAt);
+    onFailure(endpoint);
+    return failure;
+  }
 
   async function request(
     calls: readonly RpcCall[],
@@ -91,47 +143,96 @@ export function createEndpoint(options: {
       }
       return findRateLimit(answers) ?? answers;
     } catch (error) {
-      return classify(error);
+      const { kind, retryAfterMs } = classify(error);
+      return new EndpointFailure(
+        kind,
+        redact(error instanceof Error ? error.message : String(error)),
+        retryAfterMs,
+      );
     }
   }
 
-  function classify(error: unknown): EndpointFailure {
-    const message = redact(error instanceof Error ? error.message : String(error));
-    if (error instanceof HttpFailure) return new EndpointFailure(kindOf(error), message, error.retryAfterMs);
-    const refused = error instanceof BatchRefused;
-    if (refused && rateLimitCodes.has(error.error.code)) return new EndpointFailure("rate_limited", message);
-    return new EndpointFailure(refused ? "refused" : "malformed", message);
+  function addChecks(calls: readonly RpcCall[]): readonly RpcCall[] {
+    if (expected === undefined) return calls;
+    const asked = new Set(calls).add(headCall);
+    if (chainId !== expected.chainId) asked.add(chainIdCall);
+    return [...asked];
   }
 
-  return {
+  /** What is wrong with answers to a request that went out when the highest block known was `floor`. */
+  function check(answers: Answers, floor: bigint | undefined): EndpointFailure | undefined {
+    chainId = readChainId(answers.get(chainIdCall)?.result) ?? chainId;
+    const newest = readHead(answers.get(headCall)?.result);
+    if (newest !== undefined) head = { ...newest, seenAt: Date.now() };
+    if (expected === undefined) return undefined;
+    if (chainId === undefined) return new EndpointFailure("malformed", "does not say which chain it serves");
+    if (chainId !== expected.chainId) {
+      return new EndpointFailure("wrong_chain", `serves chain ${chainId}, not ${expected.chainId}`);
+    }
+    // A node between two blocks may not know its newest one: nothing is known against its other answers then.
+    if (newest === undefined) return undefined;
+    const behind = (floor ?? newest.number) - newest.number;
+    if (behind > expected.maxLagBlocks) {
+      return new EndpointFailure("lagging", `is ${behind} blocks behind, at ${newest.number}`);
+    }
+    expected.highest.saw(newest.number);
+    return undefined;
+  }
+
+  const endpoint: Endpoint = {
     label,
-    requests,
-    errors,
-    get latencyMs() {
-      return latencyMs;
+    state,
+
+    get rank() {
+      if (state.health === "untried" || state.health === "healthy") return ranks.well;
+      if (state.health === "slow") return ranks.slow;
+      if (state.health === "wrong_chain") return undefined;
+      return state.retryAt > now() ? ranks.rateLimited : ranks.unwell;
     },
 
-    async exchange(purpose, calls, timeoutMs, judge) {
-      const startedAt = performance.now();
-      requests[purpose]++;
-      const answers = await request(calls, timeoutMs);
-      const durationMs = performance.now() - startedAt;
-      const failure = answers instanceof EndpointFailure ? answers : judge?.(answers);
-      if (answers !== failure) {
-        latencyMs =
-          latencyMs === undefined ? durationMs : latencyMs + latencyWeight * (durationMs - latencyMs);
+    get retryAfterMs() {
+      return state.retryAt - now();
+    },
+
+    async read(purpose, calls, timeoutMs) {
+      const sentAt = now();
+      // Blocks that others show while this request is under way are not held against it.
+      const floor = expected?.highest.number();
+      const answers = await exchange(purpose, addChecks(calls), timeoutMs, (got) => check(got, floor));
+      if (!(answers instanceof EndpointFailure)) state.passed(sentAt);
+      return answers;
+    },
+
+    async send(batches, timeoutMs) {
+      for (const batch of batches) {
+        const answers = await exchange("send", batch, timeoutMs);
+        if (answers instanceof EndpointFailure) return answers;
       }
-      if (failure !== undefined) errors[failure.kind]++;
-      exchanged?.({
-        ...{ endpoint: label, purpose, durationMs },
-        methods: calls.map(({ method }) => method),
-        error: failure?.kind,
-      });
-      return failure ?? answers;
+      return undefined;
     },
 
-    close: () => post.close(),
+    status: () => ({
+      label,
+      health: state.health,
+      detail: state.detail,
+      since: Math.round(performance.timeOrigin + state.since),
+      head: head && { number: head.number, timestamp: head.timestamp, seenAt: head.seenAt },
+      chainId,
+      latencyMs,
+      requests: { ...requests },
+      errors: { ...errors },
+    }),
+
+    close() {
+      closed = true;
+      post.close();
+    },
   };
+  return endpoint;
+}
+
+function smooth(before: number | undefined, newest: number): number {
+  return before === undefined ? newest : before + latencyWeight * (newest - before);
 }
 
 /** One call that was refused for its being one too many spoils the batch. */
@@ -144,10 +245,15 @@ function findRateLimit(answers: Answers): EndpointFailure | undefined {
   return undefined;
 }
 
-function kindOf({ kind, status = 0 }: HttpFailure): EndpointError {
-  if (kind === "timeout" || kind === "connection") return kind;
-  if (status === 429) return "rate_limited";
-  if (status >= 500) return "http_5xx";
-  if (status >= 400) return "http_4xx";
-  return status >= 300 ? "http_3xx" : "malformed";
+function classify(error: unknown): { kind: EndpointError; retryAfterMs?: number | undefined } {
+  if (error instanceof BatchRefused) {
+    return { kind: rateLimitCodes.has(error.error.code) ? "rate_limited" : "refused" };
+  }
+  if (!(error instanceof HttpFailure)) return { kind: "malformed" };
+  const { kind, status = 0, retryAfterMs } = error;
+  if (kind === "timeout" || kind === "connection") return { kind };
+  if (status === 429) return { kind: "rate_limited", retryAfterMs };
+  if (status >= 500) return { kind: "http_5xx", retryAfterMs };
+  if (status >= 400) return { kind: "http_4xx", retryAfterMs };
+  return { kind: status >= 300 ? "http_3xx" : "malformed", retryAfterMs };
 }

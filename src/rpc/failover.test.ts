@@ -5,7 +5,7 @@ import { answerAsChain, misbehaviours } from "../../test/support/misbehaviour.ts
 import { createRandom } from "../../test/support/random.ts";
 import { answering, refusing, type StubNode, sendJson, startStubNode } from "../../test/support/stub-node.ts";
 import { UndeterminedError } from "../errors.ts";
-import { headCall, readHead } from "./head.ts";
+import { headCall, readHead } from "./calls.ts";
 import { createHttpRpc, type HttpRpcOptions } from "./http-rpc.ts";
 import type { Rpc, RpcCall } from "./rpc.ts";
 import type { HealthChange, RpcExchange } from "./rpc-status.ts";

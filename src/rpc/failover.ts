@@ -1,14 +1,46 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { UndeterminedError } from "../errors.ts";
-import { type Candidate, createCandidate, isUsable } from "./candidate.ts";
-import { type Answers, createEndpoint, EndpointFailure } from "./endpoint.ts";
-import { createEndpointState } from "./endpoint-state.ts";
-import type { FailoverPace } from "./failover-pace.ts";
-import { createHighestHead } from "./highest-head.ts";
+import { type Answers, createEndpoint, type Endpoint, type HighestHead, isUsable } from "./endpoint.ts";
+import { EndpointFailure } from "./endpoint-state.ts";
 import { createProber, probeCalls } from "./prober.ts";
 import { createRedactor } from "./redact.ts";
 import type { RpcCall } from "./rpc.ts";
 import type { RpcObserver, RpcStatus } from "./rpc-status.ts";
+
+/** When an endpoint is passed over for another. For a network's only endpoint `longestPauseMs` alone counts. */
+export type FailoverPace = {
+  /** The longest that a request waits for one endpoint while there is another to ask. */
+  passOverMs: number;
+  /** Between two probes of an endpoint that is not failing. */
+  probeMs: number;
+  /** Before a failing endpoint is probed; doubles with each failure that follows. */
+  firstPauseMs: number;
+  /** The longest that an endpoint is left alone, whatever its Retry-After says. */
+  longestPauseMs: number;
+  /** After so long without a question, probing rests until the next one. */
+  restAfterMs: number;
+  /** An endpoint whose answers take longer than this, and several times as long as another's, is slow. */
+  slowMs: number;
+  /** How far an endpoint may be behind the newest block that any showed. */
+  maxLagBlocks: bigint;
+  /** How long that block is remembered after it was last seen. */
+  rememberHeadMs: number;
+};
+
+/**
+ * For public and paid endpoints of chains with a block every two seconds: an endpoint ten seconds behind is passed
+ * over, which is noticed within ten more, at the price of two cheap calls per endpoint every ten seconds.
+ */
+export const usualPace: FailoverPace = {
+  passOverMs: 2_500,
+  probeMs: 10_000,
+  firstPauseMs: 1_000,
+  longestPauseMs: 60_000,
+  restAfterMs: 60_000,
+  slowMs: 500,
+  maxLagBlocks: 5n,
+  rememberHeadMs: 600_000,
+};
 
 export type FailoverOptions = {
   network: string;
@@ -39,14 +71,14 @@ export type Failover = {
   close(): void;
 };
 
-/** The longest that a read waits for the end of a Retry-After where there is nobody else to ask. */
+/** The longest that a read waits for the end of a Retry-After where there is no other endpoint to ask. */
 const longestWaitMs = 2_000;
 
 /**
  * Chooses among the endpoints of a network: the first in the order of the configuration that is well. What is not
  * well is passed over, and comes back when an answer, mostly to a probe, finds it well again.
  *
- * A single endpoint is neither judged nor probed: there is nothing to compare it with, every question to it is a
+ * A single endpoint is neither checked nor probed: there is nothing to compare it with, every question to it is a
  * probe, and a harness may turn its chain back. Only a rate limit with Retry-After makes it rest.
  */
 export function createFailover(options: FailoverOptions): Failover {
@@ -57,60 +89,53 @@ export function createFailover(options: FailoverOptions): Failover {
   const redact = createRedactor(urls);
   /** For one endpoint, while there is another to ask. */
   const passOverMs = Math.min(pace.passOverMs, timeoutMs);
-  const highest = createHighestHead({ now, rememberMs: pace.rememberHeadMs });
-  const checkedAgainst = several ? { chainId, maxLagBlocks: pace.maxLagBlocks, highest } : undefined;
-
-  const candidates = urls.map((url, index): Candidate => {
-    const label = `${index + 1}`;
-    return createCandidate({
-      endpoint: createEndpoint({ label, url, timeoutMs, redact, exchanged: observer.exchanged }),
-      state: createEndpointState({
-        now,
-        firstPauseMs: pace.firstPauseMs,
-        longestPauseMs: pace.longestPauseMs,
-        changed: (from, { health, detail }) =>
-          observer.healthChanged?.({ endpoint: label, from, to: health, detail }),
-      }),
+  const highest = createHighestHead(now, pace.rememberHeadMs);
+  const endpoints = urls.map((url, index) =>
+    createEndpoint({
+      ...pace,
+      label: `${index + 1}`,
+      url,
+      timeoutMs,
       now,
-      checkedAgainst,
-      failed: (candidate) => prober?.failed(candidate),
-    });
-  });
-  const prober = several ? createProber({ candidates, pace, timeoutMs: passOverMs, now }) : undefined;
+      redact,
+      expected: several ? { chainId, maxLagBlocks: pace.maxLagBlocks, highest } : undefined,
+      observer,
+      onFailure: (endpoint) => prober?.failed(endpoint),
+    }),
+  );
+  const prober = several ? createProber({ endpoints, pace, timeoutMs: passOverMs, now }) : undefined;
 
-  /** Whom to ask, one after the other. The last ones are hardly worth a try, but better than giving up. */
-  function route(): readonly Candidate[] {
-    if (!several) return candidates;
-    const ranked = candidates.filter((candidate) => candidate.rank !== undefined);
+  /** Which endpoints to ask, one after the other. The last ones are hardly worth a try, but better than giving up. */
+  function route(): readonly Endpoint[] {
+    if (!several) return endpoints;
+    const ranked = endpoints.filter(({ rank }) => rank !== undefined);
     return ranked.sort((a, b) => (a.rank ?? 0) - (b.rank ?? 0));
   }
 
-  /** The route for calls that were refused before: once may be chance, then it is somebody else's turn. */
-  function routeAfter(refused: number): readonly Candidate[] {
+  /** The route for calls that were refused before: once may be chance, then it is another endpoint's turn. */
+  function routeAfter(refused: number): readonly Endpoint[] {
     const usual = route();
     if (refused < 2) return usual;
     const skipped = (refused - 1) % usual.length;
     return [...usual.slice(skipped), ...usual.slice(0, skipped)];
   }
 
-  /** How long to wait before a candidate is read from; a failure when that is too long. */
-  function holdOf({ retryAfterMs }: Candidate): number | EndpointFailure {
-    if (retryAfterMs <= longestWaitMs) return Math.max(0, retryAfterMs);
-    const seconds = Math.ceil(retryAfterMs / 1_000);
-    return new EndpointFailure("rate_limited", `wants to be left alone for another ${seconds} s`);
-  }
-
-  async function pause(ms: number): Promise<void> {
+  /** Waits, at least `leastMs`, until an endpoint may be read from; a failure, at once, when that takes too long. */
+  async function waitFor({ retryAfterMs }: Endpoint, leastMs = 0): Promise<EndpointFailure | undefined> {
+    if (retryAfterMs > longestWaitMs) {
+      const seconds = Math.ceil(retryAfterMs / 1_000);
+      return new EndpointFailure("rate_limited", `wants to be left alone for another ${seconds} s`);
+    }
+    const ms = Math.max(retryAfterMs, leastMs);
     // It rejects when everything is closed, which the next request will notice.
     if (ms > 0) await delay(ms, undefined, { signal: closing.signal }).catch(() => {});
+    return undefined;
   }
 
-  async function readFromOnly(only: Candidate, calls: readonly RpcCall[]): Promise<Answers> {
+  async function readFromOnly(only: Endpoint, calls: readonly RpcCall[]): Promise<Answers> {
     for (let attempt = 1; ; attempt++) {
-      const hold = holdOf(only);
-      if (hold instanceof EndpointFailure) throw undetermined([[only, hold]]);
-      await pause(attempt === 1 ? hold : Math.max(hold, retryDelayMs));
-      const answers = await only.read("read", calls);
+      const answers =
+        (await waitFor(only, attempt === 1 ? 0 : retryDelayMs)) ?? (await only.read("read", calls));
       if (!(answers instanceof EndpointFailure)) return answers;
       // A node that was given its time gets no second helping.
       const isLast = attempt === 2 || answers.kind === "timeout" || only.retryAfterMs > longestWaitMs;
@@ -119,31 +144,26 @@ export function createFailover(options: FailoverOptions): Failover {
   }
 
   async function readFromAny(calls: readonly RpcCall[], refused: number): Promise<Answers> {
-    const failures: [Candidate, EndpointFailure][] = [];
+    const failures: [Endpoint, EndpointFailure][] = [];
     const turns = routeAfter(refused);
-    for (const [turn, candidate] of turns.entries()) {
-      const hold = holdOf(candidate);
-      if (hold instanceof EndpointFailure) {
-        failures.push([candidate, hold]);
-        continue;
-      }
-      await pause(hold);
-      const answers = await candidate.read("read", calls, turn < turns.length - 1 ? passOverMs : timeoutMs);
+    for (const [turn, endpoint] of turns.entries()) {
+      const limitMs = turn < turns.length - 1 ? passOverMs : timeoutMs;
+      const answers = (await waitFor(endpoint)) ?? (await endpoint.read("read", calls, limitMs));
       if (!(answers instanceof EndpointFailure)) return answers;
-      failures.push([candidate, answers]);
+      failures.push([endpoint, answers]);
     }
     throw undetermined(failures);
   }
 
-  function undetermined(failures: readonly (readonly [Candidate, EndpointFailure])[]): UndeterminedError {
-    const told = ({ label }: Candidate, what: string) =>
-      `RPC endpoint ${label} of ${candidates.length} of ${network}: ${what}`;
-    const excluded = candidates.filter((candidate) => candidate.rank === undefined);
+  function undetermined(failures: readonly (readonly [Endpoint, EndpointFailure])[]): UndeterminedError {
+    const describe = ({ label }: Endpoint, what = "") =>
+      `RPC endpoint ${label} of ${endpoints.length} of ${network}: ${what}`;
+    const notTried = endpoints.filter(
+      (endpoint) => endpoint.rank === undefined && !failures.some(([tried]) => tried === endpoint),
+    );
     const hints = [
-      ...failures.map(([candidate, { message }]) => told(candidate, message)),
-      ...excluded
-        .filter((candidate) => !failures.some(([tried]) => tried === candidate))
-        .map((candidate) => told(candidate, candidate.state.detail ?? "")),
+      ...failures.map(([endpoint, { message }]) => describe(endpoint, message)),
+      ...notTried.map((endpoint) => describe(endpoint, endpoint.state.detail)),
     ];
     const cause = new Error(failures.at(-1)?.[1].message ?? "every endpoint serves another chain");
     return new UndeterminedError(`${network} could not be reached; try again`, { cause, hints });
@@ -151,13 +171,13 @@ export function createFailover(options: FailoverOptions): Failover {
 
   function status(): RpcStatus {
     const [first] = route();
-    return { endpoints: candidates.map((each) => ({ ...each.status(), inUse: each === first })) };
+    return { endpoints: endpoints.map((each) => ({ ...each.status(), inUse: each === first })) };
   }
 
   return {
     async read(calls, refused) {
       prober?.wake();
-      const [only] = candidates;
+      const [only] = endpoints;
       return several || only === undefined ? readFromAny(calls, refused) : readFromOnly(only, calls);
     },
 
@@ -170,17 +190,17 @@ export function createFailover(options: FailoverOptions): Failover {
      */
     async send(batches, { everywhere }) {
       prober?.wake();
-      const failures: [Candidate, EndpointFailure][] = [];
       const turns = route();
       const well = turns.filter(isUsable);
       if (everywhere && well.length > 1) {
-        const sent = await Promise.all(well.map((candidate) => candidate.send(batches, passOverMs)));
+        const sent = await Promise.all(well.map((endpoint) => endpoint.send(batches, passOverMs)));
         if (sent.includes(undefined)) return;
       }
-      for (const [turn, candidate] of turns.entries()) {
-        const failure = await candidate.send(batches, turn < turns.length - 1 ? passOverMs : timeoutMs);
+      const failures: [Endpoint, EndpointFailure][] = [];
+      for (const [turn, endpoint] of turns.entries()) {
+        const failure = await endpoint.send(batches, turn < turns.length - 1 ? passOverMs : timeoutMs);
         if (failure === undefined) return;
-        failures.push([candidate, failure]);
+        failures.push([endpoint, failure]);
       }
       throw undetermined(failures);
     },
@@ -188,14 +208,31 @@ export function createFailover(options: FailoverOptions): Failover {
     status,
 
     async probe() {
-      await Promise.all(candidates.map((candidate) => candidate.read("probe", probeCalls, passOverMs)));
+      await Promise.all(endpoints.map((endpoint) => endpoint.read("probe", probeCalls, passOverMs)));
       return status();
     },
 
     close() {
       closing.abort();
       prober?.stop();
-      for (const candidate of candidates) candidate.close();
+      for (const endpoint of endpoints) endpoint.close();
+    },
+  };
+}
+
+/**
+ * It never goes down while any endpoint confirms it, so that no answer is based on a chain that is older than that of
+ * an answer before. It is forgotten `rememberMs` after it was last seen, because there is a chain that did go back:
+ * one that was reset, or rolled back by its operators.
+ */
+function createHighestHead(now: () => number, rememberMs: number): HighestHead {
+  let highest: { number: bigint; seenAt: number } | undefined;
+  const current = () =>
+    highest !== undefined && now() - highest.seenAt < rememberMs ? highest.number : undefined;
+  return {
+    number: current,
+    saw(number) {
+      if (number >= (current() ?? 0n)) highest = { number, seenAt: now() };
     },
   };
 }

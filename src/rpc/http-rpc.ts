@@ -1,7 +1,6 @@
 import { KitError, UndeterminedError } from "../errors.ts";
-import { extraCalls } from "./candidate.ts";
-import { createFailover } from "./failover.ts";
-import { type FailoverPace, usualPace } from "./failover-pace.ts";
+import { extraCalls } from "./endpoint.ts";
+import { createFailover, type FailoverPace, usualPace } from "./failover.ts";
 import type { Rpc, RpcAnswer, RpcCall } from "./rpc.ts";
 import type { RpcObserver } from "./rpc-status.ts";
 

@@ -1,8 +1,6 @@
-import { type Candidate, isUsable } from "./candidate.ts";
-import { chainIdCall } from "./chain-id.ts";
-import { EndpointFailure } from "./endpoint.ts";
-import type { FailoverPace } from "./failover-pace.ts";
-import { headCall } from "./head.ts";
+import { chainIdCall, headCall } from "./calls.ts";
+import { type Endpoint, isUsable } from "./endpoint.ts";
+import { EndpointFailure } from "./endpoint-state.ts";
 import type { RpcCall } from "./rpc.ts";
 
 /** What shows how an endpoint is. */
@@ -10,10 +8,10 @@ export const probeCalls: readonly RpcCall[] = [chainIdCall, headCall];
 
 /** Asks every endpoint of a network, now and then, how it is. */
 export type Prober = {
-  /** Somebody needs the endpoints: probing goes on from here, or begins. */
+  /** A question came in: probing goes on, or begins. */
   wake(): void;
-  /** An endpoint failed: it is looked at when its pause is over. */
-  failed(candidate: Candidate): void;
+  /** An endpoint failed: it is probed when its pause is over. */
+  failed(endpoint: Endpoint): void;
   stop(): void;
 };
 
@@ -25,64 +23,59 @@ const slowFactor = 4;
  * the time it takes can be compared: what takes several times as long as at another endpoint is slow.
  */
 export function createProber(options: {
-  candidates: readonly Candidate[];
-  pace: FailoverPace;
+  endpoints: readonly Endpoint[];
+  pace: { probeMs: number; restAfterMs: number; slowMs: number };
   /** The longest that a probe takes. */
   timeoutMs: number;
   now: () => number;
 }): Prober {
-  const { candidates, pace, timeoutMs, now } = options;
-  const timers = new Map<Candidate, NodeJS.Timeout>();
-  const latencies = new Map<Candidate, number>();
+  const { endpoints, pace, timeoutMs, now } = options;
+  const timers = new Map<Endpoint, NodeJS.Timeout>();
+  const latencies = new Map<Endpoint, number>();
   let wokenAt = now();
   let stopped = false;
 
-  function schedule(candidate: Candidate, afterMs: number): void {
+  function schedule(endpoint: Endpoint, usuallyMs: number): void {
     if (stopped) return;
-    clearTimeout(timers.get(candidate));
-    timers.set(candidate, setTimeout(() => void probe(candidate), afterMs).unref());
+    const pauseMs = endpoint.state.pausedUntil - now();
+    clearTimeout(timers.get(endpoint));
+    const afterMs = pauseMs > 0 ? pauseMs : usuallyMs;
+    timers.set(endpoint, setTimeout(() => void probe(endpoint), afterMs).unref());
   }
 
-  function scheduleNext(candidate: Candidate): void {
-    const pauseMs = candidate.state.pausedUntil - now();
-    schedule(candidate, pauseMs > 0 ? pauseMs : pace.probeMs);
-  }
-
-  async function probe(candidate: Candidate): Promise<void> {
+  async function probe(endpoint: Endpoint): Promise<void> {
     if (now() - wokenAt > pace.restAfterMs) {
-      timers.delete(candidate);
+      timers.delete(endpoint);
       return;
     }
     const sentAt = now();
-    const answers = await candidate.read("probe", probeCalls, timeoutMs);
+    const answers = await endpoint.read("probe", probeCalls, timeoutMs);
     if (!(answers instanceof EndpointFailure)) {
       const takenMs = now() - sentAt;
-      latencies.set(candidate, ((latencies.get(candidate) ?? takenMs) + takenMs) / 2);
-      for (const each of candidates) compareSpeed(each);
+      latencies.set(endpoint, ((latencies.get(endpoint) ?? takenMs) + takenMs) / 2);
+      for (const each of endpoints) compareSpeed(each);
     }
-    scheduleNext(candidate);
+    schedule(endpoint, pace.probeMs);
   }
 
-  function compareSpeed(candidate: Candidate): void {
-    const latencyMs = latencies.get(candidate);
+  function compareSpeed(endpoint: Endpoint): void {
+    const latencyMs = latencies.get(endpoint);
     if (latencyMs === undefined) return;
-    const others = candidates.filter((other) => other !== candidate && isUsable(other));
+    const others = endpoints.filter((other) => other !== endpoint && isUsable(other));
     const fastestMs = Math.min(...others.map((other) => latencies.get(other) ?? Number.POSITIVE_INFINITY));
     const limitMs = Math.max(pace.slowMs, slowFactor * fastestMs);
     // Half of what made it slow, so that it does not go to and fro.
-    const isSlow = latencyMs > (candidate.state.health === "slow" ? limitMs / 2 : limitMs);
+    const isSlow = latencyMs > (endpoint.state.health === "slow" ? limitMs / 2 : limitMs);
     const why = `takes ${Math.round(latencyMs)} ms to answer, another endpoint ${Math.round(fastestMs)} ms`;
-    candidate.state.setSlow(isSlow ? why : undefined);
+    endpoint.state.setSlow(isSlow ? why : undefined);
   }
 
   return {
     wake() {
       wokenAt = now();
-      for (const candidate of candidates) {
-        if (!timers.has(candidate)) schedule(candidate, Math.max(0, candidate.state.pausedUntil - now()));
-      }
+      for (const endpoint of endpoints) if (!timers.has(endpoint)) schedule(endpoint, 0);
     },
-    failed: scheduleNext,
+    failed: (endpoint) => schedule(endpoint, pace.probeMs),
     stop() {
       stopped = true;
       for (const timer of timers.values()) clearTimeout(timer);

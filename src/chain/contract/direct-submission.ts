@@ -1,9 +1,9 @@
 import { addressWord, type Hex, sameAddress } from "../../protocol/hex.ts";
-import { probeCall, readProbes } from "../../rpc/probe.ts";
 import type { Chain } from "../chain.ts";
 import type { ChainReader } from "../chain-reader.ts";
 import type { LogFilter, LogReader, MinedLog } from "../log-reader.ts";
 import { readReceiptsAt } from "../receipt-reader.ts";
+import { callViews, readViews } from "../view-calls.ts";
 import { authorizationCanceledTopic, authorizationUsedTopic, decodeEvent } from "./events.ts";
 import { readReceivedTransfers } from "./received-transfers.ts";
 import { authorizationStateOf, viewGas } from "./views.ts";
@@ -19,10 +19,10 @@ export function createDirectSubmissionFinder(options: {
 
   /** Whether the authorization was used or cancelled by a block; undefined when the node does not know that. */
   async function wasUsedBy(asset: Hex, payer: Hex, nonce: Hex, block: bigint): Promise<boolean | undefined> {
-    const [state] = await ask([probeCall([authorizationStateOf(asset, payer, nonce)], viewGas, block)]);
+    const [state] = await ask([callViews([authorizationStateOf(asset, payer, nonce)], viewGas, block)]);
     // Only archives know old states; the logs are there nevertheless.
     if (state?.error !== undefined) return undefined;
-    const { blockNumber, results } = expect("authorizationState", state, (result) => readProbes(result, 1));
+    const { blockNumber, results } = expect("authorizationState", state, (result) => readViews(result, 1));
     const word = results[0]?.word;
     if (blockNumber !== block)
       throw undetermined(`authorizationState: of block ${blockNumber}, not ${block}`);

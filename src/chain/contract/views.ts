@@ -1,5 +1,5 @@
 import { type Address, addressWord, type Hex, keccak256Text } from "../../protocol/hex.ts";
-import type { Probe } from "../../rpc/probe.ts";
+import type { ViewCall } from "../view-calls.ts";
 import { selector } from "./calldata.ts";
 
 /** More gas than any of these views can cost, behind a proxy too. */
@@ -17,29 +17,29 @@ const selectors = {
 const operatorRole = keccak256Text("OPERATOR_ROLE");
 
 /** Whether a payer's authorization was used or cancelled (EIP-3009). */
-export function authorizationStateOf(asset: Address, payer: Address, authorizationNonce: Hex): Probe {
+export function authorizationStateOf(asset: Address, payer: Address, authorizationNonce: Hex): ViewCall {
   const data: Hex = `${selectors.authorizationState}${addressWord(payer)}${authorizationNonce.slice(2)}`;
   return { target: asset, data };
 }
 
-export function balanceOf(asset: Address, account: Address): Probe {
+export function balanceOf(asset: Address, account: Address): ViewCall {
   return { target: asset, data: `${selectors.balanceOf}${addressWord(account)}` };
 }
 
-export function isBlacklisted(asset: Address, account: Address): Probe {
+export function isBlacklisted(asset: Address, account: Address): ViewCall {
   return { target: asset, data: `${selectors.isBlacklisted}${addressWord(account)}` };
 }
 
 /** Of tokens, and of the facilitator contract. */
-export function isPaused(contract: Address): Probe {
+export function isPaused(contract: Address): ViewCall {
   return { target: contract, data: selectors.paused };
 }
 
-export function hasOperatorRole(facilitatorContract: Address, account: Address): Probe {
+export function hasOperatorRole(facilitatorContract: Address, account: Address): ViewCall {
   const data: Hex = `${selectors.hasRole}${operatorRole.slice(2)}${addressWord(account)}`;
   return { target: facilitatorContract, data };
 }
 
-export function domainSeparatorOf(asset: Address): Probe {
+export function domainSeparatorOf(asset: Address): ViewCall {
   return { target: asset, data: selectors.domainSeparator };
 }

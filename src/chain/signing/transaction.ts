@@ -1,6 +1,6 @@
 import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
-import type { Head } from "../../rpc/head.ts";
+import type { Head } from "../../rpc/calls.ts";
 import { encodeForwardReceived, encodeSettle, encodeSettleBatch } from "../contract/calldata.ts";
 import type { ForwardCall, SettleCall } from "../contract/calls.ts";
 

@@ -10,8 +10,15 @@ export type Head = {
   baseFeePerGas: bigint;
 };
 
-/** Asks for the newest block. One object, so that simulations that share a request ask for it once. */
+/*
+ * Each call is one object, so that questions that share a request ask for it once.
+ */
+
+/** Asks for the newest block. */
 export const headCall: RpcCall = { method: "eth_getBlockByNumber", params: ["latest", false] };
+
+/** Asks which chain a node serves. */
+export const chainIdCall: RpcCall = { method: "eth_chainId", params: [] };
 
 /** Reads a block as a head; undefined when it is none. */
 export function readHead(block: unknown): Head | undefined {
@@ -22,4 +29,10 @@ export function readHead(block: unknown): Head | undefined {
   const baseFeePerGas = readQuantity(fields.baseFeePerGas);
   if (number === undefined || timestamp === undefined || baseFeePerGas === undefined) return undefined;
   return { number, timestamp, baseFeePerGas };
+}
+
+/** Reads a chain id; undefined when it is none. */
+export function readChainId(result: unknown): number | undefined {
+  const chainId = Number(readQuantity(result) ?? Number.NaN);
+  return Number.isSafeInteger(chainId) ? chainId : undefined;
 }

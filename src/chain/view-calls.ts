@@ -1,12 +1,12 @@
 import { type Address, addressWord, type Hex } from "../protocol/hex.ts";
-import { isBytes, wordAt } from "./read-hex.ts";
-import type { RpcCall } from "./rpc.ts";
+import { isBytes, wordAt } from "../rpc/read-hex.ts";
+import type { RpcCall } from "../rpc/rpc.ts";
 
 /** A view function to call: at which address, with what calldata. */
-export type Probe = { target: Address; data: Hex };
+export type ViewCall = { target: Address; data: Hex };
 
-/** What came of a probe. */
-export type ProbeResult = {
+/** What came of one. */
+export type ViewResult = {
   /** Whether there is code at the address; a delegation (EIP-7702) is code too. */
   hasCode: boolean;
   /** The first word that was returned; undefined when the call failed or returned less. */
@@ -14,11 +14,11 @@ export type ProbeResult = {
 };
 
 /** What came of all of them, and at which block. */
-export type ProbeResults = { blockNumber: bigint; results: readonly ProbeResult[] };
+export type ViewResults = { blockNumber: bigint; results: readonly ViewResult[] };
 
 /** The block number stands before the results. */
 const wordsBefore = 1;
-const wordsPerProbe = 3;
+const wordsPerView = 3;
 
 /**
  * One `eth_call` that makes many static calls at the same block (the newest, unless one is named), each with at most
@@ -30,27 +30,27 @@ const wordsPerProbe = 3;
  *
  *     note the number of the block               NUMBER PUSH3 0 MSTORE
  *
- * goes on for each probe, written out without loops, with
+ * goes on for each view, written out without loops, with
  *
  *     copy its calldata to memory                PUSH3 size PUSH3 from PUSH3 scratch CODECOPY
  *     call, first word of the answer to memory   PUSH1 32 PUSH3 word PUSH3 size PUSH3 scratch PUSH20 target PUSH3 gas STATICCALL
  *     success and at least a word returned       PUSH1 31 RETURNDATASIZE GT AND
  *     note it, and the size of the code          PUSH3 ok MSTORE PUSH20 target EXTCODESIZE PUSH3 code MSTORE
  *
- * and ends with `PUSH3 size PUSH1 0 RETURN`, behind which the calldata of all probes stands.
+ * and ends with `PUSH3 size PUSH1 0 RETURN`, behind which the calldata of all of them stands.
  */
-export function probeCall(
-  probes: readonly Probe[],
+export function callViews(
+  views: readonly ViewCall[],
   gasEach: number,
   block: bigint | "latest" = "latest",
 ): RpcCall {
-  const resultBytes = (wordsBefore + probes.length * wordsPerProbe) * 32;
+  const resultBytes = (wordsBefore + views.length * wordsPerView) * 32;
   const program = (payloadStart: number) => {
     let from = payloadStart;
-    const steps = probes.map(({ target, data }, index) => {
+    const steps = views.map(({ target, data }, index) => {
       const size = data.length / 2 - 1;
       const [code, ok, word] = [0, 1, 2].map((place) =>
-        push3((wordsBefore + index * wordsPerProbe + place) * 32),
+        push3((wordsBefore + index * wordsPerView + place) * 32),
       );
       const push20 = `73${addressWord(target).slice(24)}`;
       const copy = `${push3(size)}${push3(from)}${push3(resultBytes)}39`;
@@ -61,9 +61,9 @@ export function probeCall(
     return `43${push3(0)}52${steps.join("")}${push3(resultBytes)}6000f3`;
   };
   const payloadStart = program(0).length / 2;
-  const data = `0x${program(payloadStart)}${probes.map((probe) => probe.data.slice(2)).join("")}`;
+  const data = `0x${program(payloadStart)}${views.map((view) => view.data.slice(2)).join("")}`;
   // Enough for storing the results as if they were code, and for the calldata, which costs 40 per byte at most.
-  const gas = 500_000 + (gasEach + 50_000) * probes.length + 40 * data.length;
+  const gas = 500_000 + (gasEach + 50_000) * views.length + 40 * data.length;
   const at = block === "latest" ? block : `0x${block.toString(16)}`;
   return { method: "eth_call", params: [{ data, gas: `0x${gas.toString(16)}` }, at] };
 }
@@ -72,14 +72,14 @@ function push3(value: number): string {
   return `62${value.toString(16).padStart(6, "0")}`;
 }
 
-/** Reads what {@link probeCall} gave for `count` probes; undefined when it is not that. */
-export function readProbes(answer: unknown, count: number): ProbeResults | undefined {
-  if (!isBytes(answer) || answer.length !== 2 + (wordsBefore + count * wordsPerProbe) * 64) return undefined;
+/** Reads what {@link callViews} gave for `count` views; undefined when it is not that. */
+export function readViews(answer: unknown, count: number): ViewResults | undefined {
+  if (!isBytes(answer) || answer.length !== 2 + (wordsBefore + count * wordsPerView) * 64) return undefined;
   const word = (index: number) => wordAt(answer, index) ?? "";
   return {
     blockNumber: BigInt(`0x${word(0)}`),
     results: Array.from({ length: count }, (_, index) => {
-      const first = wordsBefore + index * wordsPerProbe;
+      const first = wordsBefore + index * wordsPerView;
       return {
         hasCode: isSet(word(first)),
         word: isSet(word(first + 1)) ? `0x${word(first + 2)}` : undefined,
