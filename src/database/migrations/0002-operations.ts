@@ -16,7 +16,7 @@ export const operations: Migration = {
       .addPrimaryKeyConstraint("accounts_key", ["chain_id", "asset", "payer"])
       .execute();
 
-    // On Postgres: see postgres-commits.ts.
+    // On Postgres: see postgres/commits.ts.
     await db.schema
       .createTable("commits")
       .addColumn("id", "text", (column) => column.primaryKey())

@@ -1,16 +1,12 @@
 // Imported, not global: a test that installs fake timers must not stop its database.
 import { clearTimeout, setTimeout } from "node:timers";
 import type { Pool, PoolClient, QueryResult } from "pg";
-import { KitError } from "../../errors.ts";
+import type { StatementResult } from "../dialect.ts";
 import { UndoneError } from "../retrying.ts";
 import { classifyPostgresError, explainPostgresError } from "./failure.ts";
 
 /** What running one statement gave. */
-export type PostgresResult = {
-  command: string;
-  rows: Record<string, unknown>[];
-  changes: number | null;
-};
+export type PostgresResult = StatementResult & { command: string };
 
 /** The connection was lost while a statement was running: nobody knows whether the server ran it. */
 export class LostConnectionError extends Error {
@@ -40,18 +36,13 @@ export type PostgresConnections = {
    * @throws UndoneError when the server cannot be reached: nothing has happened yet.
    */
   take(): Promise<PostgresConnection>;
-  /** Counts a user in, who may take connections until he leaves. */
-  enter(): void;
-  leave(): void;
-  /** Waits for the users to leave, admits nobody else, and closes all. */
+  /** Closes all, when none is in use any more. */
   close(): Promise<void>;
 };
 
 export function createPostgresConnections(pool: Pool): PostgresConnections {
   let free = pool.options.max;
   const waiting: (() => void)[] = [];
-  let users = 0;
-  let closed: PromiseWithResolvers<void> | undefined;
 
   const giveTurn = () => {
     const next = waiting.shift();
@@ -77,20 +68,7 @@ export function createPostgresConnections(pool: Pool): PostgresConnections {
         throw error;
       }
     },
-    enter() {
-      if (closed !== undefined) throw new KitError("The database has been closed");
-      users++;
-    },
-    leave() {
-      users--;
-      if (users === 0) closed?.resolve();
-    },
-    async close() {
-      closed ??= Promise.withResolvers<void>();
-      if (users === 0) closed.resolve();
-      await closed.promise;
-      await pool.end();
-    },
+    close: () => pool.end(),
   };
 }
 
@@ -139,5 +117,7 @@ function withPatience<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
 function toResult(results: QueryResult | QueryResult[]): PostgresResult {
   const result = Array.isArray(results) ? results.at(-1) : results;
   if (result === undefined) throw new TypeError("The database answered nothing");
-  return { command: result.command, rows: result.rows, changes: result.rowCount };
+  const { command, rows, rowCount } = result;
+  const changes = rowCount !== null && /^(INSERT|UPDATE|DELETE|MERGE)$/.test(command);
+  return { command, rows, changes: changes ? BigInt(rowCount) : undefined };
 }

@@ -1,18 +1,15 @@
 import type { TransactionSettings } from "kysely";
 import { KitError, UndeterminedError } from "../../errors.ts";
+import type { EngineTransaction } from "../dialect.ts";
 import { UndoneError } from "../retrying.ts";
 import type { CommitMarks } from "./commits.ts";
 import { LostConnectionError, type PostgresConnections, type PostgresResult } from "./connection.ts";
 
-/** A transaction under way. It ends with the first `commit` or `rollback`. */
-export type PostgresTransaction = {
-  /** @throws UndoneError when the connection was lost, or others were in the way: then nothing of it has happened. */
-  run(sql: string, parameters: readonly unknown[]): Promise<PostgresResult>;
-  /** @throws UndoneError when nothing of it has happened; UndeterminedError when nobody can tell. */
-  commit(): Promise<void>;
-  /** Does nothing to a transaction that has ended. */
-  rollback(): Promise<void>;
-};
+/**
+ * `run` throws UndoneError when the connection was lost, or others were in the way: then nothing of it has happened.
+ * `commit` throws UndoneError when nothing of it has happened, UndeterminedError when the database does not tell.
+ */
+export type PostgresTransaction = EngineTransaction & { rollback(): Promise<void> };
 
 /** Waiting for somebody's lock ends after this, in milliseconds, as it does on SQLite. */
 const lockPatienceMs = 10_000;

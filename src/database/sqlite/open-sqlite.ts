@@ -33,7 +33,10 @@ export async function openSqlite(url: string): Promise<Database> {
       ],
     });
   }
-  return new Kysely({ dialect: createSqliteDialect(database) });
+  // Each database in memory is of one connection alone.
+  const openReader =
+    path === ":memory:" ? undefined : () => new sqlite.DatabaseSync(path, { readOnly: true });
+  return new Kysely({ dialect: createSqliteDialect(database, openReader) });
 }
 
 function configure(database: DatabaseSync, path: string): void {

@@ -1,14 +1,9 @@
-import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 // Imported, not global: a test that installs fake timers must not stop its database.
 import { setImmediate } from "node:timers";
-import { setTimeout as delay } from "node:timers/promises";
-import { KitError, UndeterminedError } from "../../errors.ts";
-
-/** What running one statement gave. */
-export type StatementResult = {
-  rows: Record<string, unknown>[];
-  changes: bigint | undefined;
-};
+import { KitError } from "../../errors.ts";
+import type { StatementResult } from "../dialect.ts";
+import { createSqliteConnection, whileLocked } from "./connection.ts";
 
 /**
  * The one connection to an SQLite file, shared by everybody in this process. Work is done in units: a single
@@ -28,6 +23,7 @@ export type SqliteSession = {
   close(): Promise<void>;
 };
 
+/** A unit of many statements, which run at once. */
 export type SqliteUnit = {
   run(sql: string, parameters: readonly unknown[]): StatementResult;
   /** Ends the unit; resolves when it is on disk. When it rejects, nothing of the unit has happened. */
@@ -47,9 +43,6 @@ const groupAgeMs = 5;
 /** Even after a long wait in the queue, another process may have the lock for this long, in milliseconds. */
 const leastPatienceMs = 100;
 
-/** Distinct statements kept prepared; preparing one costs more than running it. */
-const preparedStatements = 256;
-
 /**
  * A session on an open database, which it owns from now on. It waits up to `lockPatienceMs` for another process, or
  * another session in this one, to give up the write lock.
@@ -58,34 +51,12 @@ export function createSqliteSession(
   database: DatabaseSync,
   { lockPatienceMs = 10_000 }: { lockPatienceMs?: number } = {},
 ): SqliteSession {
-  const prepared = new Map<string, { statement: StatementSync; returnsRows: boolean }>();
+  const connection = createSqliteConnection(database);
+  const { execute } = connection;
   const queue: (() => void)[] = [];
   let occupied = false;
   let group: Group | null = null;
   let commitScheduled = false;
-
-  function prepare(sql: string) {
-    let entry = prepared.get(sql);
-    if (entry === undefined) {
-      const statement = database.prepare(sql);
-      entry = { statement, returnsRows: statement.columns().length > 0 };
-      prepared.set(sql, entry);
-      if (prepared.size > preparedStatements) {
-        for (const oldest of prepared.keys()) {
-          prepared.delete(oldest);
-          break;
-        }
-      }
-    }
-    return entry;
-  }
-
-  function execute(sql: string, parameters: readonly unknown[]): StatementResult {
-    const { statement, returnsRows } = prepare(sql);
-    const values = parameters.map(toSqliteValue);
-    if (returnsRows) return { rows: statement.all(...values), changes: undefined };
-    return { rows: [], changes: BigInt(statement.run(...values).changes) };
-  }
 
   /** Waits for one's turn. Whoever had the turn before hands it over, so that nobody can push in. */
   async function enter(): Promise<void> {
@@ -123,7 +94,7 @@ export function createSqliteSession(
   async function joinGroup(askedAt: number): Promise<Group> {
     if (group === null) {
       // Deferred transactions cannot be used: one that reads before it writes fails beside another writer.
-      await whileLocked(askedAt, () => execute("BEGIN IMMEDIATE", []));
+      await whileLocked(lockDeadline(askedAt), () => execute("BEGIN IMMEDIATE"));
       const committed = Promise.withResolvers<void>();
       committed.promise.catch(() => {}); // its units hear of it; there may be none
       group = { units: 0, openedAt: performance.now(), committed };
@@ -133,7 +104,7 @@ export function createSqliteSession(
 
   function commitGroup(finished: Group): void {
     try {
-      execute("COMMIT", []);
+      execute("COMMIT");
       group = null;
       finished.committed.resolve();
     } catch (error) {
@@ -146,7 +117,7 @@ export function createSqliteSession(
     group = null;
     lost.committed.reject(error);
     try {
-      if (database.isTransaction) execute("ROLLBACK", []);
+      if (connection.isInTransaction) execute("ROLLBACK");
     } catch {
       // Whoever comes next finds a transaction that cannot be begun, and hears why.
     }
@@ -154,31 +125,12 @@ export function createSqliteSession(
 
   /** On errors such as a full disk SQLite rolls the whole transaction back by itself. */
   function noticeLoss(error: unknown): void {
-    if (group !== null && !database.isTransaction) loseGroup(group, error);
+    if (group !== null && !connection.isInTransaction) loseGroup(group, error);
   }
 
-  /**
-   * Tries again while somebody else holds SQLite's lock. SQLite's own busy timeout would stop this whole process
-   * meanwhile, and for good where the holder is another session of this very process.
-   */
-  async function whileLocked<T>(askedAt: number, work: () => T): Promise<T> {
-    // Counted from the asking, lest everybody in a long queue waits the whole time one after the other.
-    const patientUntil = Math.max(askedAt + lockPatienceMs, performance.now() + leastPatienceMs);
-    for (let attempt = 0; ; attempt++) {
-      try {
-        return work();
-      } catch (error) {
-        if (!isLocked(error)) throw error;
-        if (performance.now() > patientUntil) {
-          throw new UndeterminedError("The database is in use by another process", {
-            cause: error,
-            hints: ["It has held the write lock for too long: see which process has the file open."],
-          });
-        }
-        await delay(Math.min(1 + attempt, 10));
-      }
-    }
-  }
+  /** Counted from the asking, lest everyone in a long queue waits the whole time one after the other. */
+  const lockDeadline = (askedAt: number) =>
+    Math.max(askedAt + lockPatienceMs, performance.now() + leastPatienceMs);
 
   return {
     async run(sql, parameters, readsOnly) {
@@ -188,7 +140,7 @@ export function createSqliteSession(
       let joined: Group | null;
       try {
         if (!readsOnly) await joinGroup(askedAt);
-        result = await whileLocked(askedAt, () => execute(sql, parameters));
+        result = await whileLocked(lockDeadline(askedAt), () => execute(sql, parameters));
         joined = group;
         if (joined !== null) joined.units++;
       } catch (error) {
@@ -208,7 +160,7 @@ export function createSqliteSession(
       let joined: Group;
       try {
         joined = await joinGroup(askedAt);
-        execute("SAVEPOINT unit", []);
+        execute("SAVEPOINT unit");
       } catch (error) {
         noticeLoss(error);
         leave();
@@ -219,7 +171,7 @@ export function createSqliteSession(
       const end = (...statements: string[]) => {
         ended = true;
         try {
-          if (group === joined) for (const statement of statements) execute(statement, []);
+          if (group === joined) for (const statement of statements) execute(statement);
         } catch (error) {
           loseGroup(joined, error);
         }
@@ -253,31 +205,8 @@ export function createSqliteSession(
     async close() {
       await enter();
       if (group !== null) commitGroup(group);
-      prepared.clear();
-      database.close();
+      connection.close();
       leave();
     },
   };
-}
-
-function isLocked(error: unknown): boolean {
-  // SQLITE_BUSY is 5; the upper bytes tell why.
-  return (
-    error instanceof Error &&
-    "errcode" in error &&
-    typeof error.errcode === "number" &&
-    (error.errcode & 0xff) === 5
-  );
-}
-
-function toSqliteValue(value: unknown): SQLInputValue {
-  switch (typeof value) {
-    case "string":
-    case "number":
-    case "bigint":
-      return value;
-    default:
-      if (value === null || value instanceof Uint8Array) return value;
-      throw new TypeError(`SQLite cannot store a value of type ${typeof value}`);
-  }
 }
