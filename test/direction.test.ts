@@ -25,7 +25,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   rpc: [],
   chain: ["channels", "config", "contracts", "rpc"],
   ledger: ["channels", "database"],
-  organizations: ["database"],
+  organizations: ["config", "database"],
   relayer: ["chain", "ledger", "logging", "rpc"],
   facilitator: ["chain", "channels", "config", "ledger", "organizations", "relayer", "rpc"],
   http: ["channels", "facilitator", "ledger", "logging", "metrics", "organizations"],

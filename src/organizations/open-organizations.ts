@@ -1,3 +1,4 @@
+import { InvalidValue, readPepper } from "../config/values.ts";
 import { requireMigrated } from "../database/migrate.ts";
 import { openDatabase } from "../database/open-database.ts";
 import { isMissingFile } from "../database/sqlite/missing-file.ts";
@@ -16,9 +17,6 @@ export type OpenOrganizationsOptions = {
 
 /** Organizations, and the connection to their database, which is to be closed. */
 export type OpenOrganizations = Organizations & AsyncDisposable & { close(): Promise<void> };
-
-/** As configuration has it: keys that were hashed with a shorter one would work nowhere. */
-const shortestPepper = 32;
 
 /**
  * Opens the organizations of a facilitator, from a program that need not be the facilitator: what it changes takes
@@ -40,16 +38,12 @@ const shortestPepper = 32;
  *
  * A given key must look drawn: the published keys of the local chains and the fixtures are refused.
  *
- * @throws KitError when the pepper is shorter than `serve` takes, and when the database cannot be opened, does not exist,
- * or is not at this version: `x402-kit migrate` brings it there.
+ * @throws KitError when `serve` would not take the pepper, and when the database cannot be opened, does not exist, or is
+ * not at this version: `x402-kit migrate` brings it there.
  */
 export async function openOrganizations(options: OpenOrganizationsOptions): Promise<OpenOrganizations> {
   const { databaseUrl, pepper, actor } = options;
-  if (pepper.length < shortestPepper) {
-    throw new KitError(
-      `The pepper has ${pepper.length} characters; serve takes none below ${shortestPepper}`,
-    );
-  }
+  requirePepper(pepper);
   if (isMissingFile(databaseUrl)) {
     throw new KitError(`There is no database ${databaseUrl}`, { hints: ["x402-kit migrate creates it."] });
   }
@@ -70,6 +64,18 @@ export async function openOrganizations(options: OpenOrganizationsOptions): Prom
   } catch (error) {
     await db.destroy();
     throw error;
+  }
+}
+
+/** @throws KitError when `serve` would refuse the pepper: keys that were hashed with it would work nowhere */
+function requirePepper(pepper: string): void {
+  try {
+    readPepper(pepper);
+  } catch (error) {
+    if (!(error instanceof InvalidValue)) throw error;
+    throw new KitError(`The pepper ${error.message}`, {
+      hints: ["It must be the API_KEY_PEPPER of serve, which takes no other."],
+    });
   }
 }
 

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { migrate } from "../database/migrate.ts";
 import { openDatabase } from "../database/open-database.ts";
 import { type TestKeyName, testKeys } from "../published/test-keys.ts";
@@ -9,15 +9,18 @@ import { type OpenOrganizations, openOrganizations } from "./open-organizations.
 
 /* The API keys that everybody knows must open no organization of a real deployment. */
 
+/** As `openssl rand -hex 32` gives it. */
+const pepper = "b5d1f7c09e3a48627c1bd05fe9a84f36d72e6c0b91f8a35d4e07c2b96f1a83de";
+
 let directory: string;
+let databaseUrl: string;
 let organizations: OpenOrganizations;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "x402-kit-keys-"));
-  const databaseUrl = `sqlite:${join(directory, "ledger.sqlite")}`;
+  databaseUrl = `sqlite:${join(directory, "ledger.sqlite")}`;
   const db = await openDatabase({ url: databaseUrl });
   await migrate(db);
   await db.destroy();
-  const pepper = "a pepper for tests, of 32 characters and more";
   organizations = await openOrganizations({ databaseUrl, pepper, actor: "a test" });
   await organizations.create({ id: "shop", name: "A shop" });
 });
@@ -36,4 +39,17 @@ test("a key that was drawn elsewhere can be brought along", async () => {
   const key = "x4k_theirs_b1946ac92492d2347c6235b4d2611184";
   await organizations.createKey("shop", { scopes: ["verify"], key });
   expect(await organizations.authenticate(key)).toMatchObject({ scopes: ["verify"] });
+});
+
+describe("a pepper that serve would refuse is refused, as keys issued with it would work nowhere", () => {
+  test.each([
+    ["too-short", "The pepper has 9 characters; it needs 32 or more"],
+    ["ab".repeat(20), "The pepper repeats a few characters; it must be random"],
+    [
+      "the secret pepper of our production, 2026",
+      "The pepper holds words that anybody might guess; it must be random",
+    ],
+  ])("%s", async (weak, message) => {
+    await expect(openOrganizations({ databaseUrl, pepper: weak, actor: "a test" })).rejects.toThrow(message);
+  });
 });
