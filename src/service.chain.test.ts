@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Composition, compose } from "../test/support/composition.ts";
+import { altering } from "../test/support/misbehaviour.ts";
 import type { Body } from "../test/support/service.ts";
 import { forwardingTo, startStubNode } from "../test/support/stub-node.ts";
 import { ConfigurationError } from "./errors.ts";
@@ -315,6 +316,31 @@ describe("a network that is reached late", () => {
       body: { detail: "base is not ready; nothing was sent, try again" },
     });
     expect(await composition.operatorTransactions()).toBe(next);
+    await node.stop();
+  });
+});
+
+describe("a network that is not as configured when it is reached late", () => {
+  test("is refused with the sentence of a start until it is right, and then served", async () => {
+    const node = await startStubNode((_calls, response) => void response.destroy());
+    const log: string[] = [];
+    const late = await composition.start({
+      network: composition.configuration({ rpcUrls: [node.url] }),
+      log,
+    });
+    const otherCode = altering(forwardingTo(composition.chain.rpcUrl), "eth_getCode", () => "0x00");
+    node.behave(otherCode);
+    const contract = composition.chain.facilitatorContract;
+    const sentence = `${contract} has other code than this version's contract`;
+    await expect.poll(() => log.join(""), { timeout: 20_000 }).toContain(sentence);
+    expect(await composition.post(late, "settle", await composition.payment())).toMatchObject({
+      status: 503,
+    });
+    node.behave(forwardingTo(composition.chain.rpcUrl));
+    await expect.poll(() => log.join(""), { timeout: 20_000 }).toContain("the network is served now");
+    expect((await composition.post(late, "settle", await composition.payment())).body).toMatchObject({
+      success: true,
+    });
     await node.stop();
   });
 });

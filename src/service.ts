@@ -9,12 +9,15 @@ import { channels } from "./channels/channels.ts";
 import type { NetworkConfig } from "./config/network-config.ts";
 import { settleWaitDefaultsMs } from "./config/settle-wait.ts";
 import type { Database } from "./database/database.ts";
+import { openEndpoints } from "./deploy/endpoints.ts";
 import { ConfigurationError, type ConfigurationProblem } from "./errors.ts";
-import { compareNetwork } from "./facilitator/compare-network.ts";
 import type { Lane, Lanes } from "./facilitator/context.ts";
 import { createFacilitator, type Facilitator } from "./facilitator/facilitator.ts";
 import { type AppOptions, createApp } from "./http/app.ts";
 import type { NetworkHealth } from "./http/routes/health.ts";
+import type { Check } from "./inspection/check.ts";
+import { type ClockTolerance, usualClockTolerance } from "./inspection/check-endpoint.ts";
+import { inspectNetwork } from "./inspection/inspect-network.ts";
 import { createLedger } from "./ledger/create-ledger.ts";
 import type { Ledger } from "./ledger/ledger.ts";
 import { publishLedger } from "./ledger/publish-ledger.ts";
@@ -26,6 +29,7 @@ import { createOutcomes } from "./relayer/outcomes.ts";
 import { createRecoverer } from "./relayer/recoverer.ts";
 import { createRecovery, type RecoveryLoop } from "./relayer/recovery.ts";
 import { createRelayer } from "./relayer/relayer.ts";
+import type { Rpc } from "./rpc/rpc.ts";
 import { createMetricSources } from "./service-sources.ts";
 
 export type ServiceOptions = {
@@ -48,8 +52,8 @@ export type ServiceOptions = {
   >;
   /** How long what a dead instance held stays out of reach, in milliseconds; 30 s by default. */
   leaseMs?: number;
-  /** A head that many seconds behind the clock is not the chain's head: the network is not ready. 120 by default. */
-  staleHeadSeconds?: number;
+  /** How far a chain's newest block may be from the clock before the network is called not ready. */
+  clock?: ClockTolerance | undefined;
   /** Names the service on the channels (`src/channels`), since a process may run several. A random one by default. */
   serviceId?: string;
   logger: Logger;
@@ -65,6 +69,8 @@ export type ServiceParts = {
   ledger: Ledger;
   /** For each network a chain for each signer, in the order of the options. */
   chains: ReadonlyMap<NetworkName, readonly [Chain, ...Chain[]]>;
+  /** The RPC endpoints of each network, each by itself: what is inspected. */
+  endpoints: ReadonlyMap<NetworkName, readonly Rpc[]>;
 };
 
 /** What the service knows and does, without its HTTP. */
@@ -112,11 +118,11 @@ export function createService(options: ServiceOptions): Promise<Service> {
   return composeService(options, openParts(options));
 }
 
-/** Puts the whole service together from the given parts. */
+/** Puts the whole service together from the given parts; closes them where that fails. */
 export async function composeService(options: ServiceOptions, parts: ServiceParts): Promise<Service> {
   const core = composeCore(options, parts);
   const { facilitator, organizations, checkHealth } = core;
-  const app = await createApp({
+  const creation = createApp({
     facilitator,
     organizations,
     checkHealth,
@@ -125,6 +131,11 @@ export async function composeService(options: ServiceOptions, parts: ServicePart
     anonymousVerify: options.anonymousVerify ?? false,
     logger: options.logger,
     ...options.http,
+  });
+  const app = await creation.catch(async (error: unknown) => {
+    await core.stop();
+    await core.close();
+    throw error;
   });
   return {
     app,
@@ -144,32 +155,35 @@ export async function composeService(options: ServiceOptions, parts: ServicePart
 export function openParts(options: ServiceOptions): ServiceParts {
   const { database, leaseMs = usualLeaseMs, signers, serviceId = crypto.randomUUID() } = options;
   const { metrics = noMetrics } = options.http ?? {};
+  const chains = new Map<NetworkName, readonly [Chain, ...Chain[]]>();
+  const endpoints = new Map<NetworkName, readonly Rpc[]>();
+  for (const network of options.networks) {
+    const providers = network.rpcUrls.map((url) => URL.parse(url)?.host ?? "none");
+    const counted = metrics.rpc(network.name, providers);
+    const rpc = connect({
+      network,
+      observer: {
+        exchanged(exchange) {
+          counted.exchanged(exchange);
+          channels.rpc.publish(() => ({ serviceId, network: network.name, ...exchange }));
+        },
+      },
+    });
+    const publishChain = createChainPublisher(network.name, serviceId);
+    const createChainOf = ({ address }: Signer) =>
+      publishChain(createChain({ network, operator: address, rpc }));
+    const [first, ...others] = signers;
+    chains.set(network.name, [createChainOf(first), ...others.map(createChainOf)]);
+    endpoints.set(network.name, providers.length === 1 ? [rpc] : openEndpoints(network));
+  }
   return {
     serviceId,
     ledger: publishLedger(
       createLedger({ db: database, instanceId: crypto.randomUUID(), now: Date.now, leaseMs }),
       serviceId,
     ),
-    chains: new Map(
-      options.networks.map((network) => {
-        const providers = network.rpcUrls.map((url) => URL.parse(url)?.host ?? "none");
-        const counted = metrics.rpc(network.name, providers);
-        const rpc = connect({
-          network,
-          observer: {
-            exchanged(exchange) {
-              counted.exchanged(exchange);
-              channels.rpc.publish(() => ({ serviceId, network: network.name, ...exchange }));
-            },
-          },
-        });
-        const publishChain = createChainPublisher(network.name, serviceId);
-        const chainOf = ({ address }: Signer) =>
-          publishChain(createChain({ network, operator: address, rpc }));
-        const [first, ...others] = signers;
-        return [network.name, [chainOf(first), ...others.map(chainOf)]];
-      }),
-    ),
+    chains,
+    endpoints,
   };
 }
 
@@ -178,9 +192,10 @@ export function createCore(options: ServiceOptions): ServiceCore {
   return composeCore(options, openParts(options));
 }
 
-function composeCore(options: ServiceOptions, { serviceId, ledger, chains }: ServiceParts): ServiceCore {
-  const { logger, apiKeyPepper, settleWaitMs, leaseMs = usualLeaseMs, staleHeadSeconds = 120 } = options;
-  const { database: db, signers } = options;
+function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore {
+  const { serviceId, ledger, chains, endpoints } = parts;
+  const { logger, apiKeyPepper, settleWaitMs, leaseMs = usualLeaseMs } = options;
+  const { database: db, signers, clock = usualClockTolerance } = options;
   const now = () => Date.now();
   const organizations = createOrganizations({ db, pepper: apiKeyPepper, now });
   const outcomes = createOutcomes();
@@ -210,8 +225,10 @@ function composeCore(options: ServiceOptions, { serviceId, ledger, chains }: Ser
     }),
   );
   const started = new Set<NetworkName>();
-  /** Networks that answer and are not served for what they are, with what was said about it. */
-  const refused = new Map<NetworkName, string>();
+  /** Networks that answer, and are not served as they are. */
+  const refused = new Set<NetworkName>();
+  /** What was last logged of a network that is not served yet. */
+  const logged = new Map<NetworkName, string>();
 
   const facilitator = createFacilitator({
     networks,
@@ -246,20 +263,25 @@ function composeCore(options: ServiceOptions, { serviceId, ledger, chains }: Ser
     return problems.flat();
   }
 
-  async function startOne(name: NetworkName, ofNetwork: Lanes): Promise<readonly ConfigurationProblem[]> {
+  async function startOne(name: NetworkName, lanes: Lanes): Promise<readonly ConfigurationProblem[]> {
+    const { checks, verdict } = await inspectNetwork({
+      network: lanes[0].chain.network,
+      endpoints: endpoints.get(name) ?? [],
+      operators: lanes.map(({ relayer }) => relayer.operator),
+      recoverer: options.recoverer?.address,
+      nextTxNonce: ledger.nextTxNonce,
+      now,
+      clock,
+    });
+    if (closing.signal.aborted) return [];
+    logChecks(name, checks);
+    const fatal = checks.filter((check) => check.fatal);
+    if (verdict === "refuse") refused.add(name);
+    else refused.delete(name);
+    if (verdict !== "serve") return fatal.map((check) => ({ name, problem: explainCheck(check) }));
     try {
-      const operators = ofNetwork.map(({ relayer }) => relayer.operator);
-      const problems = await compareNetwork(ofNetwork[0].chain, ledger, operators);
-      if (problems.length > 0) {
-        const told = problems.map(({ problem }) => problem).join("; ");
-        if (refused.get(name) !== told) {
-          logger.error({ network: name, problems: told }, "a network cannot be served as it is");
-        }
-        refused.set(name, told);
-        return problems;
-      }
       await recoveries.get(name)?.start();
-      await Promise.all(ofNetwork.map(({ relayer }) => relayer.start()));
+      await Promise.all(lanes.map(({ relayer }) => relayer.start()));
       started.add(name);
       if (reconnection !== undefined) logger.info({ network: name }, "the network is served now");
     } catch (error) {
@@ -268,6 +290,17 @@ function composeCore(options: ServiceOptions, { serviceId, ledger, chains }: Ser
       }
     }
     return [];
+  }
+
+  /** Logs what is not as it should be, and says the same of a network only once. */
+  function logChecks(network: NetworkName, checks: readonly Check[]): void {
+    const bad = checks.filter(({ status }) => status !== "ok");
+    const text = bad.map(explainCheck).join("\n");
+    if (logged.get(network) === text) return;
+    logged.set(network, text);
+    for (const { name, detail, advice, fatal } of bad) {
+      logger[fatal ? "error" : "warn"]({ network, advice }, `${name}: ${detail}`);
+    }
   }
 
   async function checkHealth(): Promise<Record<string, NetworkHealth>> {
@@ -280,7 +313,7 @@ function composeCore(options: ServiceOptions, { serviceId, ledger, chains }: Ser
       try {
         const { timestamp } = await withTimeout(chain.head(), healthPatienceMs);
         const age = Math.floor(now() / 1000) - Number(timestamp);
-        return age > staleHeadSeconds
+        return age > clock.behind
           ? [name, { ready: false, detail: `the newest block is ${age} s old` }]
           : [name, { ready: true, detail: "ok" }];
       } catch {
@@ -309,7 +342,12 @@ function composeCore(options: ServiceOptions, { serviceId, ledger, chains }: Ser
     },
     async close() {
       for (const { chain } of lanes) chain.close();
+      for (const rpc of [...endpoints.values()].flat()) rpc.close();
       await db.destroy();
     },
   };
+}
+
+function explainCheck({ detail, advice }: Check): string {
+  return advice === undefined ? detail : `${detail}. ${advice}`;
 }

@@ -214,18 +214,22 @@ describe("a node that stands still", () => {
 describe("endpoints of other chains", () => {
   const ofChain = (chainId: string) => altering(forwardingTo(deployment.url), "eth_chainId", () => chainId);
 
-  test("are found out on the first request, and inspected as what they are when there is no other", async () => {
+  test("are found out on the first request, and never asked when there is no other", async () => {
     preferred.behave(ofChain("0xa"));
     second.behave(ofChain("0x89"));
-    expect(await chain.inspect()).toEqual({ chainId: 10, contractCode: "0x", domainSeparators: new Map() });
+    await expect(chain.head()).rejects.toThrow(UndeterminedError);
+    expect(chain.status().endpoints).toMatchObject([
+      { health: "wrong_chain", chainId: 10 },
+      { health: "wrong_chain", chainId: 137 },
+    ]);
     await expect(chain.simulateSettle(await deployment.pay(), { withFunds: false })).rejects.toThrow(
       UndeterminedError,
     );
   });
 
-  test("do not keep the right one from being inspected", async () => {
+  test("do not keep the right one from being asked", async () => {
     preferred.behave(ofChain("0xa"));
-    expect((await chain.inspect()).chainId).toBe(8453);
+    expect((await chain.head()).number).toBeTypeOf("bigint");
     expect(chain.status().endpoints).toMatchObject([
       {
         health: "wrong_chain",
@@ -237,11 +241,10 @@ describe("endpoints of other chains", () => {
     ]);
   });
 
-  test("are not told from others where there is only one, so that start-up can name it", async () => {
+  test("are not told from others where there is only one, so that the inspection of the network can name it", async () => {
     preferred.behave(ofChain("0xa"));
     const only = connect([preferred.url]);
-    expect((await only.inspect()).chainId).toBe(10);
-    expect(only.status().endpoints).toMatchObject([{ chainId: 10, health: "healthy" }]);
+    expect((await only.probe()).endpoints).toMatchObject([{ chainId: 10, health: "healthy" }]);
     only.close();
   });
 });

@@ -143,15 +143,6 @@ export type Chain = {
    * is still listed: tokens do not say which of them are moved.
    */
   strandedTransfers(asset: Address, fromBlock: bigint, toBlock: bigint): Promise<readonly StrandedTransfer[]>;
-  /**
-   * Chain id, code of the facilitator contract, and `DOMAIN_SEPARATOR()` of every asset: what start-up checks. Where
-   * every endpoint serves another chain, that of the first, and nothing else.
-   */
-  inspect(): Promise<{
-    chainId: number;
-    contractCode: Hex;
-    domainSeparators: ReadonlyMap<Address, Hex | undefined>;
-  }>;
   /** How the RPC endpoints are. Asks nobody, and names no URL. */
   status(): RpcStatus;
   /**

@@ -9,7 +9,6 @@ import {
   startStubNode,
 } from "../../test/support/stub-node.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
-import { x402FacilitatorDeployedBytecode } from "../contracts/x402Facilitator.ts";
 import { UndeterminedError } from "../errors.ts";
 import { authorizationDigest, domainSeparator } from "../protocol/authorization.ts";
 import type { Hex } from "../protocol/hex.ts";
@@ -281,7 +280,6 @@ describe("a node that answers strangely", () => {
     await expect(strange.simulateSettle(call, { withFunds: true })).rejects.toThrow(UndeterminedError);
     await expect(strange.askWallet(call.recipient, digestOf(call), "0x")).rejects.toThrow(UndeterminedError);
     await expect(strange.diagnose(call)).rejects.toThrow(UndeterminedError);
-    await expect(strange.inspect()).rejects.toThrow(UndeterminedError);
   });
 
   test("with an empty answer to balanceOf gives no balance", async () => {
@@ -661,19 +659,4 @@ test("the suggested tip is between the network's usual one and its limit", async
   expect(await tipOf({})).toBe(1_000_000n);
   expect(asked).toBe(1);
   await node.stop();
-});
-
-test("a chain is inspected in one request", async () => {
-  const other = { ...network.usdc, address: accountOf("no token").address };
-  const inspected = await createChain({
-    network: { ...network, assets: [...network.assets, other] },
-    operator: deployment.operator,
-  }).inspect();
-  expect(inspected.chainId).toBe(8453);
-  expect(inspected.contractCode).toBe(x402FacilitatorDeployedBytecode);
-  expect([...inspected.domainSeparators]).toEqual([
-    [deployment.usdc, domainSeparator(network.usdc, 8453)],
-    [other.address, undefined],
-  ]);
-  expect(proxy.batches).toHaveLength(1);
 });

@@ -1,6 +1,6 @@
 import type { NetworkConfig } from "../config/network-config.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
-import { chainIdCall, headCall, readChainId, readHead } from "../rpc/calls.ts";
+import { headCall, readHead } from "../rpc/calls.ts";
 import type { FailoverPace } from "../rpc/failover.ts";
 import { createHttpRpc } from "../rpc/http-rpc.ts";
 import { isBytes, isWord, readQuantity } from "../rpc/read-hex.ts";
@@ -17,7 +17,6 @@ import { createStrandedTransfersReader } from "./contract/stranded-transfers.ts"
 import {
   authorizationStateOf,
   balanceOf,
-  domainSeparatorOf,
   hasOperatorRole,
   isBlacklisted,
   isPaused,
@@ -107,12 +106,6 @@ export function createChain(options: ChainOptions): Chain {
   async function countTransactions(account: Address, block: "latest" | "pending"): Promise<number> {
     const [count] = await ask([{ method: "eth_getTransactionCount", params: [account, block] }]);
     return expect("the number of an account's transactions", count, readSafeInteger);
-  }
-
-  /** The chain that the first endpoint serves, where all of them serve another than the network's. */
-  function chainIdOfAll(): number | undefined {
-    const { endpoints } = rpc.status();
-    return endpoints.every(({ health }) => health === "wrong_chain") ? endpoints[0]?.chainId : undefined;
   }
 
   /** Why a simulated transaction reverted; undefined when it went through. */
@@ -258,32 +251,6 @@ export function createChain(options: ChainOptions): Chain {
 
     findDirectSubmission: createDirectSubmissionFinder({ reader, readLogs, facilitatorContract }),
     strandedTransfers: createStrandedTransfersReader({ reader, readLogs, facilitatorContract }),
-
-    async inspect() {
-      const assets = network.assets.map(({ address }) => address);
-      const asked = ask([
-        chainIdCall,
-        { method: "eth_getCode", params: [facilitatorContract, "latest"] },
-        callViews(assets.map(domainSeparatorOf), viewGas),
-      ]);
-      const answers = await asked.catch((error: unknown) => {
-        const otherChain = chainIdOfAll();
-        if (otherChain === undefined) throw error;
-        return otherChain;
-      });
-      if (typeof answers === "number") {
-        return { chainId: answers, contractCode: "0x", domainSeparators: new Map() };
-      }
-      const [chainId, code, separators] = answers;
-      const { results } = expect("the domain separators", separators, (result) =>
-        readViews(result, assets.length),
-      );
-      return {
-        chainId: expect("the chain id", chainId, readChainId),
-        contractCode: expect("the contract's code", code, (result) => (isBytes(result) ? result : undefined)),
-        domainSeparators: new Map(assets.map((asset, index) => [asset, results[index]?.word])),
-      };
-    },
 
     status: () => rpc.status(),
     probe: () => rpc.probe(),

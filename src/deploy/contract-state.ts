@@ -1,10 +1,10 @@
-import { getAddress } from "viem/utils";
 import { selector } from "../chain/contract/calldata.ts";
 import { callViews, readViews } from "../chain/view-calls.ts";
 import { x402FacilitatorDeployedBytecode } from "../contracts/x402Facilitator.ts";
+import { checksumAddress } from "../protocol/address.ts";
 import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
 import { isBytes } from "../rpc/read-hex.ts";
-import type { Rpc } from "../rpc/rpc.ts";
+import type { Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
 import { expectAnswer } from "./expect-answer.ts";
 import { encodeHasRole, type Role } from "./roles.ts";
 
@@ -26,6 +26,7 @@ export type ContractState = {
 };
 
 const readGas = 100_000;
+const views: readonly Hex[] = ["defaultAdmin()", "defaultAdminDelay()", "paused()"].map(selector);
 
 /** Reads the contract at an address, with one request. */
 export async function readContract(
@@ -33,27 +34,36 @@ export async function readContract(
   address: Address,
   memberships: readonly Membership[],
 ): Promise<ContractState> {
-  const views: readonly Hex[] = [
-    selector("defaultAdmin()"),
-    selector("defaultAdminDelay()"),
-    selector("paused()"),
-    ...memberships.map(({ role, account }) => encodeHasRole(role, account)),
-  ];
-  const probes = views.map((data) => ({ target: address, data }));
-  const [codeAnswer, probesAnswer] = await rpc.ask([
+  return readContractState(await rpc.ask(contractCalls(address, memberships)), memberships);
+}
+
+/** The calls whose answers {@link readContractState} reads. */
+export function contractCalls(address: Address, memberships: readonly Membership[]): readonly RpcCall[] {
+  const probes = [...views, ...memberships.map(({ role, account }) => encodeHasRole(role, account))];
+  return [
     { method: "eth_getCode", params: [address, "latest"] },
-    callViews(probes, readGas),
-  ]);
+    callViews(
+      probes.map((data) => ({ target: address, data })),
+      readGas,
+    ),
+  ];
+}
+
+/** @throws UndeterminedError when an answer cannot be used */
+export function readContractState(
+  [codeAnswer, probesAnswer]: readonly RpcAnswer[],
+  memberships: readonly Membership[],
+): ContractState {
   const code = expectAnswer("the contract's code", codeAnswer, (result) =>
     isBytes(result) ? result : undefined,
   );
   const probed = expectAnswer("the contract's state", probesAnswer, (result) =>
-    readViews(result, probes.length),
+    readViews(result, views.length + memberships.length),
   );
   const [admin, adminDelay, paused, ...held] = probed.results.map(({ word }) => word);
   return {
     code: code === "0x" ? "none" : sameAddress(code, x402FacilitatorDeployedBytecode) ? "ours" : "other",
-    admin: admin === undefined ? undefined : getAddress(`0x${admin.slice(26)}`),
+    admin: admin === undefined ? undefined : checksumAddress(`0x${admin.slice(26)}`),
     adminDelay: adminDelay === undefined ? undefined : Number(BigInt(adminDelay)),
     paused: paused === undefined ? undefined : BigInt(paused) !== 0n,
     memberships: memberships.map((membership, index) => {

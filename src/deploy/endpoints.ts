@@ -7,9 +7,7 @@ import { causeOf } from "./explain-failure.ts";
 import { requireNetwork } from "./require-network.ts";
 
 /** A client for each RPC URL of a network by itself, none standing in for another. */
-export function openEndpoints(
-  network: Network & Pick<NetworkConfig, "rpcUrls">,
-): readonly Pick<Rpc, "ask">[] {
+export function openEndpoints(network: Network & Pick<NetworkConfig, "rpcUrls">): readonly Rpc[] {
   const { name, chainId, rpcUrls } = network;
   return rpcUrls.map((url) => {
     const options = { network: name, chainId, urls: [url] } as const;

@@ -1,3 +1,4 @@
+import { rpcVariables } from "../config/variables.ts";
 import { KitError } from "../errors.ts";
 import { create2Deployer, create2DeployerCode, missingDeployerHints } from "../protocol/create2.ts";
 import type { Network } from "../protocol/networks.ts";
@@ -14,7 +15,9 @@ export async function requireNetwork(rpc: Pick<Rpc, "ask">, { name, chainId }: N
   const [answer] = await rpc.ask([{ method: "eth_chainId", params: [] }]);
   const served = expectAnswer("the chain id", answer, readQuantity);
   if (served !== BigInt(chainId)) {
-    throw new KitError(`The RPC serves chain ${served}, but ${name} is chain ${chainId}`);
+    throw new KitError(`The RPC serves chain ${served}, but ${name} is chain ${chainId}`, {
+      hints: [`Correct ${rpcVariables[name]}.`],
+    });
   }
 }
 

@@ -129,7 +129,10 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
         settleWaitMs: options.settleWaitMs,
         serviceId,
         logger,
-        ...(seed !== undefined && { staleHeadSeconds: Number.POSITIVE_INFINITY }),
+        clock: {
+          behind: seed === undefined ? 120 : Number.POSITIVE_INFINITY,
+          ahead: Number.POSITIVE_INFINITY,
+        },
       });
       const organized = createLocalOrganization(made.organizations, options.networks);
       organized.catch(() => {});

@@ -1,29 +1,37 @@
 import type { NetworkConfig } from "../config/network-config.ts";
 import { contractVariables } from "../config/variables.ts";
-import { type ContractState, type Membership, readContract } from "../deploy/contract-state.ts";
+import {
+  type ContractState,
+  contractCalls,
+  type Membership,
+  readContractState,
+} from "../deploy/contract-state.ts";
 import { type Address, sameAddress } from "../protocol/hex.ts";
-import type { Rpc } from "../rpc/rpc.ts";
-import type { Check } from "./check.ts";
+import type { Accounts, Check, NetworkCheck } from "./check.ts";
 
 /** Looks at the facilitator contract, and at who may do what on it. */
-export async function checkContract(
-  rpc: Pick<Rpc, "ask">,
-  network: NetworkConfig,
-  accounts: { operators: readonly Address[]; recoverer: Address | undefined },
-): Promise<readonly Check[]> {
-  const { operators, recoverer } = accounts;
-  const memberships: Membership[] = [
+export const contractCheck: NetworkCheck = {
+  name: "contract",
+  required: true,
+  calls: (context) => contractCalls(context.network.facilitatorContract, membershipsOf(context)),
+  read(answers, context) {
+    const { network, operators, recoverer } = context;
+    const state = readContractState(answers, membershipsOf(context));
+    const code = checkCode(network, state);
+    if (state.code === "none") return [code];
+    return [
+      code,
+      ...checkPaused(state),
+      ...state.memberships.map((membership) => checkMembership(network, membership)),
+      ...checkAdmin(state, [...operators, ...(recoverer === undefined ? [] : [recoverer])]),
+    ];
+  },
+};
+
+function membershipsOf({ operators, recoverer }: Accounts): readonly Membership[] {
+  return [
     ...operators.map((account) => ({ role: "operator", account }) as const),
     ...(recoverer === undefined ? [] : [{ role: "recoverer", account: recoverer } as const]),
-  ];
-  const state = await readContract(rpc, network.facilitatorContract, memberships);
-  const code = checkCode(network, state);
-  if (state.code === "none") return [code];
-  return [
-    code,
-    ...checkPaused(state),
-    ...state.memberships.map((membership) => checkMembership(network, membership)),
-    ...checkAdmin(state, [...operators, ...(recoverer === undefined ? [] : [recoverer])]),
   ];
 }
 
@@ -40,7 +48,7 @@ function checkCode({ name, tier, facilitatorContract }: NetworkConfig, { code }:
       return {
         name: "contract",
         status: "failed",
-        detail: `there is none at ${facilitatorContract}`,
+        detail: `there is no facilitator contract at ${facilitatorContract}`,
         advice: `Deploy it with x402-kit deploy --network ${name}, or correct ${variable}.`,
         fatal: true,
       };
@@ -98,7 +106,7 @@ function checkAdmin({ admin }: ContractState, accounts: readonly Address[]): rea
     {
       name: "admin",
       status: "warning",
-      detail: `${admin} is also the admin of the contract: whoever gets this server's key controls it`,
+      detail: `${admin} is also the admin of the contract: a thief of this server's key would control it`,
       advice: "Hand the admin role to a key that is kept offline, or to a multi-signature wallet.",
     },
   ];

@@ -1,61 +1,78 @@
-import { forwardGas, settleTransaction, usualSettleGas } from "../chain/signing/transaction.ts";
+import { dataFeeCall, readDataFee } from "../chain/data-fee.ts";
+import {
+  estimateFees,
+  forwardGas,
+  pricePerGas,
+  settleTransaction,
+  usualSettleGas,
+} from "../chain/signing/transaction.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { networkDefaults } from "../config/network-defaults.ts";
-import { fetchDataFee, priceAt } from "../deploy/price.ts";
-import { readBalance } from "../deploy/transaction.ts";
+import { expectAnswer } from "../deploy/expect-answer.ts";
 import { formatCoins, formatCount, formatGwei } from "../deploy/units.ts";
 import type { Address } from "../protocol/hex.ts";
-import type { Head } from "../rpc/calls.ts";
-import type { Rpc } from "../rpc/rpc.ts";
-import type { Check } from "./check.ts";
+import { readQuantity } from "../rpc/read-hex.ts";
+import type { Accounts, Check, NetworkCheck } from "./check.ts";
 
 const plurals = { settlement: "settlements", recovery: "recoveries" };
 
-/** Fewer than this, and somebody should send some. */
+/** An operator that can pay for fewer should be sent more. */
 const fewSettles = 500n;
 
-/** Who has to pay for what; `deposit` is what must be at hand for one, in wei. */
-type Payer = { account: Address; pays: "settlement" | "recovery"; deposit: bigint };
+/** An account, and the transactions that it pays for. */
+type GasPayer = { account: Address; pays: "settlement" | "recovery" };
 
 /** Looks at what gas costs, and at how many settlements each operator and recoveries the recoverer can pay for. */
-export async function checkGasMoney(
-  rpc: Pick<Rpc, "ask">,
-  network: NetworkConfig,
-  head: Head,
-  { operators, recoverer }: { operators: readonly Address[]; recoverer: Address | undefined },
-): Promise<readonly Check[]> {
-  const sample = sampleTransaction(network);
-  const price = priceAt(head, network);
-  const dataFee = await fetchDataFee(rpc, sample.data.length / 2);
-  const cost = usualSettleGas * price.perGas + dataFee;
-  // What a node wants to see before it takes a transaction at all, and the service before it signs one.
-  const depositOf = (gas: bigint) => gas * price.fees.maxFeePerGas + dataFee;
+export const gasMoneyCheck: NetworkCheck = {
+  name: "gas money",
+  required: false,
+  calls: (context) => [
+    dataFeeCall(sampleTransaction(context.network).data.length / 2),
+    ...gasPayersOf(context).map(({ account }) => ({ method: "eth_getBalance", params: [account, "latest"] })),
+  ],
+  read([dataFeeAnswer, ...balances], context) {
+    const { network, head } = context;
+    const fees = estimateFees(head, network);
+    const dataFee = expectAnswer("the data fee", dataFeeAnswer, readDataFee);
+    const cost = usualSettleGas * pricePerGas(head, fees) + dataFee;
+    // What a node wants to see before it takes a transaction at all, and the service before it signs one.
+    const gas = { settlement: sampleTransaction(network).gas, recovery: forwardGas };
+    return [
+      checkFee(network, head.baseFeePerGas),
+      ...gasPayersOf(context).map((payer, index) => {
+        const balance = expectAnswer("the balance of the account", balances[index], readQuantity);
+        const deposit = gas[payer.pays] * fees.maxFeePerGas + dataFee;
+        return checkBalance(network, payer, { balance, cost, deposit });
+      }),
+    ];
+  },
+};
 
-  const checkBalance = async ({ account, pays, deposit }: Payer): Promise<Check> => {
-    const balance = await readBalance(rpc, account);
-    const count = balance / (cost === 0n ? 1n : cost);
-    const has = `${formatCoins(balance, network.name)} of ${account} `;
-    if (balance < deposit) {
-      return {
-        name: "gas money",
-        status: "failed",
-        detail: `${has}does not cover one ${pays}, which needs ${formatCoins(deposit, network.name)} at hand`,
-        advice: `Send it ${networkDefaults[network.name].nativeCoin} on ${network.name}.`,
-      };
-    }
-    const detail = `${has}buys ${formatCount(count)} ${plurals[pays]} at ${formatCoins(cost, network.name)} each`;
-    // Recoveries are rare: who can pay for one can pay for the next ones too.
-    return pays === "settlement" && count < fewSettles
-      ? { name: "gas money", status: "warning", detail, advice: "Send it more soon." }
-      : { name: "gas money", status: "ok", detail };
-  };
-  const payers = operators.map(
-    (account): Payer => ({ account, pays: "settlement", deposit: depositOf(sample.gas) }),
-  );
-  if (recoverer !== undefined) {
-    payers.push({ account: recoverer, pays: "recovery", deposit: depositOf(forwardGas) });
+function gasPayersOf({ operators, recoverer }: Accounts): readonly GasPayer[] {
+  const payers = operators.map((account): GasPayer => ({ account, pays: "settlement" }));
+  return recoverer === undefined ? payers : [...payers, { account: recoverer, pays: "recovery" }];
+}
+
+/** All in wei: what the account has, what one transaction costs, and what must be at hand for it. */
+type GasMoney = { balance: bigint; cost: bigint; deposit: bigint };
+
+function checkBalance({ name }: NetworkConfig, { account, pays }: GasPayer, money: GasMoney): Check {
+  const { balance, cost, deposit } = money;
+  const has = `${formatCoins(balance, name)} of ${account}`;
+  if (balance < deposit) {
+    return {
+      name: "gas money",
+      status: "failed",
+      detail: `${has} does not cover one ${pays}, which needs ${formatCoins(deposit, name)} at hand`,
+      advice: `Send it ${networkDefaults[name].nativeCoin} on ${name}.`,
+    };
   }
-  return [checkFee(network, head.baseFeePerGas), ...(await Promise.all(payers.map(checkBalance)))];
+  const count = balance / (cost === 0n ? 1n : cost);
+  const detail = `${has} buys ${formatCount(count)} ${plurals[pays]} at ${formatCoins(cost, name)} each`;
+  // Recoveries are rare: an account that can pay for one can pay for the next ones too.
+  return pays === "settlement" && count < fewSettles
+    ? { name: "gas money", status: "warning", detail, advice: "Send it more soon." }
+    : { name: "gas money", status: "ok", detail };
 }
 
 function checkFee({ maxFeePerGas, name }: NetworkConfig, baseFeePerGas: bigint): Check {

@@ -1,11 +1,16 @@
+import type { NetworkConfig } from "../config/network-config.ts";
+import type { Address } from "../protocol/hex.ts";
+import type { Head } from "../rpc/calls.ts";
+import type { RpcAnswer, RpcCall } from "../rpc/rpc.ts";
+
 /**
  * - `ok`: as it should be;
- * - `warning`: works, but somebody should know;
- * - `failed`: `serve` would not be safe.
+ * - `warning`: works, but should be looked at;
+ * - `failed`: does not work.
  */
 export type CheckStatus = "ok" | "warning" | "failed";
 
-/** One line of what `doctor` says. */
+/** What one check found: a line of `doctor`, and of the log of `serve`. */
 export type Check = {
   /** What was looked at, in a word or two. */
   name: string;
@@ -14,6 +19,28 @@ export type Check = {
   detail: string;
   /** What to do about it. */
   advice?: string;
-  /** Nothing that may pass: `serve` refuses to start with it. Only with `failed`. */
+  /** Waiting does not mend it: what it is about must not be served. Only with `failed`. */
   fatal?: true;
+};
+
+/** The accounts of a service. */
+export type Accounts = { operators: readonly Address[]; recoverer: Address | undefined };
+
+/** What a check of a network may know besides the answers to its calls. */
+export type CheckContext = Accounts & {
+  network: NetworkConfig;
+  /** The newest block of the endpoint that answers. */
+  head: Head;
+  /** The txNonce after an operator's last one in the ledger, null for one it does not know; undefined without a ledger. */
+  nextTxNonce: ((chainId: number, operator: Address) => Promise<number | null>) | undefined;
+};
+
+/** A named check of a network: what it asks a node, and what it makes of the answers, which come in that order. */
+export type NetworkCheck = {
+  name: string;
+  /** A network whose check could not be made is not served before it could. */
+  required: boolean;
+  calls(context: Omit<CheckContext, "head" | "nextTxNonce">): readonly RpcCall[];
+  /** @throws UndeterminedError when an answer cannot be used. */
+  read(answers: readonly RpcAnswer[], context: CheckContext): readonly Check[] | Promise<readonly Check[]>;
 };

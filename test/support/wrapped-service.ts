@@ -7,13 +7,13 @@ export type Wrap = { ledger?(ledger: Ledger): Ledger; chain?(chain: Chain): Chai
 
 /** The service as production puts it together, but for what the test puts in between. */
 export function createWrappedService(wrap: Wrap | undefined, options: ServiceOptions): Promise<Service> {
-  const { serviceId, ledger, chains } = openParts(options);
+  const { ledger, chains, ...others } = openParts(options);
   const wrapChain = (chain: Chain) => wrap?.chain?.(chain) ?? chain;
   const wrapped = [...chains].map(
-    ([name, [first, ...others]]) => [name, [wrapChain(first), ...others.map(wrapChain)]] as const,
+    ([name, [first, ...more]]) => [name, [wrapChain(first), ...more.map(wrapChain)]] as const,
   );
   return composeService(options, {
-    serviceId,
+    ...others,
     ledger: wrap?.ledger?.(ledger) ?? ledger,
     chains: new Map(wrapped),
   });

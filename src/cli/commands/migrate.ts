@@ -4,7 +4,7 @@ import {
   pendingMigrations,
 } from "../../database/migrate.ts";
 import { openDatabase } from "../../database/open-database.ts";
-import { openAsIs } from "../doctor/database.ts";
+import { openAsIs } from "../../inspection/database.ts";
 import { defineCommand } from "../kit/command.ts";
 import { flag } from "../kit/readers.ts";
 import { databaseOption } from "./operator-database.ts";

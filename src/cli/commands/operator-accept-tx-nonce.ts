@@ -1,7 +1,7 @@
 import { createChain } from "../../chain/create-chain.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import { readAddress } from "../../config/values.ts";
-import { rpcVariables } from "../../config/variables.ts";
+import { chooseEndpoint } from "../../deploy/endpoints.ts";
 import { KitError } from "../../errors.ts";
 import { createLedger } from "../../ledger/create-ledger.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
@@ -59,12 +59,7 @@ async function accept(
   const { chainId, name } = network;
   const chain = createChain({ network, operator });
   try {
-    const { chainId: served } = await chain.inspect();
-    if (served !== chainId) {
-      throw new KitError(`The RPC serves chain ${served}, but ${name} is chain ${chainId}`, {
-        hints: [`Correct ${rpcVariables[name]}: a txNonce of another chain would hold up all transactions.`],
-      });
-    }
+    await chooseEndpoint(network);
     // The chain first: what a running service sends after that is in the ledger before it is on the chain.
     const [mined, pending] = await Promise.all([
       chain.transactionCount(operator),

@@ -2,8 +2,7 @@ import { userInfo } from "node:os";
 import { readDatabaseUrl, readPepper } from "../../config/values.ts";
 import { variables } from "../../config/variables.ts";
 import type { Database } from "../../database/database.ts";
-import { KitError } from "../../errors.ts";
-import { describeDatabase, openAsIs } from "../doctor/database.ts";
+import { openReady } from "../../inspection/database.ts";
 import type { Option } from "../kit/options.ts";
 
 /*
@@ -58,16 +57,10 @@ export function actorOr(given: string | undefined): string {
  * @throws KitError when it is not there, or behind this version, with what to do about it
  */
 export async function withDatabase<T>(url: string, work: (db: Database) => Promise<T>): Promise<T> {
-  const state = await openAsIs(url);
-  if (state.kind !== "ready") {
-    const { detail, advice } = describeDatabase(url, state);
-    throw new KitError(`The database cannot be used: ${detail}`, {
-      hints: advice === undefined ? [] : [advice],
-    });
-  }
+  const db = await openReady(url);
   try {
-    return await work(state.db);
+    return await work(db);
   } finally {
-    await state.db.destroy();
+    await db.destroy();
   }
 }

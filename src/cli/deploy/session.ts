@@ -6,10 +6,10 @@ import { isLoopbackUrl } from "../../config/values.ts";
 import { chooseEndpoint } from "../../deploy/endpoints.ts";
 import type { OnChain } from "../../deploy/on-chain.ts";
 import { ConfigurationError, KitError } from "../../errors.ts";
+import { isPublishedAddress } from "../../inspection/keys.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type Network, type NetworkName, networks } from "../../protocol/networks.ts";
 import type { Terminal } from "../kit/command.ts";
-import { isPublishedAddress } from "../serve/published-keys.ts";
 
 /** Whether to send: no, yes, or when somebody at the terminal agrees. */
 export type Mode = "dry run" | "send" | "ask";

@@ -1,8 +1,17 @@
-import { defineCommand } from "../kit/command.ts";
+import { readEnvironment } from "../../config/environment.ts";
+import type { ServeConfig } from "../../config/serve-config.ts";
+import { openEndpoints } from "../../deploy/endpoints.ts";
+import { plural } from "../../deploy/units.ts";
+import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
+import type { Check, CheckStatus } from "../../inspection/check.ts";
+import { checkConfiguration, problemAsCheck } from "../../inspection/configuration.ts";
+import { checkDatabase, openAsIs } from "../../inspection/database.ts";
+import { inspectNetwork } from "../../inspection/inspect-network.ts";
+import { createLedger } from "../../ledger/create-ledger.ts";
+import { defineCommand, type Terminal } from "../kit/command.ts";
 import { flag } from "../kit/readers.ts";
+import { createSigners, recovererOf } from "../serve/signers.ts";
 import { serveVariables } from "../serve/variables.ts";
-import { examine } from "./examination.ts";
-import { renderExamination } from "./report.ts";
 
 export const doctor = defineCommand({
   usesEnvFile: true,
@@ -10,8 +19,73 @@ export const doctor = defineCommand({
   options: { json: flag("print one line of JSON"), ...serveVariables },
 
   async run({ json }, { print, env, warnings }) {
-    const examination = await examine(env, warnings);
-    print(json ? JSON.stringify(examination) : renderExamination(examination));
-    return examination.safe ? 0 : 1;
+    const parts = await examine(env, warnings);
+    const safe = parts.every(({ checks }) => checks.every(({ status }) => status !== "failed"));
+    print(json ? JSON.stringify({ safe, parts }) : renderParts(parts, safe));
+    return safe ? 0 : 1;
   },
 });
+
+/** What was looked at: `configuration`, `database`, and each network. JSON as it is. */
+type Part = { name: string; checks: readonly Check[] };
+
+/** Compares the configuration with the chains and the database it names. Changes nothing. */
+async function examine(
+  env: Terminal["env"],
+  fileWarnings: readonly ConfigurationProblem[],
+): Promise<readonly Part[]> {
+  let config: ServeConfig;
+  try {
+    config = readEnvironment(env);
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    const failures = error.problems.map((problem) => problemAsCheck(problem, "failed"));
+    const warnings = fileWarnings.map((problem) => problemAsCheck(problem, "warning"));
+    return [{ name: "configuration", checks: [...failures, ...warnings] }];
+  }
+  const warnings = [...fileWarnings, ...config.warnings];
+  const signers = await createSigners(config.operators);
+  const operators = signers.map(({ address }) => address);
+  const recoverer = await recovererOf(config);
+  const [configuration, state] = await Promise.all([
+    checkConfiguration({ ...config, warnings }, signers),
+    openAsIs(config.databaseUrl),
+  ]);
+  const now = () => Date.now();
+  const db = state.kind === "ready" ? state.db : undefined;
+  const nextTxNonce = db && createLedger({ db, instanceId: crypto.randomUUID(), now }).nextTxNonce;
+  try {
+    const networks = config.networks.map(async (network) => {
+      const endpoints = openEndpoints(network);
+      const { checks } = await inspectNetwork({ network, endpoints, operators, recoverer, nextTxNonce, now });
+      return { name: network.name, checks };
+    });
+    return [
+      { name: "configuration", checks: configuration },
+      { name: "database", checks: [checkDatabase(config.databaseUrl, state)] },
+      ...(await Promise.all(networks)),
+    ];
+  } finally {
+    await db?.destroy();
+  }
+}
+
+const words: Readonly<Record<CheckStatus, string>> = { ok: "ok", warning: "warn", failed: "FAIL" };
+
+/** A line for each check, and below what is not as it should be, what to do about it. */
+function renderParts(parts: readonly Part[], safe: boolean): string {
+  const checks = parts.flatMap((part) => part.checks);
+  const width = Math.max(...checks.map(({ name }) => name.length));
+  const count = (status: CheckStatus) => checks.filter((check) => check.status === status).length;
+  const line = ({ name, status, detail, advice }: Check) => {
+    const indent = " ".repeat(2 + 4 + 2 + width + 2);
+    const first = `  ${words[status].padEnd(4)}  ${name.padEnd(width)}  ${detail}`;
+    return status === "ok" || advice === undefined ? first : `${first}\n${indent}→ ${advice}`;
+  };
+  const blocks = parts.map((part) => [part.name, ...part.checks.map(line)].join("\n"));
+  const warnings = count("warning") > 0 ? ` ${plural(count("warning"), "warning")}.` : "";
+  const verdict = safe
+    ? `All is well: serve may be started.${warnings}`
+    : `${count("failed")} of ${plural(checks.length, "check")} failed: serve would not be safe.${warnings}`;
+  return `${blocks.join("\n\n")}\n\n${verdict}`;
+}

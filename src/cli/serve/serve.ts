@@ -12,13 +12,13 @@ export const serve = defineCommand({
   async run({ migrate }, terminal) {
     const interrupted = terminal.takeSignals();
     const config = readEnvironment(terminal.env);
-    const [{ createLogger }, { findRefusedKeys }, { createSigners }, { prepareDatabase }, running] =
+    const [{ createLogger }, { findRefusedKeys }, { createSigners }, { openReady }, { runService }] =
       await Promise.all([
         import("../../logging/logger.ts"),
-        import("./refused-keys.ts"),
+        import("../../inspection/keys.ts"),
         import("./signers.ts"),
-        import("./database.ts"),
-        import("./until.ts"),
+        import("../../inspection/database.ts"),
+        import("./run-service.ts"),
       ]);
     const refused = findRefusedKeys(config);
     if (refused.length > 0) throw new ConfigurationError(refused);
@@ -27,8 +27,10 @@ export const serve = defineCommand({
     for (const { name, problem } of [...terminal.warnings, ...config.warnings])
       logger.warn({ variable: name }, problem);
     const signers = await createSigners(config.operators);
-    const database = await prepareDatabase(config.databaseUrl, { migrate, logger });
-    await running.serveUntil(interrupted, { config, signers, database, logger });
+    const onMigrated = (migrations: readonly string[]) =>
+      logger.info({ migrations }, "the database was brought up to date");
+    const database = await openReady(config.databaseUrl, migrate ? onMigrated : undefined);
+    await runService(interrupted, { config, signers, database, logger });
     return 0;
   },
 });

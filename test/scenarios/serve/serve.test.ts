@@ -288,14 +288,13 @@ describe("does not start", () => {
   test("with another contract than ours", async () => {
     const { code, stderr } = await refuse({ FACILITATOR_CONTRACT_MAINNET: operator });
     expect(code).toBe(1);
-    expect(stderr).toBe(
-      [
-        "x402-kit serve: It would not be safe to serve with this",
-        `  base, contract: there is none at ${operator}`,
-        "  → Deploy it with x402-kit deploy --network base, or correct FACILITATOR_CONTRACT_MAINNET.",
-        "",
-      ].join("\n"),
-    );
+    expect(stderr).toMatchInlineSnapshot(`
+      "x402-kit serve: one thing is wrong
+        base: there is no facilitator contract at 0x7D47eB18134a43d7B3109FC795f648A4f4c72840. Deploy it with x402-kit deploy --network base, or correct FACILITATOR_CONTRACT_MAINNET.
+
+      Options: x402-kit serve --help
+      "
+    `);
   });
 
   test("where another service sends with the operator's key", async () => {
@@ -307,9 +306,10 @@ describe("does not start", () => {
     const { code, stderr } = await refuse({ OPERATOR_PRIVATE_KEY: keyOf("shared operator") });
     expect(code).toBe(1);
     expect(stderr).toMatchInlineSnapshot(`
-      "x402-kit serve: It would not be safe to serve with this
-        base, txNonce: the chain is at 2 for 0xC1fFeAEb06E8eD6265CfA18Bd8666Abb0B8cAD06, and this database at 0: somebody else sends with this key, or the database is an old copy
-        → One key belongs to one database. Stop the other service and use its database, or give this one an operator of its own: x402-kit deploy --network base --grant-operator ADDRESS. When nobody else sends with it any more: x402-kit operator accept-tx-nonce --network base --operator 0xC1fFeAEb06E8eD6265CfA18Bd8666Abb0B8cAD06
+      "x402-kit serve: one thing is wrong
+        base: the chain is at 2 for 0xC1fFeAEb06E8eD6265CfA18Bd8666Abb0B8cAD06, and this database at 0: somebody else sends with this key, or the database is an old copy. One key belongs to one database. Stop the other service and use its database, or give this one an operator of its own: x402-kit deploy --network base --grant-operator ADDRESS. When nobody else sends with it any more: x402-kit operator accept-tx-nonce --network base --operator 0xC1fFeAEb06E8eD6265CfA18Bd8666Abb0B8cAD06
+
+      Options: x402-kit serve --help
       "
     `);
   });

@@ -9,10 +9,10 @@ export type ClosingOptions = {
 };
 
 /**
- * Closes a service, and ends the process when that takes too long: whoever ends a service counts on its end. What is
- * cut off then is in the database, and is taken up by the next start.
+ * Closes a service, and ends the process when that takes too long: what stops a process counts on its end. Work that
+ * is cut off then is in the database, and is taken up by the next start.
  */
-export async function closeInTime(
+export async function closeWithTimeout(
   service: { close(): Promise<void> },
   { logger, timeoutMs = 30_000, giveUp = () => process.exit(1) }: ClosingOptions,
 ): Promise<void> {

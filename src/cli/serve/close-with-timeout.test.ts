@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createLogger } from "../../logging/logger.ts";
-import { closeInTime } from "./close.ts";
+import { closeWithTimeout } from "./close-with-timeout.ts";
 
 let log: string[];
 const logger = createLogger("info", { write: (line: string) => void log.push(line) });
@@ -13,14 +13,14 @@ beforeEach(() => {
 afterEach(() => void vi.useRealTimers());
 
 test("a service that ends is left to end", async () => {
-  await closeInTime({ close: async () => {} }, { logger, giveUp });
+  await closeWithTimeout({ close: async () => {} }, { logger, giveUp });
   await vi.advanceTimersByTimeAsync(60_000);
   expect(giveUp).not.toHaveBeenCalled();
   expect(log).toEqual([]);
 });
 
 test("one that does not is ended by force after 30 s, and it is said", async () => {
-  void closeInTime({ close: () => new Promise(() => {}) }, { logger, giveUp });
+  void closeWithTimeout({ close: () => new Promise(() => {}) }, { logger, giveUp });
   await vi.advanceTimersByTimeAsync(29_999);
   expect(giveUp).not.toHaveBeenCalled();
   await vi.advanceTimersByTimeAsync(1);

@@ -1,0 +1,134 @@
+import type { Logger } from "pino";
+import { createLocalSigner } from "../../chain/signing/local-signer.ts";
+import type { Signer } from "../../chain/signing/signer.ts";
+import type { ServeConfig } from "../../config/serve-config.ts";
+import type { Database } from "../../database/database.ts";
+import { KitError } from "../../errors.ts";
+import { createMetricsApp } from "../../http/metrics-app.ts";
+import { createMetrics } from "../../metrics/create-metrics.ts";
+import type { Metrics } from "../../metrics/metrics.ts";
+import { createService, type Service } from "../../service.ts";
+import { closeWithTimeout } from "./close-with-timeout.ts";
+
+export type ServeOptions = {
+  config: ServeConfig;
+  signers: readonly [Signer, ...Signer[]];
+  /** Open and up to date; closed with the service. */
+  database: Database;
+  logger: Logger;
+};
+
+/** Open connections. Each costs some KB and a file descriptor, and buyers do not connect to a facilitator themselves. */
+const maxConnections = 10_000;
+
+/** Verifies at a time take one request to a node each; 2,000 are more than a second of work. */
+const maxVerifies = 2_000;
+
+/** A process whose event loop is a second late answers too late. */
+const maxLagMs = 1_000;
+
+/**
+ * Runs the service until the signal aborts, and ends it with grace.
+ *
+ * @throws ConfigurationError when a network is not what was configured, KitError when it cannot listen
+ */
+export async function runService(interrupted: AbortSignal, options: ServeOptions): Promise<void> {
+  const { config, logger } = options;
+  const metricsServer = config.metrics && (await createMetricsServer(logger));
+  const service = await composeService(options, metricsServer?.metrics);
+  try {
+    // From now on, so that it can be seen why a start does not come to its end.
+    if (metricsServer !== undefined && config.metrics !== undefined) {
+      const url = await listen(metricsServer.app, config.metrics, "METRICS_");
+      logger.info({ url: `${url}/metrics` }, "serving metrics");
+    }
+    await service.start();
+    if (interrupted.aborted) return;
+    const url = await listen(service, config, "");
+    await logNetworks(service, options);
+    logger.info({ url: `${url}/v1` }, "serving");
+    await untilAborted(interrupted);
+    logger.info("ending: no new payments are taken, and what is in flight stays in the database");
+  } finally {
+    await closeWithTimeout(service, { logger });
+    await metricsServer?.app.close();
+  }
+  logger.info("ended");
+}
+
+/** Metrics, and the server that Prometheus reads them from. */
+async function createMetricsServer(logger: Logger) {
+  const { metrics, register } = await createMetrics();
+  return { metrics, app: createMetricsApp(register, logger) };
+}
+
+/** The service, put together as it is configured. */
+function composeService(
+  { config, signers, database, logger }: ServeOptions,
+  metrics: Metrics | undefined,
+): Promise<Service> {
+  const { networks, recovererKey, apiKeyPepper, settleWaitMs, anonymousVerify } = config;
+  const { trustProxy, rateLimits, maxSettles } = config;
+  return createService({
+    networks,
+    signers,
+    recoverer: recovererKey === undefined ? undefined : createLocalSigner(recovererKey),
+    database,
+    apiKeyPepper,
+    settleWaitMs,
+    anonymousVerify,
+    http: {
+      trustProxy,
+      rateLimits,
+      pressure: { maxSettles, maxVerifies, maxLagMs },
+      maxConnections,
+      ...(metrics !== undefined && { metrics }),
+    },
+    logger,
+  });
+}
+
+/** `prefix` is how the names of the variables begin that say where. */
+async function listen(
+  server: Pick<Service, "listen">,
+  { host, port }: { host: string; port: number },
+  prefix: "" | "METRICS_",
+): Promise<string> {
+  try {
+    return await server.listen({ host, port });
+  } catch (cause) {
+    throw new KitError(`The service cannot listen on port ${port} of ${host}`, {
+      cause,
+      hints: [
+        `${prefix}PORT and ${prefix}HOST say where; ${prefix}HOST=0.0.0.0 is every address of this machine.`,
+      ],
+    });
+  }
+}
+
+/** Logs a line for each network: with what it is served, or why it is not yet. */
+async function logNetworks(
+  { checkHealth }: Service,
+  { config, signers, logger }: ServeOptions,
+): Promise<void> {
+  const networks = await checkHealth();
+  for (const { name, chainId, facilitatorContract, rpcUrls, assets, confirmations } of config.networks) {
+    const readiness = networks[name];
+    const details = {
+      network: name,
+      chainId,
+      facilitatorContract,
+      operators: signers.map(({ address }) => address),
+      assets: assets.map(({ address }) => address),
+      rpcEndpoints: rpcUrls.length,
+      confirmations,
+    };
+    if (readiness?.ready === true) logger.info(details, "network ready");
+    else logger.warn({ ...details, detail: readiness?.detail }, "network not ready yet; trying again");
+  }
+}
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}

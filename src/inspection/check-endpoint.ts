@@ -1,0 +1,73 @@
+import type { NetworkConfig } from "../config/network-config.ts";
+import { rpcVariables } from "../config/variables.ts";
+import { expectAnswer } from "../deploy/expect-answer.ts";
+import { formatCount } from "../deploy/units.ts";
+import { type Head, headCall, readHead } from "../rpc/calls.ts";
+import { readQuantity } from "../rpc/read-hex.ts";
+import type { RpcAnswer, RpcCall } from "../rpc/rpc.ts";
+import type { Check } from "./check.ts";
+
+/** How an endpoint's newest block may differ from the clock of this machine, in seconds. */
+export type ClockTolerance = { behind: number; ahead: number };
+
+/** The usual tolerance: an older head is not the chain's head, and a later one means that a clock is wrong. */
+export const usualClockTolerance: ClockTolerance = { behind: 120, ahead: 30 };
+
+/** How an endpoint is: of the right chain with its newest block, or of another chain. */
+export type EndpointState = {
+  checks: readonly Check[];
+  head?: Head;
+  isFresh: boolean;
+  isOtherChain: boolean;
+};
+
+/** What {@link checkEndpoint} reads. */
+export const endpointCalls: readonly RpcCall[] = [{ method: "eth_chainId", params: [] }, headCall];
+
+/**
+ * Looks at an RPC endpoint by itself: that it serves the network's chain, and follows it.
+ *
+ * @throws UndeterminedError when an answer cannot be used
+ */
+export function checkEndpoint(
+  [chainIdAnswer, block]: readonly RpcAnswer[],
+  { network, now, clock }: { network: NetworkConfig; now: number; clock: ClockTolerance },
+): EndpointState {
+  const chainId = expectAnswer("the chain id", chainIdAnswer, readQuantity);
+  if (chainId !== BigInt(network.chainId)) {
+    const detail = `the RPC serves chain ${chainId}, but ${network.name} is chain ${network.chainId}`;
+    const advice = `${rpcVariables[network.name]} names a node of another network.`;
+    const check: Check = { name: "chain id", status: "failed", detail, advice };
+    return { checks: [check], isFresh: false, isOtherChain: true };
+  }
+  const head = expectAnswer("the newest block", block, readHead);
+  const headCheck = checkHead(head, now, clock);
+  return {
+    checks: [{ name: "chain id", status: "ok", detail: `${chainId}` }, headCheck],
+    head,
+    isFresh: headCheck.status === "ok",
+    isOtherChain: false,
+  };
+}
+
+function checkHead({ number, timestamp }: Head, now: number, clock: ClockTolerance): Check {
+  const age = Math.floor(now / 1000) - Number(timestamp);
+  const newest = `block ${formatCount(number)} is ${formatCount(Math.abs(age))} s`;
+  if (age > clock.behind) {
+    return {
+      name: "head",
+      status: "failed",
+      detail: `${newest} old`,
+      advice: "The node has stopped following the chain, or the clock of this machine is wrong.",
+    };
+  }
+  if (age < -clock.ahead) {
+    return {
+      name: "head",
+      status: "failed",
+      detail: `${newest} ahead of this machine's clock`,
+      advice: "The clock of this machine or that of the node is wrong.",
+    };
+  }
+  return { name: "head", status: "ok", detail: `${newest} old` };
+}

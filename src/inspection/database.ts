@@ -1,0 +1,75 @@
+import type { Database } from "../database/database.ts";
+import { migrate, pendingMigrations } from "../database/migrate.ts";
+import { openDatabase } from "../database/open-database.ts";
+import { isMissingFile } from "../database/sqlite/missing-file.ts";
+import { explainFailure } from "../deploy/explain-failure.ts";
+import { KitError } from "../errors.ts";
+import type { Check } from "./check.ts";
+
+/** How a database is: `ready` for this version, `behind` it, not there, or unreadable for some reason. */
+export type DatabaseState =
+  | { kind: "ready"; db: Database }
+  | { kind: "behind"; pending: readonly string[] }
+  | { kind: "missing" }
+  | { kind: "unreadable"; reason: string };
+
+/** Opens a database as it is, and changes nothing. A `ready` one is the caller's to close. */
+export async function openAsIs(url: string): Promise<DatabaseState> {
+  if (isMissingFile(url)) return { kind: "missing" };
+  let db: Database | undefined;
+  try {
+    db = await openDatabase({ url });
+    const pending = await pendingMigrations(db);
+    if (pending.length === 0) return { kind: "ready", db };
+    await db.destroy();
+    return { kind: "behind", pending: pending.map(({ name }) => name) };
+  } catch (error) {
+    await db?.destroy();
+    return { kind: "unreadable", reason: explainFailure(error) };
+  }
+}
+
+/**
+ * Opens a database that has to be there and up to date.
+ *
+ * @param onMigrated has a database that is behind, or not there yet, brought up to date, and is told of it
+ * @throws KitError when it cannot be used, with what to do about it
+ */
+export async function openReady(
+  url: string,
+  onMigrated?: (migrations: readonly string[]) => void,
+): Promise<Database> {
+  const state = await openAsIs(url);
+  if (state.kind === "ready") return state.db;
+  if (state.kind === "unreadable" || onMigrated === undefined) {
+    const { detail, advice } = checkDatabase(url, state);
+    throw new KitError(`The database cannot be used: ${detail}`, {
+      hints: advice === undefined ? [] : [advice],
+    });
+  }
+  const db = await openDatabase({ url });
+  try {
+    onMigrated((await migrate(db)).map(({ name }) => name));
+    return db;
+  } catch (error) {
+    await db.destroy();
+    throw error;
+  }
+}
+
+/** The state of a database as a check. Its URL is not shown: it may hold a password. */
+export function checkDatabase(url: string, state: DatabaseState): Check {
+  const what = url.startsWith("sqlite:") ? `SQLite, ${url.slice("sqlite:".length)}` : "Postgres";
+  const failed = (detail: string, advice = "Run x402-kit migrate, or start with x402-kit serve --migrate.") =>
+    ({ name: "database", status: "failed", detail, advice }) as const;
+  switch (state.kind) {
+    case "ready":
+      return { name: "database", status: "ok", detail: `${what}: up to date` };
+    case "behind":
+      return failed(`${what}: behind this version by ${state.pending.join(", ")}`);
+    case "missing":
+      return failed(`${what}: does not exist yet`);
+    case "unreadable":
+      return failed(state.reason, "Check DATABASE_URL, and that this machine and user may use it.");
+  }
+}

@@ -1,0 +1,148 @@
+import type { NetworkConfig } from "../config/network-config.ts";
+import { rpcVariables } from "../config/variables.ts";
+import { causeOf, explainFailure } from "../deploy/explain-failure.ts";
+import type { Rpc, RpcAnswer } from "../rpc/rpc.ts";
+import type { Accounts, Check, CheckContext, NetworkCheck } from "./check.ts";
+import { assetsCheck } from "./check-assets.ts";
+import { contractCheck } from "./check-contract.ts";
+import {
+  type ClockTolerance,
+  checkEndpoint,
+  type EndpointState,
+  endpointCalls,
+  usualClockTolerance,
+} from "./check-endpoint.ts";
+import { gasMoneyCheck } from "./check-gas-money.ts";
+import { txNoncesCheck } from "./check-tx-nonces.ts";
+
+/** Everything that is looked at besides the RPC endpoints, in the order in which it is shown. */
+const networkChecks: readonly NetworkCheck[] = [contractCheck, gasMoneyCheck, assetsCheck, txNoncesCheck];
+
+export type InspectionOptions = Accounts & {
+  network: NetworkConfig;
+  /** One for each RPC URL of the network, in their order, none standing in for another. */
+  endpoints: readonly Pick<Rpc, "ask">[];
+  nextTxNonce: CheckContext["nextTxNonce"];
+  /** Unix milliseconds. */
+  now: () => number;
+  clock?: ClockTolerance | undefined;
+};
+
+/** How a network is. */
+export type Inspection = {
+  checks: readonly Check[];
+  /**
+   * - `serve`: nothing speaks against it, whatever else is to be mended;
+   * - `later`: what has to be known could not be found out, and may be by another inspection;
+   * - `refuse`: it is not what was configured, or it would not be safe; see the fatal checks.
+   */
+  verdict: "serve" | "later" | "refuse";
+};
+
+type EndpointResult = EndpointState & { rpc: Pick<Rpc, "ask">; rest: readonly RpcAnswer[] | undefined };
+
+/**
+ * Compares a network with what the configuration says of it, for `doctor`, for `serve` at its start, and for a network
+ * that is reached later. Takes one request to a node where the first endpoint is well. Never throws; changes nothing.
+ */
+export async function inspectNetwork(options: InspectionOptions): Promise<Inspection> {
+  const { network, endpoints, operators, recoverer } = options;
+  const calls = networkChecks.map((check) => check.calls({ network, operators, recoverer }));
+  const results = await Promise.all(
+    // What is asked of the first endpoint besides how it is, the others are asked only where that cannot be used.
+    endpoints.map((rpc, index) => inspectEndpoint(rpc, index === 0 ? calls.flat() : [], options)),
+  );
+  const chosen = results.find(({ isFresh }) => isFresh) ?? results.find(({ head }) => head !== undefined);
+  const checks = results.flatMap((result, index) => {
+    // What one endpoint lacks another has; but one of another chain is there by mistake.
+    const isBearable = chosen?.isFresh === true && !result.isOtherChain;
+    return result.checks.map((check): Check => {
+      const name = results.length === 1 ? check.name : `${check.name} ${index + 1}`;
+      if (check.status !== "failed") return { ...check, name };
+      if (isBearable) return { ...check, name, status: "warning" };
+      return results.every(({ isOtherChain }) => isOtherChain)
+        ? { ...check, name, fatal: true }
+        : { ...check, name };
+    });
+  });
+  if (chosen?.head === undefined) {
+    return {
+      checks: [...checks, notInspected],
+      verdict: checks.some(({ fatal }) => fatal) ? "refuse" : "later",
+    };
+  }
+  const context: CheckContext = { ...options, head: chosen.head };
+  const answers = chosen.rest ?? (await chosen.rpc.ask(calls.flat()).catch(() => []));
+  let start = 0;
+  const found = await Promise.all(
+    networkChecks.map((check, index) => {
+      const count = calls[index]?.length ?? 0;
+      start += count;
+      return readCheck(check, answers.slice(start - count, start), context);
+    }),
+  );
+  const all = [...checks, ...found.flatMap((one) => one.checks)];
+  return {
+    checks: all,
+    verdict: all.some(({ fatal }) => fatal)
+      ? "refuse"
+      : found.some(({ isMissing }) => isMissing)
+        ? "later"
+        : "serve",
+  };
+}
+
+const notInspected: Check = {
+  name: "the rest",
+  status: "failed",
+  detail: "was not looked at: there is no RPC endpoint to ask",
+};
+
+/** Asks an endpoint how it is, and for `rest` in the same request. */
+async function inspectEndpoint(
+  rpc: Pick<Rpc, "ask">,
+  rest: Parameters<Rpc["ask"]>[0],
+  { network, now, clock = usualClockTolerance }: InspectionOptions,
+): Promise<EndpointResult> {
+  const startedAt = performance.now();
+  try {
+    const answers = await rpc.ask([...endpointCalls, ...rest]);
+    const tookMs = Math.round(performance.now() - startedAt);
+    const state = checkEndpoint(answers, { network, now: now(), clock });
+    return {
+      ...state,
+      checks: [{ name: "RPC", status: "ok", detail: `answers in ${tookMs} ms` }, ...state.checks],
+      rpc,
+      rest: rest.length === 0 ? undefined : answers.slice(endpointCalls.length),
+    };
+  } catch (error) {
+    const advice = `Check the URL in ${rpcVariables[network.name]}, and whether this machine may reach it.`;
+    return {
+      checks: [{ name: "RPC", status: "failed", detail: causeOf(error), advice }],
+      isFresh: false,
+      isOtherChain: false,
+      rpc,
+      rest: undefined,
+    };
+  }
+}
+
+/** A check that could not be made is one that failed; `isMissing` where it has to be made. */
+async function readCheck(
+  check: NetworkCheck,
+  answers: readonly RpcAnswer[],
+  context: CheckContext,
+): Promise<{ checks: readonly Check[]; isMissing: boolean }> {
+  try {
+    return { checks: await check.read(answers, context), isMissing: false };
+  } catch (error) {
+    const { name, required } = check;
+    const failed: Check = {
+      name,
+      status: "failed",
+      detail: explainFailure(error),
+      advice: "Run doctor again.",
+    };
+    return { checks: [failed], isMissing: required };
+  }
+}
