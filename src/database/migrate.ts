@@ -3,7 +3,7 @@ import { KitError } from "../errors.ts";
 import type { Database } from "./database.ts";
 import type { Migration } from "./migrations/migration.ts";
 
-/** A migration as it is told to a person. */
+/** A migration as it is shown to the operator. */
 export type MigrationSummary = Pick<Migration, "name" | "summary">;
 
 /** The tables in which it stands what has been applied. They have the names and columns that Kysely gives them. */
@@ -15,7 +15,7 @@ type MigrationTables = {
 const lockRow = "migration_lock";
 
 /**
- * Brings the database to the newest schema, in one transaction; tells what it applied. Safe to run from several
+ * Brings the database to the newest schema, in one transaction; gives what it applied. Safe to run from several
  * processes at once, and again.
  *
  * @throws KitError when a migration fails, or the database was migrated by a newer version of this software.
@@ -28,7 +28,7 @@ export async function migrate(database: Database): Promise<readonly MigrationSum
     // Not by `inTransaction`, whose time limits are for settling: an index over millions of rows may take its time.
     return await database.transaction().execute(async (transaction) => {
       const log = transaction.$extendTables<MigrationTables>();
-      // Whoever comes later waits here until this transaction ends, and then finds nothing to do.
+      // A process that comes later waits here until this transaction ends, and then finds nothing to do.
       await log
         .updateTable("kysely_migration_lock")
         .set({ is_locked: 0 })

@@ -11,7 +11,7 @@ export class UnansweredError extends UndeterminedError {}
 /** For how long work is tried again, in milliseconds: a database server that restarts is back by then. */
 const timeoutMs = 10_000;
 
-/** So often it is tried in any case: a single try takes longer than that where nobody answers. */
+/** The work is tried at least this often: a single try may take longer than the time limit. */
 const fewestTries = 3;
 
 /** The longest pause between two tries, in milliseconds. */
@@ -31,13 +31,13 @@ export function repeatable<T>(work: () => Promise<T>): Promise<T> {
 }
 
 async function doAgain<T>(work: () => Promise<T>, passes: (error: unknown) => boolean): Promise<T> {
-  const patientUntil = performance.now() + timeoutMs;
+  const deadline = performance.now() + timeoutMs;
   for (let tries = 1; ; tries++) {
     try {
       return await work();
     } catch (error) {
       if (!passes(error)) throw error;
-      if (tries >= fewestTries && performance.now() > patientUntil) throw error;
+      if (tries >= fewestTries && performance.now() > deadline) throw error;
       // Of random length: those that collided should not meet again.
       await delay(Math.random() * Math.min(5 * 2 ** tries, longestPauseMs));
     }

@@ -14,7 +14,7 @@ import { untilDone } from "./retrying.ts";
  * beginning, so what it does beside the database must bear to be done several times. A commit whose answer was lost is
  * looked up: work that is in the database is never done a second time.
  *
- * @throws UndeterminedError when the database cannot be reached, or does not tell whether it kept a commit.
+ * @throws UndeterminedError when the database cannot be reached, or does not say whether it kept a commit.
  */
 export function inTransaction<Tables, T>(
   db: Kysely<Tables>,

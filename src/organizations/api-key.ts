@@ -24,7 +24,7 @@ export function parseApiKey(key: string): ApiKey | null {
 
 /**
  * Makes the function under which keys are stored: HMAC-SHA-256 with the pepper. It covers the id too, so that
- * whoever can write to the database cannot give one key's HMAC to another key.
+ * write access to the database does not suffice to give one key's HMAC to another key.
  */
 export function createKeyHmac(pepper: string): (key: string) => Buffer {
   if (pepper === "") throw new KitError("The pepper of the API keys must not be empty");

@@ -45,8 +45,8 @@ export function createOrganizations(options: OrganizationsOptions): Organization
     maxAgeMs: cacheMs,
     maxEntries: cachedKeys,
   });
-  /** Compared with where there is no key to compare with; no key has it, as nobody can choose an HMAC. */
-  const nobodysHmac = randomBytes(32);
+  /** Compared with where there is no key to compare with; no key has it, as an HMAC cannot be chosen. */
+  const hmacOfNoKey = randomBytes(32);
   const administration = createOrganizationAdministration(options);
   const issuing = createKeyIssuing(db, authorOf(options), hmacOf);
 
@@ -103,7 +103,7 @@ export function createOrganizations(options: OrganizationsOptions): Organization
     async authenticate(key) {
       // Every key takes the same way, well-formed or not: one look-up, one HMAC, one comparison.
       const identity = await identities.get(parseApiKey(key)?.keyId ?? "");
-      const right = timingSafeEqual(hmacOf(key.slice(0, 256)), identity?.hmac ?? nobodysHmac);
+      const right = timingSafeEqual(hmacOf(key.slice(0, 256)), identity?.hmac ?? hmacOfNoKey);
       if (!right || identity === null) return null;
       const state = keyStateOf(identity.times, now());
       return state === "active" || state === "replaced" ? identity.caller : null;

@@ -82,7 +82,7 @@ function requirePepper(pepper: string): void {
 /** Drawn secrets have many more different characters; the published keys have three. */
 const fewestCharacters = 8;
 
-/** @throws KitError when anybody could guess the secret of a key, as everybody can that of a published one */
+/** @throws KitError when the secret of a key can be guessed, as that of a published key can */
 function requireSecret(key: string): void {
   const secret = key.slice(key.lastIndexOf("_") + 1);
   if (new Set(secret).size >= fewestCharacters) return;

@@ -68,7 +68,7 @@ export const changeActions = [
 
 export type ChangeAction = (typeof changeActions)[number];
 
-/** A key as it is issued: the only time that anybody sees the secret. */
+/** A key as it is issued: the only time that the secret is shown. */
 export type IssuedKey = { key: string; keyId: string };
 
 /** What can be done without knowing any secret. Every change is one transaction, with its entry in the audit trail. */

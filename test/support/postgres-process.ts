@@ -112,7 +112,7 @@ function reasonOf(error: unknown): string {
   return text.trim().split("\n").at(-1) ?? "";
 }
 
-/** Messages in English, whatever the locale of whoever runs the tests: the one that says "ready" is looked for. */
+/** Messages in English, whatever the locale of the shell: the one that says "ready" is looked for. */
 function optionsFor(user: User | null) {
   const ids = user === null ? {} : { uid: user.uid, gid: user.gid };
   // Not the working directory of the tests, which that user may not be able to read.

@@ -13,11 +13,11 @@ export type PostgresServer = {
   /** Of the server itself: it starts one process per connection, and ends them when it ends. */
   readonly pid: number;
   readonly port: number;
-  /** The URL of an empty database that nobody else uses. */
+  /** The URL of a new, empty database. */
   createDatabase(): Promise<string>;
   /** Cuts one of our connections to a database, any of them; false when there was none. */
   cutConnection(url: string): Promise<boolean>;
-  /** Runs a statement, as somebody else on the same database would. */
+  /** Runs a statement as another client of the same database. */
   query(url: string, sql: string, parameters?: unknown[]): Promise<Record<string, unknown>[]>;
   stop(): Promise<void>;
 };

@@ -13,7 +13,7 @@ import type { PostgresConnections } from "./connection.ts";
  * |---|---|---|
  * | none | not committed so far | |
  * | `fenced` 0 | committed | the transaction itself |
- * | `fenced` 1 | not committed, and never will be: the mark is taken | whoever asked |
+ * | `fenced` 1 | not committed, and never will be: the mark is taken | the instance that asked |
  */
 export type CommitMarks = {
   /** A mark that no other transaction has. */
@@ -23,7 +23,7 @@ export type CommitMarks = {
   /**
    * Resolves when the transaction with the mark was committed.
    *
-   * @throws UndoneError when it was not, and cannot be any more; UndeterminedError when the database does not tell.
+   * @throws UndoneError when it was not, and cannot be any more; UndeterminedError when the database does not say.
    */
   findOut(mark: string, lost: Error): Promise<void>;
   /** Takes old marks away, now and then. */
@@ -35,8 +35,8 @@ const inquiryMs = 45_000;
 /** The longest pause between two questions. */
 const longestPauseMs = 1_000;
 /** How long the server's answer is waited for; a mark that is being committed makes it wait. */
-const answerPatienceMs = 20_000;
-/** A mark older than this is asked for by nobody. */
+const answerTimeoutMs = 20_000;
+/** Marks older than this are deleted: no instance asks that late. */
 const keptMs = 10 * 60 * 1000;
 const sweepEveryMs = 60_000;
 
@@ -46,7 +46,7 @@ export function createCommitMarks(connections: PostgresConnections): CommitMarks
   async function run(sql: string, parameters: readonly unknown[]) {
     const connection = await connections.take();
     try {
-      return await connection.run(sql, parameters, answerPatienceMs);
+      return await connection.run(sql, parameters, answerTimeoutMs);
     } finally {
       connection.release();
     }
@@ -78,7 +78,7 @@ export function createCommitMarks(connections: PostgresConnections): CommitMarks
           break;
         } catch (error) {
           if (performance.now() > askUntil) {
-            throw new UndeterminedError("The database did not tell whether it has kept a change", {
+            throw new UndeterminedError("The database did not say whether it kept a change", {
               cause: error,
               hints: ["It became unreachable at the moment of a commit, and stayed so."],
             });

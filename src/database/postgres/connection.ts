@@ -8,7 +8,7 @@ import { classifyPostgresError, explainPostgresError } from "./failure.ts";
 /** What running one statement gave. */
 export type PostgresResult = StatementResult & { command: string };
 
-/** The connection was lost while a statement was running: nobody knows whether the server ran it. */
+/** The connection was lost while a statement was running: whether the server ran it is unknown. */
 export class LostConnectionError extends Error {
   override readonly name = "LostConnectionError";
 }
@@ -30,8 +30,8 @@ export type PostgresConnection = {
 /** The connections of one process, which owns the pool from now on. */
 export type PostgresConnections = {
   /**
-   * Takes a connection when its turn has come, in the order of asking. Waiting for one's turn has no end, as on SQLite:
-   * who is in a hurry knows best.
+   * Takes a connection when its turn has come, in the order of asking. Waiting for one's turn has no time limit, as on
+   * SQLite: callers set their own.
    *
    * @throws UndoneError when the server cannot be reached: nothing has happened yet.
    */
@@ -92,7 +92,7 @@ async function connect(pool: Pool): Promise<PostgresConnection> {
       if (lost) throw new LostConnectionError("The connection to the database has been lost");
       const answer = client.query(sql, [...parameters]);
       try {
-        return toResult(await (timeoutMs === undefined ? answer : withPatience(answer, timeoutMs)));
+        return toResult(await (timeoutMs === undefined ? answer : withTimeout(answer, timeoutMs)));
       } catch (error) {
         const failure = lost ? "lost" : classifyPostgresError(error);
         if (failure !== "lost") throw explainPostgresError(error, failure);
@@ -107,7 +107,7 @@ async function connect(pool: Pool): Promise<PostgresConnection> {
   };
 }
 
-function withPatience<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
+function withTimeout<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<T>();
   const timer = setTimeout(() => reject(new Error(`No answer within ${timeoutMs} ms`)), timeoutMs);
   answer.then(resolve, reject).finally(() => clearTimeout(timer));

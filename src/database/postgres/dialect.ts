@@ -6,7 +6,7 @@ import { LostConnectionError, type PostgresConnections } from "./connection.ts";
 import { beginPostgresTransaction } from "./transaction.ts";
 
 /** How long the answer to a statement may take, in milliseconds. */
-const statementPatienceMs = 10_000;
+const statementTimeoutMs = 10_000;
 
 /**
  * Kysely's dialect for Postgres by `pg`. Beside what Kysely's own has it
@@ -28,7 +28,7 @@ export function createPostgresDialect(connections: PostgresConnections): Dialect
   ): Promise<StatementResult> {
     const connection = await connections.take();
     try {
-      return await connection.run(sql, parameters, statementPatienceMs);
+      return await connection.run(sql, parameters, statementTimeoutMs);
     } catch (error) {
       if (!(error instanceof LostConnectionError)) throw error;
       const Lost = readsOnly ? UndoneError : UnansweredError;

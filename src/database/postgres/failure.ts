@@ -4,9 +4,9 @@ import { UndoneError } from "../retrying.ts";
 /**
  * What an error of `pg` means for the statement that met it:
  *
- * - `lost`: the connection is gone, and nobody knows whether the server ran the statement;
+ * - `lost`: the connection was lost, and whether the server ran the statement is unknown;
  * - `undone`: the server gave the transaction up, because of others, and would take it again;
- * - `late`: it took too long, mostly by waiting for somebody's lock;
+ * - `late`: it took too long, mostly by waiting for another's lock;
  * - `refused`: anything else that the server says, a violated constraint for example. It says it again next time.
  */
 export type PostgresFailure = "lost" | "undone" | "late" | "refused";
@@ -21,7 +21,7 @@ const meanings: Readonly<Record<string, PostgresFailure>> = {
   "57P03": "lost", // cannot_connect_now: it is starting or stopping
 };
 
-/** Judges an error that a query or a connection attempt was rejected with. */
+/** Classifies an error that a query or a connection attempt was rejected with. */
 export function classifyPostgresError(error: unknown): PostgresFailure {
   if (!isFromServer(error)) {
     // Values that cannot be written or read are ours; all else that the client reports is about its connection.
@@ -35,7 +35,7 @@ export function classifyPostgresError(error: unknown): PostgresFailure {
   return error.severity === "FATAL" || error.severity === "PANIC" ? "lost" : "refused";
 }
 
-/** An error for whoever asked, by what it means; as it is where the server refused. */
+/** The error to throw to the caller, by what it means; as it is where the server refused. */
 export function explainPostgresError(error: unknown, failure: Exclude<PostgresFailure, "lost">): unknown {
   switch (failure) {
     case "undone":

@@ -7,7 +7,7 @@ import { createPostgresConnections, type PostgresConnections } from "./connectio
 /** Connections that one process has at most. Every claim that is being signed holds one. */
 const mostConnections = 10;
 /** How long opening a connection may take, in milliseconds. */
-const connectPatienceMs = 10_000;
+const connectTimeoutMs = 10_000;
 /** A connection without use is closed after this. */
 const idleMs = 30_000;
 /** None lives longer, so that connections find their way to where a database has moved. */
@@ -26,7 +26,7 @@ const int8 = 20;
  * @throws KitError when the database cannot be reached, is too old, a read-only replica, or forgets commits.
  */
 export async function openPostgres(url: string): Promise<Database> {
-  // Loaded here and not with this module: nobody else needs them.
+  // Loaded here and not with this module: only Postgres needs them.
   const [{ Kysely }, { createPostgresDialect }, { default: pg }] = await Promise.all([
     import("kysely"),
     import("./dialect.ts"),
@@ -36,7 +36,7 @@ export async function openPostgres(url: string): Promise<Database> {
     connectionString: url,
     application_name: "x402-kit",
     max: mostConnections,
-    connectionTimeoutMillis: connectPatienceMs,
+    connectionTimeoutMillis: connectTimeoutMs,
     idleTimeoutMillis: idleMs,
     maxLifetimeSeconds: longestLifeSeconds,
     keepAlive: true,
@@ -60,9 +60,9 @@ export async function openPostgres(url: string): Promise<Database> {
       },
     ]);
   }
-  // A connection that dies while nobody uses it is replaced with the next use.
+  // A connection that dies while it is idle is replaced with the next use.
   pool.on("error", () => {});
-  // From its first moment on: an error that nobody hears ends the process, and the pool does not always listen.
+  // From its first moment on: an unhandled error event ends the process, and the pool does not always listen.
   pool.on("connect", (client) => client.on("error", () => {}));
   const connections = createPostgresConnections(pool);
   try {
@@ -102,7 +102,7 @@ async function readSettings(
       const { rows } = await connection.run(
         "select current_setting('server_version_num') as version, pg_is_in_recovery() as replica, current_setting('synchronous_commit') as synchronous",
         [],
-        connectPatienceMs,
+        connectTimeoutMs,
       );
       const [row] = rows;
       return {

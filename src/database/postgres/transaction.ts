@@ -7,18 +7,18 @@ import { LostConnectionError, type PostgresConnections, type PostgresResult } fr
 
 /**
  * `run` throws UndoneError when the connection was lost, or others were in the way: then nothing of it has happened.
- * `commit` throws UndoneError when nothing of it has happened, UndeterminedError when the database does not tell.
+ * `commit` throws UndoneError when nothing of it has happened, UndeterminedError when the database does not say.
  */
 export type PostgresTransaction = EngineTransaction & { rollback(): Promise<void> };
 
-/** Waiting for somebody's lock ends after this, in milliseconds, as it does on SQLite. */
-const lockPatienceMs = 10_000;
+/** Waiting for another's lock ends after this, in milliseconds, as it does on SQLite. */
+const lockTimeoutMs = 10_000;
 /** A statement ends after this. None of ours takes long but by waiting. */
-const statementPatienceMs = 15_000;
-/** The server gives a transaction up whose owner has been silent for so long: its locks stop everybody else. */
-const silencePatienceMs = 30_000;
+const statementTimeoutMs = 15_000;
+/** The server gives a transaction up whose owner has been silent for so long: its locks stop all others. */
+const idleTimeoutMs = 30_000;
 /** The server's answer is waited for a little longer than the server waits itself. */
-const answerPatienceMs = 20_000;
+const answerTimeoutMs = 20_000;
 
 /**
  * Begins a transaction, with its settings in one message to the server. One that names its isolation level is ours and
@@ -32,7 +32,7 @@ export async function beginPostgresTransaction(
   { isolationLevel, accessMode }: TransactionSettings,
 ): Promise<PostgresTransaction> {
   const connection = await connections.take();
-  const timeoutMs = isolationLevel === undefined ? undefined : answerPatienceMs;
+  const timeoutMs = isolationLevel === undefined ? undefined : answerTimeoutMs;
   let ended = false;
 
   async function run(sql: string, parameters: readonly unknown[]): Promise<PostgresResult> {
@@ -50,12 +50,12 @@ export async function beginPostgresTransaction(
     connection.release();
   }
 
-  /** Commits; gives the error when the connection was lost meanwhile, and nobody knows. */
+  /** Commits; gives the error when the connection was lost meanwhile and the outcome is unknown. */
   async function tryCommit(mark: string | undefined): Promise<LostConnectionError | undefined> {
     const statements = [...(mark === undefined ? [] : [marks.leave(mark)]), "commit"];
     try {
       const { command } = await connection.run(statements.join("; "), [], timeoutMs);
-      // The server's answer to a commit after a statement has failed, and nobody took notice.
+      // The server's answer to a commit after a statement whose failure was ignored.
       if (command === "ROLLBACK")
         throw new KitError("A statement of the transaction failed; nothing was kept");
       return undefined;
@@ -88,7 +88,7 @@ export async function beginPostgresTransaction(
       } else if (isMigration) {
         throw new UndeterminedError("The connection to the database was lost at the commit", {
           cause: lost,
-          hints: ["Nobody knows whether it took place. It can safely be done again."],
+          hints: ["Whether it took place is unknown. It can safely be done again."],
         });
       } else {
         throw new UndoneError("The connection to the database was lost while reading", { cause: lost });
@@ -115,8 +115,8 @@ function beginning(
   if (isolationLevel === undefined) return "start transaction";
   return [
     `start transaction isolation level ${isolationLevel}${accessMode === undefined ? "" : `, ${accessMode}`}`,
-    `set local lock_timeout = ${lockPatienceMs}`,
-    `set local statement_timeout = ${statementPatienceMs}`,
-    `set local idle_in_transaction_session_timeout = ${silencePatienceMs}`,
+    `set local lock_timeout = ${lockTimeoutMs}`,
+    `set local statement_timeout = ${statementTimeoutMs}`,
+    `set local idle_in_transaction_session_timeout = ${idleTimeoutMs}`,
   ].join("; ");
 }

@@ -20,7 +20,7 @@ export async function openSqlite(url: string): Promise<Database> {
   ]);
   let database: DatabaseSync | undefined;
   try {
-    // Keys' HMACs and signed transactions are nobody else's to read. SQLite gives its side files the same mode.
+    // Keys' HMACs and signed transactions are for this user alone to read. SQLite gives its side files the same mode.
     if (path !== ":memory:" && !existsSync(path)) closeSync(openSync(path, "a", 0o600));
     database = new sqlite.DatabaseSync(path);
     configure(database, path);
@@ -40,7 +40,7 @@ export async function openSqlite(url: string): Promise<Database> {
 }
 
 function configure(database: DatabaseSync, path: string): void {
-  // Only while opening, when nobody waits for this process: afterwards the session does the waiting.
+  // Only while opening, when nothing waits for this process: afterwards the session does the waiting.
   database.exec("PRAGMA busy_timeout = 5000");
   const mode = database.prepare("PRAGMA journal_mode = WAL").get()?.journal_mode;
   if (mode !== "wal" && path !== ":memory:") {

@@ -252,7 +252,7 @@ describe("beside another session on the same file", () => {
 
   test("gives up when it holds the lock for good, and goes on afterwards", async () => {
     const other = createSqliteSession(open());
-    const impatient = createSqliteSession(open(), { lockPatienceMs: 50 });
+    const impatient = createSqliteSession(open(), { lockTimeoutMs: 50 });
     const unit = await other.begin();
     await expect(impatient.run(insert, ["ours"], false)).rejects.toThrow(
       "The database is in use by another process",

@@ -6,7 +6,7 @@ import type { StatementResult } from "../dialect.ts";
 import { createSqliteConnection, whileLocked } from "./connection.ts";
 
 /**
- * The one connection to an SQLite file, shared by everybody in this process. Work is done in units: a single
+ * The one connection to an SQLite file, shared by this whole process. Work is done in units: a single
  * statement, or a transaction of many. Units run one after the other in the order in which they asked, whatever
  * they await in between, and a unit sees nothing of another that is not finished.
  *
@@ -17,7 +17,7 @@ import { createSqliteConnection, whileLocked } from "./connection.ts";
 export type SqliteSession = {
   /** Runs one statement as a unit of its own. `readsOnly` spares it the write lock. */
   run(sql: string, parameters: readonly unknown[], readsOnly: boolean): Promise<StatementResult>;
-  /** Opens a unit of many statements, when its turn has come. Until it ends nobody else's work is done. */
+  /** Opens a unit of many statements, when its turn has come. No other unit runs until it ends. */
   begin(): Promise<SqliteUnit>;
   /** Lets what is queued finish, then closes the file. */
   close(): Promise<void>;
@@ -41,15 +41,15 @@ const groupUnits = 256;
 const groupAgeMs = 5;
 
 /** Even after a long wait in the queue, another process may have the lock for this long, in milliseconds. */
-const leastPatienceMs = 100;
+const leastLockTimeoutMs = 100;
 
 /**
- * A session on an open database, which it owns from now on. It waits up to `lockPatienceMs` for another process, or
+ * A session on an open database, which it owns from now on. It waits up to `lockTimeoutMs` for another process, or
  * another session in this one, to give up the write lock.
  */
 export function createSqliteSession(
   database: DatabaseSync,
-  { lockPatienceMs = 10_000 }: { lockPatienceMs?: number } = {},
+  { lockTimeoutMs = 10_000 }: { lockTimeoutMs?: number } = {},
 ): SqliteSession {
   const connection = createSqliteConnection(database);
   const { execute } = connection;
@@ -58,7 +58,7 @@ export function createSqliteSession(
   let group: Group | null = null;
   let commitScheduled = false;
 
-  /** Waits for one's turn. Whoever had the turn before hands it over, so that nobody can push in. */
+  /** Waits for one's turn. The unit that ends hands the turn over, so that none can jump the queue. */
   async function enter(): Promise<void> {
     if (occupied) await new Promise<void>((resolve) => queue.push(resolve));
     occupied = true;
@@ -119,7 +119,7 @@ export function createSqliteSession(
     try {
       if (connection.isInTransaction) execute("ROLLBACK");
     } catch {
-      // Whoever comes next finds a transaction that cannot be begun, and hears why.
+      // The next unit cannot begin its transaction, and gets the reason.
     }
   }
 
@@ -128,9 +128,9 @@ export function createSqliteSession(
     if (group !== null && !connection.isInTransaction) loseGroup(group, error);
   }
 
-  /** Counted from the asking, lest everyone in a long queue waits the whole time one after the other. */
+  /** Counted from the asking: otherwise each in a long queue would wait the whole time, one after the other. */
   const lockDeadline = (askedAt: number) =>
-    Math.max(askedAt + lockPatienceMs, performance.now() + leastPatienceMs);
+    Math.max(askedAt + lockTimeoutMs, performance.now() + leastLockTimeoutMs);
 
   return {
     async run(sql, parameters, readsOnly) {
@@ -167,7 +167,7 @@ export function createSqliteSession(
         throw error;
       }
       let ended = false;
-      /** Ends the unit by the given statements. Where they fail, nobody can tell what of it would be committed. */
+      /** Ends the unit by the given statements. Where they fail, what of it would be committed is unknown. */
       const end = (...statements: string[]) => {
         ended = true;
         try {
