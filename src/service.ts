@@ -304,7 +304,8 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
   }
 
   async function checkHealth(): Promise<Record<string, NetworkHealth>> {
-    const checks = [...networks].map(async ([name, [{ chain }]]): Promise<[string, NetworkHealth]> => {
+    const checks = [...networks].map(async ([name, ofNetwork]): Promise<[string, NetworkHealth]> => {
+      const [{ chain }] = ofNetwork;
       if (!started.has(name)) {
         // What exactly is wrong is nobody's business but the operator's, who has it in the log.
         const detail = refused.has(name) ? "not what was configured; the log says more" : "not reached yet";
@@ -313,9 +314,16 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       try {
         const { timestamp } = await withTimeout(chain.head(), healthPatienceMs);
         const age = Math.floor(now() / 1000) - Number(timestamp);
-        return age > clock.behind
-          ? [name, { ready: false, detail: `the newest block is ${age} s old` }]
-          : [name, { ready: true, detail: "ok" }];
+        if (age > clock.behind) return [name, { ready: false, detail: `the newest block is ${age} s old` }];
+        const vanished = ofNetwork.reduce((sum, { relayer }) => sum + relayer.load().vanished, 0);
+        if (vanished === 0) return [name, { ready: true, detail: "ok" }];
+        return [
+          name,
+          {
+            ready: false,
+            detail: `${vanished} mined transactions vanished in a reorganization; they are sent again`,
+          },
+        ];
       } catch {
         return [name, { ready: false, detail: "the RPC does not answer" }];
       }

@@ -16,7 +16,7 @@ export function createConclude(db: Kysely<LedgerTables>, now: () => number): Led
       await lockOperator(transaction, { chainId, operator });
       const inBatch = await transaction
         .selectFrom("settlements")
-        .select(["id", "state", "organization_id", "network"])
+        .select(["id", "state", "organization_id", "network", "concluded_at"])
         .where("chain_id", "=", chainId)
         .where("operator", "=", lowerCase(operator))
         .where("tx_nonce", "=", txNonce)
@@ -47,7 +47,10 @@ export function createConclude(db: Kysely<LedgerTables>, now: () => number): Led
       }
 
       if (gasCost !== undefined) {
-        const concluded = inBatch.filter(({ state }) => state === "submitted");
+        // What was concluded before, in a block that vanished, was charged then.
+        const concluded = inBatch.filter(
+          ({ state, concluded_at }) => state === "submitted" && concluded_at === null,
+        );
         await chargeGas(transaction, concluded, gasCost, now());
       }
       for (const [failure, ids] of endings) {

@@ -14,6 +14,7 @@ import { createOperatorChanges } from "./operator-changes.ts";
 import { createFailures } from "./recover-failures.ts";
 import { createForwards } from "./recover-forwards.ts";
 import { createRedrive } from "./redrive.ts";
+import { createReopen } from "./reopen.ts";
 import { createRetryQueue } from "./retry-queue.ts";
 import { lowerCase, toSafeInteger, toSettlement } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
@@ -42,6 +43,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     ...createForwards(db, now),
     ...createOperatorChanges(db, now),
     ...createOpenAttempts(db),
+    ...createReopen(db, now),
     claim: createClaim(db, now),
     conclude: createConclude(db, now),
     addAttempt: createAddAttempt(db),

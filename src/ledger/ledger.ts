@@ -36,6 +36,15 @@ export type MinedTransaction = {
   gasCost?: bigint;
 };
 
+/** A transaction that decided its settlements, and the block that held it then. */
+export type ConcludedTransaction = Omit<MinedTransaction, "chainId" | "operator" | "gasCost"> & {
+  /** Unix milliseconds. */
+  concludedAt: number;
+};
+
+/** A part of an account's txNonces, both bounds optional, and how many of them at most. */
+export type TxNonceRange = { from?: number; below?: number; limit: number };
+
 /** One change of an operator's next txNonce by hand; `at` in unix milliseconds. */
 export type TxNonceChange = { at: number; actor: string; from: number; to: number };
 
@@ -128,6 +137,43 @@ export type Ledger = Recoveries & {
    * twice.
    */
   noteMined(ids: readonly Hex[], blockNumber: bigint | null): Promise<void>;
+
+  /** Transactions of an operator that decided settlements, highest txNonce first. */
+  concludedSettles(
+    chainId: number,
+    operator: Address,
+    range: TxNonceRange,
+  ): Promise<readonly ConcludedTransaction[]>;
+  /** Transactions of a recoverer that paid out recoveries, highest txNonce first. */
+  concludedForwards(
+    chainId: number,
+    recoverer: Address,
+    range: TxNonceRange,
+  ): Promise<readonly ConcludedTransaction[]>;
+  /**
+   * Takes conclusions back whose block has vanished from the chain: the settlements are undecided again, and the stored
+   * transactions may be mined. Whether a success was handed over stays known, so that there is no second one. Does
+   * nothing for a transaction that is concluded in another block by now.
+   */
+  reopenSettles(
+    chainId: number,
+    operator: Address,
+    transactions: readonly Pick<ConcludedTransaction, "txNonce" | "blockHash">[],
+  ): Promise<void>;
+  /** The same for forwards: the settlements are failed again, and their recoveries sent. */
+  reopenForwards(
+    chainId: number,
+    recoverer: Address,
+    transactions: readonly Pick<ConcludedTransaction, "txNonce" | "blockHash">[],
+  ): Promise<void>;
+  /**
+   * Opens a closed txNonce that no settlement needs and that the chain does not know any more, with a no-op: the one
+   * that is stored, or else a new one. Null, and nothing signed, when it is open.
+   */
+  fillTxNonce(
+    sender: { chainId: number; operator: Address; txNonce: number },
+    sign: () => Promise<SignedAttempt>,
+  ): Promise<{ attempt: Attempt; settlements: readonly Settlement[] } | null>;
 
   /** The txNonce after the last one that was taken; null for an operator that was not introduced. */
   nextTxNonce(chainId: number, operator: Address): Promise<number | null>;

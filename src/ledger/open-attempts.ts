@@ -3,15 +3,14 @@ import { inSnapshot } from "../database/transaction.ts";
 import type { Address } from "../protocol/hex.ts";
 import type { Ledger } from "./ledger.ts";
 import { lowerCase, toAttempt, toSettlement } from "./rows.ts";
+import type { AttemptKind } from "./settlement.ts";
 import type { LedgerTables, SettlementsTable } from "./tables.ts";
 
 /** Makes {@link Ledger.openAttempts} and `Recoveries.openForwards`. */
 export function createOpenAttempts(db: Kysely<LedgerTables>): Pick<Ledger, "openAttempts" | "openForwards"> {
-  const read = (
-    comparison: "=" | "!=",
-    findSettlements: typeof settlementsOfOperator,
-  ): Ledger["openAttempts"] => {
-    return (chainId, account) =>
+  const read =
+    (kinds: readonly AttemptKind[], findSettlements: typeof settlementsOfOperator): Ledger["openAttempts"] =>
+    (chainId, account) =>
       inSnapshot(db, async (snapshot) => {
         const open = await snapshot
           .selectFrom("attempts")
@@ -19,7 +18,7 @@ export function createOpenAttempts(db: Kysely<LedgerTables>): Pick<Ledger, "open
           .where("chain_id", "=", chainId)
           .where("operator", "=", lowerCase(account))
           .where("state", "=", "open")
-          .where("kind", comparison, "forward")
+          .where("kind", "in", kinds)
           .orderBy("tx_nonce")
           .orderBy("created_at")
           .execute();
@@ -32,10 +31,9 @@ export function createOpenAttempts(db: Kysely<LedgerTables>): Pick<Ledger, "open
           settlements: (settlements.get(row.tx_nonce) ?? []).map(toSettlement),
         }));
       });
-  };
   return {
-    openAttempts: read("!=", settlementsOfOperator),
-    openForwards: read("=", settlementsOfRecoverer),
+    openAttempts: read(["settle", "noop"], settlementsOfOperator),
+    openForwards: read(["forward", "noop"], settlementsOfRecoverer),
   };
 }
 

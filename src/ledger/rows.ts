@@ -38,7 +38,8 @@ export function toSettlement(row: SettlementsTable): Settlement {
     failure: row.failure,
     claimedBlock: BigInt(row.claimed_block),
     claimedAt: row.claimed_at,
-    concludedAt: row.concluded_at,
+    // It stays in the row of one that is undecided again: the gas was charged then.
+    concludedAt: row.state === "submitted" ? null : row.concluded_at,
     deliveredAt: row.delivered_at,
   };
 }

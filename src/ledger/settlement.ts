@@ -40,7 +40,7 @@ export type Settlement = Claim & {
   transactionHash: Hex;
   blockNumber: bigint | null;
   blockHash: Hex | null;
-  /** Why it failed, for the organization; null otherwise. */
+  /** Why it failed, or, while submitted, why it is undecided again; for the organization. Null otherwise. */
   failure: string | null;
   /** The block that it was checked against before it was claimed: there its authorization was unused. */
   claimedBlock: bigint;

@@ -87,7 +87,7 @@ describe("what is looked up", () => {
 
   test("what is in flight, waits, and for how long", async () => {
     metrics.observe({
-      lanes: () => [{ network: "base", operator, transactions: 16, queued: 40 }],
+      lanes: () => [{ network: "base", operator, transactions: 16, queued: 40, vanished: 3 }],
       pending: async () => [
         { network: "base", count: 56, oldestClaimedAt: time - 90_000 },
         { network: "polygon", count: 0, oldestClaimedAt: null },
@@ -99,6 +99,9 @@ describe("what is looked up", () => {
     ]);
     expect(await lines("x402_queued_payments")).toEqual([
       `x402_queued_payments{network="base",operator="${operator}"} 40`,
+    ]);
+    expect(await lines("x402_vanished_transactions")).toEqual([
+      `x402_vanished_transactions{network="base",operator="${operator}"} 3`,
     ]);
     expect(await lines("x402_settlements_in_flight")).toEqual([
       'x402_settlements_in_flight{network="base"} 56',

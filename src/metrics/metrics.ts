@@ -33,6 +33,8 @@ export type LaneLoad = {
   transactions: number;
   /** Payments that wait for their turn, unsigned. */
   queued: number;
+  /** Transactions that a block held which has vanished from the chain, and that are not mined again yet. */
+  vanished: number;
 };
 
 /** Settlements of one network whose outcome is not known, in the whole ledger. */

@@ -99,6 +99,16 @@ export function observeSources(options: {
         value: queued,
       })),
   );
+  gauge(
+    "x402_vanished_transactions",
+    "Transactions of this process that a block held which has vanished from the chain, and that are not mined again",
+    perOperator,
+    () =>
+      (sources.lanes?.() ?? []).map(({ network, operator, vanished }) => ({
+        labels: { network, operator },
+        value: vanished,
+      })),
+  );
   gauge("x402_settlements_in_flight", "Settlements in the ledger without an outcome", perNetwork, async () =>
     ((await pending()) ?? []).map(({ network, count }) => ({ labels: { network }, value: count })),
   );

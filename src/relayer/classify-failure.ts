@@ -1,6 +1,7 @@
 import type { Chain, Diagnosis } from "../chain/chain.ts";
 import type { FailedSettlement, RecoveryProof } from "../ledger/recoveries.ts";
 import { callOf } from "./slot.ts";
+import { finalityMs } from "./vanished.ts";
 
 /**
  * What the chain says of a failed settlement's authorization.
@@ -8,6 +9,7 @@ import { callOf } from "./slot.ts";
  * | Kind | Meaning |
  * |---|---|
  * | unused | it has not been used |
+ * | undone | the block that decided it has vanished, or the node does not have it: the watcher sends it again |
  * | recent | it was used, in blocks that are not deep enough to say how |
  * | spent | it cannot bring us anything: cancelled, used for another recipient or value, or used before the claim |
  * | submitted | submitted straight to the token, after the claim: its value is in the contract, deep enough |
@@ -15,14 +17,12 @@ import { callOf } from "./slot.ts";
 export type FailureFinding =
   /** `over`: no time is left to use it in. */
   | { kind: "unused"; over: boolean }
+  | { kind: "undone" }
   | { kind: "recent"; usedByBlock: bigint }
   /** `over`: blocks that could say otherwise are not replaced any more. */
   | { kind: "spent"; usedByBlock: bigint; over: boolean }
   /** `obstacle`: why its value cannot be forwarded now. */
   | { kind: "submitted"; proof: RecoveryProof; obstacle: string | undefined };
-
-/** How long blocks may be replaced, in milliseconds; layer 2 chains take 15 minutes to be final. */
-const finalityMs = 30 * 60 * 1000;
 
 /** How far before the claim logs are searched: a payment that was public before its claim is not paid out. */
 const searchBeforeMs = 60 * 60 * 1000;
@@ -44,7 +44,7 @@ export async function classifyFailure(
   const known = recovery?.proof.blockNumber ?? claimedBlock;
   const earliest = known - blocksIn(searchBeforeMs);
 
-  const [found, state] = await Promise.all([
+  const [found, state, decidedIn] = await Promise.all([
     chain.findDirectSubmission({
       asset,
       payer,
@@ -54,6 +54,7 @@ export async function classifyFailure(
       toBlock: deep,
     }),
     chain.diagnose(callOf(settlement, network.facilitatorContract)),
+    settlement.blockNumber === null ? null : chain.blockHash(settlement.blockNumber),
   ]);
 
   const firstUsed = usedByBlock ?? head.number;
@@ -70,8 +71,9 @@ export async function classifyFailure(
     return { kind: "submitted", proof, obstacle: findObstacle(state) };
   }
   if (!state.authorizationUsed) {
-    const finalSeconds = BigInt(finalityMs / 1000);
-    return { kind: "unused", over: head.timestamp >= validBefore + finalSeconds };
+    const over = head.timestamp >= validBefore + BigInt(finalityMs / 1000);
+    const isDecided = over || decidedIn?.toLowerCase() === settlement.blockHash;
+    return isDecided ? { kind: "unused", over } : { kind: "undone" };
   }
   return firstUsed <= deep ? spent : { kind: "recent", usedByBlock: firstUsed };
 }

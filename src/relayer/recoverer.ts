@@ -8,7 +8,7 @@ import type { Settlement } from "../ledger/settlement.ts";
 import type { ServiceLog } from "../logging/logger.ts";
 import type { Address } from "../protocol/hex.ts";
 import type { Outcomes } from "./outcomes.ts";
-import { createReplace } from "./replacement.ts";
+import { closeEmpty, createFill, createReplace } from "./replacement.ts";
 import type { TransactionStore } from "./transaction-store.ts";
 import { createWatcher } from "./watcher.ts";
 
@@ -54,11 +54,16 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
 
   const store: TransactionStore = {
     open: () => ledger.openForwards(chainId, signer.address),
+    next: async () => (await ledger.nextTxNonce(chainId, signer.address)) ?? 0,
+    concluded: (range) => ledger.concludedForwards(chainId, signer.address, range),
+    reopen: (transactions) => ledger.reopenForwards(chainId, signer.address, transactions),
+    fillTxNonce: ledger.fillTxNonce,
     addAttempt: ledger.addAttempt,
     // A forward takes nothing from a payer's balance: there is nothing reserved to let go of.
     noteMined: async () => {},
 
     async conclude({ operator, ...mined }, conclusions) {
+      if (conclusions.length === 0) await ledger.conclude({ operator, ...mined }, []);
       for (const conclusion of conclusions) {
         const { id, state } = conclusion;
         const about = { network: network.name, settlement: id, hash: mined.hash };
@@ -76,6 +81,7 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
     },
 
     async sendAgain({ txNonce, settlements }) {
+      if (settlements.length === 0) await closeEmpty(ledger, { chainId, operator: signer.address, txNonce });
       const problem = `another transaction of ${signer.address} took the forward's txNonce ${txNonce}`;
       for (const { id } of settlements) {
         await ledger.requeueForward(
@@ -97,6 +103,7 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
     account: signer.address,
     onRoom: () => {},
     replace: createReplace({ chain, signer, store, now, log }),
+    fill: createFill({ chain, signer, store }),
   });
 
   async function send(settlement: Settlement): Promise<void> {

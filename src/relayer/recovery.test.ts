@@ -32,6 +32,7 @@ const confirmations = 3;
 let head: { number: bigint; timestamp: bigint; baseFeePerGas: bigint };
 let used: boolean;
 let found: TransferPlace | "cancelled" | null | Error;
+let replaced: boolean;
 let searches: { fromBlock: bigint; toBlock: bigint }[];
 
 // Of the chain nothing is needed but what a look asks.
@@ -45,6 +46,7 @@ const chain = {
     maxFeePerGas: 1n,
   },
   head: async () => head,
+  blockHash: async (number: bigint) => hashOf(replaced ? "another block" : `block ${number}`),
   diagnose: async (): Promise<Partial<Diagnosis>> => ({ authorizationUsed: used }),
   findDirectSubmission: async ({ fromBlock, toBlock }: { fromBlock: bigint; toBlock: bigint }) => {
     searches.push({ fromBlock, toBlock });
@@ -62,6 +64,7 @@ beforeEach(async () => {
   head = { number: 10_000n, timestamp: validBefore - 60n, baseFeePerGas: 1n };
   used = false;
   found = null;
+  replaced = false;
   searches = [];
   db = await openDatabase({ url: "sqlite::memory:" });
   await migrate(db);
@@ -106,6 +109,13 @@ describe("while nobody has used the authorization", () => {
     expect(await recovery.consider(id)).toEqual({ outcome: "failed" });
     expect(searches).toEqual([]);
   });
+});
+
+test("while the block of its transaction is replaced, it is no failure: the transaction is sent again", async () => {
+  replaced = true;
+  await expect(recovery.consider(id)).rejects.toThrow(UndeterminedError);
+  replaced = false;
+  expect(await recovery.consider(id)).toEqual({ outcome: "failed" });
 });
 
 describe("when the authorization was used", () => {

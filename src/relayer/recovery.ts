@@ -109,16 +109,13 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
         });
         return undefined;
       }
+      case "undone":
+        await dropVanished(failure);
+        return undefined;
       case "unused":
       case "spent": {
         const { id } = failure.settlement;
-        if (failure.recovery !== null) {
-          log.warn(
-            { network: network.name, settlement: id },
-            "the block of a direct submission has vanished",
-          );
-          await ledger.dropRecovery(id);
-        }
+        await dropVanished(failure);
         await ledger.noteLook(id, {
           usedByBlock: look.kind === "spent" ? look.usedByBlock : null,
           nextLookAt: look.over ? null : now() + pause(failure),
@@ -126,6 +123,13 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
         return { outcome: "failed" };
       }
     }
+  }
+
+  /** A failure that is queued and was not submitted directly, as the chain stands now. */
+  async function dropVanished({ settlement: { id }, recovery }: FailedSettlement): Promise<void> {
+    if (recovery === null) return;
+    log.warn({ network: network.name, settlement: id }, "the block of a direct submission has vanished");
+    await ledger.dropRecovery(id);
   }
 
   async function recover(

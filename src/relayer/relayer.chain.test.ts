@@ -1,5 +1,5 @@
 import { encodeFunctionData, getAbiItem, toFunctionSelector } from "viem";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { type Composition, compose, type Running } from "../../test/support/composition.ts";
 import { grantOperator } from "../../test/support/grant-operator.ts";
 import type { Body } from "../../test/support/service.ts";
@@ -32,14 +32,14 @@ async function mineSteadily(): Promise<() => void> {
 async function settlementOf(
   running: Running,
   body: Body,
-): Promise<{ state: string; failure: string | null }> {
+): Promise<{ state: string; failure: string | null; blockNumber: string | null }> {
   const { authorization } = body.paymentPayload.payload;
   const { settlementId } = await import("../protocol/authorization.ts");
   const id = settlementId(8453, composition.chain.asset.address, authorization.from, authorization.nonce);
   const response = await fetch(`${running.url}/settlements/${id}`, {
     headers: { authorization: running.key },
   });
-  return (await response.json()) as { state: string; failure: string | null };
+  return (await response.json()) as { state: string; failure: string | null; blockNumber: string | null };
 }
 
 describe("a transaction that nobody mines", () => {
@@ -194,6 +194,121 @@ describe("blocks that vanish", () => {
     expect((await first).body).toMatchObject({ success: true });
     expect((await second).body).toMatchObject({ success: true });
     stopMining();
+  });
+});
+
+describe("blocks that vanish after the success", () => {
+  const untilState = (running: Running, body: Body, state: string) =>
+    vi.waitFor(async () => expect(await settlementOf(running, body)).toMatchObject({ state }), {
+      timeout: 15_000,
+      interval: 20,
+    });
+
+  test("a reorganization as deep as the confirmations: undecided at once, mined again, and paid once", async () => {
+    const { chain } = composition;
+    const before = await composition.recipientBalance();
+    const log: string[] = [];
+    const network = composition.configuration({ confirmations: 2 });
+    const running = await composition.start({ network, settleWaitMs: 20_000, log });
+    const stopMining = await mineSteadily();
+    const bodies = await Promise.all(Array.from({ length: 3 }, () => composition.payment()));
+    const answers = await Promise.all(bodies.map((body) => composition.post(running, "settle", body)));
+    expect(answers.map(({ body }) => (body as { success: boolean }).success)).toEqual([true, true, true]);
+    stopMining();
+
+    const release = await composition.holdMining();
+    const reached = Number(await request("eth_blockNumber"));
+    const settlements = await Promise.all(bodies.map((body) => settlementOf(running, body)));
+    const lost = reached - Math.min(...settlements.map(({ blockNumber }) => Number(blockNumber))) + 1;
+    await request("anvil_reorg", lost, []);
+    await request("anvil_dropAllTransactions");
+    expect(await composition.recipientBalance()).toBe(before);
+    for (const body of bodies) {
+      await untilState(running, body, "submitted");
+      expect(await settlementOf(running, body)).toMatchObject({
+        failure: expect.stringContaining("vanished"),
+        blockNumber: null,
+        concludedAt: null,
+      });
+    }
+    const ready = await fetch(`${running.url.replace("/v1", "")}/readyz`);
+    expect(await ready.json()).toMatchObject({
+      networks: { base: { ready: false, detail: expect.stringContaining("vanished") } },
+    });
+    expect(log.join("")).toContain("vanished from the chain");
+
+    await release();
+    const mineAgain = await mineSteadily();
+    for (const body of bodies) await untilState(running, body, "settled");
+    const next = await composition.post(running, "settle", await composition.payment());
+    expect(next.body).toMatchObject({ success: true });
+    // The success was handed over before: whoever sends the payment again gets no second one.
+    for (const body of bodies) {
+      expect((await composition.post(running, "settle", body)).body).toMatchObject({ success: false });
+    }
+    mineAgain();
+    expect(await composition.recipientBalance()).toBe(before + 40_000n);
+    expect(await composition.balanceOf(chain.facilitatorContract)).toBe(0n);
+    const wellAgain = async () => (await fetch(`${running.url.replace("/v1", "")}/readyz`)).json();
+    await vi.waitFor(async () => expect(await wellAgain()).toMatchObject({ status: "ready" }), 5_000);
+  });
+
+  test("while no service ran: the next one sends what was paid before", async () => {
+    const before = await composition.recipientBalance();
+    const network = composition.configuration({ confirmations: 2 });
+    const first = await composition.start({ network, settleWaitMs: 20_000 });
+    const stopMining = await mineSteadily();
+    const body = await composition.payment();
+    expect((await composition.post(first, "settle", body)).body).toMatchObject({ success: true });
+    stopMining();
+    const { blockNumber } = await settlementOf(first, body);
+    await composition.stop(first);
+    const release = await composition.holdMining();
+    await request("anvil_reorg", Number(await request("eth_blockNumber")) - Number(blockNumber) + 1, []);
+    await request("anvil_dropAllTransactions");
+    expect(await composition.recipientBalance()).toBe(before);
+
+    const second = await composition.start({ network, settleWaitMs: 20_000 });
+    await release();
+    const mineAgain = await mineSteadily();
+    const next = await composition.post(second, "settle", await composition.payment());
+    expect(next.body).toMatchObject({ success: true });
+    await untilState(second, body, "settled");
+    mineAgain();
+    expect(await composition.recipientBalance()).toBe(before + 20_000n);
+  });
+
+  test("with the transaction of a stranger on the operator's key: a no-op fills its txNonce", async () => {
+    const before = await composition.recipientBalance();
+    const transactions = await composition.operatorTransactions();
+    const release = await composition.holdMining();
+    const network = composition.configuration({ confirmations: 2 });
+    const running = await composition.start({ network, settleWaitMs: 25_000 });
+    composition.proxy.take();
+    const body = await composition.payment();
+    const settling = composition.post(running, "settle", body);
+    await composition.untilSent();
+    await request("anvil_dropAllTransactions");
+    const { address } = harnessAccounts.operator;
+    await request("anvil_impersonateAccount", address);
+    await request("eth_sendTransaction", { from: address, to: address, gas: "0x5208" });
+    await request("evm_mine");
+    const strangersBlock = Number(await request("eth_blockNumber"));
+    await release();
+    const stopMining = await mineSteadily();
+    expect((await settling).body).toMatchObject({ success: true });
+    stopMining();
+
+    await request("anvil_reorg", Number(await request("eth_blockNumber")) - strangersBlock + 1, []);
+    await request("anvil_dropAllTransactions");
+    expect(await composition.operatorTransactions()).toBe(transactions);
+    const mineAgain = await mineSteadily();
+    const next = await composition.post(running, "settle", await composition.payment());
+    expect(next.body).toMatchObject({ success: true });
+    await untilState(running, body, "settled");
+    mineAgain();
+    expect(await composition.operatorTransactions()).toBe(transactions + 3);
+    expect(await composition.recipientBalance()).toBe(before + 20_000n);
   });
 });
 

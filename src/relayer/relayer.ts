@@ -10,7 +10,7 @@ import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
 import type { Head } from "../rpc/calls.ts";
 import type { Outcomes } from "./outcomes.ts";
 import { sleep } from "./poll.ts";
-import { createReplace } from "./replacement.ts";
+import { closeEmpty, createFill, createReplace } from "./replacement.ts";
 import { callOf } from "./slot.ts";
 import type { TransactionStore } from "./transaction-store.ts";
 import { createWatcher } from "./watcher.ts";
@@ -42,8 +42,11 @@ export type SubmissionOutcome = Exclude<ClaimOutcome, "no_room"> | "expired" | "
 export type Relayer = {
   readonly operator: Address;
   submit(submission: Submission): Promise<SubmissionOutcome>;
-  /** Transactions that no block is known to hold, and payments that wait for their turn, unsigned. */
-  load(): { transactions: number; queued: number };
+  /**
+   * Transactions that no block is known to hold, payments that wait for their turn, unsigned, and those of the
+   * transactions that a block held which has vanished from the chain.
+   */
+  load(): { transactions: number; queued: number; vanished: number };
   /**
    * Introduces the operator to the ledger and takes up what an earlier process left in flight. Until then nothing is
    * taken.
@@ -94,11 +97,26 @@ export function createRelayer(options: RelayerOptions): Relayer {
   let stopped = false;
 
   const store: TransactionStore = {
-    open: () => ledger.openAttempts(network.chainId, signer.address),
+    async open() {
+      const open = await ledger.openAttempts(network.chainId, signer.address);
+      return open.map((batch) => ({
+        ...batch,
+        // Only what was decided before has a word on it while it is undecided.
+        hasVanished:
+          batch.settlements.length === 0 ||
+          batch.settlements.some(({ state, failure }) => state === "submitted" && failure !== null),
+      }));
+    },
+    next: async () => (await ledger.nextTxNonce(network.chainId, signer.address)) ?? 0,
+    concluded: (range) => ledger.concludedSettles(network.chainId, signer.address, range),
+    reopen: (transactions) => ledger.reopenSettles(network.chainId, signer.address, transactions),
+    fillTxNonce: ledger.fillTxNonce,
     addAttempt: ledger.addAttempt,
     noteMined: ledger.noteMined,
     conclude: ledger.conclude,
     async sendAgain({ txNonce, settlements }, mined) {
+      if (settlements.length === 0)
+        await closeEmpty(ledger, { ...operator, operator: signer.address, txNonce });
       redrives.push(...settlements.map(({ id }) => ({ txNonce, id, mined })));
       pump();
     },
@@ -112,6 +130,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
     account: signer.address,
     onRoom: pump,
     replace: createReplace({ chain, signer, store, now, log }),
+    fill: createFill({ chain, signer, store }),
   });
 
   function pump(): void {
@@ -295,7 +314,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
       });
     },
 
-    load: () => ({ transactions: watcher.unmined(), queued: queue.length }),
+    load: () => ({ transactions: watcher.unmined(), queued: queue.length, vanished: watcher.vanished() }),
 
     async start() {
       await ledger.introduceOperator(

@@ -7,11 +7,13 @@ import {
   noopTransaction,
   settleTransaction,
 } from "../chain/signing/transaction.ts";
+import { KitError } from "../errors.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import type { Attempt, AttemptKind } from "../ledger/settlement.ts";
 import type { ServiceLog } from "../logging/logger.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { Head } from "../rpc/calls.ts";
-import { callOf, type Slot } from "./slot.ts";
+import { type Batch, callOf, type Slot } from "./slot.ts";
 import type { TransactionStore } from "./transaction-store.ts";
 
 export type ReplacementOptions = {
@@ -89,6 +91,37 @@ export function createReplace(options: ReplacementOptions): (slot: Slot) => Prom
     );
     return attempt;
   };
+}
+
+/** Makes the function that has a no-op signed and stored with a txNonce that nothing else needs. */
+export function createFill(options: {
+  chain: Chain;
+  signer: Signer;
+  store: Pick<TransactionStore, "fillTxNonce">;
+}): (txNonce: number) => Promise<Batch | null> {
+  const { chain, signer, store } = options;
+  const { network } = chain;
+  return async (txNonce) => {
+    const [head, tip] = await Promise.all([chain.head(), chain.suggestedTip()]);
+    return store.fillTxNonce({ chainId: network.chainId, operator: signer.address, txNonce }, () =>
+      signer.signTransaction({
+        chainId: network.chainId,
+        nonce: txNonce,
+        ...noopTransaction(signer.address),
+        ...estimateFees(head, network, tip),
+      }),
+    );
+  };
+}
+
+/** Closes a txNonce without settlements that was taken by a transaction which is not stored. */
+export async function closeEmpty(
+  ledger: Pick<Ledger, "redrive">,
+  txNonce: { chainId: number; operator: Address; txNonce: number },
+): Promise<void> {
+  await ledger.redrive({ ...txNonce, mined: null }, [], () => {
+    throw new KitError("a txNonce without settlements has nothing to sign");
+  });
 }
 
 /** Fees that replace `old`, and at least what the chain asks now; undefined above the cap. */

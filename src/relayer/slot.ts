@@ -3,7 +3,12 @@ import type { Attempt, Claim } from "../ledger/settlement.ts";
 import type { Address } from "../protocol/hex.ts";
 
 /** A stored transaction and its settlements. */
-export type Batch = { attempt: Attempt; settlements: readonly Claim[] };
+export type Batch = {
+  attempt: Attempt;
+  settlements: readonly Claim[];
+  /** Whether a block held it that has vanished from the chain. */
+  hasVanished?: boolean;
+};
 
 /**
  * All attempts of one txNonce, of which the chain mines at most one.
@@ -19,6 +24,8 @@ export type Slot = {
   attempts: Attempt[];
   settlements: readonly Claim[];
   state: "sent" | "mined" | "draining";
+  /** Whether a block that decided it has vanished from the chain, so that it is under way for a second time. */
+  hasVanished: boolean;
   /** Unix milliseconds of the last broadcast, of any attempt. */
   lastSentAt: number;
   /** Unix milliseconds of the newest attempt's first broadcast. */

@@ -1,4 +1,10 @@
-import type { Conclusion, Ledger, MinedTransaction } from "../ledger/ledger.ts";
+import type {
+  ConcludedTransaction,
+  Conclusion,
+  Ledger,
+  MinedTransaction,
+  TxNonceRange,
+} from "../ledger/ledger.ts";
 import type { Hex } from "../protocol/hex.ts";
 import type { Batch } from "./slot.ts";
 
@@ -9,6 +15,13 @@ import type { Batch } from "./slot.ts";
 export type TransactionStore = {
   /** Attempts whose txNonce is open, lowest txNonce first, each with its settlements. */
   open(): Promise<readonly Batch[]>;
+  /** The txNonce after the last one that was taken. */
+  next(): Promise<number>;
+  /** Transactions that decided settlements, highest txNonce first. */
+  concluded(range: TxNonceRange): Promise<readonly ConcludedTransaction[]>;
+  /** Takes conclusions back whose block has vanished from the chain; {@link open} gives their transactions from then on. */
+  reopen(transactions: readonly ConcludedTransaction[]): Promise<void>;
+  fillTxNonce: Ledger["fillTxNonce"];
   addAttempt: Ledger["addAttempt"];
   noteMined: Ledger["noteMined"];
   /** Records what a mined transaction decided, and closes its txNonce. Recording it twice changes nothing. */

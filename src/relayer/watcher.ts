@@ -1,4 +1,5 @@
 import type { Chain, Receipt } from "../chain/chain.ts";
+import type { Conclusion } from "../ledger/ledger.ts";
 import type { Attempt } from "../ledger/settlement.ts";
 import type { ServiceLog } from "../logging/logger.ts";
 import type { Address } from "../protocol/hex.ts";
@@ -6,11 +7,14 @@ import { decide } from "./conclusions.ts";
 import type { Outcomes } from "./outcomes.ts";
 import { type Batch, callOf, type Slot } from "./slot.ts";
 import type { TransactionStore } from "./transaction-store.ts";
+import { createVanishedTransactions } from "./vanished.ts";
 
 /** Knows every transaction in flight of one account on one network, until the chain has decided it. */
 export type Watcher = {
   /** Transactions that no block is known to hold. */
   unmined(): number;
+  /** Those among them that a block held which has vanished from the chain. */
+  vanished(): number;
   /** Broadcasts a stored transaction and watches it. Never throws: an unknown outcome is watched. */
   send(batch: Batch): Promise<void>;
   /**
@@ -35,6 +39,8 @@ export type WatcherOptions = {
   onRoom(): void;
   /** Makes another attempt of a txNonce that has not been mined for a while, where one is due. */
   replace(slot: Slot): Promise<Attempt | undefined>;
+  /** Has a no-op signed and stored with a txNonce that nothing needs and the chain lacks; null where it is open. */
+  fill(txNonce: number): Promise<Batch | null>;
 };
 
 /** The first look for a receipt, milliseconds after sending; from there the pause doubles up to the chain's pace. */
@@ -53,7 +59,7 @@ const lostForCertainAfterBlocks = 900;
 const compareEveryBlocks = 2;
 
 export function createWatcher(options: WatcherOptions): Watcher {
-  const { chain, store, outcomes, account, now, log, onRoom, replace } = options;
+  const { chain, store, outcomes, account, now, log, onRoom, replace, fill } = options;
   const { network } = chain;
   const slots = new Map<number, Slot>();
   const longestPauseMs = network.blockTimeMs / 2;
@@ -64,6 +70,14 @@ export function createWatcher(options: WatcherOptions): Watcher {
   let pauseMs = firstPauseMs;
   let wake: () => void = () => {};
   let comparison: NodeJS.Timeout | undefined;
+  let compared: Promise<void> = Promise.resolve();
+  const vanishedTransactions = createVanishedTransactions({
+    chain,
+    store,
+    account,
+    now,
+    fill: async (txNonce) => (await fill(txNonce)) !== null,
+  });
 
   /** Looks soon, because something was just sent. */
   function watch(): void {
@@ -203,8 +217,21 @@ export function createWatcher(options: WatcherOptions): Watcher {
           decision.conclusions,
         );
         slots.delete(slot.txNonce);
+        if (slot.hasVanished) reportReturn(slot, decision.conclusions);
         outcomes.announce(decision.conclusions.map(({ id }) => id));
         return true;
+    }
+  }
+
+  /** What became of a transaction that was decided before, in a block that vanished. */
+  function reportReturn({ txNonce }: Slot, conclusions: readonly Conclusion[]): void {
+    const about = { network: network.name, operator: account, txNonce };
+    const failed = conclusions.flatMap(({ id, state }) => (state === "failed" ? id : []));
+    if (failed.length === 0) log.info(about, "a transaction whose block had vanished is mined again");
+    else {
+      const problem =
+        "payments failed after the block that held them had vanished; some may have been answered as settled";
+      log.error({ ...about, settlements: failed }, problem);
     }
   }
 
@@ -307,22 +334,35 @@ export function createWatcher(options: WatcherOptions): Watcher {
   }
 
   function compareRegularly(): void {
-    comparison = setTimeout(async () => {
-      try {
-        const adopted = await compareWithLedger();
-        if (adopted.length > 0) watch();
-        onRoom();
-      } catch (error) {
-        log.warn(
-          { network: network.name, err: error },
-          "the ledger could not be compared with; trying again",
-        );
-      }
-      if (!stopped) compareRegularly();
+    comparison = setTimeout(() => {
+      compared = compare().then(() => {
+        if (!stopped) compareRegularly();
+      });
     }, network.blockTimeMs * compareEveryBlocks).unref();
   }
 
-  function track({ attempt, settlements }: Batch): Slot {
+  async function compare(): Promise<void> {
+    try {
+      const adopted = await compareWithLedger();
+      if (adopted.length > 0) watch();
+      onRoom();
+      const lowest = slots.size === 0 ? undefined : Math.min(...slots.keys());
+      if (stopped || !(await vanishedTransactions.find(lowest))) return;
+      await adopt();
+      const txNonces = [...slots.values()].flatMap((slot) => (slot.hasVanished ? slot.txNonce : []));
+      log.error(
+        { network: network.name, operator: account, txNonces },
+        "transactions have vanished from the chain, by a reorganization deeper than CONFIRMATIONS: sending them again",
+      );
+    } catch (error) {
+      log.warn(
+        { network: network.name, err: error },
+        "the ledger could not be compared with the chain; trying again",
+      );
+    }
+  }
+
+  function track({ attempt, settlements, hasVanished = false }: Batch): Slot {
     const known = slots.get(attempt.txNonce);
     if (known !== undefined) {
       if (!known.attempts.some(({ hash }) => hash === attempt.hash)) known.attempts.push(attempt);
@@ -334,6 +374,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
       attempts: [attempt],
       settlements,
       state: "sent",
+      hasVanished,
       lastSentAt: now(),
       attemptedAt: now(),
       trackedAt: now(),
@@ -347,6 +388,11 @@ export function createWatcher(options: WatcherOptions): Watcher {
     unmined() {
       let count = 0;
       for (const { state } of slots.values()) if (state === "sent") count++;
+      return count;
+    },
+    vanished() {
+      let count = 0;
+      for (const { state, hasVanished } of slots.values()) if (state === "sent" && hasVanished) count++;
       return count;
     },
     async send(batch) {
@@ -366,7 +412,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
       stopped = true;
       clearTimeout(comparison);
       wake();
-      await watched;
+      await Promise.all([watched, compared]);
     },
   };
 }

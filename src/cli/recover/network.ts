@@ -89,6 +89,11 @@ export async function* recoverNetwork(options: {
           outcome: "unknown",
           problem: "its authorization was used just now; how shows when the block is deeper",
         });
+      case "undone":
+        return describe(failure, {
+          outcome: "unknown",
+          problem: "the block that decided it has vanished from the chain; serve sends its transaction again",
+        });
       case "unused":
       case "spent":
         return undefined;

@@ -364,19 +364,33 @@ describe("when the block of the submission is replaced", () => {
     expect(await forwards()).toBe(0);
   });
 
-  test("under a forward that was sent: the forward comes to nothing, and the next submission is paid", async () => {
+  test("under a forward that was sent: the forward comes to nothing, and our own transaction settles", async () => {
     await strandBait();
-    const service = await scene.startService({ settleWaitMs: 3_000 });
+    const service = await scene.startService({ settleWaitMs: 20_000 });
     const body = await scene.sign("funded");
     const { answer, release } = await scene.forwardInPool(service, body);
     await request("anvil_reorg", 1, []);
     await release();
     const stopMining = scene.mineSteadily();
-    expect(answerOf(await answer).success).toBe(false);
+    expect(answerOf(await answer).success).toBe(true);
+    await scene.untilState(service, body, "settled");
     await severalRounds();
-    await expectMoney({ recipient: 0n, stranded: value });
-    await scene.mine(scene.submission(body));
+    stopMining();
+    await expectMoney({ recipient: value, stranded: value });
+  });
+
+  test("under a forward that was sent, and the payment is submitted again: it is paid, once", async () => {
+    await strandBait();
+    const service = await scene.startService({ settleWaitMs: 20_000 });
+    const body = await scene.sign("funded");
+    const { answer, release } = await scene.forwardInPool(service, body);
+    await request("anvil_reorg", 1, []);
+    await scene.sendAhead(scene.submission(body));
+    await release();
+    const stopMining = scene.mineSteadily();
+    expect(answerOf(await answer).success).toBe(true);
     await scene.untilState(service, body, "recovered");
+    await severalRounds();
     stopMining();
     await expectMoney({ recipient: value, stranded: value });
   });

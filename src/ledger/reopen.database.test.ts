@@ -1,0 +1,155 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { backends, useTestDatabase } from "../../test/support/databases.ts";
+import {
+  addressOf,
+  chainId,
+  createClock,
+  createTestLedger,
+  failed,
+  hashOf,
+  operator,
+  paymentOf,
+  settled,
+  signAsIf,
+} from "../../test/support/ledger/test-ledger.ts";
+
+const blockOf = (number: number) => hashOf(`block ${number}`);
+
+describe.each(backends)("on $name", (backend) => {
+  const database = useTestDatabase(backend);
+  let clock: ReturnType<typeof createClock>;
+  let ledger: ReturnType<typeof createTestLedger>;
+  beforeEach(async () => {
+    clock = createClock();
+    ledger = createTestLedger(await database.open(), clock.now);
+    await ledger.introduce();
+  });
+
+  const vanish = (txNonce: number, block: number) =>
+    ledger.reopenSettles(chainId, operator, [{ txNonce, blockHash: blockOf(block) }]);
+
+  test("what was decided in a block that vanished is undecided again, and its transaction may be mined", async () => {
+    const [a, b] = [paymentOf("a"), paymentOf("b", { payer: 2 })];
+    await ledger.claimAll([a, b]);
+    await ledger.mine(0, [settled(a), failed(b)]);
+    await vanish(0, 60);
+    for (const { id } of [a, b]) {
+      expect(await ledger.find(id)).toMatchObject({
+        state: "submitted",
+        failure: expect.stringContaining("vanished"),
+        blockNumber: null,
+        blockHash: null,
+        concludedAt: null,
+      });
+    }
+    const [open] = await ledger.openAttempts(chainId, operator);
+    expect(open?.attempt.hash).toBe(hashOf("transaction 0"));
+    expect(open?.settlements).toHaveLength(2);
+    await ledger.mine(0, [settled(a), settled(b)], 63n);
+    expect(await ledger.find(b.id)).toMatchObject({ state: "settled", failure: null, blockNumber: 63n });
+    expect(await ledger.openAttempts(chainId, operator)).toEqual([]);
+  });
+
+  test("a success that was handed over is not there to be handed over again", async () => {
+    const a = paymentOf("a");
+    await ledger.claimAll([a]);
+    await ledger.mine(0, [settled(a)]);
+    await ledger.acquireLease(a.id, "request");
+    await ledger.markDelivered(a.id, "request");
+    await vanish(0, 60);
+    await ledger.mine(0, [settled(a)], 63n);
+    expect((await ledger.find(a.id))?.deliveredAt).toBe(clock.now());
+  });
+
+  test("its value counts against the payer's balance again, and its gas is charged once", async () => {
+    const a = paymentOf("a", { value: 95n });
+    await ledger.claimAll([a]);
+    await ledger.mine(0, [settled(a)], 60n, 5_000_000_000n);
+    await vanish(0, 60);
+    const { outcomes } = await ledger.claimAll([paymentOf("b", { balanceBlock: 70n })]);
+    expect(outcomes).toEqual(["over_balance"]);
+    const { spent } = await ledger.gasSpending("org_shop", "base");
+    await ledger.mine(0, [settled(a)], 63n, 5_000_000_000n);
+    expect((await ledger.gasSpending("org_shop", "base")).spent).toBe(spent);
+  });
+
+  test("one that another instance has seen in its new block stays as it is", async () => {
+    const a = paymentOf("a");
+    await ledger.claimAll([a]);
+    await ledger.mine(0, [settled(a)], 60n);
+    await vanish(0, 59);
+    expect(await ledger.find(a.id)).toMatchObject({ state: "settled", blockNumber: 60n });
+    expect(await ledger.openAttempts(chainId, operator)).toEqual([]);
+  });
+
+  test("a failure that is being recovered stays with its recovery", async () => {
+    const a = paymentOf("a");
+    await ledger.claimAll([a]);
+    await ledger.mine(0, [failed(a)]);
+    await ledger.queueRecovery(a.id, { transactionHash: hashOf("direct"), logIndex: 1, blockNumber: 55n });
+    await vanish(0, 60);
+    expect(await ledger.find(a.id)).toMatchObject({ state: "failed" });
+  });
+
+  test("a forward whose block vanished is under way again, and its settlement no success", async () => {
+    const a = paymentOf("a");
+    const recoverer = addressOf(0x2e);
+    const mined = {
+      chainId,
+      recoverer,
+      txNonce: 0,
+      hash: hashOf("forward"),
+      blockNumber: 70n,
+      blockHash: blockOf(70),
+    };
+    await ledger.claimAll([a]);
+    await ledger.mine(0, [failed(a)]);
+    await ledger.queueRecovery(a.id, { transactionHash: hashOf("direct"), logIndex: 1, blockNumber: 55n });
+    await ledger.introduceRecoverer(chainId, recoverer, 0);
+    const sign = async () => ({ ...(await signAsIf(0)), hash: hashOf("forward") });
+    await ledger.sendForward({ chainId, address: recoverer }, a.id, sign);
+    await ledger.concludeForward(mined, a.id);
+    expect(await ledger.concludedForwards(chainId, recoverer, { limit: 5 })).toMatchObject([
+      { txNonce: 0, hash: hashOf("forward"), blockNumber: 70n, blockHash: blockOf(70) },
+    ]);
+    await ledger.reopenForwards(chainId, recoverer, [{ txNonce: 0, blockHash: blockOf(70) }]);
+    expect((await ledger.findFailure(a.id))?.recovery).toMatchObject({ state: "sent" });
+    expect(await ledger.openForwards(chainId, recoverer)).toHaveLength(1);
+    await ledger.concludeForward({ ...mined, blockNumber: 72n, blockHash: blockOf(72) }, a.id);
+    expect(await ledger.find(a.id)).toMatchObject({ state: "recovered", failure: null, blockNumber: 72n });
+  });
+
+  test("decided transactions are listed from the highest txNonce on, one for each", async () => {
+    for (const [txNonce, block] of [60n, 61n, 61n].entries()) {
+      const payments = ["a", "b"].map((name) => paymentOf(`${name}${txNonce}`, { payer: txNonce + 1 }));
+      await ledger.claimAll(payments);
+      await ledger.mine(txNonce, payments.map(settled), block);
+    }
+    await ledger.claimAll([paymentOf("open", { payer: 9 })]);
+    const list = async (range: { from?: number; below?: number; limit: number }) =>
+      (await ledger.concludedSettles(chainId, operator, range)).map(({ txNonce, blockNumber, hash }) => [
+        txNonce,
+        blockNumber,
+        hash,
+      ]);
+    const of = (txNonce: number, block: bigint) => [txNonce, block, hashOf(`transaction ${txNonce}`)];
+    expect(await list({ limit: 2 })).toEqual([of(2, 61n), of(1, 61n)]);
+    expect(await list({ below: 2, limit: 2 })).toEqual([of(1, 61n), of(0, 60n)]);
+    expect(await list({ from: 1, below: 2, limit: 9 })).toEqual([of(1, 61n)]);
+  });
+
+  test("a txNonce that nothing needs is filled with a no-op once, and never while it is open", async () => {
+    const a = paymentOf("a");
+    await ledger.claimAll([a]);
+    const at = { chainId, operator, txNonce: 0 };
+    const sign = async () => ({ ...(await signAsIf(0)), hash: hashOf("no-op") });
+    expect(await ledger.fillTxNonce(at, sign)).toBeNull();
+    const redriven = (txNonce: number) => signAsIf(txNonce);
+    await ledger.redrive({ ...at, mined: null }, [a.id], redriven);
+    expect(await ledger.fillTxNonce(at, sign)).toMatchObject({ attempt: { kind: "noop", txNonce: 0 } });
+    expect(await ledger.fillTxNonce(at, sign)).toBeNull();
+    await ledger.conclude({ ...at, hash: hashOf("no-op"), blockNumber: 61n, blockHash: blockOf(61) }, []);
+    const again = await ledger.fillTxNonce(at, () => Promise.reject(new Error("one is stored")));
+    expect(again).toMatchObject({ attempt: { hash: hashOf("no-op") } });
+  });
+});
