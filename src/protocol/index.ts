@@ -5,4 +5,12 @@ export * from "./hex.ts";
 export * from "./networks.ts";
 export * from "./primitives.ts";
 export * from "./reasons.ts";
-export * from "./requests.ts";
+export * from "./request-schemas.ts";
+export {
+  type Envelope,
+  exactPayloadSchema,
+  type ParsedRequest,
+  type PaymentRequest,
+  parsePaymentRequest,
+  type X402Version,
+} from "./requests.ts";

@@ -23,57 +23,31 @@ export const exactPayloadSchema = z
   .meta({ description: "A signed EIP-3009 TransferWithAuthorization; times are unix seconds" });
 
 const text = z.string("must be a string");
-const scheme = text.meta({ example: "exact" });
 const seconds = z.int("must be a whole number of seconds").nonnegative("must not be negative");
 
-/** `paymentPayload` of protocol version 1. */
-export const paymentPayloadV1Schema = z.object({
-  x402Version: z.literal(1),
-  scheme,
-  network: text.meta({ example: "base" }),
-  payload: exactPayloadSchema,
-});
+/** Members of the requirements that are read, and used for nothing. */
+export const requirementDetails = {
+  resource: text.optional(),
+  description: text.optional(),
+  mimeType: text.optional(),
+  maxTimeoutSeconds: seconds.optional(),
+};
 
-/**
- * `paymentRequirements` of protocol version 1: the full form (`maxAmountRequired`, `payTo`) or the short one
- * (`amount`, and optionally `recipient`). Both at once must agree.
- */
-export const paymentRequirementsV1Schema = z.object({
-  scheme: scheme.optional(),
-  network: text.meta({ example: "base" }),
+const requirementsV1 = z.object({
   maxAmountRequired: uint256String.optional(),
   amount: uint256String.optional(),
   payTo: address.optional(),
   recipient: address.optional(),
   asset: address,
-  resource: text.optional(),
-  description: text.optional(),
-  mimeType: text.optional(),
-  maxTimeoutSeconds: seconds.optional(),
+  ...requirementDetails,
 });
 
-/** `paymentPayload` of protocol version 2. */
-export const paymentPayloadV2Schema = z.object({
-  x402Version: z.literal(2),
-  accepted: z.object({ scheme, network: text.meta({ example: "eip155:8453" }) }),
-  payload: exactPayloadSchema,
-});
-
-/** `paymentRequirements` of protocol version 2. */
-export const paymentRequirementsV2Schema = z.object({
-  scheme,
-  network: text.meta({ example: "eip155:8453" }),
+const requirementsV2 = z.object({
   amount: uint256String,
   asset: address,
   payTo: address,
   maxTimeoutSeconds: seconds.optional(),
 });
-
-/** The body of verify and of settle, in either version. Unknown keys are ignored everywhere. */
-export const paymentRequestSchema = z.union([
-  z.object({ paymentPayload: paymentPayloadV1Schema, paymentRequirements: paymentRequirementsV1Schema }),
-  z.object({ paymentPayload: paymentPayloadV2Schema, paymentRequirements: paymentRequirementsV2Schema }),
-]);
 
 /** What can be said of a request even when it is refused; every answer repeats it. */
 export type Envelope = {
@@ -208,7 +182,7 @@ function readSchemeAndNetwork(
 }
 
 function readRequirementsV1(requirements: object): PaymentRequest["requirements"] | Invalid {
-  const parsed = paymentRequirementsV1Schema.safeParse(requirements);
+  const parsed = requirementsV1.safeParse(requirements);
   if (!parsed.success) return malformedRequirements(describe(parsed.error, "paymentRequirements"));
   const { maxAmountRequired, amount, payTo, recipient, asset } = parsed.data;
 
@@ -231,7 +205,7 @@ function readRequirementsV1(requirements: object): PaymentRequest["requirements"
 }
 
 function readRequirementsV2(requirements: object): PaymentRequest["requirements"] | Invalid {
-  const parsed = paymentRequirementsV2Schema.safeParse(requirements);
+  const parsed = requirementsV2.safeParse(requirements);
   if (!parsed.success) return malformedRequirements(describe(parsed.error, "paymentRequirements"));
   const { amount, payTo, asset } = parsed.data;
   return { amount, asset, payTo };

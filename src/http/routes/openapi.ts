@@ -9,7 +9,7 @@ import {
   verifyAnswerSchema,
 } from "../../protocol/answers.ts";
 import { problemMediaType } from "../../protocol/problems.ts";
-import { paymentRequestSchema } from "../../protocol/requests.ts";
+import { paymentRequestSchema } from "../../protocol/request-schemas.ts";
 import { settlementQuerySchema } from "../../protocol/settlement-query.ts";
 import { livenessSchema, readinessSchema } from "./health.ts";
 
