@@ -9,12 +9,12 @@ export type ChainReader = {
   /**
    * Reads, again where a node refuses a single call for another reason than a revert: a node that moves on to the
    * next block in the middle of a batch may say that it does not know the last one any more. `optional` is a call
-   * that nodes need not know; `unusable` says how often answers to these calls were of no use before: then other nodes
-   * are asked first.
+   * that nodes need not know; `attempt` counts earlier answers to these calls that could not be used: from the
+   * first on, other nodes are asked first.
    */
   ask(
     calls: readonly RpcCall[],
-    options?: { optional?: RpcCall; unusable?: number },
+    options?: { optional?: RpcCall; attempt?: number },
   ): Promise<readonly RpcAnswer[]>;
   /**
    * Reads an answer with a reader that gives undefined for what it cannot read.
@@ -43,9 +43,9 @@ export function createChainReader(rpc: Rpc, network: string): ChainReader {
   return {
     undetermined,
 
-    async ask(calls, { optional, unusable = 0 } = {}) {
+    async ask(calls, { optional, attempt = 0 } = {}) {
       // A refusal may be chance, so that the same node is asked once more; an answer of no use is none.
-      const before = unusable === 0 ? 0 : unusable + 1;
+      const before = attempt === 0 ? 0 : attempt + 1;
       for (let refused = 0; ; refused++) {
         const answers = await rpc.ask(calls, before + refused);
         const isRefused = answers.some(

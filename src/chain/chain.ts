@@ -6,7 +6,7 @@ import type { ForwardCall, SettleCall } from "./contract/calls.ts";
 import type { Revert } from "./contract/revert.ts";
 import type { EventLog } from "./log.ts";
 
-/** What a transaction that settles needs to know of besides. */
+/** The money that a settling transaction depends on. */
 export type Funds = {
   /** The payer's balance of the asset, in its smallest unit. */
   payer: bigint;
@@ -57,7 +57,7 @@ export type Receipt = {
   blockNumber: bigint;
   blockHash: Hex;
   logs: readonly EventLog[];
-  /** What its sender has paid, in wei; undefined where the node does not tell. */
+  /** What its sender has paid, in wei; undefined where the node does not say. */
   gasCost: bigint | undefined;
 };
 /** An authorization, and the blocks to look for it in, both ends included. */
@@ -73,7 +73,7 @@ export type TransferPlace = {
 
 /** Value that reached the facilitator contract outside of a settlement and was not paid out by a recovery. */
 export type StrandedTransfer = TransferPlace & {
-  /** The payer, or whoever sent tokens without an authorization. */
+  /** The payer, or the sender of tokens that came without an authorization. */
   from: Address;
   value: bigint;
   /** Of the authorization that brought it; undefined when none did. */
@@ -111,7 +111,7 @@ export type Chain = {
   gasMoney(accounts: readonly Address[]): Promise<GasMoney>;
   /**
    * The tip per gas, in wei, that the node thinks will do at the moment: never below the network's usual one, never
-   * above its `maxFeePerGas`. The usual one where the node does not tell.
+   * above its `maxFeePerGas`. The usual one where the node does not say.
    */
   suggestedTip(): Promise<bigint>;
   /**
@@ -121,10 +121,10 @@ export type Chain = {
    */
   broadcast(rawTransactions: readonly Hex[], options?: { everywhere?: boolean }): Promise<void>;
   /**
-   * Receipts by hash, in the given order; null where there is none yet, or none that can be believed. `unusable` says
-   * how often they proved nothing before: then other endpoints are asked first.
+   * Receipts by hash, in the given order; null where there is none yet, or none that can be believed. `attempt`
+   * counts how often they proved nothing before: from the first time on, other endpoints are asked first.
    */
-  receipts(hashes: readonly Hex[], options?: { unusable?: number }): Promise<readonly (Receipt | null)[]>;
+  receipts(hashes: readonly Hex[], options?: { attempt?: number }): Promise<readonly (Receipt | null)[]>;
   /**
    * Where an authorization that somebody else submitted straight to the token brought its value to the facilitator
    * contract. Proven by the logs of one successful transaction: `AuthorizationUsed` of that very authorization, the
@@ -143,11 +143,11 @@ export type Chain = {
    * is still listed: tokens do not say which of them are moved.
    */
   strandedTransfers(asset: Address, fromBlock: bigint, toBlock: bigint): Promise<readonly StrandedTransfer[]>;
-  /** How the RPC endpoints are. Asks nobody, and names no URL. */
+  /** How the RPC endpoints are, without asking them. Names no URL. */
   status(): RpcStatus;
   /**
-   * How they are now: asks each of them for its chain id and its newest block. Never throws. An endpoint that nobody
-   * stands in for is not judged by its chain: compare its `chainId`.
+   * How they are now: asks each of them for its chain id and its newest block. Never throws. A network's only
+   * endpoint is not checked for its chain: compare its `chainId`.
    */
   probe(): Promise<RpcStatus>;
   /** Ends what is under way, undetermined, and all that goes on in the background. */

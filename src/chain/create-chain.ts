@@ -46,11 +46,11 @@ export type ChainOptions = {
   maxBatch?: number;
   /** When one of several endpoints is passed over; the usual pace where it says nothing. */
   pace?: Partial<FailoverPace>;
-  /** Told of every request to an endpoint, and of every change of an endpoint's health. */
+  /** Called for every request to an endpoint, and for every change of an endpoint's health. */
   observer?: RpcObserver;
 };
 
-/** One object for all, here as below: what is asked at the same time is asked once. */
+/** One object, so that what is asked at the same time is asked once. */
 const tipCall: RpcCall = { method: "eth_maxPriorityFeePerGas", params: [] };
 
 /** What a wallet answers to say yes: the selector that it was asked by (EIP-1271). */

@@ -11,7 +11,7 @@ import { callViews, readViews } from "./view-calls.ts";
 const gasPriceOracle: Address = "0x420000000000000000000000000000000000000F";
 const l1FeeUpperBound = selector("getL1FeeUpperBound(uint256)");
 
-/** What a signed transaction has besides its calldata, in bytes; more than enough. */
+/** A signed transaction without its calldata, in bytes; more than enough. */
 const envelopeBytes = 200;
 
 /** Asks for the data fee of a transaction. */

@@ -20,8 +20,8 @@ type Says = { receipt: unknown; transaction?: unknown };
 async function read(...endpoints: Says[]) {
   let receiptsAsked = 0;
   const readReceipts = createReceiptReader({
-    async ask(calls, { unusable = 0 } = {}) {
-      const says = endpoints[unusable % endpoints.length];
+    async ask(calls, { attempt = 0 } = {}) {
+      const says = endpoints[attempt % endpoints.length];
       return calls.map(({ method }) => {
         if (method === "eth_getTransactionByHash") return { result: says?.transaction ?? null };
         receiptsAsked++;

@@ -12,32 +12,32 @@ const turns = 3;
 /**
  * Reads receipts, from other endpoints where one gives what cannot be read, or what is not true.
  *
- * A receipt that says success proves itself by its logs to whoever reads them. One that says that the transaction was
- * reverted has none: it is believed when the transaction itself is in the block that the receipt names. Nodes and
+ * A receipt of success proves itself by its logs. One of a reverted transaction
+ * has none: it is believed when the transaction itself is in the block that the receipt names. Nodes and
  * caches that mix receipts up are rare; a payment that is called failed, and is made all the same, is lost.
  */
 export function createReceiptReader({ ask }: Pick<ChainReader, "ask">): Chain["receipts"] {
-  async function findReverted(reverted: readonly Receipt[], unusable: number): Promise<ReadonlySet<Hex>> {
+  async function findReverted(reverted: readonly Receipt[], attempt: number): Promise<ReadonlySet<Hex>> {
     if (reverted.length === 0) return new Set();
     const calls = reverted.map(
       ({ hash }): RpcCall => ({ method: "eth_getTransactionByHash", params: [hash] }),
     );
-    const answers = await ask(calls, { unusable });
+    const answers = await ask(calls, { attempt });
     const found = reverted.filter((receipt, index) => isWhereSaid(answers[index]?.result, receipt));
     return new Set(found.map(({ hash }) => hash));
   }
 
-  return async (hashes, { unusable: before = 0 } = {}) => {
+  return async (hashes, { attempt: before = 0 } = {}) => {
     const receipts = new Map<Hex, Receipt | null>();
     let left = hashes;
     for (let turn = 0; left.length > 0 && turn < turns; turn++) {
-      const unusable = before + turn;
+      const attempt = before + turn;
       const calls = left.map(receiptCall);
-      const answers = await ask(calls, { unusable });
+      const answers = await ask(calls, { attempt });
       const read = left.map((hash, index) => readReceipt(answers[index]?.result, hash));
       const reverted = await findReverted(
         read.flatMap((receipt) => (receipt == null || receipt.succeeded ? [] : receipt)),
-        unusable,
+        attempt,
       );
       for (const [index, hash] of left.entries()) {
         const receipt = read[index];
@@ -47,7 +47,7 @@ export function createReceiptReader({ ask }: Pick<ChainReader, "ask">): Chain["r
       }
       left = left.filter((hash) => !receipts.has(hash));
     }
-    // What nobody gives in a useful form is not known yet, and keeps nobody from learning the others.
+    // A receipt that no endpoint gives in a useful form is not known yet; the others are all the same.
     return hashes.map((hash) => receipts.get(hash) ?? null);
   };
 }

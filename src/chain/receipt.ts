@@ -35,7 +35,7 @@ export function readReceipt(answer: unknown, hash: Hex): Receipt | null | undefi
   return { hash, succeeded: status === "0x1", blockNumber, blockHash, logs, gasCost: readGasCost(fields) };
 }
 
-/** The gas, and what base and optimism charge for the data besides. */
+/** The gas, plus what base and optimism charge for the data. */
 function readGasCost(fields: {
   gasUsed?: unknown;
   effectiveGasPrice?: unknown;

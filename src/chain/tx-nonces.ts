@@ -14,7 +14,7 @@ export type TxNonces = {
 };
 
 /**
- * Why an operator must not send: there are transactions of it that the ledger knows nothing of, so somebody else sends
+ * Why an operator must not send: there are transactions of it that are not in the ledger, so another party sends
  * with its key, and two services on one key take each other's txNonces. Undefined when all is well.
  */
 export function findForeignTransactions(nonces: TxNonces): { problem: string; advice: string } | undefined {

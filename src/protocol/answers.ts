@@ -103,7 +103,7 @@ export const settlementViewSchema = z.object({
   deliveredAt: z
     .string()
     .nullable()
-    .meta({ description: "When the success was handed to a caller; null while it was not" }),
+    .meta({ description: "When the success was delivered to a caller; null before" }),
 });
 
 export type SettlementView = z.infer<typeof settlementViewSchema>;

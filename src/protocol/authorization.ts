@@ -69,7 +69,7 @@ export function settlementId(chainId: number, asset: Address, payer: Address, au
   );
 }
 
-/** Whoever signs for a payer: a viem local account, or anything with the same two members. */
+/** Signs for a payer: a viem local account, or anything with the same two members. */
 export type AuthorizationSigner = {
   address: Address;
   signTypedData(typedData: {

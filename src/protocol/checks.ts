@@ -5,7 +5,7 @@ import type { Invalid } from "./reasons.ts";
 import { expiryMarginSeconds, refusals } from "./refusals.ts";
 import type { PaymentRequest } from "./requests.ts";
 
-/** What a payment is held against: a network as one deployment serves it. */
+/** A network as one deployment serves it: what payments are checked against. */
 export type ServedNetwork = {
   name: string;
   /** Where payers send to. */
@@ -16,7 +16,7 @@ export type ServedNetwork = {
 
 type PureCheck = (request: PaymentRequest, network: ServedNetwork) => Invalid | undefined;
 
-/** What can be judged of a request without asking any chain or ledger, in the order it is judged. */
+/** The checks that need no chain and no ledger, in their order. */
 export const pureCheckNames = [
   "assetIsAllowed",
   "payToIsContract",
@@ -48,7 +48,7 @@ const pureChecks: Readonly<Record<PureCheckName, PureCheck>> = {
       : refusals.valueDiffers(authorization.value, requirements.amount),
 };
 
-/** The first thing wrong with a request on its face; undefined when nothing is. `onCheck` is told of each check. */
+/** The first thing wrong with a request on its face; undefined when nothing is. `onCheck` is called for each check. */
 export function checkTerms(
   request: PaymentRequest,
   network: ServedNetwork,

@@ -14,7 +14,7 @@ export const create2DeployerCode: Hex =
 /** What to do where the deployer is missing. */
 export const missingDeployerHints: readonly string[] = [
   `The CREATE2 deployer ${create2Deployer} is not on this chain; with it the contract has the same address everywhere.`,
-  "Anybody can put it there, as https://github.com/Arachnid/deterministic-deployment-proxy describes.",
+  "Anyone can put it there, as https://github.com/Arachnid/deterministic-deployment-proxy describes.",
   "A local anvil has it, unless it runs with --disable-default-create2-deployer.",
 ];
 

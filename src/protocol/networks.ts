@@ -17,7 +17,7 @@ export type Asset = {
   decimals: number;
 };
 
-/** What is fixed about a network, whoever runs the service. */
+/** What is the same about a network for every operator. */
 export type Network = {
   name: NetworkName;
   chainId: number;

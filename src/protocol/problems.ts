@@ -34,7 +34,7 @@ export const problemKinds = {
   undetermined: { status: 503, name: "undetermined", title: "No verdict could be reached" },
 } as const satisfies Record<string, ProblemKind>;
 
-/** What is said about the problems that anybody meets, whatever is behind them. */
+/** The details of the problems, for callers. */
 export const problemDetails = {
   unauthorized: "Send a valid API key in the Authorization header, as it is or after “Bearer ”",
   empty: "The body is empty; send the payment as JSON",

@@ -5,7 +5,7 @@ import { type Invalid, invalid } from "./reasons.ts";
 /** How long before `validBefore` a payment must arrive to be settled in time. */
 export const expiryMarginSeconds = 6n;
 
-/** A number, or what stands for it where it is not known beforehand. */
+/** A number, or a placeholder where it is not known beforehand. */
 type Shown = bigint | string;
 
 /**
@@ -101,10 +101,10 @@ export const refusals = {
       `The payer's balance of ${balance} is taken up by settlements under way; ${value} more is needed`,
     ),
 
-  /** Used or cancelled on chain, by somebody else: the token does not tell the two apart. */
+  /** Used or cancelled on chain by another party: the token does not tell the two apart. */
   usedOnChain: () => invalid("invalid_transaction_state", "The authorization was used or cancelled before"),
 
-  /** Claimed here before. Says no more, for whoever asks may not be its owner. */
+  /** Claimed here before. Says no more, because the caller may not be its owner. */
   usedHere: () => invalid("invalid_transaction_state", "The authorization was used before"),
 
   beingSettled: () => invalid("invalid_transaction_state", "Another request is settling this authorization"),

@@ -134,7 +134,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
     const [receipts, head] = await Promise.all([
       chain.receipts(
         sent.map(({ attempt }) => attempt.hash),
-        { unusable: Math.max(0, ...looked.map(({ unproven }) => unproven)) },
+        { attempt: Math.max(0, ...looked.map(({ unproven }) => unproven)) },
       ),
       network.confirmations > 1 ? chain.head() : undefined,
     ]);

@@ -44,7 +44,7 @@ export type EndpointHealth =
   | "rate_limited"
   | "wrong_chain";
 
-/** What a request to an endpoint was for: somebody's reads, a broadcast, or to learn how the endpoint is. */
+/** What a request to an endpoint was for: reads, a broadcast, or to learn how the endpoint is. */
 export type Purpose = "read" | "send" | "probe";
 
 /** One endpoint of a network, as an operator may be shown it: without its URL, which may hold a key. */
@@ -70,7 +70,7 @@ export type EndpointStatus = {
   errors: Readonly<Record<EndpointError, number>>;
 };
 
-/** All endpoints of a network, in the order of the configuration. Taking it asks nobody. */
+/** All endpoints of a network, in the order of the configuration. Taking it asks no endpoint. */
 export type RpcStatus = { endpoints: readonly EndpointStatus[] };
 
 /** One HTTP request to an endpoint, once it is over. */
@@ -85,7 +85,7 @@ export type RpcExchange = {
   error: EndpointError | undefined;
 };
 
-/** An endpoint that is not as it was. */
+/** A change of an endpoint's health. */
 export type HealthChange = {
   /** {@link EndpointStatus.label} */
   endpoint: string;
@@ -95,7 +95,7 @@ export type HealthChange = {
   detail: string | undefined;
 };
 
-/** Told as it happens, for histograms and logs. Must not throw. */
+/** Called as it happens, for histograms and logs. Must not throw. */
 export type RpcObserver = {
   exchanged?(exchange: RpcExchange): void;
   healthChanged?(change: HealthChange): void;

@@ -18,9 +18,9 @@ export type RpcAnswer =
 export type Rpc = {
   /**
    * Reads. May be repeated, at another node too, and share a request with other callers. Gives the answers in the
-   * order of the calls; an error that a node gives to a single call is an answer here. Whoever cannot use such an
-   * answer asks again and says how many times it was `refused`: from the second time on, other nodes are asked
-   * first.
+   * order of the calls; an error that a node gives to a single call is an answer here. A caller that cannot use
+   * such an answer asks again and says how many times it was `refused`: from the second time on, other nodes are
+   * asked first.
    *
    * @throws UndeterminedError when there was no answer, or none that can be understood.
    */
@@ -33,7 +33,7 @@ export type Rpc = {
    * @throws UndeterminedError when none answered: the calls may or may not have arrived.
    */
   send(calls: readonly RpcCall[], options?: { everywhere?: boolean }): Promise<void>;
-  /** How the nodes are. Asks nobody. */
+  /** How the nodes are, without asking them. */
   status(): RpcStatus;
   /** How they are now, each of them having been asked. Never throws: what is wrong with one is in its status. */
   probe(): Promise<RpcStatus>;

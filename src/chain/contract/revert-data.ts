@@ -13,7 +13,7 @@ const ambiguousCodes: ReadonlySet<number | undefined> = new Set([
 ]);
 
 /**
- * The revert data in an error to `eth_call`; undefined when it cannot be told that the execution reverted, as
+ * The revert data in an error to `eth_call`; undefined when it is not certain that the execution reverted, as
  * opposed to a node in trouble. Looks at code and data alone, never at the message.
  */
 export function readRevertData({ code, data }: RpcError): Hex | undefined {

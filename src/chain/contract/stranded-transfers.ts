@@ -35,7 +35,7 @@ export function createStrandedTransfersReader(options: {
       for (const receipt of receipts) {
         const { hash: transactionHash, blockNumber, blockHash } = receipt;
         for (const { settled, ...transfer } of readReceivedTransfers(receipt, asset, facilitatorContract)) {
-          // Anybody can move nothing from anybody to anybody.
+          // Transfers of 0 need no allowance: anyone can send them from any account.
           if (settled || transfer.value === 0n) continue;
           stranded.push({ transactionHash, blockNumber, blockHash, ...transfer });
         }

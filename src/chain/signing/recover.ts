@@ -25,7 +25,7 @@ export function recoverSigner(digest: Hex, signature: Hex): Address | undefined 
     // Without the first byte, which says that the key is not compressed.
     return toHex(keccak_256(publicKey.subarray(1)).subarray(12));
   } catch {
-    // r or s out of range, or r of no point on the curve: nobody's signature.
+    // r or s out of range, or r of no point on the curve: the signature of no key.
     return undefined;
   }
 }

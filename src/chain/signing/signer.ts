@@ -14,7 +14,7 @@ export type UnsignedTransaction = Fees & {
 /** A transaction as it can be broadcast, with what it offers per gas, which a replacement must exceed. */
 export type SignedTransaction = Fees & { raw: Hex; hash: Hex };
 
-/** Whoever holds an operator's key: this process, or a service elsewhere. */
+/** Signs with an operator's key, which this process holds, or a service elsewhere. */
 export type Signer = {
   readonly address: Address;
   signTransaction(transaction: UnsignedTransaction): Promise<SignedTransaction>;

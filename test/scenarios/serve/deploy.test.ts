@@ -374,7 +374,7 @@ describe("is refused, and nothing is sent", () => {
     expect(stderr).toMatchInlineSnapshot(`
       "x402-kit deploy: base cannot be deployed to
         The CREATE2 deployer 0x4e59b44847b379578588920cA78FbF26c0B4956C is not on this chain; with it the contract has the same address everywhere.
-        Anybody can put it there, as https://github.com/Arachnid/deterministic-deployment-proxy describes.
+        Anyone can put it there, as https://github.com/Arachnid/deterministic-deployment-proxy describes.
         A local anvil has it, unless it runs with --disable-default-create2-deployer.
       "
     `);
