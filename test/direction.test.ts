@@ -58,6 +58,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
       "config",
       "contracts",
       "database",
+      "deploy",
       "http",
       "logging",
       "organizations",

@@ -1,4 +1,6 @@
+import { encodeDeployData, zeroAddress } from "viem";
 import { expect, test } from "vitest";
+import { x402FacilitatorAbi, x402FacilitatorBytecode } from "../contracts/x402Facilitator.ts";
 import { defaultFacilitatorContracts } from "../harness/stage/addresses.ts";
 import { harnessAccounts } from "../published/accounts.ts";
 import { type DeploymentArguments, planDeployment, siblingsOf } from "./deployment.ts";
@@ -15,6 +17,24 @@ const given: DeploymentArguments = {
 test("with the accounts of the local chains, the address is the one that they have by default", () => {
   expect(planDeployment("mainnet", given).address).toBe(defaultFacilitatorContracts().mainnet);
   expect(planDeployment("testnet", given).address).toBe(defaultFacilitatorContracts().testnet);
+});
+
+test("the constructor's arguments are encoded as viem does", () => {
+  const { initCode } = planDeployment("mainnet", {
+    ...given,
+    operators: [operator.address, treasury.address],
+    pauser: undefined,
+  });
+  const operators = [operator.address, treasury.address].sort((a, b) =>
+    a.toLowerCase() < b.toLowerCase() ? -1 : 1,
+  );
+  expect(initCode).toBe(
+    encodeDeployData({
+      abi: x402FacilitatorAbi,
+      bytecode: x402FacilitatorBytecode,
+      args: [172_800, admin.address, operators, recoverer.address, zeroAddress],
+    }),
+  );
 });
 
 test("whatever the contract begins with decides on the address", () => {

@@ -1,6 +1,4 @@
-import { encodeFunctionData } from "viem/utils";
 import { selector } from "../chain/contract/calldata.ts";
-import { x402FacilitatorAbi } from "../contracts/x402Facilitator.ts";
 import { type Address, addressWord, type Hex, keccak256Text } from "../protocol/hex.ts";
 
 /** The roles of the facilitator contract besides its admin. */
@@ -19,11 +17,12 @@ export function encodeHasRole(role: Role, account: Address): Hex {
   return `${hasRole}${roles[role].slice(2)}${addressWord(account)}`;
 }
 
+const changes = {
+  grant: selector("grantRole(bytes32,address)"),
+  revoke: selector("revokeRole(bytes32,address)"),
+};
+
 /** Grants an account the role of an operator, or revokes it. For the admin. */
 export function encodeOperatorChange(change: "grant" | "revoke", account: Address): Hex {
-  return encodeFunctionData({
-    abi: x402FacilitatorAbi,
-    functionName: change === "grant" ? "grantRole" : "revokeRole",
-    args: [roles.operator, account],
-  });
+  return `${changes[change]}${roles.operator.slice(2)}${addressWord(account)}`;
 }

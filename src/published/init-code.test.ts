@@ -4,21 +4,10 @@ import { mock1271WalletAbi, mock1271WalletBytecode } from "../contracts/mock1271
 import { mockFickleWalletAbi, mockFickleWalletBytecode } from "../contracts/mockFickleWallet.ts";
 import { mockUsdcAbi } from "../contracts/mockUsdc.ts";
 import { mockUsdcProxyAbi, mockUsdcProxyBytecode } from "../contracts/mockUsdcProxy.ts";
-import { x402FacilitatorAbi, x402FacilitatorBytecode } from "../contracts/x402Facilitator.ts";
 import { harnessAccounts, usdcImplementationAddress, usdcProxyAdmin } from "./accounts.ts";
-import { facilitatorInitCode, fickleWalletInitCode, mockUsdcInitCode, walletInitCode } from "./init-code.ts";
+import { fickleWalletInitCode, mockUsdcInitCode, walletInitCode } from "./init-code.ts";
 
-const { admin, operator, recoverer, pauser, treasury } = harnessAccounts;
-
-it("encodes the facilitator's constructor as viem does", () => {
-  expect(facilitatorInitCode()).toBe(
-    encodeDeployData({
-      abi: x402FacilitatorAbi,
-      bytecode: x402FacilitatorBytecode,
-      args: [172_800, admin.address, [operator.address], recoverer.address, pauser.address],
-    }),
-  );
-});
+const { operator, treasury } = harnessAccounts;
 
 it.each([
   ["USD Coin", "2"],

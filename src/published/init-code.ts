@@ -1,7 +1,6 @@
 import { mock1271WalletBytecode } from "../contracts/mock1271Wallet.ts";
 import { mockFickleWalletBytecode } from "../contracts/mockFickleWallet.ts";
 import { mockUsdcProxyBytecode } from "../contracts/mockUsdcProxy.ts";
-import { x402FacilitatorBytecode } from "../contracts/x402Facilitator.ts";
 import { type Address, addressWord, type Hex, keccak256Text, uintWord } from "../protocol/hex.ts";
 import type { Asset } from "../protocol/networks.ts";
 import { harnessAccounts, usdcImplementationAddress, usdcProxyAdmin } from "./accounts.ts";
@@ -10,16 +9,6 @@ import { harnessAccounts, usdcImplementationAddress, usdcProxyAdmin } from "./ac
  * Creation code with its constructor arguments. Encoded by hand: viem's encoder is right but takes 100 ms to import,
  * a tenth of the whole start-up. Tests hold it against viem and the generated ABI.
  */
-
-/** Seconds before a transfer of the admin role can be accepted: two days, as a deployment would have it. */
-const adminDelay = 172_800n;
-
-/** `X402Facilitator(adminDelay, admin, operators, recoverer, pauser)` with the harness's own accounts. */
-export function facilitatorInitCode(): Hex {
-  const { admin, operator, recoverer, pauser } = harnessAccounts;
-  const operators = 5n * 32n;
-  return `${x402FacilitatorBytecode}${uintWord(adminDelay)}${addressWord(admin.address)}${uintWord(operators)}${addressWord(recoverer.address)}${addressWord(pauser.address)}${uintWord(1n)}${addressWord(operator.address)}`;
-}
 
 const initializeSelector = keccak256Text("initialize(string,string,string,address)").slice(0, 10);
 

@@ -2,14 +2,13 @@ import { selector } from "../../src/chain/contract/calldata.ts";
 import { mockUsdcDeployedBytecode } from "../../src/contracts/mockUsdc.ts";
 import { type LocalNode, startNode } from "../../src/harness/nodes/nodes.ts";
 import { startWatchdog } from "../../src/harness/nodes/watchdog.ts";
-import { resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
+import { planLocalDeployment, resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
 import { mockToken } from "../../src/harness/stage/mock-token.ts";
 import { carryContracts } from "../../src/harness/stage/place-contract.ts";
 import { mintCall } from "../../src/harness/stage/test-accounts.ts";
 import { type Address, addressWord, type Hex } from "../../src/protocol/hex.ts";
 import { type NetworkName, networks } from "../../src/protocol/networks.ts";
 import { harnessAccounts, usdcImplementationAddress } from "../../src/published/accounts.ts";
-import { facilitatorInitCode } from "../../src/published/init-code.ts";
 import { testPayers } from "../../src/published/test-payers.ts";
 
 /** A chain that stands in for the real one: its USDC is there, and so is what others did to published addresses. */
@@ -34,7 +33,7 @@ export async function startRealChain(name: NetworkName): Promise<RealChain> {
   await carryContracts(node, [
     mockToken(usdc),
     // A contract that has nothing to do with ours but for its constructor: it has other roles and is broken.
-    { name: "a stranger's contract", address: contract, initCode: facilitatorInitCode() },
+    { name: "a stranger's contract", address: contract, initCode: planLocalDeployment("mainnet").initCode },
   ]);
   // The real USDC has its own code elsewhere.
   const implementation: Address = "0x0000000000000000000000000000000000c0de02";

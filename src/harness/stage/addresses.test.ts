@@ -4,9 +4,12 @@ import { ConfigurationError } from "../../errors.ts";
 import { create2Deployer } from "../../protocol/create2.ts";
 import { networks } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { facilitatorInitCode } from "../../published/init-code.ts";
 import { testPayers } from "../../published/test-payers.ts";
-import { defaultFacilitatorContracts, resolveFacilitatorContracts } from "./addresses.ts";
+import {
+  defaultFacilitatorContracts,
+  planLocalDeployment,
+  resolveFacilitatorContracts,
+} from "./addresses.ts";
 
 const other = "0xabcdef7890123456789012345678901234567890";
 
@@ -23,7 +26,11 @@ function problemsOf(configured: Parameters<typeof resolveFacilitatorContracts>[0
 describe("the addresses of the facilitator contract", () => {
   it.each(["mainnet", "testnet"] as const)("default to where CREATE2 puts it: %s", (tier) => {
     const salt = keccak256(stringToHex(`x402-facilitator-kit facilitator: ${tier}`));
-    const expected = getCreate2Address({ from: create2Deployer, salt, bytecode: facilitatorInitCode() });
+    const expected = getCreate2Address({
+      from: create2Deployer,
+      salt,
+      bytecode: planLocalDeployment("mainnet").initCode,
+    });
     expect(defaultFacilitatorContracts()[tier]).toBe(expected);
     expect(resolveFacilitatorContracts()[tier]).toBe(expected);
     expect(resolveFacilitatorContracts({ mainnet: undefined })[tier]).toBe(expected);

@@ -1,7 +1,8 @@
+import { type Deployment, planDeployment } from "../../deploy/deployment.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import { readAddress } from "../../protocol/address.ts";
-import { create2Address, create2Deployer } from "../../protocol/create2.ts";
-import { type Address, keccak256Text, sameAddress } from "../../protocol/hex.ts";
+import { create2Deployer } from "../../protocol/create2.ts";
+import { type Address, sameAddress } from "../../protocol/hex.ts";
 import { type Asset, type NetworkTier, networkNames, networks } from "../../protocol/networks.ts";
 import {
   delegateAddress,
@@ -10,17 +11,22 @@ import {
   usdcImplementationAddress,
   usdcSignaturesAddress,
 } from "../../published/accounts.ts";
-import { facilitatorInitCode } from "../../published/init-code.ts";
 import { testPayers } from "../../published/test-payers.ts";
 
 /** Where the facilitator contract stands: one address for all mainnets, the other for both testnets. */
 export type FacilitatorContracts = Readonly<Record<NetworkTier, Address>>;
 
-/** The salts of the default addresses: keccak256 of `x402-facilitator-kit facilitator: mainnet` and `: testnet`. */
-export const facilitatorSalts = {
-  mainnet: keccak256Text("x402-facilitator-kit facilitator: mainnet"),
-  testnet: keccak256Text("x402-facilitator-kit facilitator: testnet"),
-} as const satisfies FacilitatorContracts;
+/** The contract with the harness's own accounts, as `x402-kit deploy` would deploy it with the same ones. */
+export function planLocalDeployment(tier: NetworkTier): Deployment {
+  const { admin, operator, recoverer, pauser } = harnessAccounts;
+  return planDeployment(tier, {
+    admin: admin.address,
+    adminDelay: 172_800,
+    operators: [operator.address],
+    recoverer: recoverer.address,
+    pauser: pauser.address,
+  });
+}
 
 /** What problems call the two addresses: the variables that give them to commands. */
 const variables: Readonly<Record<NetworkTier, string>> = {
@@ -29,14 +35,13 @@ const variables: Readonly<Record<NetworkTier, string>> = {
 };
 
 /**
- * Where the contract goes unless configuration says otherwise: where the public CREATE2 deployer would put it with
- * the two published salts. The same on every machine for the same version of the contract.
+ * Where the contract goes unless configuration says otherwise: where the public CREATE2 deployer would put it. The
+ * same on every machine for the same version of the contract.
  */
 export function defaultFacilitatorContracts(): FacilitatorContracts {
-  const initCode = facilitatorInitCode();
   return {
-    mainnet: create2Address(facilitatorSalts.mainnet, initCode),
-    testnet: create2Address(facilitatorSalts.testnet, initCode),
+    mainnet: planLocalDeployment("mainnet").address,
+    testnet: planLocalDeployment("testnet").address,
   };
 }
 

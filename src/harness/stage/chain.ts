@@ -3,13 +3,13 @@ import { KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { facilitatorInitCode } from "../../published/init-code.ts";
 import { readQuantity } from "../../rpc/read-hex.ts";
 import { prepareRealToken } from "../fork/prepare-real-token.ts";
 import { isRealToken } from "../fork/start-fork.ts";
 import { startHeartbeat } from "../nodes/heartbeat.ts";
 import { type LocalCall, RpcRefusal } from "../nodes/local-rpc.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
+import { planLocalDeployment } from "./addresses.ts";
 import { mockToken } from "./mock-token.ts";
 import { type PlacedContract, runConstructor } from "./place-contract.ts";
 import { takeStartingPoint } from "./starting-point.ts";
@@ -80,7 +80,11 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
   const { network, facilitatorContract, asset, node, ownClock = false } = options;
   const realToken = node.fork !== undefined && isRealToken(network, asset);
   const contracts: readonly PlacedContract[] = [
-    { name: "X402Facilitator", address: facilitatorContract, initCode: facilitatorInitCode() },
+    {
+      name: "X402Facilitator",
+      address: facilitatorContract,
+      initCode: planLocalDeployment(network.tier).initCode,
+    },
     ...(realToken ? [] : [mockToken(asset)]),
     ...castContracts(),
   ];

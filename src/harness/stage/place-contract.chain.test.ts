@@ -7,12 +7,11 @@ import {
   x402FacilitatorDeployedBytecode,
 } from "../../contracts/x402Facilitator.ts";
 import { create2Deployer } from "../../protocol/create2.ts";
-import type { Address, Hex } from "../../protocol/hex.ts";
+import type { Address } from "../../protocol/hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { facilitatorInitCode } from "../../published/init-code.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";
 import { startWatchdog, type Watchdog } from "../nodes/watchdog.ts";
-import { defaultFacilitatorContracts, facilitatorSalts } from "./addresses.ts";
+import { defaultFacilitatorContracts, planLocalDeployment } from "./addresses.ts";
 import { mockToken } from "./mock-token.ts";
 import { carryContracts } from "./place-contract.ts";
 
@@ -22,7 +21,7 @@ const custom: Address = "0xabcdef0123456789abcdef0123456789abcdef01";
 const facilitatorAt = (address: Address) => ({
   name: "X402Facilitator",
   address,
-  initCode: facilitatorInitCode(),
+  initCode: planLocalDeployment("mainnet").initCode,
 });
 
 let watchdog: Watchdog;
@@ -80,7 +79,7 @@ describe("carryContracts", () => {
     const { mainnet } = defaultFacilitatorContracts();
     await node.request("anvil_setBalance", treasury.address, "0xde0b6b3a7640000");
     await node.request("anvil_impersonateAccount", treasury.address);
-    const data: Hex = `${facilitatorSalts.mainnet}${facilitatorInitCode().slice(2)}`;
+    const { data } = planLocalDeployment("mainnet").call;
     await node.request("eth_sendTransaction", { from: treasury.address, to: create2Deployer, data });
     await node.request("evm_mine");
 
