@@ -48,7 +48,7 @@ export type ServiceOptions = {
   /** Protections of the HTTP side, and who is told of what happens; see `AppOptions`. */
   http?: Pick<
     AppOptions,
-    "metrics" | "rateLimits" | "pressure" | "maxConnections" | "trustProxy" | "timeouts"
+    "metrics" | "rateLimits" | "pressure" | "connections" | "trustProxy" | "timeouts" | "docs"
   >;
   /** How long what a dead instance held stays out of reach, in milliseconds; 30 s by default. */
   leaseMs?: number;

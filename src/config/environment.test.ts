@@ -58,6 +58,7 @@ test("needs four variables, and fills in the rest", () => {
     metrics: undefined,
     settleWaitMs: undefined,
     anonymousVerify: false,
+    docs: false,
     logLevel: "info",
     warnings: [],
   });
@@ -88,6 +89,7 @@ test("takes everything that can be set", () => {
     METRICS_PORT: "9464",
     SETTLE_WAIT_MS: "45000",
     ANONYMOUS_VERIFY: "true",
+    API_DOCS: "true",
     LOG_LEVEL: "debug",
   });
   expect(
@@ -119,6 +121,7 @@ test("takes everything that can be set", () => {
     metrics: { host: "10.0.0.5", port: 9_464 },
     settleWaitMs: 45_000,
     anonymousVerify: true,
+    docs: true,
     logLevel: "debug",
     warnings: [],
   });

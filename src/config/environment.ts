@@ -38,6 +38,7 @@ export function readEnvironment(env: Environment): ServeConfig {
     metrics: readMetrics(reader),
     settleWaitMs,
     anonymousVerify: reader.read("ANONYMOUS_VERIFY"),
+    docs: reader.read("API_DOCS"),
     logLevel: reader.read("LOG_LEVEL"),
     warnings: [...warnings, ...warnOfProxies(reader, host), ...warnOfLongWaits(networks, settleWaitMs)],
   };

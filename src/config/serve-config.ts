@@ -28,6 +28,8 @@ export type ServeConfig = {
   /** For both protocol versions; undefined for what the service has for each. */
   readonly settleWaitMs: number | undefined;
   readonly anonymousVerify: boolean;
+  /** Whether `/docs` shows a page about the API. */
+  readonly docs: boolean;
   readonly logLevel: LogLevel;
   /** What would work, but is probably not meant. */
   readonly warnings: readonly ConfigurationProblem[];

@@ -260,6 +260,13 @@ export const variables = {
     example: "false",
     usedBy: ["serve"],
   },
+  API_DOCS: {
+    summary: "`true` shows a page that describes the API at `/docs`; `/openapi.json` is served either way",
+    read: readSwitch,
+    default: "false",
+    example: "false",
+    usedBy: ["serve"],
+  },
   LOG_LEVEL: {
     summary: `how much is logged: ${logLevels.toReversed().join(", ")}; JSON lines on stderr`,
     read: readOneOf(logLevels),

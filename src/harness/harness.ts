@@ -185,6 +185,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       checkHealth: replaceable.checkHealth,
       now: () => Date.now(),
       serviceId,
+      docs: true,
       logger,
     });
     const describe = (): HarnessDescription => {

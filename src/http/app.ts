@@ -5,11 +5,13 @@ import type { Facilitator } from "../facilitator/facilitator.ts";
 import { type Metrics, noMetrics } from "../metrics/metrics.ts";
 import type { Organizations } from "../organizations/organizations.ts";
 import { bodyLimit } from "../protocol/problems.ts";
+import type { ConnectionLimits } from "./connections/open-connections.ts";
 import { authentication } from "./plugins/authentication.ts";
-import { closePromptly } from "./plugins/close-promptly.ts";
+import { connections } from "./plugins/connections.ts";
 import { answerUnroutable, errorHandler } from "./plugins/error-handler.ts";
 import { limitPressure, type PressureLimits } from "./plugins/pressure.ts";
 import { limitRates, type RateLimits } from "./plugins/rate-limits.ts";
+import { refuseWhileClosing } from "./plugins/refuse-while-closing.ts";
 import { requestContext } from "./plugins/request-context.ts";
 import { logRequests } from "./plugins/request-log.ts";
 import { requireHost } from "./plugins/require-host.ts";
@@ -39,14 +41,16 @@ export type AppOptions = {
   rateLimits?: RateLimits;
   /** What the process takes on at a time; unlimited by default. */
   pressure?: PressureLimits;
-  /** Connections open at a time; further ones are closed as they come. Unlimited by default. */
-  maxConnections?: number;
+  /** Connections open at a time; unlimited by default. */
+  connections?: ConnectionLimits;
   /**
    * Whose `X-Forwarded-For` is believed: that of so many proxies in front, when callers cannot go around them, or of the
    * proxies at these addresses and networks. None by default: any caller can write such a header.
    */
   trustProxy?: false | number | readonly string[];
   timeouts?: Timeouts;
+  /** Whether `/docs` shows a page to read `/openapi.json` with. Off by default: its script has 4 MB. */
+  docs?: boolean;
   logger: FastifyBaseLogger;
 };
 
@@ -54,7 +58,7 @@ export type AppOptions = {
 export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const { facilitator, organizations, checkHealth, now, anonymousVerify = false, logger } = options;
   const { metrics = noMetrics, trustProxy = false, timeouts = defaultTimeouts } = options;
-  const { serviceId = randomUUID() } = options;
+  const { serviceId = randomUUID(), docs = false } = options;
   const app = Fastify({
     bodyLimit,
     trustProxy: trustedProxies(trustProxy),
@@ -76,16 +80,16 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     // Fastify's own answer to requests while it closes says nothing that x402 clients understand.
     return503OnClosing: false,
   });
-  if (options.maxConnections !== undefined) app.server.maxConnections = options.maxConnections;
   await app.register(helmet);
 
   app.removeContentTypeParser("text/plain");
 
+  await app.register(connections, { limits: options.connections, timeouts });
   await app.register(requestContext, { serviceId });
   await app.register(logRequests, { metrics });
   await app.register(errorHandler);
   await app.register(requireHost);
-  await app.register(closePromptly);
+  await app.register(refuseWhileClosing);
   if (options.rateLimits !== undefined) await app.register(limitRates, options.rateLimits);
   await app.register(limitPressure, { limits: options.pressure, metrics });
   await app.register(authentication, { organizations });
@@ -97,7 +101,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(supportedRoute, { prefix, facilitator });
   await app.register(healthRoutes, { checkHealth });
   await app.register(openApiRoute);
-  await app.register(docsRoutes);
+  if (docs) await app.register(docsRoutes);
   return app;
 }
 

@@ -1,4 +1,6 @@
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import { connections } from "./plugins/connections.ts";
+import { defaultTimeouts as timeouts } from "./timeouts.ts";
 
 /** What holds the metrics: prom-client's `Registry`. */
 export type MetricsRegister = { readonly contentType: string; metrics(): Promise<string> };
@@ -12,9 +14,11 @@ export function createMetricsApp(register: MetricsRegister, logger: FastifyBaseL
   const app = Fastify({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
-    requestTimeout: 10_000,
-    http: { headersTimeout: 5_000 },
+    requestTimeout: timeouts.requestMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
+    http: { headersTimeout: timeouts.headersMs },
   });
+  app.register(connections, { limits: { max: 100, maxPerAddress: 50 }, timeouts });
   app.get("/metrics", async (_request, reply) =>
     reply.type(register.contentType).send(await register.metrics()),
   );

@@ -6,7 +6,9 @@ export type Timeouts = {
   requestMs: number;
   /** For the next request on an open connection. */
   keepAliveMs: number;
-  /** How often the first two are looked at. */
+  /** For the client to read: a connection to which nothing more could be written for that long is closed. */
+  stalledMs: number;
+  /** How often the others are checked. */
   checkMs: number;
 };
 
@@ -19,5 +21,6 @@ export const defaultTimeouts: Timeouts = {
   headersMs: 10_000,
   requestMs: 20_000,
   keepAliveMs: 75_000,
+  stalledMs: 30_000,
   checkMs: 2_000,
 };

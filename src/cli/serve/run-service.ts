@@ -19,10 +19,13 @@ export type ServeOptions = {
 };
 
 /** Open connections. Each costs some KB and a file descriptor, and buyers do not connect to a facilitator themselves. */
-const maxConnections = 10_000;
+const connections = { max: 10_000, maxPerAddress: 5_000 };
 
 /** Verifies at a time take one request to a node each; 2,000 are more than a second of work. */
 const maxVerifies = 2_000;
+
+/** Listings, documents and unknown paths at a time: each is answered within milliseconds, or is not being read. */
+const maxOthers = 500;
 
 /** A process whose event loop is a second late answers too late. */
 const maxLagMs = 1_000;
@@ -68,7 +71,7 @@ function composeService(
   metrics: Metrics | undefined,
 ): Promise<Service> {
   const { networks, recovererKey, apiKeyPepper, settleWaitMs, anonymousVerify } = config;
-  const { trustProxy, rateLimits, maxSettles } = config;
+  const { trustProxy, rateLimits, maxSettles, docs } = config;
   return createService({
     networks,
     signers,
@@ -80,8 +83,9 @@ function composeService(
     http: {
       trustProxy,
       rateLimits,
-      pressure: { maxSettles, maxVerifies, maxLagMs },
-      maxConnections,
+      pressure: { maxSettles, maxVerifies, maxOthers, maxLagMs },
+      connections,
+      docs,
       ...(metrics !== undefined && { metrics }),
     },
     logger,

@@ -12,13 +12,16 @@ export type HttpExchange = {
   onEnd(act: (end: ExchangeEnd) => void): void;
 };
 
+type OpenExchange = { request: IncomingMessage; response: ServerResponse; end(): void };
+
 type Connection = {
-  /** Requests whose answers are still to be written, each with what ends its exchange. */
-  exchanges: Map<IncomingMessage, () => void>;
+  /** Exchanges whose answers are still to be written, in the order of their requests. */
+  exchanges: Set<OpenExchange>;
   /** Called once there are none. */
   onceIdle: (() => void)[];
   /** Called when the connection closes, or proves that it delivered. */
   watches: Set<(wasReset: boolean) => void>;
+  onActivity: (isBusy: boolean) => void;
 };
 
 const connections = new WeakMap<Socket, Connection>();
@@ -27,11 +30,16 @@ const connections = new WeakMap<Socket, Connection>();
 function connectionOf(socket: Socket): Connection {
   const known = connections.get(socket);
   if (known !== undefined) return known;
-  const connection: Connection = { exchanges: new Map(), onceIdle: [], watches: new Set() };
+  const connection: Connection = {
+    exchanges: new Set(),
+    onceIdle: [],
+    watches: new Set(),
+    onActivity: () => {},
+  };
   connections.set(socket, connection);
   socket.once("close", (hadError) => {
     // In this order: an answer that turns out to be written may want to watch what became of it.
-    for (const end of connection.exchanges.values()) end();
+    for (const { end } of connection.exchanges) end();
     for (const watch of connection.watches) watch(hadError);
   });
   return connection;
@@ -42,20 +50,28 @@ function connectionOf(socket: Socket): Connection {
  * first has a response that knows its connection, and the others would never learn that it was closed.
  */
 export function followExchange(request: IncomingMessage, response: ServerResponse): HttpExchange {
-  const { exchanges, onceIdle } = connectionOf(request.socket);
+  const connection = connectionOf(request.socket);
+  const { exchanges, onceIdle } = connection;
   const acts: ((end: ExchangeEnd) => void)[] = [];
   let ended: ExchangeEnd | undefined;
 
-  const end = () => {
-    if (ended !== undefined) return;
-    ended = response.writableFinished ? "written" : "cut";
-    exchanges.delete(request);
-    for (const act of acts) act(ended);
-    if (exchanges.size === 0) for (const act of onceIdle.splice(0)) act();
+  const exchange: OpenExchange = {
+    request,
+    response,
+    end() {
+      if (ended !== undefined) return;
+      ended = response.writableFinished ? "written" : "cut";
+      exchanges.delete(exchange);
+      for (const act of acts) act(ended);
+      if (exchanges.size > 0) return;
+      for (const act of onceIdle.splice(0)) act();
+      connection.onActivity(false);
+    },
   };
-  exchanges.set(request, end);
-  response.once("close", end);
-  if (request.socket.destroyed) end();
+  exchanges.add(exchange);
+  if (exchanges.size === 1) connection.onActivity(true);
+  response.once("close", exchange.end);
+  if (request.socket.destroyed) exchange.end();
 
   return {
     get end() {
@@ -68,13 +84,26 @@ export function followExchange(request: IncomingMessage, response: ServerRespons
   };
 }
 
+/** Calls `act` when the first request of an idle connection arrives, and when the last one's answer has ended. */
+export function onActivity(socket: Socket, act: (isBusy: boolean) => void): void {
+  connectionOf(socket).onActivity = act;
+}
+
+/** The exchange of a busy connection whose answer is the next to be written, or is being written. */
+export function currentExchange(
+  socket: Socket,
+): { request: IncomingMessage; response: ServerResponse } | undefined {
+  const [current] = connectionOf(socket).exchanges;
+  return current;
+}
+
 /**
  * Calls `act` once all requests that have arrived in full on this connection are answered; at once when they are. For
  * when nothing more can be read from it: a request that has arrived in part ends here.
  */
 export function afterWholeRequests(socket: Socket, act: () => void): void {
   const { exchanges, onceIdle } = connectionOf(socket);
-  for (const [request, end] of exchanges) if (!request.complete) end();
+  for (const { request, end } of exchanges) if (!request.complete) end();
   if (exchanges.size === 0) act();
   else onceIdle.push(act);
 }

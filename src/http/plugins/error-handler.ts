@@ -43,7 +43,7 @@ export const errorHandler = fp(async (app) => {
     }
     throw new ProblemError(
       "notFound",
-      `There is no ${request.method} ${path}; the service is at POST /v1/verify, POST /v1/settle, GET /v1/supported and GET /v1/settlements/{id}; it is described at /docs`,
+      `There is no ${request.method} ${path}; the service is at POST /v1/verify, POST /v1/settle, GET /v1/supported and GET /v1/settlements/{id}; it is described at /openapi.json`,
     );
   });
 });

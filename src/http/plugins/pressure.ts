@@ -1,8 +1,16 @@
+import type { FastifyRequest } from "fastify";
 import fp from "fastify-plugin";
 import type { Metrics } from "../../metrics/metrics.ts";
 import { problemDetails } from "../../protocol/problems.ts";
 import { type EventLoopLag, watchEventLoop } from "../limits/event-loop-lag.ts";
 import { ProblemError } from "../problems/problem-error.ts";
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** Requests that are counted apart from others, so that a flood of one kind leaves places for the other kinds. */
+    countedAs?: "documents" | "probes";
+  }
+}
 
 /** What the process takes on before it turns requests away. */
 export type PressureLimits = {
@@ -10,22 +18,37 @@ export type PressureLimits = {
   maxSettles: number;
   /** Verifies that may be under way at a time. */
   maxVerifies: number;
+  /** Other requests that may be under way at a time, until their answer is read; probes have as many places again. */
+  maxOthers: number;
   /** Turns of the event loop may be late by this much, in milliseconds. */
   maxLagMs: number;
 };
 
+type Kind = "verify" | "settle" | "documents" | "probes" | "others";
+
+/** Documents are large, and people read them: few at a time are enough. */
+const maxDocuments = 32;
+
 const retryAfterSeconds = 2;
 
 /**
- * Turns verify and settle away with 503 while the process has more to do than it can: before authentication when the
- * event loop is late, and after it when too many are under way already, so that a caller without a key cannot take up
- * the places. Nothing was done for the payment then, so trying again is safe. Without limits it counts only.
+ * Turns requests away with 503 while the process has more to do than it can: before authentication when the event loop
+ * is late, and after it when too many of their kind are under way already, so that a caller without a key cannot take
+ * up the places of payments. Nothing was done for a payment then, so trying again is safe. Probes are answered however
+ * late the event loop is. Without limits, documents alone are limited.
  */
 export const limitPressure = fp<{ limits: PressureLimits | undefined; metrics: Metrics }>(
   async (app, { limits, metrics }) => {
-    const underWay = { verify: 0, settle: 0 };
-    metrics.observe({ underWay: () => underWay });
-    const most = limits && { verify: limits.maxVerifies, settle: limits.maxSettles };
+    const underWay: Record<Kind, number> = { verify: 0, settle: 0, documents: 0, probes: 0, others: 0 };
+    metrics.observe({ underWay: () => ({ verify: underWay.verify, settle: underWay.settle }) });
+    const unlimited = Number.POSITIVE_INFINITY;
+    const most: Record<Kind, number> = {
+      verify: limits?.maxVerifies ?? unlimited,
+      settle: limits?.maxSettles ?? unlimited,
+      documents: maxDocuments,
+      probes: limits?.maxOthers ?? unlimited,
+      others: limits?.maxOthers ?? unlimited,
+    };
     let lag: EventLoopLag | undefined;
     if (limits !== undefined) {
       lag = watchEventLoop();
@@ -34,22 +57,26 @@ export const limitPressure = fp<{ limits: PressureLimits | undefined; metrics: M
 
     app.addHook("onRequest", (request, _reply, done) => {
       const isLate = limits !== undefined && lag !== undefined && lag.ms > limits.maxLagMs;
-      if (isLate && request.route.config.operation !== undefined) throw overloaded();
+      if (isLate && kindOf(request) !== "probes") throw overloaded();
       done();
     });
 
     app.addHook("preParsing", (request, _reply, payload, done) => {
-      const { operation } = request.route.config;
-      if (operation === undefined || request.exchange.end !== undefined) return done(null, payload);
-      if (most !== undefined && underWay[operation] >= most[operation]) throw overloaded();
-      underWay[operation]++;
+      if (request.exchange.end !== undefined) return done(null, payload);
+      const kind = kindOf(request);
+      if (underWay[kind] >= most[kind]) throw overloaded();
+      underWay[kind]++;
       request.exchange.onEnd(() => {
-        underWay[operation]--;
+        underWay[kind]--;
       });
       done(null, payload);
     });
   },
 );
+
+function kindOf({ route }: FastifyRequest): Kind {
+  return route.config.operation ?? route.config.countedAs ?? "others";
+}
 
 function overloaded(): ProblemError {
   return new ProblemError("overloaded", problemDetails.overloaded, { retryAfterSeconds });

@@ -1,13 +1,11 @@
 import fp from "fastify-plugin";
 import type { Operation } from "../../protocol/problems.ts";
 import type { Envelope, PaymentRequest } from "../../protocol/requests.ts";
-import { confirmEarlierAnswers, followExchange, type HttpExchange } from "../connections/exchange.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
     /** Names the service on the channels. */
     serviceId: string;
-    exchange: HttpExchange;
     /** `routeOptions`, which Fastify makes anew at every access. */
     route: Pick<FastifyRequest["routeOptions"], "url" | "config">;
     /** What was read of the payment before anything could fail; problems repeat it. */
@@ -24,17 +22,13 @@ declare module "fastify" {
 /** What every other plugin reads of a request, and the request's id in every answer. Registered first. */
 export const requestContext = fp<{ serviceId: string }>(async (app, { serviceId }) => {
   app.decorateRequest("serviceId", serviceId);
-  app.decorateRequest("exchange");
   app.decorateRequest("route");
   app.decorateRequest("envelope", undefined);
   app.decorateRequest("payment", undefined);
 
   // Hooks call back instead of being async: every request runs all of them.
   app.addHook("onRequest", (request, reply, done) => {
-    const { raw } = request;
     reply.header("x-request-id", request.id);
-    confirmEarlierAnswers(raw.socket);
-    request.exchange = followExchange(raw, reply.raw);
     request.route = request.routeOptions;
     done();
   });

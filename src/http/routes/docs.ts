@@ -1,42 +1,42 @@
-import type { FastifyInstance, FastifyPluginAsync } from "fastify";
-import { ProblemError } from "../problems/problem-error.ts";
+import type { FastifyPluginAsync } from "fastify";
+import { createStaticFile, immutable, revalidate, type StaticFile } from "../documents/static-file.ts";
 
-/** The path of the page that shows the document. */
-const pagePath = "/docs";
-
-/** Its script is inlined by the renderer, and it may ask this service alone. */
+/** The page may run its own script, which evaluates code, and may ask this service alone. */
 const pagePolicy =
   "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'";
 
-/** `GET /docs`: a page to read `/openapi.json` with. */
+/** `GET /docs/`: a page to read `/openapi.json` with, and its script. */
 export const docsRoutes: FastifyPluginAsync = async (app) => {
-  let page: Promise<FastifyInstance> | undefined;
-  const servePage = async (url: string) => {
-    page ??= renderPage();
-    return (await page).inject(url);
+  let files: Promise<Files> | undefined;
+  const load = () => {
+    files ??= render();
+    return files;
   };
-  for (const path of [pagePath, `${pagePath}/*`]) {
-    app.get(path, async (request, reply) => {
-      const rendered = await servePage(request.url);
-      if (rendered.statusCode === 404) throw new ProblemError("notFound", "The page is at /docs");
-      return reply
-        .code(rendered.statusCode)
-        .headers(pick(rendered.headers, ["content-type", "location", "cache-control"]))
-        .header("content-security-policy", pagePolicy)
-        .send(rendered.rawPayload);
-    });
-  }
+  const config = { countedAs: "documents" } as const;
+
+  app.get("/docs", { config }, async (request, reply) => {
+    if (request.url.split("?")[0] !== "/docs/") return reply.redirect("/docs/", 301);
+    reply.header("content-security-policy", pagePolicy);
+    return (await load()).page.send(request, reply);
+  });
+  app.get("/docs/js/scalar.js", { config }, async (request, reply) =>
+    (await load()).script.send(request, reply),
+  );
 };
 
+type Files = { page: StaticFile; script: StaticFile };
+
+const scriptPath = "js/scalar.js";
+
 /** The renderer is large and rarely wanted: it is loaded by the first visit, not by every start. */
-async function renderPage(): Promise<FastifyInstance> {
+async function render(): Promise<Files> {
   const [{ default: Fastify }, { default: reference }] = await Promise.all([
     import("fastify"),
     import("@scalar/fastify-api-reference"),
   ]);
-  const page = Fastify();
-  await page.register(reference, {
-    routePrefix: pagePath,
+  const app = Fastify();
+  await app.register(reference, {
+    routePrefix: "/docs",
     configuration: {
       url: "/openapi.json",
       pageTitle: "x402 facilitator",
@@ -48,14 +48,21 @@ async function renderPage(): Promise<FastifyInstance> {
       mcp: { disabled: true },
     },
   });
-  return page;
+  const [page, script] = await Promise.all([app.inject("/docs/"), app.inject(`/docs/${scriptPath}`)]);
+  await app.close();
+  const file = createStaticFile(script.rawPayload, {
+    type: "application/javascript; charset=utf-8",
+    cacheControl: ({ query }) => (isVersioned(query, file.hash) ? immutable : revalidate),
+  });
+  return {
+    script: file,
+    page: createStaticFile(page.body.replaceAll(scriptPath, `${scriptPath}?v=${file.hash}`), {
+      type: "text/html; charset=utf-8",
+      cacheControl: () => revalidate,
+    }),
+  };
 }
 
-function pick(headers: Record<string, unknown>, names: readonly string[]): Record<string, string> {
-  return Object.fromEntries(
-    names.flatMap((name) => {
-      const value = headers[name];
-      return typeof value === "string" ? [[name, value]] : [];
-    }),
-  );
+function isVersioned(query: unknown, hash: string): boolean {
+  return typeof query === "object" && query !== null && "v" in query && query.v === hash;
 }

@@ -38,7 +38,7 @@ export const healthRoutes: FastifyPluginAsync<{ checkHealth: CheckHealth }> = as
   { checkHealth },
 ) => {
   const check = memoizeFor(checkHealth, { maxAgeMs });
-  const config = { unlimited: true };
+  const config = { unlimited: true, countedAs: "probes" } as const;
 
   async function checkWithTimeout(): ReturnType<CheckHealth> {
     try {

@@ -9,7 +9,7 @@ import { goodKey, paymentBody, type StubApp, startStubApp } from "../../support/
 
 let app: StubApp;
 beforeAll(async () => {
-  app = await startStubApp();
+  app = await startStubApp({ docs: true });
 });
 afterAll(() => app.close());
 

@@ -1,7 +1,7 @@
 import { Agent, request } from "node:http";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createMetrics } from "../../../src/metrics/create-metrics.ts";
-import { openRawConnection } from "../../support/http/raw-connection.ts";
+import { openRawConnection, postText } from "../../support/http/raw-connection.ts";
 import { goodKey, paymentBody, type StubApp, startStubApp } from "../../support/http/stub-app.ts";
 
 /*
@@ -43,7 +43,7 @@ function post(operation: "verify" | "settle", key = goodKey): Promise<Answer> {
   return promise;
 }
 
-const roomy = { maxSettles: 1_000, maxVerifies: 1_000, maxLagMs: 60_000 };
+const roomy = { maxSettles: 1_000, maxVerifies: 1_000, maxOthers: 1_000, maxLagMs: 60_000 };
 
 describe("a flood of 5,000 settles", () => {
   test("takes on as many as it may, refuses the others at once, and forgets nobody", async () => {
@@ -149,9 +149,11 @@ describe("an event loop that cannot keep up", () => {
   });
 });
 
-test("more connections than allowed are closed as they come", async () => {
-  app = await startStubApp({ maxConnections: 2 });
+test("more connections than allowed are closed as they come, while all are in use", async () => {
+  app = await startStubApp({ connections: { max: 2, maxPerAddress: 2 } });
   const connections = [await openRawConnection(app.port), await openRawConnection(app.port)];
+  for (const connection of connections) connection.send(postText("/v1/settle", paymentBody()));
+  await app.settle(1);
   const third = await openRawConnection(app.port);
   expect(await third.closed()).toBe("");
   connections[0]?.end();

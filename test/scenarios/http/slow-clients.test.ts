@@ -13,7 +13,7 @@ afterEach(() => app.close());
 
 const start = async (timeouts: Partial<Timeouts> = {}) => {
   app = await startStubApp({
-    timeouts: { headersMs: 300, requestMs: 600, keepAliveMs: 400, checkMs: 50, ...timeouts },
+    timeouts: { headersMs: 300, requestMs: 600, keepAliveMs: 400, stalledMs: 400, checkMs: 50, ...timeouts },
   });
 };
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));

@@ -1,0 +1,55 @@
+import fp from "fastify-plugin";
+import { confirmEarlierAnswers, followExchange, type HttpExchange } from "../connections/exchange.ts";
+import { type ConnectionLimits, createOpenConnections } from "../connections/open-connections.ts";
+import type { Timeouts } from "../timeouts.ts";
+
+declare module "fastify" {
+  interface FastifyRequest {
+    exchange: HttpExchange;
+  }
+}
+
+export type ConnectionsOptions = {
+  limits: ConnectionLimits | undefined;
+  timeouts: Pick<Timeouts, "stalledMs" | "checkMs">;
+};
+
+/** How often a closing server looks for connections to close, in milliseconds. */
+const closingCheckMs = 100;
+
+/** How long a closing server waits for requests that have arrived in part, and for readers that stalled. */
+const closingPatienceMs = 2_000;
+
+/**
+ * Follows every connection and what goes over it, bounds their number, and drops those whose peer does not read.
+ *
+ * A server that closes waits for all of its connections, which clients keep open for minutes: those that carry nothing
+ * are closed at once, the others as soon as their last answer is written.
+ */
+export const connections = fp<ConnectionsOptions>(async (app, { limits, timeouts }) => {
+  const open = createOpenConnections(limits);
+  app.server.on("connection", (socket) => open.add(socket));
+
+  const check = setInterval(() => open.closeStalled(timeouts.stalledMs), timeouts.checkMs).unref();
+  app.addHook("onClose", async () => clearInterval(check));
+
+  app.addHook("preClose", async () => {
+    if (!app.server.listening) return;
+    const since = performance.now();
+    const closeWhatCan = () => {
+      const isLate = performance.now() - since >= closingPatienceMs;
+      open.closeIdle({ unfinishedToo: isLate });
+      open.closeStalled(Math.min(timeouts.stalledMs, closingPatienceMs));
+    };
+    closeWhatCan();
+    const sweep = setInterval(closeWhatCan, closingCheckMs);
+    app.server.once("close", () => clearInterval(sweep));
+  });
+
+  app.decorateRequest("exchange");
+  app.addHook("onRequest", (request, reply, done) => {
+    confirmEarlierAnswers(request.raw.socket);
+    request.exchange = followExchange(request.raw, reply.raw);
+    done();
+  });
+});
