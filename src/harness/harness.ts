@@ -33,6 +33,8 @@ export type StartOptions = {
   logger: Logger;
   /** Whether a journal is kept of what the service does, which costs it some time; not by default. */
   journal?: boolean;
+  /** Whether the studio is served: `/studio`, `/payments` and `/events`; not by default. */
+  studio?: boolean;
   /** Makes runs repeatable: the chains have a clock of their own, and authorization nonces follow from the seed. */
   seed?: number | undefined;
   /** Path of the anvil binary; the one of this platform's package by default. */
@@ -65,6 +67,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
     import("../chain/signing/local-signer.ts"),
     import("./faults/start-faults.ts"),
     options.journal === true ? import("./journal/journal.ts") : undefined,
+    options.studio === true ? import("../studio/serve-studio.ts") : undefined,
   ]);
   importing.catch(() => {});
   const parts: HarnessPart[] = [];
@@ -111,6 +114,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       { createLocalSigner },
       { startFaults },
       journalModule,
+      studioModule,
     ] = await importing;
     const journal = journalModule?.createJournalStore(serviceId);
     const { faults, serviceRpcUrl, part } = await startFaults(running, {
@@ -192,7 +196,17 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       if (description === undefined) throw new Error("the harness is not ready yet");
       return description;
     };
-    await app.register(async (scope) => controlRoutes(scope, { describe, harness }));
+    if (studioModule !== undefined) {
+      const studio = studioModule.serveStudio(app, { serviceId, contracts: options.facilitatorContracts });
+      parts.push({ afterReset: studio.clear, close: studio.close });
+    }
+    await app.register(async (scope) =>
+      controlRoutes(scope, {
+        describe,
+        harness,
+        pay: async (order) => (await import("./api/pay.ts")).pay(describe(), order),
+      }),
+    );
     const origin = await listen(app, { host, port });
     description = describeHarness(origin, running, seed);
     return { description, app, ...harness };

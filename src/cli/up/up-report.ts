@@ -39,6 +39,7 @@ export async function describeUp(
     ...commandsFor(harness, origin),
     "",
     // Last, where they are still to be seen.
+    `Studio        ${origin}/studio   (every payment, as it happens)`,
     `Facilitator   ${facilitator.url}   (API described at ${origin}/docs)`,
     `API key       ${organization.apiKey}`,
     `Organization  ${organization.id}, paid at ${organization.recipient}`,

@@ -76,6 +76,7 @@ export const up = defineCommand({
       port: values.port,
       settleWaitMs: values["settle-wait"],
       journal: values.journal,
+      studio: true,
       logger,
       signal: interrupted,
     });

@@ -3,10 +3,12 @@ import { z } from "zod";
 import { ConfigurationError, KitError } from "../../errors.ts";
 import { type NetworkName, networkNames } from "../../protocol/networks.ts";
 import { address, bytes32, uint256String } from "../../protocol/primitives.ts";
+import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { readerOf } from "../journal/journal-reader.ts";
 import type { RunningHarness } from "../running-harness.ts";
 import type { HarnessChain } from "../stage/chain.ts";
 import type { HarnessDescription } from "./description.ts";
+import type { JsonResponse } from "./http-json.ts";
 
 /** What `POST /harness/fund` takes: `amount` in the asset's smallest unit. */
 export const fundRequestSchema = z.object({
@@ -20,6 +22,16 @@ export const advanceTimeRequestSchema = z.object({ network: z.enum(networkNames)
 
 /** What `POST /harness/mine` takes. */
 export const mineRequestSchema = z.object({ network: z.enum(networkNames), blocks: z.number() });
+
+/** What `POST /harness/pay` takes: a test payer by its name, `amount` in the asset's smallest unit. */
+const payRequestSchema = z.object({
+  network: z.enum(networkNames),
+  payer: z.enum(Object.keys(testPayers) as [TestPayerName, ...TestPayerName[]]),
+  amount: uint256String,
+});
+
+/** A payment that `POST /harness/pay` makes. */
+export type PayRequest = z.infer<typeof payRequestSchema>;
 
 /** What `POST /harness/journal/payment` takes. */
 const journalRequestSchema = z.object({ id: bytes32 });
@@ -35,9 +47,12 @@ export function controlRoutes(
   app: FastifyInstance,
   {
     describe,
+    pay,
     harness,
   }: {
     describe: () => HarnessDescription;
+    /** Verifies and settles a payment over HTTP, as a server would. */
+    pay: (request: PayRequest) => Promise<{ verify: JsonResponse; settle: JsonResponse }>;
     harness: Pick<
       RunningHarness,
       "chains" | "faults" | "journal" | "forkFailures" | "reset" | "nextAuthorizationNonce"
@@ -71,6 +86,13 @@ export function controlRoutes(
     const chain = chainOf(network);
     await chain.fund(to, amount);
     return { network, to, amount: amount.toString(), asset: chain.asset.address };
+  });
+
+  app.post("/harness/pay", async (request) => {
+    const order = payRequestSchema.parse(request.body);
+    chainOf(order.network);
+    const { verify, settle } = await pay(order);
+    return { verify: verify.body, settle: settle.body };
   });
 
   app.post("/harness/advance-time", async (request) => {

@@ -1,0 +1,153 @@
+import type { ComponentChildren } from "preact";
+import type { ExplanationView, PaymentDetail, TimelineEntry } from "../payment-view.ts";
+import { formatAmount, formatMs, formatSeconds, formatTime } from "./format.ts";
+import { detail, notice, select } from "./state.ts";
+
+/** Everything about the chosen payment. */
+export function DetailPane() {
+  const payment = detail.value;
+  if (payment === null) return <p class="empty">Choose a payment to see its story.</p>;
+  return (
+    <article aria-label="Payment">
+      <header class="detail-head">
+        <h2>
+          {formatAmount(payment.amount) || "An unreadable request"}
+          {payment.amount !== null && ` USDC on ${payment.network ?? "an unknown network"}`}
+        </h2>
+        <button type="button" onClick={() => select(null)}>
+          Close
+        </button>
+      </header>
+      <Explanations explanations={payment.explanations} />
+      <Facts payment={payment} />
+      <Comparison payment={payment} />
+      <h3>What happened</h3>
+      <Timeline entries={payment.timeline} omitted={payment.omitted} />
+    </article>
+  );
+}
+
+function Explanations({ explanations }: { explanations: readonly ExplanationView[] }) {
+  return (
+    <>
+      {explanations.map(({ mistake, title, at, got, expected, why, fix }) => (
+        <section class="explanation" key={`${mistake}${at}`} aria-label="Why it was refused">
+          <h3>{title}</h3>
+          {at !== "" && <p class="path">{at}</p>}
+          <dl>
+            {got !== null && <Fact name="got">{got}</Fact>}
+            {expected !== null && <Fact name="expected">{expected}</Fact>}
+          </dl>
+          <p>{why}</p>
+          {fix !== "" && (
+            <p>
+              <strong>What to do:</strong> {fix}
+            </p>
+          )}
+        </section>
+      ))}
+    </>
+  );
+}
+
+function Facts({ payment }: { payment: PaymentDetail }) {
+  const { id, payer, payerName, transaction, ledger, delivered } = payment;
+  const rows: [string, string | null][] = [
+    ["payment", id],
+    ["payer", payerName === null ? payer : `${payer} (${payerName})`],
+    ["transaction", transaction],
+    ["ledger", ledger],
+    ["success delivered", delivered === null ? null : delivered ? "yes" : "no"],
+  ];
+  return (
+    <dl class="facts">{rows.map(([name, value]) => value !== null && <Fact name={name}>{value}</Fact>)}</dl>
+  );
+}
+
+/** What was signed beside what was required; what differs is marked. */
+function Comparison({ payment: { signed, required } }: { payment: PaymentDetail }) {
+  if (signed === null || required === null) return null;
+  const pairs: [string, string, string | undefined][] = [
+    ["from", signed.from ?? "", undefined],
+    ["to / payTo", signed.to ?? "", required.payTo],
+    ["value / amount", signed.value ?? "", required.amount],
+    ["validAfter", formatSeconds(signed.validAfter ?? "0"), undefined],
+    ["validBefore", formatSeconds(signed.validBefore ?? "0"), undefined],
+    ["nonce", signed.nonce ?? "", undefined],
+    ["asset", "", required.asset],
+  ];
+  return (
+    <table class="comparison">
+      <caption>Signed and required</caption>
+      <thead>
+        <tr>
+          <th scope="col">member</th>
+          <th scope="col">signed</th>
+          <th scope="col">required</th>
+        </tr>
+      </thead>
+      <tbody>
+        {pairs.map(([name, was, asked]) => {
+          const differs = was !== "" && asked !== undefined && was.toLowerCase() !== asked.toLowerCase();
+          return (
+            <tr key={name} class={differs ? "differs" : ""}>
+              <th scope="row">{name}</th>
+              <td>{was}</td>
+              <td>
+                {asked ?? ""}
+                {differs && <span class="mark"> differs</span>}
+              </td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}
+
+function Timeline({ entries, omitted }: { entries: readonly TimelineEntry[]; omitted: number }) {
+  const start = entries[0]?.at ?? 0;
+  return (
+    <ol class="timeline">
+      {entries.map(({ at, kind, title, ok, tookMs, details }, index) => (
+        <li key={index} class={`${kind} ${ok ? "" : "bad"}`}>
+          <span class="at" title={formatTime(at)}>
+            +{formatMs(at - start)}
+          </span>
+          <span class="kind">{kind}</span>
+          <span class="what">
+            {title}
+            {tookMs !== null && <span class="took"> {formatMs(tookMs)}</span>}
+            {Object.entries(details)
+              .filter(([name]) => name !== "requestId")
+              .map(([name, value]) => (
+                <span class="fact" key={name}>
+                  {" "}
+                  {name} <b>{String(value)}</b>
+                </span>
+              ))}
+          </span>
+        </li>
+      ))}
+      {omitted > 0 && <li>… and {omitted} more lines that were not kept</li>}
+    </ol>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+  const copy = async () => {
+    await navigator.clipboard.writeText(String(children));
+    notice.value = `Copied ${name}.`;
+  };
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>
+        {children}{" "}
+        <button type="button" class="copy" onClick={copy} aria-label={`Copy ${name}`}>
+          copy
+        </button>
+      </dd>
+    </div>
+  );
+}

@@ -1,0 +1,35 @@
+/** A time of day with milliseconds. */
+export function formatTime(at: number): string {
+  const date = new Date(at);
+  return `${date.toLocaleTimeString("en-GB")}.${String(date.getMilliseconds()).padStart(3, "0")}`;
+}
+
+/** An amount of USDC in dollars: 10000 is 0.01. */
+export function formatAmount(units: string | null): string {
+  if (units === null) return "";
+  const value = BigInt(units);
+  const fraction = (value % 1_000_000n).toString().padStart(6, "0").replace(/0+$/, "");
+  return `${value / 1_000_000n}${fraction === "" ? "" : `.${fraction}`}`;
+}
+
+export function shorten(hex: string | null): string {
+  if (hex === null) return "";
+  return hex.length > 16 ? `${hex.slice(0, 8)}…${hex.slice(-4)}` : hex;
+}
+
+export function formatMs(ms: number | null): string {
+  if (ms === null) return "";
+  return ms < 10
+    ? `${ms.toFixed(1)} ms`
+    : ms < 10_000
+      ? `${Math.round(ms)} ms`
+      : `${(ms / 1000).toFixed(1)} s`;
+}
+
+/** Unix seconds for a person. */
+export function formatSeconds(seconds: string): string {
+  const value = Number(seconds);
+  if (value === 0) return "0 (always)";
+  if (!Number.isSafeInteger(value) || value > 8_640_000_000_000) return seconds;
+  return `${seconds} (${new Date(value * 1000).toISOString().replace(".000", "")})`;
+}

@@ -1,0 +1,108 @@
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { OperationView, PaymentSummary } from "../payment-view.ts";
+import { formatAmount, formatMs, formatTime, shorten } from "./format.ts";
+import { kindOf, rows, select, selectedId } from "./state.ts";
+
+const rowHeight = 32;
+/** Rows beyond the visible ones, so that fast scrolling shows no gaps. */
+const beyond = 12;
+
+/** The payments. Only the rows in view are in the page, so that thousands cost nothing. */
+export function PaymentList() {
+  const scroller = useRef<HTMLDivElement>(null);
+  const top = useSignal(0);
+  const height = useSignal(600);
+  const list = rows.value;
+
+  useEffect(() => {
+    const element = scroller.current;
+    if (element === null) return;
+    const observer = new ResizeObserver(() => {
+      height.value = element.clientHeight;
+    });
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+
+  // A row that is chosen by keyboard comes into view.
+  useEffect(() => {
+    const element = scroller.current;
+    const index = list.findIndex(({ id }) => id === selectedId.value);
+    if (element === null || index === -1) return;
+    const at = index * rowHeight;
+    if (at < element.scrollTop) element.scrollTop = at;
+    if (at + rowHeight > element.scrollTop + element.clientHeight)
+      element.scrollTop = at + rowHeight - element.clientHeight;
+  }, [selectedId.value]);
+
+  const first = Math.max(0, Math.floor(top.value / rowHeight) - beyond);
+  const last = Math.min(list.length, Math.ceil((top.value + height.value) / rowHeight) + beyond);
+  return (
+    <div
+      class="scroller"
+      ref={scroller}
+      onScroll={(event) => {
+        top.value = event.currentTarget.scrollTop;
+      }}
+    >
+      <table aria-rowcount={list.length + 1} aria-label="Payments">
+        <thead>
+          <tr>
+            {["Time", "Payer", "Network", "USDC", "Verify", "Settle", "Took"].map((heading) => (
+              <th key={heading} scope="col">
+                {heading}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          <tr style={{ height: first * rowHeight }} />
+          {list.slice(first, last).map((payment, index) => (
+            <Row key={payment.id} payment={payment} index={first + index} />
+          ))}
+          <tr style={{ height: (list.length - last) * rowHeight }} />
+        </tbody>
+      </table>
+      {list.length === 0 && (
+        <p class="empty">
+          No payments here. Make one: <code>npx x402-kit pay</code>, or “Pay” below.
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Row({ payment, index }: { payment: PaymentSummary; index: number }) {
+  const { id, firstSeenAt, payer, payerName, network, amount, verify, settle } = payment;
+  return (
+    <tr
+      class={`row ${kindOf(payment)}`}
+      style={{ height: rowHeight }}
+      aria-rowindex={index + 2}
+      aria-selected={id === selectedId.value}
+      onClick={() => select(id)}
+    >
+      <td class="time">{formatTime(firstSeenAt)}</td>
+      <td title={payer ?? ""}>{payerName ?? (shorten(payer) || "unreadable")}</td>
+      <td>{network ?? ""}</td>
+      <td class="number">{formatAmount(amount)}</td>
+      <Outcome operation={verify} />
+      <Outcome operation={settle} />
+      <td class="number">{formatMs((verify?.tookMs ?? 0) + (settle?.tookMs ?? 0))}</td>
+    </tr>
+  );
+}
+
+function Outcome({ operation }: { operation: OperationView | null }) {
+  if (operation === null) return <td class="none">–</td>;
+  const { outcome, reason, count } = operation;
+  return (
+    <td>
+      <span class={`outcome ${outcome}`} title={reason ?? outcome}>
+        {(reason ?? outcome).replace(/^invalid_exact_evm_payload_/, "")}
+      </span>
+      {count > 1 && <span class="count"> ×{count}</span>}
+    </td>
+  );
+}

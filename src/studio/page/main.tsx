@@ -1,0 +1,111 @@
+import { render } from "preact";
+import { Actions } from "./actions.tsx";
+import { DetailPane } from "./detail-pane.tsx";
+import { PaymentList } from "./list.tsx";
+import {
+  connected,
+  filterNetwork,
+  filterOutcome,
+  filterText,
+  harness,
+  listen,
+  loadDetail,
+  loadHarness,
+  move,
+  notice,
+  paused,
+  rows,
+  select,
+  selectedId,
+  total,
+} from "./state.ts";
+
+function App() {
+  const networks = Object.keys(harness.value?.networks ?? {});
+  return (
+    <>
+      <header class="top">
+        <h1>x402 studio</h1>
+        <span class={connected.value ? "live" : "lost"} role="status">
+          {connected.value ? "live" : "connection lost, trying again"}
+        </span>
+        <input
+          type="search"
+          placeholder="Payer, reason, transaction…  ( / )"
+          aria-label="Search payments"
+          id="search"
+          value={filterText.value}
+          onInput={(event) => (filterText.value = event.currentTarget.value)}
+        />
+        <select
+          aria-label="Network"
+          value={filterNetwork.value}
+          onChange={(event) => (filterNetwork.value = event.currentTarget.value)}
+        >
+          <option value="">all networks</option>
+          {networks.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+        <select
+          aria-label="Outcome"
+          value={filterOutcome.value}
+          onChange={(event) => (filterOutcome.value = event.currentTarget.value)}
+        >
+          <option value="">all outcomes</option>
+          {["settled", "valid", "refused", "undecided", "open"].map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+        <button
+          type="button"
+          aria-pressed={paused.value}
+          onClick={() => {
+            paused.value = !paused.value;
+          }}
+        >
+          {paused.value ? "Go on" : "Pause"}
+        </button>
+        <span class="counts">
+          {rows.value.length} of {total.value}
+        </span>
+      </header>
+      <main class={selectedId.value === null ? "" : "split"}>
+        <PaymentList />
+        {selectedId.value !== null && (
+          <aside>
+            <DetailPane />
+          </aside>
+        )}
+      </main>
+      <footer>
+        <Actions />
+        <output>{notice.value}</output>
+        <span class="keys">j k choose · Esc close · p pause · / search</span>
+      </footer>
+    </>
+  );
+}
+
+addEventListener("keydown", (event) => {
+  const { target, key } = event;
+  if (key === "Escape") {
+    if (target instanceof HTMLElement) target.blur();
+    select(null);
+    return;
+  }
+  if (target instanceof HTMLInputElement || target instanceof HTMLSelectElement) return;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (key === "j" || key === "ArrowDown") move(1);
+  else if (key === "k" || key === "ArrowUp") move(-1);
+  else if (key === "p") paused.value = !paused.value;
+  else if (key === "/") document.getElementById("search")?.focus();
+  else return;
+  event.preventDefault();
+});
+
+const root = document.getElementById("app");
+if (root !== null) render(<App />, root);
+listen();
+void loadHarness();
+void loadDetail();

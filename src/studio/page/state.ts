@@ -1,0 +1,145 @@
+import { computed, signal } from "@preact/signals";
+import type { PaymentDetail, PaymentSummary } from "../payment-view.ts";
+
+/** The payments by id, as the event stream tells of them. A new map for each batch of changes. */
+const payments = signal<ReadonlyMap<string, PaymentSummary>>(new Map());
+
+export const connected = signal(false);
+export const paused = signal(false);
+export const filterText = signal("");
+export const filterNetwork = signal("");
+export const filterOutcome = signal("");
+export const selectedId = signal<string | null>(readHash());
+export const detail = signal<PaymentDetail | null>(null);
+
+/** What the chains are; from `GET /harness`. */
+export type HarnessView = {
+  facilitator: { url: string };
+  organization: { id: string; apiKey: string; recipient: string };
+  payers: Record<string, { address: string; privateKey: string }>;
+  networks: Record<
+    string,
+    { chainId: number; rpcUrl: string; facilitatorContract: string; asset: { address: string; name: string } }
+  >;
+};
+export const harness = signal<HarnessView | null>(null);
+export const notice = signal("");
+
+/** Changes are shown together: a burst of them must not make the page stutter. */
+const takeInEveryMs = 50;
+
+let waiting: PaymentSummary[] = [];
+let takesInSoon = false;
+let shown: ReadonlyMap<string, PaymentSummary> = new Map();
+
+/** The rows, newest first. While paused they stand still. */
+const newestFirst = computed(() => {
+  const all = payments.value;
+  if (!paused.value) shown = all;
+  return [...shown.values()].sort((a, b) => b.firstSeenAt - a.firstSeenAt || b.version - a.version);
+});
+
+export const total = computed(() => payments.value.size);
+
+/** The rows that pass the filters. */
+export const rows = computed(() => {
+  const text = filterText.value.trim().toLowerCase();
+  return newestFirst.value.filter(
+    (payment) =>
+      (filterNetwork.value === "" || payment.network === filterNetwork.value) &&
+      (filterOutcome.value === "" || kindOf(payment) === filterOutcome.value) &&
+      (text === "" || searchable(payment).includes(text)),
+  );
+});
+
+/** What a payment came to, in one word. */
+export function kindOf({
+  verify,
+  settle,
+}: PaymentSummary): "settled" | "valid" | "refused" | "undecided" | "open" {
+  const last = settle ?? verify;
+  if (last === null || last.outcome === "open") return "open";
+  if (last.outcome === "settled") return "settled";
+  if (last.outcome === "valid") return "valid";
+  return ["pending", "undetermined", "abandoned"].includes(last.outcome) ? "undecided" : "refused";
+}
+
+function searchable(payment: PaymentSummary): string {
+  const { id, payer, payerName, transaction, verify, settle } = payment;
+  return [id, payer, payerName, transaction, verify?.reason, settle?.reason].join(" ").toLowerCase();
+}
+
+/** Listens to the event stream. The browser comes back by itself, with the id of the last event it has seen. */
+export function listen(): void {
+  const source = new EventSource("/events");
+  source.addEventListener("open", () => {
+    connected.value = true;
+  });
+  source.addEventListener("error", () => {
+    connected.value = false;
+  });
+  source.addEventListener("reset", () => {
+    waiting = [];
+    payments.value = new Map();
+  });
+  source.addEventListener("payment", (event) => {
+    waiting.push(JSON.parse(event.data) as PaymentSummary);
+    if (!takesInSoon) setTimeout(takeIn, takeInEveryMs);
+    takesInSoon = true;
+  });
+}
+
+function takeIn(): void {
+  takesInSoon = false;
+  const next = new Map(payments.value);
+  for (const payment of waiting) next.set(payment.id, payment);
+  const changed = waiting.some(({ id }) => id === selectedId.value);
+  waiting = [];
+  payments.value = next;
+  if (changed) void loadDetail();
+}
+
+export function select(id: string | null): void {
+  selectedId.value = id;
+  history.replaceState(null, "", id === null ? location.pathname : `#${id}`);
+  if (id === null) detail.value = null;
+  else void loadDetail();
+}
+
+/** Chooses the row so many places further down. */
+export function move(by: number): void {
+  const list = rows.value;
+  const at = list.findIndex(({ id }) => id === selectedId.value);
+  const next = list[Math.min(Math.max(at + by, 0), list.length - 1)];
+  if (next !== undefined) select(next.id);
+}
+
+export async function loadDetail(): Promise<void> {
+  const id = selectedId.value;
+  if (id === null) return;
+  const response = await fetch(`/payments/${id}`);
+  if (selectedId.value !== id) return;
+  detail.value = response.ok ? ((await response.json()) as { payment: PaymentDetail }).payment : null;
+}
+
+export async function loadHarness(): Promise<void> {
+  const response = await fetch("/harness");
+  if (response.ok) harness.value = (await response.json()) as HarnessView;
+}
+
+/** Posts to a control route, and says what came of it. */
+export async function act(path: string, body: unknown, done: string): Promise<void> {
+  const response = await fetch(path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const answer = (await response.json().catch(() => ({}))) as { error?: string };
+  notice.value = response.ok ? done : (answer.error ?? `That failed with status ${response.status}.`);
+}
+
+addEventListener("hashchange", () => select(readHash()));
+
+function readHash(): string | null {
+  return location.hash.length > 1 ? location.hash.slice(1) : null;
+}

@@ -1,0 +1,261 @@
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { channels } from "../../../src/channels/channels.ts";
+import { type PaymentOrder, pay } from "../../../src/harness/api/pay.ts";
+import type { RunningHarness } from "../../../src/harness/running-harness.ts";
+import { toHex } from "../../../src/protocol/hex.ts";
+import { parsePaymentRequest, settlementIdOf } from "../../../src/protocol/requests.ts";
+import type { PaymentDetail, PaymentSummary } from "../../../src/studio/payment-view.ts";
+import { startBrowser } from "../../support/browser.ts";
+import { post, signedRequest, startTestHarness } from "../../support/service.ts";
+
+/*
+ * The studio of a running `up`: what it tells over HTTP, and what a person sees in a real Chromium.
+ */
+
+let harness: RunningHarness;
+let origin: string;
+beforeAll(async () => {
+  harness = await startTestHarness({ networks: ["base"], studio: true });
+  origin = harness.description.facilitator.url.replace(/\/v1$/, "");
+});
+beforeEach(() => harness.reset());
+afterAll(() => harness?.close());
+
+const payAs = (payer: PaymentOrder["payer"]) =>
+  pay(harness.description, { network: "base", ...(payer !== undefined && { payer }) });
+
+async function get<T>(path: string): Promise<T> {
+  const response = await fetch(`${origin}${path}`);
+  return (await response.json()) as T;
+}
+const list = async () => (await get<{ payments: PaymentSummary[] }>("/payments")).payments;
+const detailOf = async (id: string) => (await get<{ payment: PaymentDetail }>(`/payments/${id}`)).payment;
+
+describe("over HTTP", () => {
+  test("a payment that settled is told from the request to its delivery, in order", async () => {
+    await payAs("funded");
+    const [payment] = await list();
+    expect(payment).toMatchObject({
+      network: "base",
+      payerName: "funded",
+      amount: "10000",
+      verify: { outcome: "valid", status: 200, count: 1 },
+      settle: { outcome: "settled", status: 200, count: 1 },
+      transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/),
+    });
+    const { timeline, explanations, signed, required } = await detailOf(payment?.id ?? "");
+    const told = timeline.map(({ kind, title }) => `${kind} ${title}`);
+    for (const expected of [
+      "request POST /v1/verify",
+      "answer verify: valid",
+      "request POST /v1/settle",
+      "ledger claimed",
+      "transaction broadcast",
+      "ledger settled",
+      "answer settle: settled",
+    ]) {
+      expect(told).toContain(expected);
+    }
+    expect(told.indexOf("ledger claimed")).toBeGreaterThan(told.indexOf("request POST /v1/settle"));
+    expect(timeline.some(({ kind }) => kind === "rpc")).toBe(true);
+    expect(explanations).toEqual([]);
+    expect(signed?.value).toBe(required?.amount);
+  });
+
+  test("a refusal says what is wrong and what to do", async () => {
+    await post(harness, "verify", await signedRequest(harness, { validBefore: -5 }));
+    const [payment] = await list();
+    expect(payment?.verify?.outcome).toBe("invalid");
+    const { explanations } = await detailOf(payment?.id ?? "");
+    expect(explanations).toMatchObject([{ mistake: "expired", at: "authorization.validBefore" }]);
+    expect(explanations[0]?.fix).toContain("Sign again");
+  });
+
+  test("a request that is no payment is listed too", async () => {
+    await post(harness, "verify", { paymentPayload: 7 });
+    const [payment] = await list();
+    expect(payment).toMatchObject({ payer: null, verify: { outcome: "invalid", reason: "invalid_payload" } });
+    expect(payment?.id).toMatch(/^request-/);
+  });
+
+  test("no signature, key or secret is told", async () => {
+    const body = await signedRequest(harness);
+    await post(harness, "verify", body);
+    const [payment] = await list();
+    const told = JSON.stringify([payment, await detailOf(payment?.id ?? "")]);
+    expect(told).not.toContain(body.paymentPayload.payload.signature.slice(2, 66));
+    expect(told).not.toContain(harness.description.organization.apiKey);
+  });
+
+  test("what was never seen is 404, and the page has a policy of its own", async () => {
+    expect((await fetch(`${origin}/payments/0x12`)).status).toBe(404);
+    expect((await fetch(`${origin}/studio/..%2fpackage.json`)).status).toBe(404);
+    const page = await fetch(`${origin}/`);
+    expect(page.url).toBe(`${origin}/studio`);
+    expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
+  });
+});
+
+describe("the stream of events", () => {
+  test("a reader that comes back gets what it missed, once", async () => {
+    const first = await readEvents({});
+    await payAs("funded");
+    const seen = await first.until((events) => events.some(({ data }) => data.includes('"settled"')));
+    first.end();
+    const lastId = seen.findLast(({ id }) => id !== undefined)?.id ?? "";
+    await payAs("empty");
+    const second = await readEvents({ "last-event-id": lastId });
+    const missed = await second.until((events) => events.some(({ data }) => data.includes('"empty"')));
+    second.end();
+    expect(missed.filter(({ event }) => event === "reset")).toEqual([]);
+    expect(
+      missed.some(({ data }) => data.includes('"payerName":"funded","amount"') && !data.includes("deliver")),
+    ).toBe(false);
+  });
+
+  test("one whose knowledge is of before a reset begins anew", async () => {
+    await payAs("funded");
+    const first = await readEvents({});
+    const [, payment] = await first.until((events) => events.length >= 2);
+    first.end();
+    await harness.reset();
+    const second = await readEvents({ "last-event-id": payment?.id ?? "" });
+    const [event] = await second.until((events) => events.length >= 1);
+    second.end();
+    expect(event?.event).toBe("reset");
+  });
+});
+
+describe("in a browser", { timeout: 60_000 }, () => {
+  let browser: Browser;
+  let page: Page;
+  const troubles: string[] = [];
+  beforeAll(async () => {
+    browser = await startBrowser();
+  });
+  beforeEach(async () => {
+    page = await browser.newPage();
+    page.on("pageerror", (error) => troubles.push(String(error)));
+    page.on("console", (message) => {
+      if (message.type() === "error") troubles.push(message.text());
+    });
+    await page.goto(`${origin}/studio`);
+    await page.waitForSelector("text=live");
+  });
+  afterEach(async () => {
+    await page?.close();
+    expect(troubles.splice(0)).toEqual([]);
+  });
+  afterAll(() => browser?.close());
+
+  const rows = () => page.locator("tr.row");
+
+  test("a payment appears by itself, and is explained when it is chosen", async () => {
+    await payAs("funded");
+    await payAs("empty");
+    await rows().nth(1).waitFor();
+    expect(await rows().nth(0).textContent()).toMatch(/empty.*insufficient_funds/s);
+    expect(await rows().nth(1).textContent()).toMatch(/funded.*valid.*settled/s);
+    await page.keyboard.press("j");
+    await page.waitForSelector("article");
+    const article = await page.locator("article").textContent();
+    expect(article).toContain("holds 0 of the asset's smallest unit");
+    expect(article).toContain("POST /v1/settle");
+  });
+
+  test("it pays, filters, pauses and resets", async () => {
+    await page.getByRole("button", { name: "Pay", exact: true }).click();
+    await rows().first().waitFor();
+    await page.locator("form select").nth(1).selectOption("empty");
+    await page.getByRole("button", { name: "Pay", exact: true }).click();
+    await rows().nth(1).waitFor();
+    await page.getByLabel("Outcome").selectOption("refused");
+    expect(await rows().count()).toBe(1);
+    await page.getByLabel("Outcome").selectOption("");
+    await page.getByLabel("Search payments").fill("nothing of that name");
+    expect(await rows().count()).toBe(0);
+    await page.getByLabel("Search payments").fill("");
+    await page.getByRole("button", { name: "Pause" }).click();
+    await payAs("funded");
+    await page.waitForSelector("text=2 of 3");
+    await page.getByRole("button", { name: "Go on" }).click();
+    await page.waitForSelector("text=3 of 3");
+    await page.getByRole("button", { name: "Reset" }).click();
+    await page.waitForSelector("text=0 of 0");
+  });
+
+  test("thousands of payments stay quick: only the rows in view are in the page", async () => {
+    await announcePayments(5_000);
+    await page.waitForSelector("text=5000 of 5000", { timeout: 20_000 });
+    expect(await rows().count()).toBeLessThan(100);
+    await page.locator(".scroller").evaluate((element) => element.scrollTo(0, element.scrollHeight));
+    await page.waitForSelector('tr[aria-rowindex="5001"]');
+    expect(await rows().count()).toBeLessThan(100);
+  });
+});
+
+/** Publishes what a service would of so many payments, without paying them. */
+async function announcePayments(count: number): Promise<void> {
+  let serviceId = "";
+  const unsubscribe = channels.request.subscribe((message) => {
+    serviceId = message.serviceId;
+  });
+  const body = await signedRequest(harness);
+  await post(harness, "verify", body);
+  unsubscribe();
+  const read = parsePaymentRequest(body);
+  if (!read.ok) throw new Error("the payment is malformed");
+  for (let index = 1; index < count; index++) {
+    const nonce = toHex(globalThis.crypto.getRandomValues(new Uint8Array(32)));
+    const payment = { ...read.request, authorization: { ...read.request.authorization, nonce } };
+    const settlementId = settlementIdOf(payment);
+    const requestId = `announced-${index}`;
+    channels.request.publish(() => ({ serviceId, requestId, operation: "verify", settlementId, payment }));
+    channels.payment.publish(() => ({
+      serviceId,
+      requestId,
+      operation: "verify",
+      payment,
+      settlementId,
+      status: 200,
+      result: { outcome: "valid" },
+      tookMs: 1,
+    }));
+  }
+}
+
+type ServerEvent = { id: string | undefined; event: string | undefined; data: string };
+
+/** Reads the stream of events. */
+async function readEvents(headers: Record<string, string>) {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  const outgoing = httpRequest(`${origin}/events`, { headers }, resolve);
+  outgoing.on("error", reject);
+  outgoing.end();
+  const response = await promise;
+  response.on("error", () => {});
+  let text = "";
+  response.setEncoding("utf8").on("data", (chunk: string) => {
+    text += chunk;
+  });
+  const events = (): ServerEvent[] =>
+    text
+      .split("\n\n")
+      .slice(0, -1)
+      .map((block) => {
+        const field = (name: string) => new RegExp(`^${name}: (.*)$`, "m").exec(block)?.[1];
+        return { id: field("id"), event: field("event"), data: field("data") ?? "" };
+      });
+  return {
+    end: () => outgoing.destroy(),
+    async until(enough: (events: readonly ServerEvent[]) => boolean): Promise<ServerEvent[]> {
+      for (let wait = 0; wait < 500; wait++) {
+        if (enough(events())) return events();
+        await new Promise((next) => setTimeout(next, 20));
+      }
+      throw new Error(`the events did not come: ${text}`);
+    },
+  };
+}
