@@ -8,9 +8,8 @@ if (major < 22 || (major === 22 && minor < 18)) {
 }
 const { enableCompileCache } = await import("node:module");
 enableCompileCache();
-const { Interruption } = await import("./kit/command.ts");
+const { Interruption, isNpmScript } = await import("./kit/command.ts");
 const { main } = await import("./main.ts");
-const { isNpmScript } = await import("./kit/self.ts");
 
 /** A second Ctrl-C within this is the same one: npm passes on what the terminal has sent to the whole group. */
 const sameSignalMs = 500;

@@ -1,168 +1,134 @@
 import { createRequire } from "node:module";
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../errors.ts";
+import { nearest, typosBetween } from "../nearest.ts";
 import { type Command, Interruption, type Terminal } from "./kit/command.ts";
-import { formatOption, type Options, readOptions } from "./kit/options.ts";
 
 /** A command of one word or, in a group, of two. */
-type CommandEntry = { name: string; summary: string; load: () => Promise<Command> };
+type CommandEntry = readonly [name: string, summary: string, load: () => Promise<Command>];
+
+const fault = () => import("./commands/fault.ts");
+const org = () => import("./commands/org.ts");
+const key = () => import("./commands/key.ts");
+const operator = () => import("./commands/operator.ts");
+const settlements = () => import("./commands/settlements.ts");
 
 /** The commands, each loaded when it is called: most of a start is imports. */
 const commands: readonly CommandEntry[] = [
-  {
-    name: "up",
-    summary: "start local chains and the facilitator, and pay once on each network",
-    load: async () => (await import("./up/up.ts")).up,
-  },
-  {
-    name: "mock",
-    summary: "start a mock facilitator without chains, which ends requests as it is told",
-    load: async () => (await import("./commands/mock.ts")).mock,
-  },
-  {
-    name: "pay",
-    summary: "make one payment against a running `up`",
-    load: async () => (await import("./commands/pay.ts")).payCommand,
-  },
-  {
-    name: "fund",
-    summary: "give an account of a running `up` some of the token",
-    load: async () => (await import("./commands/fund.ts")).fund,
-  },
-  {
-    name: "advance-time",
-    summary: "move the time of a chain of a running `up` forward",
-    load: async () => (await import("./commands/advance-time.ts")).advanceTime,
-  },
-  {
-    name: "reset",
-    summary: "put a running `up` back to its start: chains and ledger",
-    load: async () => (await import("./commands/reset.ts")).reset,
-  },
-  {
-    name: "fault",
-    summary: "put a running `up` in trouble: RPC answers that get lost, blocks that vanish",
-    load: async () => (await import("./commands/fault.ts")).fault,
-  },
-  {
-    name: "fault list",
-    summary: "list the faults of a running `up`, and how often each has hit",
-    load: async () => (await import("./commands/fault-list.ts")).faultList,
-  },
-  {
-    name: "fault clear",
-    summary: "end the faults of a running `up`",
-    load: async () => (await import("./commands/fault-clear.ts")).faultClear,
-  },
-  {
-    name: "fork record",
-    summary: "record a fork of a network, which then starts without the network",
-    load: async () => (await import("./commands/fork-record.ts")).forkRecord,
-  },
-  {
-    name: "explain",
-    summary: "say what is wrong with a payment header, a request body, a challenge or an answer",
-    load: async () => (await import("./commands/explain.ts")).explainCommand,
-  },
-  {
-    name: "conformance",
-    summary: "run the scenarios against a facilitator, and report where its answers differ",
-    load: async () => (await import("./commands/conformance.ts")).conformance,
-  },
-  {
-    name: "serve",
-    summary: "run the facilitator against real networks, as the environment says",
-    load: async () => (await import("./serve/serve.ts")).serve,
-  },
-  {
-    name: "deploy",
-    summary: "deploy the facilitator contract, or grant and revoke its operators",
-    load: async () => (await import("./deploy/deploy.ts")).deployCommand,
-  },
-  {
-    name: "doctor",
-    summary: "compare the configuration of `serve` with the chains and the database it names",
-    load: async () => (await import("./doctor/doctor.ts")).doctor,
-  },
-  {
-    name: "migrate",
-    summary: "bring the database up to date",
-    load: async () => (await import("./commands/migrate.ts")).migrateCommand,
-  },
-  {
-    name: "recover",
-    summary: "pay out payments that somebody else submitted straight to the token",
-    load: async () => (await import("./recover/recover.ts")).recover,
-  },
-  {
-    name: "stranded",
-    summary: "list what lies in the contract and is claimed by nobody",
-    load: async () => (await import("./recover/stranded.ts")).stranded,
-  },
-  {
-    name: "org create",
-    summary: "add an organization, whose payments are settled",
-    load: async () => (await import("./commands/org-create.ts")).orgCreate,
-  },
-  {
-    name: "org list",
-    summary: "list the organizations",
-    load: async () => (await import("./commands/org-list.ts")).orgList,
-  },
-  {
-    name: "org show",
-    summary: "show an organization, its keys, and who changed what",
-    load: async () => (await import("./commands/org-show.ts")).orgShow,
-  },
-  {
-    name: "org set-recipient",
-    summary: "set the wallet that an organization is paid to on a network",
-    load: async () => (await import("./commands/org-set-recipient.ts")).orgSetRecipient,
-  },
-  {
-    name: "org set-limits",
-    summary: "set the least amount and the gas budget of an organization on a network",
-    load: async () => (await import("./commands/org-set-limits.ts")).orgSetLimits,
-  },
-  {
-    name: "key create",
-    summary: "issue an API key",
-    load: async () => (await import("./commands/key-create.ts")).keyCreate,
-  },
-  {
-    name: "key list",
-    summary: "list the API keys of an organization",
-    load: async () => (await import("./commands/key-list.ts")).keyList,
-  },
-  {
-    name: "key rotate",
-    summary: "issue an API key in the place of another, which works for some time yet",
-    load: async () => (await import("./commands/key-rotate.ts")).keyRotate,
-  },
-  {
-    name: "key revoke",
-    summary: "end an API key at once",
-    load: async () => (await import("./commands/key-revoke.ts")).keyRevoke,
-  },
-  {
-    name: "operator show",
-    summary: "show where an operator's transactions stand in the database, and who changed that",
-    load: async () => (await import("./commands/operator-show.ts")).operatorShow,
-  },
-  {
-    name: "operator accept-tx-nonce",
-    summary: "go on from the chain's txNonce, where others have sent with an operator's key",
-    load: async () => (await import("./commands/operator-accept-tx-nonce.ts")).operatorAcceptTxNonce,
-  },
-  {
-    name: "settlements list",
-    summary: "list settlements, also as CSV",
-    load: async () => (await import("./commands/settlements-list.ts")).settlementsList,
-  },
-  {
-    name: "settlements show",
-    summary: "show a settlement",
-    load: async () => (await import("./commands/settlements-show.ts")).settlementsShow,
-  },
+  [
+    "up",
+    "start local chains and the facilitator, and pay once on each network",
+    async () => (await import("./up/up.ts")).up,
+  ],
+  [
+    "mock",
+    "start a mock facilitator without chains, which ends requests as it is told",
+    async () => (await import("./commands/mock.ts")).mock,
+  ],
+  ["pay", "make one payment against a running `up`", async () => (await import("./commands/pay.ts")).pay],
+  [
+    "fund",
+    "give an account of a running `up` some of the token",
+    async () => (await import("./commands/fund.ts")).fund,
+  ],
+  [
+    "advance-time",
+    "move the time of a chain of a running `up` forward",
+    async () => (await import("./commands/advance-time.ts")).advanceTime,
+  ],
+  [
+    "reset",
+    "put a running `up` back to its start: chains and ledger",
+    async () => (await import("./commands/reset.ts")).reset,
+  ],
+  [
+    "fault",
+    "make RPC or chain of a running `up` fail: lost answers, vanished blocks",
+    async () => (await fault()).fault,
+  ],
+  [
+    "fault list",
+    "list the faults of a running `up`, and how often each has hit",
+    async () => (await fault()).faultList,
+  ],
+  ["fault clear", "end the faults of a running `up`", async () => (await fault()).faultClear],
+  [
+    "fork record",
+    "record a fork of a network, which then starts without the network",
+    async () => (await import("./commands/fork.ts")).forkRecord,
+  ],
+  [
+    "explain",
+    "say what is wrong with a payment header, a request body, a challenge or an answer",
+    async () => (await import("./commands/explain.ts")).explainCommand,
+  ],
+  [
+    "conformance",
+    "run the scenarios against a facilitator, and report where its answers differ",
+    async () => (await import("./commands/conformance.ts")).conformance,
+  ],
+  [
+    "serve",
+    "run the facilitator against real networks, as the environment says",
+    async () => (await import("./serve/serve.ts")).serve,
+  ],
+  [
+    "deploy",
+    "deploy the facilitator contract, or grant and revoke its operators",
+    async () => (await import("./deploy/deploy.ts")).deployCommand,
+  ],
+  [
+    "doctor",
+    "compare the configuration of `serve` with the chains and the database it names",
+    async () => (await import("./doctor/doctor.ts")).doctor,
+  ],
+  [
+    "migrate",
+    "bring the database up to date",
+    async () => (await import("./commands/migrate.ts")).migrateCommand,
+  ],
+  [
+    "recover",
+    "pay out payments that were submitted directly to the token",
+    async () => (await import("./recover/recover.ts")).recover,
+  ],
+  [
+    "stranded",
+    "list what lies in the contract and no organization has claimed",
+    async () => (await import("./recover/stranded.ts")).stranded,
+  ],
+  ["org create", "add an organization, whose payments are settled", async () => (await org()).orgCreate],
+  ["org list", "list the organizations", async () => (await org()).orgList],
+  ["org show", "show an organization, its keys, and who changed what", async () => (await org()).orgShow],
+  [
+    "org set-recipient",
+    "set the wallet that an organization is paid to on a network",
+    async () => (await org()).orgSetRecipient,
+  ],
+  [
+    "org set-limits",
+    "set the least amount and the gas budget of an organization on a network",
+    async () => (await org()).orgSetLimits,
+  ],
+  ["key create", "issue an API key", async () => (await key()).keyCreate],
+  ["key list", "list the API keys of an organization", async () => (await key()).keyList],
+  [
+    "key rotate",
+    "issue an API key in the place of another, which works for some time yet",
+    async () => (await key()).keyRotate,
+  ],
+  ["key revoke", "end an API key at once", async () => (await key()).keyRevoke],
+  [
+    "operator show",
+    "show where an operator's transactions stand in the database, and who changed that",
+    async () => (await operator()).operatorShow,
+  ],
+  [
+    "operator accept-tx-nonce",
+    "go on from the chain's txNonce, where others have sent with an operator's key",
+    async () => (await operator()).operatorAcceptTxNonce,
+  ],
+  ["settlements list", "list settlements, also as CSV", async () => (await settlements()).settlementsList],
+  ["settlements show", "show a settlement", async () => (await settlements()).settlementsShow],
 ];
 
 /** Runs `x402-kit` with the given arguments; gives the exit code. */
@@ -170,7 +136,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   const words = args[0] === "help" ? [...args.slice(1, 3), "--help"] : args;
   const [first] = words;
   if (first === undefined || isHelp(first)) {
-    terminal.print(describeCommands(commands));
+    terminal.print(await describeCommands(commands));
     return 0;
   }
   if (first === "--version") {
@@ -179,29 +145,35 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   }
   const entry = findCommand(words);
   if (entry === undefined) return explainUnknown(words, terminal);
-  const { name } = entry;
+  const [name, summary, load] = entry;
   const rest = words.slice(name.split(" ").length);
   try {
-    const command = await entry.load();
+    const command = await load();
     if (rest.some(isHelp)) {
-      terminal.print(describeCommand(entry, command.options));
+      const { describeCommand } = await import("./kit/help.ts");
+      terminal.print(describeCommand(name, summary, command));
       return 0;
     }
-    const warnings: ConfigurationProblem[] = [];
-    if (command.usesEnvFile === true) {
-      const { loadEnvFile } = await import("../config/env-file.ts");
-      warnings.push(...loadEnvFile(terminal.env));
-    }
-    if (command.showsWarnings !== true) {
-      for (const { name, problem } of warnings) terminal.printError(`warning: ${name}: ${problem}`);
-    }
-    const values = readOptions(command.options, rest, terminal.env, command.check);
-    return await command.run(values, { ...terminal, warnings });
+    return await run(command, rest, terminal);
   } catch (error) {
     if (error instanceof Interruption) return 130;
     terminal.printError(describeFailure(name, error));
     return 1;
   }
+}
+
+async function run(command: Command, args: readonly string[], terminal: Terminal): Promise<number> {
+  const { readCommandLine } = await import("./kit/command-line.ts");
+  const warnings: ConfigurationProblem[] = [];
+  if (command.usesEnvFile === true) {
+    const { loadEnvFile } = await import("../config/env-file.ts");
+    warnings.push(...loadEnvFile(terminal.env));
+  }
+  if (command.showsWarnings !== true) {
+    for (const { name, problem } of warnings) terminal.printError(`warning: ${name}: ${problem}`);
+  }
+  const { values, environment } = readCommandLine(command, args, terminal.env);
+  return command.run(values, { ...terminal, warnings }, environment);
 }
 
 function isHelp(word: string): boolean {
@@ -210,26 +182,31 @@ function isHelp(word: string): boolean {
 
 /** The command that the first words name, if there is one. */
 function findCommand(words: readonly string[]): CommandEntry | undefined {
-  return [2, 1]
-    .map((count) => words.slice(0, count).join(" "))
-    .flatMap((name) => commands.find((command) => command.name === name) ?? [])[0];
+  const named = (count: number) => commands.find(([name]) => name === words.slice(0, count).join(" "));
+  return named(2) ?? named(1);
 }
 
 /** Says what could have been meant. Asking for help about a group of commands is no mistake. */
-function explainUnknown(words: readonly string[], { print, printError }: Terminal): number {
+async function explainUnknown(words: readonly string[], { print, printError }: Terminal): Promise<number> {
   const [first = "", second] = words;
-  const group = commands.filter(({ name }) => name.startsWith(`${first} `));
-  if (group.length === 0) {
-    printError(`x402-kit: there is no command "${first}"\n\n${describeCommands(commands)}`);
-    return 1;
-  }
-  if (second !== undefined && isHelp(second)) {
-    print(describeCommands(group));
+  const group = commands.filter(([name]) => name.startsWith(`${first} `));
+  if (group.length > 0 && second !== undefined && isHelp(second)) {
+    print(await describeCommands(group));
     return 0;
   }
+  const known = group.length === 0 ? commands : group;
+  const tried = group.length === 0 || second === undefined ? first : `${first} ${second}`;
+  const [meant] = nearest(
+    tried,
+    known.map(([name]) => name),
+    1,
+  );
+  const hint = meant !== undefined && typosBetween(tried, meant) <= 2 ? `; did you mean ${meant}?` : "";
   const problem =
-    second === undefined ? `"${first}" needs a second word` : `there is no command "${first} ${second}"`;
-  printError(`x402-kit: ${problem}\n\n${describeCommands(group)}`);
+    group.length > 0 && second === undefined
+      ? `"${first}" needs a second word`
+      : `there is no command "${tried}"${hint}`;
+  printError(`x402-kit: ${problem}\n\n${await describeCommands(known)}`);
   return 1;
 }
 
@@ -239,37 +216,14 @@ function readVersion(): string {
   return hasVersion ? String(manifest.version) : "unknown";
 }
 
-function describeCommands(some: readonly CommandEntry[]): string {
-  const width = Math.max(...some.map(({ name }) => name.length));
+async function describeCommands(some: readonly CommandEntry[]): Promise<string> {
+  const { renderRows } = await import("./kit/table.ts");
   return [
     "x402-kit: an x402 facilitator, and local chains to try it on",
     "",
-    ...some.map(({ name, summary }) => `  x402-kit ${name.padEnd(width)}  ${summary}`),
+    renderRows(some.map(([name, summary]) => [`x402-kit ${name}`, summary])),
     "",
     "Options of a command: x402-kit COMMAND --help",
-  ].join("\n");
-}
-
-function describeCommand({ name, summary }: CommandEntry, options: Options): string {
-  const rows = Object.entries(options).map(([name, option]) => {
-    const { placeholder, describe, env, positional, ...rules } = option;
-    const asVariable = rules.environmentOnly === true && env !== undefined;
-    const shown = option.mayBeBare === true ? `[${placeholder}]` : placeholder;
-    const value = positional === true || placeholder === undefined ? "" : ` ${shown}`;
-    return {
-      left: asVariable ? env : `${formatOption(name, option)}${value}`,
-      right: [
-        describe,
-        ...(rules.required ? ["(needed)"] : []),
-        ...(env === undefined || asVariable ? [] : [`[env: ${env}]`]),
-      ].join(" "),
-    };
-  });
-  const width = Math.max(...rows.map(({ left }) => left.length));
-  return [
-    `x402-kit ${name}: ${summary}`,
-    "",
-    ...rows.map(({ left, right }) => `  ${left.padEnd(width)}  ${right}`),
   ].join("\n");
 }
 

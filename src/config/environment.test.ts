@@ -199,7 +199,7 @@ test("names everything that is wrong, at once, in the order in which it is descr
     TRUST_PROXY: cannot be true: then every caller could choose the address it is limited by (for example 10.0.0.0/8)
     SETTLE_WAIT_MS: "1" is not a whole number from 100 to 600000 (for example 45000)
     ANONYMOUS_VERIFY: "yes" is not one of true, false (for example false)
-    LOG_LEVEL: "verbose" is not one of silent, fatal, error, warn, info, debug, trace (for example debug)
+    LOG_LEVEL: "verbose" is not one of fatal, error, warn, info, debug, trace, silent (for example debug)
     "
   `);
 });

@@ -1,4 +1,5 @@
 import type { ConfigurationProblem } from "../errors.ts";
+import { nearest, typosBetween } from "../nearest.ts";
 import { describeVariable, variableNames } from "./variables.ts";
 
 /** How the names of variables begin that are ours, and of no other program. */
@@ -39,27 +40,9 @@ export function findUnknownVariables(
   return Object.entries(env).flatMap(([name, text]) => {
     if (known.has(name) || (text?.trim() ?? "") === "" || ofKubernetes.test(name)) return [];
     const upper = name.toUpperCase().replaceAll("-", "_");
-    const [nearest] = [...known]
-      .map((one) => ({ name: one, distance: typosBetween(upper, one) }))
-      .sort((a, b) => a.distance - b.distance);
+    const [meant = ""] = nearest(upper, [...known], 1);
     const isOurs = ownPrefixes.some((prefix) => upper.startsWith(prefix));
-    const isTypo =
-      nearest !== undefined && nearest.name.length >= shortestTypo && nearest.distance <= mostTypos;
-    if (nearest === undefined || !(isOurs || isTypo)) return [];
-    return [{ name, problem: `no such variable; did you mean ${nearest.name}?` }];
+    const isTypo = meant.length >= shortestTypo && typosBetween(upper, meant) <= mostTypos;
+    return isOurs || isTypo ? [{ name, problem: `no such variable; did you mean ${meant}?` }] : [];
   });
-}
-
-/** How many letters must be added, dropped or changed to make one word of the other (Levenshtein). */
-export function typosBetween(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (const [i, letter] of [...a].entries()) {
-    const next = [i + 1];
-    for (const [j, other] of [...b].entries()) {
-      const changed = (row[j] ?? 0) + (letter === other ? 0 : 1);
-      next.push(Math.min(changed, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[b.length] ?? 0;
 }

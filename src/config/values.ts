@@ -51,8 +51,8 @@ export function readOneOf<const T extends string>(words: readonly T[]): (text: s
   };
 }
 
-/** How much is logged, from least to most. */
-export const logLevels = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
+/** How much is logged, from least to most; or nothing. */
+export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
 export type LogLevel = (typeof logLevels)[number];
 

@@ -268,7 +268,7 @@ export const variables = {
     usedBy: ["serve"],
   },
   LOG_LEVEL: {
-    summary: `how much is logged: ${logLevels.toReversed().join(", ")}; JSON lines on stderr`,
+    summary: `how much is logged: ${logLevels.join(", ")}; JSON lines on stderr`,
     read: readOneOf(logLevels),
     default: "info",
     example: "debug",

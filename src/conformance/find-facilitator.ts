@@ -7,7 +7,8 @@ import {
   type FixtureNetwork,
   type ScenarioEnvironment,
 } from "../fixtures/engine/environment.ts";
-import { type HarnessDescription, harnessDescriptionSchema } from "../harness/control/description.ts";
+import type { HarnessDescription } from "../harness/control/description.ts";
+import { askHarness } from "../harness/control/find-harness.ts";
 import { createLocalRpc } from "../harness/nodes/local-rpc.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { findNetwork, type NetworkName } from "../protocol/networks.ts";
@@ -66,7 +67,7 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
   const { baseUrl, apiKey, payerKey } = options;
   const kinds = await readKinds(baseUrl);
   const isKit = apiKey === testKeys.local.apiKey;
-  const harness = isKit ? await readHarness(baseUrl) : undefined;
+  const harness = isKit ? await askHarness(baseUrl) : undefined;
 
   const names = [...new Set(kinds.map(({ name }) => name))];
   const name = options.network ?? names[0];
@@ -129,12 +130,6 @@ async function readKinds(baseUrl: string): Promise<{ name: NetworkName; x402Vers
     const known = findNetwork(network, x402Version);
     return known === undefined ? [] : [{ name: known.name, x402Version }];
   });
-}
-
-/** What a running `up` says of its chains; undefined when it is none. */
-async function readHarness(baseUrl: string): Promise<HarnessDescription | undefined> {
-  const answer = await ask(baseUrl, "/harness");
-  return answer.kind === "json" ? harnessDescriptionSchema.safeParse(answer.body).data : undefined;
 }
 
 async function ask(baseUrl: string, path: string) {

@@ -1,3 +1,4 @@
+export type { LogLevel } from "../config/values.ts";
 export { ConfigurationError, KitError } from "../errors.ts";
 export { connectHarness } from "./api/connect-harness.ts";
 export { createHarness } from "./api/create-harness.ts";
@@ -9,7 +10,7 @@ export type {
   ServiceAnswer,
   SettleOptions,
 } from "./api/harness-api.ts";
-export type { AssetOptions, HarnessOptions, LogLevel } from "./api/harness-options.ts";
+export type { AssetOptions, HarnessOptions } from "./api/harness-options.ts";
 export type { Payer, PaymentOrder } from "./api/pay.ts";
 export type { HarnessClient } from "./api/viem-client.ts";
 export type { FaultReport } from "./faults/fault-board.ts";

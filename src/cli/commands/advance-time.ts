@@ -1,8 +1,8 @@
 import { readWholeNumber } from "../../config/values.ts";
 import { createControlClient } from "../../harness/control/control-client.ts";
-import { defineCommand } from "../kit/command.ts";
-import { networkOption } from "../kit/network-option.ts";
-import { findHarness, requireRunning, urlOption } from "../kit/running-harness.ts";
+import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
+import { defineCommand, self } from "../kit/command.ts";
+import { networkOption, urlOption } from "../kit/options.ts";
 
 export const advanceTime = defineCommand({
   options: {
@@ -18,7 +18,7 @@ export const advanceTime = defineCommand({
   },
 
   async run({ network, seconds, url }, { print }) {
-    requireRunning(await findHarness(url), network);
+    requireRunning(await findHarness(url, self), network);
     const now = await createControlClient(url).advanceTime(network, seconds);
     print(`On ${network} it is ${new Date(Number(now) * 1_000).toISOString().replace(".000", "")}.`);
     return 0;

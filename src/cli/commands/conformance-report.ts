@@ -2,7 +2,7 @@ import type { FoundFacilitator } from "../../conformance/find-facilitator.ts";
 import { groupOf, tally } from "../../conformance/report.ts";
 import type { ConformanceResult } from "../../conformance/run-conformance.ts";
 import type { Difference } from "../../fixtures/engine/answer.ts";
-import { renderTable } from "../kit/table.ts";
+import { renderTable, wrapText } from "../kit/table.ts";
 
 /** An answer of another kind differs everywhere; the first places say enough. */
 const mostDifferences = 6;
@@ -75,21 +75,9 @@ function isUnauthorized({ differences }: Extract<ConformanceResult, { outcome: "
 
 function renderObstacle(why: string, results: readonly Extract<ConformanceResult, { outcome: "not_run" }>[]) {
   const lacking = [...new Set(results.flatMap(({ lacking }) => lacking ?? []))];
-  const told = lacking.length === 0 ? why : `${why}: ${lacking.join(", ")}`;
-  const [first, ...others] = wrap(told, 72);
+  const reason = lacking.length === 0 ? why : `${why}: ${lacking.join(", ")}`;
+  const [first = "", ...others] = wrapText(reason, 72);
   return [`  ${`${results.length}`.padStart(4)}  ${first}`, ...others.map((line) => `        ${line}`)];
-}
-
-/** Breaks a text between words into lines of so many characters. */
-function wrap(text: string, width: number): readonly string[] {
-  const lines: string[] = [""];
-  for (const word of text.split(" ")) {
-    const line = lines.at(-1) ?? "";
-    if (line === "") lines[lines.length - 1] = word;
-    else if (line.length + 1 + word.length <= width) lines[lines.length - 1] = `${line} ${word}`;
-    else lines.push(word);
-  }
-  return lines;
 }
 
 function renderDifference({ at, expected, got }: Difference): string[] {

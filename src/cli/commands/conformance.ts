@@ -1,67 +1,44 @@
 import { writeFile } from "node:fs/promises";
-import {
-  readAddress,
-  readApiKey,
-  readFacilitatorUrl,
-  readNetwork,
-  readPrivateKey,
-} from "../../config/values.ts";
+import { readFacilitatorUrl, readNetwork } from "../../config/values.ts";
+import { createVariableReader } from "../../config/variable-reader.ts";
+import { variables } from "../../config/variables.ts";
 import { findFacilitator } from "../../conformance/find-facilitator.ts";
 import { renderJunit } from "../../conformance/junit.ts";
 import { describeResults, tally } from "../../conformance/report.ts";
 import { runConformance } from "../../conformance/run-conformance.ts";
-import { KitError } from "../../errors.ts";
+import { ConfigurationError, KitError } from "../../errors.ts";
 import { scenarios } from "../../fixtures/cases/scenarios.ts";
-import { nearest } from "../../fixtures/engine/nearest.ts";
+import { nearest } from "../../nearest.ts";
 import { testKeys } from "../../published/test-keys.ts";
 import { defineCommand } from "../kit/command.ts";
-import { flag } from "../kit/readers.ts";
-import { defaultUrl } from "../kit/running-harness.ts";
+import { addressOption, flag, variableOption } from "../kit/options.ts";
 import { renderConformance } from "./conformance-report.ts";
+
+const url = variables.X402_KIT_URL.default;
 
 export const conformance = defineCommand({
   options: {
     url: {
-      describe: `where the facilitator is (default ${defaultUrl}, a running \`up\`)`,
+      describe: "where the facilitator is: by default, that of a running `up`",
       placeholder: "URL",
-      example: defaultUrl,
+      example: url,
       read: readFacilitatorUrl,
-      fallback: defaultUrl,
+      default: url,
     },
-    "api-key": {
-      describe: "API key of an organization that may verify and settle (default the published one of `up`)",
-      placeholder: "KEY",
-      env: "X402_API_KEY",
-      example: testKeys.local.apiKey,
-      read: readApiKey,
-      fallback: testKeys.local.apiKey,
-    },
+    "api-key": variableOption("X402_API_KEY", { placeholder: "KEY", example: testKeys.local.apiKey }),
     network: {
-      describe: "where to pay (default the first that the facilitator lists)",
+      describe: "where to pay (default: the first that the facilitator lists)",
       placeholder: "NAME",
       example: "base-sepolia",
       read: readNetwork,
     },
-    contract: {
-      describe: "payTo of payments: the facilitator contract (known of `up`)",
-      placeholder: "ADDRESS",
-      example: "0xE840c40665589C44947F74dCBaE73d65B1df12cC",
-      read: readAddress,
-    },
-    "payer-key": {
-      describe:
-        "private key of an account that pays 0.01 USDC for each scenario that settles; not needed by `up`",
-      placeholder: "KEY",
-      env: "PAYER_PRIVATE_KEY",
-      environmentOnly: true,
-      read: readPrivateKey,
-    },
+    contract: addressOption("payTo of payments: the facilitator contract (that of `up` is known)"),
     filter: {
       describe: "run only scenarios whose names contain this, such as settle.v2 or insufficient_funds",
       placeholder: "NAME",
       example: "settle.v2",
       read: (text) => text,
-      fallback: "",
+      default: "",
     },
     junit: {
       describe: "write the report as JUnit XML to a file too",
@@ -71,11 +48,17 @@ export const conformance = defineCommand({
     },
     json: flag("print the report as JSON"),
   },
+  variables: ["PAYER_PRIVATE_KEY"],
+  environment(env) {
+    const reader = createVariableReader(env);
+    const payerKey = reader.read("PAYER_PRIVATE_KEY");
+    if (reader.problems().length > 0) throw new ConfigurationError(reader.problems());
+    return { payerKey };
+  },
 
-  async run(values, { print }) {
+  async run(values, { print }, { payerKey }) {
     const { url, network, contract, filter, junit, json } = values;
-    const apiKey = values["api-key"];
-    const payerKey = values["payer-key"];
+    const apiKey = values["api-key"] ?? testKeys.local.apiKey;
     const chosen = scenarios.filter(({ name }) => name.includes(filter));
     if (chosen.length === 0) {
       const names = scenarios.map(({ name }) => name);

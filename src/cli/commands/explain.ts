@@ -5,8 +5,7 @@ import { explain } from "../../explain/explain.ts";
 import { formatExplanation } from "../../explain/format-explanation.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
 import { defineCommand } from "../kit/command.ts";
-import { localOptions } from "../kit/local-options.ts";
-import { flag } from "../kit/readers.ts";
+import { contractOptions, contractsOf, flag } from "../kit/options.ts";
 
 /** Longer than any payment, shorter than what would be read by mistake. */
 const mostBytes = 1_048_576;
@@ -22,17 +21,13 @@ export const explainCommand = defineCommand({
       read: (given) => given,
       required: true,
     },
-    "contract-mainnet": localOptions["contract-mainnet"],
-    "contract-testnet": localOptions["contract-testnet"],
+    ...contractOptions,
     json: flag("print one line of JSON"),
   },
 
   async run({ what, json, ...contracts }, { print }) {
     const explanation = explain(await readWhat(what), {
-      contracts: resolveFacilitatorContracts({
-        mainnet: contracts["contract-mainnet"],
-        testnet: contracts["contract-testnet"],
-      }),
+      contracts: resolveFacilitatorContracts(contractsOf(contracts)),
       now: BigInt(Math.floor(Date.now() / 1000)),
     });
     print(json ? JSON.stringify(explanation) : formatExplanation(explanation));

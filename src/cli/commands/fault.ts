@@ -1,18 +1,17 @@
 import { readNetwork, readOneOf } from "../../config/values.ts";
-import { ConfigurationError } from "../../errors.ts";
+import { ConfigurationError, KitError } from "../../errors.ts";
 import { createControlClient } from "../../harness/control/control-client.ts";
+import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
+import type { FaultReport } from "../../harness/faults/fault-board.ts";
 import {
   type FaultKind,
   type FaultOrder,
   faultKinds,
   readFaultOrder,
 } from "../../harness/faults/fault-order.ts";
-import { defineCommand } from "../kit/command.ts";
-import type { Option } from "../kit/options.ts";
-import { flag } from "../kit/readers.ts";
-import { findHarness, requireRunning, urlOption } from "../kit/running-harness.ts";
-import { self } from "../kit/self.ts";
-import { describeFault } from "./fault-list.ts";
+import { defineCommand, type Option, self } from "../kit/command.ts";
+import { flag, urlOption } from "../kit/options.ts";
+import { renderTable } from "../kit/table.ts";
 
 const matching = "which calls: of the method NAME, in which * stands for any letters";
 
@@ -35,8 +34,8 @@ export const fault = defineCommand({
       required: true,
     },
     method: detail(matching, "NAME", "eth_sendRawTransaction*"),
-    nth: number("from the how manieth of them on (default 1)", "N", "2"),
-    times: number("how many of them (default 1 with --nth, else all)", "N", "3"),
+    nth: number("starting with the Nth match (default 1)", "N", "2"),
+    times: number("how many matches (default 1 with --nth, else all)", "N", "3"),
     ms: number("delay: milliseconds", "MS", "500"),
     "retry-after-seconds": number("rate-limited: what Retry-After says (default 1)", "S", "5"),
     code: number("error: the JSON-RPC code", "N", "-32000"),
@@ -59,7 +58,7 @@ export const fault = defineCommand({
       // A flag that is not given says nothing; as a field it would be one too many for most kinds.
       ...(disguised && { disguised }),
     });
-    requireRunning(await findHarness(url), network);
+    requireRunning(await findHarness(url, self), network);
     const set = await createControlClient(url).faults.add(order);
     print(`${network}: ${describeFault(set)}`);
     if (set.kind !== "drop" && set.kind !== "reorg") print(`To end it: ${self} fault clear --id ${set.id}`);
@@ -84,16 +83,65 @@ function readOrder(fields: Record<string, unknown>): FaultOrder {
   }
 }
 
-function detail(describe: string, placeholder: string, example: string): Option<string | undefined> {
-  return { describe, placeholder, example, read: (text) => text };
+function detail(describe: string, placeholder: string, example: string) {
+  return { describe, placeholder, example, read: (text: string) => text } satisfies Option;
 }
 
 /** What is no number is left as it is: that it should be one is said together with everything else. */
-function number(describe: string, placeholder: string, example: string): Option<number | string | undefined> {
-  return {
-    describe,
-    placeholder,
-    example,
-    read: (text) => (/^-?\d{1,15}$/.test(text) ? Number(text) : text),
-  };
+function number(describe: string, placeholder: string, example: string) {
+  const read = (text: string) => (/^-?\d{1,15}$/.test(text) ? Number(text) : text);
+  return { describe, placeholder, example, read } satisfies Option;
 }
+
+export const faultList = defineCommand({
+  options: { json: flag("print JSON"), url: urlOption },
+
+  async run({ json, url }, { print }) {
+    await findHarness(url, self);
+    const faults = await createControlClient(url).faults.list();
+    if (json) print(JSON.stringify(faults));
+    else if (faults.length === 0) print("No fault is set.");
+    else {
+      const columns = [
+        { heading: "id", right: true },
+        { heading: "network" },
+        { heading: "fault" },
+        { heading: "hits", right: true },
+      ];
+      print(
+        renderTable(
+          columns,
+          faults.map((each) => [each.id, each.network, describeFault(each), `${each.fired}`]),
+        ),
+      );
+    }
+    return 0;
+  },
+});
+
+/** A fault in one line: its kind, and its details. */
+function describeFault({ id: _, network: __, kind, fired: ___, ...details }: FaultReport): string {
+  const facts = Object.entries(details).map(([name, value]) => `${name} ${String(value)}`);
+  return [kind, ...facts].join(", ");
+}
+
+export const faultClear = defineCommand({
+  options: {
+    id: detail("only this one, by its id in `fault list`", "ID", "1"),
+    url: urlOption,
+  },
+
+  async run({ id, url }, { print }) {
+    await findHarness(url, self);
+    const { faults } = createControlClient(url);
+    if (id === undefined) {
+      await faults.clear();
+      print("No fault is set any more.");
+    } else if (await faults.remove(id)) {
+      print(`The fault ${id} has ended.`);
+    } else {
+      throw new KitError(`No fault ${id} is set`, { hints: ["x402-kit fault list names those that are."] });
+    }
+    return 0;
+  },
+});

@@ -1,40 +1,142 @@
 import { InvalidValue, readDuration, readMoment, readOneOf } from "../../config/values.ts";
+import {
+  createOrganizationAdministration,
+  createOrganizations,
+} from "../../organizations/create-organizations.ts";
 import { type KeyRecord, type Scope, scopes } from "../../organizations/organizations.ts";
-import type { Option } from "../kit/options.ts";
+import { defineCommand, type Option } from "../kit/command.ts";
+import { actorOption, actorOr, usesDatabase, usesKeys, withDatabase } from "../kit/database.ts";
+import { flag } from "../kit/options.ts";
 import { renderTable } from "../kit/table.ts";
 
-/** What a new key may do. */
-export const scopesOption = {
-  describe: `what it may be used for, separated by commas (default ${scopes.join(",")})`,
-  placeholder: "SCOPES",
-  example: scopes.join(","),
-  read: (text: string): readonly Scope[] => text.split(",").map((word) => readOneOf(scopes)(word.trim())),
-  fallback: scopes,
-} satisfies Option<readonly Scope[]>;
+const json = flag("print JSON");
+const now = Date.now;
+
+/** Which organization a command is about. */
+export const organizationOption = {
+  describe: "the organization's id",
+  placeholder: "ID",
+  example: "org_0123456789abcdef",
+  read: (text: string) => text,
+  required: true,
+} as const satisfies Option;
 
 /** When a new key stops working. */
-export const expiryOption = {
-  describe: "when it stops working: after so many days (90d) or hours (12h), or at a date (default never)",
+const expiryOption = {
+  describe: "when it stops working: after so many days (90d) or hours (12h), or at a date (default: never)",
   placeholder: "WHEN",
   example: "90d",
-  read: (text: string): number | undefined =>
-    /^\d+[a-z]$/.test(text) ? Date.now() + readDuration(text) : readMoment(text),
-  fallback: undefined,
-} satisfies Option<number | undefined>;
+  read: (text: string) => (/^\d+[a-z]$/.test(text) ? Date.now() + readDuration(text) : readMoment(text)),
+} as const satisfies Option;
 
 /** Which key a command is about. */
-export const keyOption = {
+const keyOption = {
   describe: "the key's id: the middle part of x4k_<id>_<secret>",
   placeholder: "ID",
   example: "0123456789abcdef",
   read(text: string) {
-    // Somebody is about to put a secret into a shell's history.
-    if (/^x4k_/.test(text))
+    // A secret is about to stand in a shell's history.
+    if (/^x4k_/.test(text)) {
       throw new InvalidValue("is a whole key; its id is the part in the middle, and no secret");
+    }
     return text;
   },
   required: true,
-} satisfies Option<string>;
+} as const satisfies Option;
+
+export const keyCreate = defineCommand({
+  ...usesKeys,
+  options: {
+    org: organizationOption,
+    scopes: {
+      describe: "what it may be used for, separated by commas",
+      placeholder: "SCOPES",
+      example: scopes.join(","),
+      read: (text): readonly Scope[] => text.split(",").map((word) => readOneOf(scopes)(word.trim())),
+      default: scopes.join(","),
+    },
+    expires: expiryOption,
+    actor: actorOption,
+    json,
+  },
+
+  run: ({ org, scopes, expires: expiresAt, actor, json }, { print }, { databaseUrl, pepper }) =>
+    withDatabase(databaseUrl, async (db) => {
+      const organizations = createOrganizations({ db, now, pepper, actor: actorOr(actor) });
+      const { key, keyId } = await organizations.createKey(org, { scopes, expiresAt });
+      const expiry = isoTime(expiresAt ?? null);
+      if (json) {
+        print(JSON.stringify({ keyId, key, organizationId: org, scopes, expiresAt: expiry }));
+      } else {
+        print(`Key ${keyId} of ${org}, for ${scopes.join(" and ")}; expires ${expiry ?? "never"}:`);
+        print(describeIssued(key));
+      }
+      return 0;
+    }),
+});
+
+export const keyList = defineCommand({
+  ...usesDatabase,
+  options: { org: organizationOption, json },
+
+  run: ({ org, json }, { print }, { databaseUrl }) =>
+    withDatabase(databaseUrl, async (db) => {
+      const keys = await createOrganizationAdministration({ db, now }).listKeys(org);
+      print(json ? JSON.stringify(keys.map(keyAsJson)) : describeKeys(keys));
+      return 0;
+    }),
+});
+
+export const keyRotate = defineCommand({
+  ...usesKeys,
+  options: {
+    id: keyOption,
+    grace: {
+      describe: "for how long the old key still works: 30m, 12h, 7d, or 0m",
+      placeholder: "SPAN",
+      example: "24h",
+      read: readDuration,
+      default: "24h",
+    },
+    expires: expiryOption,
+    actor: actorOption,
+    json,
+  },
+
+  run: ({ id, grace: graceMs, expires: expiresAt, actor, json }, { print }, { databaseUrl, pepper }) =>
+    withDatabase(databaseUrl, async (db) => {
+      const organizations = createOrganizations({ db, now, pepper, actor: actorOr(actor) });
+      const { key, keyId, oldExpiresAt } = await organizations.rotateKey(id, { graceMs, expiresAt });
+      const oldExpiry = isoTime(oldExpiresAt);
+      const expiry = isoTime(expiresAt ?? null);
+      if (json) {
+        print(
+          JSON.stringify({ keyId, key, expiresAt: expiry, replaces: { keyId: id, expiresAt: oldExpiry } }),
+        );
+      } else {
+        print(`Key ${keyId} takes the place of ${id}, which works until ${oldExpiry}:`);
+        print(describeIssued(key));
+      }
+      return 0;
+    }),
+});
+
+export const keyRevoke = defineCommand({
+  // Without the pepper: to end a key that has leaked must not wait for the person who knows where the pepper is kept.
+  ...usesDatabase,
+  options: { id: keyOption, actor: actorOption, json },
+
+  run: ({ id, actor, json }, { print }, { databaseUrl }) =>
+    withDatabase(databaseUrl, async (db) => {
+      await createOrganizationAdministration({ db, now, actor: actorOr(actor) }).revokeKey(id);
+      print(
+        json
+          ? JSON.stringify({ keyId: id, state: "revoked" })
+          : `Key ${id} is revoked. Every instance refuses it within a second.`,
+      );
+      return 0;
+    }),
+});
 
 const isoTime = (time: number | null) => (time === null ? null : new Date(time).toISOString());
 
@@ -65,6 +167,6 @@ export function describeKeys(keys: readonly KeyRecord[]): string {
 }
 
 /** What a person does with a new key. */
-export function describeIssued(key: string): string {
+function describeIssued(key: string): string {
   return `\n  ${key}\n\nIt is shown this once. Keep it where secrets are kept.`;
 }

@@ -6,19 +6,18 @@ import {
 import { openDatabase } from "../../database/open-database.ts";
 import { openAsIs } from "../../inspection/database.ts";
 import { defineCommand } from "../kit/command.ts";
-import { flag } from "../kit/readers.ts";
-import { databaseOption } from "./operator-database.ts";
+import { usesDatabase } from "../kit/database.ts";
+import { flag } from "../kit/options.ts";
 
 export const migrateCommand = defineCommand({
-  usesEnvFile: true,
+  ...usesDatabase,
   options: {
-    "dry-run": flag("tell what would be done, and do nothing"),
+    "dry-run": flag("say what would be done, and do nothing"),
     json: flag("print JSON"),
-    database: databaseOption,
   },
 
-  async run({ "dry-run": dryRun, json, database }, { print }) {
-    const migrations = dryRun ? await findPending(database) : await apply(database);
+  async run({ "dry-run": dryRun, json }, { print }, { databaseUrl }) {
+    const migrations = dryRun ? await findPending(databaseUrl) : await apply(databaseUrl);
     if (json) {
       print(JSON.stringify({ applied: !dryRun, migrations }));
       return 0;

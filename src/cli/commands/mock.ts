@@ -1,10 +1,13 @@
 import { InvalidValue } from "../../config/values.ts";
-import { findScenario, type ScenarioName } from "../../fixtures/cases/scenarios.ts";
-import { startMockServer } from "../../mock-server/start-mock-server.ts";
+import { usualAmount } from "../../fixtures/cases/order.ts";
+import { findScenario, type ScenarioName, scenarios } from "../../fixtures/cases/scenarios.ts";
+import { signForScenario } from "../../fixtures/sign.ts";
+import { type MockServer, startMockServer } from "../../mock-server/start-mock-server.ts";
+import { buildPaymentRequest } from "../../protocol/build-request.ts";
 import { defineCommand } from "../kit/command.ts";
-import { localOptions } from "../kit/local-options.ts";
-import { flag } from "../kit/readers.ts";
-import { describeRunningMock } from "./mock-report.ts";
+import { contractsOf, flag, localOptions } from "../kit/options.ts";
+import { renderTable } from "../kit/table.ts";
+import { payerKeyTable, payerTable } from "../up/payer-table.ts";
 
 const everyAddress = ["0.0.0.0", "::"];
 
@@ -16,22 +19,20 @@ export const mock = defineCommand({
       placeholder: "NAMES",
       example: "settle.insufficient_funds",
       read: readScenarios,
-      fallback: [],
     },
     json: flag("print one line of JSON when ready, and nothing else"),
   },
 
   async run(values, { print, printError, takeSignals }) {
     const interrupted = takeSignals();
-    const { networks, host, port, scenario: scenarios, json } = values;
-    const mainnet = values["contract-mainnet"];
-    const testnet = values["contract-testnet"];
+    const { networks, host, port, scenario: usual = [], json } = values;
+    const { mainnet, testnet } = contractsOf(values);
     await using server = await startMockServer({
       host,
       port,
       networks,
       contracts: { ...(mainnet && { mainnet }), ...(testnet && { testnet }) },
-      scenarios,
+      scenarios: usual,
     });
     if (everyAddress.includes(host)) {
       printError(
@@ -41,7 +42,7 @@ export const mock = defineCommand({
     if (json) {
       print(JSON.stringify(server.description));
     } else {
-      print(await describeRunningMock(server, scenarios));
+      print(await describeRunningMock(server, usual));
       print(`Ready in ${(performance.now() / 1000).toFixed(2)} s. Ctrl-C stops it.`);
     }
     const { promise: stopped, resolve } = Promise.withResolvers<void>();
@@ -62,4 +63,102 @@ function readScenarios(text: string): readonly ScenarioName[] {
       throw error;
     }
   });
+}
+
+/** How long the printed curl works: a day. */
+const curlValidSeconds = 86_400n;
+
+/** What to begin with: the ends that clients most often get wrong. */
+const worthATry: readonly ScenarioName[] = [
+  "settle.insufficient_funds",
+  "settle.invalid_transaction_state.used_before",
+  "settle.v2.pending",
+  "settle.unavailable.rpc_down",
+  "settle.too_many_requests",
+  "settle.connection.answer_lost",
+  "settle.connection.cut_off",
+  "verify.insufficient_funds",
+  "verify.slow.late_verify",
+];
+
+/** What a person reads when `mock` is ready. */
+async function describeRunningMock(server: MockServer, usual: readonly ScenarioName[]): Promise<string> {
+  const { facilitator, organization, payers, control } = server.description;
+  return [
+    "",
+    networkTable(server),
+    "",
+    payerTable(payers),
+    "",
+    payerKeyTable(payers),
+    "",
+    "There are no chains: nothing is paid. These keys are published for tests.",
+    "",
+    "Verify a payment with curl (the same body at /settle settles it, once):",
+    "",
+    await verifyCurl(server),
+    "",
+    "Have the next settle end otherwise:",
+    "",
+    `curl -s ${control.scenario} -d '{"name":"settle.insufficient_funds"}'`,
+    "",
+    ...worthATry.map((name) => {
+      const { means } = findScenario(name);
+      return `  ${name.padEnd(Math.max(...worthATry.map(({ length }) => length)))}  ${means}`;
+    }),
+    "",
+    `All ${scenarios.length} scenarios  ${control.scenarios}`,
+    `What was asked    ${control.calls}`,
+    `Mock facilitator  ${facilitator.url}`,
+    `API key           ${organization.apiKey}`,
+    `Organization      ${organization.id}, paid at ${organization.recipient}`,
+    ...usual.map((name, index) => `${index === 0 ? "Requests end in" : ""}`.padEnd(18) + name),
+    "",
+  ].join("\n");
+}
+
+function networkTable({ environment }: MockServer): string {
+  return renderTable(
+    [
+      { heading: "network" },
+      { heading: "chain id", right: true },
+      { heading: "payTo: the facilitator contract" },
+      { heading: "asset: USDC" },
+    ],
+    environment.networks.map(({ name, chainId, facilitatorContract, assets: [{ address }] }) => [
+      name,
+      String(chainId),
+      facilitatorContract,
+      address,
+    ]),
+  );
+}
+
+async function verifyCurl({ url, environment, description }: MockServer): Promise<string> {
+  const [network] = environment.networks;
+  const { facilitatorContract: payTo, chainId } = network;
+  const [asset] = network.assets;
+  const { authorization, signature } = await signForScenario("funded", {
+    asset,
+    chainId,
+    to: payTo,
+    value: usualAmount,
+    validBefore: (await environment.now()) + curlValidSeconds,
+  });
+  const body = buildPaymentRequest({
+    x402Version: 1,
+    network,
+    asset,
+    payTo,
+    amount: usualAmount,
+    resource: "https://merchant.example/resource",
+    authorization,
+    signature,
+  });
+  return [
+    `curl -s ${url}/verify \\`,
+    `  -H 'Authorization: ${description.organization.apiKey}' \\`,
+    "  -H 'Content-Type: application/json' \\",
+    `  -d '${JSON.stringify(body)}'`,
+  ].join("\n");
 }

@@ -1,19 +1,198 @@
+import { readLimit } from "../../config/values.ts";
+import { KitError } from "../../errors.ts";
+import { createOrganizationAdministration } from "../../organizations/create-organizations.ts";
 import type { Organization } from "../../organizations/organizations.ts";
 import { networkNames } from "../../protocol/networks.ts";
-import type { Option } from "../kit/options.ts";
+import { defineCommand, type Option } from "../kit/command.ts";
+import { actorOption, actorOr, usesDatabase, withDatabase } from "../kit/database.ts";
+import { addressOption, flag, networkOption } from "../kit/options.ts";
 import { renderTable } from "../kit/table.ts";
+import { describeKeys, keyAsJson, organizationOption } from "./key.ts";
 
-/** Which organization a command is about. */
-export const organizationOption = {
-  describe: "the organization's id",
-  placeholder: "ID",
-  example: "org_0123456789abcdef",
-  read: (text: string) => text,
-  required: true,
-} satisfies Option<string>;
+const json = flag("print JSON");
+const now = Date.now;
+
+export const orgCreate = defineCommand({
+  ...usesDatabase,
+  options: {
+    name: {
+      describe: "what people call it",
+      placeholder: "NAME",
+      example: "Coffee shop",
+      read: (text) => text,
+      required: true,
+    },
+    id: {
+      describe: "its id, of letters, digits, _ and - (default: drawn at random)",
+      placeholder: "ID",
+      example: "coffee-shop",
+      read: (text) => text,
+    },
+    actor: actorOption,
+    json,
+  },
+
+  run: ({ name, id, actor, json }, { print }, { databaseUrl }) =>
+    withDatabase(databaseUrl, async (db) => {
+      const organizations = createOrganizationAdministration({ db, now, actor: actorOr(actor) });
+      const created = await organizations.create({ name, ...(id === undefined ? {} : { id }) });
+      if (json) {
+        print(JSON.stringify(organizationAsJson(created)));
+      } else {
+        print(`Created ${created.id} (${name}). Next:`);
+        print(`  x402-kit org set-recipient --id ${created.id} --network NAME --address 0x…`);
+        print(`  x402-kit key create --org ${created.id}`);
+      }
+      return 0;
+    }),
+});
+
+export const orgList = defineCommand({
+  ...usesDatabase,
+  options: { json },
+
+  run: ({ json }, { print }, { databaseUrl }) =>
+    withDatabase(databaseUrl, async (db) => {
+      const organizations = await createOrganizationAdministration({ db, now }).list();
+      if (json) {
+        print(JSON.stringify(organizations.map(organizationAsJson)));
+      } else if (organizations.length === 0) {
+        print("There is no organization yet: x402-kit org create --name NAME");
+      } else {
+        const rows = organizations.map(({ id, name, recipients }) => [
+          id,
+          name,
+          Object.keys(recipients).join(", ") || "no network yet",
+        ]);
+        print(renderTable([{ heading: "id" }, { heading: "name" }, { heading: "paid on" }], rows));
+      }
+      return 0;
+    }),
+});
+
+export const orgShow = defineCommand({
+  ...usesDatabase,
+  options: { id: organizationOption, json },
+
+  run: ({ id, json }, { print }, { databaseUrl }) =>
+    withDatabase(databaseUrl, async (db) => {
+      const organizations = createOrganizationAdministration({ db, now });
+      const organization = await organizations.find(id);
+      if (organization === null) throw new KitError(`There is no organization ${JSON.stringify(id)}`);
+      const [keys, changes] = [await organizations.listKeys(id), await organizations.listChanges(id)];
+      if (json) {
+        print(
+          JSON.stringify({
+            ...organizationAsJson(organization),
+            keys: keys.map(keyAsJson),
+            changes: changes.map((change) => ({ ...change, at: new Date(change.at).toISOString() })),
+          }),
+        );
+        return 0;
+      }
+      print(`${organization.id}: ${organization.name}\n`);
+      print(describeNetworks(organization));
+      print(`\nKeys\n${describeKeys(keys)}`);
+      const columns = [
+        { heading: "#", right: true },
+        { heading: "time" },
+        { heading: "who" },
+        { heading: "what" },
+        { heading: "details" },
+      ];
+      const rows = changes.map(({ number, at, actor, action, details }) => [
+        String(number),
+        new Date(at).toISOString(),
+        actor,
+        action,
+        describeDetails(details),
+      ]);
+      print(`\nChanges\n${renderTable(columns, rows)}`);
+      return 0;
+    }),
+});
+
+export const orgSetRecipient = defineCommand({
+  ...usesDatabase,
+  options: {
+    id: organizationOption,
+    network: networkOption,
+    address: {
+      ...addressOption("the wallet that is paid; payments under way still go to the one before"),
+      required: true,
+    },
+    actor: actorOption,
+    json,
+  },
+
+  run: ({ id, network, address, actor, json }, { print }, { databaseUrl }) =>
+    withDatabase(databaseUrl, async (db) => {
+      const organizations = createOrganizationAdministration({ db, now, actor: actorOr(actor) });
+      await organizations.setRecipient(id, network, address);
+      print(
+        json
+          ? JSON.stringify({ id, network, recipient: address })
+          : `${id} is paid at ${address} on ${network}, on every instance within a second.`,
+      );
+      return 0;
+    }),
+});
+
+export const orgSetLimits = defineCommand({
+  ...usesDatabase,
+  options: {
+    id: organizationOption,
+    network: networkOption,
+    "minimum-amount": limit("least amount that is settled, in the asset's smallest unit", "UNITS", "10000"),
+    "daily-gas-budget": limit(
+      "most that settling may cost in gas per day (UTC), in wei",
+      "WEI",
+      "5000000000000000",
+    ),
+    actor: actorOption,
+    json,
+  },
+
+  check: (values) =>
+    // One that was given and could not be read is not among the values.
+    ["minimum-amount", "daily-gas-budget"].every((name) => name in values) &&
+    values["minimum-amount"] === undefined &&
+    values["daily-gas-budget"] === undefined
+      ? [
+          {
+            name: "--minimum-amount",
+            problem: "or --daily-gas-budget is needed",
+            example: "--minimum-amount 10000",
+          },
+        ]
+      : [],
+
+  run: ({ id, network, actor, json, ...values }, { print }, { databaseUrl }) =>
+    withDatabase(databaseUrl, async (db) => {
+      const organizations = createOrganizationAdministration({ db, now, actor: actorOr(actor) });
+      await organizations.setLimits(id, network, {
+        minimumAmount: values["minimum-amount"],
+        dailyGasBudget: values["daily-gas-budget"],
+      });
+      const organization = await organizations.find(id);
+      if (organization !== null) {
+        print(json ? JSON.stringify(organizationAsJson(organization)) : describeNetworks(organization));
+      }
+      return 0;
+    }),
+});
+
+function limit(describe: string, placeholder: string, example: string) {
+  return {
+    describe: `${describe}, or \`none\` (default: as it is)`,
+    placeholder,
+    example,
+    read: readLimit,
+  } satisfies Option;
+}
 
 /** An organization as JSON: amounts are decimal text in smallest units. */
-export function organizationAsJson({ id, name, recipients, limits }: Organization) {
+function organizationAsJson({ id, name, recipients, limits }: Organization) {
   const networks = networkNames.flatMap((network) => {
     const recipient = recipients[network];
     if (recipient === undefined) return [];
@@ -29,7 +208,7 @@ export function organizationAsJson({ id, name, recipients, limits }: Organizatio
 }
 
 /** The networks of an organization, as a table. */
-export function describeNetworks(organization: Organization): string {
+function describeNetworks(organization: Organization): string {
   const { networks } = organizationAsJson(organization);
   const rows = Object.entries(networks);
   if (rows.length === 0) {
@@ -49,4 +228,16 @@ export function describeNetworks(organization: Organization): string {
       dailyGasBudget ?? "any",
     ]),
   );
+}
+
+/** `network base, from 0x…, to 0x…`. */
+function describeDetails(details: Readonly<Record<string, unknown>>): string {
+  return Object.entries(details)
+    .filter(([, value]) => value !== null)
+    .map(([name, value]) => `${name} ${isTime(name, value) ? new Date(value).toISOString() : String(value)}`)
+    .join(", ");
+}
+
+function isTime(name: string, value: unknown): value is number {
+  return /expiresAt$/i.test(name) && typeof value === "number";
 }

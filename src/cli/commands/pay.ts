@@ -1,52 +1,53 @@
 import { readAmount, readNetwork, readOneOf } from "../../config/values.ts";
 import { pay as payOnHarness } from "../../harness/api/pay.ts";
+import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
 import { settleAnswerSchema } from "../../protocol/answers.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
-import { defineCommand } from "../kit/command.ts";
-import { findHarness, requireRunning, urlOption } from "../kit/running-harness.ts";
+import { defineCommand, self } from "../kit/command.ts";
+import { urlOption } from "../kit/options.ts";
 import { sampleAmount } from "../up/demo.ts";
 
 const payerNames = Object.keys(testPayers) as TestPayerName[];
 const versions = { "1": 1, "2": 2 } as const;
 
-export const payCommand = defineCommand({
+export const pay = defineCommand({
   options: {
     network: {
-      describe: "where to pay (default base)",
+      describe: "where to pay",
       placeholder: "NAME",
       example: "base",
       read: readNetwork,
-      fallback: "base",
+      default: "base",
     },
     payer: {
-      describe: `who pays: ${payerNames.join(", ")} (default funded)`,
+      describe: `who pays: ${payerNames.join(", ")}`,
       placeholder: "NAME",
       example: "empty",
       read: readOneOf(payerNames),
-      fallback: "funded" as TestPayerName,
+      default: "funded",
     },
     amount: {
-      describe: `how much, in the asset's smallest unit (default ${sampleAmount}: 0.01 USDC)`,
+      describe: "how much, in the asset's smallest unit (1 USDC is 1000000)",
       placeholder: "UNITS",
       example: "10000",
       read: readAmount,
-      fallback: sampleAmount,
+      default: `${sampleAmount}`,
     },
     version: {
-      describe: "x402 protocol version, 1 or 2 (default 1)",
+      describe: "x402 protocol version, 1 or 2",
       placeholder: "N",
       example: "2",
       read: (text) => versions[readOneOf(["1", "2"])(text)],
-      fallback: 1 as 1 | 2,
+      default: "1",
     },
     url: urlOption,
   },
 
   async run({ network, payer, amount, version, url }, { print }) {
-    const harness = await findHarness(url);
+    const harness = await findHarness(url, self);
     requireRunning(harness, network);
-    const order = { network, payer, amount, x402Version: version, validForSeconds: 600 };
-    const { verify, settle, tookMs } = await payOnHarness(harness, order);
+    const payment = { network, payer, amount, x402Version: version, validForSeconds: 600 };
+    const { verify, settle, tookMs } = await payOnHarness(harness, payment);
     print(`verify  ${verify.status}  ${JSON.stringify(verify.body, null, 2)}`);
     print(`settle  ${settle.status}  ${JSON.stringify(settle.body, null, 2)}`);
     const settled = settleAnswerSchema.safeParse(settle.body).data?.success === true;

@@ -1,7 +1,168 @@
+import { InvalidValue, readBytes32, readMoment, readOneOf, readWholeNumber } from "../../config/values.ts";
+import { KitError } from "../../errors.ts";
+import { createLedger } from "../../ledger/create-ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
+import { settlementStates } from "../../protocol/answers.ts";
+import { type Cursor, readCursor, writeCursor } from "../../protocol/cursor.ts";
+import { defineCommand } from "../kit/command.ts";
+import { usesDatabase, withDatabase } from "../kit/database.ts";
+import { addressOption, flag, onlyNetworkOption } from "../kit/options.ts";
+import { renderTable } from "../kit/table.ts";
+
+const usualLimit = 50;
+/** Settlements read at a time. */
+const pageSize = 1_000;
+
+export const settlementsList = defineCommand({
+  ...usesDatabase,
+  options: {
+    org: {
+      describe: "only of this organization",
+      placeholder: "ID",
+      example: "org_0123456789abcdef",
+      read: (text) => text,
+    },
+    network: onlyNetworkOption,
+    state: {
+      describe: `only in this state: ${settlementStates.join(", ")}`,
+      placeholder: "STATE",
+      example: "settled",
+      read: readOneOf(settlementStates),
+    },
+    payer: addressOption("only of this payer"),
+    from: {
+      describe: "only those claimed at or after this time (UTC unless it has a zone)",
+      placeholder: "TIME",
+      example: "2026-11-01",
+      read: readMoment,
+    },
+    to: {
+      describe: "only those claimed before this time",
+      placeholder: "TIME",
+      example: "2026-12-01T00:00:00Z",
+      read: readMoment,
+    },
+    limit: {
+      describe: `at most so many, newest first (default ${usualLimit}; with --csv all)`,
+      placeholder: "N",
+      example: "100",
+      read: readWholeNumber(1, 100_000_000),
+    },
+    cursor: {
+      describe: "go on after the last list, which ended with this",
+      placeholder: "CURSOR",
+      read(text): Cursor {
+        const cursor = readCursor(text);
+        if (cursor === null)
+          throw new InvalidValue(`"${text}" is not a cursor; a list that is cut short ends with one`);
+        return cursor;
+      },
+    },
+    json: flag("print JSON"),
+    csv: flag("print CSV (RFC 4180), for reconciliation: amounts in smallest units, times in ISO 8601"),
+  },
+
+  check: ({ json, csv }) =>
+    json && csv ? [{ name: "--csv", problem: "and --json cannot be given together" }] : [],
+
+  run: (
+    { org: organizationId, network, state, payer, from, to, limit, cursor, json, csv },
+    terminal,
+    { databaseUrl },
+  ) =>
+    withDatabase(databaseUrl, async (db) => {
+      const ledger = createLedger({ db, instanceId: crypto.randomUUID(), now: Date.now });
+      const filter = { organizationId, network, state, payer, from, to };
+      const most = limit ?? (csv ? Number.POSITIVE_INFINITY : usualLimit);
+      const listed: Settlement[] = [];
+      const print = (text: string) => terminal.print(text);
+      // The line break of RFC 4180 is CR and LF, the second of which is the terminal's.
+      const printCsv = (fields: readonly (string | null)[]) => print(`${csvLine(fields)}\r`);
+
+      if (csv) printCsv(settlementColumns);
+      let next: Cursor | null = null;
+      for (let count = 0, after = cursor; ; ) {
+        const page = await ledger.list(filter, { limit: Math.min(pageSize, most - count), after });
+        if (csv) {
+          for (const settlement of page.settlements) {
+            const record = settlementAsRecord(settlement);
+            printCsv(settlementColumns.map((column) => record[column]));
+          }
+        } else {
+          listed.push(...page.settlements);
+        }
+        count += page.settlements.length;
+        next = page.next;
+        if (next === null || count >= most) break;
+        after = next;
+      }
+      const goOn = next === null ? null : writeCursor(next);
+      if (json) {
+        print(JSON.stringify({ settlements: listed.map(settlementAsRecord), next: goOn }));
+      } else if (!csv) {
+        print(listed.length === 0 ? "No settlements." : describeSettlements(listed));
+      }
+      if (!json && goOn !== null) terminal.printError(`There are more: --cursor ${goOn}`);
+      return 0;
+    }),
+});
+
+function describeSettlements(settlements: readonly Settlement[]): string {
+  return renderTable(
+    [
+      { heading: "claimed" },
+      { heading: "organization" },
+      { heading: "network" },
+      { heading: "state" },
+      { heading: "value", right: true },
+      { heading: "payer" },
+      { heading: "transaction" },
+    ],
+    settlements.map((settlement) => {
+      const { claimedAt, organizationId, network, state, value, payer, transaction } =
+        settlementAsRecord(settlement);
+      return [claimedAt, organizationId, network, state, value, payer, transaction];
+    }),
+  );
+}
+
+export const settlementsShow = defineCommand({
+  ...usesDatabase,
+  options: {
+    id: {
+      describe: "the settlement's id, as in the Location of the answer",
+      placeholder: "ID",
+      example: `0x${"0123456789abcdef".repeat(4)}`,
+      read: readBytes32,
+      required: true,
+    },
+    json: flag("print JSON"),
+  },
+
+  run: ({ id, json }, { print }, { databaseUrl }) =>
+    withDatabase(databaseUrl, async (db) => {
+      const ledger = createLedger({ db, instanceId: crypto.randomUUID(), now: Date.now });
+      const settlement = await ledger.find(id);
+      if (settlement === null) {
+        throw new KitError(`There is no settlement ${id}`, {
+          hints: [
+            "Nothing was claimed for this payment: either it was never settled here, or it was refused.",
+          ],
+        });
+      }
+      const record = Object.entries(settlementAsRecord(settlement));
+      if (json) {
+        print(JSON.stringify(Object.fromEntries(record)));
+      } else {
+        const width = Math.max(...record.map(([name]) => name.length));
+        for (const [name, value] of record) print(`${name.padEnd(width)}  ${value ?? "-"}`);
+      }
+      return 0;
+    }),
+});
 
 /** A settlement's fields by their names, as text; null where there is nothing. The columns of the CSV, in order. */
-export function settlementAsRecord(settlement: Settlement) {
+function settlementAsRecord(settlement: Settlement) {
   return {
     id: settlement.id,
     organizationId: settlement.organizationId,
@@ -25,7 +186,7 @@ export function settlementAsRecord(settlement: Settlement) {
 }
 
 /** The columns of the CSV. */
-export const settlementColumns = [
+const settlementColumns = [
   "id",
   "organizationId",
   "state",
@@ -50,4 +211,16 @@ function isoTime(time: number): string;
 function isoTime(time: number | null): string | null;
 function isoTime(time: number | null): string | null {
   return time === null ? null : new Date(time).toISOString();
+}
+
+/**
+ * One line of CSV, as RFC 4180 has it, without its line break: fields with commas, quotes or line breaks are quoted,
+ * null is empty.
+ */
+function csvLine(fields: readonly (string | null)[]): string {
+  return fields.map((field) => quoteField(field ?? "")).join(",");
+}
+
+function quoteField(field: string): string {
+  return /[",\r\n]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field;
 }

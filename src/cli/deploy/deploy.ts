@@ -1,9 +1,11 @@
+import { variablesOf } from "../../config/variables.ts";
 import { defineCommand } from "../kit/command.ts";
 import { checkDeployOptions, deployOptions } from "./options.ts";
 
 export const deployCommand = defineCommand({
   usesEnvFile: true,
   options: deployOptions,
+  variables: variablesOf("deploy"),
   check: checkDeployOptions,
 
   async run(values, terminal) {

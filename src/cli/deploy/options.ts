@@ -1,10 +1,8 @@
 import { readAddress, readNetwork, readWholeNumber } from "../../config/values.ts";
-import { variablesOf } from "../../config/variables.ts";
 import type { ConfigurationProblem } from "../../errors.ts";
 import type { Address } from "../../protocol/hex.ts";
-import type { Option, Options, Values } from "../kit/options.ts";
-import { flag } from "../kit/readers.ts";
-import { describeVariables } from "../serve/variables.ts";
+import type { Option, Options, Values } from "../kit/command.ts";
+import { flag } from "../kit/options.ts";
 
 /** Two days: long enough to notice that somebody else transfers the admin role, and to cancel it. */
 const usualAdminDelay = 172_800;
@@ -24,11 +22,11 @@ export const deployOptions = {
   json: flag("print one line of JSON; with --yes or --dry-run"),
   admin: account("who grants and revokes roles (default: the account of DEPLOYER_PRIVATE_KEY)"),
   "admin-delay": {
-    describe: `seconds before a transfer of the admin role can be accepted (default ${usualAdminDelay}: two days)`,
+    describe: "seconds before a transfer of the admin role can be accepted (two days are 172800)",
     placeholder: "SECONDS",
     example: `${usualAdminDelay}`,
     read: readWholeNumber(0, 2_592_000),
-    fallback: usualAdminDelay,
+    default: `${usualAdminDelay}`,
   },
   operators: accounts("who may settle (default: the accounts of OPERATOR_PRIVATE_KEY, or OPERATOR_ADDRESS)"),
   recoverer: accountOrNone("who may recover, or none (default: the account of RECOVERER_PRIVATE_KEY)"),
@@ -38,7 +36,6 @@ export const deployOptions = {
   contract: account(
     "on which contract to grant or revoke (default: FACILITATOR_CONTRACT_MAINNET or _TESTNET)",
   ),
-  ...describeVariables((name) => variablesOf("deploy").includes(name)),
 } satisfies Options;
 
 export type DeployValues = Values<typeof deployOptions>;
@@ -65,16 +62,16 @@ export function checkDeployOptions(values: Partial<DeployValues>): readonly Conf
   return problems;
 }
 
-function account(describe: string): Option<Address | undefined> {
-  return { describe, placeholder: "ADDRESS", example, read: readAddress };
+function account(describe: string) {
+  return { describe, placeholder: "ADDRESS", example, read: readAddress } satisfies Option;
 }
 
-function accounts(describe: string): Option<readonly Address[] | undefined> {
+function accounts(describe: string) {
   const read = (text: string) => [...new Set(text.split(",").map((part) => readAddress(part.trim())))];
-  return { describe, placeholder: "ADDRESSES", example, read };
+  return { describe, placeholder: "ADDRESSES", example, read } satisfies Option;
 }
 
-function accountOrNone(describe: string): Option<Address | "none" | undefined> {
-  const read = (text: string) => (text === "none" ? "none" : readAddress(text));
-  return { describe, placeholder: "ADDRESS", example, read };
+function accountOrNone(describe: string) {
+  const read = (text: string): Address | "none" => (text === "none" ? "none" : readAddress(text));
+  return { describe, placeholder: "ADDRESS", example, read } satisfies Option;
 }

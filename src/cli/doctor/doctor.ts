@@ -1,5 +1,6 @@
 import { readEnvironment } from "../../config/environment.ts";
 import type { ServeConfig } from "../../config/serve-config.ts";
+import { variablesOf } from "../../config/variables.ts";
 import { openEndpoints } from "../../deploy/endpoints.ts";
 import { plural } from "../../deploy/units.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
@@ -9,14 +10,14 @@ import { checkDatabase, openAsIs } from "../../inspection/database.ts";
 import { inspectNetwork } from "../../inspection/inspect-network.ts";
 import { createLedger } from "../../ledger/create-ledger.ts";
 import { defineCommand, type Terminal } from "../kit/command.ts";
-import { flag } from "../kit/readers.ts";
+import { flag } from "../kit/options.ts";
 import { createSigners, recovererOf } from "../serve/signers.ts";
-import { serveVariables } from "../serve/variables.ts";
 
 export const doctor = defineCommand({
   usesEnvFile: true,
   showsWarnings: true,
-  options: { json: flag("print one line of JSON"), ...serveVariables },
+  options: { json: flag("print one line of JSON") },
+  variables: variablesOf("serve"),
 
   async run({ json }, { print, env, warnings }) {
     const parts = await examine(env, warnings);

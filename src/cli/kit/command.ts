@@ -1,5 +1,6 @@
+import type { Environment } from "../../config/variable-reader.ts";
+import type { VariableName } from "../../config/variables.ts";
 import type { ConfigurationProblem } from "../../errors.ts";
-import type { CheckOptions, Options, Values } from "./options.ts";
 
 /** Where a command writes, and what it may know of the process around it. */
 export type Terminal = {
@@ -27,20 +28,64 @@ export class Interruption extends Error {
   override readonly name = "Interruption";
 }
 
+/** One option of a command: a flag, or a value. What is not given is false, or the default, or undefined. */
+export type Option<T = unknown> = {
+  /** What it is, for `--help`; the default and what else is below are added there. */
+  describe: string;
+  /** How a value is shown in the help: `--port PORT`. Undefined for a flag. */
+  placeholder?: string;
+  /** Whether the value is given without the option's name, in the order of such options: `fault base reset`. */
+  positional?: boolean;
+  /** The variable that gives the value when the command line does not. */
+  variable?: VariableName;
+  example?: string;
+  /** Throws InvalidValue with what is wrong. */
+  read: (text: string) => T;
+  /** Whether it may be given without a value; the text is then empty. */
+  mayBeBare?: boolean;
+  /** Whether it must be given. */
+  required?: boolean;
+  /** What it is when it is not given, written as it would be given. */
+  default?: string;
+};
+
+/** The options of a command, by their long names without dashes. */
+export type Options = Readonly<Record<string, Option>>;
+
+/** What the command line and the environment give for the options. */
+export type Values<O extends Options> = { [K in keyof O]: ValueOf<O[K]> };
+
+type ValueOf<O extends Option> = O extends { placeholder: string }
+  ? ReturnType<O["read"]> | (O extends { required: true } | { default: string } ? never : undefined)
+  : boolean;
+
 /** One command of `x402-kit`. */
-export type Command<O extends Options = Options> = {
+export type Command<O extends Options = Options, E = unknown> = {
   options: O;
+  /** The variables that it reads besides those of its options: anybody on the machine can see command lines. */
+  variables?: readonly VariableName[];
   /** Whether the file `.env` of the working directory counts as environment. */
   usesEnvFile?: boolean;
   /** It shows the warnings of its {@link CommandTerminal} itself; otherwise they are printed on stderr. */
   showsWarnings?: boolean;
-  /** What can only be judged of several values together. */
-  check?: CheckOptions<O>;
+  /** Reads the environment; throws ConfigurationError with everything that is wrong. */
+  environment?: (env: Environment, values: Partial<Values<O>>) => E;
+  /** What can only be judged of several values together. A problem may be named after an option's variable. */
+  check?: (values: Partial<Values<O>>) => readonly ConfigurationProblem[];
   /** Gives the exit code. May throw the {@link Interruption} that cut it short. */
-  run(values: Values<O>, terminal: CommandTerminal): Promise<number>;
+  run(values: Values<O>, terminal: CommandTerminal, environment: E): Promise<number>;
 };
 
 /** Names a command together with its options, so that `run` knows the types of their values. */
-export function defineCommand<O extends Options>(command: Command<O>): Command<O> {
+export function defineCommand<const O extends Options, E = undefined>(command: Command<O, E>): Command<O, E> {
   return command;
 }
+
+/** Whether npm runs this command as a script of the checkout: `npm start`, or `npm run x402-kit`. */
+export const isNpmScript = ["start", "x402-kit"].includes(process.env.npm_lifecycle_event ?? "");
+
+/**
+ * How this command is called again from where it was called. In a checkout `npx x402-kit` would first install the
+ * checkout somewhere, for half a minute.
+ */
+export const self = isNpmScript ? "npm run -s x402-kit --" : "npx x402-kit";

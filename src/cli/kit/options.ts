@@ -1,183 +1,86 @@
-import { parseArgs } from "node:util";
-import { InvalidValue } from "../../config/values.ts";
-import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
+import { readAddress, readNetwork, readNetworks } from "../../config/values.ts";
+import { type VariableName, variables } from "../../config/variables.ts";
+import type { Address } from "../../protocol/hex.ts";
+import { networkNames } from "../../protocol/networks.ts";
+import type { Option } from "./command.ts";
 
-/** Reads the text of an option; throws {@link InvalidValue} with what is wrong. */
-type Read<T> = (text: string) => T;
+/*
+ * Options that several commands have.
+ */
 
-/** One option of a command: a flag, or a value from the command line or else from the environment. */
-export type Option<T = unknown> = {
-  /** One line for `--help`. */
-  describe: string;
-  /** How a value is shown in the help: `--port PORT`. Undefined for a flag. */
-  placeholder?: string;
-  /** Whether the value is given without the option's name, in the order of such options: `fault base reset`. */
-  positional?: boolean;
-  /** The variable that gives the value when the command line does not. */
-  env?: string;
-  /** Whether the variable alone gives it: anybody on the machine can see command lines. */
-  environmentOnly?: boolean;
-  example?: string;
-  read: Read<T>;
-  /** Whether it may be given without a value; the text is then empty. */
-  mayBeBare?: boolean;
-  /** Whether it must be given. */
-  required?: boolean;
-  /** What it is when it is not given. */
-  fallback?: T;
+/** A flag: off unless it is given. */
+export function flag(describe: string) {
+  return { describe, read: () => true } satisfies Option<boolean>;
+}
+
+/** `--network` of commands that act on one network. */
+export const networkOption = {
+  describe: "on which network",
+  placeholder: "NAME",
+  example: "base",
+  read: readNetwork,
+  required: true,
+} as const satisfies Option;
+
+/** `--network` of commands that act on all networks unless one is named. */
+export const onlyNetworkOption = {
+  ...networkOption,
+  describe: "only on this network",
+  required: false,
+} as const satisfies Option;
+
+/** An account, as an address that is checked (EIP-55). */
+export function addressOption(describe: string) {
+  return {
+    describe,
+    placeholder: "ADDRESS",
+    example: "0x857b06519E91e3A54538791bDbb0E22373e36b66",
+    read: readAddress,
+  } as const satisfies Option;
+}
+
+/** An option in the place of a variable, which gives the value when the command line does not. */
+export function variableOption<
+  N extends VariableName,
+  const M extends { placeholder: string } & Partial<Option>,
+>(name: N, more: M) {
+  const variable = variables[name];
+  return { ...variable, describe: variable.summary, variable: name, ...more };
+}
+
+/** Where the `up` runs that a command acts on. */
+export const urlOption = variableOption("X402_KIT_URL", { placeholder: "URL" });
+
+/** Where the facilitator contract stands on local chains. */
+export const contractOptions = {
+  "contract-mainnet": variableOption("FACILITATOR_CONTRACT_MAINNET", {
+    placeholder: "ADDRESS",
+    describe: "facilitator contract address on base, optimism and polygon",
+  }),
+  "contract-testnet": variableOption("FACILITATOR_CONTRACT_TESTNET", {
+    placeholder: "ADDRESS",
+    describe: "facilitator contract address on base-sepolia and optimism-sepolia",
+  }),
 };
 
-/** The options of a command, by their long names without dashes. */
-export type Options = Readonly<Record<string, Option>>;
-
-export type Values<O extends Options> = { [K in keyof O]: O[K] extends { read: Read<infer T> } ? T : never };
-
-/** Judges the values that could be read, together. A problem may be named after an option's variable. */
-export type CheckOptions<O extends Options> = (values: Partial<Values<O>>) => readonly ConfigurationProblem[];
-
-/**
- * Reads a command line and the environment against the options of a command. Everything that is wrong is reported
- * at once.
- *
- * @throws ConfigurationError with one problem for each wrong option, value or variable.
- */
-export function readOptions<O extends Options>(
-  options: O,
-  args: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
-  check: CheckOptions<O> = () => [],
-): Values<O> {
-  const { given, problems } = readArguments(options, args);
-  const spell = (name: string) => {
-    const written = formatOption(name, options[name]);
-    return given.has(name) ? written : (options[name]?.env ?? written);
-  };
-
-  const values: Record<string, unknown> = {};
-  for (const [name, option] of Object.entries(options)) {
-    const fromEnv = option.env === undefined ? undefined : env[option.env];
-    const text = given.get(name) ?? (fromEnv === "" ? undefined : fromEnv);
-    if (text === undefined) {
-      if (option.required !== true) values[name] = option.fallback;
-      else if (option.environmentOnly === true && option.env !== undefined) {
-        problems.push({ name: option.env, problem: "is needed", ...exampleOf(option) });
-      } else if (!problems.some((problem) => problem.name === `--${name}`)) {
-        const prefix = option.positional === true ? "" : `--${name} `;
-        problems.push({
-          name: formatOption(name, option),
-          problem: "is needed",
-          ...exampleOf(option, prefix),
-        });
-      }
-      continue;
-    }
-    try {
-      values[name] = option.read(text);
-    } catch (error) {
-      if (!(error instanceof InvalidValue)) throw error;
-      problems.push({ name: spell(name), problem: error.message, ...exampleOf(option) });
-    }
-  }
-
-  for (const problem of check(values as Partial<Values<O>>)) {
-    const name = Object.keys(options).find((key) => options[key]?.env === problem.name);
-    problems.push(name === undefined ? problem : { ...problem, name: spell(name) });
-  }
-  if (problems.length > 0) throw new ConfigurationError(problems);
-  return values as Values<O>;
+/** The two addresses by tier. */
+export function contractsOf(values: {
+  "contract-mainnet"?: Address | undefined;
+  "contract-testnet"?: Address | undefined;
+}) {
+  return { mainnet: values["contract-mainnet"], testnet: values["contract-testnet"] };
 }
 
-/** How users write an option. */
-export function formatOption(name: string, option: Option | undefined): string {
-  return option?.positional === true ? (option.placeholder ?? name) : `--${name}`;
-}
-
-/** What the command line gives, and what on it is no option or a wrong one. */
-function readArguments(
-  options: Options,
-  args: readonly string[],
-): { given: ReadonlyMap<string, string>; problems: ConfigurationProblem[] } {
-  // A map, since an object would also know options like --constructor.
-  const known = new Map(Object.entries(options));
-  const isFlag = (option: Option) => option.placeholder === undefined;
-  const { tokens } = parseArgs({
-    // An option that another one follows has no value; without this the other one would be taken for it.
-    args: args.map((arg, index) => {
-      const option = arg.startsWith("--") ? known.get(arg.slice(2)) : undefined;
-      const hasValue = args[index + 1]?.startsWith("--") === false;
-      return option === undefined || isFlag(option) || hasValue ? arg : `${arg}=`;
-    }),
-    strict: false,
-    allowPositionals: true,
-    tokens: true,
-    options: Object.fromEntries(
-      [...known].map(([name, option]) => [name, { type: isFlag(option) ? "boolean" : "string" }]),
-    ),
-  });
-
-  const problems: ConfigurationProblem[] = [];
-  const given = new Map<string, string>();
-  const unnamed = [...known].flatMap(([name, option]) => (option.positional === true ? [name] : []));
-  let previousIsUnknown = false;
-  for (const token of tokens) {
-    // What follows an option that does not exist was meant as its value.
-    const isItsValue = previousIsUnknown && token.kind === "positional";
-    previousIsUnknown = token.kind === "option" && !known.has(token.name);
-    if (isItsValue || token.kind === "option-terminator") continue;
-    if (token.kind === "positional") {
-      const meant = unnamed.shift();
-      if (meant !== undefined) {
-        given.set(meant, token.value);
-        continue;
-      }
-      const hint = suggest(token.value, options);
-      problems.push({ name: token.value, problem: `is not an option: options begin with --${hint}` });
-      continue;
-    }
-    const { name, rawName, value } = token;
-    const option = known.get(name);
-    if (option === undefined) {
-      problems.push({ name: rawName, problem: `there is no such option${suggest(name, options)}` });
-    } else if (option.environmentOnly === true) {
-      problems.push({ name: rawName, problem: `is read from the variable ${option.env} alone` });
-    } else if (isFlag(option)) {
-      if (value === undefined) given.set(name, "true");
-      else problems.push({ name: rawName, problem: "takes no value" });
-    } else if ((value === undefined || value === "") && option.mayBeBare !== true) {
-      problems.push({ name: rawName, problem: "needs a value", ...exampleOf(option, `${rawName} `) });
-    } else {
-      given.set(name, value ?? "");
-    }
-  }
-  return { given, problems };
-}
-
-function exampleOf({ example }: Option, prefix = ""): { example?: string } {
-  return example === undefined ? {} : { example: `${prefix}${example}` };
-}
-
-/** Names the option that was probably meant, if there is one. */
-function suggest(name: string, options: Options): string {
-  const [nearest] = Object.keys(options)
-    .map((known) => ({ known, distance: isBeginning(name, known) ? 0 : typosBetween(name, known) }))
-    .sort((a, b) => a.distance - b.distance);
-  return nearest === undefined || nearest.distance > 2 ? "" : `; did you mean --${nearest.known}?`;
-}
-
-function isBeginning(name: string, known: string): boolean {
-  return (name.length > 2 && known.startsWith(name)) || name.startsWith(known);
-}
-
-/** How many letters must be added, dropped or changed to make one word of the other (Levenshtein). */
-function typosBetween(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (const [i, letter] of [...a].entries()) {
-    const next = [i + 1];
-    for (const [j, other] of [...b].entries()) {
-      const changed = (row[j] ?? 0) + (letter === other ? 0 : 1);
-      next.push(Math.min(changed, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[b.length] ?? 0;
-}
+/** Of a facilitator for tests, with chains or without: what it serves, where. */
+export const localOptions = {
+  networks: {
+    describe: "these networks, separated by commas",
+    placeholder: "NAMES",
+    example: "base,polygon",
+    read: readNetworks,
+    default: networkNames.join(","),
+  },
+  port: variableOption("PORT", { placeholder: "PORT" }),
+  host: variableOption("HOST", { placeholder: "ADDRESS" }),
+  ...contractOptions,
+};

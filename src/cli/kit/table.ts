@@ -21,3 +21,29 @@ export function renderTable(columns: readonly Column[], rows: readonly (readonly
     ...rows.map(line),
   ].join("\n");
 }
+
+/** As wide as a terminal is at least. */
+const terminalWidth = 80;
+
+/** Names at the left, and beside them what they are, broken into lines that a terminal holds. */
+export function renderRows(rows: readonly (readonly [name: string, text: string])[]): string {
+  const width = Math.max(...rows.map(([name]) => name.length));
+  return rows
+    .map(([name, text]) => {
+      const [first = "", ...others] = wrapText(text, terminalWidth - 4 - width);
+      const indent = " ".repeat(4 + width);
+      return [`  ${name.padEnd(width)}  ${first}`, ...others.map((line) => `${indent}${line}`)].join("\n");
+    })
+    .join("\n");
+}
+
+/** Breaks a text between words into lines of so many characters; a longer word has a line of its own. */
+export function wrapText(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  for (const word of text.split(" ")) {
+    const line = lines.at(-1);
+    if (line === undefined || line.length + 1 + word.length > width) lines.push(word);
+    else lines[lines.length - 1] = `${line} ${word}`;
+  }
+  return lines;
+}

@@ -6,7 +6,6 @@ import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { isPublishedKey } from "../../published/accounts.ts";
-import { describeVariables } from "../serve/variables.ts";
 
 /** What `recover` and `stranded` read of the environment of `serve`. Holds a secret: never print or log it. */
 export type RecoverEnvironment = {
@@ -15,11 +14,8 @@ export type RecoverEnvironment = {
   databaseUrl: string;
 };
 
-/** For `--help`. */
-export const chainVariables = describeVariables(
-  (name) => variablesOf("recover").includes(name) && name !== "RECOVERER_PRIVATE_KEY",
-);
-export const recovererVariable = describeVariables((name) => name === "RECOVERER_PRIVATE_KEY");
+/** What commands read that ask the chains of `serve`, without its keys. */
+export const chainVariables = variablesOf("recover").filter((name) => name !== "RECOVERER_PRIVATE_KEY");
 
 /**
  * Reads the networks that `serve` serves, or the given one of them, without what only `serve` needs: whoever has the

@@ -1,6 +1,7 @@
 import { createChain } from "../../chain/create-chain.ts";
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
+import { variablesOf } from "../../config/variables.ts";
 import { createLedger } from "../../ledger/create-ledger.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { createLogger } from "../../logging/logger.ts";
@@ -8,12 +9,11 @@ import type { Hex } from "../../protocol/hex.ts";
 import { createOutcomes } from "../../relayer/outcomes.ts";
 import { createRecoverer } from "../../relayer/recoverer.ts";
 import { createRecovery } from "../../relayer/recovery.ts";
-import { withDatabase } from "../commands/operator-database.ts";
 import { defineCommand } from "../kit/command.ts";
-import { onlyNetworkOption } from "../kit/network-option.ts";
-import { flag } from "../kit/readers.ts";
+import { withDatabase } from "../kit/database.ts";
+import { flag, onlyNetworkOption } from "../kit/options.ts";
 import { renderTable } from "../kit/table.ts";
-import { chainVariables, readRecoverEnvironment, recovererVariable } from "./environment.ts";
+import { readRecoverEnvironment } from "./environment.ts";
 import { type RecoverResult, recoverNetwork } from "./network.ts";
 
 export const recover = defineCommand({
@@ -22,9 +22,8 @@ export const recover = defineCommand({
     network: onlyNetworkOption,
     "dry-run": flag("tell what would be recovered, and send nothing"),
     json: flag("print JSON"),
-    ...recovererVariable,
-    ...chainVariables,
   },
+  variables: variablesOf("recover"),
 
   async run({ network, "dry-run": dryRun, json }, terminal) {
     const environment = readRecoverEnvironment(terminal.env, network, { key: !dryRun });

@@ -6,10 +6,9 @@ import { createLedger } from "../../ledger/create-ledger.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { settlementId } from "../../protocol/authorization.ts";
 import type { Asset, NetworkName } from "../../protocol/networks.ts";
-import { withDatabase } from "../commands/operator-database.ts";
 import { defineCommand } from "../kit/command.ts";
-import { onlyNetworkOption } from "../kit/network-option.ts";
-import { flag } from "../kit/readers.ts";
+import { withDatabase } from "../kit/database.ts";
+import { flag, onlyNetworkOption } from "../kit/options.ts";
 import { renderTable } from "../kit/table.ts";
 import { chainVariables, readRecoverEnvironment } from "./environment.ts";
 
@@ -36,12 +35,11 @@ export const stranded = defineCommand({
       describe: `look at transfers from this time on (default ${usualDays} days ago)`,
       placeholder: "TIME",
       example: "2026-11-01",
-      read: (text): number | undefined => readMoment(text),
-      fallback: undefined,
+      read: readMoment,
     },
     json: flag("print JSON"),
-    ...chainVariables,
   },
+  variables: chainVariables,
 
   async run({ network, since = Date.now() - usualDays * dayMs, json }, terminal) {
     const { networks, databaseUrl } = readRecoverEnvironment(terminal.env, network, { key: false });

@@ -1,17 +1,18 @@
 import { readEnvironment } from "../../config/environment.ts";
+import { variablesOf } from "../../config/variables.ts";
 import { ConfigurationError } from "../../errors.ts";
 import { defineCommand } from "../kit/command.ts";
-import { flag } from "../kit/readers.ts";
-import { serveVariables } from "./variables.ts";
+import { flag } from "../kit/options.ts";
 
 export const serve = defineCommand({
   usesEnvFile: true,
   showsWarnings: true,
-  options: { migrate: flag("bring the database up to date first"), ...serveVariables },
+  options: { migrate: flag("bring the database up to date first") },
+  variables: variablesOf("serve"),
+  environment: readEnvironment,
 
-  async run({ migrate }, terminal) {
+  async run({ migrate }, terminal, config) {
     const interrupted = terminal.takeSignals();
-    const config = readEnvironment(terminal.env);
     const [{ createLogger }, { findRefusedKeys }, { createSigners }, { openReady }, { runService }] =
       await Promise.all([
         import("../../logging/logger.ts"),

@@ -1,8 +1,8 @@
 import { signPayment } from "../../harness/api/pay.ts";
 import type { HarnessDescription } from "../../harness/control/description.ts";
 import { networkNames } from "../../protocol/networks.ts";
-import { defaultUrl } from "../kit/running-harness.ts";
-import { self } from "../kit/self.ts";
+import { self } from "../kit/command.ts";
+import { urlOption } from "../kit/options.ts";
 import { type Column, renderTable } from "../kit/table.ts";
 import { type SamplePayment, sampleAmount } from "./demo.ts";
 import { payerKeyTable, payerTable } from "./payer-table.ts";
@@ -50,7 +50,7 @@ export async function describeUp(
 /** Commands to paste, which reach this very harness. */
 function commandsFor(harness: HarnessDescription, origin: string): readonly string[] {
   const network = networkNames.find((name) => harness.networks[name] !== undefined) ?? "base";
-  const url = origin === defaultUrl ? "" : ` --url ${origin}`;
+  const url = origin === urlOption.default ? "" : ` --url ${origin}`;
   return [
     `${self} pay --network ${network}${url}`,
     `${self} fund --network ${network} --to ADDRESS --amount 1000000${url}`,

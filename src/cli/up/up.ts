@@ -1,17 +1,14 @@
-import { readOneOf, readWholeNumber } from "../../config/values.ts";
+import { isLoopbackHost, logLevels } from "../../config/values.ts";
+import { describeUnset } from "../../config/variables.ts";
 import { ConfigurationError, KitError } from "../../errors.ts";
-import { logLevels } from "../../harness/api/harness-options.ts";
 import { startHarness } from "../../harness/harness.ts";
 import type { RunningHarness } from "../../harness/running-harness.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
-import type { Address } from "../../protocol/hex.ts";
-import { defineCommand } from "../kit/command.ts";
-import { localOptions } from "../kit/local-options.ts";
+import { defineCommand, self } from "../kit/command.ts";
 import { isWarning, renderLogLine } from "../kit/log-lines.ts";
-import { flag } from "../kit/readers.ts";
-import { self } from "../kit/self.ts";
+import { contractsOf, flag, localOptions, variableOption } from "../kit/options.ts";
 import { payOnEveryNetwork } from "./demo.ts";
-import { type ForkRequests, readForkRequests, resolveForks } from "./fork-requests.ts";
+import { readForkRequests, resolveForks } from "./fork-requests.ts";
 import { describeUp } from "./up-report.ts";
 
 export const up = defineCommand({
@@ -23,25 +20,18 @@ export const up = defineCommand({
       placeholder: "NAMES",
       example: "base,polygon=polygon.fork.json.gz",
       mayBeBare: true,
-      read: (text): ForkRequests => readForkRequests(text),
-      fallback: undefined,
+      read: readForkRequests,
     },
-    "settle-wait": {
-      describe: "how long a settle waits for its outcome, in milliseconds (default 80000 in v1, 45000 in v2)",
+    "settle-wait": variableOption("SETTLE_WAIT_MS", {
       placeholder: "MS",
-      env: "SETTLE_WAIT_MS",
-      example: "45000",
-      read: (text): number | undefined => readWholeNumber(100, 600_000)(text),
-      fallback: undefined,
-    },
-    "log-level": {
-      describe: `what the service logs to stderr: ${logLevels.join(", ")} (default warn)`,
+      describe: `how long a settle waits for its outcome, in milliseconds (default: ${describeUnset("SETTLE_WAIT_MS")})`,
+    }),
+    "log-level": variableOption("LOG_LEVEL", {
       placeholder: "LEVEL",
-      env: "LOG_LEVEL",
+      describe: `what the service logs to stderr: ${logLevels.join(", ")}`,
+      default: "warn",
       example: "info",
-      read: readOneOf(logLevels),
-      fallback: "warn",
-    },
+    }),
     journal: flag("keep a journal of what the service does, for connectHarness(…).journal"),
     "no-demo": flag("make no sample payments"),
     json: flag("print one line of JSON when ready, and nothing else"),
@@ -80,7 +70,7 @@ export const up = defineCommand({
       logger,
       signal: interrupted,
     });
-    if (!isLoopback(values.host)) {
+    if (!isLoopbackHost(values.host)) {
       printError(
         `Warning: with --host ${values.host} whoever reaches this machine can pay, fund and reset: all keys are published.`,
       );
@@ -107,17 +97,6 @@ export const up = defineCommand({
     }
   },
 });
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || host.startsWith("127.");
-}
-
-function contractsOf(values: {
-  "contract-mainnet"?: Address | undefined;
-  "contract-testnet"?: Address | undefined;
-}) {
-  return { mainnet: values["contract-mainnet"], testnet: values["contract-testnet"] };
-}
 
 /** Resolves at Ctrl-C, and rejects when a node dies that was not asked to. */
 function untilEnd(harness: RunningHarness, interrupted: AbortSignal): Promise<void> {

@@ -1,8 +1,6 @@
-import { KitError } from "../../errors.ts";
 import { type NetworkName, networkNames } from "../../protocol/networks.ts";
 import { createControlClient } from "../control/control-client.ts";
-import { harnessDescriptionSchema } from "../control/description.ts";
-import { requestJson } from "../control/http-json.ts";
+import { findHarness } from "../control/find-harness.ts";
 import type { Harness } from "./harness-api.ts";
 
 /**
@@ -24,13 +22,7 @@ export async function connectHarness<const N extends NetworkName = NetworkName>(
   const origin = url.replace(/(\/v1)?\/*$/, "");
   const importing = import("./assemble-harness.ts");
   importing.catch(() => {});
-  const { body } = await requestJson(`${origin}/harness`);
-  const { data: description } = harnessDescriptionSchema.safeParse(body);
-  if (description === undefined) {
-    throw new KitError(`What answers at ${origin} is not a harness`, {
-      hints: ["Give the address that `x402-kit up` printed, such as http://127.0.0.1:4402"],
-    });
-  }
+  const description = await findHarness(origin);
   const running = networkNames.filter((name) => description.networks[name] !== undefined);
   const { assembleHarness } = await importing;
   return assembleHarness(networks ?? (running as readonly NetworkName[] as readonly N[]), {

@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { settleWaitBoundsMs } from "../../config/settle-wait.ts";
+import { type LogLevel, logLevels } from "../../config/values.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import { readAddress } from "../../protocol/address.ts";
 import type { Address } from "../../protocol/hex.ts";
@@ -9,11 +10,6 @@ import type { StartOptions } from "../harness.ts";
 import { requireNode } from "../nodes/require-node.ts";
 import { collision, resolveFacilitatorContracts } from "../stage/addresses.ts";
 import type { Harness } from "./harness-api.ts";
-
-/** How much the service of a harness logs, as JSON lines on stderr. */
-export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
-
-export type LogLevel = (typeof logLevels)[number];
 
 /** The token of a network. What is left out is as of the network's USDC. */
 export type AssetOptions = { address: Address; name?: string; version?: string; decimals?: number };

@@ -1,4 +1,3 @@
-import { request } from "node:http";
 import { KitError } from "../../errors.ts";
 
 export type JsonResponse = {
@@ -8,18 +7,24 @@ export type JsonResponse = {
 };
 
 /** Longer than the longest wait for a settlement. */
-const timeoutMs = 120_000;
+const defaultTimeoutMs = 120_000;
 
 /**
- * One JSON request over plain HTTP to this machine. `node:http` and not `fetch`: the first `fetch` of a process costs
+ * One JSON request, as a rule to this machine. `node:http` and not `fetch`: the first `fetch` of a process costs
  * 80 ms, which `up` would spend on nothing.
  *
  * @throws KitError when there is no answer, or it is not JSON.
  */
 export async function requestJson(
   url: string,
-  options: { method?: "GET" | "POST"; headers?: Record<string, string>; body?: unknown } = {},
+  options: {
+    method?: "GET" | "POST";
+    headers?: Record<string, string>;
+    body?: unknown;
+    timeoutMs?: number;
+  } = {},
 ): Promise<JsonResponse> {
+  const { request } = url.startsWith("https:") ? await import("node:https") : await import("node:http");
   const { promise, resolve, reject } = Promise.withResolvers<JsonResponse>();
   const text = options.body === undefined ? undefined : JSON.stringify(options.body);
   const headers = {
@@ -28,7 +33,7 @@ export async function requestJson(
   };
   const fail = (cause: unknown) => reject(new KitError(`No answer from ${url}`, { cause }));
 
-  const timeout = AbortSignal.timeout(timeoutMs);
+  const timeout = AbortSignal.timeout(options.timeoutMs ?? defaultTimeoutMs);
   const outgoing = request(url, { method: options.method ?? "GET", headers, signal: timeout }, (response) => {
     const chunks: Buffer[] = [];
     response.on("data", (chunk: Buffer) => chunks.push(chunk));

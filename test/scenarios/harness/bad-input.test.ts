@@ -209,7 +209,7 @@ describe("a running harness", () => {
     nothing.close();
     await once(nothing, "close");
     expect((await refusalOf(connectHarness(`http://127.0.0.1:${port}`))).message).toBe(
-      `No answer from http://127.0.0.1:${port}/harness`,
+      `Nothing answers at http://127.0.0.1:${port}`,
     );
     expect((await refusalOf(connectHarness(harness.networks.base.rpcUrl))).message).toMatch(
       /^(What answers at .* is not a harness|The answer of .* is not JSON)$/,

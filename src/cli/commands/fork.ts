@@ -1,10 +1,10 @@
-import { readAddress, readNetwork, readWholeNumber } from "../../config/values.ts";
+import { readNetwork, readWholeNumber } from "../../config/values.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import { recordFork } from "../../harness/fork/record-fork.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
-import type { Address } from "../../protocol/hex.ts";
 import { defineCommand } from "../kit/command.ts";
 import { renderLogLine } from "../kit/log-lines.ts";
+import { contractOptions, contractsOf } from "../kit/options.ts";
 import { readRpcUrl } from "../up/fork-requests.ts";
 
 export const forkRecord = defineCommand({
@@ -28,25 +28,9 @@ export const forkRecord = defineCommand({
       describe: "the block to fork from (default the newest); older ones need an archive node",
       placeholder: "NUMBER",
       example: "21000000",
-      read: (text): number | undefined => readWholeNumber(0, 999_999_999_999)(text),
-      fallback: undefined,
+      read: readWholeNumber(0, 999_999_999_999),
     },
-    "contract-mainnet": {
-      describe: "facilitator contract address of the harness on base, optimism and polygon",
-      placeholder: "ADDRESS",
-      env: "FACILITATOR_CONTRACT_MAINNET",
-      example: "0x4020000000000000000000000000000000000001",
-      read: (text): Address | undefined => readAddress(text),
-      fallback: undefined,
-    },
-    "contract-testnet": {
-      describe: "and on base-sepolia and optimism-sepolia",
-      placeholder: "ADDRESS",
-      env: "FACILITATOR_CONTRACT_TESTNET",
-      example: "0x4020000000000000000000000000000000000002",
-      read: (text): Address | undefined => readAddress(text),
-      fallback: undefined,
-    },
+    ...contractOptions,
   },
   usesEnvFile: true,
 
@@ -54,10 +38,7 @@ export const forkRecord = defineCommand({
     const problems: ConfigurationProblem[] = [];
     const url = readRpcUrl(network, env, problems);
     if (url === undefined) throw new ConfigurationError(problems);
-    const facilitatorContracts = resolveFacilitatorContracts({
-      mainnet: values["contract-mainnet"],
-      testnet: values["contract-testnet"],
-    });
+    const facilitatorContracts = resolveFacilitatorContracts(contractsOf(values));
     const { createLogger } = await import("../../logging/logger.ts");
     const { blockNumber, bytes } = await recordFork({
       ...{ network, url, facilitatorContracts, path: out },

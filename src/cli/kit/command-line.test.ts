@@ -1,29 +1,40 @@
 import { describe, expect, test } from "vitest";
 import { InvalidValue, readWholeNumber } from "../../config/values.ts";
+import { createVariableReader } from "../../config/variable-reader.ts";
 import { ConfigurationError } from "../../errors.ts";
-import { type CheckOptions, type Option, type Options, readOptions } from "./options.ts";
-import { flag } from "./readers.ts";
+import { type Command, defineCommand, type Option, type Options } from "./command.ts";
+import { readCommandLine } from "./command-line.ts";
+import { flag } from "./options.ts";
 
 const port = {
   describe: "a port",
   placeholder: "PORT",
-  env: "PORT",
+  variable: "PORT",
   example: "4402",
   read: readWholeNumber(0, 65_535),
-  fallback: 1,
-} satisfies Option;
-const word = { describe: "a word", placeholder: "WORD", read: (text: string) => text, fallback: "none" };
+  default: "1",
+} as const satisfies Option;
+const word = {
+  describe: "a word",
+  placeholder: "WORD",
+  read: (text: string) => text,
+  default: "none",
+} as const;
 const options = { port, word, json: flag("as JSON") } satisfies Options;
+
+function valuesOf(known: Options, args: readonly string[], env: Record<string, string> = {}) {
+  return readCommandLine({ options: known }, args, env).values;
+}
 
 /** What is wrong, one line each. */
 function problemsOf(
   args: readonly string[],
   env: Record<string, string> = {},
   known: Options = options,
-  check?: CheckOptions<Options>,
+  more: Partial<Command<Options>> = {},
 ): string {
   try {
-    readOptions(known, args, env, check);
+    readCommandLine({ options: known, ...more }, args, env);
     return "nothing";
   } catch (error) {
     if (error instanceof ConfigurationError) return error.message;
@@ -47,13 +58,13 @@ describe("values", () => {
     { from: "the last of several", args: ["--port", "5", "--port", "6"], env: {}, values: { port: 6 } },
     { from: "an empty variable: not at all", args: [], env: { PORT: "" }, values: { port: 1 } },
   ])("come from $from", ({ args, env, values }) => {
-    expect(readOptions(options, args, env)).toMatchObject(values);
+    expect(valuesOf(options, args, env)).toMatchObject(values);
   });
 });
 
 test("an option that may be bare is given with and without a value", () => {
   const fork = { ...word, mayBeBare: true } satisfies Option;
-  const read = (...args: string[]) => readOptions({ fork, json: flag("as JSON") }, args, {}).fork;
+  const read = (...args: string[]) => valuesOf({ fork, json: flag("as JSON") }, args).fork;
   expect([
     read(),
     read("--fork"),
@@ -64,13 +75,23 @@ test("an option that may be bare is given with and without a value", () => {
 });
 
 describe("what is wrong", () => {
-  test("is a secret on the command line, and a variable that alone may give it is named", () => {
-    const secret = { ...word, env: "SECRET", environmentOnly: true, required: true } satisfies Option;
-    expect(problemsOf(["--secret", "hunter2"], { SECRET: "x" }, { secret })).toBe(
-      "--secret: is read from the variable SECRET alone",
+  test("is a secret on the command line, and the variable that alone may give it is named", () => {
+    expect(problemsOf(["--api-key-pepper", "hunter2"], {}, options, { variables: ["API_KEY_PEPPER"] })).toBe(
+      "--api-key-pepper: is read from the variable API_KEY_PEPPER alone",
     );
-    expect(problemsOf([], {}, { secret })).toBe("SECRET: is needed");
-    expect(readOptions({ secret }, [], { SECRET: "x" })).toEqual({ secret: "x" });
+  });
+
+  test("of the environment is said together with the rest", () => {
+    const environment: Command["environment"] = (env) => {
+      const reader = createVariableReader(env);
+      reader.read("HOST");
+      throw new ConfigurationError(reader.problems());
+    };
+    expect(problemsOf(["--prot"], { HOST: "x", PORT: "y" }, options, { environment })).toMatchInlineSnapshot(`
+      "--prot: there is no such option; did you mean --port?
+      PORT: "y" is not a whole number from 0 to 65535 (for example 8080)
+      HOST: "x" is not an IP address (for example 0.0.0.0)"
+    `);
   });
 
   test("is said all at once, under the name that was used", () => {
@@ -80,7 +101,7 @@ describe("what is wrong", () => {
       --word: needs a value
       --prot: there is no such option; did you mean --port?
       --json: takes no value
-      PORT: "-1" is not a whole number from 0 to 65535 (for example 4402)"
+      PORT: "-1" is not a whole number from 0 to 65535 (for example 8080)"
     `);
     expect(problemsOf(["--port", "70000"], { PORT: "80" })).toMatchInlineSnapshot(
       `"--port: "70000" is not a whole number from 0 to 65535 (for example 4402)"`,
@@ -110,7 +131,7 @@ describe("what is wrong", () => {
   });
 
   test("an option that is needed and missing is named once", () => {
-    const needed = { port: { ...port, env: "X", required: true }, json: options.json };
+    const needed = { port: { ...port, required: true }, json: options.json };
     expect(problemsOf([], {}, needed)).toMatchInlineSnapshot(`"--port: is needed (for example --port 4402)"`);
     expect(problemsOf(["--port"], {}, needed)).toMatchInlineSnapshot(
       `"--port: needs a value (for example --port 4402)"`,
@@ -132,12 +153,12 @@ describe("what is wrong", () => {
   });
 
   test("what is wrong between values is said together with the rest, under the name that was used", () => {
-    const check: CheckOptions<Options> = () => [{ name: "PORT", problem: "does not go with the word" }];
-    expect(problemsOf(["--extra"], { PORT: "7" }, options, check)).toMatchInlineSnapshot(`
+    const check: Command["check"] = () => [{ name: "PORT", problem: "does not go with the word" }];
+    expect(problemsOf(["--extra"], { PORT: "7" }, options, { check })).toMatchInlineSnapshot(`
       "--extra: there is no such option
       PORT: does not go with the word"
     `);
-    expect(problemsOf(["--port", "7"], {}, options, check)).toMatchInlineSnapshot(
+    expect(problemsOf(["--port", "7"], {}, options, { check })).toMatchInlineSnapshot(
       `"--port: does not go with the word"`,
     );
   });
@@ -147,19 +168,22 @@ test("a mistake of ours in reading is not taken for the user's", () => {
   const read = () => {
     throw new TypeError("ours");
   };
-  expect(() => readOptions({ word: { ...word, read } }, ["--word", "x"], {})).toThrow(TypeError);
-  expect(() =>
-    readOptions(
-      {
-        word: {
-          ...word,
-          read: () => {
-            throw new InvalidValue("theirs");
-          },
-        },
-      },
-      ["--word", "x"],
-      {},
-    ),
-  ).toThrow(ConfigurationError);
+  expect(() => valuesOf({ word: { ...word, read } }, ["--word", "x"])).toThrow(TypeError);
+  const refuse = () => {
+    throw new InvalidValue("theirs");
+  };
+  expect(() => valuesOf({ word: { ...word, read: refuse } }, ["--word", "x"])).toThrow(ConfigurationError);
+});
+
+test("what is not given is the default, undefined, or for a flag false", () => {
+  const command = defineCommand({
+    options: { word, plain: { describe: "", placeholder: "X", read: Number }, json: flag("as JSON") },
+    run: async () => 0,
+  });
+  const { values } = readCommandLine(command, [], {});
+  expect(values).toEqual({ word: "none", plain: undefined, json: false } satisfies {
+    word: string;
+    plain: number | undefined;
+    json: boolean;
+  });
 });

@@ -1,16 +1,60 @@
 import { createChain } from "../../chain/create-chain.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
-import { readAddress } from "../../config/values.ts";
 import { chooseEndpoint } from "../../deploy/endpoints.ts";
 import { KitError } from "../../errors.ts";
 import { createLedger } from "../../ledger/create-ledger.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Address } from "../../protocol/hex.ts";
+import { networks } from "../../protocol/networks.ts";
 import { defineCommand } from "../kit/command.ts";
-import { networkOption } from "../kit/network-option.ts";
-import { flag } from "../kit/readers.ts";
+import { actorOption, actorOr, usesDatabase, withDatabase } from "../kit/database.ts";
+import { addressOption, flag, networkOption } from "../kit/options.ts";
+import { renderTable } from "../kit/table.ts";
 import { chainVariables, readRecoverEnvironment } from "../recover/environment.ts";
-import { actorOption, actorOr, withDatabase } from "./operator-database.ts";
+
+export const operatorShow = defineCommand({
+  ...usesDatabase,
+  options: {
+    network: networkOption,
+    operator: { ...addressOption("the operator's account"), required: true },
+    json: flag("print JSON"),
+  },
+
+  run: ({ network, operator, json }, { print }, { databaseUrl }) =>
+    withDatabase(databaseUrl, async (db) => {
+      const ledger = createLedger({ db, instanceId: crypto.randomUUID(), now: Date.now });
+      const { chainId } = networks[network];
+      const next = await ledger.nextTxNonce(chainId, operator);
+      const changes = (await ledger.operatorChanges(chainId, operator)).map((change) => ({
+        ...change,
+        at: new Date(change.at).toISOString(),
+      }));
+      if (json) {
+        print(JSON.stringify({ network, operator, nextTxNonce: next, changes }));
+        return 0;
+      }
+      print(
+        next === null
+          ? `The database knows no operator ${operator} on ${network}.`
+          : `${operator} goes on at txNonce ${next} on ${network}.`,
+      );
+      if (changes.length > 0) {
+        const columns = [
+          { heading: "time" },
+          { heading: "who" },
+          { heading: "from", right: true },
+          { heading: "to", right: true },
+        ];
+        print(
+          renderTable(
+            columns,
+            changes.map(({ at, actor, from, to }) => [at, actor, String(from), String(to)]),
+          ),
+        );
+      }
+      return 0;
+    }),
+});
 
 type Accepted = {
   /** The next txNonce of the ledger, before and after. */
@@ -22,18 +66,15 @@ type Accepted = {
 
 export const operatorAcceptTxNonce = defineCommand({
   usesEnvFile: true,
+  variables: chainVariables,
   options: {
     network: networkOption,
     operator: {
-      describe: "the account whose key others have sent with, and do not any more",
-      placeholder: "ADDRESS",
-      example: "0x857b06519E91e3A54538791bDbb0E22373e36b66",
-      read: readAddress,
+      ...addressOption("the account whose key others have sent with, and do not any more"),
       required: true,
     },
     actor: actorOption,
     json: flag("print JSON"),
-    ...chainVariables,
   },
 
   async run({ network, operator, actor, json }, { print, env }) {

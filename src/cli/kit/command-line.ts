@@ -1,0 +1,162 @@
+import { parseArgs } from "node:util";
+import { InvalidValue } from "../../config/values.ts";
+import { type Environment, readVariable } from "../../config/variable-reader.ts";
+import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
+import { typosBetween } from "../../nearest.ts";
+import type { Command, Option, Options, Values } from "./command.ts";
+
+/** What a command needs to run. */
+export type CommandInput<O extends Options, E> = { values: Values<O>; environment: E };
+
+/**
+ * Reads a command line and the environment against what a command takes. Everything that is wrong is reported at once.
+ *
+ * @throws ConfigurationError with one problem for each wrong option, value or variable.
+ */
+export function readCommandLine<O extends Options, E>(
+  command: Pick<Command<O, E>, "options" | "variables" | "environment" | "check">,
+  args: readonly string[],
+  env: Environment,
+): CommandInput<O, E> {
+  const { options, check = () => [] } = command;
+  const { given, problems } = readArguments(command, args);
+  const nameOf = (name: string) => {
+    const written = formatOption(name, options[name]);
+    return given.has(name) ? written : (options[name]?.variable ?? written);
+  };
+
+  const values: Record<string, unknown> = {};
+  for (const [name, option] of Object.entries(options)) {
+    const text = given.get(name);
+    const read = text === undefined ? readElsewhere(name, option, env) : readGiven(name, option, text);
+    if ("value" in read) values[name] = read.value;
+    // That a value is missing is said already.
+    else if (!problems.some((problem) => problem.name === `--${name}`)) problems.push(read.problem);
+  }
+
+  for (const problem of check(values as Partial<Values<O>>)) {
+    const name = Object.keys(options).find((key) => options[key]?.variable === problem.name);
+    problems.push(name === undefined ? problem : { ...problem, name: nameOf(name) });
+  }
+  const environment = attempt(() => command.environment?.(env, values as Partial<Values<O>>), problems);
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return { values, environment } as CommandInput<O, E>;
+}
+
+/** How users write an option. */
+export function formatOption(name: string, option: Option | undefined): string {
+  return option?.positional === true ? (option.placeholder ?? name) : `--${name}`;
+}
+
+type Read = { value: unknown } | { problem: ConfigurationProblem };
+
+function readGiven(name: string, option: Option, text: string): Read {
+  try {
+    return { value: option.read(text) };
+  } catch (error) {
+    if (!(error instanceof InvalidValue)) throw error;
+    return { problem: { name: formatOption(name, option), problem: error.message, ...exampleOf(option) } };
+  }
+}
+
+/** The value of an option that the command line does not give. */
+function readElsewhere(name: string, option: Option, env: Environment): Read {
+  const fromVariable = option.variable && readVariable(env, option.variable, option.read);
+  if (fromVariable !== undefined) return fromVariable;
+  if (option.required === true) {
+    const example = exampleOf(option, option.positional === true ? "" : `--${name} `);
+    return { problem: { name: formatOption(name, option), problem: "is needed", ...example } };
+  }
+  if (option.default !== undefined) return { value: option.read(option.default) };
+  return { value: isFlag(option) ? false : undefined };
+}
+
+function attempt<T>(work: () => T, problems: ConfigurationProblem[]): T | undefined {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    problems.push(...error.problems);
+    return undefined;
+  }
+}
+
+const isFlag = (option: Option) => option.placeholder === undefined;
+
+/** What the command line gives, and what on it is no option or a wrong one. */
+function readArguments(
+  { options, variables = [] }: Pick<Command, "options" | "variables">,
+  args: readonly string[],
+): { given: ReadonlyMap<string, string>; problems: ConfigurationProblem[] } {
+  // A map, since an object would also know options like --constructor.
+  const known = new Map(Object.entries(options));
+  const { tokens } = parseArgs({
+    // An option that another one follows has no value; without this the other one would be taken for it.
+    args: args.map((arg, index) => {
+      const option = arg.startsWith("--") ? known.get(arg.slice(2)) : undefined;
+      const hasValue = args[index + 1]?.startsWith("--") === false;
+      return option === undefined || isFlag(option) || hasValue ? arg : `${arg}=`;
+    }),
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+    options: Object.fromEntries(
+      [...known].map(([name, option]) => [name, { type: isFlag(option) ? "boolean" : "string" }]),
+    ),
+  });
+
+  const problems: ConfigurationProblem[] = [];
+  const given = new Map<string, string>();
+  const unnamed = [...known].flatMap(([name, option]) => (option.positional === true ? [name] : []));
+  let previousIsUnknown = false;
+  for (const token of tokens) {
+    // What follows an option that does not exist was meant as its value.
+    const isItsValue = previousIsUnknown && token.kind === "positional";
+    previousIsUnknown = token.kind === "option" && !known.has(token.name);
+    if (isItsValue || token.kind === "option-terminator") continue;
+    if (token.kind === "positional") {
+      const meant = unnamed.shift();
+      if (meant !== undefined) {
+        given.set(meant, token.value);
+        continue;
+      }
+      const hint = suggest(token.value, options);
+      problems.push({ name: token.value, problem: `is not an option: options begin with --${hint}` });
+      continue;
+    }
+    const { name, rawName, value } = token;
+    const option = known.get(name);
+    if (option === undefined) {
+      const variable = variables.find((one) => one.toLowerCase().replaceAll("_", "-") === name);
+      const problem =
+        variable === undefined
+          ? `there is no such option${suggest(name, options)}`
+          : `is read from the variable ${variable} alone`;
+      problems.push({ name: rawName, problem });
+    } else if (isFlag(option)) {
+      if (value === undefined) given.set(name, "");
+      else problems.push({ name: rawName, problem: "takes no value" });
+    } else if ((value === undefined || value === "") && option.mayBeBare !== true) {
+      problems.push({ name: rawName, problem: "needs a value", ...exampleOf(option, `${rawName} `) });
+    } else {
+      given.set(name, value ?? "");
+    }
+  }
+  return { given, problems };
+}
+
+function exampleOf({ example }: Option, prefix = ""): { example?: string } {
+  return example === undefined ? {} : { example: `${prefix}${example}` };
+}
+
+/** Names the option that was probably meant, if there is one. */
+function suggest(name: string, options: Options): string {
+  const [nearest] = Object.keys(options)
+    .map((known) => ({ known, distance: isBeginning(name, known) ? 0 : typosBetween(name, known) }))
+    .sort((a, b) => a.distance - b.distance);
+  return nearest === undefined || nearest.distance > 2 ? "" : `; did you mean --${nearest.known}?`;
+}
+
+function isBeginning(name: string, known: string): boolean {
+  return (name.length > 2 && known.startsWith(name)) || name.startsWith(known);
+}

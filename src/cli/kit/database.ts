@@ -1,0 +1,70 @@
+import { userInfo } from "node:os";
+import { createConfigurationReader, type Environment } from "../../config/variable-reader.ts";
+import type { VariableName } from "../../config/variables.ts";
+import type { Database } from "../../database/database.ts";
+import { ConfigurationError } from "../../errors.ts";
+import { openReady } from "../../inspection/database.ts";
+import type { Option } from "./command.ts";
+
+/*
+ * What the commands have in common that work on the database of `serve`.
+ */
+
+/** What a command that opens the database reads of the environment. */
+export const usesDatabase = {
+  usesEnvFile: true,
+  variables: ["DATABASE_URL"] as readonly VariableName[],
+  environment(env: Environment): { databaseUrl: string } {
+    const reader = createConfigurationReader(env);
+    const databaseUrl = reader.read("DATABASE_URL");
+    if (reader.problems().length > 0) throw new ConfigurationError(reader.problems());
+    return { databaseUrl };
+  },
+};
+
+/** The same for a command that makes API keys. */
+export const usesKeys = {
+  usesEnvFile: true,
+  variables: ["DATABASE_URL", "API_KEY_PEPPER"] as readonly VariableName[],
+  environment(env: Environment): { databaseUrl: string; pepper: string } {
+    const reader = createConfigurationReader(env);
+    const databaseUrl = reader.read("DATABASE_URL");
+    const pepper = reader.read("API_KEY_PEPPER");
+    if (!reader.isSet("API_KEY_PEPPER")) reader.refuse("API_KEY_PEPPER", "is needed");
+    if (reader.problems().length > 0 || pepper === undefined) throw new ConfigurationError(reader.problems());
+    return { databaseUrl, pepper };
+  },
+};
+
+/** Who makes a change, for the audit trail. */
+export const actorOption = {
+  describe: "who makes this change, for the audit trail (default the user of the operating system)",
+  placeholder: "NAME",
+  example: "alice",
+  read: (text: string) => text,
+} as const satisfies Option;
+
+/** The name of whoever runs this process, as the operating system has it. */
+export function actorOr(given: string | undefined): string {
+  if (given !== undefined) return given;
+  try {
+    return userInfo().username;
+  } catch {
+    // A container may run under a number that has no name.
+    return `uid ${process.getuid?.() ?? "unknown"}`;
+  }
+}
+
+/**
+ * Opens the database for as long as the work takes.
+ *
+ * @throws KitError when it is not there, or behind this version, with what to do about it
+ */
+export async function withDatabase<T>(url: string, work: (db: Database) => Promise<T>): Promise<T> {
+  const db = await openReady(url);
+  try {
+    return await work(db);
+  } finally {
+    await db.destroy();
+  }
+}

@@ -1,0 +1,57 @@
+import { KitError } from "../../errors.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
+import { type HarnessDescription, harnessDescriptionSchema } from "./description.ts";
+import { requestJson } from "./http-json.ts";
+
+/** It answers from memory: what takes longer is something else. */
+const answersWithinMs = 5_000;
+
+/**
+ * Asks what runs at a URL what it is made of.
+ *
+ * @param origin such as `http://127.0.0.1:4402`, without `/v1`
+ * @returns undefined when what answers there is no harness
+ * @throws KitError when nothing answers there
+ */
+export async function askHarness(origin: string): Promise<HarnessDescription | undefined> {
+  try {
+    const { body } = await requestJson(`${origin}/harness`, { timeoutMs: answersWithinMs });
+    return harnessDescriptionSchema.safeParse(body).data;
+  } catch (error) {
+    const cause = error instanceof KitError ? error.cause : error;
+    // It answers, and not with JSON.
+    if (cause instanceof SyntaxError) return undefined;
+    throw new KitError(`Nothing answers at ${origin}`, { cause });
+  }
+}
+
+/**
+ * The harness that runs at a URL: an `x402-kit up`, or one that a test has created.
+ *
+ * @param command how `x402-kit` is called where this is printed
+ * @throws KitError when nothing answers there, or something else does, with what to do about it
+ */
+export async function findHarness(origin: string, command = "npx x402-kit"): Promise<HarnessDescription> {
+  const address = "the address that `x402-kit up` printed, such as http://127.0.0.1:4402";
+  let description: HarnessDescription | undefined;
+  try {
+    description = await askHarness(origin);
+  } catch (error) {
+    if (!(error instanceof KitError)) throw error;
+    const { message, cause } = error;
+    throw new KitError(message, {
+      cause,
+      hints: [`Start it in another terminal: ${command} up`, `If it listens elsewhere, give ${address}`],
+    });
+  }
+  if (description !== undefined) return description;
+  throw new KitError(`What answers at ${origin} is not a harness`, { hints: [`Give ${address}`] });
+}
+
+/** @throws KitError when the harness runs without the network */
+export function requireRunning(harness: HarnessDescription, network: NetworkName): void {
+  if (harness.networks[network] !== undefined) return;
+  throw new KitError(`${network} is not running there`, {
+    hints: [`Running: ${Object.keys(harness.networks).join(", ")}`],
+  });
+}
