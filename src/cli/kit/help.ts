@@ -1,7 +1,7 @@
-import { describeUnset, describeVariable } from "../../config/variables.ts";
+import { describeVariable, type VariableName } from "../../config/variables.ts";
 import type { Command, Option } from "./command.ts";
 import { formatOption } from "./command-line.ts";
-import { renderRows } from "./table.ts";
+import { renderRows, terminalWidth, wrapText } from "./table.ts";
 
 /** What `--help` prints of a command. */
 export function describeCommand(name: string, summary: string, { options, variables = [] }: Command): string {
@@ -12,13 +12,18 @@ export function describeCommand(name: string, summary: string, { options, variab
     return [`${formatOption(key, option)}${value}`, describeOption(option)] as const;
   });
   const ofVariables = variables.map(
-    (key) => [key, `${describeVariable(key).summary} (default: ${describeUnset(key)})`] as const,
+    (key) => [key, `${describeVariable(key).summary} (${describeAbsence(key)})`] as const,
   );
   return [
-    `x402-kit ${name}: ${summary}`,
+    ...wrapText(`x402-kit ${name}: ${summary}`, terminalWidth),
     ...(ofOptions.length === 0 ? [] : ["", renderRows(ofOptions)]),
     ...(ofVariables.length === 0 ? [] : ["", "Variables:", renderRows(ofVariables)]),
   ].join("\n");
+}
+
+function describeAbsence(name: VariableName): string {
+  const { default: usual, unset } = describeVariable(name);
+  return usual === undefined ? `when not set: ${unset}` : `default ${usual}`;
 }
 
 function describeOption({ describe, required, default: usual, variable }: Option): string {

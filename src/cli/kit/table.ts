@@ -23,7 +23,7 @@ export function renderTable(columns: readonly Column[], rows: readonly (readonly
 }
 
 /** As wide as a terminal is at least. */
-const terminalWidth = 80;
+export const terminalWidth = 80;
 
 /** Names at the left, and beside them what they are, broken into lines that a terminal holds. */
 export function renderRows(rows: readonly (readonly [name: string, text: string])[]): string {

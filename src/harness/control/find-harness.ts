@@ -45,7 +45,7 @@ export async function findHarness(origin: string, command = "npx x402-kit"): Pro
     });
   }
   if (description !== undefined) return description;
-  throw new KitError(`What answers at ${origin} is not a harness`, { hints: [`Give ${address}`] });
+  throw new KitError(`What answers at ${origin} is not an x402-kit harness`, { hints: [`Give ${address}`] });
 }
 
 /** @throws KitError when the harness runs without the network */

@@ -23,13 +23,15 @@ async function refusalOf({ args, env }: Row): Promise<string> {
 describe("a command line that cannot be", () => {
   test("an unknown command", async () => {
     const refusal = await refusalOf({ args: ["upp", "--port", "1"] });
-    expect(refusal.split("\n")[0]).toBe('x402-kit: there is no command "upp"');
+    expect(refusal.split("\n")[0]).toBe('x402-kit: there is no command "upp"; did you mean up?');
     expect(refusal).toContain("  x402-kit up                        start local chains");
   });
 
   test("half of a command", async () => {
     const refusal = await refusalOf({ args: ["key", "creat"] });
-    expect(refusal.split("\n")[0]).toBe('x402-kit: there is no command "key creat"');
+    expect(refusal.split("\n")[0]).toBe(
+      'x402-kit: there is no command "key creat"; did you mean key create?',
+    );
     expect(refusal).toContain("  x402-kit key create  issue an API key");
     expect(refusal).not.toContain("x402-kit up ");
   });
@@ -42,7 +44,7 @@ describe("a command line that cannot be", () => {
         port: is not an option: options begin with --; did you mean --port?
         --prot: there is no such option; did you mean --port?
         --json: takes no value
-        --host: needs a value (for example --host 127.0.0.1)
+        --host: needs a value (for example --host 0.0.0.0)
         --networks: needs a value (for example --networks base,polygon)
         --demo: there is no such option
 
@@ -59,8 +61,8 @@ describe("a command line that cannot be", () => {
     expect(await refusalOf({ args })).toMatchInlineSnapshot(`
       "x402-kit up: 7 things are wrong
         --networks: "goerli" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon (for example base,polygon)
-        --port: "99999" is not a whole number from 0 to 65535 (for example 4402)
-        --host: "nowhere" is not an IP address (for example 127.0.0.1)
+        --port: "99999" is not a whole number from 0 to 65535 (for example 8080)
+        --host: "nowhere" is not an IP address (for example 0.0.0.0)
         --contract-mainnet: is not an address: 0x and 40 hexadecimal digits (for example 0x4020000000000000000000000000000000000001)
         --contract-testnet: is the zero address (for example 0x4020000000000000000000000000000000000002)
         --settle-wait: "0" is not a whole number from 100 to 600000 (for example 45000)
@@ -84,7 +86,7 @@ describe("a command line that cannot be", () => {
     expect(await refusalOf({ args, env })).toMatchInlineSnapshot(`
       "x402-kit up: 4 things are wrong
         --networks: names a network twice (for example base,polygon)
-        PORT: "abc" is not a whole number from 0 to 65535 (for example 4402)
+        PORT: "abc" is not a whole number from 0 to 65535 (for example 8080)
         FACILITATOR_CONTRACT_MAINNET: is not an address: 0x and 40 hexadecimal digits (for example 0x4020000000000000000000000000000000000001)
         FACILITATOR_CONTRACT_TESTNET: is the address of the asset "USDC" (for example DEFAULT_TESTNET)
 
@@ -171,6 +173,21 @@ describe("help", () => {
     expect(await helpOf("--help")).toBe(await helpOf());
   });
 
+  test.each([[], ["up"], ["serve"], ["deploy"], ["fault"], ["settlements", "list"], ["conformance"]])(
+    "of %j fits a terminal of 80 columns",
+    async (...words) => {
+      const lines = (await helpOf("help", ...words.flat())).split("\n");
+      // A word of an example may be longer than a line.
+      expect(lines.filter((line) => line.length > 80 && line.trim().includes(" ", 2))).toEqual([]);
+    },
+  );
+
+  test("of a command of a group that is a command itself", async () => {
+    expect((await helpOf("help", "fault", "list")).split("\n")[0]).toBe(
+      "x402-kit fault list: list the faults of a running `up`, and how often each has hit",
+    );
+  });
+
   test("of a group of commands, and of one of them", async () => {
     expect((await helpOf("key", "--help")).match(/x402-kit key \w+/g)).toEqual([
       "x402-kit key create",
@@ -182,28 +199,48 @@ describe("help", () => {
       "x402-kit key revoke: end an API key at once
 
         --id ID       the key's id: the middle part of x4k_<id>_<secret> (needed)
-        --actor NAME  who makes this change, for the audit trail (default the user of the operating system)
+        --actor NAME  who makes this change, for the audit trail (default the user of
+                      the operating system)
         --json        print JSON
-        DATABASE_URL  the database of \`serve\` (default sqlite:./facilitator.db)
+
+      Variables:
+        DATABASE_URL  where settlements, organizations and API keys are kept: an
+                      SQLite file, or Postgres for several instances (default
+                      sqlite:./facilitator.db)
       "
     `);
   });
 
   test("of up, whatever else is given", async () => {
     expect(await helpOf("up", "--help", "--nonsense")).toMatchInlineSnapshot(`
-      "x402-kit up: start local chains and the facilitator, and pay once on each network
+      "x402-kit up: start local chains and the facilitator, and pay once on each
+      network
 
-        --networks NAMES            only these networks, separated by commas
-        --port PORT                 port of the facilitator; 0 for any free one (default 4402) [env: PORT]
-        --host ADDRESS              address to listen on (default 127.0.0.1) [env: HOST]
-        --contract-mainnet ADDRESS  facilitator contract address on base, optimism and polygon [env: FACILITATOR_CONTRACT_MAINNET]
-        --contract-testnet ADDRESS  facilitator contract address on base-sepolia and optimism-sepolia [env: FACILITATOR_CONTRACT_TESTNET]
-        --fork [NAMES]              fork real chains: of the networks that are named, or of all whose *_RPC_URL is set; NAME=URL and NAME=RECORDING say what to fork
-        --settle-wait MS            how long a settle waits for its outcome, in milliseconds (default 80000 in v1, 45000 in v2) [env: SETTLE_WAIT_MS]
-        --log-level LEVEL           what the service logs to stderr: fatal, error, warn, info, debug, trace, silent (default warn) [env: LOG_LEVEL]
-        --journal                   keep a journal of what the service does, for connectHarness(…).journal
+        --networks NAMES            these networks, separated by commas (default
+                                    base,base-sepolia,optimism,optimism-sepolia,polygon)
+        --port PORT                 port to listen on; 0 for any free one (default
+                                    4402) [env: PORT]
+        --host ADDRESS              IP address to listen on (default 127.0.0.1) [env:
+                                    HOST]
+        --contract-mainnet ADDRESS  facilitator contract address on base, optimism and
+                                    polygon [env: FACILITATOR_CONTRACT_MAINNET]
+        --contract-testnet ADDRESS  facilitator contract address on base-sepolia and
+                                    optimism-sepolia [env:
+                                    FACILITATOR_CONTRACT_TESTNET]
+        --fork [NAMES]              fork real chains: of the networks that are named,
+                                    or of all whose *_RPC_URL is set; NAME=URL and
+                                    NAME=RECORDING say what to fork
+        --settle-wait MS            how long a settle waits for its outcome, in
+                                    milliseconds (default: 80000 in protocol version
+                                    1, 45000 in version 2) [env: SETTLE_WAIT_MS]
+        --log-level LEVEL           what the service logs to stderr: fatal, error,
+                                    warn, info, debug, trace, silent (default warn)
+                                    [env: LOG_LEVEL]
+        --journal                   keep a journal of what the service does, for
+                                    connectHarness(…).journal
         --no-demo                   make no sample payments
-        --json                      print one line of JSON when ready, and nothing else
+        --json                      print one line of JSON when ready, and nothing
+                                    else
       "
     `);
   });
@@ -213,10 +250,14 @@ describe("help", () => {
       "x402-kit pay: make one payment against a running \`up\`
 
         --network NAME  where to pay (default base)
-        --payer NAME    who pays: funded, empty, blacklisted, smartWallet, undeployedWallet, delegated, hijacked, gasBurner, fickle (default funded)
-        --amount UNITS  how much, in the asset's smallest unit (default 10000: 0.01 USDC)
+        --payer NAME    who pays: funded, empty, blacklisted, smartWallet,
+                        undeployedWallet, delegated, hijacked, gasBurner, fickle
+                        (default funded)
+        --amount UNITS  how much, in the asset's smallest unit (1 USDC is 1000000)
+                        (default 10000)
         --version N     x402 protocol version, 1 or 2 (default 1)
-        --url URL       where \`x402-kit up\` listens (default http://127.0.0.1:4402) [env: X402_KIT_URL]
+        --url URL       where \`x402-kit up\` listens (default http://127.0.0.1:4402)
+                        [env: X402_KIT_URL]
       "
     `);
   });
@@ -227,8 +268,10 @@ describe("help", () => {
 
         --network NAME  on which network (needed)
         --to ADDRESS    the account (needed)
-        --amount UNITS  how much, in the asset's smallest unit (1 USDC is 1000000) (needed)
-        --url URL       where \`x402-kit up\` listens (default http://127.0.0.1:4402) [env: X402_KIT_URL]
+        --amount UNITS  how much, in the asset's smallest unit (1 USDC is 1000000)
+                        (needed)
+        --url URL       where \`x402-kit up\` listens (default http://127.0.0.1:4402)
+                        [env: X402_KIT_URL]
       "
     `);
   });
@@ -257,7 +300,7 @@ describe.each([
         "Nothing answers at http://127.0.0.1:PORT",
         "  because: connect ECONNREFUSED 127.0.0.1:PORT",
         "  Start it in another terminal: npx x402-kit up",
-        "  If it listens elsewhere: --url http://127.0.0.1:PORT",
+        "  If it listens elsewhere, give the address that `x402-kit up` printed, such as http://127.0.0.1:4402",
         "",
       ].join("\n")}`,
     );
@@ -267,8 +310,8 @@ describe.each([
     const refusal = await refusalOf({ args, env: { X402_KIT_URL: page.origin } });
     expect(refusal.replaceAll(page.origin, "URL")).toBe(
       `x402-kit ${args[0]}: ${[
-        "What answers at URL is not x402-kit up",
-        "  Give the address that `x402-kit up` printed: --url http://127.0.0.1:PORT",
+        "What answers at URL is not an x402-kit harness",
+        "  Give the address that `x402-kit up` printed, such as http://127.0.0.1:4402",
         "",
       ].join("\n")}`,
     );

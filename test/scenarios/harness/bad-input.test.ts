@@ -212,7 +212,7 @@ describe("a running harness", () => {
       `Nothing answers at http://127.0.0.1:${port}`,
     );
     expect((await refusalOf(connectHarness(harness.networks.base.rpcUrl))).message).toMatch(
-      /^(What answers at .* is not a harness|The answer of .* is not JSON)$/,
+      /^What answers at .* is not an x402-kit harness$/,
     );
     expect((await refusalOf(connectHarness(harness.facilitator.url, ["polygon"]))).message).toBe(
       "polygon is not running there",
