@@ -127,7 +127,7 @@ function readArguments(
     const { name, rawName, value } = token;
     const option = known.get(name);
     if (option === undefined) {
-      const variable = variables.find((one) => one.toLowerCase().replaceAll("_", "-") === name);
+      const variable = variables.find((one) => isNameOf(name, one.toLowerCase().replaceAll("_", "-")));
       const problem =
         variable === undefined
           ? `there is no such option${suggest(name, options)}`
@@ -155,6 +155,11 @@ function suggest(name: string, options: Options): string {
     .map((known) => ({ known, distance: isBeginning(name, known) ? 0 : typosBetween(name, known) }))
     .sort((a, b) => a.distance - b.distance);
   return nearest === undefined || nearest.distance > 2 ? "" : `; did you mean --${nearest.known}?`;
+}
+
+/** Whether a name is that of a variable, or its first or last words: `--database` of DATABASE_URL. */
+function isNameOf(name: string, variable: string): boolean {
+  return name === variable || variable.startsWith(`${name}-`) || variable.endsWith(`-${name}`);
 }
 
 function isBeginning(name: string, known: string): boolean {

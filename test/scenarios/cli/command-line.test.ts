@@ -183,9 +183,7 @@ describe("help", () => {
   );
 
   test("of a command of a group that is a command itself", async () => {
-    expect((await helpOf("help", "fault", "list")).split("\n")[0]).toBe(
-      "x402-kit fault list: list the faults of a running `up`, and how often each has hit",
-    );
+    expect(await helpOf("help", "fault", "list")).toMatch(/^x402-kit fault list: list the faults/);
   });
 
   test("of a group of commands, and of one of them", async () => {

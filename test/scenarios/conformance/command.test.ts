@@ -213,7 +213,7 @@ describe("against what is wrong", () => {
     const key = `0x${"f".repeat(64)}`;
     const args = ["--url", origin, "--contract", `0x${"12".repeat(20)}`];
     const { code, output } = await run(args, { X402_API_KEY: "of-another", PAYER_PRIVATE_KEY: key });
-    expect(output).toContain("PAYER_PRIVATE_KEY is no private key");
+    expect(output).toContain("PAYER_PRIVATE_KEY: is not a private key");
     expect(output).not.toContain(key);
     expect(code).toBe(1);
   });
@@ -265,8 +265,8 @@ describe("against what is wrong", () => {
 
       x402-kit conformance: 3 things are wrong
         --api-key: is not an API key: visible ASCII without spaces (for example x4k_local_0000000000000000000000000000000000000000000000000000000000000402)
-        --contract: is not an address: 0x and 40 hexadecimal digits (for example 0xE840c40665589C44947F74dCBaE73d65B1df12cC)
-        PAYER_PRIVATE_KEY: is not a private key: 0x and 64 hexadecimal digits
+        --contract: is not an address: 0x and 40 hexadecimal digits (for example 0x857b06519E91e3A54538791bDbb0E22373e36b66)
+        PAYER_PRIVATE_KEY: is not a private key (for example 0x and 64 hexadecimal digits)
 
       Options: x402-kit conformance --help"
     `);
