@@ -44,6 +44,8 @@ test("needs four variables, and fills in the rest", () => {
         assets: [networks.base.usdc],
         confirmations: 2,
         maxFeePerGas: 5_000_000_000n,
+        maxValiditySeconds: 86_400n,
+        allowZeroValue: false,
       },
     ],
     operators: { kind: "local", privateKeys: [key] },
@@ -62,6 +64,15 @@ test("needs four variables, and fills in the rest", () => {
     logLevel: "info",
     warnings: [],
   });
+});
+
+test("takes other limits for what a payment may be", () => {
+  const { networks: served } = readEnvironment({
+    ...minimal,
+    MAX_VALIDITY_SECONDS: "3600",
+    ALLOW_ZERO_VALUE: "true",
+  });
+  expect(served[0]).toMatchObject({ maxValiditySeconds: 3_600n, allowZeroValue: true });
 });
 
 test("takes everything that can be set", () => {

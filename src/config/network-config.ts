@@ -13,4 +13,8 @@ export type NetworkConfig = Network & {
   confirmations: number;
   /** The most an operator pays per gas, in wei. */
   maxFeePerGas: bigint;
+  /** How far ahead of the chain's time `validBefore` of a payment may be, in seconds; a day by default. */
+  maxValiditySeconds?: bigint;
+  /** Whether payments of 0 are settled; refused by default. */
+  allowZeroValue?: boolean;
 };

@@ -17,6 +17,8 @@ export function readServedNetworks(
   const assets = reader.read("ASSETS") ?? [];
   const confirmations = reader.read("CONFIRMATIONS");
   const feeCaps = readFeeCaps(reader);
+  const maxValiditySeconds = BigInt(reader.read("MAX_VALIDITY_SECONDS"));
+  const allowZeroValue = reader.read("ALLOW_ZERO_VALUE");
 
   const served = networkNames
     .filter((name) => reader.isSet(rpcVariables[name]))
@@ -54,6 +56,8 @@ export function readServedNetworks(
         assets: allowed,
         confirmations: confirmations[name] ?? networkDefaults[name].confirmations,
         maxFeePerGas: feeCaps[name] ?? networkDefaults[name].maxFeePerGas,
+        maxValiditySeconds,
+        allowZeroValue,
       },
     ];
   });

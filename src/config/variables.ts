@@ -165,6 +165,21 @@ export const variables = {
     example: "base=0.5,polygon=400",
     usedBy: ["serve", "deploy", "recover"],
   },
+  MAX_VALIDITY_SECONDS: {
+    summary:
+      "how far ahead `validBefore` of a payment may be, in seconds; until then a payment is watched and its value reserved",
+    read: readWholeNumber(60, 31_536_000),
+    default: "86400",
+    example: "3600",
+    usedBy: ["serve"],
+  },
+  ALLOW_ZERO_VALUE: {
+    summary: "`true` settles payments of 0 too, which cost gas and pay nothing",
+    read: readSwitch,
+    default: "false",
+    example: "false",
+    usedBy: ["serve"],
+  },
   DATABASE_URL: {
     summary:
       "where settlements, organizations and API keys are kept: an SQLite file, or Postgres for several instances",

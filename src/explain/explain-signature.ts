@@ -8,7 +8,7 @@ import {
 } from "../protocol/authorization.ts";
 import { sameAddress } from "../protocol/hex.ts";
 import { type Asset, type Network, networkNames, networks } from "../protocol/networks.ts";
-import { address, bytes, bytes32, uint256String } from "../protocol/primitives.ts";
+import { address, bytes32, signature as signatureSchema, uint256String } from "../protocol/primitives.ts";
 import { isErc6492, readEcdsaSignature } from "../protocol/signature.ts";
 import { type Finding, finding } from "./mistakes.ts";
 
@@ -41,7 +41,7 @@ export function explainSignature(given: {
 }): Finding[] {
   const { network, required } = given;
   const at = "paymentPayload.payload.signature";
-  const signature = bytes.safeParse(given.signature);
+  const signature = signatureSchema.safeParse(given.signature);
   if (!signature.success) {
     return [finding("malformed-signature", at, { expected: "65 bytes as hexadecimal after 0x" })];
   }

@@ -59,7 +59,10 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
   async function tryToClaim(): Promise<Invalid | "claimed" | undefined> {
     const readAt = now();
     const { head, revert, funds } = await chain.simulateSettle(call, { withFunds: true });
-    const outsideWindow = checked("windowIsOpen", checkValidityWindow(authorization, head.timestamp));
+    const outsideWindow = checked(
+      "windowIsOpen",
+      checkValidityWindow(authorization, head.timestamp, chain.network),
+    );
     if (outsideWindow !== undefined) return outsideWindow;
     const reverts = checked("simulationSucceeds", revert && (await classifyRevert(chain, call, revert)));
     if (reverts !== undefined) return reverts;

@@ -57,7 +57,10 @@ export function createVerify({ networks, recoveries, ledger, now, serviceId }: F
       recipient: recipientFor(caller, payment.network.name) ?? payment.authorization.from,
     };
     const { head, revert } = await chain.simulateSettle(call, { withFunds: false });
-    const outsideWindow = checked("windowIsOpen", checkValidityWindow(payment.authorization, head.timestamp));
+    const outsideWindow = checked(
+      "windowIsOpen",
+      checkValidityWindow(payment.authorization, head.timestamp, chain.network),
+    );
     if (outsideWindow !== undefined) return outsideWindow;
     return checked("simulationSucceeds", revert && (await classifyRevert(chain, call, revert)));
   };

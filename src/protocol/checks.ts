@@ -2,7 +2,7 @@ import type { Authorization } from "./authorization.ts";
 import { type Address, sameAddress } from "./hex.ts";
 import type { Asset } from "./networks.ts";
 import type { Invalid } from "./reasons.ts";
-import { expiryMarginSeconds, refusals } from "./refusals.ts";
+import { expiryMarginSeconds, refusals, usualMaxValiditySeconds } from "./refusals.ts";
 import type { PaymentRequest } from "./requests.ts";
 
 /** A network as one deployment serves it: what payments are checked against. */
@@ -12,6 +12,10 @@ export type ServedNetwork = {
   facilitatorContract: Address;
   /** The assets that may be paid with. */
   assets: readonly Asset[];
+  /** How far ahead of the chain's time `validBefore` may be, in seconds; {@link usualMaxValiditySeconds} by default. */
+  maxValiditySeconds?: bigint;
+  /** Whether payments of 0 are settled; they are refused by default. */
+  allowZeroValue?: boolean;
 };
 
 type PureCheck = (request: PaymentRequest, network: ServedNetwork) => Invalid | undefined;
@@ -22,6 +26,7 @@ export const pureCheckNames = [
   "payToIsContract",
   "recipientIsContract",
   "valueIsExact",
+  "valueIsPositive",
 ] as const;
 
 export type PureCheckName = (typeof pureCheckNames)[number];
@@ -46,6 +51,9 @@ const pureChecks: Readonly<Record<PureCheckName, PureCheck>> = {
     authorization.value === requirements.amount
       ? undefined
       : refusals.valueDiffers(authorization.value, requirements.amount),
+
+  valueIsPositive: ({ authorization }, { allowZeroValue = false }) =>
+    authorization.value > 0n || allowZeroValue ? undefined : refusals.valueIsZero(),
 };
 
 /** The first thing wrong with a request on its face; undefined when nothing is. `onCheck` is called for each check. */
@@ -64,15 +72,20 @@ export function checkTerms(
 
 /**
  * Whether the chain's clock is inside the payer's window. Both bounds are exclusive, as in EIP-3009, and
- * `validBefore` must be at least {@link expiryMarginSeconds} away.
+ * `validBefore` must be at least {@link expiryMarginSeconds} away, and not further than the network allows: until then the
+ * settlement is watched, and its value reserved.
  *
  * @param chainTime in unix seconds
  */
 export function checkValidityWindow(
   { validAfter, validBefore }: Pick<Authorization, "validAfter" | "validBefore">,
   chainTime: bigint,
+  { maxValiditySeconds = usualMaxValiditySeconds }: ServedNetwork,
 ): Invalid | undefined {
   if (chainTime <= validAfter) return refusals.tooEarly(validAfter, chainTime);
   if (validBefore < chainTime + expiryMarginSeconds) return refusals.tooLate(validBefore, chainTime);
+  if (validBefore > chainTime + maxValiditySeconds) {
+    return refusals.tooFarAhead(validBefore, chainTime, maxValiditySeconds);
+  }
   return undefined;
 }

@@ -38,9 +38,16 @@ export const bytes32 = z
   .transform((text) => text as Hex)
   .meta({ description: "32 bytes as hexadecimal" });
 
-/** Any number of whole bytes as hex. */
-export const bytes = z
+/**
+ * The longest signature that is read, in bytes. A plain one has 65; those of wallets (passkeys, many owners) stay below
+ * 2 KiB. Longer ones would make transactions that nodes refuse (128 KiB, with up to 50 payments in one).
+ */
+export const maxSignatureBytes = 4_096;
+
+/** A signature as hex: of a plain account, or whatever a wallet takes (EIP-1271). */
+export const signature = z
   .string("must be a string")
+  .max(2 + 2 * maxSignatureBytes, `must have at most ${maxSignatureBytes} bytes`)
   .regex(/^0x([0-9a-fA-F]{2})*$/, "must be whole bytes of hexadecimal after 0x")
   .transform((text) => text as Hex)
-  .meta({ description: "Bytes as hexadecimal" });
+  .meta({ description: `A signature as hexadecimal, of at most ${maxSignatureBytes} bytes` });

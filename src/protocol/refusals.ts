@@ -5,6 +5,9 @@ import { type Invalid, invalid } from "./reasons.ts";
 /** How long before `validBefore` a payment must arrive to be settled in time. */
 export const expiryMarginSeconds = 6n;
 
+/** How far ahead of the chain's time `validBefore` may be, in seconds, unless configured otherwise: a day. */
+export const usualMaxValiditySeconds = 86_400n;
+
 /** A number, or a placeholder where it is not known beforehand. */
 type Shown = bigint | string;
 
@@ -41,6 +44,13 @@ export const refusals = {
       "requirements",
     ),
 
+  valueIsZero: () =>
+    invalid(
+      "invalid_payment_requirements",
+      "The amount is 0; payments of nothing are not settled",
+      "requirements",
+    ),
+
   recipientIsNotContract: (facilitatorContract: Address) =>
     invalid(
       "invalid_exact_evm_payload_recipient_mismatch",
@@ -63,6 +73,12 @@ export const refusals = {
     invalid(
       "invalid_exact_evm_payload_authorization_valid_before",
       `The authorization is valid before ${validBefore}; the chain's time is ${now}, and ${expiryMarginSeconds} seconds are needed to settle`,
+    ),
+
+  tooFarAhead: (validBefore: bigint, now: Shown, mostSeconds: bigint) =>
+    invalid(
+      "invalid_exact_evm_payload_authorization_valid_before",
+      `The authorization is valid before ${validBefore}; the chain's time is ${now}, and at most ${mostSeconds} seconds ahead are accepted`,
     ),
 
   notSignedByPayer: (payer: Address, network: string, { name, version }: Pick<Asset, "name" | "version">) =>

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type Authorization, settlementId } from "./authorization.ts";
 import { type Address, type Hex, sameAddress } from "./hex.ts";
 import { findNetwork, type Network } from "./networks.ts";
-import { address, bytes, bytes32, uint256String } from "./primitives.ts";
+import { address, bytes32, signature, uint256String } from "./primitives.ts";
 import { type Invalid, type InvalidPart, invalid } from "./reasons.ts";
 
 export type X402Version = 1 | 2;
@@ -10,7 +10,7 @@ export type X402Version = 1 | 2;
 /** `paymentPayload.payload` of scheme "exact" on EVM networks, the same in both versions. */
 export const exactPayloadSchema = z
   .object({
-    signature: bytes,
+    signature,
     authorization: z.object({
       from: address,
       to: address,

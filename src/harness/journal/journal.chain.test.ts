@@ -27,6 +27,7 @@ test("a payment's journal has its requests, checks, JSON-RPC calls and transacti
     "payToIsContract",
     "recipientIsContract",
     "valueIsExact",
+    "valueIsPositive",
     "minimumIsReached",
     "signatureHolds",
     "authorizationIsFree",

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { FastifyRequest } from "fastify";
 import type { IdempotencyKey } from "../../facilitator/idempotent.ts";
+import { jsonText } from "../../protocol/json-text.ts";
 import { idempotencyKeyFormat, problemDetails } from "../../protocol/problems.ts";
 import { ProblemError } from "../problems/problem-error.ts";
 
@@ -16,5 +17,5 @@ export function readIdempotencyKey({ headers, body }: FastifyRequest): Idempoten
 }
 
 function hashBody(body: unknown): string {
-  return createHash("sha256").update(JSON.stringify(body)).digest("hex");
+  return createHash("sha256").update(jsonText(body)).digest("hex");
 }
