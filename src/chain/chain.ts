@@ -115,7 +115,7 @@ export type Chain = {
    */
   suggestedTip(): Promise<bigint>;
   /**
-   * Sends raw transactions in the given order, in one request. Never throws for a single refused transaction and
+   * Sends raw transactions in the given order, in as few requests as they fit in. Never throws for a single refused transaction and
    * never classifies one: what became of it is learnt from {@link receipts} and {@link transactionCount}.
    * `everywhere` sends them to all endpoints that are well: for what was sent before and has not been mined.
    */

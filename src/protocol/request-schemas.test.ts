@@ -12,11 +12,11 @@ test("what OpenAPI shows is what parses: random bodies are accepted by both or r
       if (ok) accepted++;
       expect(paymentRequestSchema.safeParse(body).success).toBe(ok);
     }),
-    { numRuns: 5_000 },
+    { numRuns: 2_000 },
   );
   // Of both there are many.
-  expect(accepted).toBeGreaterThan(500);
-  expect(accepted).toBeLessThan(4_500);
+  expect(accepted).toBeGreaterThan(200);
+  expect(accepted).toBeLessThan(1_800);
 });
 
 test.each(

@@ -70,6 +70,9 @@ const latencyWeight = 0.3;
  */
 const rateLimitCodes: ReadonlySet<number | undefined> = new Set([-32005, 429, -32007]);
 
+/** The code of the error that answers a call which is too large by itself: that of HTTP. No node uses it. */
+const tooLargeCode = 413;
+
 /** Whether nothing worse is wrong with an endpoint than that it is slow. */
 export function isUsable({ rank }: Endpoint): boolean {
   return rank !== undefined && rank <= ranks.slow;
@@ -97,6 +100,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
     http_5xx: 0,
     rate_limited: 0,
     refused: 0,
+    too_large: 0,
     malformed: 0,
     wrong_chain: 0,
     lagging: 0,
@@ -107,8 +111,32 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
   let closed = false;
   const closure = new EndpointFailure("connection", "closed");
 
-  /** One HTTP request. Gives a failure when not every call was answered in time, or `check` finds one. */
+  /**
+   * Asks in one HTTP request, or in several where the endpoint finds one too large (HTTP 413): the calls of a batch
+   * belong to different callers, and the size of one is no failure of the others. A single call that is too large by
+   * itself is answered with an error of its own.
+   */
   async function exchange(
+    purpose: Purpose,
+    calls: readonly RpcCall[],
+    timeoutMs: number | undefined,
+    check?: (answers: Answers) => EndpointFailure | undefined,
+  ): Promise<Answers | EndpointFailure> {
+    const answers = await exchangeOnce(purpose, calls, timeoutMs, check);
+    if (!(answers instanceof EndpointFailure) || answers.kind !== "too_large") return answers;
+    const [only, ...others] = calls;
+    if (only !== undefined && others.length === 0) {
+      return new Map([[only, { error: { code: tooLargeCode, message: answers.message, data: undefined } }]]);
+    }
+    const half = Math.ceil(calls.length / 2);
+    const first = await exchange(purpose, calls.slice(0, half), timeoutMs, check);
+    if (first instanceof EndpointFailure) return first;
+    const second = await exchange(purpose, calls.slice(half), timeoutMs, check);
+    return second instanceof EndpointFailure ? second : new Map([...first, ...second]);
+  }
+
+  /** One HTTP request. Gives a failure when not every call was answered in time, or `check` finds one. */
+  async function exchangeOnce(
     purpose: Purpose,
     calls: readonly RpcCall[],
     timeoutMs: number | undefined,
@@ -126,6 +154,8 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
     observer.exchanged?.({ endpoint: label, purpose, methods, durationMs, error: failure?.kind });
     if (failure === undefined) return answers;
     if (closed) return closure;
+    // The size of a request says nothing of how the endpoint is.
+    if (failure.kind === "too_large") return failure;
     state.failed(failure, sentAt);
     onFailure(endpoint);
     return failure;
@@ -154,9 +184,9 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
 
   function addChecks(calls: readonly RpcCall[]): readonly RpcCall[] {
     if (expected === undefined) return calls;
-    const asked = new Set(calls).add(headCall);
-    if (chainId !== expected.chainId) asked.add(chainIdCall);
-    return [...asked];
+    // They come first: where a batch must be split, they are answered before anything else.
+    const checks = chainId === expected.chainId ? [headCall] : [chainIdCall, headCall];
+    return [...new Set([...checks, ...calls])];
   }
 
   /** What is wrong with answers to a request that went out when the highest block known was `floor`. */
@@ -165,7 +195,11 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
     const newest = readHead(answers.get(headCall)?.result);
     if (newest !== undefined) head = { ...newest, seenAt: Date.now() };
     if (expected === undefined) return undefined;
-    if (chainId === undefined) return new EndpointFailure("malformed", "does not say which chain it serves");
+    if (chainId === undefined) {
+      return answers.has(chainIdCall)
+        ? new EndpointFailure("malformed", "does not say which chain it serves")
+        : undefined;
+    }
     if (chainId !== expected.chainId) {
       return new EndpointFailure("wrong_chain", `serves chain ${chainId}, not ${expected.chainId}`);
     }
@@ -204,11 +238,15 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
     },
 
     async send(batches, timeoutMs) {
+      let tooLarge: EndpointFailure | undefined;
       for (const batch of batches) {
         const answers = await exchange("send", batch, timeoutMs);
         if (answers instanceof EndpointFailure) return answers;
+        // Another endpoint may take what is too large for this one; the rest has arrived here.
+        const refused = [...answers.values()].find(({ error }) => error?.code === tooLargeCode);
+        if (refused?.error !== undefined) tooLarge = new EndpointFailure("too_large", refused.error.message);
       }
-      return undefined;
+      return tooLarge;
     },
 
     status: () => ({
@@ -253,6 +291,7 @@ function classify(error: unknown): { kind: EndpointError; retryAfterMs?: number 
   const { kind, status = 0, retryAfterMs } = error;
   if (kind === "timeout" || kind === "connection") return { kind };
   if (status === 429) return { kind: "rate_limited", retryAfterMs };
+  if (status === 413) return { kind: "too_large" };
   if (status >= 500) return { kind: "http_5xx", retryAfterMs };
   if (status >= 400) return { kind: "http_4xx", retryAfterMs };
   return { kind: status >= 300 ? "http_3xx" : "malformed", retryAfterMs };

@@ -3,7 +3,14 @@ import { once } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { answerAsChain, misbehaviours } from "../../test/support/misbehaviour.ts";
 import { createRandom } from "../../test/support/random.ts";
-import { answering, refusing, type StubNode, sendJson, startStubNode } from "../../test/support/stub-node.ts";
+import {
+  answering,
+  type Behaviour,
+  refusing,
+  type StubNode,
+  sendJson,
+  startStubNode,
+} from "../../test/support/stub-node.ts";
 import { UndeterminedError } from "../errors.ts";
 import { headCall, readHead } from "./calls.ts";
 import { createHttpRpc, type HttpRpcOptions } from "./http-rpc.ts";
@@ -201,6 +208,33 @@ describe("calls that are refused singly", () => {
     const rpc = createRpc([preferred]);
     for (const refused of [0, 1, 2, 3]) await rpc.ask([echo("refused")], refused);
     expect(asked(preferred)).toHaveLength(4);
+  });
+});
+
+describe("a batch that is too large for one endpoint", () => {
+  const refuseAbove =
+    (bytes: number, node: Node): Behaviour =>
+    (calls, response, body) =>
+      body.length > bytes
+        ? void response.writeHead(413).end()
+        : answering((call) => answerAsChain(node.chain, call))(calls, response, body);
+
+  test("is split, and changes nothing about the endpoint", async () => {
+    preferred.behave(refuseAbove(700, preferred));
+    const rpc = createRpc([preferred, second]);
+    const names = Array.from({ length: 10 }, (_, index) => `${index} ${"x".repeat(100)}`);
+    const answers = await Promise.all(names.map((name) => rpc.ask([echo(name)])));
+    expect(answers.flat().map(({ result }) => result)).toEqual(names);
+    expect(healths(rpc)[0]).toBe("healthy");
+    expect(asked(second)).toEqual([]);
+  });
+
+  test("goes to the next where it is a transaction that is too large by itself", async () => {
+    preferred.behave(refuseAbove(700, preferred));
+    const rpc = createRpc([preferred, second]);
+    await rpc.send([echo("x".repeat(1_000))]);
+    expect(asked(second)).toHaveLength(1);
+    expect(healths(rpc)[0]).not.toBe("failing");
   });
 });
 

@@ -80,6 +80,19 @@ describe("one request", () => {
     expect(node.batches.map((batch) => batch.length)).toEqual([5, 5, 2]);
   });
 
+  test("holds no more bytes than a batch may, unless a single question has more", async () => {
+    const rpc = createRpc({ maxBatchBytes: 1_000 });
+    const long = (letter: string) => rpc.ask([call(letter.repeat(400))]);
+    const asked = ["a", "b", "c"].map(long);
+    const longer = rpc.ask([call("d".repeat(2_000))]);
+    await Promise.all([...asked, longer]);
+    expect(node.batches.map((batch) => batch.map(({ params }) => String(params[0])[0]))).toEqual([
+      ["a", "b"],
+      ["c"],
+      ["d"],
+    ]);
+  });
+
   test("waits while enough requests are under way, and then carries everything that waited", async () => {
     const release: (() => void)[] = [];
     node.behave(async (calls, response, body) => {
@@ -335,6 +348,47 @@ test("credentials in a URL are sent", async () => {
   });
   await createRpc({ urls: [`http://user:pass@127.0.0.1:${port}/`] }).ask([call("a")]);
   expect(authorization).toBe(`Basic ${btoa("user:pass")}`);
+});
+
+/** A node that takes no body above a size: HTTP 413. */
+const limited =
+  (bytes: number): Behaviour =>
+  (calls, response, body) =>
+    body.length > bytes ? void response.writeHead(413).end() : echo(calls, response, body);
+
+describe("a node that finds a batch too large", () => {
+  beforeEach(() => node.behave(limited(1_000)));
+
+  test("gets it in parts, and every caller is answered", async () => {
+    const rpc = createRpc();
+    const names = Array.from({ length: 20 }, (_, index) => `${index} ${"x".repeat(100)}`);
+    const answers = await Promise.all(names.map((name) => rpc.ask([call(name)])));
+    expect(answers.flatMap(results)).toEqual(names);
+    expect(rpc.status().endpoints).toMatchObject([{ health: "healthy", detail: undefined }]);
+  });
+
+  test("refuses what is too large by itself to its caller alone", async () => {
+    const rpc = createRpc();
+    const [small, large, other] = await Promise.all([
+      rpc.ask([call("small")]),
+      rpc.ask([call("x".repeat(2_000))]),
+      rpc.ask([call("other")]),
+    ]);
+    expect([small, other].flatMap((answers) => results(answers ?? []))).toEqual(["small", "other"]);
+    expect(large).toEqual([{ error: { code: 413, message: "HTTP 413", data: undefined } }]);
+  });
+
+  test("gets transactions in parts, in their order, and what it does not take has an unknown fate", async () => {
+    const rpc = createRpc();
+    const transactions = ["1", "2", "3", "4", "5"].map((name) => call(name.repeat(300)));
+    await rpc.send(transactions);
+    const taken = node.batches.filter((batch) => JSON.stringify(batch).length <= 1_000).flat();
+    expect(taken.map(({ params }) => params)).toEqual(transactions.map(({ params }) => params));
+
+    const failure = await failureOf(rpc.send([call("x".repeat(2_000)), call("last")]));
+    expect(failure.hints).toEqual(["RPC endpoint 1 of 1 of base: HTTP 413"]);
+    expect(node.batches.at(-1)).toMatchObject([{ params: ["last"] }]);
+  });
 });
 
 describe("sending", () => {

@@ -1,6 +1,7 @@
 import { KitError, UndeterminedError } from "../errors.ts";
 import { extraCalls } from "./endpoint.ts";
 import { createFailover, type FailoverPace, usualPace } from "./failover.ts";
+import { sizeOfCall } from "./json-rpc.ts";
 import type { Rpc, RpcAnswer, RpcCall } from "./rpc.ts";
 import type { RpcObserver } from "./rpc-status.ts";
 
@@ -15,6 +16,8 @@ export type HttpRpcOptions = {
   timeoutMs?: number;
   /** Calls in one HTTP request; providers refuse batches above some 100. */
   maxBatch?: number;
+  /** Bytes of calls in one HTTP request, unless a single question has more; nodes refuse requests above 1 MiB or more. */
+  maxBatchBytes?: number;
   /** HTTP requests for reads at a time; what is asked in the meantime goes out together. */
   maxInFlight?: number;
   /** Milliseconds before a failed read is tried again where there is no other node to ask. */
@@ -46,6 +49,7 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
     network,
     chainId,
     timeoutMs = 10_000,
+    maxBatchBytes = 262_144,
     maxInFlight = 8,
     retryDelayMs = 100,
     observer = {},
@@ -67,11 +71,22 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
     return promise;
   }
 
-  function split(calls: readonly RpcCall[]): (readonly RpcCall[])[] {
-    const parts = [];
-    for (let start = 0; start < calls.length; start += maxBatch)
-      parts.push(calls.slice(start, start + maxBatch));
-    return parts;
+  /** The calls in as few batches as they fit in, in their order. */
+  function split(calls: readonly RpcCall[]): readonly (readonly RpcCall[])[] {
+    const batches: RpcCall[][] = [];
+    let left = 0;
+    for (const call of calls) {
+      const size = sizeOfCall(call);
+      const batch = batches.at(-1);
+      if (batch === undefined || batch.length === maxBatch || size > left) {
+        batches.push([call]);
+        left = maxBatchBytes - size;
+      } else {
+        batch.push(call);
+        left -= size;
+      }
+    }
+    return batches;
   }
 
   function schedule(): void {
@@ -96,15 +111,18 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
     }
   }
 
-  /** The longest-waiting questions that fit in one batch; a question is never split. */
+  /** The longest-waiting questions that fit in one batch, at least one; a question is never split. */
   function takeBatch(): Question[] {
     const tooOld = performance.now() - timeoutMs;
     const batch: Question[] = [];
     const distinct = new Set<RpcCall>();
     let taken = 0;
+    let left = maxBatchBytes;
     for (const question of waiting) {
-      const added = question.calls.filter((call) => !distinct.has(call)).length;
-      if (batch.length > 0 && distinct.size + added > maxBatch) break;
+      const added = question.calls.filter((call) => !distinct.has(call));
+      const size = added.reduce((sum, call) => sum + sizeOfCall(call), 0);
+      if (batch.length > 0 && (distinct.size + added.length > maxBatch || size > left)) break;
+      left -= size;
       taken++;
       if (question.askedAt < tooOld) {
         question.reject(notSent("earlier requests got no answer"));
@@ -137,8 +155,9 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
 
   return {
     async ask(calls, refused = 0) {
-      if (calls.length <= maxBatch) return queue(calls, refused);
-      return (await Promise.all(split(calls).map((part) => queue(part, refused)))).flat();
+      const parts = split(calls);
+      if (parts.length <= 1) return queue(calls, refused);
+      return (await Promise.all(parts.map((part) => queue(part, refused)))).flat();
     },
 
     async send(calls, { everywhere = false } = {}) {

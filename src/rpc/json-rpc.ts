@@ -16,11 +16,31 @@ export class BatchRefused extends Error {
   }
 }
 
+/** The method and the parameters of calls as JSON: written once, however often a call is counted and sent. */
+const written = new WeakMap<RpcCall, string>();
+
+function writeCall(call: RpcCall): string {
+  const known = written.get(call);
+  if (known !== undefined) return known;
+  const { method, params } = call;
+  const text = `"method":${JSON.stringify(method)},"params":${JSON.stringify(params)}}`;
+  written.set(call, text);
+  return text;
+}
+
 /** A batch request: its body, and the id of the first call; the others count up from there. */
 export function writeBatch(calls: readonly RpcCall[]): { body: string; firstId: number } {
   const firstId = nextId;
-  const body = calls.map(({ method, params }) => ({ jsonrpc: "2.0", id: nextId++, method, params }));
-  return { body: JSON.stringify(body), firstId };
+  const body = calls.map((call) => `{"jsonrpc":"2.0","id":${nextId++},${writeCall(call)}`);
+  return { body: `[${body.join(",")}]`, firstId };
+}
+
+/** Around a call in a batch: the version, an id, a comma. */
+const callEnvelopeBytes = 50;
+
+/** How much a call adds to a batch, in bytes; hardly more than it really is. */
+export function sizeOfCall(call: RpcCall): number {
+  return writeCall(call).length + callEnvelopeBytes;
 }
 
 /**

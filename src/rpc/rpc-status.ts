@@ -6,6 +6,7 @@
  * - `http_3xx`, `http_4xx`, `http_5xx`: another status than 200
  * - `rate_limited`: HTTP 429, or one of the JSON-RPC errors that mean the same
  * - `refused`: one JSON-RPC error for all calls
+ * - `too_large`: HTTP 413; says nothing of the endpoint's health
  * - `malformed`: not an answer to what was asked
  * - `wrong_chain`: it serves another chain than the network's
  * - `lagging`: its newest block is too far behind the newest that any endpoint showed
@@ -18,6 +19,7 @@ export type EndpointError =
   | "http_5xx"
   | "rate_limited"
   | "refused"
+  | "too_large"
   | "malformed"
   | "wrong_chain"
   | "lagging";
