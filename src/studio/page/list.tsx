@@ -57,11 +57,11 @@ export function PaymentList() {
           </tr>
         </thead>
         <tbody>
-          <tr style={{ height: first * rowHeight }} />
+          <tr style={{ height: `${first * rowHeight}px` }} />
           {list.slice(first, last).map((payment, index) => (
             <Row key={payment.id} payment={payment} index={first + index} />
           ))}
-          <tr style={{ height: (list.length - last) * rowHeight }} />
+          <tr style={{ height: `${(list.length - last) * rowHeight}px` }} />
         </tbody>
       </table>
       {list.length === 0 && (
@@ -78,7 +78,7 @@ function Row({ payment, index }: { payment: PaymentSummary; index: number }) {
   return (
     <tr
       class={`row ${kindOf(payment)}`}
-      style={{ height: rowHeight }}
+      style={{ height: `${rowHeight}px` }}
       aria-rowindex={index + 2}
       aria-selected={id === selectedId.value}
       onClick={() => select(id)}

@@ -150,19 +150,23 @@ describe("in a browser", { timeout: 60_000 }, () => {
   });
   afterAll(() => browser?.close());
 
+  /** For what the page shows a moment later. */
+  const timeout = 20_000;
   const rows = () => page.locator("tr.row");
 
   test("a payment appears by itself, and is explained when it is chosen", async () => {
     await payAs("funded");
     await payAs("empty");
     await rows().nth(1).waitFor();
-    expect(await rows().nth(0).textContent()).toMatch(/empty.*insufficient_funds/s);
-    expect(await rows().nth(1).textContent()).toMatch(/funded.*valid.*settled/s);
+    await expect
+      .poll(() => rows().nth(0).textContent(), { timeout })
+      .toMatch(/empty.*insufficient_funds.*insufficient/s);
+    await expect.poll(() => rows().nth(1).textContent(), { timeout }).toMatch(/funded.*valid.*settled/s);
     await page.keyboard.press("j");
     await page.waitForSelector("article");
-    const article = await page.locator("article").textContent();
-    expect(article).toContain("holds 0 of the asset's smallest unit");
-    expect(article).toContain("POST /v1/settle");
+    const article = () => page.locator("article").textContent();
+    await expect.poll(article, { timeout }).toContain("holds 0 of the asset's smallest unit");
+    await expect.poll(article, { timeout }).toContain("POST /v1/settle");
   });
 
   test("it pays, filters, pauses and resets", async () => {
@@ -172,10 +176,10 @@ describe("in a browser", { timeout: 60_000 }, () => {
     await page.getByRole("button", { name: "Pay", exact: true }).click();
     await rows().nth(1).waitFor();
     await page.getByLabel("Outcome").selectOption("refused");
-    expect(await rows().count()).toBe(1);
+    await expect.poll(() => rows().count(), { timeout }).toBe(1);
     await page.getByLabel("Outcome").selectOption("");
     await page.getByLabel("Search payments").fill("nothing of that name");
-    expect(await rows().count()).toBe(0);
+    await expect.poll(() => rows().count(), { timeout }).toBe(0);
     await page.getByLabel("Search payments").fill("");
     await page.getByRole("button", { name: "Pause" }).click();
     await payAs("funded");
