@@ -4,10 +4,10 @@ import type { Ledger } from "./ledger/ledger.ts";
 import type { MetricSources, OperatorFunds } from "./metrics/metrics.ts";
 import type { NetworkName } from "./protocol/networks.ts";
 
-/** For the gas money of one network, milliseconds; whoever reads the metrics waits a little longer. */
+/** For the gas money of one network, milliseconds; a reader of the metrics waits a little longer. */
 const timeoutMs = 2_000;
 
-/** What the metrics of a service look up when somebody reads them. */
+/** What the metrics of a service look up when they are read. */
 export function createMetricSources(options: {
   networks: ReadonlyMap<NetworkName, Lanes>;
   ledger: Pick<Ledger, "unfinished">;

@@ -45,7 +45,7 @@ export type ServiceOptions = {
   /** How long a settle waits for its outcome, in both versions; `settleWaitDefaultsMs` by default. */
   settleWaitMs?: number | undefined;
   anonymousVerify?: boolean;
-  /** Protections of the HTTP side, and who is told of what happens; see `AppOptions`. */
+  /** Protections of the HTTP side, and its metrics; see `AppOptions`. */
   http?: Pick<
     AppOptions,
     "metrics" | "rateLimits" | "pressure" | "connections" | "trustProxy" | "timeouts" | "docs"
@@ -83,12 +83,12 @@ export type ServiceCore = {
    * tried again in the background, and settles nothing until then; so is one that is found to be another than was
    * configured only then.
    *
-   * @throws ConfigurationError when a network is not what the configuration says, or somebody else sends with an
-   * operator's key.
+   * @throws ConfigurationError when a network is not what the configuration says, or an operator's key
+   * is used elsewhere too.
    */
   start(): Promise<void>;
   /**
-   * Takes no more payments and answers whoever waits; resolves when nothing is being signed or sent any more. What is
+   * Takes no more payments and answers the waiting ones; resolves when nothing is being signed or sent any more. What is
    * in flight is left to the next start.
    */
   stop(): Promise<void>;
@@ -104,13 +104,13 @@ export type Service = {
   start(): Promise<void>;
   checkHealth: ServiceCore["checkHealth"];
   listen(address: { host: string; port: number }): Promise<string>;
-  /** Takes no more payments, answers whoever waits, and leaves what is in flight to the next start. */
+  /** Takes no more payments, answers the waiting ones, and leaves what is in flight to the next start. */
   close(): Promise<void>;
 };
 
 const reconnectMs = 5_000;
 const usualLeaseMs = 30_000;
-/** For one network's newest block, when somebody asks how the service is. */
+/** How long readiness waits for one network's newest block. */
 const healthPatienceMs = 2_000;
 
 /** Puts the whole service together. */
@@ -307,7 +307,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     const checks = [...networks].map(async ([name, ofNetwork]): Promise<[string, NetworkHealth]> => {
       const [{ chain }] = ofNetwork;
       if (!started.has(name)) {
-        // What exactly is wrong is nobody's business but the operator's, who has it in the log.
+        // The details are for the operator, and are in the log.
         const detail = refused.has(name) ? "not what was configured; the log says more" : "not reached yet";
         return [name, { ready: false, detail }];
       }

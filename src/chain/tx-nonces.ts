@@ -23,13 +23,13 @@ export function findForeignTransactions(nonces: TxNonces): { problem: string; ad
     return {
       problem: `${operator} has transactions under way that this database does not know`,
       advice:
-        "Somebody else sends with this key. Stop that, or give this service an operator of its own; then wait until they are mined.",
+        "Another service sends with this key. Stop it, or give this service an operator of its own; then wait until they are mined.",
     };
   }
   const onChain = Math.max(mined, pending);
   if (next === null || onChain <= next) return undefined;
   return {
-    problem: `the chain is at ${onChain} for ${operator}, and this database at ${next}: somebody else sends with this key, or the database is an old copy`,
-    advice: `One key belongs to one database. Stop the other service and use its database, or give this one an operator of its own: x402-kit deploy --network ${network} --grant-operator ADDRESS. When nobody else sends with it any more: x402-kit operator accept-tx-nonce --network ${network} --operator ${operator}`,
+    problem: `the chain is at ${onChain} for ${operator}, and this database at ${next}: another service sends with this key, or the database is an old copy`,
+    advice: `One key belongs to one database. Stop the other service and use its database, or give this one an operator of its own: x402-kit deploy --network ${network} --grant-operator ADDRESS. When no other service sends with it any more: x402-kit operator accept-tx-nonce --network ${network} --operator ${operator}`,
   };
 }

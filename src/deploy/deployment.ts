@@ -11,9 +11,9 @@ export type DeploymentArguments = {
   adminDelay: number;
   /** Accounts that may settle. Their order does not matter. */
   operators: readonly Address[];
-  /** May forward what somebody else submitted; undefined for nobody. */
+  /** May forward authorizations that others submitted; undefined when there is none. */
   recoverer: Address | undefined;
-  /** May pause; undefined for nobody. */
+  /** May pause; undefined when there is none. */
   pauser: Address | undefined;
 };
 
@@ -25,7 +25,7 @@ export type Deployment = {
   salt: Hex;
   /** The contract's creation code with its constructor arguments. */
   initCode: Hex;
-  /** The transaction that makes it so, whoever sends it. */
+  /** The call that deploys it, from any account. */
   call: { to: Address; data: Hex };
 };
 

@@ -7,7 +7,7 @@ export function explainFailure(error: unknown): string {
   return cause === error.message ? cause : `${error.message.replace(/; try again$/, "")}: ${cause}`;
 }
 
-/** What was behind it, without what it meant for whoever asked. */
+/** The cause alone, without the message that was made of it for the caller. */
 export function causeOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error instanceof KitError && error.cause instanceof Error ? error.cause.message : error.message;

@@ -119,9 +119,9 @@ export async function sendTransaction(
 
 /** Sends a signed transaction. That a node refuses it, or does not answer, is no proof that it does not have it. */
 async function broadcast(rpc: Pick<Rpc, "ask">, raw: Hex, hash: Hex): Promise<void> {
-  const [sent] = await askPatiently(rpc, { method: "eth_sendRawTransaction", params: [raw] });
+  const [sent] = await askIfReachable(rpc, { method: "eth_sendRawTransaction", params: [raw] });
   if (sent?.error === undefined) return;
-  const [known] = await askPatiently(rpc, { method: "eth_getTransactionByHash", params: [hash] });
+  const [known] = await askIfReachable(rpc, { method: "eth_getTransactionByHash", params: [hash] });
   if (known === undefined || known.result) return;
   throw new KitError("The node refused the transaction", {
     hints: [`It says: ${describeError(sent.error)}`],
@@ -131,7 +131,7 @@ async function broadcast(rpc: Pick<Rpc, "ask">, raw: Hex, hash: Hex): Promise<vo
 async function waitForReceipt({ rpc, network }: OnChain, hash: Hex, signal: AbortSignal): Promise<Receipt> {
   const until = Date.now() + timeoutMs;
   while (Date.now() < until && !signal.aborted) {
-    const [answer] = await askPatiently(rpc, { method: "eth_getTransactionReceipt", params: [hash] });
+    const [answer] = await askIfReachable(rpc, { method: "eth_getTransactionReceipt", params: [hash] });
     const receipt = readReceipt(answer?.result ?? null, hash);
     if (receipt) return receipt;
     // Rejects when the signal aborts, which the loop notices.
@@ -144,7 +144,7 @@ async function waitForReceipt({ rpc, network }: OnChain, hash: Hex, signal: Abor
 }
 
 /** Nothing where the node does not answer: what was sent must be followed up all the same. */
-async function askPatiently(rpc: Pick<Rpc, "ask">, call: RpcCall): Promise<readonly RpcAnswer[]> {
+async function askIfReachable(rpc: Pick<Rpc, "ask">, call: RpcCall): Promise<readonly RpcAnswer[]> {
   try {
     return await rpc.ask([call]);
   } catch (error) {

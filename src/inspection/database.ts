@@ -32,7 +32,7 @@ export async function openAsIs(url: string): Promise<DatabaseState> {
 /**
  * Opens a database that has to be there and up to date.
  *
- * @param onMigrated has a database that is behind, or not there yet, brought up to date, and is told of it
+ * @param onMigrated where given, a database that is behind or missing is brought up to date, and this is called with what was applied
  * @throws KitError when it cannot be used, with what to do about it
  */
 export async function openReady(

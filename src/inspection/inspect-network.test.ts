@@ -160,7 +160,7 @@ test.each<[string, (call: RpcCall) => unknown, string]>([
   [
     "transactions that the ledger does not know",
     (call) => (call.method === "eth_getTransactionCount" ? "0x9" : answerWell(call)),
-    `failed txNonce: the chain is at 9 for ${operator}, and this database at 7: somebody else sends with this key, or the database is an old copy`,
+    `failed txNonce: the chain is at 9 for ${operator}, and this database at 7: another service sends with this key, or the database is an old copy`,
   ],
 ])("a network with %s is refused", async (_name, answer, bad) => {
   expect(await inspect([endpoint(answer)])).toEqual({ verdict: "refuse", bad: [bad] });

@@ -34,7 +34,7 @@ function findPublished(
   return values.flatMap((value, index) => {
     if (!isPublished(value)) return [];
     const which = values.length === 1 ? "" : `the ${ordinal(index)} ${what} `;
-    return [{ name, problem: `${which}is a published test key: everybody can use it`, example }];
+    return [{ name, problem: `${which}is a published test key: anyone can sign with it`, example }];
   });
 }
 

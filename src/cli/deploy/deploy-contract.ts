@@ -1,13 +1,22 @@
+import { privateKeyToAddress } from "viem/accounts";
+import type { DeployEnvironment } from "../../config/deploy-environment.ts";
 import { contractVariables } from "../../config/variables.ts";
 import { deployContract, prepareDeployment } from "../../deploy/deploy-contract.ts";
-import { type Deployment, planDeployment } from "../../deploy/deployment.ts";
+import { type Deployment, type DeploymentArguments, planDeployment } from "../../deploy/deployment.ts";
 import { readBalance } from "../../deploy/transaction.ts";
 import { ConfigurationError } from "../../errors.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
-import { formatArguments, type GivenArguments, resolveArguments } from "./arguments.ts";
-import { deploymentAsJson } from "./json.ts";
-import { renderDeployed, renderInPlace, renderPlan } from "./report.ts";
+import { deploymentAsJson, formatArguments, renderDeployed, renderInPlace, renderPlan } from "./report.ts";
 import { confirm, connectToNetwork, type DeploySession, findPublishedAccounts } from "./session.ts";
+
+/** What the command line says of the contract's constructor; `none` for a role that no account gets. */
+export type GivenArguments = {
+  admin: Address | undefined;
+  "admin-delay": number;
+  operators: readonly Address[] | undefined;
+  recoverer: Address | "none" | undefined;
+  pauser: Address | "none" | undefined;
+};
 
 /** Deploys the contract where it is not deployed yet. Gives the exit code. */
 export async function deployAnew(session: DeploySession, given: GivenArguments): Promise<number> {
@@ -55,6 +64,46 @@ export async function deployAnew(session: DeploySession, given: GivenArguments):
 }
 
 /**
+ * What the contract is deployed with: what was given, and otherwise the accounts of the keys that `serve` and this
+ * command use.
+ *
+ * @throws ConfigurationError when something is missing
+ */
+function resolveArguments(given: GivenArguments, environment: DeployEnvironment): DeploymentArguments {
+  const { deployerKey, operatorKeys, operatorAddresses, recovererKey } = environment;
+  const admin = given.admin ?? (deployerKey && privateKeyToAddress(deployerKey));
+  const configured = operatorKeys.length > 0 ? operatorKeys.map(privateKeyToAddress) : operatorAddresses;
+  const operators = given.operators ?? configured;
+  const recoverer = given.recoverer ?? (recovererKey && privateKeyToAddress(recovererKey));
+  const pauser = given.pauser ?? admin;
+  if (operators.length === 0) {
+    throw new ConfigurationError([
+      {
+        name: "--operators",
+        problem: "is needed, or OPERATOR_PRIVATE_KEY, or OPERATOR_ADDRESS: who may settle",
+        example: "--operators 0x857b06519E91e3A54538791bDbb0E22373e36b66",
+      },
+    ]);
+  }
+  if (admin === undefined) {
+    throw new ConfigurationError([
+      {
+        name: "DEPLOYER_PRIVATE_KEY",
+        problem: "is needed; for a dry run, --admin is enough",
+        example: "0x and 64 hexadecimal digits",
+      },
+    ]);
+  }
+  return {
+    admin,
+    adminDelay: given["admin-delay"],
+    operators,
+    recoverer: recoverer === "none" ? undefined : recoverer,
+    pauser: pauser === "none" ? undefined : pauser,
+  };
+}
+
+/**
  * Refuses to deploy beside what is configured: the networks of a tier share one address.
  *
  * @throws ConfigurationError
@@ -71,7 +120,7 @@ function refuseOtherAddress({ network, environment }: DeploySession, deployment:
   ]);
 }
 
-/** Everybody who has a say, and the option that names them. */
+/** Every account with a role, and the option that names it. */
 function accountsOf({ arguments: given }: Deployment, sender: Address): { name: string; address: Address }[] {
   const { admin, operators, recoverer, pauser } = given;
   return [

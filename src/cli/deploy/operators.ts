@@ -16,8 +16,7 @@ import {
 import { formatCoins } from "../../deploy/units.ts";
 import { ConfigurationError, KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
-import { operatorsAsJson } from "./json.ts";
-import { costRows, rows } from "./report.ts";
+import { costRows, operatorsAsJson, rows } from "./report.ts";
 import { confirm, connectToNetwork, type DeploySession, findPublishedAccounts } from "./session.ts";
 
 /** Grants and revokes the role of an operator, where that is not so already. Gives the exit code. */
@@ -87,7 +86,7 @@ function configuredContract({ network, environment }: DeploySession): Address {
   ]);
 }
 
-/** What a person reads before anything is sent; where nobody here may send it, the calls for the admin to send. */
+/** What a person reads before anything is sent; without the admin's key, the calls that the admin has to send. */
 async function renderChanges(
   session: DeploySession,
   onChain: OnChain,
@@ -97,7 +96,7 @@ async function renderChanges(
   const { network } = session;
   const calls = changes.flatMap(({ call }) => call ?? []);
   const [first] = calls;
-  const spell = ({ change, call }: OperatorPlan["changes"][number]) =>
+  const describe = ({ change, call }: OperatorPlan["changes"][number]) =>
     call === undefined ? `${change === "grant" ? "is one" : "is none"} already` : `${change} the role`;
   return [
     `Operators of the facilitator contract on ${network.name} (chain ${network.chainId})`,
@@ -110,7 +109,7 @@ async function renderChanges(
           ? `${admin}, which has ${formatCoins(await readBalance(onChain.rpc, admin), network.name)}`
           : admin,
       ],
-      ...changes.map((one): [string, string] => [one.account, spell(one)]),
+      ...changes.map((one): [string, string] => [one.account, describe(one)]),
       ...(first === undefined ? [] : costRows(session, await priceTransaction(onChain, admin, first))),
     ]),
     ...(calls.length > 1 ? [`  ${calls.length} transactions, of which each costs about that`] : []),

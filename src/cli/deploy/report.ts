@@ -1,10 +1,10 @@
 import { contractVariables } from "../../config/variables.ts";
+import type { OperatorPlan } from "../../deploy/change-operators.ts";
 import type { ContractState } from "../../deploy/contract-state.ts";
-import { type Deployment, siblingsOf } from "../../deploy/deployment.ts";
+import { type Deployment, type DeploymentArguments, siblingsOf } from "../../deploy/deployment.ts";
 import type { PricedTransaction } from "../../deploy/transaction.ts";
 import { formatCoins, formatCount, formatGwei, formatSeconds } from "../../deploy/units.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
-import { formatArguments } from "./arguments.ts";
 import type { DeploySession } from "./session.ts";
 
 /** What is sent, by whom, and what it costs. */
@@ -12,7 +12,7 @@ export type Sending = {
   transaction: PricedTransaction;
   sender: Address;
   balance: bigint;
-  /** Accounts among those of the deployment whose keys everybody knows. */
+  /** Accounts among those of the deployment whose keys are published. */
   published: readonly Address[];
 };
 
@@ -33,7 +33,10 @@ export function renderPlan(session: DeploySession, deployment: Deployment, sendi
     "",
     ...explainAddress(session, deployment),
     ...(adminSettles
-      ? ["", `warning: ${admin} is admin and operator: whoever gets the server's key controls the contract.`]
+      ? [
+          "",
+          `warning: ${admin} is admin and operator: a thief of the server's key would control the contract.`,
+        ]
       : []),
     ...(sending.published.length > 0
       ? [
@@ -128,4 +131,88 @@ function explainAddress({ network }: DeploySession, deployment: Deployment): str
 
 function variableLine({ network }: DeploySession, { address }: Deployment): string {
   return `${contractVariables[network.tier]}=${address}`;
+}
+
+/** The options that give the same arguments again, and with them the same address. */
+export function formatArguments({
+  admin,
+  adminDelay,
+  operators,
+  recoverer,
+  pauser,
+}: DeploymentArguments): string {
+  return [
+    `--admin ${admin}`,
+    `--admin-delay ${adminDelay}`,
+    `--operators ${operators.join(",")}`,
+    `--recoverer ${recoverer ?? "none"}`,
+    `--pauser ${pauser ?? "none"}`,
+  ].join(" ");
+}
+
+/** What there was to do for a deployment, or has been done. */
+export type DeploymentOutcome = {
+  state: "planned" | "deployed" | "in place";
+  /** What is or was sent. */
+  transaction?: PricedTransaction;
+  hash?: Hex;
+  blockNumber?: bigint;
+  /** The contract as it stands. */
+  contract?: ContractState;
+};
+
+/** A deployment as one line for scripts. */
+export function deploymentAsJson(
+  { network }: DeploySession,
+  deployment: Deployment,
+  { state, transaction, hash, blockNumber, contract }: DeploymentOutcome,
+): string {
+  const { address, salt, arguments: given } = deployment;
+  return toJson({
+    network: network.name,
+    chainId: network.chainId,
+    state,
+    contract: address,
+    variable: contractVariables[network.tier],
+    salt,
+    arguments: { ...given, recoverer: given.recoverer ?? null, pauser: given.pauser ?? null },
+    ...(contract && { admin: contract.admin, roles: contract.memberships }),
+    ...(transaction && { cost: costOf(transaction) }),
+    ...(hash && { transaction: { hash, blockNumber } }),
+  });
+}
+
+/** Changes of operators as one line for scripts; `calls` are what the admin would send. */
+export function operatorsAsJson(
+  { network }: DeploySession,
+  { contract, admin, changes }: OperatorPlan,
+  state: "planned" | "changed" | "in place",
+  hashes: readonly Hex[] = [],
+): string {
+  return toJson({
+    network: network.name,
+    chainId: network.chainId,
+    state,
+    contract,
+    admin,
+    changes: changes.map(({ change, account, call }) => ({ change, account, call: call ?? null })),
+    ...(hashes.length > 0 && { transactions: hashes }),
+  });
+}
+
+function costOf({ gas, gasLimit, price, expectedCost, highestCost }: PricedTransaction) {
+  const { maxFeePerGas } = price.fees;
+  return {
+    gas,
+    gasLimit,
+    gasPrice: price.perGas,
+    maxFeePerGas,
+    expected: expectedCost,
+    highest: highestCost,
+  };
+}
+
+/** Integers of any size as decimal strings. */
+function toJson(value: unknown): string {
+  return JSON.stringify(value, (_key, part: unknown) => (typeof part === "bigint" ? part.toString() : part));
 }

@@ -1,3 +1,4 @@
+import { createInterface } from "node:readline/promises";
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
 import type { Signer } from "../../chain/signing/signer.ts";
 import { type DeployEnvironment, readDeployEnvironment } from "../../config/deploy-environment.ts";
@@ -9,9 +10,9 @@ import { ConfigurationError, KitError } from "../../errors.ts";
 import { isPublishedAddress } from "../../inspection/keys.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type Network, type NetworkName, networks } from "../../protocol/networks.ts";
-import type { Terminal } from "../kit/command.ts";
+import { Interruption, type Terminal } from "../kit/command.ts";
 
-/** Whether to send: no, yes, or when somebody at the terminal agrees. */
+/** Whether to send: no, yes, or after a question at the terminal. */
 export type Mode = "dry run" | "send" | "ask";
 
 /** What every kind of `deploy` works with. */
@@ -70,7 +71,7 @@ export async function connectToNetwork(
 }
 
 /**
- * The accounts among the given ones whose keys everybody knows, each once. On this machine they may be used.
+ * The accounts among the given ones whose keys are published, each once. On a chain of this machine they may be used.
  *
  * @throws ConfigurationError when there are any, and the chain is elsewhere
  */
@@ -83,21 +84,38 @@ export function findPublishedAccounts(
   throw new ConfigurationError(
     published.map(({ name, address }) => ({
       name,
-      problem: `${address} is the account of a published test key, which everybody can use; only a chain on this machine may know it`,
+      problem: `${address} is the account of a published test key, which anyone can sign with; only a chain on this machine may know it`,
     })),
   );
 }
 
 /**
- * Whether to send what was printed; asks whoever sits at the terminal.
+ * Whether to send what was printed; asks at the terminal where it has to.
  *
- * @throws KitError when nobody does
+ * @throws KitError when there is no terminal to ask at
  */
 export async function confirm({ mode }: DeploySession, question: string): Promise<boolean> {
   if (mode !== "ask") return mode === "send";
   if (!process.stdin.isTTY) {
-    throw new KitError("Nothing was sent: nobody can be asked here", { hints: ["Add --yes to send it."] });
+    throw new KitError("Nothing was sent: there is no terminal to ask at", {
+      hints: ["Add --yes to send it."],
+    });
   }
-  const { askYesOrNo } = await import("./prompt.ts");
   return askYesOrNo(question);
+}
+
+/** Asks at the terminal. Anything but yes is no. */
+async function askYesOrNo(question: string): Promise<boolean> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  const interruption = new AbortController();
+  // In a prompt Ctrl-C comes as a key.
+  terminal.on("SIGINT", () => interruption.abort());
+  try {
+    const answer = await terminal.question(`${question} (yes/no) `, { signal: interruption.signal });
+    return /^y(es)?$/i.test(answer.trim());
+  } catch {
+    throw new Interruption();
+  } finally {
+    terminal.close();
+  }
 }

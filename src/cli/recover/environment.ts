@@ -18,8 +18,8 @@ export type RecoverEnvironment = {
 export const chainVariables = variablesOf("recover").filter((name) => name !== "RECOVERER_PRIVATE_KEY");
 
 /**
- * Reads the networks that `serve` serves, or the given one of them, without what only `serve` needs: whoever has the
- * recoverer's key need not have the operators'.
+ * Reads the networks that `serve` serves, or the given one of them, without what only `serve` needs: the machine
+ * with the recoverer's key need not have the operators'.
  *
  * @throws ConfigurationError with everything that is wrong
  */
@@ -41,7 +41,7 @@ export function readRecoverEnvironment(
     reader.refuse("RECOVERER_PRIVATE_KEY", "is needed to recover; with --dry-run it is not");
   }
   if (recovererKey !== undefined && isPublishedKey(recovererKey)) {
-    reader.refuse("RECOVERER_PRIVATE_KEY", "is a published test key: everybody can use it");
+    reader.refuse("RECOVERER_PRIVATE_KEY", "is a published test key: anyone can sign with it");
   }
   if (reader.problems().length > 0) throw new ConfigurationError(reader.problems());
   return { networks, recovererKey, databaseUrl };

@@ -7,7 +7,7 @@ import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import { classifyFailure } from "../../relayer/classify-failure.ts";
 import type { RecoveryLoop } from "../../relayer/recovery.ts";
 
-/** One payment that somebody else submitted, or may have, and what became of it. JSON as it is. */
+/** One payment that was, or may have been, submitted directly to the token, and what became of it. JSON as it is. */
 export type RecoverResult = {
   network: string;
   settlement: Hex;
@@ -31,7 +31,7 @@ const pollMs = 200;
 /** For how long forwards are waited for; what takes longer goes on at the next run, or in `serve`. */
 const timeoutMs = 120_000;
 
-/** Goes through all failures of a chain that are not at their end. Nobody else's submission, no result. */
+/** Goes through all failures of a chain that are not final. One without a direct submission gives no result. */
 export async function* recoverNetwork(options: {
   chain: Chain;
   ledger: Ledger;
@@ -58,7 +58,7 @@ export async function* recoverNetwork(options: {
     after = page.at(-1)?.settlement.id ?? null;
     if (after === null) break;
   }
-  for (const failure of started) yield await ending(failure);
+  for (const failure of started) yield await waitForEnd(failure);
 
   async function take(failure: FailedSettlement): Promise<RecoverResult | "started" | undefined> {
     try {
@@ -66,7 +66,7 @@ export async function* recoverNetwork(options: {
         const isOurs = recoverer !== undefined && sameAddress(failure.recovery.recoverer ?? "", recoverer);
         return isOurs ? "started" : describe(failure, { outcome: "waits", problem: sentBy(failure) });
       }
-      if (recovery === undefined) return await judge(failure);
+      if (recovery === undefined) return await classify(failure);
       const { outcome } = await recovery.followUp(failure);
       return outcome === "failed" ? undefined : "started";
     } catch (error) {
@@ -75,7 +75,7 @@ export async function* recoverNetwork(options: {
     }
   }
 
-  async function judge(failure: FailedSettlement): Promise<RecoverResult | undefined> {
+  async function classify(failure: FailedSettlement): Promise<RecoverResult | undefined> {
     const look = await classifyFailure(chain, failure);
     switch (look.kind) {
       case "submitted":
@@ -101,9 +101,9 @@ export async function* recoverNetwork(options: {
   }
 
   /** Waits for what was begun. */
-  async function ending(failure: FailedSettlement): Promise<RecoverResult> {
+  async function waitForEnd(failure: FailedSettlement): Promise<RecoverResult> {
     const { id } = failure.settlement;
-    for (const patientUntil = Date.now() + timeoutMs; ; ) {
+    for (const deadline = Date.now() + timeoutMs; ; ) {
       const now = await ledger.findFailure(id);
       if (now === null) {
         const settlement = await ledger.find(id);
@@ -111,9 +111,9 @@ export async function* recoverNetwork(options: {
       }
       const { recovery: state } = now;
       const isPutOff = state?.state === "queued" && state.problem !== null;
-      if (isPutOff || state === null || interrupted.aborted || Date.now() > patientUntil) {
+      if (isPutOff || state === null || interrupted.aborted || Date.now() > deadline) {
         const problem =
-          state === null ? "its submission has vanished from the chain" : (state.problem ?? sentBy(now));
+          state === null ? "its submission is not on the chain any more" : (state.problem ?? sentBy(now));
         return describe(now, { outcome: "waits", problem });
       }
       await sleep(pollMs);
@@ -122,7 +122,7 @@ export async function* recoverNetwork(options: {
 }
 
 function sentBy({ recovery }: FailedSettlement): string {
-  return `its forward is sent by ${recovery?.recoverer ?? "nobody"} and not mined yet`;
+  return `its forward by ${recovery?.recoverer ?? "an unknown account"} is not mined yet`;
 }
 
 function describe(

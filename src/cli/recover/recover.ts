@@ -47,7 +47,7 @@ async function recoverOn(
 ): Promise<RecoverResult[]> {
   const { ledger, recovererKey, interrupted } = options;
   const signer = recovererKey === undefined ? undefined : createLocalSigner(recovererKey);
-  // Nothing is simulated here: whose eyes it looks with does not matter.
+  // Nothing is simulated here, so any account will do.
   const chain = createChain({ network, operator: signer?.address ?? network.facilitatorContract });
   const log = createLogger("silent");
   const outcomes = createOutcomes();

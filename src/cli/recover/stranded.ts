@@ -21,7 +21,7 @@ type StrandedAsset = {
   asset: string;
   contract: string;
   balance: string;
-  /** Found, and nobody's by the ledger: for the admin. */
+  /** Found, and claimed by no organization: for the admin. */
   stranded: { value: string; from: string; transaction: string; since: string; reason: string }[];
   /** Found, and an organization's: `x402-kit recover` pays it out. */
   recoverable: string;
@@ -84,7 +84,7 @@ async function findAsset(chain: Chain, ledger: Ledger, asset: Asset, since: numb
   const deep = head.number - BigInt(chain.network.confirmations) + 1n;
   let recoverable = 0n;
   for (const transfer of await chain.strandedTransfers(asset.address, fromBlock, deep)) {
-    const reason = await judge(transfer);
+    const reason = await explain(transfer);
     if (reason === "recoverable") {
       recoverable += transfer.value;
       continue;
@@ -100,7 +100,12 @@ async function findAsset(chain: Chain, ledger: Ledger, asset: Asset, since: numb
   }
   return { ...found, recoverable: recoverable.toString() };
 
-  async function judge({ from, authorizationNonce, blockNumber, value }: StrandedTransfer): Promise<string> {
+  async function explain({
+    from,
+    authorizationNonce,
+    blockNumber,
+    value,
+  }: StrandedTransfer): Promise<string> {
     if (authorizationNonce === undefined) return "sent without an authorization";
     const settlement = await ledger.find(settlementId(chainId, asset.address, from, authorizationNonce));
     if (settlement === null) return "no organization claimed it";

@@ -28,6 +28,6 @@ test("one that does not is ended by force after 30 s, and it is said", async () 
   expect(JSON.parse(log[0] ?? "")).toMatchObject({
     level: 60,
     seconds: 30,
-    msg: "the service did not end in time, and is ended by force",
+    msg: "the service did not shut down in time; the process is ended",
   });
 });

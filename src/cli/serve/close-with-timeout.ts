@@ -17,7 +17,10 @@ export async function closeWithTimeout(
   { logger, timeoutMs = 30_000, giveUp = () => process.exit(1) }: ClosingOptions,
 ): Promise<void> {
   const timer = setTimeout(() => {
-    logger.fatal({ seconds: timeoutMs / 1000 }, "the service did not end in time, and is ended by force");
+    logger.fatal(
+      { seconds: timeoutMs / 1000 },
+      "the service did not shut down in time; the process is ended",
+    );
     giveUp();
   }, timeoutMs);
   try {

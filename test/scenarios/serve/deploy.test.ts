@@ -109,11 +109,11 @@ describe("a contract that is not there yet", () => {
     expect(await transactionsOf(deployer)).toBe(0);
   });
 
-  test("where nobody can be asked, nothing is sent without --yes", async () => {
+  test("without a terminal to ask at, nothing is sent without --yes", async () => {
     const { code, stderr } = await run("--network base");
     expect(code).toBe(1);
     expect(stderr).toMatchInlineSnapshot(`
-      "x402-kit deploy: Nothing was sent: nobody can be asked here
+      "x402-kit deploy: Nothing was sent: there is no terminal to ask at
         Add --yes to send it.
       "
     `);
@@ -288,7 +288,7 @@ describe("is refused, and nothing is sent", () => {
       "a published key where the chain is not on this machine",
       "--network base --yes",
       { ...never, DEPLOYER_PRIVATE_KEY: published.privateKey },
-      `DEPLOYER_PRIVATE_KEY: ${published.address} is the account of a published test key, which everybody can use`,
+      `DEPLOYER_PRIVATE_KEY: ${published.address} is the account of a published test key, which anyone can sign with`,
     ],
     [
       "a role for a published account there",

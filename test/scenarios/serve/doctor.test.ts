@@ -120,7 +120,7 @@ test("a configuration with much that is wrong", async () => {
     "
     configuration
       ok    variables             3 networks, 1 operator
-      FAIL  OPERATOR_PRIVATE_KEY  is a published test key: everybody can use it
+      FAIL  OPERATOR_PRIVATE_KEY  is a published test key: anyone can sign with it
                                   → For example what \`openssl rand -hex 32\` prints
       warn  CONFIRMATIONS         30 blocks of optimism take some 60 s, longer than a settle waits: it would never answer at once
 
@@ -358,10 +358,8 @@ describe("of tokens it says", () => {
       `the token ${networks.polygon.usdc.address} signs for another domain than name "USDC", version "2"`,
     ],
   ])("%s", async (_name, changes, detail) => {
-    const { polygon } = deployed.chains;
-    // A token that is not USDC there: that of polygon, on base.
-    const code = await polygon.node.request("eth_getCode", networks.polygon.usdc.address, "latest");
-    await base.request("anvil_setCode", networks.polygon.usdc.address, code);
+    // A contract there that answers every call with a word of zeros, as no token does with its domain.
+    await base.request("anvil_setCode", networks.polygon.usdc.address, "0x60206000f3");
     const asset = { network: "base", address: "", name: "Euro", version: "2", decimals: 6, ...changes };
     const outcome = await examine({ ASSETS: JSON.stringify([asset]) });
     expect(linesOf(outcome, "asset").at(-2)).toBe(`FAIL asset ${detail}`);
@@ -465,7 +463,7 @@ describe("of the database it says", () => {
     await base.request("anvil_setNonce", other, "0x5");
     const outcome = await examine({ OPERATOR_PRIVATE_KEY: keyOf("busy operator") });
     expect(linesOf(outcome, "txNonce")).toEqual([
-      `FAIL txNonce the chain is at 5 for ${other}, and this database at 3: somebody else sends with this key, or the database is an old copy`,
+      `FAIL txNonce the chain is at 5 for ${other}, and this database at 3: another service sends with this key, or the database is an old copy`,
       expect.stringMatching(/^→ One key belongs to one database\. /),
     ]);
     expect(outcome.code).toBe(1);

@@ -50,7 +50,7 @@ test("the way from keys to the first payment is as the guide for operators says"
   };
   const writeEnv = (more: Variables = {}) => {
     const lines = Object.entries({ ...env, ...more }).map(([name, value]) => `${name}=${value}\n`);
-    return writeFile(join(directory.path, ".env"), lines.join(""));
+    return writeFile(join(directory.path, ".env"), lines.join(""), { mode: 0o600 });
   };
   await writeEnv();
 

@@ -263,7 +263,7 @@ describe("does not start", () => {
     [
       "an operator",
       { OPERATOR_PRIVATE_KEY: `${keyOf("operator")},${harnessAccounts.operator.privateKey}` },
-      "OPERATOR_PRIVATE_KEY: the 2nd key is a published test key: everybody can use it",
+      "OPERATOR_PRIVATE_KEY: the 2nd key is a published test key: anyone can sign with it",
     ],
     [
       "a recoverer",
@@ -307,7 +307,7 @@ describe("does not start", () => {
     expect(code).toBe(1);
     expect(stderr).toMatchInlineSnapshot(`
       "x402-kit serve: one thing is wrong
-        base: the chain is at 2 for 0xC1fFeAEb06E8eD6265CfA18Bd8666Abb0B8cAD06, and this database at 0: somebody else sends with this key, or the database is an old copy. One key belongs to one database. Stop the other service and use its database, or give this one an operator of its own: x402-kit deploy --network base --grant-operator ADDRESS. When nobody else sends with it any more: x402-kit operator accept-tx-nonce --network base --operator 0xC1fFeAEb06E8eD6265CfA18Bd8666Abb0B8cAD06
+        base: the chain is at 2 for 0xC1fFeAEb06E8eD6265CfA18Bd8666Abb0B8cAD06, and this database at 0: another service sends with this key, or the database is an old copy. One key belongs to one database. Stop the other service and use its database, or give this one an operator of its own: x402-kit deploy --network base --grant-operator ADDRESS. When no other service sends with it any more: x402-kit operator accept-tx-nonce --network base --operator 0xC1fFeAEb06E8eD6265CfA18Bd8666Abb0B8cAD06
 
       Options: x402-kit serve --help
       "
