@@ -24,6 +24,7 @@ import { publishLedger } from "./ledger/publish-ledger.ts";
 import { noMetrics } from "./metrics/metrics.ts";
 import { createOrganizations } from "./organizations/create-organizations.ts";
 import type { Organizations } from "./organizations/organizations.ts";
+import { reserve } from "./organizations/recipient.ts";
 import type { NetworkName } from "./protocol/networks.ts";
 import { createOutcomes } from "./relayer/outcomes.ts";
 import { createRecoverer } from "./relayer/recoverer.ts";
@@ -197,7 +198,12 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
   const { logger, apiKeyPepper, settleWaitMs, leaseMs = usualLeaseMs } = options;
   const { database: db, signers, clock = usualClockTolerance } = options;
   const now = () => Date.now();
-  const organizations = createOrganizations({ db, pepper: apiKeyPepper, now });
+  const organizations = createOrganizations({
+    db,
+    pepper: apiKeyPepper,
+    now,
+    reserved: reserve(options.networks),
+  });
   const outcomes = createOutcomes();
   const closing = new AbortController();
 

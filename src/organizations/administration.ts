@@ -4,6 +4,7 @@ import { inTransaction } from "../database/transaction.ts";
 import { KitError } from "../errors.ts";
 import { type Author, lockOrganization, noOrganization, readChanges, recordChange } from "./audit.ts";
 import type { Organization, OrganizationAdministration } from "./organizations.ts";
+import { type ReservedAddresses, requirePayable } from "./recipient.ts";
 import { networkColumns, toKeyRecord, toLimits, toOrganization } from "./rows.ts";
 import type { OrganizationTables } from "./tables.ts";
 
@@ -11,6 +12,7 @@ import type { OrganizationTables } from "./tables.ts";
 export function createAdministration(
   db: Kysely<OrganizationTables>,
   author: Author,
+  reserved: ReservedAddresses,
 ): OrganizationAdministration {
   const { now } = author;
 
@@ -58,9 +60,7 @@ export function createAdministration(
     list: () => readOrganizations(),
 
     async setRecipient(organizationId, network, recipient) {
-      if (!/^0x[0-9a-fA-F]{40}$/.test(recipient) || /^0x0{40}$/.test(recipient)) {
-        throw new KitError(`The recipient ${JSON.stringify(recipient)} is not an address that can be paid`);
-      }
+      requirePayable(recipient, network, reserved);
       await inTransaction(db, async (transaction) => {
         await lockOrganization(transaction, organizationId);
         const before = await transaction

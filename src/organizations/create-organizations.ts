@@ -6,6 +6,7 @@ import { createKeyHmac, parseApiKey } from "./api-key.ts";
 import { createIdentityCache } from "./identity-cache.ts";
 import { createKeyIssuing } from "./key-issuing.ts";
 import type { Caller, OrganizationAdministration, Organizations } from "./organizations.ts";
+import type { ReservedAddresses } from "./recipient.ts";
 import { type KeyTimes, keyStateOf, networkColumns, toOrganization, toScopes } from "./rows.ts";
 import type { OrganizationTables } from "./tables.ts";
 
@@ -16,6 +17,8 @@ export type AdministrationOptions = {
   now: () => number;
   /** Who makes the changes, for the audit trail: a person or a program. "api" by default. */
   actor?: string;
+  /** Where no organization can be paid, besides the USDC of each network. */
+  reserved?: ReservedAddresses;
 };
 
 export type OrganizationsOptions = AdministrationOptions & {
@@ -113,7 +116,8 @@ export function createOrganizations(options: OrganizationsOptions): Organization
 
 /** What can be done to organizations without the pepper, which is then not asked for. */
 export function createOrganizationAdministration(options: AdministrationOptions): OrganizationAdministration {
-  return createAdministration(options.db.$extendTables<OrganizationTables>(), authorOf(options));
+  const { db, reserved = {} } = options;
+  return createAdministration(db.$extendTables<OrganizationTables>(), authorOf(options), reserved);
 }
 
 function authorOf({ actor = "api", now }: AdministrationOptions) {

@@ -3,8 +3,11 @@ import { requireMigrated } from "../database/migrate.ts";
 import { openDatabase } from "../database/open-database.ts";
 import { isMissingFile } from "../database/sqlite/missing-file.ts";
 import { KitError } from "../errors.ts";
+import type { Address } from "../protocol/hex.ts";
+import type { NetworkTier } from "../protocol/networks.ts";
 import { createOrganizations } from "./create-organizations.ts";
 import type { Organizations } from "./organizations.ts";
+import { reserveByTier } from "./recipient.ts";
 
 export type OpenOrganizationsOptions = {
   /** The database of `serve`: `sqlite:PATH` or `postgres://…`. */
@@ -13,6 +16,8 @@ export type OpenOrganizationsOptions = {
   pepper: string;
   /** Who makes the changes, for the audit trail: a person or a program, 1 to 100 characters on one line. */
   actor: string;
+  /** The facilitator contracts of `serve`, which are refused as recipients, as every network's USDC is. */
+  facilitatorContracts?: Partial<Record<NetworkTier, Address>>;
 };
 
 /** Organizations, and the connection to their database, which is to be closed. */
@@ -42,7 +47,7 @@ export type OpenOrganizations = Organizations & AsyncDisposable & { close(): Pro
  * not at this version: `x402-kit migrate` brings it there.
  */
 export async function openOrganizations(options: OpenOrganizationsOptions): Promise<OpenOrganizations> {
-  const { databaseUrl, pepper, actor } = options;
+  const { databaseUrl, pepper, actor, facilitatorContracts = {} } = options;
   requirePepper(pepper);
   if (isMissingFile(databaseUrl)) {
     throw new KitError(`There is no database ${databaseUrl}`, { hints: ["x402-kit migrate creates it."] });
@@ -50,8 +55,9 @@ export async function openOrganizations(options: OpenOrganizationsOptions): Prom
   const db = await openDatabase({ url: databaseUrl });
   try {
     await requireMigrated(db);
+    const reserved = reserveByTier(facilitatorContracts);
     const close = () => db.destroy();
-    const organizations = createOrganizations({ db, pepper, now: () => Date.now(), actor });
+    const organizations = createOrganizations({ db, pepper, now: () => Date.now(), actor, reserved });
     return {
       ...organizations,
       async createKey(organizationId, key) {

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { backends, useTestDatabase } from "../../test/support/databases.ts";
 import type { Database } from "../database/database.ts";
+import { networks } from "../protocol/networks.ts";
 import { createOrganizations } from "./create-organizations.ts";
 import type { Organizations } from "./organizations.ts";
 import type { OrganizationTables } from "./tables.ts";
@@ -58,6 +59,11 @@ describe.each(backends)("on $name", (backend) => {
       ["an id that does not fit a command line", () => organizations.create({ id: "my shop", name: "" })],
       ["a recipient that is no address", () => organizations.setRecipient("shop", "base", "0x1234")],
       ["the zero address", () => organizations.setRecipient("shop", "base", `0x${"00".repeat(20)}`)],
+      [
+        "a mistyped wallet",
+        () => organizations.setRecipient("shop", "base", "0x857b06519E91e3A54538791bDbb0E22373e36b67"),
+      ],
+      ["USDC as a wallet", () => organizations.setRecipient("shop", "base", networks.base.usdc.address)],
       ["a recipient of nobody", () => organizations.setRecipient("nobody", "base", recipient)],
       ["a key of nobody", () => organizations.createKey("nobody", { scopes: ["verify"] })],
       ["a key for nothing", () => issue({ scopes: [] })],

@@ -1,10 +1,13 @@
+import { readContracts } from "../../config/served-networks.ts";
 import { readLimit } from "../../config/values.ts";
+import { contractVariables } from "../../config/variables.ts";
 import { KitError } from "../../errors.ts";
 import { createOrganizationAdministration } from "../../organizations/create-organizations.ts";
 import type { Organization } from "../../organizations/organizations.ts";
+import { reserveByTier } from "../../organizations/recipient.ts";
 import { networkNames } from "../../protocol/networks.ts";
 import { defineCommand, type Option } from "../kit/command.ts";
-import { actorOption, actorOr, usesDatabase, withDatabase } from "../kit/database.ts";
+import { actorOption, actorOr, usesDatabase, usingDatabase, withDatabase } from "../kit/database.ts";
 import { addressOption, flag, networkOption } from "../kit/options.ts";
 import { renderTable } from "../kit/table.ts";
 import { describeKeys, keyAsJson, organizationOption } from "./key.ts";
@@ -113,7 +116,9 @@ export const orgShow = defineCommand({
 });
 
 export const orgSetRecipient = defineCommand({
-  ...usesDatabase,
+  ...usingDatabase([...Object.values(contractVariables), "ASSETS"], (reader) => ({
+    reserved: reserveByTier(readContracts(reader), reader.read("ASSETS")),
+  })),
   options: {
     id: organizationOption,
     network: networkOption,
@@ -125,9 +130,9 @@ export const orgSetRecipient = defineCommand({
     json,
   },
 
-  run: ({ id, network, address, actor, json }, { print }, { databaseUrl }) =>
+  run: ({ id, network, address, actor, json }, { print }, { databaseUrl, reserved }) =>
     withDatabase(databaseUrl, async (db) => {
-      const organizations = createOrganizationAdministration({ db, now, actor: actorOr(actor) });
+      const organizations = createOrganizationAdministration({ db, now, actor: actorOr(actor), reserved });
       await organizations.setRecipient(id, network, address);
       print(
         json

@@ -1,5 +1,9 @@
 import { userInfo } from "node:os";
-import { createConfigurationReader, type Environment } from "../../config/variable-reader.ts";
+import {
+  createConfigurationReader,
+  type Environment,
+  type VariableReader,
+} from "../../config/variable-reader.ts";
 import type { VariableName } from "../../config/variables.ts";
 import type { Database } from "../../database/database.ts";
 import { ConfigurationError } from "../../errors.ts";
@@ -10,31 +14,28 @@ import type { Option } from "./command.ts";
  * What the commands have in common that work on the database of `serve`.
  */
 
-/** What a command that opens the database reads of the environment. */
-export const usesDatabase = {
-  usesEnvFile: true,
-  variables: ["DATABASE_URL"] as readonly VariableName[],
-  environment(env: Environment): { databaseUrl: string } {
-    const reader = createConfigurationReader(env);
-    const databaseUrl = reader.read("DATABASE_URL");
-    if (reader.problems().length > 0) throw new ConfigurationError(reader.problems());
-    return { databaseUrl };
-  },
-};
+/** What a command reads of the environment that opens the database: where it is, and what `read` takes besides. */
+export function usingDatabase<E>(more: readonly VariableName[], read: (reader: VariableReader) => E) {
+  return {
+    usesEnvFile: true,
+    variables: ["DATABASE_URL" as const, ...more],
+    environment(env: Environment): { databaseUrl: string } & E {
+      const reader = createConfigurationReader(env);
+      const environment = { databaseUrl: reader.read("DATABASE_URL"), ...read(reader) };
+      if (reader.problems().length > 0) throw new ConfigurationError(reader.problems());
+      return environment;
+    },
+  };
+}
 
-/** The same for a command that makes API keys. */
-export const usesKeys = {
-  usesEnvFile: true,
-  variables: ["DATABASE_URL", "API_KEY_PEPPER"] as readonly VariableName[],
-  environment(env: Environment): { databaseUrl: string; pepper: string } {
-    const reader = createConfigurationReader(env);
-    const databaseUrl = reader.read("DATABASE_URL");
-    const pepper = reader.read("API_KEY_PEPPER");
-    if (!reader.isSet("API_KEY_PEPPER")) reader.refuse("API_KEY_PEPPER", "is needed");
-    if (reader.problems().length > 0 || pepper === undefined) throw new ConfigurationError(reader.problems());
-    return { databaseUrl, pepper };
-  },
-};
+/** A command that needs the database alone. */
+export const usesDatabase = usingDatabase([], () => ({}));
+
+/** A command that makes API keys. */
+export const usesKeys = usingDatabase(["API_KEY_PEPPER"], (reader) => {
+  if (!reader.isSet("API_KEY_PEPPER")) reader.refuse("API_KEY_PEPPER", "is needed");
+  return { pepper: reader.read("API_KEY_PEPPER") ?? "" };
+});
 
 /** Who makes a change, for the audit trail. */
 export const actorOption = {

@@ -10,6 +10,7 @@ import { isWord } from "../../rpc/read-hex.ts";
 import type { HarnessControl } from "../control/control-client.ts";
 import type { HarnessDescription } from "../control/description.ts";
 import type { JsonResponse } from "../control/http-json.ts";
+import { requireAccount } from "../control/require-account.ts";
 import { createFaultSetters } from "../faults/faults.ts";
 import { createJournal } from "../journal/journal-reader.ts";
 import { createLocalRpc } from "../nodes/local-rpc.ts";
@@ -169,7 +170,7 @@ function assembleNetwork(
     ...(fork !== undefined && { fork }),
     async fund(account, amount) {
       requireOpen();
-      await inTurn(name, () => control.fund(name, account, amount));
+      await inTurn(name, () => control.fund(name, requireAccount(account), amount));
     },
     balanceOf: (account) =>
       client.readContract({

@@ -2,18 +2,19 @@ import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import { ConfigurationError, KitError } from "../../errors.ts";
 import { type NetworkName, networkNames } from "../../protocol/networks.ts";
-import { address, bytes32, uint256String } from "../../protocol/primitives.ts";
+import { bytes32, uint256String } from "../../protocol/primitives.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { readerOf } from "../journal/journal-reader.ts";
 import type { RunningHarness } from "../running-harness.ts";
 import type { HarnessChain } from "../stage/chain.ts";
 import type { HarnessDescription } from "./description.ts";
 import type { JsonResponse } from "./http-json.ts";
+import { requireAccount } from "./require-account.ts";
 
 /** What `POST /harness/fund` takes: `amount` in the asset's smallest unit. */
 export const fundRequestSchema = z.object({
   network: z.enum(networkNames),
-  to: address,
+  to: z.string(),
   amount: uint256String,
 });
 
@@ -84,7 +85,7 @@ export function controlRoutes(
   app.post("/harness/fund", async (request) => {
     const { network, to, amount } = fundRequestSchema.parse(request.body);
     const chain = chainOf(network);
-    await chain.fund(to, amount);
+    await chain.fund(requireAccount(to), amount);
     return { network, to, amount: amount.toString(), asset: chain.asset.address };
   });
 

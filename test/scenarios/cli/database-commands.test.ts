@@ -3,6 +3,7 @@ import { userInfo } from "node:os";
 import { beforeEach, describe, expect, test } from "vitest";
 import { main } from "../../../src/cli/main.ts";
 import { createOrganizations } from "../../../src/organizations/create-organizations.ts";
+import { networks } from "../../../src/protocol/networks.ts";
 import { backends, useTestDatabase } from "../../support/databases.ts";
 import { createTestLedger, failed, paymentOf, settled } from "../../support/ledger/test-ledger.ts";
 import { postgresPassword } from "../../support/postgres.ts";
@@ -71,6 +72,29 @@ describe.each(backends)("on $name", (backend) => {
 
     const organizations = createOrganizations({ db: await database.open(), pepper, now: Date.now });
     expect(await organizations.authenticate(key)).toMatchObject({ organization: { id }, scopes: ["verify"] });
+  });
+
+  test("a recipient that would keep what it is paid is refused: the contract, a token, and a mistyped wallet", async () => {
+    await output("org", "create", "--name", "Shop", "--id", "shop");
+    const contract = "0x652026B65e32ffC7487F89D68D208977789a04d3";
+    const token = "0x60a3E35Cc302bFA44Cb288Bc5a4F316Fdb1adb42";
+    const ASSETS = JSON.stringify([
+      { network: "base", address: token, name: "EURC", version: "2", decimals: 6 },
+    ]);
+    const refusalOf = async (address: string) => {
+      const { code, stderr } = await run(
+        ["org", "set-recipient", "--id", "shop", "--network", "base", "--address", address],
+        { DATABASE_URL: database.url, FACILITATOR_CONTRACT_MAINNET: contract, ASSETS },
+      );
+      expect(code).toBe(1);
+      return stderr;
+    };
+    expect(await refusalOf(contract)).toContain("is the facilitator contract on base, and not a wallet");
+    expect(await refusalOf(token)).toContain('is the token "EURC" on base, and not a wallet');
+    expect(await refusalOf(networks.base.usdc.address)).toContain("is the token USDC on base");
+    expect(await refusalOf(recipient.replace("b66", "b67"))).toContain("has a wrong checksum (EIP-55)");
+    expect(await refusalOf(`0x${"0".repeat(40)}`)).toContain("is the zero address");
+    expect((await json("org", "show", "--id", "shop")).networks).toEqual({});
   });
 
   test("limits are taken away by name", async () => {

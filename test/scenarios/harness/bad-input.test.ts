@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { requestJson } from "../../../src/harness/control/http-json.ts";
 import {
   ConfigurationError,
   connectHarness,
@@ -194,6 +195,17 @@ describe("a running harness", () => {
     expect((await refusalOf(base.mine(number))).message).toBe(
       `From 1 to 10000 blocks are mined at a time, not ${number}`,
     );
+  });
+
+  test("a mistyped account is not funded, in this process or over HTTP", async () => {
+    const mistyped = "0x857b06519E91e3A54538791bDbb0E22373e36b67";
+    const message = `The account "${mistyped}" has a wrong checksum (EIP-55): a digit may be mistyped`;
+    expect((await refusalOf(harness.networks.base.fund(mistyped, 1n))).message).toBe(message);
+    const { status, body } = await requestJson(`${harness.facilitator.url.replace("/v1", "")}/harness/fund`, {
+      method: "POST",
+      body: { network: "base", to: mistyped, amount: "1" },
+    });
+    expect({ status, body }).toMatchObject({ status: 400, body: { error: message } });
   });
 
   test("an amount that does not fit is invalid, and no error", async () => {

@@ -220,6 +220,41 @@ describe("configuration", () => {
     expect(await command.logged(/"network ready"/)).toContain('"network":"base"');
   });
 
+  test("keeps the first variable of a .env with a byte order mark, warns of one that everybody can read, and takes secrets from files", async () => {
+    await using directory = await makeDirectory();
+    const { API_KEY_PEPPER = "", ...others } = deployed.variables;
+    const secret = join(directory.path, "pepper");
+    await writeFile(secret, `${API_KEY_PEPPER}\n`);
+    const env = join(directory.path, ".env");
+    await writeFile(env, `\uFEFFAPI_KEY_PEPPER_FILE='${secret}'\n`, { mode: 0o644 });
+    await using command = startCommand(["serve"], others, directory.path);
+    const { url } = JSON.parse(await command.logged(/"serving"/));
+    const warning: Line = JSON.parse(await command.logged(/chmod/));
+    expect(warning).toMatchObject({ level: 40, variable: ".env" });
+    const body = await signPayment(deployed);
+    expect((await pay(url, body)).body).toMatchObject({ success: true });
+  });
+
+  test("refuses a misspelt variable, with the likely name, together with everything else", async () => {
+    const { code, stderr } = await runHere(["serve", "--migrat"], {
+      ...deployed.variables,
+      BASE_RPC_URLS: "https://base.example",
+      TRUST_PROXY: "0.0.0.0/0",
+    });
+    expect({ code, stderr }).toMatchInlineSnapshot(`
+      {
+        "code": 1,
+        "stderr": "x402-kit serve: 3 things are wrong
+        --migrat: there is no such option; did you mean --migrate?
+        TRUST_PROXY: 0.0.0.0/0 is everybody: then every caller could choose the address it is limited by (for example 10.0.0.0/8)
+        BASE_RPC_URLS: no such variable; did you mean BASE_RPC_URL?
+
+      Options: x402-kit serve --help
+      ",
+      }
+    `);
+  });
+
   test("migrates a database when it is told to, and only then", async () => {
     await using directory = await makeDirectory();
     const variables = { ...deployed.variables, DATABASE_URL: "sqlite:./new.db" };

@@ -1,0 +1,10 @@
+import { KitError } from "../../errors.ts";
+import { readAddress } from "../../protocol/address.ts";
+import type { Address } from "../../protocol/hex.ts";
+
+/** @throws KitError when what a person gave as an account is no address, or a mistyped one (EIP-55) */
+export function requireAccount(text: string): Address {
+  const { address, problem } = readAddress(text);
+  if (problem !== undefined) throw new KitError(`The account ${JSON.stringify(text)} ${problem}`);
+  return address;
+}
