@@ -71,6 +71,9 @@ export type TransferPlace = {
   blockHash: Hex;
 };
 
+/** A transaction that paid a recipient: settled as a whole, or forwarded after a direct submission. */
+export type Payout = { kind: "settled" | "forwarded"; hash: Hex; blockNumber: bigint; blockHash: Hex };
+
 /** Value that reached the facilitator contract outside of a settlement and was not paid out by a recovery. */
 export type StrandedTransfer = TransferPlace & {
   /** The payer, or the sender of tokens that came without an authorization. */
@@ -137,6 +140,13 @@ export type Chain = {
    * @throws UndeterminedError also when the authorization is used by `toBlock` and no log since `fromBlock` says how.
    */
   findDirectSubmission(query: DirectSubmissionQuery): Promise<TransferPlace | "cancelled" | null>;
+  /**
+   * The transaction that paid a payment to its recipient, by `settle` or by `forwardReceived`, as proven by the logs of
+   * its receipt; null when none of these blocks holds one.
+   *
+   * @throws UndeterminedError when a log and its receipt do not fit together.
+   */
+  findPayout(query: DirectSubmissionQuery & { recipient: Address }): Promise<Payout | null>;
   /**
    * Every transfer of an asset to the facilitator contract in the given blocks, both ends included, that is neither
    * part of a settlement nor paid out by a recovery within these blocks, lowest block first. What a rescue took out

@@ -11,6 +11,7 @@ import { createChainReader } from "./chain-reader.ts";
 import { encodeIsValidSignature, isValidSignatureSelector } from "./contract/calldata.ts";
 import type { SettleCall } from "./contract/calls.ts";
 import { createDirectSubmissionFinder } from "./contract/direct-submission.ts";
+import { createPayoutFinder } from "./contract/payout.ts";
 import { decodeRevert, type Revert } from "./contract/revert.ts";
 import { readRevertData } from "./contract/revert-data.ts";
 import { createStrandedTransfersReader } from "./contract/stranded-transfers.ts";
@@ -250,6 +251,7 @@ export function createChain(options: ChainOptions): Chain {
     receipts: createReceiptReader(reader),
 
     findDirectSubmission: createDirectSubmissionFinder({ reader, readLogs, facilitatorContract }),
+    findPayout: createPayoutFinder({ reader, readLogs, facilitatorContract }),
     strandedTransfers: createStrandedTransfersReader({ reader, readLogs, facilitatorContract }),
 
     status: () => rpc.status(),

@@ -21,6 +21,7 @@ export function createFailures(
   | "openFailures"
   | "noteLook"
   | "queueRecovery"
+  | "correctFailure"
   | "dropRecovery"
   | "postponeRecovery"
 > {
@@ -142,6 +143,36 @@ export function createFailures(
             conflict.column("id").doUpdateSet(proof).where("recoveries.state", "=", "queued"),
           )
           .execute();
+      }),
+
+    correctFailure: (id, state, { hash, blockNumber, blockHash }) =>
+      inTransaction(db, async (transaction) => {
+        const corrected = await transaction
+          .updateTable("settlements")
+          .set({
+            state,
+            failure: null,
+            transaction_hash: lowerCase(hash),
+            block_number: toSafeInteger(blockNumber),
+            block_hash: lowerCase(blockHash),
+            concluded_at: now(),
+            next_look_at: null,
+          })
+          .where("id", "=", lowerCase(id))
+          .where("state", "=", failed)
+          .where(notSent(lowerCase(id)))
+          .returning("id")
+          .executeTakeFirst();
+        if (corrected === undefined) return;
+        if (state === "settled") {
+          await transaction.deleteFrom("recoveries").where("id", "=", corrected.id).execute();
+        } else {
+          await transaction
+            .updateTable("recoveries")
+            .set({ state: "forwarded", problem: null })
+            .where("id", "=", corrected.id)
+            .execute();
+        }
       }),
 
     async dropRecovery(id) {

@@ -73,6 +73,16 @@ export type Recoveries = {
    */
   queueRecovery(id: Hex, proof: RecoveryProof): Promise<void>;
 
+  /**
+   * Makes a failure a success, because a transaction of ours has paid it all the same: `settled` at once, or `recovered`
+   * by a forward. Does nothing for one that is no failure any more, or whose forward is being watched.
+   */
+  correctFailure(
+    id: Hex,
+    state: "settled" | "recovered",
+    mined: { hash: Hex; blockNumber: bigint; blockHash: Hex },
+  ): Promise<void>;
+
   /** Takes a failure out of the queue, because the proof has vanished from the chain. */
   dropRecovery(id: Hex): Promise<void>;
 

@@ -1,4 +1,4 @@
-import type { Chain, Diagnosis } from "../chain/chain.ts";
+import type { Chain, Diagnosis, Payout } from "../chain/chain.ts";
 import type { FailedSettlement, RecoveryProof } from "../ledger/recoveries.ts";
 import { callOf } from "./slot.ts";
 import { finalityMs } from "./vanished.ts";
@@ -12,12 +12,14 @@ import { finalityMs } from "./vanished.ts";
  * | undone | the block that decided it has vanished, or the node does not have it: the watcher sends it again |
  * | recent | it was used, in blocks that are not deep enough to say how |
  * | spent | it cannot bring us anything: cancelled, used for another recipient or value, or used before the claim |
+ * | paid | our own transaction has paid it, and its receipt was not seen before; deep enough |
  * | submitted | submitted straight to the token, after the claim: its value is in the contract, deep enough |
  */
 export type FailureFinding =
   /** `over`: no time is left to use it in. */
   | { kind: "unused"; over: boolean }
   | { kind: "undone" }
+  | { kind: "paid"; payout: Payout }
   | { kind: "recent"; usedByBlock: bigint }
   /** `over`: blocks that could say otherwise are not replaced any more. */
   | { kind: "spent"; usedByBlock: bigint; over: boolean }
@@ -37,22 +39,28 @@ export async function classifyFailure(
   { settlement, usedByBlock, recovery }: FailedSettlement,
 ): Promise<FailureFinding> {
   const { network } = chain;
-  const { asset, payer, authorizationNonce, value, claimedBlock, validBefore } = settlement;
+  const { asset, payer, authorizationNonce, value, recipient, claimedBlock, validBefore } = settlement;
   const blocksIn = (ms: number) => BigInt(Math.ceil(ms / network.blockTimeMs));
   const head = await chain.head();
   const deep = head.number - BigInt(network.confirmations) + 1n;
   const known = recovery?.proof.blockNumber ?? claimedBlock;
   const earliest = known - blocksIn(searchBeforeMs);
+  const query = {
+    asset,
+    payer,
+    authorizationNonce,
+    value,
+    fromBlock: earliest > 0n ? earliest : 0n,
+    toBlock: deep,
+  };
+  /** Our own transaction that paid it after the claim, if any. */
+  const findPaid = async (): Promise<FailureFinding | undefined> => {
+    const payout = await chain.findPayout({ ...query, recipient });
+    return payout === null || payout.blockNumber <= claimedBlock ? undefined : { kind: "paid", payout };
+  };
 
   const [found, state, decidedIn] = await Promise.all([
-    chain.findDirectSubmission({
-      asset,
-      payer,
-      authorizationNonce,
-      value,
-      fromBlock: earliest > 0n ? earliest : 0n,
-      toBlock: deep,
-    }),
+    chain.findDirectSubmission(query),
     chain.diagnose(callOf(settlement, network.facilitatorContract)),
     settlement.blockNumber === null ? null : chain.blockHash(settlement.blockNumber),
   ]);
@@ -68,6 +76,9 @@ export async function classifyFailure(
     const { transactionHash, logIndex, blockNumber } = found;
     if (blockNumber <= claimedBlock) return spent;
     const proof = { transactionHash, logIndex, blockNumber };
+    // A forward that was signed before may have been mined, whatever became of its receipt.
+    const forwarded = recovery === null || recovery.txNonce === null ? undefined : await findPaid();
+    if (forwarded !== undefined) return forwarded;
     return { kind: "submitted", proof, obstacle: findObstacle(state) };
   }
   if (!state.authorizationUsed) {
@@ -75,7 +86,8 @@ export async function classifyFailure(
     const isDecided = over || decidedIn?.toLowerCase() === settlement.blockHash;
     return isDecided ? { kind: "unused", over } : { kind: "undone" };
   }
-  return firstUsed <= deep ? spent : { kind: "recent", usedByBlock: firstUsed };
+  if (firstUsed > deep) return { kind: "recent", usedByBlock: firstUsed };
+  return (await findPaid()) ?? spent;
 }
 
 /** Why a forward would be reverted, as far as state tells. */

@@ -1,7 +1,9 @@
+import { parseTransaction } from "viem/utils";
 import type { Receipt } from "../chain/chain.ts";
+import { settlesSeveral } from "../chain/contract/calldata.ts";
 import { provesForwarding, readSettlements } from "../chain/contract/receipt-proof.ts";
 import type { Conclusion } from "../ledger/ledger.ts";
-import type { AttemptKind, Claim } from "../ledger/settlement.ts";
+import type { Attempt, Claim } from "../ledger/settlement.ts";
 import type { Address } from "../protocol/hex.ts";
 
 /**
@@ -22,7 +24,7 @@ export type Decision =
  */
 export function decide(
   receipt: Receipt,
-  attempt: { kind: AttemptKind },
+  attempt: Pick<Attempt, "kind" | "raw">,
   settlements: readonly Claim[],
   facilitatorContract: Address,
 ): Decision {
@@ -42,7 +44,9 @@ export function decide(
     }
     case "settle": {
       if (!receipt.succeeded) {
-        return settlements.length > 1 ? { kind: "redrive" } : allFailed("the transaction was reverted");
+        // By what was signed: of a batch whose payments are being sent again singly, one may be left.
+        const { data = "0x" } = parseTransaction(attempt.raw);
+        return settlesSeveral(data) ? { kind: "redrive" } : allFailed("the transaction was reverted");
       }
       const proofs = readSettlements(receipt, facilitatorContract);
       const conclusions: Conclusion[] = [];

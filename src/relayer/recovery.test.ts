@@ -8,8 +8,9 @@ import {
   hours,
   paymentOf,
   seconds,
+  signAsIf,
 } from "../../test/support/ledger/test-ledger.ts";
-import type { Chain, Diagnosis, TransferPlace } from "../chain/chain.ts";
+import type { Chain, Diagnosis, Payout, TransferPlace } from "../chain/chain.ts";
 import type { Database } from "../database/database.ts";
 import { migrate } from "../database/migrate.ts";
 import { openDatabase } from "../database/open-database.ts";
@@ -33,6 +34,7 @@ let head: { number: bigint; timestamp: bigint; baseFeePerGas: bigint };
 let used: boolean;
 let found: TransferPlace | "cancelled" | null | Error;
 let replaced: boolean;
+let payout: Payout | null;
 let searches: { fromBlock: bigint; toBlock: bigint }[];
 
 // Of the chain nothing is needed but what a look asks.
@@ -48,6 +50,7 @@ const chain = {
   head: async () => head,
   blockHash: async (number: bigint) => hashOf(replaced ? "another block" : `block ${number}`),
   diagnose: async (): Promise<Partial<Diagnosis>> => ({ authorizationUsed: used }),
+  findPayout: async () => payout,
   findDirectSubmission: async ({ fromBlock, toBlock }: { fromBlock: bigint; toBlock: bigint }) => {
     searches.push({ fromBlock, toBlock });
     if (found instanceof Error) throw found;
@@ -65,6 +68,7 @@ beforeEach(async () => {
   used = false;
   found = null;
   replaced = false;
+  payout = null;
   searches = [];
   db = await openDatabase({ url: "sqlite::memory:" });
   await migrate(db);
@@ -156,6 +160,49 @@ describe("when the authorization was used", () => {
     head.number++;
     expect(await recovery.consider(id)).toEqual({ outcome: "failed" });
     expect(await nextLook()).toBeNull();
+  });
+
+  const paidIn = (kind: Payout["kind"], blockNumber: bigint): Payout => ({
+    kind,
+    hash: hashOf("our transaction"),
+    blockNumber,
+    blockHash: hashOf(`block ${blockNumber}`),
+  });
+
+  test("by a transaction of ours whose receipt was not seen: it is settled, and not failed", async () => {
+    payout = paidIn("settled", 60n);
+    await expect(recovery.consider(id)).rejects.toThrow(UndeterminedError);
+    head.number = 10_002n;
+    expect(await recovery.consider(id)).toEqual({ outcome: "recovered" });
+    expect(await ledger.find(id)).toMatchObject({
+      state: "settled",
+      failure: null,
+      transactionHash: hashOf("our transaction"),
+      blockNumber: 60n,
+      deliveredAt: null,
+    });
+  });
+
+  test("by a transaction before the claim: it stays failed", async () => {
+    payout = paidIn("settled", 50n);
+    head.number = 10_002n;
+    await expect(recovery.consider(id)).rejects.toThrow(UndeterminedError);
+    head.number = 10_004n;
+    expect(await recovery.consider(id)).toEqual({ outcome: "failed" });
+  });
+
+  test("and a forward whose receipt was not seen has paid it: it is recovered, and not queued for ever", async () => {
+    found = submittedIn(51n);
+    expect(await recovery.consider(id)).toEqual({ outcome: "queued" });
+    const recoverer = { chainId: networks.base.chainId, address: addressOf(0x2e) };
+    await ledger.introduceRecoverer(recoverer.chainId, recoverer.address, 0);
+    await ledger.sendForward(recoverer, id, async (txNonce) => signAsIf(txNonce + 100));
+    const lost = { chainId: recoverer.chainId, recoverer: recoverer.address, txNonce: 0, hash: null };
+    await ledger.requeueForward(lost, id, "another transaction took its txNonce", clock.now());
+    payout = paidIn("forwarded", 70n);
+    const failure = await ledger.findFailure(id);
+    expect(failure && (await recovery.followUp(failure))).toEqual({ outcome: "recovered" });
+    expect(await ledger.find(id)).toMatchObject({ state: "recovered", blockNumber: 70n, failure: null });
   });
 
   test("to cancel it, it is failed at once", async () => {

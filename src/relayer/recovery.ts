@@ -109,6 +109,16 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
         });
         return undefined;
       }
+      case "paid": {
+        const { kind, ...mined } = look.payout;
+        const { id } = failure.settlement;
+        log.warn(
+          { network: network.name, settlement: id, hash: mined.hash },
+          "a failed payment was paid by a transaction of ours whose receipt was not seen",
+        );
+        await ledger.correctFailure(id, kind === "settled" ? "settled" : "recovered", mined);
+        return { outcome: "recovered" };
+      }
       case "undone":
         await dropVanished(failure);
         return undefined;

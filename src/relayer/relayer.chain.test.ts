@@ -120,6 +120,37 @@ describe("a txNonce that somebody else takes", () => {
   });
 });
 
+describe("a transaction whose receipt nodes do not show", () => {
+  test("has paid: the payment is a success, although a second transaction for it was reverted", async () => {
+    const before = await composition.recipientBalance();
+    const transactions = await composition.operatorTransactions();
+    let hidden: string | undefined;
+    const running = await composition.start({
+      // 900 blocks pass until the first transaction counts as another sender's.
+      network: composition.configuration({ blockTimeMs: 10 }),
+      settleWaitMs: 40_000,
+      wrap: {
+        chain: (chain) => ({
+          ...chain,
+          async receipts(hashes, options) {
+            hidden ??= hashes[0];
+            const receipts = await chain.receipts(hashes, options);
+            return receipts.map((receipt) => (receipt?.hash === hidden ? null : receipt));
+          },
+        }),
+      },
+    });
+    const stopMining = await mineSteadily();
+    const body = await composition.payment();
+    const answer = await composition.post(running, "settle", body);
+    stopMining();
+    expect(answer.body).toMatchObject({ success: true, transaction: hidden });
+    expect(await settlementOf(running, body)).toMatchObject({ state: "settled", failure: null });
+    expect(await composition.recipientBalance()).toBe(before + 10_000n);
+    expect(await composition.operatorTransactions()).toBe(transactions + 2);
+  });
+});
+
 describe("a claim whose commit loses its answer", () => {
   const lost = () => new UndeterminedError("the database did not tell");
   const post = async (claim: (claim: Ledger["claim"]) => Ledger["claim"]) => {
@@ -313,13 +344,10 @@ describe("blocks that vanish after the success", () => {
 });
 
 describe("a batch that reverts as a whole", () => {
-  test("hurts none of its payments: they are sent again, each for itself", async () => {
+  /** Settles at once, in a block whose first transaction pauses the contract; how many payments travelled alone. */
+  async function settleIntoRevert(running: Running, bodies: readonly Body[]) {
     const { chain } = composition;
-    const before = await composition.recipientBalance();
-    const release = await composition.holdMining();
-    const running = await composition.start({ settleWaitMs: 20_000 });
     composition.proxy.take();
-    const bodies = await Promise.all(Array.from({ length: 6 }, () => composition.payment()));
     const settling = Promise.all(bodies.map((body) => composition.post(running, "settle", body)));
     await composition.untilSent();
     await new Promise((resolve) => setTimeout(resolve, 500));
@@ -345,6 +373,15 @@ describe("a batch that reverts as a whole", () => {
     await request("evm_mine");
     await request("eth_sendTransaction", call("unpause"));
     await request("evm_mine");
+    return { settling, alone };
+  }
+
+  test("hurts none of its payments: they are sent again, each for itself", async () => {
+    const before = await composition.recipientBalance();
+    const release = await composition.holdMining();
+    const running = await composition.start({ settleWaitMs: 20_000 });
+    const bodies = await Promise.all(Array.from({ length: 6 }, () => composition.payment()));
+    const { settling, alone } = await settleIntoRevert(running, bodies);
     await release();
 
     const answers = await settling;
@@ -352,6 +389,41 @@ describe("a batch that reverts as a whole", () => {
     const settled = answers.filter(({ body }) => (body as { success: boolean }).success).length;
     expect(settled).toBe(bodies.length - alone);
     expect(settled).toBeGreaterThan(0);
+    expect(await composition.recipientBalance()).toBe(before + BigInt(settled) * 10_000n);
+  });
+
+  test("and the process ends while one is left to be sent: the next one sends it, and calls none failed", async () => {
+    const before = await composition.recipientBalance();
+    const release = await composition.holdMining();
+    let left = 0;
+    const dying = await composition.start({
+      settleWaitMs: 500,
+      wrap: {
+        ledger: (ledger) => ({
+          ...ledger,
+          async redrive(from, ids, sign) {
+            const open = await ledger.openAttempts(from.chainId, from.operator);
+            const inBatch = open.find(({ attempt }) => attempt.txNonce === from.txNonce);
+            left = inBatch?.settlements.length ?? 0;
+            if (left === 1) throw new UndeterminedError("the process is about to end");
+            return ledger.redrive(from, ids, sign);
+          },
+        }),
+      },
+    });
+    const bodies = await Promise.all(Array.from({ length: 6 }, () => composition.payment()));
+    const { settling, alone } = await settleIntoRevert(dying, bodies);
+    await settling;
+    await release();
+    await vi.waitFor(() => expect(left).toBe(1), 10_000);
+    await composition.stop(dying);
+
+    const next = await composition.start({ settleWaitMs: 20_000 });
+    const states = async () =>
+      (await Promise.all(bodies.map((body) => settlementOf(next, body)))).map(({ state }) => state);
+    await vi.waitFor(async () => expect(await states()).not.toContain("submitted"), 15_000);
+    const settled = (await states()).filter((state) => state === "settled").length;
+    expect(settled).toBe(bodies.length - alone);
     expect(await composition.recipientBalance()).toBe(before + BigInt(settled) * 10_000n);
   });
 });

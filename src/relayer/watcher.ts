@@ -244,9 +244,12 @@ export function createWatcher(options: WatcherOptions): Watcher {
       (slot) => slot.state === "sent" && now() - slot.lastSentAt >= resendAfterMs,
     );
     if (silent.length === 0) return;
-    await abandonTakenNonces(silent);
+    const mined = await chain.transactionCount(account);
+    await abandonTakenNonces(silent, mined);
     const waiting = silent.filter(({ state }) => state === "sent");
-    const [lowest] = waiting.sort((a, b) => a.txNonce - b.txNonce);
+    // Below the chain's count a txNonce is taken, by whatever: more fees do nothing for it, and must not keep the others
+    // from getting theirs.
+    const [lowest] = waiting.filter(({ txNonce }) => txNonce >= mined).sort((a, b) => a.txNonce - b.txNonce);
     const attempt = lowest === undefined ? undefined : await replace(lowest);
     if (lowest !== undefined && attempt !== undefined) {
       lowest.attempts.push(attempt);
@@ -262,11 +265,10 @@ export function createWatcher(options: WatcherOptions): Watcher {
    * all, a second transaction would only be reverted; so this waits, and much longer where the payment may have been
    * made.
    */
-  async function abandonTakenNonces(silent: readonly Slot[]): Promise<void> {
-    const next = await chain.transactionCount(account);
+  async function abandonTakenNonces(silent: readonly Slot[], mined: number): Promise<void> {
     for (const slot of silent) {
       // One whose receipt proves nothing was mined, by what that receipt says: the txNonce was not taken by another sender.
-      if (slot.txNonce >= next || slot.unproven > 0) {
+      if (slot.txNonce >= mined || slot.unproven > 0) {
         slot.takenSince = undefined;
         continue;
       }

@@ -43,6 +43,11 @@ export function encodeSettleBatch(asset: Address, calls: readonly SettleCall[]):
   return `${settleBatchSelector}${addressWord(asset)}${offset(2 * wordDigits)}${encodeArray(groups)}`;
 }
 
+/** Whether calldata of ours settles several payments together, so that a revert says nothing about one of them. */
+export function settlesSeveral(data: Hex): boolean {
+  return data.toLowerCase().startsWith(settleBatchSelector);
+}
+
 /** `forwardReceived(token, payer, authorizationNonce, value, recipient)`. */
 export function encodeForwardReceived(call: ForwardCall): Hex {
   const { asset, payer, authorizationNonce, value, recipient } = call;

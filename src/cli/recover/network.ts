@@ -89,6 +89,8 @@ export async function* recoverNetwork(options: {
           outcome: "unknown",
           problem: "its authorization was used just now; how shows when the block is deeper",
         });
+      case "paid":
+        return describe(failure, { outcome: "would recover", transaction: look.payout.hash });
       case "undone":
         return describe(failure, {
           outcome: "unknown",
