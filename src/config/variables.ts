@@ -239,7 +239,7 @@ export const variables = {
   },
   MAX_SETTLES: {
     summary:
-      "settles that may wait for their outcome at a time, some 20 KB each; further ones are turned away",
+      "settles that may wait for their outcome at a time, some 20 KB each; further ones are turned away. One organization may take seven eighths of them",
     read: readWholeNumber(1, 100_000),
     default: "4000",
     example: "1000",

@@ -27,6 +27,9 @@ const maxVerifies = 2_000;
 /** Listings, documents and unknown paths at a time: each is answered within milliseconds, or is not being read. */
 const maxOthers = 500;
 
+/** However much one organization asks for, an eighth of the places is left for others. */
+const organizationShare = 7 / 8;
+
 /** A process whose event loop is a second late answers too late. */
 const maxLagMs = 1_000;
 
@@ -83,7 +86,7 @@ function composeService(
     http: {
       trustProxy,
       rateLimits,
-      pressure: { maxSettles, maxVerifies, maxOthers, maxLagMs },
+      pressure: { maxSettles, maxVerifies, maxOthers, organizationShare, maxLagMs },
       connections,
       docs,
       ...(metrics !== undefined && { metrics }),

@@ -20,6 +20,11 @@ export type PressureLimits = {
   maxVerifies: number;
   /** Other requests that may be under way at a time, until their answer is read; probes have as many places again. */
   maxOthers: number;
+  /**
+   * The part of these places that one organization may take, of those that the others leave: with 7/8, it always leaves
+   * an eighth of them. 1 for all.
+   */
+  organizationShare: number;
   /** Turns of the event loop may be late by this much, in milliseconds. */
   maxLagMs: number;
 };
@@ -34,7 +39,7 @@ const retryAfterSeconds = 2;
 /**
  * Turns requests away with 503 while the process has more to do than it can: before authentication when the event loop
  * is late, and after it when too many of their kind are under way already, so that a caller without a key cannot take
- * up the places of payments. Nothing was done for a payment then, so trying again is safe. Probes are answered however
+ * up the places of payments. One organization alone cannot take all of them either. Nothing was done for a payment then, so trying again is safe. Probes are answered however
  * late the event loop is. Without limits, documents alone are limited.
  */
 export const limitPressure = fp<{ limits: PressureLimits | undefined; metrics: Metrics }>(
@@ -49,6 +54,8 @@ export const limitPressure = fp<{ limits: PressureLimits | undefined; metrics: M
       probes: limits?.maxOthers ?? unlimited,
       others: limits?.maxOthers ?? unlimited,
     };
+    const share = limits?.organizationShare ?? 1;
+    const perOrganization = new Map<string, number>();
     let lag: EventLoopLag | undefined;
     if (limits !== undefined) {
       lag = watchEventLoop();
@@ -65,6 +72,17 @@ export const limitPressure = fp<{ limits: PressureLimits | undefined; metrics: M
       if (request.exchange.end !== undefined) return done(null, payload);
       const kind = kindOf(request);
       if (underWay[kind] >= most[kind]) throw overloaded();
+      if (request.caller !== null) {
+        const organization = `${kind} ${request.caller.organization.id}`;
+        const own = perOrganization.get(organization) ?? 0;
+        if (own >= Math.ceil(share * (most[kind] - underWay[kind] + own))) throw overloaded();
+        perOrganization.set(organization, own + 1);
+        request.exchange.onEnd(() => {
+          const left = (perOrganization.get(organization) ?? 0) - 1;
+          if (left > 0) perOrganization.set(organization, left);
+          else perOrganization.delete(organization);
+        });
+      }
       underWay[kind]++;
       request.exchange.onEnd(() => {
         underWay[kind]--;

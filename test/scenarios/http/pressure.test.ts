@@ -2,7 +2,7 @@ import { Agent, request } from "node:http";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createMetrics } from "../../../src/metrics/create-metrics.ts";
 import { openRawConnection, postText } from "../../support/http/raw-connection.ts";
-import { goodKey, paymentBody, type StubApp, startStubApp } from "../../support/http/stub-app.ts";
+import { goodKey, otherKey, paymentBody, type StubApp, startStubApp } from "../../support/http/stub-app.ts";
 
 /*
  * More than the process can do is refused at once, with 503 and Retry-After; what it has taken on it finishes.
@@ -43,7 +43,13 @@ function post(operation: "verify" | "settle", key = goodKey): Promise<Answer> {
   return promise;
 }
 
-const roomy = { maxSettles: 1_000, maxVerifies: 1_000, maxOthers: 1_000, maxLagMs: 60_000 };
+const roomy = {
+  maxSettles: 1_000,
+  maxVerifies: 1_000,
+  maxOthers: 1_000,
+  organizationShare: 1,
+  maxLagMs: 60_000,
+};
 
 describe("a flood of 5,000 settles", () => {
   test("takes on as many as it may, refuses the others at once, and forgets nobody", async () => {
@@ -85,6 +91,27 @@ describe("a flood of 5,000 settles", () => {
     await expect.poll(() => app.settles.every(({ signal }) => signal.aborted)).toBe(true);
     const next = post("settle");
     (await app.settle(10)).succeed();
+    expect((await next).status).toBe(200);
+  });
+
+  test("by one organization leaves places for another, and for a third", async () => {
+    app = await startStubApp({ pressure: { ...roomy, maxSettles: 64, organizationShare: 7 / 8 } });
+    const refused: Answer[] = [];
+    const repeats = Array.from({ length: 200 }, async () => {
+      const answer = await post("settle");
+      if (answer.status === 503) refused.push(answer);
+      return answer;
+    });
+    await expect.poll(() => refused.length).toBe(200 - 56);
+    const other = Array.from({ length: 7 }, () => post("settle", otherKey));
+    await app.settle(62);
+    expect((await post("settle", otherKey)).status).toBe(503);
+    for (const settle of app.settles) settle.succeed();
+    const statuses = (await Promise.all([...repeats, ...other])).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(63);
+    // The places are free again.
+    const next = post("settle");
+    (await app.settle(63)).succeed();
     expect((await next).status).toBe(200);
   });
 

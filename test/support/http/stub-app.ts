@@ -32,7 +32,8 @@ export type StubApp = {
 };
 
 export const goodKey = `x4k_good_${"0".repeat(64)}`;
-const otherKey = `x4k_other_${"0".repeat(64)}`;
+/** Of another organization. */
+export const otherKey = `x4k_other_${"0".repeat(64)}`;
 export const goodKeys: readonly string[] = [goodKey, otherKey];
 
 /** The HTTP service, listening on loopback, with a test in the place of the facilitator. */
@@ -74,7 +75,12 @@ export async function startStubApp(
       async authenticate(key: string): Promise<Caller | null> {
         authentications++;
         if (!goodKeys.includes(key)) return null;
-        const organization = { id: "org", name: "Org", recipients: {}, limits: {} };
+        const organization = {
+          id: key === goodKey ? "org" : "other",
+          name: "Org",
+          recipients: {},
+          limits: {},
+        };
         return { organization, keyId: key.split("_")[1] ?? "", scopes: ["verify", "settle"] };
       },
     } as Organizations,
