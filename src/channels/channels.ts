@@ -68,11 +68,8 @@ export type RequestEnded = FromService & {
   readonly tookMs: number;
 };
 
-/**
- * What became of the answer that holds a success: `delivered` when it was written, `lost` when it could not be, and
- * `bounced` when the connection was reset right after it was written.
- */
-export type DeliveryFate = "delivered" | "lost" | "bounced";
+/** What became of the answer that holds a success: `delivered` when it was written, `lost` when it could not be. */
+export type DeliveryFate = "delivered" | "lost";
 
 /** The fate of one success on its way to the caller. */
 export type DeliveryEnded = FromService & {

@@ -27,7 +27,6 @@ const storedAnswer = z.discriminatedUnion("kind", [
 const repeated: Delivery = {
   delivered: () => Promise.resolve(),
   lost: () => Promise.resolve(),
-  bounced: () => Promise.resolve(),
 };
 
 /** Between two looks at a key whose first request is still under way. */

@@ -11,7 +11,6 @@ import { poll } from "../relayer/poll.ts";
 import type { FollowUp } from "../relayer/recovery.ts";
 import { claimPayment, type Waiting } from "./claim-payment.ts";
 import type { FacilitatorContext } from "./context.ts";
-import { findSettlement } from "./find-settlement.ts";
 import { createGasBudget } from "./gas-budget.ts";
 import { checkLimits, createPaymentIntake, recipientFor, requireScope } from "./intake.ts";
 import type { SettleablePayment } from "./payment.ts";
@@ -36,8 +35,6 @@ export type Delivery = {
   delivered(): Promise<void>;
   /** The answer could not be written: the next identical request gets it. */
   lost(): Promise<void>;
-  /** The answer was written, and then the connection was reset under it: taken back, as if lost. */
-  bounced(): Promise<void>;
 };
 
 /**
@@ -134,7 +131,7 @@ export function createSettle(context: FacilitatorContext): Settle {
     let settlement: Settlement | null = null;
     const look = async (): Promise<SettleResult | "acquired" | undefined> => {
       if (await ledger.acquireLease(id, holder)) return "acquired";
-      settlement = await findSettlement(ledger, id, now);
+      settlement = await ledger.find(id);
       const mayOpen = settlement === null || isOpenTo(settlement, payment, caller.organization.id);
       const held = mayOpen && now() >= soon ? await ledger.findLease(id) : null;
       firstSeen ??= held?.expiresAt;
@@ -177,7 +174,7 @@ export function createSettle(context: FacilitatorContext): Settle {
         Math.max(0, Math.min(ledgerPollMs, deadline - now())),
         signal,
       );
-      const settlement = await findSettlement(ledger, payment.id, now);
+      const settlement = await ledger.find(payment.id);
       if (settlement === null) throw new Error("a claimed settlement is missing from the ledger");
       const { organization } = caller;
       let recovering: FollowUp | undefined;
@@ -221,7 +218,6 @@ export function createSettle(context: FacilitatorContext): Settle {
       delivery: {
         delivered: () => ledger.markDelivered(id, holder),
         lost: () => ledger.releaseLease(id, holder),
-        bounced: () => ledger.markUndelivered(id),
       },
     };
   }

@@ -7,7 +7,6 @@ import { refusals } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { classifyRevert } from "./check-state.ts";
 import type { FacilitatorContext } from "./context.ts";
-import { findSettlement } from "./find-settlement.ts";
 import { checkLimits, createPaymentIntake, recipientFor, requireScope } from "./intake.ts";
 import type { SettleablePayment } from "./payment.ts";
 import { publishChecksOf } from "./publish-checks.ts";
@@ -23,7 +22,7 @@ export type Verify = (request: PaymentRequest, caller: Caller | null) => Promise
  * `caller` is null where verify is open to callers without a key. A caller whose organization has no recipient on
  * the network gets the default: the payer stands in as recipient in the simulation.
  */
-export function createVerify({ networks, recoveries, ledger, now, serviceId }: FacilitatorContext): Verify {
+export function createVerify({ networks, recoveries, ledger, serviceId }: FacilitatorContext): Verify {
   const intake = createPaymentIntake(networks);
 
   return async (request, caller) => {
@@ -39,7 +38,7 @@ export function createVerify({ networks, recoveries, ledger, now, serviceId }: F
     if ("reason" in proven) return checked("signatureHolds", proven);
     checked("signatureHolds", undefined);
 
-    const settlement = await findSettlement(ledger, payment.id, now);
+    const settlement = await ledger.find(payment.id);
     if (settlement !== null) {
       const organizationId = caller?.organization.id;
       const isOpen =

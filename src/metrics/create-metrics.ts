@@ -54,7 +54,7 @@ export async function createMetrics(
   });
   const deliveries = new Counter({
     name: "x402_deliveries_total",
-    help: "Successes on their way to the caller: delivered, lost before, or bounced after the answer was written",
+    help: "Successes on their way to the caller: delivered, or lost before the answer was written",
     labelNames: ["fate"],
     registers,
   });

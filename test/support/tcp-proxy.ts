@@ -7,6 +7,8 @@ export type ProxiedRequest = {
   line: string;
   /** Cuts its connection at both sides with a reset, as a crash or a firewall in between does. */
   reset(): void;
+  /** Resets the connection to the service alone, as HAProxy does with an idle one; a further request opens another. */
+  resetService(): void;
 };
 
 export type TcpProxyHooks = {
@@ -14,6 +16,8 @@ export type TcpProxyHooks = {
   onRequest?: (request: ProxiedRequest) => void;
   /** The first bytes of its answer have come, and are held back until this returns; `status` is that of HTTP. */
   onAnswer?: (request: ProxiedRequest, status: number) => void;
+  /** The whole answer has gone through. */
+  onAnswered?: (request: ProxiedRequest, status: number) => void;
 };
 
 export type TcpProxy = { origin: string; close(): Promise<void> };
@@ -29,36 +33,63 @@ export async function startTcpProxy(target: string, hooks: TcpProxyHooks): Promi
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
   const server = createServer((client) => {
-    const service = connect(Number(port), hostname);
-    const reset = () => {
-      client.resetAndDestroy();
-      service.resetAndDestroy();
-    };
+    let service: Socket | undefined = openService();
     let request: ProxiedRequest | undefined;
-    for (const [from, to] of [
-      [client, service],
-      [service, client],
-    ] as const) {
+    let answer = "";
+
+    function follow(from: Socket, other: () => Socket | undefined): void {
       sockets.add(from);
       from.setNoDelay(true);
-      from.on("error", () => to.destroy());
-      from.on("end", () => to.end());
+      from.on("error", () => other()?.destroy());
+      from.on("end", () => other()?.end());
       from.on("close", () => {
         sockets.delete(from);
-        to.destroy();
+        other()?.destroy();
       });
     }
+
+    function openService(): Socket {
+      const opened = connect(Number(port), hostname);
+      follow(opened, () => (service === opened ? client : undefined));
+      opened.on("data", (bytes) => {
+        const status = statusLine.exec(bytes.toString("latin1"))?.[1];
+        if (request !== undefined && status !== undefined) hooks.onAnswer?.(request, Number(status));
+        if (!client.destroyed) client.write(bytes);
+        answer += bytes.toString("latin1");
+        const [head = "", body = ""] = answer.split("\r\n\r\n");
+        const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
+        if (request === undefined || body.length !== Number(length)) return;
+        hooks.onAnswered?.(request, Number(statusLine.exec(head)?.[1]));
+      });
+      return opened;
+    }
+
+    function requestOf(line: string): ProxiedRequest {
+      const own: ProxiedRequest = {
+        line,
+        reset() {
+          client.resetAndDestroy();
+          service?.resetAndDestroy();
+        },
+        resetService() {
+          if (request !== own) return;
+          const idle = service;
+          service = undefined;
+          idle?.resetAndDestroy();
+        },
+      };
+      return own;
+    }
+
+    follow(client, () => service);
     client.on("data", (bytes) => {
+      service ??= openService();
       service.write(bytes);
       const line = requestLine.exec(bytes.toString("latin1"))?.[1];
       if (line === undefined) return;
-      request = { line, reset };
+      request = requestOf(line);
+      answer = "";
       hooks.onRequest?.(request);
-    });
-    service.on("data", (bytes) => {
-      const status = statusLine.exec(bytes.toString("latin1"))?.[1];
-      if (request !== undefined && status !== undefined) hooks.onAnswer?.(request, Number(status));
-      if (!client.destroyed) client.write(bytes);
     });
   });
   server.listen(0, "127.0.0.1");

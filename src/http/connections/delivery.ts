@@ -1,39 +1,50 @@
-import type { Socket } from "node:net";
+import { Readable } from "node:stream";
+import type { FastifyReply } from "fastify";
 import type { DeliveryFate } from "../../channels/channels.ts";
 import type { Delivery } from "../../facilitator/settle.ts";
 import type { ServiceLog } from "../../logging/logger.ts";
-import { type HttpExchange, onReset } from "./exchange.ts";
+import type { SettleAnswer } from "../../protocol/answers.ts";
+import type { HttpExchange } from "./exchange.ts";
 
-/** A reset this soon after an answer was written may have swallowed it. */
-const resetWindowMs = 5_000;
+/** How long the last byte of a success is held back, in milliseconds: longer than a reset takes from a near peer. */
+const holdMs = 5;
 
 /**
- * Follows a success on its way out. Written to the end, it counts as delivered; cut off before, as lost. A connection
- * that is reset right after the answer was written, before it carried another request, takes the delivery back: the
- * peer closed without having read what we sent.
+ * Sends a success so that it is known whether the caller can have it: all but its last byte, and that byte a moment
+ * later. A peer that has crashed or no longer waits resets the connection at the first part; without the last byte
+ * nobody has read a complete answer, so it is lost for certain and may be given to a repeat. Once all is written it is
+ * delivered, whatever becomes of the connection: proxies reset those they no longer need, right after they have read
+ * the answer. See docs/decisions/0018-delivery.md.
  */
+export function sendSuccess(reply: FastifyReply, answer: SettleAnswer): FastifyReply {
+  const body = Buffer.from(JSON.stringify(answer));
+  const parts = new Readable({ read() {} });
+  parts.push(body.subarray(0, -1));
+  reply.request.exchange.onCurrent(() => {
+    // After the timer, resets that have arrived meanwhile are read before the byte is written.
+    setTimeout(() => {
+      setImmediate(() => {
+        parts.push(body.subarray(-1));
+        parts.push(null);
+      });
+    }, holdMs);
+  });
+  return reply.type("application/json; charset=utf-8").header("content-length", body.length).send(parts);
+}
+
+/** Records what becomes of a success: delivered when all of it was written, lost otherwise. */
 export function followDelivery(
-  { exchange, socket }: { exchange: HttpExchange; socket: Socket },
+  exchange: HttpExchange,
   delivery: Delivery,
   { log, count }: { log: ServiceLog; count: (fate: DeliveryFate) => void },
 ): void {
-  const record = async (fate: DeliveryFate, act: () => Promise<void>) => {
+  exchange.onEnd(async (end) => {
+    const fate = end === "written" ? "delivered" : "lost";
     count(fate);
     try {
-      await act();
+      await delivery[fate]();
     } catch (error) {
       log.error({ err: error, fate }, "the fate of an answer could not be recorded");
     }
-  };
-
-  exchange.onEnd((end) => {
-    if (end === "cut") {
-      void record("lost", delivery.lost);
-      return;
-    }
-    const recorded = record("delivered", delivery.delivered);
-    onReset(socket, resetWindowMs, () => {
-      void recorded.then(() => record("bounced", delivery.bounced));
-    });
   });
 }

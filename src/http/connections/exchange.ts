@@ -10,17 +10,22 @@ export type HttpExchange = {
   readonly end: ExchangeEnd | undefined;
   /** Calls `act` once it has ended; at once when it has already. */
   onEnd(act: (end: ExchangeEnd) => void): void;
+  /** Calls `act` once the answers to all requests before it are written, so that its own can be; at once when they are. */
+  onCurrent(act: () => void): void;
 };
 
-type OpenExchange = { request: IncomingMessage; response: ServerResponse; end(): void };
+type OpenExchange = {
+  request: IncomingMessage;
+  response: ServerResponse;
+  end(): void;
+  whenCurrent: (() => void)[];
+};
 
 type Connection = {
   /** Exchanges whose answers are still to be written, in the order of their requests. */
   exchanges: Set<OpenExchange>;
   /** Called once there are none. */
   onceIdle: (() => void)[];
-  /** Called when the connection closes, or proves that it delivered. */
-  watches: Set<(wasReset: boolean) => void>;
   onActivity: (isBusy: boolean) => void;
 };
 
@@ -33,14 +38,11 @@ function connectionOf(socket: Socket): Connection {
   const connection: Connection = {
     exchanges: new Set(),
     onceIdle: [],
-    watches: new Set(),
     onActivity: () => {},
   };
   connections.set(socket, connection);
-  socket.once("close", (hadError) => {
-    // In this order: an answer that turns out to be written may want to watch what became of it.
+  socket.once("close", () => {
     for (const { end } of connection.exchanges) end();
-    for (const watch of connection.watches) watch(hadError);
   });
   return connection;
 }
@@ -58,12 +60,16 @@ export function followExchange(request: IncomingMessage, response: ServerRespons
   const exchange: OpenExchange = {
     request,
     response,
+    whenCurrent: [],
     end() {
       if (ended !== undefined) return;
-      ended = response.writableFinished ? "written" : "cut";
+      // A response counts as finished although its last write has failed.
+      ended = response.writableFinished && request.socket.errored === null ? "written" : "cut";
       exchanges.delete(exchange);
       for (const act of acts) act(ended);
-      if (exchanges.size > 0) return;
+      const [next] = exchanges;
+      for (const act of next?.whenCurrent.splice(0) ?? []) act();
+      if (next !== undefined) return;
       for (const act of onceIdle.splice(0)) act();
       connection.onActivity(false);
     },
@@ -80,6 +86,11 @@ export function followExchange(request: IncomingMessage, response: ServerRespons
     onEnd(act) {
       if (ended === undefined) acts.push(act);
       else act(ended);
+    },
+    onCurrent(act) {
+      const [current] = exchanges;
+      if (current === exchange || ended !== undefined) act();
+      else exchange.whenCurrent.push(act);
     },
   };
 }
@@ -106,21 +117,4 @@ export function afterWholeRequests(socket: Socket, act: () => void): void {
   for (const { request, end } of exchanges) if (!request.complete) end();
   if (exchanges.size === 0) act();
   else onceIdle.push(act);
-}
-
-/** Calls `act` when the connection is reset within `ms`, and before it carries another request. */
-export function onReset(socket: Socket, ms: number, act: () => void): void {
-  const { watches } = connectionOf(socket);
-  const watch = (wasReset: boolean) => {
-    clearTimeout(timer);
-    watches.delete(watch);
-    if (wasReset) act();
-  };
-  const timer = setTimeout(watch, ms, false).unref();
-  watches.add(watch);
-}
-
-/** A further request on a connection proves that the answers written before it arrived. */
-export function confirmEarlierAnswers(socket: Socket): void {
-  for (const watch of connectionOf(socket).watches) watch(false);
 }

@@ -1,5 +1,5 @@
 import fp from "fastify-plugin";
-import { confirmEarlierAnswers, followExchange, type HttpExchange } from "../connections/exchange.ts";
+import { followExchange, type HttpExchange } from "../connections/exchange.ts";
 import { type ConnectionLimits, createOpenConnections } from "../connections/open-connections.ts";
 import type { Timeouts } from "../timeouts.ts";
 
@@ -48,7 +48,6 @@ export const connections = fp<ConnectionsOptions>(async (app, { limits, timeouts
 
   app.decorateRequest("exchange");
   app.addHook("onRequest", (request, reply, done) => {
-    confirmEarlierAnswers(request.raw.socket);
     request.exchange = followExchange(request.raw, reply.raw);
     done();
   });

@@ -12,7 +12,7 @@ import {
   refusedSettleAnswer,
   settledAnswer,
 } from "../../protocol/write-answers.ts";
-import { followDelivery } from "../connections/delivery.ts";
+import { followDelivery, sendSuccess } from "../connections/delivery.ts";
 import { callerOf } from "../plugins/authentication.ts";
 import { readIdempotencyKey } from "./idempotency-key.ts";
 import { invalidResult, readPaymentRequest } from "./payment-request.ts";
@@ -41,7 +41,7 @@ export const settleRoute: FastifyPluginAsync<{ facilitator: Facilitator; metrics
           return refusedSettleAnswer(payment, result.invalid);
         case "success":
           request.result = { outcome: "settled", transaction: result.transaction };
-          followDelivery({ exchange: request.exchange, socket: request.raw.socket }, result.delivery, {
+          followDelivery(request.exchange, result.delivery, {
             log: request.log,
             count(fate) {
               metrics.delivery(fate);
@@ -52,7 +52,7 @@ export const settleRoute: FastifyPluginAsync<{ facilitator: Facilitator; metrics
               }));
             },
           });
-          return settledAnswer(payment, result.transaction);
+          return sendSuccess(reply, settledAnswer(payment, result.transaction));
         case "pending":
           request.result = { outcome: "pending", transaction: result.transaction };
           return answerPending(payment, result.transaction, request, reply);

@@ -23,6 +23,9 @@ const settleText = (index = 0) =>
     paymentBody({ authorizationNonce: `0x${index.toString(16).padStart(2, "0").repeat(32)}` }),
   );
 const success = /"success":true/;
+/** A success with its last byte, which comes a moment after the others. */
+const wholeAnswer = /"transaction":"0x[0-9a-f]{64}"[^{}]*\}$/;
+const wholeAnswersIn = (text: string) => text.match(/"success":true[^{}]*\}/g) ?? [];
 /** The answers that have come, in order: each success's hash begins with a digit of its own. */
 const hashesIn = (text: string) => [...text.matchAll(/"transaction":"0x(\d\d)/g)].map(([, digits]) => digits);
 const hash = (digits: string) => `0x${digits.repeat(32)}` as const;
@@ -45,18 +48,46 @@ describe("one settle on a connection", () => {
     await expect.poll(() => fates).toEqual(["lost"]);
   });
 
-  test("that is reset right after the answer: the success is taken back", async () => {
+  test("that is reset at the first bytes of the answer, before its last: the success is lost", async () => {
     connection.send(settleText());
     const { fates } = (await app.settle(0)).succeed();
     await connection.until(success);
     connection.reset();
-    await expect.poll(() => fates).toEqual(["delivered", "bounced"]);
+    await expect.poll(() => fates).toEqual(["lost"]);
+    expect(wholeAnswersIn(connection.received())).toEqual([]);
+  });
+
+  test("that is reset in the moment of the answer: the success is lost", async () => {
+    connection.send(settleText());
+    const settle = await app.settle(0);
+    connection.reset();
+    const { fates } = settle.succeed();
+    await expect.poll(() => fates).toEqual(["lost"]);
+  });
+
+  test("whose caller dies in the middle of the answer: the success is lost", async () => {
+    connection.send(settleText());
+    const { fates } = (await app.settle(0)).succeed();
+    await connection.until(success);
+    connection.end();
+    await expect.poll(() => fates).toEqual(["lost"]);
+  });
+
+  // HAProxy closes every connection to a server that it does not keep in this way, within a millisecond.
+  test.each([0, 1, 20, 200])("that is reset %i ms after the whole answer stays delivered", async (ms) => {
+    connection.send(settleText());
+    const { fates } = (await app.settle(0)).succeed();
+    await connection.until(wholeAnswer);
+    if (ms > 0) await new Promise((resolve) => setTimeout(resolve, ms));
+    connection.reset();
+    await longEnough();
+    expect(fates).toEqual(["delivered"]);
   });
 
   test("that is closed in order after the answer stays delivered", async () => {
     connection.send(settleText());
     const { fates } = (await app.settle(0)).succeed();
-    await connection.until(success);
+    await connection.until(wholeAnswer);
     connection.end();
     await longEnough();
     expect(fates).toEqual(["delivered"]);
@@ -74,22 +105,22 @@ describe("one settle on a connection", () => {
 });
 
 describe("settles one after the other on a connection", () => {
-  test("a further request confirms the answer before it: a reset takes back the last one alone", async () => {
+  test("a reset before the last byte of the second loses the second alone", async () => {
     connection.send(settleText(1));
     const first = (await app.settle(0)).succeed(hash("01"));
-    await connection.until(success);
+    await connection.until(wholeAnswer);
     connection.send(settleText(2));
     const second = (await app.settle(1)).succeed(hash("02"));
     await connection.until(/"transaction":"0x02/);
     connection.reset();
-    await expect.poll(() => second.fates).toEqual(["delivered", "bounced"]);
+    await expect.poll(() => second.fates).toEqual(["lost"]);
     expect(first.fates).toEqual(["delivered"]);
   });
 
   test("a reset while the second waits leaves the first delivered", async () => {
     connection.send(settleText(1));
     const first = (await app.settle(0)).succeed();
-    await connection.until(success);
+    await connection.until(wholeAnswer);
     connection.send(settleText(2));
     const second = await app.settle(1);
     connection.reset();
@@ -113,7 +144,7 @@ describe("pipelined settles", () => {
     await expect.poll(() => [...early.fates, ...late.fates]).toEqual(["delivered", "delivered"]);
   });
 
-  test("a reset after both answers takes both back", async () => {
+  test("a reset before the last byte of the second answer loses the second alone", async () => {
     connection.send(settleText(1) + settleText(2));
     const fates = [
       (await app.settle(0)).succeed(hash("01")).fates,
@@ -121,16 +152,28 @@ describe("pipelined settles", () => {
     ];
     await connection.until(/"0x02/);
     connection.reset();
-    await expect.poll(() => fates.map((each) => each.at(-1))).toEqual(["bounced", "bounced"]);
+    await expect.poll(() => fates).toEqual([["delivered"], ["lost"]]);
   });
 
-  test("a further request confirms both", async () => {
+  test("a reset after both answers takes neither back", async () => {
     connection.send(settleText(1) + settleText(2));
     const fates = [
       (await app.settle(0)).succeed(hash("01")).fates,
       (await app.settle(1)).succeed(hash("02")).fates,
     ];
-    await connection.until(/"0x02/);
+    await connection.until(/"0x02[^{}]*\}$/);
+    connection.reset();
+    await longEnough();
+    expect(fates).toEqual([["delivered"], ["delivered"]]);
+  });
+
+  test("a further request and its reset leave both delivered", async () => {
+    connection.send(settleText(1) + settleText(2));
+    const fates = [
+      (await app.settle(0)).succeed(hash("01")).fates,
+      (await app.settle(1)).succeed(hash("02")).fates,
+    ];
+    await connection.until(/"0x02[^{}]*\}$/);
     connection.send(settleText(3));
     await app.settle(2);
     connection.reset();

@@ -37,6 +37,7 @@ beforeAll(async () => {
   proxy = await startTcpProxy(harness.description.facilitator.url, {
     onRequest: (request) => hooks.onRequest?.(request),
     onAnswer: (request, status) => hooks.onAnswer?.(request, status),
+    onAnswered: (request, status) => hooks.onAnswered?.(request, status),
   });
   const access = { url: `${proxy.origin}/v1`, apiKey: localOrganization.apiKey };
   const { network, facilitatorContract: payTo, asset } = base;
@@ -69,6 +70,9 @@ function onNextSettle(act: TcpProxyHooks): TcpProxyHooks {
     onAnswer(request, status) {
       if (request === chosen) act.onAnswer?.(request, status);
     },
+    onAnswered(request, status) {
+      if (request === chosen) act.onAnswered?.(request, status);
+    },
   };
 }
 
@@ -87,6 +91,29 @@ describe.each(["v1", "v2"])("%s", (version) => {
       receipt: { success: true, payer: account.address },
     });
     expect(await payAgain(url(), lost.payment)).toMatchObject({ status: 402 });
+    expect(await balanceOf(harness, account.address)).toBe(4n * price);
+  });
+});
+
+/*
+ * HAProxy resets its connections to a server when it needs them no longer: right after the answer, or after seconds.
+ * That loses no answer, and the header of a payment must not buy twice.
+ */
+describe.each(["v1", "v2"])("behind a proxy that resets its connections, %s", (version) => {
+  const url = () => `${merchants[version]?.origin}/report`;
+
+  test.each([0, 0, 0, 1, 20, 300])("%i ms after each answer: the payment buys once", async (delay) => {
+    const account = await fundedAccount(base, 5n * price);
+    hooks = {
+      onAnswered: (request) => {
+        if (delay === 0) request.resetService();
+        else setTimeout(() => request.resetService(), delay);
+      },
+    };
+    const bought = await createBuyer(account).buy(url());
+    expect(bought).toMatchObject({ status: 200, body: goods });
+    expect(await payAgain(url(), bought.payment)).toMatchObject({ status: 402 });
+    expect(await payAgain(url(), bought.payment)).toMatchObject({ status: 402 });
     expect(await balanceOf(harness, account.address)).toBe(4n * price);
   });
 });

@@ -143,7 +143,13 @@ export function createFaultArranger(
       case "overloaded":
         return behind(
           await startStrainedService(harness, {
-            pressure: { maxSettles: 0, maxVerifies: 0, maxOthers: 100, organizationShare: 1, maxLagMs: 60_000 },
+            pressure: {
+              maxSettles: 0,
+              maxVerifies: 0,
+              maxOthers: 100,
+              organizationShare: 1,
+              maxLagMs: 60_000,
+            },
           }),
         );
       case "shutting_down":

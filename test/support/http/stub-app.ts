@@ -56,7 +56,7 @@ export async function startStubApp(
         succeed(transaction = `0x${"7a".repeat(32)}`) {
           const fates: (keyof Delivery)[] = [];
           const note = (fate: keyof Delivery) => async () => void fates.push(fate);
-          const delivery = { delivered: note("delivered"), lost: note("lost"), bounced: note("bounced") };
+          const delivery = { delivered: note("delivered"), lost: note("lost") };
           resolve({ kind: "success", transaction, delivery });
           return { fates };
         },
