@@ -13,8 +13,10 @@ import { limitPressure, type PressureLimits } from "./plugins/pressure.ts";
 import { limitRates, type RateLimits } from "./plugins/rate-limits.ts";
 import { refuseWhileClosing } from "./plugins/refuse-while-closing.ts";
 import { requestContext } from "./plugins/request-context.ts";
+import { createRequestLogger } from "./plugins/request-id.ts";
 import { logRequests } from "./plugins/request-log.ts";
 import { requireHost } from "./plugins/require-host.ts";
+import { logSettlements } from "./plugins/settlement-log.ts";
 import { answerClientError } from "./problems/client-errors.ts";
 import { docsRoutes } from "./routes/docs.ts";
 import { type CheckHealth, healthRoutes } from "./routes/health.ts";
@@ -73,6 +75,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
+    childLoggerFactory: createRequestLogger,
     schemaController: { compilersFactory: noSchemas },
     routerOptions: { caseSensitive: true, ignoreTrailingSlash: true },
     clientErrorHandler: (error, socket) => answerClientError(error, socket, logger),
@@ -87,6 +90,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(connections, { limits: options.connections, timeouts });
   await app.register(requestContext, { serviceId });
   await app.register(logRequests, { metrics });
+  await app.register(logSettlements, { serviceId });
   await app.register(errorHandler);
   await app.register(requireHost);
   await app.register(refuseWhileClosing);

@@ -21,9 +21,14 @@ describe("an error", () => {
       type: "UndeterminedError",
       message: "base could not be reached",
       hints: ["Check BASE_RPC_URL"],
-      stack: expect.stringContaining("logger.test"),
       cause: { message: "endpoint 1", cause: { message: "connect ECONNREFUSED", code: "ECONNREFUSED" } },
     });
+  });
+
+  test("is logged with a stack where it may be a bug, and without where it was foreseen", () => {
+    expect(logged(new TypeError("bug")).err.stack).toEqual(expect.stringContaining("logger.test"));
+    const foreseen = new UndeterminedError("the node is down", { cause: new Error("timeout") });
+    expect(logged(foreseen).text).not.toContain("stack");
   });
 
   test("that stands for several, as of a connection tried at two addresses, is logged with them", () => {

@@ -7,14 +7,14 @@ import {
   levels,
   pino,
 } from "pino";
-import { KitError } from "../errors.ts";
+import { KitError, UndeterminedError } from "../errors.ts";
 
 /** What the parts of the service need of a logger. */
 export type ServiceLog = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
 
 /**
  * The service's logger: JSON lines without keys, signatures or RPC URLs. Headers and bodies are never logged; errors
- * are reduced to names, codes, messages and hints. In those, since libraries put into their messages what they were
+ * are reduced to names, codes, messages and hints, and a stack where they may be bugs: "we could not tell" is foreseen. In those, since libraries put into their messages what they were
  * given, every URL is cut to its host-free scheme (RPC URLs carry provider keys), every API key to its id, and every hex
  * string that is longer than a hash, such as a signature or a signed transaction, to its beginning.
  *
@@ -44,8 +44,9 @@ type DescribedError = {
 /** Further causes of causes say nothing new, and errors may be their own. */
 const deepest = 8;
 
-function describeError(error: unknown, depth = 0): DescribedError {
+function describeError(error: unknown, depth = 0, foreseen = false): DescribedError {
   if (!(error instanceof Error)) return { type: typeof error, message: withoutSecrets(textOf(error)) };
+  const isForeseen = foreseen || error instanceof UndeterminedError;
   const hints = error instanceof KitError ? error.hints : [];
   const parts = error instanceof AggregateError && depth < deepest ? error.errors : [];
   return {
@@ -53,9 +54,12 @@ function describeError(error: unknown, depth = 0): DescribedError {
     message: withoutSecrets(error.message),
     ...("code" in error && typeof error.code === "string" && { code: error.code }),
     ...(hints.length > 0 && { hints: hints.map(withoutSecrets) }),
-    ...(error.stack !== undefined && { stack: withoutSecrets(error.stack) }),
-    ...(error.cause !== undefined && depth < deepest && { cause: describeError(error.cause, depth + 1) }),
-    ...(parts.length > 0 && { errors: parts.map((part: unknown) => describeError(part, depth + 1)) }),
+    ...(error.stack !== undefined && !isForeseen && { stack: withoutSecrets(error.stack) }),
+    ...(error.cause !== undefined &&
+      depth < deepest && { cause: describeError(error.cause, depth + 1, isForeseen) }),
+    ...(parts.length > 0 && {
+      errors: parts.map((part: unknown) => describeError(part, depth + 1, isForeseen)),
+    }),
   };
 }
 

@@ -68,7 +68,7 @@ export const problemSchema = z.object({
   title: z.string(),
   status: z.int(),
   detail: z.string(),
-  instance: z.string().meta({ description: "The request id, also in the header x-request-id" }),
+  instance: z.string().meta({ description: "The service's own id of the request, in every line of its log" }),
   isValid: z.literal(false).optional(),
   invalidReason: z.literal("unexpected_verify_error").optional(),
   invalidMessage: z.string().optional(),

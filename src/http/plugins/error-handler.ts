@@ -4,6 +4,7 @@ import { UndeterminedError } from "../../errors.ts";
 import { problemBody, problemDetails, problemMediaType } from "../../protocol/problems.ts";
 import { collectAllowedMethods } from "../problems/allowed-methods.ts";
 import { classify, ProblemError } from "../problems/problem-error.ts";
+import { callerRequestId } from "./request-id.ts";
 import { logFieldsOf } from "./request-log.ts";
 
 /**
@@ -58,7 +59,7 @@ export function answerUnroutable(error: FastifyError, request: FastifyRequest, r
   void reply
     .code(problem.kind.status)
     .header("x-content-type-options", "nosniff")
-    .header("x-request-id", request.id)
+    .header("x-request-id", callerRequestId(request.headers["x-request-id"]) ?? request.id)
     .type(problemMediaType)
     .send(problemBody(problem, { operation: undefined, requestId: request.id, envelope: undefined }));
 }

@@ -1,6 +1,7 @@
 import fp from "fastify-plugin";
 import type { Operation } from "../../protocol/problems.ts";
 import type { Envelope, PaymentRequest } from "../../protocol/requests.ts";
+import { callerRequestId } from "./request-id.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -19,7 +20,7 @@ declare module "fastify" {
   }
 }
 
-/** What every other plugin reads of a request, and the request's id in every answer. Registered first. */
+/** What every other plugin reads of a request; every answer has the caller's id of it, or ours. Registered first. */
 export const requestContext = fp<{ serviceId: string }>(async (app, { serviceId }) => {
   app.decorateRequest("serviceId", serviceId);
   app.decorateRequest("route");
@@ -28,7 +29,7 @@ export const requestContext = fp<{ serviceId: string }>(async (app, { serviceId 
 
   // Hooks call back instead of being async: every request runs all of them.
   app.addHook("onRequest", (request, reply, done) => {
-    reply.header("x-request-id", request.id);
+    reply.header("x-request-id", callerRequestId(request.headers["x-request-id"]) ?? request.id);
     request.route = request.routeOptions;
     done();
   });

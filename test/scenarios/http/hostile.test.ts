@@ -210,12 +210,29 @@ describe("paths and methods", () => {
 });
 
 describe("request ids", () => {
-  test("are ours, whatever the caller calls itself", async () => {
+  test.each([
+    "",
+    "evil one",
+    "evil,two",
+    "<evil>",
+    "{evil}",
+    "evil;x",
+    "\u00e9vil",
+    "e".repeat(129),
+    "evil\r\nx-request-id: evil",
+  ])("are ours where the caller's is %j", async (id) => {
     const answer = await exchange(
-      lines("GET /v1/supported HTTP/1.1", host, "x-request-id: evil", "request-id: evil"),
+      lines("GET /v1/supported HTTP/1.1", host, `x-request-id: ${id}`, "request-id: evil"),
     );
     expect(answer).toMatch(/\r\nx-request-id: [0-9a-f]{8}-[0-9a-f-]{27}\r\n/);
     expect(answer).not.toContain("evil");
+  });
+
+  test("are the caller's where it sends one that can be logged", async () => {
+    for (const id of ["4bf92f3577b34da6", "shop/order:17@eu-1", "e".repeat(128)]) {
+      const answer = await exchange(lines("GET /v1/supported HTTP/1.1", host, `x-request-id: ${id}`));
+      expect(answer).toContain(`\r\nx-request-id: ${id}\r\n`);
+    }
   });
 });
 

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
+import { channels } from "../../../src/channels/channels.ts";
 import { UndeterminedError } from "../../../src/errors.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { invalid } from "../../../src/protocol/reasons.ts";
@@ -111,6 +112,26 @@ describe("a payment", () => {
       ]);
   });
 
+  test("can be followed by the caller's own id, in the answer and in every line", async () => {
+    app = await startStubApp({ logLevel: "info" });
+    const settling = post("settle", body, { "x-request-id": "shop-17" });
+    (await app.settle(0)).fail(new UndeterminedError("base could not be reached"));
+    expect((await settling).headers["x-request-id"]).toBe("shop-17");
+    await expect.poll(() => app.log.filter(({ requestId }) => requestId === "shop-17")).toHaveLength(2);
+    expect(new Set(app.log.flatMap(({ reqId }) => reqId ?? []))).toHaveProperty("size", 1);
+  });
+
+  test("that could not be told logs no stack", async () => {
+    app = await startStubApp({ logLevel: "info" });
+    const settling = post("settle");
+    (await app.settle(0)).fail(
+      new UndeterminedError("base could not be reached", { cause: new Error("timeout") }),
+    );
+    expect((await settling).status).toBe(503);
+    await expect.poll(requestLines).toHaveLength(1);
+    expect(JSON.stringify(app.log)).not.toContain("stack");
+  });
+
   test("whose caller left has its line all the same, and makes no noise", async () => {
     app = await startStubApp({ logLevel: "info" });
     const connection = await openRawConnection(app.port);
@@ -126,6 +147,35 @@ describe("a payment", () => {
   });
 });
 
+test("a settlement can be followed through signing, sending and mining by its id and its hash", async () => {
+  app = await startStubApp({ logLevel: "info", serviceId: "this one" });
+  const settlementId = `0x${"5e".repeat(32)}` as const;
+  const about = { network: "base", transaction: hash } as const;
+  for (const serviceId of ["this one", "another of this process"]) {
+    channels.transaction.publish(() => ({
+      ...{
+        ...about,
+        serviceId,
+        step: "signed",
+        kind: "settle",
+        operator: `0x${"0e".repeat(20)}`,
+        txNonce: 7,
+      },
+      ...{ settlementIds: [settlementId], maxFeePerGas: 1n, maxPriorityFeePerGas: 1n },
+    }));
+    channels.transaction.publish(() => ({ ...about, serviceId, step: "broadcast", everywhere: false }));
+    channels.transaction.publish(() => ({ ...about, serviceId, step: "concluded", blockNumber: 12n }));
+    channels.settlement.publish(() => ({ serviceId, settlementId, step: "settled", transaction: hash }));
+  }
+  const lines = app.log.filter((line) => line.hash === hash);
+  expect(lines).toMatchObject([
+    { level: 30, msg: "transaction signed", settlements: [settlementId], txNonce: 7 },
+    { level: 30, msg: "transaction sent", network: "base" },
+    { level: 30, msg: "transaction mined", block: 12 },
+    { level: 30, msg: "payment settled", settlement: settlementId },
+  ]);
+});
+
 describe("what a caller writes", () => {
   test("gets into the log only where it is known to be harmless", async () => {
     app = await startStubApp({ logLevel: "trace" });
@@ -135,7 +185,7 @@ describe("what a caller writes", () => {
     await post(
       "verify",
       { ...body, comment: "a comment in the body" },
-      { "x-request-id": "chosen-by-caller" },
+      { "x-request-id": "{chosen-by-caller}" },
     );
     await post("verify", body, { authorization: "Bearer not-a-key", cookie: "c=1", "user-agent": "agent" });
     await requestJson(`${app.origin}/secret-path?secret=query`);
