@@ -209,6 +209,43 @@ describe("paths and methods", () => {
   });
 });
 
+describe("a payment with thousands of levels in a key that is ignored", () => {
+  const nested = (open: string, close: string, levels: number) => {
+    const text = JSON.stringify({ ...paymentBody(), comment: 0 });
+    return text.replace('"comment":0', `"comment":${open.repeat(levels)}1${close.repeat(levels)}`);
+  };
+  const settleOf = (body: string, idempotencyKey: string) =>
+    lines(
+      "POST /v1/settle HTTP/1.1",
+      ...[host, key, "content-type: application/json", `idempotency-key: ${idempotencyKey}`],
+      `content-length: ${body.length}`,
+    ) + body;
+
+  test.each([
+    ["arrays", "[", "]", 14_000],
+    ["objects", '{"a":', "}", 5_000],
+    ["both", '[{"a":', "}]", 3_500],
+  ])("%s is settled under an Idempotency-Key as without one", async (_name, open, close, levels) => {
+    const connection = await openRawConnection(app.port);
+    const index = app.settles.length;
+    connection.send(settleOf(nested(open, close, levels), "deep"));
+    const settle = await app.settle(index);
+    settle.succeed();
+    expect(answersIn(await connection.until(/"success":true[^{}]*\}$/))).toEqual(["200"]);
+    connection.end();
+    // Another body is another body, however deep the difference.
+    const { idempotency } = settle;
+    expect(idempotency).toMatchObject({ key: "deep", bodyHash: expect.stringMatching(/^[0-9a-f]{64}$/) });
+    const other = await openRawConnection(app.port);
+    other.send(settleOf(nested(open, close, levels).replace("1}", "2}").replace("1]", "2]"), "deep"));
+    const another = await app.settle(index + 1);
+    expect(another.idempotency?.bodyHash).not.toBe(idempotency?.bodyHash);
+    another.succeed();
+    await other.until(/"success":true/);
+    other.end();
+  });
+});
+
 describe("request ids", () => {
   test.each([
     "",

@@ -1,5 +1,6 @@
 import type { AddressInfo } from "node:net";
 import type { Facilitator } from "../../../src/facilitator/facilitator.ts";
+import type { IdempotencyKey } from "../../../src/facilitator/idempotent.ts";
 import type { Delivery, SettleResult } from "../../../src/facilitator/settle.ts";
 import { type AppOptions, createApp } from "../../../src/http/app.ts";
 import { createLogger } from "../../../src/logging/logger.ts";
@@ -11,6 +12,7 @@ import type { PaymentRequest } from "../../../src/protocol/requests.ts";
 export type AskedSettle = {
   request: PaymentRequest;
   signal: AbortSignal;
+  idempotency: IdempotencyKey | undefined;
   answer(result: SettleResult): void;
   fail(error: unknown): void;
   /** Answers with a success, and tells what became of it. */
@@ -46,11 +48,12 @@ export async function startStubApp(
 
   const facilitator: Facilitator = {
     verify: options.verify ?? (async () => undefined),
-    settle(request, _caller, signal) {
+    settle(request, _caller, signal, idempotency) {
       const { promise, resolve, reject } = Promise.withResolvers<SettleResult>();
       const settle: AskedSettle = {
         request,
         signal,
+        idempotency,
         answer: resolve,
         fail: reject,
         succeed(transaction = `0x${"7a".repeat(32)}`) {
