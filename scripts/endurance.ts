@@ -21,6 +21,7 @@ const { status } = spawnSync(
     "test/scenarios/faults",
     "recovery/kill",
     "lost-answers",
+    "hostile-bodies",
   ],
   {
     stdio: "inherit",
@@ -29,6 +30,7 @@ const { status } = spawnSync(
       FAULT_REPETITIONS: "20",
       INSTANCE_PAYMENTS: "2000",
       LOST_ANSWER_REPETITIONS: "20",
+      HOSTILE_BODIES: "100000",
       ...process.env,
       ENDURANCE_REPORT: report,
     },

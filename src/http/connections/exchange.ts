@@ -64,7 +64,7 @@ export function followExchange(request: IncomingMessage, response: ServerRespons
     end() {
       if (ended !== undefined) return;
       // A response counts as finished although its last write has failed.
-      ended = response.writableFinished && request.socket.errored === null ? "written" : "cut";
+      ended = response.writableFinished && !(request.socket.errored instanceof Error) ? "written" : "cut";
       exchanges.delete(exchange);
       for (const act of acts) act(ended);
       const [next] = exchanges;
