@@ -21,8 +21,8 @@ export type ServeOptions = {
 /** Open connections. Each costs some KB and a file descriptor, and buyers do not connect to a facilitator themselves. */
 const connections = { max: 10_000, maxPerAddress: 5_000 };
 
-/** Verifies at a time take one request to a node each; 2,000 are more than a second of work. */
-const maxVerifies = 2_000;
+/** Verifies at a time take one request to a node each; 2,500 are more than a second of work. */
+const maxVerifies = 2_500;
 
 /** Listings, documents and unknown paths at a time: each is answered within milliseconds, or is not being read. */
 const maxOthers = 500;

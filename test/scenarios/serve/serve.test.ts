@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -67,6 +67,13 @@ async function pay(url: string, body: unknown): Promise<JsonResponse> {
   return requestJson(`${url}/settle`, { method: "POST", headers: { authorization: key }, body });
 }
 
+async function openAndWait(url: string): Promise<Socket> {
+  const socket = connect(Number(new URL(url).port), "127.0.0.1");
+  socket.on("error", () => {});
+  await once(socket, "connect");
+  return socket.resume();
+}
+
 async function recipientBalance(): Promise<bigint> {
   const data = `0x70a08231${harnessAccounts.recipient.address.slice(2).padStart(64, "0")}`;
   return BigInt((await chain.node.request("eth_call", { to: chain.asset.address, data }, "latest")) as Hex);
@@ -93,6 +100,10 @@ describe("from deployment to payment", () => {
       expect.stringContaining("Server listening at"),
       "network ready",
       "serving",
+      "transaction signed",
+      "transaction sent",
+      "transaction mined",
+      "payment settled",
       "request",
       "ending: no new payments are taken, and what is in flight stays in the database",
       "ended",
@@ -125,6 +136,19 @@ describe("from deployment to payment", () => {
     await using _ = second.command;
     expect((await pay(second.url, body)).body).toMatchObject({ success: true });
     expect(await recipientBalance()).toBe(before + 10_000n);
+  });
+
+  test("SIGTERM ends it though connections stand open on which nothing comes, on either port", async () => {
+    const { command, url } = await startServing({ METRICS_PORT: "0" });
+    const metrics: Line = JSON.parse(await command.logged(/"serving metrics"/));
+    const idle = await Promise.all([url, String(metrics.url)].map(openAndWait));
+    const half = await openAndWait(url);
+    half.write("POST /v1/settle HTTP/1.1\r\nhost: localhost\r\n");
+    const stoppedAt = performance.now();
+    command.kill("SIGTERM");
+    expect((await command.ended).code).toBe(0);
+    expect(performance.now() - stoppedAt).toBeLessThan(15_000);
+    for (const socket of [...idle, half]) socket.destroy();
   });
 
   test("a second signal ends it at once", async () => {
