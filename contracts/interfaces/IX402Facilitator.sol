@@ -169,8 +169,8 @@ interface IX402Facilitator {
     /// @notice Role that may pause and end a pause.
     function PAUSER_ROLE() external view returns (bytes32);
 
-    /// @notice Gas the token may use for one pull, which bounds what a payer's wallet can burn of a batch. A plain
-    /// account takes some 60,000; a contract wallet has about 190,000 for its own check.
+    /// @notice Gas the token may use for one pull, which bounds what a payer's wallet can burn of a batch. USDC takes
+    /// some 70,000 for a plain account; a contract wallet has about 175,000 for its own check.
     function PULL_GAS() external view returns (uint256);
 
     /// @notice Gas that must be there before the transfer to a recipient is tried. More than any such transfer of a

@@ -97,6 +97,58 @@ contract MisbehavingTokensTest is FacilitatorTest {
         assertPaid(200);
     }
 
+    /// @dev In a batch the balance is first looked at once, after all pulls. What does not add up is found all the same.
+    function test_aSilentTokenFailsItsOwnPaymentsOfABatchAlone() public {
+        token.beSilentWhenUsed();
+        token.transferWithAuthorization(payer, STRANGER, 100, 0, 0, "nonce", "");
+        IX402Facilitator.Group[] memory groups = new IX402Facilitator.Group[](3);
+        groups[0] = group(RECIPIENT, unsigned(payer, 200, "first"));
+        groups[1] = group(STRANGER, payment, unsigned(payer, 50, "second"));
+        groups[2] = group(RECIPIENT, unsigned(payer, 25, "third"));
+        Vm.Log[] memory logs = settleBatch(address(token), groups);
+        assertSettled(logs, groups[0].payments[0], RECIPIENT);
+        assertFailed(logs, payment, unexpected(STRANDED + 100, STRANDED));
+        assertSettled(logs, groups[1].payments[1], STRANGER);
+        assertSettled(logs, groups[2].payments[0], RECIPIENT);
+        assertPaid(225);
+        assertEq(token.balanceOf(STRANGER), 150, "stranger");
+    }
+
+    function test_noPaymentOfABatchIsMadeUpFromWhatIsStranded() public {
+        Behaviour[3] memory behaviours = [Behaviour.Nothing, Behaviour.Fee, Behaviour.Surcharge];
+        IX402Facilitator.Group[] memory groups = new IX402Facilitator.Group[](2);
+        groups[0] = group(RECIPIENT, payment, unsigned(payer, 100, "second"));
+        groups[1] = group(STRANGER, unsigned(payer, 100, "third"));
+        for (uint256 i = 0; i < behaviours.length; ++i) {
+            bool onPull = behaviours[i] != Behaviour.Surcharge;
+            token.behave(
+                onPull ? behaviours[i] : Behaviour.Correct, onPull ? Behaviour.Correct : behaviours[i]
+            );
+            Vm.Log[] memory logs = settleBatch(address(token), groups);
+            for (uint256 j = 0; j < groups.length; ++j) {
+                for (uint256 k = 0; k < groups[j].payments.length; ++k) {
+                    assertTrue(outcome(logs, groups[j].payments[k]).failed, "failed");
+                }
+            }
+            assertPaid(0);
+            assertEq(token.balanceOf(STRANGER), 0, "stranger");
+        }
+    }
+
+    /// @dev The one thing that looking once does not tell: a pull that brings too much while another brings as much too
+    /// little. What is paid then is what was brought; nothing else is touched.
+    function test_aShortfallOfABatchIsPaidFromWhatItsOtherPullsBringTooMuch() public {
+        token.beSilentWhenUsed();
+        token.transferWithAuthorization(payer, STRANGER, 100, 0, 0, "nonce", "");
+        token.behave(Behaviour.Call, Behaviour.Correct);
+        token.callOut(address(token), abi.encodeCall(token.mint, (address(facilitator), 100)));
+        IX402Facilitator.Payment memory generous = unsigned(payer, 50, "generous");
+        Vm.Log[] memory logs = settleBatch(address(token), onlyGroup(group(RECIPIENT, payment, generous)));
+        assertSettled(logs, payment, RECIPIENT);
+        assertSettled(logs, generous, RECIPIENT);
+        assertPaid(150);
+    }
+
     /// @dev The expected balance would overflow.
     function test_aSilentTokenAndAnImpossibleValue() public {
         token.behave(Behaviour.Nothing, Behaviour.Correct);

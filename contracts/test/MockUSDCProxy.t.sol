@@ -120,50 +120,7 @@ contract MockUSDCProxyTest is UsdcDeployment {
         );
     }
 
-    /// @dev Measured on the original: 7,251 for the first call of a transaction, some 720 for each further one. A
-    /// whole `settle` of the original takes 108,092, and transferWithAuthorization 86,267.
-    /// forge-config: default.isolate = true
-    function test_costsWhatTheProxyOfUsdcCosts() public {
-        CallCosts costs = new CallCosts();
-        costs.measure(address(proxy));
-        uint256[2] memory behindProxy = [costs.ofCall(0), costs.ofCall(1)];
-        costs.measure(proxy.implementation());
-        assertNear(behindProxy[0] - costs.ofCall(0), 7_251, 100, "first call");
-        assertNear(behindProxy[1] - costs.ofCall(1), 720, 100, "further calls");
-    }
-
-    function assertNear(uint256 actual, uint256 expected, uint256 tolerance, string memory what)
-        private
-        pure
-    {
-        if (actual + tolerance < expected || actual > expected + tolerance) {
-            assertEq(actual, expected, what);
-        }
-    }
-
     function word(address account) private pure returns (bytes32) {
         return bytes32(uint256(uint160(account)));
-    }
-}
-
-/// @dev Two calls of a token in one transaction.
-contract CallCosts {
-    uint256[2] public ofCall;
-
-    function measure(address token) external {
-        uint256[2] memory costs;
-        bytes memory data = abi.encodeCall(MockUSDC.balanceOf, (address(this)));
-        for (uint256 i = 0; i < 2; ++i) {
-            bool success;
-            uint256 cost;
-            assembly ("memory-safe") {
-                let before := gas()
-                success := call(gas(), token, 0, add(data, 0x20), mload(data), 0, 0)
-                cost := sub(before, gas())
-            }
-            require(success);
-            costs[i] = cost;
-        }
-        ofCall = costs;
     }
 }

@@ -6,8 +6,7 @@ import {FacilitatorTest} from "./utils/FacilitatorTest.sol";
 import {Vm} from "./utils/Vm.sol";
 
 interface IBatchFrame {
-    function settleGroups(uint256 start, uint256 end, address token, IX402Facilitator.Group[] calldata groups)
-        external;
+    function settleGroups(address token, IX402Facilitator.Group[] calldata groups) external;
 }
 
 contract SettleBatchTest is FacilitatorTest {
@@ -180,7 +179,7 @@ contract SettleBatchTest is FacilitatorTest {
         IX402Facilitator.Group[] memory groups = onlyGroup(group(RECIPIENT, pay(PAYER_KEY, 1e6, "1")));
         vm.prank(OPERATOR);
         vm.expectRevert(abi.encodeWithSelector(IX402Facilitator.OnlySelf.selector, OPERATOR));
-        IBatchFrame(address(facilitator)).settleGroups(0, 1, address(usdc), groups);
+        IBatchFrame(address(facilitator)).settleGroups(address(usdc), groups);
     }
 
     /// @dev Against a model: each payment is good, used, cancelled, forged or too large; each recipient can be paid

@@ -24,7 +24,7 @@ const gwei = 1_000_000_000n;
  *   seconds when all goes well. Eight blocks, some 16 seconds, are beyond both.
  *
  * The fee cap is what a settlement is worth at the very most, not what it usually costs: a transaction pays the base
- * fee and a small tip, and waits while the base fee is above the cap. A payment takes 100,000 gas.
+ * fee and a small tip, and waits while the base fee is above the cap. A payment takes 108,000 gas.
  *
  * - base, optimism: some 0.01 gwei on most days, 1 gwei in a rush. At 5 gwei a payment costs 0.0005 ETH.
  * - their test networks: coins cost nothing, but are handed out sparingly.

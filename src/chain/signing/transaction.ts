@@ -12,17 +12,18 @@ import type { ForwardCall, SettleCall } from "../contract/calls.ts";
 
 /**
  * `settle`, calldata aside: 21,000 for the transaction, some 20,000 up to the pull, 264,000 that the contract wants
- * to see for it (PULL_GAS and the 64th that a call leaves behind), then 162,000 for the payout. 99,000 are used.
+ * to see for it (PULL_GAS and the 64th that a call leaves behind), then 162,000 for the payout. 108,000 are used, and
+ * 125,000 for a recipient that has nothing yet.
  */
 const settleGas = 500_000n;
 
 /** `settleBatch` without its payments: as above, since the last pull must leave room for the payouts. */
 const batchGas = 500_000n;
 
-/** A payment in a batch: PULL_GAS, its balance check and its event. 51,000 to 63,000 are used. */
+/** A payment in a batch: PULL_GAS, its balance check and its event. 51,000 to 82,000 are used. */
 const batchPaymentGas = 275_000n;
 
-/** `forwardReceived`, calldata aside. 89,000 are used, and some 8,000 more by a token behind a proxy. */
+/** `forwardReceived`, calldata aside. 99,000 are used. */
 export const forwardGas = 300_000n;
 
 /** A transaction that does nothing; twice as much where the account itself has code (EIP-7702). */
@@ -68,8 +69,11 @@ function calldataGas(data: Hex): bigint {
   return BigInt(zeros) * gasPerZeroByte + BigInt(others) * gasPerByte;
 }
 
-/** What a payment uses when it is settled alone, in gas, and in bytes of calldata; together they take half of that. */
-export const usualSettleGas = 100_000n;
+/**
+ * What a payment of USDC uses when it is settled alone, for a recipient that has nothing yet, in gas and in bytes of
+ * calldata: see `contracts/test/snapshots/gas.json`. Settled together payments take half of that.
+ */
+export const usualSettleGas = 125_000n;
 export const usualSettleBytes = 388;
 
 /** What a transaction offers per gas, in wei (EIP-1559). */

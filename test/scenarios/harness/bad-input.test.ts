@@ -61,8 +61,8 @@ test("everything that is wrong with the options is said at once", async () => {
     assets.polygon: is not among the networks of this harness
     assets.eth: is not one of base, base-sepolia, optimism, optimism-sepolia, polygon
     rpcPorts.base: 0 is not a port (for example 8545)
-    contracts.mainnet: is not an address: 0x and 40 hexadecimal digits (for example 0xE840c40665589C44947F74dCBaE73d65B1df12cC)
-    contracts.testnet: is the address of the asset "USDC" (for example 0x1149A408aCb9a1228d65B2297E82535cB3E96b09)"
+    contracts.mainnet: is not an address: 0x and 40 hexadecimal digits (for example 0x3F8aE27dDa8C76D536169865ab254f7159fd8ABc)
+    contracts.testnet: is the address of the asset "USDC" (for example 0xB5022eaF6e08C07dA1E4046DDf663327EfE0805f)"
   `);
   expect(started()).toEqual(before);
 });
