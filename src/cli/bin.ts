@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { readFileSync } from "node:fs";
 import type { Terminal } from "./kit/command.ts";
 
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
@@ -8,7 +9,7 @@ if (major < 22 || (major === 22 && minor < 18)) {
 }
 const { enableCompileCache } = await import("node:module");
 enableCompileCache();
-const { Interruption, isNpmScript } = await import("./kit/command.ts");
+const { Interruption, isRunByNpm } = await import("./kit/command.ts");
 const { main } = await import("./main.ts");
 
 /** A second Ctrl-C within this is the same one: npm passes on what the terminal has sent to the whole group. */
@@ -29,17 +30,31 @@ function takeSignals(): AbortSignal {
       interruption.abort(new Interruption());
     });
   }
-  if (isNpmScript) endWithNpm();
+  if (isRunByNpm) endWithNpm();
   return interruption.signal;
 }
 
-/** npm that is ended by a signal leaves its script running: whoever stops `npm start` by its pid means this process. */
+/**
+ * npm and npx that are ended by a signal leave the command running: to stop `npx x402-kit serve` by its pid means this
+ * process. Between npm and this process is a shell, which SIGTERM to npm ends, and kill -9 does not.
+ */
 function endWithNpm(): void {
-  const parent = process.ppid;
+  const { ppid } = process;
+  const npm = parentOf(ppid);
   const timer = setInterval(() => {
-    if (process.ppid !== parent) interruption.abort(new Interruption());
+    if (process.ppid !== ppid || parentOf(ppid) !== npm) interruption.abort(new Interruption());
   }, parentPollMs);
   timer.unref();
+}
+
+/** The parent of a process, as Linux tells; undefined elsewhere. */
+function parentOf(pid: number): string | undefined {
+  try {
+    // The name of the process is in brackets, and may hold any character.
+    return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ")[1];
+  } catch {
+    return undefined;
+  }
 }
 
 let crashed = false;

@@ -115,6 +115,7 @@ export const variables = {
     read: readHttpUrl,
     unset: "no remote signer",
     example: "https://signer.internal:9000",
+    secret: true,
     usedBy: ["serve"],
   },
   OPERATOR_ADDRESS: {

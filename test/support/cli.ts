@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -52,15 +52,28 @@ export function startNpmScript(args: readonly string[]): Promise<CliProcess> {
   return start("npm", args, { ownGroup: true });
 }
 
+/** Starts `npx x402-kit` in a folder that has the package installed. `kill` ends npx alone, as a supervisor does. */
+export async function startWithNpx(folder: string, args: readonly string[]): Promise<CliProcess> {
+  const installed = join(folder, "node_modules/.bin/x402-kit");
+  await mkdir(join(folder, "node_modules/.bin"), { recursive: true });
+  await writeFile(installed, `#!/bin/sh\nexec "${process.execPath}" "${bin}" "$@"\n`, { mode: 0o755 });
+  await writeFile(join(folder, "package.json"), '{"name":"shop","private":true}');
+  return start("npx", ["--no-install", "x402-kit", ...args], { cwd: folder });
+}
+
 async function start(
   file: string,
   args: readonly string[],
-  { env = {}, ownGroup = false }: { env?: Readonly<Record<string, string>>; ownGroup?: boolean },
+  {
+    env = {},
+    ownGroup = false,
+    cwd = repository,
+  }: { env?: Readonly<Record<string, string>>; ownGroup?: boolean; cwd?: string },
 ): Promise<CliProcess> {
   const directory = await mkdtemp(join(tmpdir(), "x402-kit-test-"));
   const { PATH = "", HOME = "" } = process.env;
   const child = spawn(file, args, {
-    cwd: repository,
+    cwd,
     env: {
       PATH,
       HOME,

@@ -1,4 +1,5 @@
 import { readEnvironment } from "../../config/environment.ts";
+import { warnOfOpenFiles } from "../../config/open-files.ts";
 import { variablesOf } from "../../config/variables.ts";
 import { ConfigurationError } from "../../errors.ts";
 import { defineCommand } from "../kit/command.ts";
@@ -25,8 +26,8 @@ export const serve = defineCommand({
     if (refused.length > 0) throw new ConfigurationError(refused);
 
     const logger = createLogger(config.logLevel);
-    for (const { name, problem } of [...terminal.warnings, ...config.warnings])
-      logger.warn({ variable: name }, problem);
+    const warnings = [...terminal.warnings, ...config.warnings, ...warnOfOpenFiles(config.maxSettles)];
+    for (const { name, problem } of warnings) logger.warn({ variable: name }, problem);
     const signers = await createSigners(config.operators);
     const onMigrated = (migrations: readonly string[]) =>
       logger.info({ migrations }, "the database was brought up to date");

@@ -1,9 +1,12 @@
 import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { harnessDescriptionSchema } from "../../../src/harness/control/description.ts";
-import { type CliProcess, startCli, startNpmScript } from "../../support/cli.ts";
+import { type CliProcess, startCli, startNpmScript, startWithNpx } from "../../support/cli.ts";
 import { commandOf } from "../../support/processes.ts";
 
 /*
@@ -104,6 +107,23 @@ describe("nothing is left of up", () => {
     expect(await npm.leftovers()).toEqual({ processes: [], files: [] });
     expect(await Promise.all(ports.map(isFree))).toEqual(ports.map(() => true));
   });
+
+  test.each(["SIGTERM", "SIGKILL"] as const)(
+    "after %s to npx, which leaves what it runs behind",
+    async (signal) => {
+      const folder = await mkdtemp(join(tmpdir(), "x402-kit-npx-"));
+      try {
+        await using npx = await startWithNpx(folder, upOnTwoNetworks);
+        const ports = await portsOf(npx);
+        npx.kill(signal);
+        await npx.ended;
+        expect((await npx.leftovers()).processes).toEqual([]);
+        expect(await Promise.all(ports.map(isFree))).toEqual(ports.map(() => true));
+      } finally {
+        await rm(folder, { recursive: true });
+      }
+    },
+  );
 
   test("after another Ctrl-C, when the first one takes for ever", async () => {
     await using up = await startCli(upOnTwoNetworks, preloading(deafNodes));
