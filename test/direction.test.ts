@@ -20,6 +20,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   published: ["contracts"],
   channels: [],
   logging: [],
+  listening: [],
   config: [],
   metrics: ["channels"],
   database: [],
@@ -62,6 +63,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
       "database",
       "deploy",
       "http",
+      "listening",
       "logging",
       "organizations",
       "published",
@@ -72,7 +74,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   ],
   vitest: ["harness", "logging"],
   fixtures: ["published"],
-  "mock-server": ["fixtures", "harness", "published"],
+  "mock-server": ["fixtures", "listening", "published"],
   conformance: ["fixtures", "harness", "published", "rpc"],
   cli: [
     ...[

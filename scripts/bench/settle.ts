@@ -1,5 +1,5 @@
 import { requestJson } from "../../src/harness/control/http-json.ts";
-import { startHarness } from "../../src/harness/harness.ts";
+import { startHarness } from "../../src/harness/run/start-harness.ts";
 import { resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
 import { createLogger } from "../../src/logging/logger.ts";
 import { buildPaymentRequest } from "../../src/protocol/build-request.ts";

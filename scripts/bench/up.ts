@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { signPayment } from "../../src/harness/api/pay.ts";
 import { type HarnessDescription, harnessDescriptionSchema } from "../../src/harness/control/description.ts";
+import { signPayment } from "../../src/harness/control/pay.ts";
 import type { X402Version } from "../../src/protocol/requests.ts";
 
 /** A running `x402-kit up` in a process of its own. */

@@ -9,12 +9,12 @@ import {
 } from "../fixtures/engine/environment.ts";
 import type { HarnessDescription } from "../harness/control/description.ts";
 import { askHarness } from "../harness/control/find-harness.ts";
-import { createLocalRpc } from "../harness/nodes/local-rpc.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { findNetwork, type NetworkName } from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";
 import { testKeys } from "../published/test-keys.ts";
-import { readQuantity } from "../rpc/read-hex.ts";
+import { readHeadTime } from "../rpc/head-time.ts";
+import { createLocalRpc } from "../rpc/local-rpc.ts";
 import { compareContract } from "./compare-contract.ts";
 import { compareExactly } from "./compare-exactly.ts";
 import type { Comparison } from "./comparison.ts";
@@ -104,7 +104,10 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
         ? testKeys
         : { ...testKeys, local: { apiKey, organizationId: testKeys.local.organizationId } },
       ...(!isKit && { payers: { funded: accountOf(payerKey), empty: accountOf(undefined) } }),
-      now: rpcUrl === undefined ? () => BigInt(Math.floor(Date.now() / 1000)) : () => readChainTime(rpcUrl),
+      now:
+        rpcUrl === undefined
+          ? () => BigInt(Math.floor(Date.now() / 1000))
+          : () => readHeadTime(createLocalRpc(rpcUrl), name),
       run: randomUUID(),
     },
   };
@@ -174,14 +177,4 @@ function accountOf(privateKey: Hex = `0x${randomBytes(32).toString("hex")}`) {
       "PAYER_PRIVATE_KEY is no private key: it is not below the order of secp256k1, or zero",
     );
   }
-}
-
-async function readChainTime(rpcUrl: string): Promise<bigint> {
-  const block = await createLocalRpc(rpcUrl).request("eth_getBlockByNumber", "latest", false);
-  const time =
-    typeof block === "object" && block !== null && "timestamp" in block
-      ? readQuantity(block.timestamp)
-      : undefined;
-  if (time === undefined) throw new KitError(`The node at ${rpcUrl} has no newest block`);
-  return time;
 }

@@ -11,10 +11,10 @@ export type {
   SettleOptions,
 } from "./api/harness-api.ts";
 export type { AssetOptions, HarnessOptions } from "./api/harness-options.ts";
-export type { Payer, PaymentOrder } from "./api/pay.ts";
 export type { HarnessClient } from "./api/viem-client.ts";
+export type { Payer, PaymentSpec } from "./control/pay.ts";
 export type { FaultReport } from "./faults/fault-board.ts";
-export type { CallMatch, FaultKind, FaultOrder } from "./faults/fault-order.ts";
+export type { CallMatch, FaultKind, FaultSpec } from "./faults/fault-spec.ts";
 export type { ChainFaultSetter, ConnectionFaultSetter, Fault, Faults } from "./faults/faults.ts";
 export type { ForkOption } from "./fork/fork-options.ts";
 export type { Journal } from "./journal/journal-reader.ts";

@@ -1,6 +1,6 @@
 import { findScenario, type ScenarioName } from "../fixtures/cases/scenarios.ts";
 import { createFixtureEngine, type FixtureEngine, type FixtureOptions } from "../fixtures/engine/engine.ts";
-import { explainListenError } from "../harness/nodes/require-free.ts";
+import { explainListenError } from "../listening.ts";
 import { describeMock, type MockDescription } from "./describe-mock.ts";
 import { createMockApp } from "./mock-app.ts";
 

@@ -1,5 +1,5 @@
 import { KitError } from "../errors.ts";
-import type { RunningHarness } from "../harness/running-harness.ts";
+import type { RunningHarness } from "../harness/run/running-harness.ts";
 
 /** What a pool does with its harnesses. */
 export type Poolable = Pick<RunningHarness, "reset" | "close" | "onFailure">;

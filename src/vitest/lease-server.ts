@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { KitError } from "../errors.ts";
-import type { RunningHarness } from "../harness/running-harness.ts";
+import type { RunningHarness } from "../harness/run/running-harness.ts";
 import type { HarnessPool } from "./harness-pool.ts";
 
 /** What a leaseholder is told: a line of JSON. */

@@ -4,7 +4,7 @@ import { type LocalNode, startNode } from "../../src/harness/nodes/nodes.ts";
 import { startWatchdog } from "../../src/harness/nodes/watchdog.ts";
 import { planLocalDeployment, resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
 import { mockToken } from "../../src/harness/stage/mock-token.ts";
-import { carryContracts } from "../../src/harness/stage/place-contract.ts";
+import { placeContracts } from "../../src/harness/stage/place-contract.ts";
 import { mintCall } from "../../src/harness/stage/test-accounts.ts";
 import { type Address, addressWord, type Hex } from "../../src/protocol/hex.ts";
 import { type NetworkName, networks } from "../../src/protocol/networks.ts";
@@ -30,7 +30,7 @@ export async function startRealChain(name: NetworkName): Promise<RealChain> {
   const contract = resolveFacilitatorContracts()[tier];
   const slot = (index: number): Hex => `0x${index.toString(16).padStart(64, "0")}`;
   const rubbish: Hex = `0x${"66".repeat(32)}`;
-  await carryContracts(node, [
+  await placeContracts(node, [
     mockToken(usdc),
     // A contract that has nothing to do with ours but for its constructor: it has other roles and is broken.
     { name: "a stranger's contract", address: contract, initCode: planLocalDeployment("mainnet").initCode },

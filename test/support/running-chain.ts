@@ -1,4 +1,4 @@
-import type { RunningHarness } from "../../src/harness/running-harness.ts";
+import type { RunningHarness } from "../../src/harness/run/running-harness.ts";
 import type { HarnessChain } from "../../src/harness/stage/chain.ts";
 import type { NetworkName } from "../../src/protocol/networks.ts";
 

@@ -1,6 +1,6 @@
 import { requestJson } from "../../src/harness/control/http-json.ts";
-import { type StartOptions, startHarness } from "../../src/harness/harness.ts";
-import type { RunningHarness } from "../../src/harness/running-harness.ts";
+import type { RunningHarness } from "../../src/harness/run/running-harness.ts";
+import { type StartOptions, startHarness } from "../../src/harness/run/start-harness.ts";
 import { resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
 import { createLogger } from "../../src/logging/logger.ts";
 import type { AuthorizationTerms } from "../../src/protocol/authorization.ts";

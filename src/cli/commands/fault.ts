@@ -5,10 +5,10 @@ import { findHarness, requireRunning } from "../../harness/control/find-harness.
 import type { FaultReport } from "../../harness/faults/fault-board.ts";
 import {
   type FaultKind,
-  type FaultOrder,
+  type FaultSpec,
   faultKinds,
-  readFaultOrder,
-} from "../../harness/faults/fault-order.ts";
+  readFaultSpec,
+} from "../../harness/faults/fault-spec.ts";
 import { defineCommand, type Option, self } from "../kit/command.ts";
 import { flag, urlOption } from "../kit/options.ts";
 import { renderTable } from "../kit/table.ts";
@@ -67,9 +67,9 @@ export const fault = defineCommand({
 });
 
 /** @throws ConfigurationError that names the options instead of the fields. */
-function readOrder(fields: Record<string, unknown>): FaultOrder {
+function readOrder(fields: Record<string, unknown>): FaultSpec {
   try {
-    return readFaultOrder(
+    return readFaultSpec(
       Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)),
     );
   } catch (error) {

@@ -1,6 +1,6 @@
 import { readNetwork, readWholeNumber } from "../../config/values.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
-import { recordFork } from "../../harness/fork/record-fork.ts";
+import { recordFork } from "../../harness/api/record-fork.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
 import { defineCommand } from "../kit/command.ts";
 import { renderLogLine } from "../kit/log-lines.ts";

@@ -1,5 +1,5 @@
 import { InvalidValue } from "../../config/values.ts";
-import { usualAmount } from "../../fixtures/cases/order.ts";
+import { usualAmount } from "../../fixtures/cases/payment-spec.ts";
 import { findScenario, type ScenarioName, scenarios } from "../../fixtures/cases/scenarios.ts";
 import { signForScenario } from "../../fixtures/sign.ts";
 import { type MockServer, startMockServer } from "../../mock-server/start-mock-server.ts";

@@ -1,6 +1,6 @@
 import { readAmount, readNetwork, readOneOf } from "../../config/values.ts";
-import { pay as payOnHarness } from "../../harness/api/pay.ts";
 import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
+import { pay as payOnHarness } from "../../harness/control/pay.ts";
 import { settleAnswerSchema } from "../../protocol/answers.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { defineCommand, self } from "../kit/command.ts";

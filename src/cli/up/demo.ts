@@ -1,6 +1,6 @@
 import { KitError } from "../../errors.ts";
-import { pay } from "../../harness/api/pay.ts";
 import type { HarnessDescription } from "../../harness/control/description.ts";
+import { pay } from "../../harness/control/pay.ts";
 import { settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
 import { type NetworkName, networkNames } from "../../protocol/networks.ts";
 

@@ -1,5 +1,5 @@
-import { signPayment } from "../../harness/api/pay.ts";
 import type { HarnessDescription } from "../../harness/control/description.ts";
+import { signPayment } from "../../harness/control/pay.ts";
 import { networkNames } from "../../protocol/networks.ts";
 import { self } from "../kit/command.ts";
 import { urlOption } from "../kit/options.ts";

@@ -1,8 +1,8 @@
 import { isLoopbackHost, logLevels } from "../../config/values.ts";
 import { describeUnset } from "../../config/variables.ts";
 import { ConfigurationError, KitError } from "../../errors.ts";
-import { startHarness } from "../../harness/harness.ts";
-import type { RunningHarness } from "../../harness/running-harness.ts";
+import type { RunningHarness } from "../../harness/run/running-harness.ts";
+import { startHarness } from "../../harness/run/start-harness.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
 import { defineCommand, self } from "../kit/command.ts";
 import { isWarning, renderLogLine } from "../kit/log-lines.ts";

@@ -6,17 +6,17 @@ import { settlementId } from "../../protocol/authorization.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { address } from "../../protocol/primitives.ts";
+import { createLocalRpc } from "../../rpc/local-rpc.ts";
 import { isWord } from "../../rpc/read-hex.ts";
 import type { HarnessControl } from "../control/control-client.ts";
 import type { HarnessDescription } from "../control/description.ts";
 import type { JsonResponse } from "../control/http-json.ts";
+import { postPayment, signPayment } from "../control/pay.ts";
 import { requireAccount } from "../control/require-account.ts";
 import { createFaultSetters } from "../faults/faults.ts";
 import { createJournal } from "../journal/journal-reader.ts";
-import { createLocalRpc } from "../nodes/local-rpc.ts";
 import { createTurns, type InTurn } from "../nodes/turns.ts";
 import type { Harness, HarnessNetwork, ServiceAnswer } from "./harness-api.ts";
-import { postPayment, signPayment } from "./pay.ts";
 import { createViemClient, type HarnessClient } from "./viem-client.ts";
 
 export type AssembleOptions = {
@@ -71,9 +71,9 @@ export function assembleHarness<N extends NetworkName>(
       HarnessNetwork
     >,
 
-    async sign(order) {
+    async sign(spec) {
       requireOpen();
-      return (await signPayment(description, order, await control.nextAuthorizationNonce())).request;
+      return (await signPayment(description, spec, await control.nextAuthorizationNonce())).request;
     },
     async verify(request) {
       requireOpen();
@@ -86,14 +86,14 @@ export function assembleHarness<N extends NetworkName>(
       const answer = await explained(() => postPayment(description, "settle", request, headers));
       return readAnswer(answer, settleAnswerSchema);
     },
-    async pay({ idempotencyKey, ...order }) {
+    async pay({ idempotencyKey, ...spec }) {
       requireOpen();
       const nonce = await control.nextAuthorizationNonce();
-      return inTurn(order.network, async () => {
-        const { request, authorization } = await signPayment(description, order, nonce);
+      return inTurn(spec.network, async () => {
+        const { request, authorization } = await signPayment(description, spec, nonce);
         const verify = await harness.verify(request);
         const settle = await harness.settle(request, idempotencyKey === undefined ? {} : { idempotencyKey });
-        const { chainId, asset, client } = harness.networks[order.network];
+        const { chainId, asset, client } = harness.networks[spec.network];
         return {
           request,
           verify,

@@ -1,6 +1,6 @@
 import type { NetworkName } from "../../protocol/networks.ts";
 import { controlOf } from "../control/control-client.ts";
-import { startHarness } from "../harness.ts";
+import { startHarness } from "../run/start-harness.ts";
 import type { Harness } from "./harness-api.ts";
 import { type HarnessOptions, readHarnessOptions } from "./harness-options.ts";
 

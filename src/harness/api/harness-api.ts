@@ -4,9 +4,9 @@ import type { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
 import type { ProblemDetails, SettleAnswer, VerifyAnswer } from "../../protocol/answers.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Asset, NetworkName } from "../../protocol/networks.ts";
+import type { PaymentSpec } from "../control/pay.ts";
 import type { Faults } from "../faults/faults.ts";
 import type { Journal } from "../journal/journal-reader.ts";
-import type { PaymentOrder } from "./pay.ts";
 import type { HarnessClient } from "./viem-client.ts";
 
 /** A local chain of a harness. Amounts are in the asset's smallest unit, times in unix seconds. */
@@ -90,7 +90,7 @@ export type Harness<N extends NetworkName = NetworkName> = AsyncDisposable & {
    * @example
    * const request = await harness.sign({ network: "base", payer: "smartWallet", amount: 2_500n });
    */
-  sign(order: PaymentOrder<N>): Promise<PaymentRequestBody>;
+  sign(spec: PaymentSpec<N>): Promise<PaymentRequestBody>;
   /** Posts a body to `/v1/verify` as the organization. */
   verify(request: PaymentRequestBody): Promise<ServiceAnswer<VerifyAnswer>>;
   /** Posts a body to `/v1/settle` as the organization. */
@@ -103,7 +103,7 @@ export type Harness<N extends NetworkName = NetworkName> = AsyncDisposable & {
    * expect(payment.verify.body).toMatchObject({ isValid: false, invalidReason: "insufficient_funds" });
    * expect(payment.receipt).toBeNull();
    */
-  pay(order: PaymentOrder<N> & SettleOptions): Promise<Payment>;
+  pay(spec: PaymentSpec<N> & SettleOptions): Promise<Payment>;
   /**
    * Trouble: RPC answers that get lost, come late or lie, and chains that hold, drop and reorganize.
    *

@@ -6,8 +6,8 @@ import { readAddress } from "../../protocol/address.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type Asset, type NetworkName, networkNames, networks } from "../../protocol/networks.ts";
 import { type ForkOption, type ForkOptions, readForkOptions } from "../fork/fork-options.ts";
-import type { StartOptions } from "../harness.ts";
 import { requireNode } from "../nodes/require-node.ts";
+import type { StartOptions } from "../run/start-harness.ts";
 import { collision, resolveFacilitatorContracts } from "../stage/addresses.ts";
 import type { Harness } from "./harness-api.ts";
 

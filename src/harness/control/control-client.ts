@@ -6,7 +6,7 @@ import { bytes32 } from "../../protocol/primitives.ts";
 import { type FaultBoard, readFaultReport } from "../faults/fault-board.ts";
 import { type JournalReader, readerOf } from "../journal/journal-reader.ts";
 import { paymentJournalSchema } from "../journal/payment-journal.ts";
-import type { RunningHarness } from "../running-harness.ts";
+import type { ControlledHarness } from "./controlled-harness.ts";
 import { requestJson } from "./http-json.ts";
 
 /** What can be done to a running harness, from its own process or from another. */
@@ -28,7 +28,7 @@ export type HarnessControl = {
 export type ForkFailure = { message: string; hints: readonly string[] };
 
 /** Control of a harness of this process. */
-export function controlOf(harness: RunningHarness): HarnessControl {
+export function controlOf(harness: ControlledHarness): HarnessControl {
   const { chains, faults, reset, nextAuthorizationNonce } = harness;
   const chainOf = (network: NetworkName) => {
     const chain = chains[network];

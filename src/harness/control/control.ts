@@ -5,8 +5,8 @@ import { type NetworkName, networkNames } from "../../protocol/networks.ts";
 import { bytes32, uint256String } from "../../protocol/primitives.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { readerOf } from "../journal/journal-reader.ts";
-import type { RunningHarness } from "../running-harness.ts";
 import type { HarnessChain } from "../stage/chain.ts";
+import type { ControlledHarness } from "./controlled-harness.ts";
 import type { HarnessDescription } from "./description.ts";
 import type { JsonResponse } from "./http-json.ts";
 import { requireAccount } from "./require-account.ts";
@@ -54,10 +54,7 @@ export function controlRoutes(
     describe: () => HarnessDescription;
     /** Verifies and settles a payment over HTTP, as a server would. */
     pay: (request: PayRequest) => Promise<{ verify: JsonResponse; settle: JsonResponse }>;
-    harness: Pick<
-      RunningHarness,
-      "chains" | "faults" | "journal" | "forkFailures" | "reset" | "nextAuthorizationNonce"
-    >;
+    harness: ControlledHarness;
   },
 ): void {
   app.setErrorHandler((error, request, reply) => {

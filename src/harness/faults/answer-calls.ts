@@ -1,5 +1,5 @@
+import type { LocalRpc } from "../../rpc/local-rpc.ts";
 import { readQuantity } from "../../rpc/read-hex.ts";
-import type { LocalRpc } from "../nodes/local-rpc.ts";
 import type { Hit } from "./connection-faults.ts";
 import { answerWith, type Interception } from "./interception.ts";
 import { type Answer, type Call, type Message, readAnswers } from "./json-rpc-message.ts";
@@ -38,19 +38,19 @@ async function intercept(
 ): Promise<Interception> {
   for (const { fault, calls } of hits) {
     if (!calls.has(index)) continue;
-    const { order } = fault;
-    switch (order.kind) {
+    const { spec } = fault;
+    switch (spec.kind) {
       case "error":
-        return answerWith(call, { error: { code: order.code, message: order.message } });
+        return answerWith(call, { error: { code: spec.code, message: spec.message } });
       case "stale-head": {
         const head = readQuantity(await node.request("eth_blockNumber")) ?? 0n;
-        const seen = head - BigInt(order.blocks);
+        const seen = head - BigInt(spec.blocks);
         return asSeenAt(seen > 0n ? seen : 0n, call);
       }
       case "receipt-of-another":
         // Only a question for a receipt can be answered with one.
         if (call.method !== "eth_getTransactionReceipt") break;
-        return receiptOfAnother(node, call, order.disguised ?? false);
+        return receiptOfAnother(node, call, spec.disguised ?? false);
     }
   }
   return { call, answer: (given) => given };

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Hit } from "./connection-faults.ts";
-import type { ConnectionOrder } from "./fault-order.ts";
+import type { ConnectionFaultSpec } from "./fault-spec.ts";
 
 /**
  * Answers an HTTP request as the faults that hit it have it: `answer` gives what the node says. Of faults that exclude
@@ -21,22 +21,22 @@ export async function breakExchange(
   if (hang !== undefined) return hang.removed.addEventListener("abort", cutConnection);
   if (findHit(hits, "reset") !== undefined) return cutConnection();
   if (limited !== undefined) {
-    const { retryAfterSeconds = 1 } = limited.order;
+    const { retryAfterSeconds = 1 } = limited.spec;
     outgoing.writeHead(429, { "retry-after": `${retryAfterSeconds}` }).end("Too many requests");
     return;
   }
   if (refused !== undefined) {
-    outgoing.writeHead(refused.order.status).end();
+    outgoing.writeHead(refused.spec.status).end();
     return;
   }
-  if (malformed !== undefined && malformed.order.form !== "cut-off") {
+  if (malformed !== undefined && malformed.spec.form !== "cut-off") {
     outgoing.writeHead(200, { "content-type": "text/html" }).end("<html><body>Maintenance</body></html>");
     return;
   }
 
   const text = await answer();
   for (const { fault } of hits) {
-    if (fault.order.kind === "delay") await waitUnlessRemoved(fault.order.ms, fault.removed);
+    if (fault.spec.kind === "delay") await waitUnlessRemoved(fault.spec.ms, fault.removed);
   }
   if (findHit(hits, "answer-lost") !== undefined) return cutConnection();
   const told = malformed === undefined ? text : text.slice(0, Math.floor(text.length / 2));
@@ -44,15 +44,15 @@ export async function breakExchange(
 }
 
 /** The first fault of a kind among those that hit. */
-function findHit<K extends ConnectionOrder["kind"]>(
+function findHit<K extends ConnectionFaultSpec["kind"]>(
   hits: readonly Hit[],
   kind: K,
-): { order: Extract<ConnectionOrder, { kind: K }>; removed: AbortSignal } | undefined {
-  const isOfKind = (order: ConnectionOrder): order is Extract<ConnectionOrder, { kind: K }> =>
-    order.kind === kind;
+): { spec: Extract<ConnectionFaultSpec, { kind: K }>; removed: AbortSignal } | undefined {
+  const isOfKind = (spec: ConnectionFaultSpec): spec is Extract<ConnectionFaultSpec, { kind: K }> =>
+    spec.kind === kind;
   for (const { fault } of hits) {
-    const { order, removed } = fault;
-    if (isOfKind(order)) return { order, removed };
+    const { spec, removed } = fault;
+    if (isOfKind(spec)) return { spec, removed };
   }
   return undefined;
 }

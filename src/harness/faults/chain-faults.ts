@@ -2,7 +2,7 @@ import { KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { readQuantity } from "../../rpc/read-hex.ts";
 import type { HarnessChain } from "../stage/chain.ts";
-import type { ChainOrder } from "./fault-order.ts";
+import type { ChainFaultSpec } from "./fault-spec.ts";
 
 type Undo = () => Promise<void>;
 
@@ -16,7 +16,7 @@ export type ChainFaults = {
    *
    * @throws KitError when the chain is not in a state for it: not as deep as the reorganization, for instance.
    */
-  apply(order: ChainOrder): Promise<ChainFault>;
+  apply(spec: ChainFaultSpec): Promise<ChainFault>;
 };
 
 export function createChainFaults(options: {
@@ -42,21 +42,21 @@ export function createChainFaults(options: {
   }
 
   return {
-    async apply(order) {
-      switch (order.kind) {
+    async apply(spec) {
+      switch (spec.kind) {
         case "hold-blocks":
           return holding(async () => {
             await chain.hold();
             return () => chain.release();
           });
         case "drop":
-          await drop(chain, order.hash);
+          await drop(chain, spec.hash);
           return { undo: undefined };
         case "reorg":
-          await reorganize(chain, order.depth);
+          await reorganize(chain, spec.depth);
           return { undo: undefined };
         case "base-fee":
-          return pricing(() => raiseBaseFee(chain, BigInt(order.wei)));
+          return pricing(() => raiseBaseFee(chain, BigInt(spec.wei)));
         case "empty-operator":
           return emptying(emptyOperators);
       }

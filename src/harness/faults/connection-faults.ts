@@ -1,8 +1,8 @@
-import type { ConnectionOrder } from "./fault-order.ts";
+import type { ConnectionFaultSpec } from "./fault-spec.ts";
 
 /** A fault that is set on a connection. */
 export type ConnectionFault = {
-  readonly order: ConnectionOrder;
+  readonly spec: ConnectionFaultSpec;
   /** How often it has hit: calls for faults of single calls, HTTP requests for the others. */
   readonly fired: number;
   /** Aborts when the fault is removed: what it holds back goes on. */
@@ -17,14 +17,14 @@ export type ConnectionFaults = {
   /** Whether any of them may still hit. */
   readonly armed: boolean;
   /** `onHit` gets the methods of the calls that it hits. */
-  add(order: ConnectionOrder, onHit?: (methods: readonly string[]) => void): ConnectionFault;
+  add(spec: ConnectionFaultSpec, onHit?: (methods: readonly string[]) => void): ConnectionFault;
   remove(fault: ConnectionFault): void;
   /** Counts an HTTP request with calls of these methods; gives what hits it. */
   take(methods: readonly string[]): readonly Hit[];
 };
 
 /** Faults of these kinds hit single calls of a batch; all others the HTTP request as a whole. */
-const ofSingleCalls: ReadonlySet<ConnectionOrder["kind"]> = new Set([
+const ofSingleCalls: ReadonlySet<ConnectionFaultSpec["kind"]> = new Set([
   "error",
   "stale-head",
   "receipt-of-another",
@@ -40,22 +40,22 @@ export function createConnectionFaults(): ConnectionFaults {
       return active.size > spent.size;
     },
 
-    add(order, onHit) {
+    add(spec, onHit) {
       const removal = new AbortController();
-      const { nth = 1, times = order.nth === undefined ? Number.POSITIVE_INFINITY : 1 } = order;
-      const matches = matcherOf(order.method);
+      const { nth = 1, times = spec.nth === undefined ? Number.POSITIVE_INFINITY : 1 } = spec;
+      const matches = matcherOf(spec.method);
       let seen = 0;
-      const fault = { order, fired: 0, removed: removal.signal };
+      const fault = { spec, fired: 0, removed: removal.signal };
       const isHit = () => ++seen >= nth && seen < nth + times;
       const count = (methods: readonly string[]): ReadonlySet<number> => {
         const matching = methods.flatMap((method, index) => (matches(method) ? [index] : []));
-        const hit = ofSingleCalls.has(order.kind)
+        const hit = ofSingleCalls.has(spec.kind)
           ? matching.filter(isHit)
           : matching.length > 0 && isHit()
             ? matching
             : [];
         if (hit.length > 0) {
-          fault.fired += ofSingleCalls.has(order.kind) ? hit.length : 1;
+          fault.fired += ofSingleCalls.has(spec.kind) ? hit.length : 1;
           onHit?.(hit.flatMap((index) => methods[index] ?? []));
         }
         if (seen >= nth + times - 1) spent.add(fault);

@@ -5,8 +5,8 @@ import type { NetworkName } from "../../protocol/networks.ts";
 import type { HarnessChain } from "../stage/chain.ts";
 import { type ChainFaults, createChainFaults } from "./chain-faults.ts";
 import type { FaultBoard, FaultReport } from "./fault-board.ts";
-import { type FaultOrder, readFaultOrder } from "./fault-order.ts";
 import type { FaultProxy } from "./fault-proxy.ts";
+import { type FaultSpec, readFaultSpec } from "./fault-spec.ts";
 
 type Listed = { report(): FaultReport; undo(): Promise<void> | void };
 
@@ -28,7 +28,7 @@ export function createFaults(options: {
   }
   let lastId = 0;
 
-  function publishHit({ network, kind }: FaultOrder, faultId: string, methods: readonly string[]): void {
+  function publishHit({ network, kind }: FaultSpec, faultId: string, methods: readonly string[]): void {
     channels.fault.publish(() => ({ serviceId, network, faultId, kind, methods }));
   }
 
@@ -41,8 +41,8 @@ export function createFaults(options: {
 
   return {
     async add(raw) {
-      const order = readFaultOrder(raw);
-      const { network } = order;
+      const spec = readFaultSpec(raw);
+      const { network } = spec;
       const proxy = networks[network]?.proxy;
       const onChain = onChains.get(network);
       if (proxy === undefined || onChain === undefined) {
@@ -52,16 +52,16 @@ export function createFaults(options: {
         ]);
       }
       const id = `${++lastId}`;
-      switch (order.kind) {
+      switch (spec.kind) {
         case "hold-blocks":
         case "drop":
         case "reorg":
         case "base-fee":
         case "empty-operator": {
           const begin = async () => {
-            const { undo } = await onChain.apply(order);
-            publishHit(order, id, []);
-            const report = () => ({ ...order, id, fired: 1 });
+            const { undo } = await onChain.apply(spec);
+            publishHit(spec, id, []);
+            const report = () => ({ ...spec, id, fired: 1 });
             if (undo !== undefined) listed.set(id, { report, undo });
             return report();
           };
@@ -70,8 +70,8 @@ export function createFaults(options: {
           return begun;
         }
         default: {
-          const fault = proxy.faults.add(order, (methods) => publishHit(order, id, methods));
-          const report = () => ({ ...order, id, fired: fault.fired });
+          const fault = proxy.faults.add(spec, (methods) => publishHit(spec, id, methods));
+          const report = () => ({ ...spec, id, fired: fault.fired });
           listed.set(id, { report, undo: () => proxy.faults.remove(fault) });
           return report();
         }

@@ -1,17 +1,17 @@
 import { z } from "zod";
-import { type FaultOrder, readFaultOrder } from "./fault-order.ts";
+import { type FaultSpec, readFaultSpec } from "./fault-spec.ts";
 
 /** A fault, how often it has hit, and the id by which it is removed. */
-export type FaultReport = FaultOrder & { id: string; fired: number };
+export type FaultReport = FaultSpec & { id: string; fired: number };
 
 /** The faults of a running harness, as data: what its API, its control routes and the command line share. */
 export type FaultBoard = {
   /**
    * Sets a fault. What happens at once and is over then, as a reorganization, is not listed.
    *
-   * @throws ConfigurationError with everything that is wrong with the order.
+   * @throws ConfigurationError with everything that is wrong with the spec.
    */
-  add(order: unknown): Promise<FaultReport>;
+  add(spec: unknown): Promise<FaultReport>;
   /** What is set, in the order in which it was. */
   list(): Promise<readonly FaultReport[]>;
   /** Ends a fault; whether there was one. Requests that it has kept waiting go on. */
@@ -24,6 +24,6 @@ const numbered = z.looseObject({ id: z.string(), fired: z.int() });
 
 /** Reads what another process tells of a fault. Throws what is wrong with it. */
 export function readFaultReport(raw: unknown): FaultReport {
-  const { id, fired, ...order } = numbered.parse(raw);
-  return { ...readFaultOrder(order), id, fired };
+  const { id, fired, ...spec } = numbered.parse(raw);
+  return { ...readFaultSpec(spec), id, fired };
 }

@@ -8,8 +8,8 @@ import {
 } from "../../../test/support/stub-node.ts";
 import { createKeepAlivePost, HttpFailure } from "../../rpc/keep-alive-post.ts";
 import type { ConnectionFault } from "./connection-faults.ts";
-import type { ConnectionOrder } from "./fault-order.ts";
 import { createFaultProxy, type FaultProxy } from "./fault-proxy.ts";
+import type { ConnectionFaultSpec } from "./fault-spec.ts";
 
 let node: StubNode;
 let proxy: FaultProxy;
@@ -27,9 +27,9 @@ afterEach(async () => {
   await node.stop();
 });
 
-type Fault = Omit<Extract<ConnectionOrder, { kind: string }>, "network"> & Record<string, unknown>;
+type Fault = Omit<Extract<ConnectionFaultSpec, { kind: string }>, "network"> & Record<string, unknown>;
 const set = (fault: Fault): ConnectionFault =>
-  proxy.faults.add({ network: "base", ...fault } as ConnectionOrder);
+  proxy.faults.add({ network: "base", ...fault } as ConnectionFaultSpec);
 
 const write = (...methods: string[]) =>
   JSON.stringify(

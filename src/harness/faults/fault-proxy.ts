@@ -7,7 +7,7 @@ import {
   type ServerResponse,
 } from "node:http";
 import { createServer, type Socket } from "node:net";
-import { createLocalRpc } from "../nodes/local-rpc.ts";
+import { createLocalRpc } from "../../rpc/local-rpc.ts";
 import { answerCalls } from "./answer-calls.ts";
 import { breakExchange } from "./break-exchange.ts";
 import { type ConnectionFaults, createConnectionFaults, type Hit } from "./connection-faults.ts";
@@ -139,7 +139,7 @@ function describeCalls({ calls }: Message, answered: string, hits: readonly Hit[
     method,
     params,
     answer: answers[index] ?? {},
-    faults: hits.filter((hit) => hit.calls.has(index)).map(({ fault }) => fault.order.kind),
+    faults: hits.filter((hit) => hit.calls.has(index)).map(({ fault }) => fault.spec.kind),
   }));
 }
 

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { createLocalRpc, type LocalRpc } from "../nodes/local-rpc.ts";
+import { createLocalRpc, type LocalRpc } from "../../rpc/local-rpc.ts";
 import { resolveFacilitatorContracts } from "../stage/addresses.ts";
 import type { HarnessChain } from "../stage/chain.ts";
 import { type Chains, startChains } from "../stage/chains.ts";

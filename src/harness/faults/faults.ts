@@ -1,7 +1,7 @@
 import type { Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { FaultBoard, FaultReport } from "./fault-board.ts";
-import type { CallMatch, ChainOrder, ConnectionOrder, FaultOrder } from "./fault-order.ts";
+import type { CallMatch, ChainFaultSpec, ConnectionFaultSpec, FaultSpec } from "./fault-spec.ts";
 
 /** A fault that is set. Disposing of it ends it. */
 export type Fault = AsyncDisposable & {
@@ -86,14 +86,14 @@ export type Faults<N extends NetworkName = NetworkName> = {
 
 /** The faults of a board, as methods. */
 export function createFaultSetters<N extends NetworkName>(board: FaultBoard): Faults<N> {
-  async function set(order: FaultOrder): Promise<Fault> {
-    const { id } = await board.add(order);
+  async function set(spec: FaultSpec): Promise<Fault> {
+    const { id } = await board.add(spec);
     const remove = async () => void (await board.remove(id));
     return { id, remove, [Symbol.asyncDispose]: remove };
   }
   return {
     on(network, match = {}) {
-      const setOn = (order: Unplaced<ConnectionOrder>) => set({ network, ...match, ...order });
+      const setOn = (spec: Unplaced<ConnectionFaultSpec>) => set({ network, ...match, ...spec });
       return {
         answerLost: () => setOn({ kind: "answer-lost" }),
         delay: (ms) => setOn({ kind: "delay", ms }),
@@ -108,7 +108,7 @@ export function createFaultSetters<N extends NetworkName>(board: FaultBoard): Fa
       };
     },
     chain(network) {
-      const setOn = (order: Unplaced<ChainOrder>) => set({ network, ...order });
+      const setOn = (spec: Unplaced<ChainFaultSpec>) => set({ network, ...spec });
       return {
         holdBlocks: () => setOn({ kind: "hold-blocks" }),
         drop: async (hash) => void (await setOn({ kind: "drop", hash })),
@@ -122,5 +122,5 @@ export function createFaultSetters<N extends NetworkName>(board: FaultBoard): Fa
   };
 }
 
-/** An order without its network and its calls. */
-type Unplaced<Order> = Order extends unknown ? Omit<Order, "network" | keyof CallMatch> : never;
+/** A spec without its network and its calls. */
+type Unplaced<Spec> = Spec extends unknown ? Omit<Spec, "network" | keyof CallMatch> : never;

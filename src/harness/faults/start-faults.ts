@@ -1,6 +1,5 @@
 import type { NetworkName } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import type { HarnessPart } from "../running-harness.ts";
 import type { HarnessChain } from "../stage/chain.ts";
 import { createFaults } from "./create-faults.ts";
 import type { FaultBoard } from "./fault-board.ts";
@@ -11,7 +10,9 @@ export type StartedFaults = {
   faults: FaultBoard;
   /** Where the service finds a chain: at the proxy before its node. */
   serviceRpcUrl(chain: HarnessChain): string;
-  part: HarnessPart;
+  /** Before the service is replaced: what keeps answers from it ends. */
+  beforeReset(): Promise<void>;
+  close(): Promise<void>;
 };
 
 /** Puts a proxy before the node of each chain. */
@@ -32,11 +33,9 @@ export async function startFaults(
   return {
     faults,
     serviceRpcUrl: ({ network, rpcUrl }) => networks[network.name]?.proxy.url ?? rpcUrl,
-    part: {
-      beforeReset: () => faults.clear(),
-      async close() {
-        for (const { proxy } of Object.values(networks)) await proxy[Symbol.asyncDispose]();
-      },
+    beforeReset: () => faults.clear(),
+    async close() {
+      for (const { proxy } of Object.values(networks)) await proxy[Symbol.asyncDispose]();
     },
   };
 }

@@ -20,9 +20,9 @@ export type ForkOption =
 export type ForkOptions = Readonly<Partial<Record<NetworkName, ForkOption>>>;
 
 /** A fork as it was asked for, checked. */
-export type ForkOrder = RemoteOrder | RecordingOrder;
+export type ForkSpec = RemoteForkSpec | RecordedForkSpec;
 
-export type RemoteOrder = {
+export type RemoteForkSpec = {
   kind: "remote";
   url: URL;
   /** The newest block when undefined. */
@@ -30,7 +30,7 @@ export type RemoteOrder = {
   recordTo: string | undefined;
 };
 
-export type RecordingOrder = { kind: "recording"; path: string };
+export type RecordedForkSpec = { kind: "recording"; path: string };
 
 /**
  * Checks what the chains are to be forked from.
@@ -41,13 +41,13 @@ export type RecordingOrder = { kind: "recording"; path: string };
 export function readForkOptions(
   fork: ForkOptions,
   networks: readonly NetworkName[],
-): ReadonlyMap<NetworkName, ForkOrder> {
+): ReadonlyMap<NetworkName, ForkSpec> {
   const problems: ConfigurationProblem[] = [];
   if (typeof fork !== "object" || fork === null) {
     const example = '{ base: "https://…" }';
     throw new ConfigurationError([{ name: "fork", problem: "names no network to fork", example }]);
   }
-  const orders = new Map<NetworkName, ForkOrder>();
+  const specs = new Map<NetworkName, ForkSpec>();
   for (const [name, option] of Object.entries(fork)) {
     const network = networkNames.find((known) => known === name);
     if (network === undefined) {
@@ -61,12 +61,12 @@ export function readForkOptions(
         problem: `${name} is not among the networks that are started: ${networks.join(", ")}`,
       });
     } else {
-      const order = readForkOption(`fork.${name}`, option, problems);
-      if (order !== undefined) orders.set(network, order);
+      const spec = readForkOption(`fork.${name}`, option, problems);
+      if (spec !== undefined) specs.set(network, spec);
     }
   }
   if (problems.length > 0) throw new ConfigurationError(problems);
-  return orders;
+  return specs;
 }
 
 /** Reads one fork; notes what is wrong with it. Takes anything: callers may be JavaScript. */
@@ -74,7 +74,7 @@ function readForkOption(
   name: string,
   option: unknown,
   problems: ConfigurationProblem[],
-): ForkOrder | undefined {
+): ForkSpec | undefined {
   const refuse = (field: string, problem: string, example: string) => {
     problems.push({ name: field, problem, example });
     return undefined;

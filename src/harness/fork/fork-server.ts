@@ -2,10 +2,11 @@ import { KitError } from "../../errors.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { readQuantity } from "../../rpc/read-hex.ts";
 import type { RpcAnswer, RpcCall } from "../../rpc/rpc.ts";
+import type { ForkFailures } from "../nodes/nodes.ts";
 import { type AuthorizationSlots, createAuthorizationSlots } from "./authorization-slots.ts";
 import { createBlankAccounts } from "./blank-accounts.ts";
 import { callKey } from "./call-key.ts";
-import type { ForkFailures, ForkSource } from "./fork-source.ts";
+import type { ForkSource } from "./fork-source.ts";
 import { startRpcServer } from "./rpc-server.ts";
 
 export type ForkServerOptions = Pick<ForkSource, "network" | "kind" | "blockNumber"> & {

@@ -6,8 +6,8 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ConfigurationError, KitError } from "../../errors.ts";
 import { networks } from "../../protocol/networks.ts";
+import { createLocalRpc } from "../../rpc/local-rpc.ts";
 import type { RpcCall } from "../../rpc/rpc.ts";
-import { createLocalRpc } from "../nodes/local-rpc.ts";
 import { type ForkOption, type ForkOptions, readForkOptions } from "./fork-options.ts";
 import type { ForkSource } from "./fork-source.ts";
 import { openFork } from "./open-fork.ts";
@@ -74,11 +74,11 @@ afterAll(async () => {
 });
 
 async function open(option: ForkOption): Promise<ForkSource> {
-  const order = readForkOptions({ base: option }, ["base"]).get("base");
-  if (order === undefined) throw new Error("nothing was ordered");
+  const spec = readForkOptions({ base: option }, ["base"]).get("base");
+  if (spec === undefined) throw new Error("there is no spec");
   return openFork({
     network: networks.base,
-    order,
+    spec,
     facilitatorContract,
     blankAccounts: [facilitatorContract],
   });
@@ -162,11 +162,11 @@ describe("a network that cannot be forked", () => {
   it("because the start is given up", async () => {
     const controller = new AbortController();
     respond = () => controller.abort(new Error("enough"));
-    const order = readForkOptions({ base: url }, ["base"]).get("base");
-    if (order === undefined) throw new Error("nothing was ordered");
+    const spec = readForkOptions({ base: url }, ["base"]).get("base");
+    if (spec === undefined) throw new Error("there is no spec");
     const opening = openFork({
       network: networks.base,
-      order,
+      spec,
       facilitatorContract,
       blankAccounts: [],
       signal: controller.signal,

@@ -8,8 +8,8 @@ import { openRemoteFork } from "./remote-fork.ts";
  * cannot be read or is of something else
  */
 export async function openFork(options: OpenForkOptions): Promise<ForkSource> {
-  const { order } = options;
-  if (order.kind === "remote") return openRemoteFork(options, order);
+  const { spec } = options;
+  if (spec.kind === "remote") return openRemoteFork(options, spec);
   const { openRecordedFork } = await import("./recorded-fork.ts");
-  return openRecordedFork(options, order);
+  return openRecordedFork(options, spec);
 }

@@ -2,7 +2,7 @@ import { KitError } from "../../errors.ts";
 import type { Network } from "../../protocol/networks.ts";
 import type { RpcCall } from "../../rpc/rpc.ts";
 import { callKey } from "./call-key.ts";
-import type { RecordingOrder } from "./fork-options.ts";
+import type { RecordedForkSpec } from "./fork-options.ts";
 import { startForkServer } from "./fork-server.ts";
 import type { ForkSource, OpenForkOptions } from "./fork-source.ts";
 import { IncompleteRecording, readRecording } from "./recording.ts";
@@ -17,7 +17,7 @@ const localLookUps: readonly string[] = ["eth_getTransactionByHash", "eth_getTra
  */
 export async function openRecordedFork(
   { network, facilitatorContract, blankAccounts }: OpenForkOptions,
-  { path }: RecordingOrder,
+  { path }: RecordedForkSpec,
 ): Promise<ForkSource> {
   const recording = await readRecording(path, { network, facilitatorContract });
   const { block, answers } = recording;

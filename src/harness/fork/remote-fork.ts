@@ -2,7 +2,7 @@ import { KitError } from "../../errors.ts";
 import { readQuantity } from "../../rpc/read-hex.ts";
 import type { RpcCall } from "../../rpc/rpc.ts";
 import { callKey } from "./call-key.ts";
-import type { RemoteOrder } from "./fork-options.ts";
+import type { RemoteForkSpec } from "./fork-options.ts";
 import { startForkServer } from "./fork-server.ts";
 import type { ForkSource, OpenForkOptions } from "./fork-source.ts";
 import { inspectRemote } from "./inspect-remote.ts";
@@ -16,20 +16,20 @@ import { createRemoteRpc } from "./remote-rpc.ts";
  */
 export async function openRemoteFork(
   { network, facilitatorContract, blankAccounts, signal }: OpenForkOptions,
-  order: RemoteOrder,
+  spec: RemoteForkSpec,
 ): Promise<ForkSource> {
   const { name } = network;
-  const remote = createRemoteRpc(name, order.url);
+  const remote = createRemoteRpc(name, spec.url);
   const giveUp = () => remote.close();
   signal?.addEventListener("abort", giveUp);
   try {
-    const block = await inspectRemote(network, order.blockNumber, (method, ...params) => {
+    const block = await inspectRemote(network, spec.blockNumber, (method, ...params) => {
       signal?.throwIfAborted();
       return remote.ask({ method, params }, 2);
     });
     // State at a block never changes, and a node asks for it again after every reset.
     const answered = new Map<string, RecordedAnswer>();
-    const server = { network, kind: order.kind, blockNumber: block.number, blankAccounts };
+    const server = { network, kind: spec.kind, blockNumber: block.number, blankAccounts };
     const source = await startForkServer(server, async (call) => {
       const key = callKey(call);
       const known = isStateRead(call) ? answered.get(key) : undefined;
@@ -38,7 +38,7 @@ export async function openRemoteFork(
       if (answer.error !== undefined && isStateRead(call)) {
         throw refusedState(name, call, answer.error.message);
       }
-      if (answer.error === undefined && (isStateRead(call) || order.recordTo !== undefined)) {
+      if (answer.error === undefined && (isStateRead(call) || spec.recordTo !== undefined)) {
         answered.set(key, { ...call, result: answer.result ?? null });
       }
       return answer;
@@ -52,9 +52,9 @@ export async function openRemoteFork(
       async close() {
         remote.close();
         await source.close();
-        if (order.recordTo === undefined || !keep) return;
+        if (spec.recordTo === undefined || !keep) return;
         const { writeRecording } = await import("./recording.ts");
-        await writeRecording(order.recordTo, {
+        await writeRecording(spec.recordTo, {
           network: name,
           chainId: network.chainId,
           block: { number: Number(block.number), hash: block.hash },

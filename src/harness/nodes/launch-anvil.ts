@@ -1,10 +1,9 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { ChildProcess } from "node:child_process";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import { once } from "node:events";
-import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { KitError } from "../../errors.ts";
+import { requireFree } from "../../listening.ts";
 import { anvilBinary, executable } from "./anvil-binary.ts";
 import type { Watchdog } from "./watchdog.ts";
 
@@ -166,10 +165,12 @@ export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil
     }
     signal?.throwIfAborted();
     if (cause instanceof KitError) throw cause;
-    if (port !== undefined && (await isTaken(port))) {
-      throw new KitError(`The ${name} node cannot listen on port ${port}: it is in use`, {
-        cause,
-        hints: ["Choose another port, or none: a free one is found then."],
+    if (port !== undefined) {
+      await requireFree("127.0.0.1", port).catch((reason: unknown) => {
+        throw new KitError(`The ${name} node cannot listen on port ${port}: it is in use`, {
+          cause: reason,
+          hints: ["Choose another port, or none: a free one is found then."],
+        });
       });
     }
     if (spawnError !== undefined) {
@@ -214,19 +215,6 @@ async function importViemAnvil(): Promise<typeof import("@viem/anvil")> {
 export function whenExited(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
   return new Promise((resolve) => child.once("exit", () => resolve()));
-}
-
-async function isTaken(port: number): Promise<boolean> {
-  const server = createServer();
-  try {
-    server.listen(port, "127.0.0.1");
-    await once(server, "listening");
-    return false;
-  } catch {
-    return true;
-  } finally {
-    server.close();
-  }
 }
 
 function lines(text: string): string[] {

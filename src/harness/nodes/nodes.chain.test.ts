@@ -7,9 +7,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { stillRunningAfter } from "../../../test/support/live-processes.ts";
 import { KitError } from "../../errors.ts";
+import { createLocalRpc } from "../../rpc/local-rpc.ts";
 import { anvilBinary } from "./anvil-binary.ts";
 import type { LaunchOptions } from "./launch-anvil.ts";
-import { createLocalRpc } from "./local-rpc.ts";
 import { type LocalNode, startNode } from "./nodes.ts";
 import { startWatchdog, type Watchdog } from "./watchdog.ts";
 

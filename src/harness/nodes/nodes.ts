@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { KitError } from "../../errors.ts";
-import type { ForkSource } from "../fork/fork-source.ts";
+import { createLocalRpc, type LocalRpc, RpcUnreachable } from "../../rpc/local-rpc.ts";
 import { type LaunchOptions, launchAnvil, whenExited } from "./launch-anvil.ts";
-import { createLocalRpc, type LocalRpc, RpcUnreachable } from "./local-rpc.ts";
 
 /** A running anvil node. */
 export type LocalNode = LocalRpc & {
@@ -18,11 +17,25 @@ export type LocalNode = LocalRpc & {
   /** Calls the listener when the process ends without having been asked to, with an error that says so. */
   onExit(listener: (error: KitError) => void): void;
   /** What it is forked from, where it is. */
-  readonly fork?: Pick<
-    ForkSource,
-    "kind" | "blockNumber" | "failures" | "onFailure" | "keepRecording" | "explainStart"
-  >;
+  readonly fork?: NodeFork;
 };
+
+/** What a node says of the fork that it was started from. */
+export type NodeFork = {
+  readonly kind: "remote" | "recording";
+  readonly blockNumber: bigint;
+  /** What could not be answered so far: calls without an answer in the recording, or a network that went away. */
+  failures(): ForkFailures;
+  /** Calls the listener at each failure, once for the same call. */
+  onFailure(listener: (error: KitError) => void): void;
+  /** Whether closing writes the recording that was asked for. Not at first: a failure must not replace a good one. */
+  keepRecording(keep: boolean): void;
+  /** Why a chain could not be put in place on the fork: what could not be asked comes before what came of that. */
+  explainStart(error: unknown): unknown;
+};
+
+/** How often a fork could not answer, and why it last could not. */
+export type ForkFailures = { readonly count: number; readonly latest: KitError | undefined };
 
 /** How long a node may take to end when asked before it is killed. It takes some 10 ms. */
 const stopGraceMs = 1_000;

@@ -3,17 +3,23 @@ import { KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { readQuantity } from "../../rpc/read-hex.ts";
-import { prepareRealToken } from "../fork/prepare-real-token.ts";
-import { isRealToken } from "../fork/start-fork.ts";
+import { readHeadTime } from "../../rpc/head-time.ts";
+import { type LocalCall, RpcRefusal } from "../../rpc/local-rpc.ts";
 import { startHeartbeat } from "../nodes/heartbeat.ts";
-import { type LocalCall, RpcRefusal } from "../nodes/local-rpc.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
 import { planLocalDeployment } from "./addresses.ts";
 import { mockToken } from "./mock-token.ts";
 import { type PlacedContract, runConstructor } from "./place-contract.ts";
+import { prepareRealToken } from "./prepare-real-token.ts";
+import { isRealToken } from "./start-fork.ts";
 import { takeStartingPoint } from "./starting-point.ts";
-import { castContracts, castTokenCalls, mintCall, transferCall, walletCode } from "./test-accounts.ts";
+import {
+  mintCall,
+  testAccountContracts,
+  testAccountTokenCalls,
+  transferCall,
+  walletCode,
+} from "./test-accounts.ts";
 
 /** A local chain with everything in place. Chain time is unix seconds; amounts are in the asset's smallest unit. */
 export type HarnessChain = {
@@ -86,7 +92,7 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
       initCode: planLocalDeployment(network.tier).initCode,
     },
     ...(realToken ? [] : [mockToken(asset)]),
-    ...castContracts(),
+    ...testAccountContracts(),
   ];
   const writes = await Promise.all(contracts.map((contract) => runConstructor(node, contract)));
   await node.batch([
@@ -157,14 +163,17 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
       }
       // Where blocks have fixed distances, an offset to the clock is not looked at.
       if (ownClock) {
-        await node.request("evm_setNextBlockTimestamp", Number(await readHeadTime(node)) + seconds);
+        await node.request(
+          "evm_setNextBlockTimestamp",
+          Number(await readHeadTime(node, node.name)) + seconds,
+        );
       } else {
         await node.request("evm_increaseTime", seconds);
       }
       await node.request("evm_mine");
-      return readHeadTime(node);
+      return readHeadTime(node, node.name);
     },
-    now: () => readHeadTime(node),
+    now: () => readHeadTime(node, node.name),
     async reset() {
       await Promise.all([heartbeat?.pause(), lastFunding]);
       await start.restore();
@@ -174,7 +183,7 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
 }
 
 async function prepareMockToken(node: LocalNode, asset: Asset): Promise<{ hasBlacklist: boolean }> {
-  await sendFromTreasury(node, asset.address, castTokenCalls(asset), 0);
+  await sendFromTreasury(node, asset.address, testAccountTokenCalls(asset), 0);
   return { hasBlacklist: true };
 }
 
@@ -222,14 +231,4 @@ async function receiptsOf(node: LocalNode, hashes: readonly unknown[]): Promise<
 
 function succeeded(receipt: unknown): boolean {
   return typeof receipt === "object" && receipt !== null && "status" in receipt && receipt.status === "0x1";
-}
-
-async function readHeadTime(node: LocalNode): Promise<bigint> {
-  const block = await node.request("eth_getBlockByNumber", "latest", false);
-  const timestamp =
-    typeof block === "object" && block !== null && "timestamp" in block
-      ? readQuantity(block.timestamp)
-      : undefined;
-  if (timestamp === undefined) throw new KitError(`The ${node.name} node gave no newest block`);
-  return timestamp;
 }

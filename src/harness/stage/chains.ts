@@ -1,11 +1,11 @@
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../../errors.ts";
 import { type Asset, type NetworkName, networkNames, networks } from "../../protocol/networks.ts";
 import { type ForkOptions, readForkOptions } from "../fork/fork-options.ts";
-import { startFork } from "../fork/start-fork.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";
 import { startWatchdog } from "../nodes/watchdog.ts";
 import type { FacilitatorContracts } from "./addresses.ts";
 import type { HarnessChain } from "./chain.ts";
+import { startFork } from "./start-fork.ts";
 
 export type StartChainsOptions = {
   /** Which networks; each at most once. */
@@ -72,10 +72,10 @@ export async function startChains(options: StartChainsOptions): Promise<Chains> 
       const asset = assets[name] ?? network.usdc;
       const facilitatorContract = facilitatorContracts[tier];
       const launch = { watchdog, port, signal, binary: options.anvilBinary };
-      const order = forks.get(name);
-      const node = await (order === undefined
+      const spec = forks.get(name);
+      const node = await (spec === undefined
         ? startNode({ ...launch, name, chainId, genesisTime })
-        : startFork({ ...launch, network, order, facilitatorContract, asset }));
+        : startFork({ ...launch, network, spec, facilitatorContract, asset }));
       nodes.push(node);
       const { prepareChain } = await preparation;
       const preparing = prepareChain({

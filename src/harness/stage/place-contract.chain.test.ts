@@ -13,7 +13,7 @@ import { type LocalNode, startNode } from "../nodes/nodes.ts";
 import { startWatchdog, type Watchdog } from "../nodes/watchdog.ts";
 import { defaultFacilitatorContracts, planLocalDeployment } from "./addresses.ts";
 import { mockToken } from "./mock-token.ts";
-import { carryContracts } from "./place-contract.ts";
+import { placeContracts } from "./place-contract.ts";
 
 const { admin, operator, recoverer, pauser, treasury } = harnessAccounts;
 const custom: Address = "0xabcdef0123456789abcdef0123456789abcdef01";
@@ -58,9 +58,9 @@ async function rolesAt(address: Address) {
   };
 }
 
-describe("carryContracts", () => {
+describe("placeContracts", () => {
   it("leaves a contract at a chosen address as its constructor would", async () => {
-    await carryContracts(node, [facilitatorAt(custom)]);
+    await placeContracts(node, [facilitatorAt(custom)]);
 
     expect(await client().getCode({ address: custom })).toBe(x402FacilitatorDeployedBytecode);
     expect(await rolesAt(custom)).toEqual({
@@ -90,7 +90,7 @@ describe("carryContracts", () => {
   it("carries texts of any length, and computes the domain for the address and chain it stands on", async () => {
     const name = "A token with a name that is longer than one word: 32 bytes or more";
     const address: Address = "0x00000000000000000000000000000000DeaDBeef";
-    await carryContracts(node, [mockToken({ address, name, version: "7" })]);
+    await placeContracts(node, [mockToken({ address, name, version: "7" })]);
     const contract = { address, abi: mockUsdcAbi } as const;
     expect(await client().readContract({ ...contract, functionName: "name" })).toBe(name);
     expect(await client().readContract({ ...contract, functionName: "version" })).toBe("7");
@@ -105,7 +105,7 @@ describe("carryContracts", () => {
       ["anvil_setNonce", address, "0x29"],
       ["anvil_setStorageAt", address, `0x${"0".repeat(63)}2`, `0x${"0".repeat(24)}${"22".repeat(20)}`],
     ]);
-    await carryContracts(node, [facilitatorAt(address)]);
+    await placeContracts(node, [facilitatorAt(address)]);
 
     expect(await rolesAt(address)).toEqual(await rolesAt(custom));
     expect(await client().getTransactionCount({ address })).toBe(1);
@@ -113,7 +113,7 @@ describe("carryContracts", () => {
 
   it("mines nothing", async () => {
     const nonceBefore = await client().getTransactionCount({ address: treasury.address });
-    await carryContracts(node, [facilitatorAt(custom)]);
+    await placeContracts(node, [facilitatorAt(custom)]);
     expect(await client().getTransactionCount({ address: treasury.address })).toBe(nonceBefore);
   });
 
@@ -123,7 +123,7 @@ describe("carryContracts", () => {
       bytecode: x402FacilitatorBytecode,
       args: [0, `0x${"0".repeat(40)}`, [], recoverer.address, pauser.address],
     });
-    const failing = carryContracts(node, [
+    const failing = placeContracts(node, [
       facilitatorAt(custom),
       { name: "a contract without admin", address: custom, initCode: zeroAdmin },
     ]);
@@ -133,7 +133,7 @@ describe("carryContracts", () => {
   it("refuses a constructor that changes another account", async () => {
     // Creates an empty contract: PUSH0 PUSH0 PUSH0 CREATE; then returns one byte of code.
     const initCode = "0x5f5f5ff05060015ff3";
-    const failing = carryContracts(node, [{ name: "a factory", address: custom, initCode }]);
+    const failing = placeContracts(node, [{ name: "a factory", address: custom, initCode }]);
     await expect(failing).rejects.toThrow(/The constructor of a factory changes 0x[0-9a-f]{40}/);
   });
 });

@@ -1,9 +1,9 @@
 import { KitError } from "../../errors.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
+import type { LocalCall, LocalRpc } from "../../rpc/local-rpc.ts";
 import { isBytes } from "../../rpc/read-hex.ts";
-import type { LocalCall, LocalRpc } from "../nodes/local-rpc.ts";
-import { changesTracer, readStorageChanges } from "./storage-changes.ts";
+import { changesTracer, readStorageChanges } from "../nodes/storage-changes.ts";
 
 /** A contract, and the address it is to stand at. */
 export type PlacedContract = {
@@ -69,7 +69,7 @@ export async function runConstructor(rpc: LocalRpc, contract: PlacedContract): P
 }
 
 /** Puts contracts, as their constructors leave them, at given addresses: two round trips for all of them. */
-export async function carryContracts(rpc: LocalRpc, contracts: readonly PlacedContract[]): Promise<void> {
+export async function placeContracts(rpc: LocalRpc, contracts: readonly PlacedContract[]): Promise<void> {
   const writes = await Promise.all(contracts.map((contract) => runConstructor(rpc, contract)));
   await rpc.batch(writes.flat());
 }

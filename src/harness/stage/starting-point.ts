@@ -1,7 +1,7 @@
 import { KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
+import { type LocalCall, RpcRefusal } from "../../rpc/local-rpc.ts";
 import { initialBaseFee } from "../nodes/launch-anvil.ts";
-import { type LocalCall, RpcRefusal } from "../nodes/local-rpc.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
 
 /** The state that a chain is put back to. */

@@ -6,7 +6,7 @@ import type { Asset } from "../../protocol/networks.ts";
 import { delegateAddress, harnessAccounts, revertingDelegateAddress } from "../../published/accounts.ts";
 import { fickleWalletInitCode, walletInitCode } from "../../published/init-code.ts";
 import { testPayers } from "../../published/test-payers.ts";
-import type { LocalCall } from "../nodes/local-rpc.ts";
+import type { LocalCall } from "../../rpc/local-rpc.ts";
 import type { PlacedContract } from "./place-contract.ts";
 
 /** What brings the test payers into the state that each stands for, on one chain. */
@@ -30,7 +30,7 @@ export const placedAccounts: readonly Address[] = [
 ];
 
 /** The payers that are contracts with a constructor. */
-export function castContracts(): readonly PlacedContract[] {
+export function testAccountContracts(): readonly PlacedContract[] {
   const { smartWallet, fickle } = testPayers;
   return [
     {
@@ -63,7 +63,7 @@ export function payerBalances({ decimals }: Asset): readonly (readonly [payer: A
 }
 
 /** Calldata for the token, from its owner: who is given money, and who is blacklisted. */
-export function castTokenCalls(asset: Asset): readonly Hex[] {
+export function testAccountTokenCalls(asset: Asset): readonly Hex[] {
   const mints = payerBalances(asset).flatMap(([address, amount]) =>
     amount === 0n ? [] : [mintCall(address, amount)],
   );

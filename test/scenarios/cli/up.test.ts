@@ -5,13 +5,12 @@ import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { pay } from "../../../src/harness/api/pay.ts";
 import {
   type HarnessDescription,
   harnessDescriptionSchema,
 } from "../../../src/harness/control/description.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
-import { createLocalRpc } from "../../../src/harness/nodes/local-rpc.ts";
+import { pay } from "../../../src/harness/control/pay.ts";
 import { type AuthorizationSigner, signAuthorization } from "../../../src/protocol/authorization.ts";
 import { buildPaymentRequest } from "../../../src/protocol/build-request.ts";
 import { type NetworkName, networkNames, networks } from "../../../src/protocol/networks.ts";
@@ -19,6 +18,7 @@ import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { localOrganization } from "../../../src/published/local-organization.ts";
 import { createPayerSigner } from "../../../src/published/payer-signer.ts";
 import { type TestPayer, testPayers } from "../../../src/published/test-payers.ts";
+import { createLocalRpc } from "../../../src/rpc/local-rpc.ts";
 import { type CliProcess, repository, runCli, startCli } from "../../support/cli.ts";
 
 /*

@@ -3,14 +3,14 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { compareExactly } from "../../../src/conformance/compare-exactly.ts";
 import { sendRequest } from "../../../src/conformance/send-request.ts";
 import { noVerdictCases } from "../../../src/fixtures/cases/no-verdict-cases.ts";
-import { type Order, writeRequest } from "../../../src/fixtures/cases/order.ts";
+import { type ScenarioPaymentSpec, writeRequest } from "../../../src/fixtures/cases/payment-spec.ts";
 import { refusalCases } from "../../../src/fixtures/cases/refusal-cases.ts";
 import type { ScenarioCase } from "../../../src/fixtures/cases/scenario.ts";
 import { successCases } from "../../../src/fixtures/cases/success-cases.ts";
 import type { Difference, FixtureAnswer, FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
 import { createFixtureEngine } from "../../../src/fixtures/engine/engine.ts";
 import type { ScenarioEnvironment } from "../../../src/fixtures/engine/environment.ts";
-import type { RunningHarness } from "../../../src/harness/running-harness.ts";
+import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import type { Operation } from "../../../src/protocol/problems.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
 import { type TestKeyName, testKeys } from "../../../src/published/test-keys.ts";
@@ -36,12 +36,12 @@ async function compareBoth(request: FixtureRequest): Promise<readonly Difference
   return compareExactly(expected, await sendRequest(origin, request));
 }
 
-type Case = Pick<ScenarioCase, "means" | "order" | "before">;
+type Case = Pick<ScenarioCase, "means" | "payment" | "before">;
 
 const cases: ReadonlyMap<string, Case> = new Map(
   Object.entries({ success: successCases, ...refusalCases, ...noVerdictCases }).flatMap(([group, ofGroup]) =>
     Object.entries<Case>(ofGroup)
-      .filter(([, { order, before }]) => order !== undefined && before === undefined)
+      .filter(([, { payment, before }]) => payment !== undefined && before === undefined)
       .map(([name, one]): [string, Case] => [`${group}.${name}`, one]),
   ),
 );
@@ -58,12 +58,12 @@ let count = 0;
 test("what has several things wrong is answered as the service answers it", async () => {
   await fc.assert(
     fc.asyncProperty(combination, async ({ operation, x402Version, names }) => {
-      const order = names
-        .map((name) => cases.get(name)?.order ?? {})
+      const spec = names
+        .map((name) => cases.get(name)?.payment ?? {})
         .map((one) => (typeof one === "function" ? one({ environment, operation }) : one))
         .reduce(combine);
       const at = { operation, x402Version, label: `combination ${++count}` };
-      const request = await writeRequest(environment, at, order);
+      const request = await writeRequest(environment, at, spec);
       expect(await compareBoth(request)).toEqual([]);
     }),
     { numRuns: 150 },
@@ -248,7 +248,7 @@ test("odd headers and bodies are answered as the service answers them", async ()
 });
 
 /** Both at once; of what only one can have, the second has its way. */
-function combine(first: Order, second: Order): Order {
+function combine(first: ScenarioPaymentSpec, second: ScenarioPaymentSpec): ScenarioPaymentSpec {
   return {
     ...first,
     ...second,

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { main } from "../../../src/cli/main.ts";
-import type { RunningHarness } from "../../../src/harness/running-harness.ts";
+import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { listenOnLoopback } from "../../support/loopback-server.ts";
 import { startTestHarness } from "../../support/service.ts";
 

@@ -4,7 +4,7 @@ import { type ConformanceTarget, runScenario } from "../../../src/conformance/ru
 import { sendRequest } from "../../../src/conformance/send-request.ts";
 import { scenarios } from "../../../src/fixtures/cases/scenarios.ts";
 import { type ScenarioEnvironment, serveNetworks } from "../../../src/fixtures/engine/environment.ts";
-import type { RunningHarness } from "../../../src/harness/running-harness.ts";
+import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import type { NetworkName } from "../../../src/protocol/networks.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
 import { createFaultArranger } from "../../support/conformance/arrange-faults.ts";

@@ -11,7 +11,7 @@ import {
   type Harness,
   KitError,
 } from "../../../src/harness/index.ts";
-import { createLocalRpc } from "../../../src/harness/nodes/local-rpc.ts";
+import { createLocalRpc } from "../../../src/rpc/local-rpc.ts";
 import { isRunning, stillRunningAfter } from "../../support/live-processes.ts";
 import { commandOf, descendantsOf } from "../../support/processes.ts";
 

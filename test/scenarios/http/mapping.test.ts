@@ -1,7 +1,7 @@
 import { encodeFunctionData } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { mockUsdcAbi } from "../../../src/contracts/mockUsdc.ts";
-import type { RunningHarness } from "../../../src/harness/running-harness.ts";
+import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import type { Address, Hex } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";

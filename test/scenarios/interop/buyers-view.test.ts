@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { RunningHarness } from "../../../src/harness/running-harness.ts";
+import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { localOrganization } from "../../../src/published/local-organization.ts";
 import { type TestPayer, type TestPayerName, testPayers } from "../../../src/published/test-payers.ts";
 import { createBuyer } from "../../support/buyer.ts";

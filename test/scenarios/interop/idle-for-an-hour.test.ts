@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import type { RunningHarness } from "../../../src/harness/running-harness.ts";
+import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { localOrganization } from "../../../src/published/local-organization.ts";
 import { createBuyer, fundedAccount } from "../../support/buyer.ts";
 import type { LoopbackServer } from "../../support/loopback-server.ts";

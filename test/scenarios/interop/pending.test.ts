@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { RunningHarness } from "../../../src/harness/running-harness.ts";
+import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import type { HarnessChain } from "../../../src/harness/stage/chain.ts";
 import { localOrganization } from "../../../src/published/local-organization.ts";
 import { createBuyer, fundedAccount, payAgain } from "../../support/buyer.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { RunningHarness } from "../../../src/harness/running-harness.ts";
+import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { signAuthorization } from "../../../src/protocol/authorization.ts";
 import { buildPaymentRequest } from "../../../src/protocol/build-request.ts";
 import { networkNames } from "../../../src/protocol/networks.ts";

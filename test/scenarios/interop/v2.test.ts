@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { RunningHarness } from "../../../src/harness/running-harness.ts";
+import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { type NetworkName, networkNames, networks } from "../../../src/protocol/networks.ts";
 import { localOrganization } from "../../../src/published/local-organization.ts";
 import { createBuyer, fundedAccount } from "../../support/buyer.ts";

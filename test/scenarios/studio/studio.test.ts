@@ -2,8 +2,8 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { channels } from "../../../src/channels/channels.ts";
-import { type PaymentOrder, pay } from "../../../src/harness/api/pay.ts";
-import type { RunningHarness } from "../../../src/harness/running-harness.ts";
+import { type PaymentSpec, pay } from "../../../src/harness/control/pay.ts";
+import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { toHex } from "../../../src/protocol/hex.ts";
 import { parsePaymentRequest, settlementIdOf } from "../../../src/protocol/requests.ts";
 import type { PaymentDetail, PaymentSummary } from "../../../src/studio/payment-view.ts";
@@ -23,7 +23,7 @@ beforeAll(async () => {
 beforeEach(() => harness.reset());
 afterAll(() => harness?.close());
 
-const payAs = (payer: PaymentOrder["payer"]) =>
+const payAs = (payer: PaymentSpec["payer"]) =>
   pay(harness.description, { network: "base", ...(payer !== undefined && { payer }) });
 
 async function get<T>(path: string): Promise<T> {

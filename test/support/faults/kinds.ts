@@ -1,4 +1,4 @@
-import type { CallMatch } from "../../../src/harness/faults/fault-order.ts";
+import type { CallMatch } from "../../../src/harness/faults/fault-spec.ts";
 import type { ConnectionFaultSetter } from "../../../src/harness/faults/faults.ts";
 import type { Scene } from "./stage.ts";
 

@@ -5,10 +5,10 @@ import { type Address, addressWord, type Hex, sameAddress } from "../../protocol
 import type { Asset, Network } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { testPayers } from "../../published/test-payers.ts";
+import { type LocalCall, type LocalRpc, RpcRefusal } from "../../rpc/local-rpc.ts";
 import { isBytes, wordAt } from "../../rpc/read-hex.ts";
-import { type LocalCall, type LocalRpc, RpcRefusal } from "../nodes/local-rpc.ts";
-import { changesTracer, readStorageChanges } from "../stage/storage-changes.ts";
-import { payerBalances } from "../stage/test-accounts.ts";
+import { changesTracer, readStorageChanges } from "../nodes/storage-changes.ts";
+import { payerBalances } from "./test-accounts.ts";
 
 const decimalsSelector = selector("decimals()");
 const domainSeparatorSelector = selector("DOMAIN_SEPARATOR()");

@@ -1,6 +1,6 @@
-import { KitError } from "../../errors.ts";
-import { readBatch, writeBatch } from "../../rpc/json-rpc.ts";
-import { createKeepAlivePost } from "../../rpc/keep-alive-post.ts";
+import { KitError } from "../errors.ts";
+import { readBatch, writeBatch } from "./json-rpc.ts";
+import { createKeepAlivePost } from "./keep-alive-post.ts";
 
 /** One JSON-RPC call: the method and its parameters. */
 export type LocalCall = readonly [method: string, ...params: readonly unknown[]];

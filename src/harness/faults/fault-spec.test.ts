@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { ConfigurationError } from "../../errors.ts";
-import { readFaultOrder } from "./fault-order.ts";
+import { readFaultSpec } from "./fault-spec.ts";
 
 function complaints(raw: unknown): string {
   try {
-    readFaultOrder(raw);
+    readFaultSpec(raw);
   } catch (error) {
     if (error instanceof ConfigurationError) return error.message;
     throw error;
@@ -14,7 +14,7 @@ function complaints(raw: unknown): string {
 
 describe("a fault read from data", () => {
   test("is given as it is when nothing is wrong with it", () => {
-    const order = {
+    const spec = {
       network: "base",
       kind: "error",
       method: "eth_*",
@@ -23,11 +23,11 @@ describe("a fault read from data", () => {
       code: -32000,
       message: "",
     };
-    expect(readFaultOrder(order)).toEqual(order);
+    expect(readFaultSpec(spec)).toEqual(spec);
   });
 
   test("is told everything that is wrong with it at once", () => {
-    const order = {
+    const spec = {
       network: "bass",
       kind: "delay",
       method: "eth call",
@@ -36,7 +36,7 @@ describe("a fault read from data", () => {
       ms: "5",
       color: 1,
     };
-    expect(complaints(order)).toMatchInlineSnapshot(`
+    expect(complaints(spec)).toMatchInlineSnapshot(`
       "network: is not one of base, base-sepolia, optimism, optimism-sepolia, polygon (for example base)
       method: is not the name of a method, in which * stands for any letters (for example eth_sendRawTransaction*)
       nth: is not a whole number from 1 to 1000000 (for example 2)

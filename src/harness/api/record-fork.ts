@@ -5,10 +5,10 @@ import { KitError } from "../../errors.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
-import { pay } from "../api/pay.ts";
-import { startHarness } from "../harness.ts";
-import { RpcRefusal } from "../nodes/local-rpc.ts";
-import type { RunningHarness } from "../running-harness.ts";
+import { RpcRefusal } from "../../rpc/local-rpc.ts";
+import { pay } from "../control/pay.ts";
+import type { RunningHarness } from "../run/running-harness.ts";
+import { startHarness } from "../run/start-harness.ts";
 import type { FacilitatorContracts } from "../stage/addresses.ts";
 import type { HarnessChain } from "../stage/chain.ts";
 

@@ -1,6 +1,11 @@
-import type { Organizations } from "../organizations/organizations.ts";
-import type { NetworkName } from "../protocol/networks.ts";
-import { type TestKey, type TestOrganization, testKeys, testOrganizations } from "../published/test-keys.ts";
+import type { Organizations } from "../../organizations/organizations.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
+import {
+  type TestKey,
+  type TestOrganization,
+  testKeys,
+  testOrganizations,
+} from "../../published/test-keys.ts";
 
 const active: ReadonlyMap<string, TestKey> = new Map(
   Object.values(testKeys)

@@ -2,19 +2,19 @@ import { KitError } from "../../errors.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import { usdcImplementationAddress, usdcSignaturesAddress } from "../../published/accounts.ts";
+import { RpcRefusal } from "../../rpc/local-rpc.ts";
+import { findAuthorizationMapping } from "../fork/authorization-mapping.ts";
+import { startCalldataGate } from "../fork/calldata-gate.ts";
+import type { ForkSpec } from "../fork/fork-options.ts";
+import type { ForkSource } from "../fork/fork-source.ts";
+import { openFork } from "../fork/open-fork.ts";
 import type { LaunchOptions } from "../nodes/launch-anvil.ts";
-import { RpcRefusal } from "../nodes/local-rpc.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";
-import { placedAccounts } from "../stage/test-accounts.ts";
-import { findAuthorizationMapping } from "./authorization-mapping.ts";
-import { startCalldataGate } from "./calldata-gate.ts";
-import type { ForkOrder } from "./fork-options.ts";
-import type { ForkSource } from "./fork-source.ts";
-import { openFork } from "./open-fork.ts";
+import { placedAccounts } from "./test-accounts.ts";
 
 export type StartForkOptions = Omit<LaunchOptions, "name" | "chainId" | "fork"> & {
   network: Network;
-  order: ForkOrder;
+  spec: ForkSpec;
   facilitatorContract: Address;
   /** The token: the network's USDC as it is there, or a mock where there may be something else. */
   asset: Asset;
@@ -29,7 +29,7 @@ const startTimeoutMs = 120_000;
  * @throws {KitError} as {@link openFork} and {@link startNode} do; no process is left then
  */
 export async function startFork(options: StartForkOptions): Promise<LocalNode> {
-  const { network, order, facilitatorContract, asset, ...launch } = options;
+  const { network, spec, facilitatorContract, asset, ...launch } = options;
   const { name, chainId } = network;
   const mocks = isRealToken(network, asset)
     ? []
@@ -37,7 +37,7 @@ export async function startFork(options: StartForkOptions): Promise<LocalNode> {
   const blankAccounts = [...placedAccounts, facilitatorContract, ...mocks];
   const source = await openFork({
     network,
-    order,
+    spec,
     facilitatorContract,
     blankAccounts,
     signal: launch.signal,

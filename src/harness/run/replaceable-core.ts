@@ -1,7 +1,7 @@
 // Imported, not global: a test that installs fake timers must not keep its harness from being reset.
 import { clearTimeout, setTimeout } from "node:timers";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ServiceCore } from "../service.ts";
+import type { ServiceCore } from "../../service.ts";
 
 /** A service core that can be thrown away and replaced, while whoever holds its parts goes on calling them. */
 export type ReplaceableCore = Omit<ServiceCore, "start"> & {

@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
-import { KitError } from "../../errors.ts";
+import { KitError } from "./errors.ts";
 
 /**
- * Whether a service could listen there, found out before anything is started for it.
+ * Listens there and stops again, so that a start fails before anything else is started.
  *
- * @throws KitError when it could not.
+ * @throws {KitError} when nothing can listen there: see {@link explainListenError}
  */
 export async function requireFree(host: string, port: number): Promise<void> {
   const server = createServer();
@@ -19,7 +19,7 @@ export async function requireFree(host: string, port: number): Promise<void> {
   await once(server, "close");
 }
 
-/** What it means for a person that a command cannot listen there; other errors as they are. */
+/** The error of `listen` in words that say what to do; other errors as they are. */
 export function explainListenError(
   error: unknown,
   host: string,

@@ -11,15 +11,16 @@ import type { X402Version } from "../../protocol/requests.ts";
 import { createPayerSigner } from "../../published/payer-signer.ts";
 import { signAs } from "../../published/sign-as.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
-import type { HarnessDescription } from "../control/description.ts";
-import { type JsonResponse, requestJson } from "../control/http-json.ts";
-import { createLocalRpc } from "../nodes/local-rpc.ts";
+import { readHeadTime } from "../../rpc/head-time.ts";
+import { createLocalRpc } from "../../rpc/local-rpc.ts";
+import type { HarnessDescription } from "./description.ts";
+import { type JsonResponse, requestJson } from "./http-json.ts";
 
 /** Who pays: a test payer by its name, a private key, or whatever signs typed data, such as a viem account. */
 export type Payer = TestPayerName | Hex | AuthorizationSigner;
 
 /** What to pay, and who pays. */
-export type PaymentOrder<N extends NetworkName = NetworkName> = {
+export type PaymentSpec<N extends NetworkName = NetworkName> = {
   network: N;
   /** The test payer `funded` by default. */
   payer?: Payer;
@@ -48,10 +49,10 @@ export type PaymentReport = { verify: JsonResponse; settle: JsonResponse; tookMs
  */
 export async function signPayment(
   harness: HarnessDescription,
-  order: PaymentOrder,
+  spec: PaymentSpec,
   authorizationNonce?: Hex,
 ): Promise<SignedPayment> {
-  const { network, payer = "funded", amount = 10_000n, x402Version = 1, validForSeconds = 600 } = order;
+  const { network, payer = "funded", amount = 10_000n, x402Version = 1, validForSeconds = 600 } = spec;
   const running = harness.networks[network];
   if (running === undefined) {
     throw new KitError(`${network} is not running; running: ${Object.keys(harness.networks).join(", ")}`);
@@ -73,9 +74,9 @@ export async function signPayment(
     chainId,
     to: facilitatorContract,
     value: amount,
-    validBefore: (await chainTime(rpcUrl)) + BigInt(validForSeconds),
+    validBefore: (await readHeadTime(createLocalRpc(rpcUrl), network)) + BigInt(validForSeconds),
     ...(authorizationNonce !== undefined && { nonce: authorizationNonce }),
-    ...order.authorization,
+    ...spec.authorization,
   });
   const request = buildPaymentRequest({
     x402Version,
@@ -83,7 +84,7 @@ export async function signPayment(
     asset,
     payTo: facilitatorContract,
     amount,
-    resource: order.resource ?? "https://merchant.example/resource",
+    resource: spec.resource ?? "https://merchant.example/resource",
     authorization,
     signature,
   });
@@ -91,8 +92,8 @@ export async function signPayment(
 }
 
 /** Pays once on a running harness, as an x402 server would: verify, then settle, over HTTP. */
-export async function pay(harness: HarnessDescription, order: PaymentOrder): Promise<PaymentReport> {
-  const { request } = await signPayment(harness, order);
+export async function pay(harness: HarnessDescription, spec: PaymentSpec): Promise<PaymentReport> {
+  const { request } = await signPayment(harness, spec);
   const from = performance.now();
   const verify = await postPayment(harness, "verify", request);
   const settle = await postPayment(harness, "settle", request);
@@ -141,11 +142,4 @@ function signerOf(key: string): AuthorizationSigner {
 
 function isPrivateKey(text: string): text is Hex {
   return /^0x[0-9a-fA-F]{64}$/.test(text);
-}
-
-async function chainTime(rpcUrl: string): Promise<bigint> {
-  const block = await createLocalRpc(rpcUrl).request("eth_getBlockByNumber", "latest", false);
-  const timestamp = typeof block === "object" && block !== null ? Reflect.get(block, "timestamp") : undefined;
-  if (typeof timestamp !== "string") throw new KitError(`The node at ${rpcUrl} has no newest block`);
-  return BigInt(timestamp);
 }

@@ -17,7 +17,7 @@ const matchFields = {
 };
 
 /** Faults of the connection between the service and a node. */
-const connectionOrders = [
+const connectionSpecs = [
   onConnection("answer-lost"),
   onConnection("delay", { ms: whole(1, 600_000) }),
   onConnection("rate-limited", { retryAfterSeconds: whole(0, 3_600).optional() }),
@@ -34,7 +34,7 @@ const connectionOrders = [
 ] as const;
 
 /** Faults of the chain itself. */
-const chainOrders = [
+const chainSpecs = [
   onChain("hold-blocks"),
   onChain("drop", {
     hash: z
@@ -53,16 +53,16 @@ const chainOrders = [
   onChain("empty-operator"),
 ] as const;
 
-const connectionOrder = z.discriminatedUnion("kind", connectionOrders);
-const chainOrder = z.discriminatedUnion("kind", chainOrders);
+const connectionSpec = z.discriminatedUnion("kind", connectionSpecs);
+const chainSpec = z.discriminatedUnion("kind", chainSpecs);
 
 /** A fault of the connection, as data. */
-export type ConnectionOrder = z.infer<typeof connectionOrder>;
+export type ConnectionFaultSpec = z.infer<typeof connectionSpec>;
 /** A fault of the chain, as data. */
-export type ChainOrder = z.infer<typeof chainOrder>;
+export type ChainFaultSpec = z.infer<typeof chainSpec>;
 /** A fault, as data: what the control routes and the command line take. */
-export type FaultOrder = ConnectionOrder | ChainOrder;
-export type FaultKind = FaultOrder["kind"];
+export type FaultSpec = ConnectionFaultSpec | ChainFaultSpec;
+export type FaultKind = FaultSpec["kind"];
 
 /**
  * Which calls a fault of the connection hits.
@@ -73,11 +73,11 @@ export type FaultKind = FaultOrder["kind"];
  * Faults of single calls (`error`, `staleHead`, `receiptOfAnother`) count calls. The others hit a whole HTTP request,
  * and count requests with such a call in them.
  */
-export type CallMatch = Pick<ConnectionOrder, "method" | "nth" | "times">;
+export type CallMatch = Pick<ConnectionFaultSpec, "method" | "nth" | "times">;
 
-const orders = [...connectionOrders, ...chainOrders];
+const specs = [...connectionSpecs, ...chainSpecs];
 /** Every kind of fault, as data names it. */
-export const faultKinds: readonly FaultKind[] = orders.map(({ shape }) => shape.kind.value);
+export const faultKinds: readonly FaultKind[] = specs.map(({ shape }) => shape.kind.value);
 
 const examples: Readonly<Record<string, string>> = {
   network: "base",
@@ -102,11 +102,11 @@ const examples: Readonly<Record<string, string>> = {
  *
  * @throws ConfigurationError with everything that is wrong with it.
  */
-export function readFaultOrder(raw: unknown): FaultOrder {
+export function readFaultSpec(raw: unknown): FaultSpec {
   const named = z.looseObject({ kind: z.unknown() }).safeParse(raw).data?.kind;
-  const schema = orders.find(({ shape }) => shape.kind.value === named) ?? unknownKind;
+  const schema = specs.find(({ shape }) => shape.kind.value === named) ?? unknownKind;
   const read = schema.safeParse(raw);
-  if (read.success) return read.data as FaultOrder;
+  if (read.success) return read.data as FaultSpec;
   throw new ConfigurationError(
     read.error.issues.flatMap((issue) => {
       if (issue.code === "unrecognized_keys") {

@@ -1,20 +1,20 @@
 import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
-import type { NetworkConfig } from "../config/network-config.ts";
-import type { Organizations } from "../organizations/organizations.ts";
-import { keccak256Text } from "../protocol/hex.ts";
-import type { Asset, NetworkName } from "../protocol/networks.ts";
-import { harnessAccounts } from "../published/accounts.ts";
-import { localOrganization } from "../published/local-organization.ts";
-import { testPayers } from "../published/test-payers.ts";
-import type { HarnessDescription } from "./control/description.ts";
-import type { ForkOptions } from "./fork/fork-options.ts";
-import { explainListenError, requireFree } from "./nodes/require-free.ts";
+import type { NetworkConfig } from "../../config/network-config.ts";
+import { explainListenError, requireFree } from "../../listening.ts";
+import type { Organizations } from "../../organizations/organizations.ts";
+import { keccak256Text } from "../../protocol/hex.ts";
+import type { Asset, NetworkName } from "../../protocol/networks.ts";
+import { harnessAccounts } from "../../published/accounts.ts";
+import { localOrganization } from "../../published/local-organization.ts";
+import { testPayers } from "../../published/test-payers.ts";
+import type { HarnessDescription } from "../control/description.ts";
+import type { ForkOptions } from "../fork/fork-options.ts";
+import type { FacilitatorContracts } from "../stage/addresses.ts";
+import type { HarnessChain } from "../stage/chain.ts";
+import { type Chains, startChains } from "../stage/chains.ts";
 import type { ReplaceableCore } from "./replaceable-core.ts";
 import type { HarnessPart, RunningHarness } from "./running-harness.ts";
-import type { FacilitatorContracts } from "./stage/addresses.ts";
-import type { HarnessChain } from "./stage/chain.ts";
-import { type Chains, startChains } from "./stage/chains.ts";
 import { withTestKeys } from "./with-test-keys.ts";
 
 export type StartOptions = {
@@ -59,15 +59,15 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
   await requireFree(host, port);
   // The imports of the service take as long as the nodes do: both at once.
   const importing = Promise.all([
-    import("../service.ts"),
-    import("../database/open-migrated.ts"),
-    import("../http/app.ts"),
-    import("./control/control.ts"),
+    import("../../service.ts"),
+    import("../../database/open-migrated.ts"),
+    import("../../http/app.ts"),
+    import("../control/control.ts"),
     import("./replaceable-core.ts"),
-    import("../chain/signing/local-signer.ts"),
-    import("./faults/start-faults.ts"),
-    options.journal === true ? import("./journal/journal.ts") : undefined,
-    options.studio === true ? import("../studio/serve-studio.ts") : undefined,
+    import("../../chain/signing/local-signer.ts"),
+    import("../faults/start-faults.ts"),
+    options.journal === true ? import("../journal/journal.ts") : undefined,
+    options.studio === true ? import("../../studio/serve-studio.ts") : undefined,
   ]);
   importing.catch(() => {});
   const parts: HarnessPart[] = [];
@@ -117,11 +117,12 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       studioModule,
     ] = await importing;
     const journal = journalModule?.createJournalStore(serviceId);
-    const { faults, serviceRpcUrl, part } = await startFaults(running, {
+    const startedFaults = await startFaults(running, {
       serviceId,
       onExchange: journal?.onExchange,
     });
-    parts.push(part);
+    const { faults, serviceRpcUrl } = startedFaults;
+    parts.push(startedFaults);
     if (journal !== undefined) parts.push({ afterReset: journal.clear, close: journal.close });
     const replaceable = await createReplaceableCore(async () => {
       const made = createCore({
@@ -204,7 +205,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       controlRoutes(scope, {
         describe,
         harness,
-        pay: async (order) => (await import("./api/pay.ts")).pay(describe(), order),
+        pay: async (spec) => (await import("../control/pay.ts")).pay(describe(), spec),
       }),
     );
     const origin = await listen(app, { host, port });

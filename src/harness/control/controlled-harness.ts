@@ -1,0 +1,20 @@
+import type { Hex } from "../../protocol/hex.ts";
+import type { FaultBoard } from "../faults/fault-board.ts";
+import type { JournalStore } from "../journal/journal.ts";
+import type { ForkFailures } from "../nodes/nodes.ts";
+import type { Chains } from "../stage/chains.ts";
+
+/** What control needs of a running harness. */
+export type ControlledHarness = {
+  readonly chains: Chains["chains"];
+  /** Trouble between the service and the nodes, and on the chains. */
+  readonly faults: FaultBoard;
+  /** What the service did; undefined where no journal is kept. */
+  readonly journal: JournalStore | undefined;
+  /** The next authorization nonce that follows from the seed; undefined without a seed, when any will do. */
+  nextAuthorizationNonce(): Hex | undefined;
+  /** How often each forked chain could not ask its network, and why it last could not. */
+  forkFailures(): readonly ForkFailures[];
+  /** Puts chains and service back to where they were when they were started. */
+  reset(): Promise<void>;
+};

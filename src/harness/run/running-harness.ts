@@ -1,0 +1,29 @@
+import type { FastifyInstance } from "fastify";
+import type { KitError } from "../../errors.ts";
+import type { Organizations } from "../../organizations/organizations.ts";
+import type { ControlledHarness } from "../control/controlled-harness.ts";
+import type { HarnessDescription } from "../control/description.ts";
+
+/** Something beside chains and service that takes part in a harness, such as a proxy before the nodes. */
+export type HarnessPart = {
+  /** Before the service is replaced: what keeps answers from it must go. */
+  beforeReset?(): void | Promise<void>;
+  /** When chains and service are as new. */
+  afterReset?(): void | Promise<void>;
+  /** Before the nodes end. */
+  close?(): void | Promise<void>;
+};
+
+/** Local chains and the service running against them. Disposing of them ends them. */
+export type RunningHarness = AsyncDisposable &
+  ControlledHarness & {
+    readonly description: HarnessDescription;
+    readonly app: FastifyInstance;
+    readonly organizations: Organizations;
+    /** The pids of everything that was started. */
+    readonly pids: readonly number[];
+    /** Calls the listener when a node ends without having been asked to. */
+    onFailure(listener: (error: KitError) => void): void;
+    /** Ends the service and the chains, and leaves nothing behind. Can be called again. */
+    close(): Promise<void>;
+  };
