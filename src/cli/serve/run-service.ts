@@ -4,6 +4,7 @@ import type { Signer } from "../../chain/signing/signer.ts";
 import type { ServeConfig } from "../../config/serve-config.ts";
 import type { Database } from "../../database/database.ts";
 import { KitError } from "../../errors.ts";
+import { connectionCapacity, isCramped, openFilesLimit } from "../../http/limits/connection-capacity.ts";
 import { createMetricsApp } from "../../http/metrics-app.ts";
 import { createMetrics } from "../../metrics/create-metrics.ts";
 import type { Metrics } from "../../metrics/metrics.ts";
@@ -17,9 +18,6 @@ export type ServeOptions = {
   database: Database;
   logger: Logger;
 };
-
-/** Open connections. Each costs some KB and a file descriptor, and buyers do not connect to a facilitator themselves. */
-const connections = { max: 10_000, maxPerAddress: 5_000 };
 
 /** Verifies at a time take one request to a node each; 2,500 are more than a second of work. */
 const maxVerifies = 2_500;
@@ -75,6 +73,14 @@ function composeService(
 ): Promise<Service> {
   const { networks, recovererKey, apiKeyPepper, settleWaitMs, anonymousVerify } = config;
   const { trustProxy, rateLimits, maxSettles, docs } = config;
+  const openFiles = openFilesLimit();
+  const connections = connectionCapacity(openFiles);
+  if (isCramped(connections)) {
+    logger.warn(
+      { openFiles, connections: connections.max },
+      "the process may open few files, so it takes few connections; raise LimitNOFILE, or `ulimit -n`",
+    );
+  }
   return createService({
     networks,
     signers,
