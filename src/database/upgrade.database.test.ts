@@ -11,11 +11,13 @@ import {
   paymentOf,
   settled,
 } from "../../test/support/ledger/test-ledger.ts";
+import type { SettlementFilter } from "../ledger/ledger.ts";
 import { createKeyHmac } from "../organizations/api-key.ts";
 import { createOrganizations } from "../organizations/create-organizations.ts";
 import type { Database } from "./database.ts";
 import { migrate, pendingMigrations } from "./migrate.ts";
 import { initial } from "./migrations/0001-initial.ts";
+import { operations } from "./migrations/0002-operations.ts";
 
 /*
  * A database as the version before left it, with one settlement in each state and everything that was going on. The
@@ -140,7 +142,10 @@ describe.each(backends)("on $name", (backend) => {
     for (const [table, rows] of Object.entries(before)) {
       await db.$extendTables<Record<string, Row>>().insertInto(table).values(rows).execute();
     }
-    expect((await pendingMigrations(db)).map(({ name }) => name)).toEqual(["0002-operations"]);
+    expect((await pendingMigrations(db)).map(({ name }) => name)).toEqual([
+      "0002-operations",
+      "0003-listings",
+    ]);
     await migrate(db);
   });
 
@@ -198,5 +203,34 @@ describe.each(backends)("on $name", (backend) => {
     await organizations.setLimits("shop", "base", { minimumAmount: 5n });
     await organizations.rotateKey("old", { graceMs: 1_000 });
     expect((await organizations.listChanges("shop")).map(({ number }) => number)).toEqual([1, 2]);
+  });
+});
+
+describe.each(backends)("from the second version, on $name", (backend) => {
+  const database = useTestDatabase(backend, { migrated: false });
+
+  test("listings give what they gave, by every filter", async () => {
+    const db = await database.open();
+    const provider = {
+      getMigrations: async () => ({ [initial.name]: initial, [operations.name]: operations }),
+    };
+    expect((await new Migrator({ db, provider }).migrateToLatest()).error).toBeUndefined();
+    for (const [table, rows] of Object.entries(before)) {
+      await db.$extendTables<Record<string, Row>>().insertInto(table).values(rows).execute();
+    }
+    expect((await migrate(db)).map(({ name }) => name)).toEqual(["0003-listings"]);
+    const ledger = createTestLedger(db, now);
+    const statesOf = async (filter: SettlementFilter) =>
+      (await ledger.list({ organizationId: "shop", ...filter }, { limit: 10 })).settlements.map(
+        ({ state }) => state,
+      );
+    const newestFirst = [...states].reverse();
+    expect(await statesOf({})).toEqual(newestFirst);
+    expect(await statesOf({ network: "base" })).toEqual(newestFirst);
+    expect(await statesOf({ network: "polygon" })).toEqual([]);
+    expect(await statesOf({ payer: addressOf(1) })).toEqual(newestFirst);
+    expect(await statesOf({ payer: addressOf(2) })).toEqual([]);
+    for (const state of states) expect(await statesOf({ state })).toEqual([state]);
+    expect(await statesOf({ payer: addressOf(1), network: "base", state: "failed" })).toEqual(["failed"]);
   });
 });

@@ -1,35 +1,148 @@
-import type { Kysely } from "kysely";
-import type { Ledger } from "./ledger.ts";
+// Imported, not global: a test that installs fake timers must not stop a listing.
+import { setTimeout as delay } from "node:timers/promises";
+import { type Kysely, type SelectQueryBuilder, sql } from "kysely";
+import { UndeterminedError } from "../errors.ts";
+import type { Ledger, SettlementFilter } from "./ledger.ts";
 import { lowerCase, toSettlement } from "./rows.ts";
-import type { LedgerTables } from "./tables.ts";
+import type { LedgerTables, SettlementsTable } from "./tables.ts";
 
-/** Makes {@link Ledger.list}. */
-export function createList(db: Kysely<LedgerTables>): Ledger["list"] {
-  return async ({ organizationId, network, state, payer, from, to }, { limit, after }) => {
-    let query = db
-      .selectFrom("settlements")
-      .selectAll()
-      .orderBy("claimed_at", "desc")
-      .orderBy("id", "desc")
-      // One more than is given out tells whether there is a next page.
-      .limit(limit + 1);
-    if (organizationId !== undefined) query = query.where("organization_id", "=", organizationId);
-    if (network !== undefined) query = query.where("network", "=", network);
-    if (state !== undefined) query = query.where("state", "=", state);
-    if (payer !== undefined) query = query.where("payer", "=", lowerCase(payer));
-    if (from !== undefined) query = query.where("claimed_at", ">=", from);
-    if (to !== undefined) query = query.where("claimed_at", "<", to);
-    if (after !== undefined) {
-      const { claimedAt, id } = after;
+/** A place in the order of a listing: newest first, and by id within a millisecond. */
+type Place = { claimedAt: number; id: SettlementsTable["id"] };
+
+type Query<Selection> = SelectQueryBuilder<LedgerTables, "settlements", Selection>;
+
+/** Index entries that one query goes through at most: a few milliseconds, in which SQLite lets this process do nothing else. */
+const usualSpanLength = 2_000;
+/** Listings that are read at the same time, and that wait for their turn. */
+const mostAtOnce = 2;
+const mostWaiting = 50;
+
+/**
+ * Makes {@link Ledger.list}. A filter may match few of many settlements, so a listing is read in spans of bounded
+ * length, with as long a pause after each as it took: payments go on meanwhile.
+ */
+export function createList(
+  db: Kysely<LedgerTables>,
+  { spanLength = usualSpanLength }: { spanLength?: number } = {},
+): Ledger["list"] {
+  const inTurn = createTurns();
+
+  /** The place up to which a span reaches that begins after another place; null when it reaches to the end. */
+  async function findEndOfSpan(filter: SettlementFilter, after: Place | undefined): Promise<Place | null> {
+    const row = await inOrder(withIndex(db.selectFrom("settlements"), filter), filter, after)
+      .select(["claimed_at as claimedAt", "id"])
+      .offset(spanLength - 1)
+      .limit(1)
+      .executeTakeFirst();
+    return row ?? null;
+  }
+
+  async function readSpan(
+    filter: SettlementFilter,
+    { after, end, limit }: { after: Place | undefined; end: Place | null; limit: number },
+  ): Promise<SettlementsTable[]> {
+    let query = inOrder(withRest(withIndex(db.selectFrom("settlements"), filter), filter), filter, after);
+    if (end !== null) {
       query = query.where(({ eb, refTuple, tuple }) =>
-        eb(refTuple("claimed_at", "id"), "<", tuple(claimedAt, id)),
+        eb(refTuple("claimed_at", "id"), ">=", tuple(end.claimedAt, end.id)),
       );
     }
-    const settlements = (await query.execute()).map(toSettlement);
-    const page = settlements.slice(0, limit);
-    const last = page.at(-1);
-    const next =
-      settlements.length > limit && last !== undefined ? { claimedAt: last.claimedAt, id: last.id } : null;
-    return { settlements: page, next };
+    return query.selectAll().limit(limit).execute();
+  }
+
+  return (filter, { limit, after }) =>
+    inTurn(async () => {
+      const rows: SettlementsTable[] = [];
+      let place: Place | undefined = after;
+      for (;;) {
+        const from = performance.now();
+        // Where every index entry is a match, the limit is bound enough.
+        const end = isIndexed(filter) ? null : await findEndOfSpan(filter, place);
+        // One more than is given out tells whether there is a next page.
+        const wanted = limit + 1 - rows.length;
+        rows.push(...(await readSpan(filter, { after: place, end, limit: wanted })));
+        if (end === null || rows.length > limit) break;
+        place = end;
+        await delay(performance.now() - from);
+      }
+      const settlements = rows.slice(0, limit).map(toSettlement);
+      const last = settlements.at(-1);
+      const next =
+        rows.length > limit && last !== undefined ? { claimedAt: last.claimedAt, id: last.id } : null;
+      return { settlements, next };
+    });
+}
+
+/*
+ * The indexes of migration 0003: (organization, network), (organization, payer), (organization, state) of those that
+ * are not settled, each in the order of listings; and that order alone, of one organization and of all.
+ */
+
+/** The part of a filter that an index holds. */
+function withIndex<Selection>(query: Query<Selection>, filter: SettlementFilter): Query<Selection> {
+  const { organizationId, network, state, payer } = filter;
+  if (organizationId === undefined) return query;
+  const own = query.where("organization_id", "=", organizationId);
+  if (payer !== undefined) return own.where("payer", "=", lowerCase(payer));
+  if (state !== undefined && state !== "settled") {
+    // The second condition is that of the index, in its own words: a bound parameter would not match it.
+    return own.where("state", "=", state).where("state", "<>", sql.lit("settled" as const));
+  }
+  return network === undefined ? own : own.where("network", "=", network);
+}
+
+/** The other part, which each row is looked at for. */
+function withRest<Selection>(query: Query<Selection>, filter: SettlementFilter): Query<Selection> {
+  const { network, state, payer } = filter;
+  let rest = query;
+  if (network !== undefined) rest = rest.where("network", "=", network);
+  if (state !== undefined) rest = rest.where("state", "=", state);
+  if (payer !== undefined) rest = rest.where("payer", "=", lowerCase(payer));
+  return rest;
+}
+
+/** Whether {@link withIndex} is the whole filter, times aside. */
+function isIndexed({ organizationId, network, state, payer }: SettlementFilter): boolean {
+  const others = [network, state, payer].filter((one) => one !== undefined);
+  return others.length === 0 || (organizationId !== undefined && others.length === 1 && state !== "settled");
+}
+
+function inOrder<Selection>(
+  query: Query<Selection>,
+  { from, to }: SettlementFilter,
+  after: Place | undefined,
+): Query<Selection> {
+  let ordered = query.orderBy("claimed_at", "desc").orderBy("id", "desc");
+  if (from !== undefined) ordered = ordered.where("claimed_at", ">=", from);
+  if (to !== undefined) ordered = ordered.where("claimed_at", "<", to);
+  if (after !== undefined) {
+    ordered = ordered.where(({ eb, refTuple, tuple }) =>
+      eb(refTuple("claimed_at", "id"), "<", tuple(after.claimedAt, after.id)),
+    );
+  }
+  return ordered;
+}
+
+/** Lets a few listings go at the same time, the others after them. */
+function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
+  const waiting: (() => void)[] = [];
+  let running = 0;
+  return async (work) => {
+    if (running < mostAtOnce) running++;
+    else {
+      if (waiting.length >= mostWaiting) {
+        throw new UndeterminedError("Too many listings are waiting to be read", {
+          hints: ["Ask again in a moment."],
+        });
+      }
+      await new Promise<void>((resolve) => waiting.push(resolve));
+    }
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) running--;
+      else next();
+    }
   };
 }

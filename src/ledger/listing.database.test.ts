@@ -9,20 +9,25 @@ import {
   paymentOf,
   settled,
 } from "../../test/support/ledger/test-ledger.ts";
+import type { Database } from "../database/database.ts";
 import { readCursor, writeCursor } from "../protocol/cursor.ts";
-import type { SettlementFilter } from "./ledger.ts";
+import type { Ledger, SettlementFilter } from "./ledger.ts";
+import { createList } from "./list.ts";
 import type { Settlement } from "./settlement.ts";
+import type { LedgerTables } from "./tables.ts";
 
 describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);
   let clock: ReturnType<typeof createClock>;
+  let db: Database;
   let ledger: ReturnType<typeof createTestLedger>;
   /** Everything in the ledger, newest first. */
   let all: Settlement[];
 
   beforeEach(async () => {
     clock = createClock();
-    ledger = createTestLedger(await database.open(), clock.now);
+    db = await database.open();
+    ledger = createTestLedger(db, clock.now);
     await ledger.introduce();
     // Some share their millisecond: order and pages must not depend on it.
     const claims = Array.from({ length: 12 }, (_, index) =>
@@ -48,10 +53,18 @@ describe.each(backends)("on $name", (backend) => {
     expect(all).toHaveLength(12);
   });
 
-  async function listAll(filter: SettlementFilter, limit: number): Promise<Settlement[]> {
+  /** Listings that go through so many settlements at a time. */
+  const createListOfSpans = (spanLength: number) =>
+    createList(db.$extendTables<LedgerTables>(), { spanLength });
+
+  async function listAll(
+    filter: SettlementFilter,
+    limit: number,
+    list: Ledger["list"] = ledger.list,
+  ): Promise<Settlement[]> {
     const listed: Settlement[] = [];
     for (let after: string | undefined; ; ) {
-      const page = await ledger.list(filter, {
+      const page = await list(filter, {
         limit,
         after: after === undefined ? undefined : (readCursor(after) ?? undefined),
       });
@@ -68,6 +81,7 @@ describe.each(backends)("on $name", (backend) => {
   });
 
   test("filters by whatever is given, alone and together", async () => {
+    const inSpans = createListOfSpans(2);
     const times = all.map(({ claimedAt }) => claimedAt);
     const filter = fc.record(
       {
@@ -92,9 +106,34 @@ describe.each(backends)("on $name", (backend) => {
             one.claimedAt < (wanted.to ?? Number.POSITIVE_INFINITY),
         );
         expect(await listAll(wanted, limit)).toEqual(expected);
+        expect(await listAll(wanted, limit, inSpans)).toEqual(expected);
       }),
       { numRuns: 40 },
     );
+  });
+
+  /** Needs a look at every settlement of the organization. */
+  const rare: SettlementFilter = { organizationId: "shop", network: "base", state: "recovered" };
+
+  test("a search through many settlements lets payments go on meanwhile", async () => {
+    const order: string[] = [];
+    const listing = createListOfSpans(1)(
+      { organizationId: "shop", payer: addressOf(0), state: "recovered" },
+      { limit: 5 },
+    );
+    const payment = ledger.find(paymentOf(0).id).then(() => order.push("payment"));
+    await Promise.all([listing.then(() => order.push("listing")), payment]);
+    expect(order).toEqual(["payment", "listing"]);
+  });
+
+  test("listings take turns, and one too many is refused instead of kept waiting", async () => {
+    const list = createListOfSpans(1);
+    const asked = Array.from({ length: 60 }, () => list(rare, { limit: 5 }));
+    const answers = await Promise.allSettled(asked);
+    const refused = answers.filter(({ status }) => status === "rejected");
+    expect(refused).toHaveLength(8);
+    expect(refused[0]).toMatchObject({ reason: { message: "Too many listings are waiting to be read" } });
+    expect(await list({}, { limit: 100 })).toMatchObject({ settlements: all });
   });
 
   test("a payer is found in any casing", async () => {

@@ -296,6 +296,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
     expect(dryRun.stdout).toMatchInlineSnapshot(`
       "would apply  0001-initial: settlements, their transactions, leases, idempotency keys, organizations, recipients, API keys
       would apply  0002-operations: what several instances share; limits, an audit trail and listings for organizations
+      would apply  0003-listings: indexes for listing an organization's settlements by network, by payer, and those that are not settled
       Nothing was changed. Make a backup, and stop what uses the database, before it is.
       "
     `);
@@ -303,7 +304,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
 
     expect(JSON.parse((await x402("migrate", "--json")).stdout)).toMatchObject({
       applied: true,
-      migrations: [{ name: "0001-initial" }, { name: "0002-operations" }],
+      migrations: [{ name: "0001-initial" }, { name: "0002-operations" }, { name: "0003-listings" }],
     });
     expect((await x402("migrate")).stdout).toBe("The database is up to date.\n");
     expect((await x402("migrate", "--dry-run")).stdout).toBe("The database is up to date.\n");
