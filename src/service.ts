@@ -9,6 +9,7 @@ import { channels } from "./channels/channels.ts";
 import type { NetworkConfig } from "./config/network-config.ts";
 import { settleWaitDefaultsMs } from "./config/settle-wait.ts";
 import type { Database } from "./database/database.ts";
+import { createWriteCheck } from "./database/write-check.ts";
 import { openEndpoints } from "./deploy/endpoints.ts";
 import { ConfigurationError, type ConfigurationProblem } from "./errors.ts";
 import type { Lane, Lanes } from "./facilitator/context.ts";
@@ -230,6 +231,8 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       return [name, createRecovery({ ...collaborators, recoverer })];
     }),
   );
+  const checkWrites = createWriteCheck(db);
+  let databaseProblem: string | null = null;
   const started = new Set<NetworkName>();
   /** Networks that answer, and are not served as they are. */
   const refused = new Set<NetworkName>();
@@ -248,8 +251,9 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
   });
   metrics.observe(createMetricSources({ networks, ledger, health: checkHealth }));
 
+  let renewing: Promise<void> = Promise.resolve();
   const renewal = setInterval(() => {
-    ledger
+    renewing = ledger
       .renewLeases()
       .catch((error: unknown) => logger.error({ err: error }, "leases could not be renewed"));
   }, leaseMs / 6);
@@ -310,6 +314,17 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
   }
 
   async function checkHealth(): Promise<Record<string, NetworkHealth>> {
+    const problem = await checkWrites();
+    if (problem !== databaseProblem) {
+      databaseProblem = problem;
+      if (problem === null) logger.info("the database takes writes again");
+      else logger.error({ problem }, "the database takes no writes, so no payment can be settled");
+    }
+    if (problem !== null) {
+      return Object.fromEntries(
+        [...networks.keys()].map((name) => [name, { ready: false, detail: problem }]),
+      );
+    }
     const checks = [...networks].map(async ([name, ofNetwork]): Promise<[string, NetworkHealth]> => {
       const [{ chain }] = ofNetwork;
       if (!started.has(name)) {
@@ -346,7 +361,6 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       if (problems.length > 0) throw new ConfigurationError(problems);
     },
     async stop() {
-      clearInterval(renewal);
       clearTimeout(reconnection);
       closing.abort();
       await Promise.all([
@@ -355,6 +369,9 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       ]);
     },
     async close() {
+      // Until now, as answers that were under way needed their leases.
+      clearInterval(renewal);
+      await renewing;
       for (const { chain } of lanes) chain.close();
       for (const rpc of [...endpoints.values()].flat()) rpc.close();
       await db.destroy();

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -83,6 +83,28 @@ describe("a file", () => {
     expect(error.message).toBe(`The database ${path} could not be opened`);
     expect(error.cause.message).toBe("file is not a database");
     expect(statSync(path).size).toBe(1900);
+  });
+});
+
+describe("a file that this user may only read", () => {
+  /** Another user of the machine, for tests that run as root, which may write everything. */
+  const asOther = process.getuid?.() === 0 ? 65_534 : undefined;
+
+  test("is refused at once, and says so", async () => {
+    const readOnly = mkdtempSync(join(tmpdir(), "x402-kit-read-only-"));
+    const path = join(readOnly, "facilitator.db");
+    const db = await openDatabase({ url: `sqlite:${path}` });
+    await migrate(db);
+    await db.destroy();
+    chmodSync(path, 0o444);
+    chmodSync(readOnly, 0o555);
+    if (asOther !== undefined) process.seteuid?.(asOther);
+    const error = await openDatabase({ url: `sqlite:${path}` }).catch((error) => error);
+    if (asOther !== undefined) process.seteuid?.(0);
+    chmodSync(readOnly, 0o755);
+    rmSync(readOnly, { recursive: true });
+    expect(error.message).toBe(`The database ${path} could not be opened`);
+    expect(error.hints.join()).toContain("that this user may write");
   });
 });
 

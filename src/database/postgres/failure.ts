@@ -7,9 +7,10 @@ import { UndoneError } from "../retrying.ts";
  * - `lost`: the connection was lost, and whether the server ran the statement is unknown;
  * - `undone`: the server gave the transaction up, because of others, and would take it again;
  * - `late`: it took too long, mostly by waiting for another's lock;
+ * - `unwritable`: the server takes no writes;
  * - `refused`: anything else that the server says, a violated constraint for example. It says it again next time.
  */
-export type PostgresFailure = "lost" | "undone" | "late" | "refused";
+export type PostgresFailure = "lost" | "undone" | "late" | "unwritable" | "refused";
 
 /** Codes by their SQLSTATE; see "PostgreSQL Error Codes" in its manual. */
 const meanings: Readonly<Record<string, PostgresFailure>> = {
@@ -17,6 +18,9 @@ const meanings: Readonly<Record<string, PostgresFailure>> = {
   "40P01": "undone", // deadlock_detected
   "55P03": "late", // lock_not_available: lock_timeout
   "57014": "late", // query_canceled: statement_timeout
+  "25006": "unwritable", // read_only_sql_transaction: a standby, or set so
+  "53100": "unwritable", // disk_full
+  "58030": "unwritable", // io_error
   "53300": "lost", // too_many_connections
   "57P03": "lost", // cannot_connect_now: it is starting or stopping
 };
@@ -46,6 +50,11 @@ export function explainPostgresError(error: unknown, failure: Exclude<PostgresFa
         hints: [
           "Look for a transaction that stays open, in pg_stat_activity, and for a server without power.",
         ],
+      });
+    case "unwritable":
+      return new UndeterminedError("The database takes no writes", {
+        cause: error,
+        hints: ["Its disk is full or failing, or the server has become a read-only standby."],
       });
     case "refused":
       return error;

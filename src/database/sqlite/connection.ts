@@ -35,10 +35,14 @@ export function createSqliteConnection(database: DatabaseSync): SqliteConnection
       return database.isTransaction;
     },
     execute(sql, parameters = []) {
-      const { statement, returnsRows } = prepare(sql);
-      const values = parameters.map(toSqliteValue);
-      if (returnsRows) return { rows: statement.all(...values), changes: undefined };
-      return { rows: [], changes: BigInt(statement.run(...values).changes) };
+      try {
+        const { statement, returnsRows } = prepare(sql);
+        const values = parameters.map(toSqliteValue);
+        if (returnsRows) return { rows: statement.all(...values), changes: undefined };
+        return { rows: [], changes: BigInt(statement.run(...values).changes) };
+      } catch (error) {
+        throw explainSqliteError(error);
+      }
     },
     close() {
       prepared.clear();
@@ -83,15 +87,39 @@ export async function whileLocked<T>(deadline: number, work: () => T): Promise<T
   }
 }
 
-/** The low byte of an SQLite error's code; the upper bytes say why. Undefined for other errors. */
-export function sqliteErrorCode(error: unknown): number | undefined {
+const sqliteBusy = 5;
+
+export function isLocked(error: unknown): boolean {
+  return sqliteErrorCode(error) === sqliteBusy;
+}
+
+/** The result code of an SQLite error, without the upper bytes, which say more; undefined for other errors. */
+function sqliteErrorCode(error: unknown): number | undefined {
   return error instanceof Error && "errcode" in error && typeof error.errcode === "number"
     ? error.errcode & 0xff
     : undefined;
 }
 
-const sqliteBusy = 5;
+/** What is wrong with the file or its disk, and what to do, by SQLite's result code. */
+const fileProblems: Readonly<Record<number, readonly [problem: string, advice: string]>> = {
+  // SQLITE_READONLY
+  8: [
+    "The database file cannot be written",
+    "This user may not write it or its folder, or the disk is mounted read-only.",
+  ],
+  // SQLITE_IOERR
+  10: ["The disk of the database failed", "The log of the system says more."],
+  // SQLITE_CORRUPT
+  11: ["The database file is damaged", "Stop the service and restore the last backup."],
+  // SQLITE_FULL
+  13: ["The disk of the database is full", "Make room; the service goes on by itself."],
+  // SQLITE_CANTOPEN
+  14: ["The database file cannot be opened", "Look whether it and its folder are still there."],
+};
 
-function isLocked(error: unknown): boolean {
-  return sqliteErrorCode(error) === sqliteBusy;
+/** An error that says what is wrong with the file; any other error as it is. */
+function explainSqliteError(error: unknown): unknown {
+  const [problem, advice] = fileProblems[sqliteErrorCode(error) ?? 0] ?? [];
+  if (problem === undefined || advice === undefined) return error;
+  return new UndeterminedError(problem, { cause: error, hints: [advice] });
 }

@@ -3,6 +3,7 @@ import { dirname, resolve } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { ConfigurationError, KitError } from "../../errors.ts";
 import type { Database } from "../database.ts";
+import { isLocked } from "./connection.ts";
 
 /**
  * Opens the SQLite file of a URL `sqlite:PATH`, and creates it when it does not exist.
@@ -50,6 +51,23 @@ function configure(database: DatabaseSync, path: string): void {
   database.exec("PRAGMA synchronous = FULL");
   database.exec("PRAGMA foreign_keys = ON");
   database.exec("PRAGMA busy_timeout = 0");
+  requireWritable(database);
+}
+
+/** Writes and undoes it: that a file can only be read would else be noticed with the first payment. */
+function requireWritable(database: DatabaseSync): void {
+  try {
+    database.exec("BEGIN IMMEDIATE");
+  } catch (error) {
+    // Another process is writing to it.
+    if (isLocked(error)) return;
+    throw error;
+  }
+  try {
+    database.exec("PRAGMA user_version = 0");
+  } finally {
+    database.exec("ROLLBACK");
+  }
 }
 
 function sqlitePath(url: string): string {

@@ -88,6 +88,8 @@ test("a snapshot stays as it is while others write and read beside it", async ()
 });
 
 test("a snapshot cannot write", async () => {
-  await expect(inSnapshot(db, (snapshot) => create("forbidden", snapshot))).rejects.toThrow("readonly");
+  await expect(inSnapshot(db, (snapshot) => create("forbidden", snapshot))).rejects.toThrow(
+    "cannot be written",
+  );
   expect(await list()).toEqual(["first"]);
 });

@@ -1,0 +1,78 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { sql } from "kysely";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createLocalSigner } from "./chain/signing/local-signer.ts";
+import type { Database } from "./database/database.ts";
+import { migrate } from "./database/migrate.ts";
+import { openDatabase } from "./database/open-database.ts";
+import { createLogger } from "./logging/logger.ts";
+import { networks } from "./protocol/networks.ts";
+import { harnessAccounts } from "./published/accounts.ts";
+import { createCore, type ServiceCore } from "./service.ts";
+
+/* What the service does about its database; no network is needed for that. */
+
+let folder: string;
+let database: Database;
+let core: ServiceCore;
+let logged: string[];
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), "x402-kit-service-"));
+  database = await openDatabase({ url: `sqlite:${join(folder, "ledger.db")}` });
+  await migrate(database);
+  logged = [];
+  core = createCore({
+    networks: [
+      {
+        ...networks.base,
+        assets: [networks.base.usdc],
+        facilitatorContract: harnessAccounts.operator.address,
+        // Nothing listens there.
+        rpcUrls: ["http://127.0.0.1:1"],
+        confirmations: 1,
+        maxFeePerGas: 10n ** 11n,
+      },
+    ],
+    signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
+    database,
+    apiKeyPepper: "a pepper",
+    // Renewed every millisecond.
+    leaseMs: 6,
+    logger: createLogger("info", { write: (line: string) => void logged.push(line) }),
+  });
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+test.each([1, 2, 3, 4, 5])("leases are not renewed in a closed database (%i)", async (ms) => {
+  await delay(ms);
+  await core.stop();
+  await core.close();
+  await delay(20);
+  expect(logged).toEqual([]);
+});
+
+test("a service that was never stopped, as one that could not start, renews nothing after it is closed", async () => {
+  await core.close();
+  await delay(20);
+  expect(logged).toEqual([]);
+});
+
+test("a database that takes no writes makes every network not ready, and the log says so once", async () => {
+  await delay(10);
+  await sql`alter table commits rename to elsewhere`.execute(database);
+  const detail = "The database cannot be written";
+  expect(await core.checkHealth()).toEqual({ base: { ready: false, detail } });
+  expect(await core.checkHealth()).toEqual({ base: { ready: false, detail } });
+  await sql`alter table elsewhere rename to commits`.execute(database);
+  expect((await core.checkHealth()).base?.detail).toBe("not reached yet");
+  const messages = logged.map((line) => JSON.parse(line).msg);
+  expect(messages).toEqual([
+    "the database takes no writes, so no payment can be settled",
+    "the database takes writes again",
+  ]);
+  await core.close();
+});
