@@ -286,7 +286,8 @@ export function readDatabaseUrl(text: string): string {
       "is a path; a Postgres at a Unix socket is postgres://USER@/DATABASE?host=/DIRECTORY",
     );
   }
-  const url = /^postgres(?:ql)?:\/\//.test(text) ? URL.parse(text) : null;
+  // Without a host, as a Unix socket has none, it is no URL where there is a user before it.
+  const url = /^postgres(?:ql)?:\/\//.test(text) ? URL.parse(text.replace("@/", "@localhost/")) : null;
   if (url === null) {
     throw new InvalidValue("must begin with sqlite: or be a URL that begins with postgres://");
   }

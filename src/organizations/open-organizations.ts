@@ -1,4 +1,4 @@
-import { InvalidValue, readPepper } from "../config/values.ts";
+import { InvalidValue, readDatabaseUrl, readPepper } from "../config/values.ts";
 import { requireMigrated } from "../database/migrate.ts";
 import { openDatabase } from "../database/open-database.ts";
 import { isMissingFile } from "../database/sqlite/missing-file.ts";
@@ -43,12 +43,13 @@ export type OpenOrganizations = Organizations & AsyncDisposable & { close(): Pro
  *
  * A given key must look drawn: the published keys of the local chains and the fixtures are refused.
  *
- * @throws KitError when `serve` would not take the pepper, and when the database cannot be opened, does not exist, or is
+ * @throws KitError when `serve` would not take the URL or the pepper, and when the database cannot be opened, does not exist, or is
  * not at this version: `x402-kit migrate` brings it there.
  */
 export async function openOrganizations(options: OpenOrganizationsOptions): Promise<OpenOrganizations> {
   const { databaseUrl, pepper, actor, facilitatorContracts = {} } = options;
-  requirePepper(pepper);
+  requireServed("database URL", () => readDatabaseUrl(databaseUrl));
+  requireServed("pepper", () => readPepper(pepper));
   if (isMissingFile(databaseUrl)) {
     throw new KitError(`There is no database ${databaseUrl}`, { hints: ["x402-kit migrate creates it."] });
   }
@@ -73,14 +74,14 @@ export async function openOrganizations(options: OpenOrganizationsOptions): Prom
   }
 }
 
-/** @throws KitError when `serve` would refuse the pepper: keys that were hashed with it would work nowhere */
-function requirePepper(pepper: string): void {
+/** @throws KitError when `serve` would refuse a value: keys that were made with it would work nowhere */
+function requireServed(name: string, read: () => void): void {
   try {
-    readPepper(pepper);
+    read();
   } catch (error) {
     if (!(error instanceof InvalidValue)) throw error;
-    throw new KitError(`The pepper ${error.message}`, {
-      hints: ["It must be the API_KEY_PEPPER of serve, which takes no other."],
+    throw new KitError(`The ${name} ${error.message}`, {
+      hints: ["It must be the one of serve, which takes no other."],
     });
   }
 }

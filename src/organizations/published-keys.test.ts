@@ -53,3 +53,12 @@ describe("a pepper that serve would refuse is refused, as keys issued with it wo
     await expect(openOrganizations({ databaseUrl, pepper: weak, actor: "a test" })).rejects.toThrow(message);
   });
 });
+
+test("a database URL that serve would refuse is refused, without its password", async () => {
+  const url = "postgres://pay:p@HUNTER2/w@host/db";
+  const error = await openOrganizations({ databaseUrl: url, pepper, actor: "a test" }).catch(
+    (error) => error,
+  );
+  expect(error.message).toContain("The database URL has an @ behind its host");
+  expect(`${error.message} ${error.stack}`).not.toContain("HUNTER2");
+});

@@ -3,6 +3,7 @@ import { ConfigurationError, KitError } from "../../errors.ts";
 import type { Database } from "../database.ts";
 import { UndoneError } from "../retrying.ts";
 import { createPostgresConnections, type PostgresConnections } from "./connection.ts";
+import { explainUrlError, pinSslMode } from "./connection-url.ts";
 
 /** Connections that one process has at most. Every claim that is being signed holds one. */
 const mostConnections = 10;
@@ -33,7 +34,7 @@ export async function openPostgres(url: string): Promise<Database> {
     import("pg"),
   ]);
   const options = {
-    connectionString: url,
+    connectionString: pinSslMode(url),
     application_name: "x402-kit",
     max: mostConnections,
     connectionTimeoutMillis: connectTimeoutMs,
@@ -50,12 +51,12 @@ export async function openPostgres(url: string): Promise<Database> {
     // A pool reads its URL with its first connection; here it can still be said what is wrong.
     new pg.Client(options);
     pool = new pg.Pool(options);
-  } catch {
+  } catch (error) {
     // Without the cause: it may hold the URL, and that the password.
     throw new ConfigurationError([
       {
         name: "DATABASE_URL",
-        problem: "cannot be read; characters that mean something in a URL must be percent-encoded",
+        problem: explainUrlError(error),
         example: "postgres://USER:PASSWORD@HOST:5432/DATABASE",
       },
     ]);
@@ -116,9 +117,20 @@ async function readSettings(
   } catch (error) {
     throw new KitError("The database cannot be reached", {
       cause: reasonOf(error),
-      hints: ["Check that DATABASE_URL names a running Postgres, and its user, password and database."],
+      hints: [adviceOn(reasonOf(error))],
     });
   }
+}
+
+/** What to do about a server that cannot be reached. */
+function adviceOn(reason: unknown): string {
+  const code = reason instanceof Error && "code" in reason ? String(reason.code) : "";
+  if (/CERT|ISSUER|ALTNAME|SELF_SIGNED/.test(code)) {
+    return "Its certificate is not trusted: name its authority with &sslrootcert=FILE in DATABASE_URL.";
+  }
+  if (code === "ENOENT")
+    return "There is no such Unix socket: `host` in DATABASE_URL is the folder it is in.";
+  return "Check that DATABASE_URL names a running Postgres, and its user, password and database.";
 }
 
 /** What the network or the server said, without what was made of it for those who would try again. */
