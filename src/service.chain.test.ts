@@ -3,6 +3,7 @@ import { type Composition, compose } from "../test/support/composition.ts";
 import { altering } from "../test/support/misbehaviour.ts";
 import type { Body } from "../test/support/service.ts";
 import { forwardingTo, startStubNode } from "../test/support/stub-node.ts";
+import { createLocalSigner } from "./chain/signing/local-signer.ts";
 import { ConfigurationError } from "./errors.ts";
 import { requestJson } from "./harness/control/http-json.ts";
 import type { Hex } from "./protocol/hex.ts";
@@ -53,6 +54,28 @@ describe("requests to the node", () => {
     await composition.post(service, "verify", wrongSignature);
     expect(composition.proxy.take()).toHaveLength(1);
   });
+});
+
+test("a remote signer that takes its time holds up no payment that is verified", async () => {
+  const local = createLocalSigner(harnessAccounts.operator.privateKey);
+  const asked = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<void>();
+  const service = await composition.start({
+    signer: {
+      address: local.address,
+      async signTransaction(transaction) {
+        asked.resolve();
+        await answer.promise;
+        return local.signTransaction(transaction);
+      },
+    },
+  });
+  const settle = composition.post(service, "settle", await composition.payment());
+  await asked.promise;
+  const verify = await composition.post(service, "verify", await composition.payment());
+  expect(verify.body).toMatchObject({ isValid: true });
+  answer.resolve();
+  expect((await settle).body).toMatchObject({ success: true });
 });
 
 describe("what is in flight when the service ends", () => {

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLocalSigner } from "../../src/chain/signing/local-signer.ts";
+import type { Signer } from "../../src/chain/signing/signer.ts";
 import type { NetworkConfig } from "../../src/config/network-config.ts";
 import { openMigrated } from "../../src/database/open-migrated.ts";
 import { type JsonResponse, requestJson } from "../../src/harness/control/http-json.ts";
@@ -37,7 +38,9 @@ export type Composition = {
     settleWaitMs?: number;
     leaseMs?: number;
     log?: string[];
-    /** Beside the harness's operator. */
+    /** The harness's operator by default. */
+    signer?: Signer;
+    /** Beside that. */
     otherOperators?: readonly Hex[];
     wrap?: Wrap;
   }): Promise<Running>;
@@ -93,15 +96,13 @@ export async function compose(running?: HarnessChain): Promise<Composition> {
       settleWaitMs = 5_000,
       leaseMs,
       log,
+      signer = createLocalSigner(harnessAccounts.operator.privateKey),
       otherOperators = [],
       wrap,
     } = {}) {
       const service = await createWrappedService(wrap, {
         networks: [network],
-        signers: [
-          createLocalSigner(harnessAccounts.operator.privateKey),
-          ...otherOperators.map(createLocalSigner),
-        ],
+        signers: [signer, ...otherOperators.map(createLocalSigner)],
         database: await openMigrated(`sqlite:${join(directory, "ledger.sqlite")}`),
         apiKeyPepper: "test",
         settleWaitMs,
