@@ -1,6 +1,7 @@
 import type { Database } from "../database/database.ts";
 import { migrate, pendingMigrations } from "../database/migrate.ts";
 import { openDatabase } from "../database/open-database.ts";
+import { findPlainTextHost } from "../database/postgres/connection-url.ts";
 import { isMissingFile } from "../database/sqlite/missing-file.ts";
 import { explainFailure } from "../deploy/explain-failure.ts";
 import { KitError } from "../errors.ts";
@@ -72,4 +73,17 @@ export function checkDatabase(url: string, state: DatabaseState): Check {
     case "unreadable":
       return failed(state.reason, "Check DATABASE_URL, and that this machine and user may use it.");
   }
+}
+
+/** A warning of a Postgres on another machine that is reached without TLS; null for any other database. */
+export async function warnOfPlainText(url: string): Promise<Check | null> {
+  const host = await findPlainTextHost(url);
+  if (host === null) return null;
+  return {
+    name: "database",
+    status: "warning",
+    detail:
+      "Postgres is on another machine and not reached by TLS: its password and payments can be read on the way",
+    advice: "Add sslmode=verify-full to the parameters of DATABASE_URL.",
+  };
 }

@@ -6,7 +6,7 @@ import { plural } from "../../deploy/units.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import type { Check, CheckStatus } from "../../inspection/check.ts";
 import { checkConfiguration, problemAsCheck } from "../../inspection/configuration.ts";
-import { checkDatabase, openAsIs } from "../../inspection/database.ts";
+import { checkDatabase, openAsIs, warnOfPlainText } from "../../inspection/database.ts";
 import { inspectNetwork } from "../../inspection/inspect-network.ts";
 import { createLedger } from "../../ledger/create-ledger.ts";
 import { defineCommand, type Terminal } from "../kit/command.ts";
@@ -48,9 +48,10 @@ async function examine(
   const signers = await createSigners(config.operators);
   const operators = signers.map(({ address }) => address);
   const recoverer = await recovererOf(config);
-  const [configuration, state] = await Promise.all([
+  const [configuration, state, plainText] = await Promise.all([
     checkConfiguration({ ...config, warnings }, signers),
     openAsIs(config.databaseUrl),
+    warnOfPlainText(config.databaseUrl),
   ]);
   const now = () => Date.now();
   const db = state.kind === "ready" ? state.db : undefined;
@@ -63,7 +64,10 @@ async function examine(
     });
     return [
       { name: "configuration", checks: configuration },
-      { name: "database", checks: [checkDatabase(config.databaseUrl, state)] },
+      {
+        name: "database",
+        checks: [checkDatabase(config.databaseUrl, state), ...(plainText === null ? [] : [plainText])],
+      },
       ...(await Promise.all(networks)),
     ];
   } finally {

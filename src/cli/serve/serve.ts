@@ -14,20 +14,27 @@ export const serve = defineCommand({
 
   async run({ migrate }, terminal, config) {
     const interrupted = terminal.takeSignals();
-    const [{ createLogger }, { findRefusedKeys }, { createSigners }, { openReady }, { runService }] =
-      await Promise.all([
-        import("../../logging/logger.ts"),
-        import("../../inspection/keys.ts"),
-        import("./signers.ts"),
-        import("../../inspection/database.ts"),
-        import("./run-service.ts"),
-      ]);
+    const [
+      { createLogger },
+      { findRefusedKeys },
+      { createSigners },
+      { openReady, warnOfPlainText },
+      { runService },
+    ] = await Promise.all([
+      import("../../logging/logger.ts"),
+      import("../../inspection/keys.ts"),
+      import("./signers.ts"),
+      import("../../inspection/database.ts"),
+      import("./run-service.ts"),
+    ]);
     const refused = findRefusedKeys(config);
     if (refused.length > 0) throw new ConfigurationError(refused);
 
     const logger = createLogger(config.logLevel);
     const warnings = [...terminal.warnings, ...config.warnings, ...warnOfOpenFiles(config.maxSettles)];
     for (const { name, problem } of warnings) logger.warn({ variable: name }, problem);
+    const plainText = await warnOfPlainText(config.databaseUrl);
+    if (plainText !== null) logger.warn({ advice: plainText.advice }, `database: ${plainText.detail}`);
     const signers = await createSigners(config.operators);
     const onMigrated = (migrations: readonly string[]) =>
       logger.info({ migrations }, "the database was brought up to date");
