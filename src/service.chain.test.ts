@@ -136,7 +136,7 @@ describe("what is in flight when the service ends", () => {
     });
   });
 
-  test("while another instance lives that waits for it, a repeat is refused as soon as that shows", async () => {
+  test("while another instance lives that waits for it, a repeat is told that it is pending, as soon as that shows", async () => {
     const body = await composition.payment();
     const release = await composition.holdMining();
     const first = await composition.start({ leaseMs: 6_000, settleWaitMs: 20_000 });
@@ -144,10 +144,10 @@ describe("what is in flight when the service ends", () => {
     const waiting = composition.post(first, "settle", body);
     await composition.untilSent();
     const second = await composition.start({ settleWaitMs: 20_000 });
-    expect((await composition.post(second, "settle", body)).body).toMatchObject({
-      success: false,
-      errorReason: "invalid_transaction_state",
-      errorMessage: expect.stringContaining("Another request is waiting"),
+    expect(await composition.post(second, "settle", body)).toMatchObject({
+      status: 503,
+      headers: { "x-settlement-state": "pending" },
+      body: { success: false, errorMessage: expect.stringMatching(/Transaction 0x[0-9a-f]{64} is sent/) },
     });
     await release();
     expect((await waiting).body).toMatchObject({ success: true });

@@ -5,7 +5,7 @@ import type { Supported } from "../protocol/answers.ts";
 import type { Cursor } from "../protocol/cursor.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { formatNetwork } from "../protocol/networks.ts";
-import type { PaymentRequest } from "../protocol/requests.ts";
+import { type PaymentRequest, settlementIdOf } from "../protocol/requests.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { type IdempotencyKey, settleIdempotently } from "./idempotent.ts";
 import { createSettle, type SettleResult } from "./settle.ts";
@@ -44,7 +44,14 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
       const run = () => settle(request, caller, signal);
       if (idempotency === undefined) return run();
       const waiting = { now, signal, deadline: now() + settleWaitMs[request.x402Version] };
-      return settleIdempotently(ledger, caller.organization.id, idempotency, waiting, run);
+      return settleIdempotently(
+        ledger,
+        caller.organization.id,
+        idempotency,
+        settlementIdOf(request),
+        waiting,
+        run,
+      );
     },
 
     async findSettlement(id, caller) {

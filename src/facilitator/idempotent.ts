@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { IdempotencyMismatchError, UndeterminedError } from "../errors.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import type { Hex } from "../protocol/hex.ts";
 import { bytes32 } from "../protocol/primitives.ts";
 import { problemDetails } from "../protocol/problems.ts";
 import { invalidReasons } from "../protocol/reasons.ts";
@@ -33,8 +34,8 @@ const repeated: Delivery = {
 const pollMs = 100;
 
 /**
- * Runs a settle once per key: a repeat with the same body gets the same decided answer, waiting for it if need be.
- * An end without a decision frees the key.
+ * Runs a settle once per key: a repeat with the same body gets the same final answer, waiting for it if need be. An end
+ * without a final answer frees the key.
  *
  * @throws IdempotencyMismatchError when the key came with another body before.
  */
@@ -42,6 +43,7 @@ export async function settleIdempotently(
   ledger: Ledger,
   organizationId: string,
   { key, bodyHash }: IdempotencyKey,
+  settlementId: Hex,
   waiting: Waiting,
   settle: () => Promise<SettleResult>,
 ): Promise<SettleResult> {
@@ -60,7 +62,12 @@ export async function settleIdempotently(
   if (entry.status === "other_body") throw new IdempotencyMismatchError(problemDetails.idempotency);
   if (entry.status === "answered") {
     const answer = storedAnswer.parse(JSON.parse(entry.answer));
-    if (answer.kind === "invalid") return answer;
+    if (answer.kind === "invalid") return { ...answer, final: true };
+    const settlement = await ledger.find(settlementId);
+    // Its block has vanished since, and what becomes of it now is another answer.
+    if (settlement?.state === "submitted")
+      return { kind: "pending", transaction: settlement.transactionHash };
+    if (settlement?.state === "failed") return settle();
     // A success that never arrived is handed over now, and so is spent for requests without the key.
     const undelivered = await settle().catch(() => undefined);
     return undelivered?.kind === "success" ? undelivered : { ...answer, delivery: repeated };
@@ -68,11 +75,14 @@ export async function settleIdempotently(
 
   try {
     const result = await settle();
-    if (result.kind === "pending") {
+    if (result.kind === "pending" || (result.kind === "invalid" && !result.final)) {
+      // What may come out differently is found out again, instead of being repeated for a day.
       await ledger.abandonIdempotent(organizationId, key);
     } else {
       const answer: z.infer<typeof storedAnswer> =
-        result.kind === "success" ? { kind: result.kind, transaction: result.transaction } : result;
+        result.kind === "success"
+          ? { kind: result.kind, transaction: result.transaction }
+          : { kind: result.kind, invalid: result.invalid };
       await ledger.answerIdempotent(organizationId, key, JSON.stringify(answer));
     }
     return result;

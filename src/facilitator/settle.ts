@@ -9,14 +9,15 @@ import { refusals } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { poll } from "../relayer/poll.ts";
 import type { FollowUp } from "../relayer/recovery.ts";
-import { claimPayment, type Waiting } from "./claim-payment.ts";
+import { type Claimant, claimPayment, type Waiting } from "./claim-payment.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { createGasBudget } from "./gas-budget.ts";
 import { checkLimits, createPaymentIntake, recipientFor, requireScope } from "./intake.ts";
 import type { SettleablePayment } from "./payment.ts";
 import { publishChecksOf } from "./publish-checks.ts";
+import { createRepeats } from "./repeats.ts";
 import { verifySignature } from "./signature.ts";
-import { isOpenTo, isOwnFailure } from "./verify.ts";
+import { isOpenTo, isOwn, isOwnFailure } from "./verify.ts";
 
 /**
  * What a settle came to.
@@ -25,7 +26,8 @@ import { isOpenTo, isOwnFailure } from "./verify.ts";
  * - `pending`: signed and on its way, with its hash; the right to the answer has been given up already.
  */
 export type SettleResult =
-  | { kind: "invalid"; invalid: Invalid }
+  /** `final`: asking again can give nothing else, whatever happens on the chain and in the ledger. */
+  | { kind: "invalid"; invalid: Invalid; final: boolean }
   | { kind: "success"; transaction: Hex; delivery: Delivery }
   | { kind: "pending"; transaction: Hex };
 
@@ -50,7 +52,7 @@ type Lease = { payment: SettleablePayment; caller: Caller; holder: string };
 /** Between two looks at the ledger while waiting for an outcome that another instance may conclude. */
 const ledgerPollMs = 1_000;
 
-/** How long a repeat waits for the lease of the request before it, and how often it tries. */
+/** How long a repeat waits for the request before it, or for the lease of another instance's, and how often it tries. */
 const leaseWaitMs = 1_000;
 const leasePollMs = 25;
 
@@ -68,12 +70,13 @@ export function createSettle(context: FacilitatorContext): Settle {
   const { networks, recoveries, ledger, outcomes, now, settleWaitMs, serviceId } = context;
   const intake = createPaymentIntake(networks);
   const gasBudget = createGasBudget(ledger, now);
+  const repeats = createRepeats(now);
 
   return async (request, caller, signal) => {
     const waiting: Waiting = { now, signal, deadline: now() + settleWaitMs[request.x402Version] };
     const checked = publishChecksOf(request, serviceId);
     const read = intake(request, checked);
-    if ("reason" in read) return refuse(read);
+    if ("reason" in read) return refuse(read, { final: true });
     const { payment, chain } = read;
     requireScope(caller, "settle");
     const recipient = recipientFor(caller, payment.network.name);
@@ -81,33 +84,39 @@ export function createSettle(context: FacilitatorContext): Settle {
       throw new ForbiddenError(problemDetails.lacksRecipient(payment.network.name));
     }
     const limited = checked("minimumIsReached", checkLimits(caller, payment));
-    if (limited !== undefined) return refuse(limited);
+    if (limited !== undefined) return refuse(limited, { final: true });
     const proven = await verifySignature(payment, chain);
-    if ("reason" in proven) return refuse(checked("signatureHolds", proven));
+    if ("reason" in proven) return refuse(checked("signatureHolds", proven), { final: true });
     checked("signatureHolds", undefined);
 
     const lease: Lease = { payment, caller, holder: randomUUID() };
-    const taken = await acquireSoon(lease, waiting);
-    if (taken !== undefined) {
+    const waitMs = Math.min(leaseWaitMs, waiting.deadline - now());
+    const first = await repeats.begin(`${caller.organization.id} ${payment.digest}`, waitMs, signal);
+    if (first === undefined) return whileUnderWay(await ledger.find(payment.id), lease);
+    try {
+      const taken = await acquireSoon(lease, waiting);
+      if (taken === undefined) return await settleLeased({ ...read, ...proven, caller, recipient, checked });
       if (taken.kind === "invalid") checked("authorizationIsFree", taken.invalid);
       return taken;
+    } finally {
+      first.end();
     }
-    try {
-      if ((await ledger.find(payment.id)) === null) {
-        checked("authorizationIsFree", undefined);
-        const refusal = await claimPayment(
-          { ...read, ...proven, caller, recipient, checked },
-          { ...waiting, gasBudget },
-        );
-        if (refusal !== undefined) {
-          await ledger.releaseLease(payment.id, lease.holder);
-          return refuse(refusal);
+
+    async function settleLeased(claimant: Claimant): Promise<SettleResult> {
+      try {
+        if ((await ledger.find(payment.id)) === null) {
+          checked("authorizationIsFree", undefined);
+          const refusal = await claimPayment(claimant, { ...waiting, gasBudget });
+          if (refusal !== undefined) {
+            await ledger.releaseLease(payment.id, lease.holder);
+            return refuse(refusal, { final: false });
+          }
         }
+        return await awaitOutcome(lease, waiting);
+      } catch (error) {
+        await ledger.releaseLease(payment.id, lease.holder);
+        throw error;
       }
-      return await awaitOutcome(lease, waiting);
-    } catch (error) {
-      await ledger.releaseLease(payment.id, lease.holder);
-      throw error;
     }
   };
 
@@ -132,26 +141,45 @@ export function createSettle(context: FacilitatorContext): Settle {
     const look = async (): Promise<SettleResult | "acquired" | undefined> => {
       if (await ledger.acquireLease(id, holder)) return "acquired";
       settlement = await ledger.find(id);
-      const mayOpen = settlement === null || isOpenTo(settlement, payment, caller.organization.id);
+      const mayOpen =
+        settlement === null ||
+        isOpenTo(settlement, payment, caller.organization.id) ||
+        isOwnFailure(settlement, payment, caller.organization.id);
       const held = mayOpen && now() >= soon ? await ledger.findLease(id) : null;
       firstSeen ??= held?.expiresAt;
       const lives = held !== null && (held.isOwn || held.expiresAt !== firstSeen);
-      if (!mayOpen || lives) return refuse(whyTaken(settlement, caller, refusals.beingSettled()));
-      return undefined;
+      return !mayOpen || lives ? whileUnderWay(settlement, { payment, caller, holder }) : undefined;
     };
     const ended = await poll(look, {
       every: () => (now() < soon ? leasePollMs : leaseSlowPollMs),
       until: () => now() >= deadline,
       signal,
     });
-    return ended === "acquired" ? undefined : (ended ?? giveUp(settlement));
+    return ended === "acquired"
+      ? undefined
+      : (ended ?? whileUnderWay(settlement, { payment, caller, holder }));
   }
 
-  function giveUp(settlement: Settlement | null): SettleResult {
-    if (settlement !== null) return { kind: "pending", transaction: settlement.transactionHash };
-    throw new UndeterminedError(
-      "Another request is settling this authorization, or has died over it; ask again",
-    );
+  /**
+   * The answer to a request while another one has the right to the answer. To its owner a payment under way is never
+   * refused: what becomes of it is not known, or on its way to the other request and perhaps lost there.
+   *
+   * @throws UndeterminedError while nothing is claimed.
+   */
+  function whileUnderWay(settlement: Settlement | null, { payment, caller }: Lease): SettleResult {
+    if (settlement === null) {
+      throw new UndeterminedError(
+        "Another request is settling this authorization, or has died over it; ask again",
+      );
+    }
+    const { state, transactionHash, deliveredAt } = settlement;
+    if (!isOwn(settlement, payment, caller.organization.id)) {
+      return refuse(refusals.beingSettled(), { final: false });
+    }
+    if (state !== "failed" && state !== "submitted" && deliveredAt !== null) {
+      return refuse(refusals.settledBefore(transactionHash), { final: true });
+    }
+    return { kind: "pending", transaction: transactionHash };
   }
 
   /** Waits for the outcome of what is in the ledger, and answers if this request may. */
@@ -192,13 +220,13 @@ export function createSettle(context: FacilitatorContext): Settle {
       const underWay = recovering?.outcome === "under_way" ? recovering.transaction : undefined;
       if (underWay === undefined && !isOpenTo(settlement, payment, organization.id)) {
         await ledger.releaseLease(payment.id, holder);
-        return refuse(whyTaken(settlement, caller, refusals.usedHere(), recovering));
+        return whyClosed(settlement, lease, recovering);
       }
       if (underWay === undefined && settlement.state !== "submitted") {
         if (now() - leasedAt < leaseTrustMs) return hand(settlement, holder);
         // A process that stood still may have lost the lease to another one, which answered meanwhile.
         if (!(await ledger.acquireLease(payment.id, holder))) {
-          return refuse(whyTaken(settlement, caller, refusals.usedHere()));
+          return whileUnderWay(await ledger.find(payment.id), lease);
         }
         leasedAt = now();
         continue;
@@ -223,30 +251,35 @@ export function createSettle(context: FacilitatorContext): Settle {
   }
 }
 
-function refuse(refusal: Invalid): SettleResult {
-  return { kind: "invalid", invalid: refusal };
+function refuse(invalid: Invalid, { final }: { final: boolean }): SettleResult {
+  return { kind: "invalid", invalid, final };
 }
 
-/** Why an authorization that is taken gives no success to this request. Only its owner learns the hash. */
-function whyTaken(
-  settlement: Settlement | null,
-  caller: Caller,
-  otherwise: Invalid,
-  recovering?: FollowUp,
-): Invalid {
-  if (settlement === null || settlement.organizationId !== caller.organization.id) {
-    return otherwise;
+/** The answer where a claimed authorization holds no success for this request. Only its owner learns the hash. */
+function whyClosed(
+  settlement: Settlement,
+  { payment, caller }: Lease,
+  recovering: FollowUp | undefined,
+): SettleResult {
+  const { state, transactionHash, organizationId } = settlement;
+  if (organizationId !== caller.organization.id) return refuse(refusals.usedHere(), { final: true });
+  switch (state) {
+    case "settled":
+    case "recovered":
+      return refuse(refusals.settledBefore(transactionHash), { final: true });
+    case "submitted":
+      // Handed over before, and undecided again since its block has vanished; or another authorization of its nonce.
+      return isOwn(settlement, payment, organizationId)
+        ? { kind: "pending", transaction: transactionHash }
+        : refuse(refusals.usedHere(), { final: true });
+    case "failed": {
+      const later =
+        recovering?.outcome === "queued"
+          ? "; somebody else submitted the authorization, and its value waits to be forwarded"
+          : "";
+      const failure = `${settlement.failure ?? "no reason given"}${later}`;
+      // It may be recovered yet.
+      return refuse(refusals.failed(transactionHash, failure), { final: false });
+    }
   }
-  const { state, transactionHash } = settlement;
-  const later =
-    recovering?.outcome === "queued"
-      ? "; somebody else submitted the authorization, and its value waits to be forwarded"
-      : "";
-  const refusal: Record<typeof state, Invalid> = {
-    submitted: refusals.underWay(transactionHash),
-    settled: refusals.settledBefore(transactionHash),
-    recovered: refusals.settledBefore(transactionHash),
-    failed: refusals.failed(transactionHash, `${settlement.failure ?? "no reason given"}${later}`),
-  };
-  return refusal[state];
 }

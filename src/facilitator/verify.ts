@@ -87,7 +87,8 @@ export function isOwnFailure(
   return isOwn(settlement, payment, organizationId) && settlement.state === "failed";
 }
 
-function isOwn(
+/** Whether a settlement is of this very payment and organization. */
+export function isOwn(
   settlement: Settlement,
   payment: SettleablePayment,
   organizationId: string | undefined,

@@ -125,12 +125,6 @@ export const refusals = {
 
   beingSettled: () => invalid("invalid_transaction_state", "Another request is settling this authorization"),
 
-  underWay: (transaction: string) =>
-    invalid(
-      "invalid_transaction_state",
-      `Another request is waiting for this settlement; its transaction is ${transaction}`,
-    ),
-
   settledBefore: (transaction: string) =>
     invalid(
       "invalid_transaction_state",

@@ -332,11 +332,8 @@ export async function composeRecovery(): Promise<RecoveryScene> {
 
     async settleUntilDecided(running, body) {
       for (;;) {
-        const answer = (await post(running, "settle", body)).body as {
-          success: boolean;
-          errorMessage?: string;
-        };
-        if (answer.success || !/another request/i.test(answer.errorMessage ?? "")) return answer.success;
+        const { status, body: answer } = await post(running, "settle", body);
+        if (status === 200) return (answer as { success: boolean }).success;
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
     },

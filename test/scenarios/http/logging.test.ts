@@ -54,7 +54,11 @@ describe("a payment", () => {
   test("that is refused says why; one that is pending has its hash", async () => {
     app = await startStubApp({ logLevel: "info" });
     const refused = post("settle");
-    (await app.settle(0)).answer({ kind: "invalid", invalid: invalid("insufficient_funds", "poor") });
+    (await app.settle(0)).answer({
+      kind: "invalid",
+      invalid: invalid("insufficient_funds", "poor"),
+      final: false,
+    });
     await refused;
     const pending = post("settle");
     (await app.settle(1)).answer({ kind: "pending", transaction: hash });

@@ -37,7 +37,11 @@ describe("requests", () => {
     (await app.settle(0)).succeed();
     await settled;
     const poor = post("settle");
-    (await app.settle(1)).answer({ kind: "invalid", invalid: invalid("insufficient_funds", "poor") });
+    (await app.settle(1)).answer({
+      kind: "invalid",
+      invalid: invalid("insufficient_funds", "poor"),
+      final: false,
+    });
     await poor;
     const pending = post("settle");
     (await app.settle(2)).answer({ kind: "pending", transaction: hash });

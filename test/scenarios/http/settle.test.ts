@@ -72,6 +72,25 @@ describe("one success per authorization", () => {
     expect(await balanceOf(harness, localOrganization.recipient)).toBe(before + 10_000n);
   });
 
+  test("a duplicate of a payment under way is told that it is pending, with its hash, and never that it failed", async () => {
+    const body = await signedRequest(harness);
+    const { first, duplicates } = await whileMiningIsHeld(async () => {
+      const first = post(harness, "settle", body);
+      await untilSent();
+      const duplicates = Array.from({ length: 40 }, () => post(harness, "settle", body));
+      // Few of them wait for the first, so that a flood of them is answered at once.
+      const answer = await Promise.race(duplicates);
+      expect(answer.status).toBe(503);
+      expect(answer.headers["x-settlement-state"]).toBe("pending");
+      return { first, duplicates };
+    });
+    const answers = await Promise.all([first, ...duplicates]);
+    expect(successes(answers)).toHaveLength(1);
+    for (const { status, body } of answers) {
+      if (status === 200 && body.success !== true) expect(body.errorMessage).toContain("settled before");
+    }
+  });
+
   test("settles of one payment in both versions at once: one success", async () => {
     const v1 = await signedRequest(harness);
     const { signature, authorization } = v1.paymentPayload.payload;
@@ -188,7 +207,8 @@ describe("late rather than wrong", () => {
         invalidReason: "invalid_transaction_state",
       });
       const repeat = await post(harness, "settle", body);
-      expect(repeat.body).toMatchObject({ errorReason: "invalid_transaction_state" });
+      expect(repeat.status).toBe(503);
+      expect(repeat.headers["x-settlement-state"]).toBe("pending");
       expect(repeat.body.errorMessage).toMatch(/0x[0-9a-f]{64}/);
       return { answer };
     });
@@ -270,6 +290,31 @@ describe("Idempotency-Key", () => {
     await post(harness, "settle", await signedRequest(harness), headers);
     const answer = await post(harness, "settle", await signedRequest(harness), headers);
     expect(answer).toMatchObject({ status: 422, body: { success: false, transaction: "" } });
+  });
+
+  test("a refusal that may change is not repeated: what has become possible since is done", async () => {
+    const headers = { "idempotency-key": "order-5" };
+    const body = await signedRequest(harness, { payer: "empty" });
+    expect((await post(harness, "settle", body, headers)).body).toMatchObject({
+      errorReason: "insufficient_funds",
+    });
+    await base().fund(testPayers.empty.address, 10_000n);
+    const answer = await post(harness, "settle", body, headers);
+    expect(answer.body).toMatchObject({ success: true });
+    expect((await post(harness, "settle", body, headers)).body).toEqual(answer.body);
+  });
+
+  test("of a repeat that found the payment under way: its answer is not kept, and the outcome shows", async () => {
+    const headers = { "idempotency-key": "order-6" };
+    const body = await signedRequest(harness);
+    const { first, repeat } = await whileMiningIsHeld(async () => {
+      const first = post(harness, "settle", body);
+      await untilSent();
+      return { first, repeat: await post(harness, "settle", body, headers) };
+    });
+    expect(repeat.status).toBe(503);
+    const answers = [await first, await post(harness, "settle", body, headers)];
+    expect(successes(answers)).toHaveLength(1);
   });
 
   test("a refusal is repeated as well, and another organization's key is another key", async () => {

@@ -1,0 +1,40 @@
+import { sleep } from "../relayer/poll.ts";
+
+/** One request of this process that settles a payment, until it has an answer. */
+export type FirstRequest = { end(): void };
+
+/** Requests of this process for payments that another of its requests is settling already. */
+export type Repeats = {
+  /**
+   * Makes a request the first for a payment; `key` names the payment and its organization. While another one is, waits
+   * for its end, `waitMs` at most: undefined when it has not ended by then, when the signal aborts, or when so many
+   * wait already that this one need not. Costs neither the ledger nor the chain anything.
+   */
+  begin(key: string, waitMs: number, signal: AbortSignal): Promise<FirstRequest | undefined>;
+};
+
+/** Repeats of one payment that wait at a time: a buyer sends few, and a flood must not take the places of others. */
+const mostWaiting = 32;
+
+export function createRepeats(now: () => number): Repeats {
+  const running = new Map<string, { ended: AbortController; waiting: number }>();
+  return {
+    async begin(key, waitMs, signal) {
+      const until = now() + waitMs;
+      for (let first = running.get(key); first !== undefined; first = running.get(key)) {
+        if (first.waiting >= mostWaiting || now() >= until || signal.aborted) return undefined;
+        first.waiting++;
+        await sleep(until - now(), AbortSignal.any([first.ended.signal, signal]));
+        first.waiting--;
+      }
+      const own = { ended: new AbortController(), waiting: 0 };
+      running.set(key, own);
+      return {
+        end() {
+          if (running.get(key) === own) running.delete(key);
+          own.ended.abort();
+        },
+      };
+    },
+  };
+}
