@@ -123,6 +123,8 @@ export type Chain = {
    * `everywhere` sends them to all endpoints that are well: for what was sent before and has not been mined.
    */
   broadcast(rawTransactions: readonly Hex[], options?: { everywhere?: boolean }): Promise<void>;
+  /** Whether any endpoint that is asked knows one of the transactions: in a block, or in its pool. */
+  knows(hashes: readonly Hex[]): Promise<boolean>;
   /**
    * Receipts by hash, in the given order; null where there is none yet, or none that can be believed. `attempt`
    * counts how often they proved nothing before: from the first time on, other endpoints are asked first.

@@ -248,6 +248,20 @@ export function createChain(options: ChainOptions): Chain {
       await rpc.send(calls, sendOptions);
     },
 
+    async knows(hashes) {
+      const calls = hashes.map((hash): RpcCall => ({ method: "eth_getTransactionByHash", params: [hash] }));
+      for (const attempt of rpc.status().endpoints.keys()) {
+        const answers = await ask(calls, { attempt });
+        for (const answer of answers) {
+          const isKnown = expect("a transaction", answer, (result) =>
+            result === null ? false : typeof result === "object" ? true : undefined,
+          );
+          if (isKnown) return true;
+        }
+      }
+      return false;
+    },
+
     receipts: createReceiptReader(reader),
 
     findDirectSubmission: createDirectSubmissionFinder({ reader, readLogs, facilitatorContract }),

@@ -90,6 +90,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
       call,
       head,
       tip: funds.tip,
+      gasMoney: funds.operator,
       sendBefore: readAt + Number(authorization.validBefore - expiryMarginSeconds - head.timestamp) * 1000,
       deadline,
       signal,

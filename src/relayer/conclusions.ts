@@ -9,7 +9,7 @@ import type { Address } from "../protocol/hex.ts";
 /**
  * What a mined transaction means for its settlements.
  * - `concluded`: it decided every one of them;
- * - `redrive`: it was reverted as a whole, which for several settlements says nothing about a single one;
+ * - `redrive`: it says nothing about a single settlement: a batch that was reverted as a whole, or a no-op in its place;
  * - `unproven`: it says success without proof of every settlement. Such a receipt is not believed.
  */
 export type Decision =
@@ -18,7 +18,7 @@ export type Decision =
   | { kind: "unproven" };
 
 /**
- * Reads the receipt of one attempt against the settlements of its txNonce. For a forward, `settled` means paid out, and
+ * Reads the receipt of one attempt against the settlements of its txNonce; `timestamp` is the chain's time. For a forward, `settled` means paid out, and
  * `failed` that this transaction did nothing: what the payer paid is still in the contract, or was taken out by another
  * transaction.
  */
@@ -26,7 +26,7 @@ export function decide(
   receipt: Receipt,
   attempt: Pick<Attempt, "kind" | "raw">,
   settlements: readonly Claim[],
-  facilitatorContract: Address,
+  { facilitatorContract, timestamp }: { facilitatorContract: Address; timestamp: bigint },
 ): Decision {
   const all = (conclusionOf: (claim: Claim) => Conclusion): Decision => ({
     kind: "concluded",
@@ -35,7 +35,8 @@ export function decide(
   const allFailed = (failure: string) => all(({ id }) => ({ id, state: "failed", failure }));
   switch (attempt.kind) {
     case "noop":
-      // No-ops are signed only when every settlement of the txNonce has expired.
+      // One that replaced what no node takes leaves its payments to be sent anew.
+      if (settlements.some(({ validBefore }) => validBefore > timestamp)) return { kind: "redrive" };
       return allFailed("the authorization expired before it could be mined");
     case "forward": {
       if (!receipt.succeeded) return allFailed("the forward was mined and reverted");

@@ -94,6 +94,60 @@ describe("a transaction that nobody mines", () => {
   });
 });
 
+describe("a batch that no node takes, as one that is too large", () => {
+  test("is replaced by a no-op, and its payments are sent singly", async () => {
+    const before = await composition.recipientBalance();
+    const release = await composition.holdMining();
+    const largest = 700;
+    const log: string[] = [];
+    const running = await composition.start({
+      settleWaitMs: 30_000,
+      log,
+      wrap: {
+        chain: (chain) => ({
+          ...chain,
+          broadcast: (raws, options) =>
+            chain.broadcast(
+              raws.filter((raw) => raw.length / 2 <= largest),
+              options,
+            ),
+        }),
+      },
+    });
+    const bodies = await Promise.all(Array.from({ length: 12 }, () => composition.payment()));
+    const settling = Promise.all(bodies.map((body) => composition.post(running, "settle", body)));
+    await release();
+    const stopMining = await mineSteadily();
+    const answers = await settling;
+    stopMining();
+    expect(answers.filter(({ body }) => (body as { success: boolean }).success)).toHaveLength(12);
+    expect(log.join("")).toContain("decided nothing about its payments");
+    expect(await composition.recipientBalance()).toBe(before + 120_000n);
+  });
+});
+
+describe("an operator with gas money for a few payments", () => {
+  test("settles many all the same, a few at a time, and offers no more for want of money", async () => {
+    const before = await composition.recipientBalance();
+    const { address } = harnessAccounts.operator;
+    const balance = await request("eth_getBalance", address, "latest");
+    const log: string[] = [];
+    const running = await composition.start({ settleWaitMs: 30_000, log });
+    const { baseFeePerGas } = Object(await request("eth_getBlockByNumber", "latest", false));
+    // Of gas at twice the base fee and a tip, as it is offered; forty payments at once would need eleven million.
+    const offered = 2n * BigInt(baseFeePerGas) + 2_000_000n;
+    await request("anvil_setBalance", address, `0x${(4_000_000n * offered).toString(16)}`);
+    const stopMining = await mineSteadily();
+    const bodies = await Promise.all(Array.from({ length: 40 }, () => composition.payment()));
+    const answers = await Promise.all(bodies.map((body) => composition.post(running, "settle", body)));
+    stopMining();
+    await request("anvil_setBalance", address, String(balance));
+    expect(answers.filter(({ body }) => (body as { success: boolean }).success)).toHaveLength(40);
+    expect(await composition.recipientBalance()).toBe(before + 400_000n);
+    expect(log.join("")).not.toContain("replacing a transaction");
+  });
+});
+
 describe("a txNonce that somebody else takes", () => {
   test("with the operator's key: the payment goes out with the next, once", async () => {
     const before = await composition.recipientBalance();

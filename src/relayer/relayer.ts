@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import type { Chain } from "../chain/chain.ts";
 import type { SettleCall } from "../chain/contract/calls.ts";
 import type { SignedTransaction, Signer } from "../chain/signing/signer.ts";
-import { estimateFees, settleTransaction } from "../chain/signing/transaction.ts";
+import { countBatch, estimateFees, settleTransaction } from "../chain/signing/transaction.ts";
 import { UndeterminedError } from "../errors.ts";
 import type { ClaimOutcome, ClaimRequest, Ledger } from "../ledger/ledger.ts";
 import type { ServiceLog } from "../logging/logger.ts";
@@ -22,6 +22,8 @@ export type Submission = {
   /** The block that the payment was checked against; its base fee prices the transaction, with this tip in wei. */
   head: Head;
   tip: bigint;
+  /** The operator's gas money then, in wei. */
+  gasMoney: bigint;
   /** Unix milliseconds: signed later than this, it could be mined too late. */
   sendBefore: number;
   /** Unix milliseconds: still unsigned then, it is withdrawn. */
@@ -67,6 +69,8 @@ export type RelayerOptions = {
   maxInFlight?: number;
   /** Payments in one transaction. */
   maxBatch?: number;
+  /** The most that one transaction may cost, in wei. */
+  maxTransactionCost?: bigint;
 };
 
 type Queued = Submission & { resolve(outcome: SubmissionOutcome): void; reject(error: unknown): void };
@@ -86,7 +90,17 @@ const retryPauseMs = 500;
  * fill.
  */
 export function createRelayer(options: RelayerOptions): Relayer {
-  const { chain, signer, ledger, outcomes, now, log, maxInFlight = 16, maxBatch = 50 } = options;
+  const {
+    chain,
+    signer,
+    ledger,
+    outcomes,
+    now,
+    log,
+    maxInFlight = 16,
+    maxBatch = 50,
+    maxTransactionCost,
+  } = options;
   const { network } = chain;
   const operator = { chainId: network.chainId, address: signer.address, maxUnmined: maxInFlight };
   const queue: Queued[] = [];
@@ -147,7 +161,15 @@ export function createRelayer(options: RelayerOptions): Relayer {
         await setImmediate();
         const redrive = redrives.shift();
         if (redrive !== undefined) await sendAgain(redrive);
-        else if (!(await send(takeBatch()))) break;
+        else {
+          const batch = await takeBatch();
+          if (batch === "no_money") {
+            // What is in flight leaves some when it is mined.
+            pumpLater();
+            break;
+          }
+          if (!(await send(batch))) break;
+        }
       }
     } finally {
       pumping = false;
@@ -159,20 +181,54 @@ export function createRelayer(options: RelayerOptions): Relayer {
     setTimeout(pump, sharedRoomPollMs).unref();
   }
 
-  /** The longest-waiting submissions of one asset. */
-  function takeBatch(): Queued[] {
-    const asset = queue[0]?.call.asset;
-    const batch: Queued[] = [];
-    for (let index = 0; index < queue.length && batch.length < maxBatch; ) {
-      const item = queue[index];
-      if (item !== undefined && asset !== undefined && sameAddress(item.call.asset, asset)) {
-        batch.push(item);
-        queue.splice(index, 1);
-      } else {
-        index++;
-      }
+  /**
+   * The longest-waiting submissions of one asset, as many as one transaction holds and the gas money pays for together
+   * with what is in flight.
+   */
+  async function takeBatch(): Promise<Queued[] | "no_money"> {
+    const [first] = queue;
+    if (first === undefined) return [];
+    const waiting = queue.filter(({ call }) => sameAddress(call.asset, first.call.asset)).slice(0, maxBatch);
+    const newest = waiting.reduce((a, b) => (b.head.number > a.head.number ? b : a));
+    const { maxFeePerGas } = estimateFees(newest.head, network, newest.tip);
+    const count = (gasMoney: bigint) => {
+      const left = gasMoney - watcher.cost();
+      const maxCost =
+        maxTransactionCost !== undefined && maxTransactionCost < left ? maxTransactionCost : left;
+      return countBatch(
+        waiting.map(({ call }) => call),
+        { maxPayments: maxBatch, maxFeePerGas, maxCost },
+      );
+    };
+    const fitting = count(newest.gasMoney) || count(await gasMoneyNow(newest.gasMoney));
+    if (fitting === 0 && watcher.unmined() > 0) return "no_money";
+    // Some may have been withdrawn meanwhile.
+    const batch = waiting.filter((item) => queue.includes(item)).slice(0, Math.max(1, fitting));
+    for (const item of batch) queue.splice(queue.indexOf(item), 1);
+    if (fitting > 0) return batch;
+    for (const item of batch) item.reject(withoutGasMoney());
+    return [];
+  }
+
+  function withoutGasMoney(): UndeterminedError {
+    const { address } = signer;
+    return new UndeterminedError(
+      "The facilitator cannot settle at the moment; nothing was sent, try again later",
+      {
+        hints: [
+          `The operator ${address} on ${network.name} cannot pay for one transaction: send it native coins, or allow more per transaction`,
+        ],
+      },
+    );
+  }
+
+  /** The operator may have been sent some since. */
+  async function gasMoneyNow(known: bigint): Promise<bigint> {
+    try {
+      return await chain.nativeBalance(signer.address);
+    } catch {
+      return known;
     }
-    return batch;
   }
 
   function sign(

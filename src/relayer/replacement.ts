@@ -3,6 +3,7 @@ import type { Signer } from "../chain/signing/signer.ts";
 import {
   estimateFees,
   type Fees,
+  feeCap,
   forwardTransaction,
   noopTransaction,
   settleTransaction,
@@ -31,45 +32,67 @@ const replaceAfterBlocks = 6;
 const raise = { by: 9n, of: 8n };
 
 /**
- * Makes the function that replaces a transaction which is not mined: by the same settlements with higher fees, or,
- * once all of their authorizations have expired, by a no-op that frees the txNonce. Gives the stored attempt;
- * undefined where none is due, where the fee cap leaves no room, or where the txNonce was closed meanwhile.
+ * Makes the function that replaces a transaction which is not mined: by the same settlements with higher fees; by a no-op
+ * that frees the txNonce once all of their authorizations have expired, or when no node holds any of its attempts, as
+ * one that is too large for them. Gives the stored attempt; undefined where none is due, where the fee cap or the gas
+ * money leaves no room, or where the txNonce was closed meanwhile.
  */
-export function createReplace(options: ReplacementOptions): (slot: Slot) => Promise<Attempt | undefined> {
+export function createReplace(
+  options: ReplacementOptions,
+): (slot: Slot, about: { isHeld: boolean; others: bigint }) => Promise<Attempt | undefined> {
   const { chain, signer, store, now, log } = options;
   const { network } = chain;
 
   /** What the next attempt of a txNonce is to do. */
   function renew(
     { settlements }: Slot,
-    kind: AttemptKind,
-    head: Head,
+    { newest, isHeld, head }: { newest: Attempt; isHeld: boolean; head: Head },
   ): { kind: AttemptKind; to: Address; data: Hex; gas: bigint } {
     const to = network.facilitatorContract;
     const [first] = settlements;
     // What a payer has paid already does not expire.
-    if (kind === "forward" && first !== undefined) return { kind, to, ...forwardTransaction(first) };
-    if (settlements.every(({ validBefore }) => validBefore <= head.timestamp)) {
+    if (newest.kind === "forward" && first !== undefined) {
+      return { kind: "forward", to, ...forwardTransaction(first) };
+    }
+    const isOver = settlements.every(({ validBefore }) => validBefore <= head.timestamp);
+    if (isOver || !isHeld || newest.kind === "noop") {
       return { kind: "noop", ...noopTransaction(signer.address) };
     }
     return { kind: "settle", to, ...settleTransaction(settlements.map((claim) => callOf(claim, to))) };
   }
 
-  return async (slot) => {
-    if (now() - slot.attemptedAt < network.blockTimeMs * replaceAfterBlocks) return undefined;
+  return async (slot, { isHeld, others }) => {
+    if (isHeld && now() - slot.attemptedAt < network.blockTimeMs * replaceAfterBlocks) return undefined;
     const newest = slot.attempts.at(-1);
-    if (newest === undefined || newest.kind === "noop") return undefined;
+    if (newest === undefined) return undefined;
 
-    const [head, tip] = await Promise.all([chain.head(), chain.suggestedTip()]);
-    const fees = raiseFees(newest, estimateFees(head, network, tip), network.maxFeePerGas);
+    const [head, tip, gasMoney] = await Promise.all([
+      chain.head(),
+      chain.suggestedTip(),
+      chain.nativeBalance(signer.address),
+    ]);
+    const { kind, ...body } = renew(slot, { newest, isHeld, head });
+    const about = { network: network.name, operator: signer.address, txNonce: slot.txNonce };
+    const current = estimateFees(head, network, tip);
+    const raised = raiseFees(newest, current, feeCap(network, kind));
+    // What no node holds need not be outbid.
+    const fees = raised ?? (isHeld || kind !== "noop" ? undefined : current);
     if (fees === undefined) {
       log.warn(
-        { network: network.name, txNonce: slot.txNonce, maxFeePerGas: network.maxFeePerGas.toString() },
+        { ...about, maxFeePerGas: network.maxFeePerGas.toString() },
         "a transaction is not mined at the highest fee that is allowed; waiting",
       );
       return undefined;
     }
-    const { kind, ...body } = renew(slot, newest.kind, head);
+    const cost = body.gas * fees.maxFeePerGas;
+    // Nodes refuse what the account cannot pay for together with what waits before it: more fees make that worse.
+    if (gasMoney < others + cost) {
+      log.error(
+        { ...about, gasMoney: gasMoney.toString(), needed: (others + cost).toString() },
+        `the gas money does not suffice for what is under way; nothing more is offered: send native coins to ${signer.address}`,
+      );
+      return undefined;
+    }
     const signed = await signer.signTransaction({
       chainId: network.chainId,
       nonce: slot.txNonce,
@@ -85,10 +108,7 @@ export function createReplace(options: ReplacementOptions): (slot: Slot) => Prom
       createdAt: now(),
     };
     if (!(await store.addAttempt(attempt))) return undefined;
-    log.info(
-      { network: network.name, txNonce: slot.txNonce, kind, hash: attempt.hash },
-      "replacing a transaction",
-    );
+    log.info({ ...about, kind, hash: attempt.hash }, "replacing a transaction");
     return attempt;
   };
 }

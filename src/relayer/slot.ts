@@ -32,6 +32,10 @@ export type Slot = {
   attemptedAt: number;
   /** Unix milliseconds since when this process knows of it. */
   trackedAt: number;
+  /** The most that any of its attempts may cost, in wei: what nodes hold back of the account's gas money. */
+  cost: bigint;
+  /** Rounds in which it was sent again since it was last looked up whether any node holds it. */
+  rounds: number;
   /** How often its receipt said success and proved nothing. */
   unproven: number;
   /** Unix milliseconds since when the txNonce seems taken by a transaction that is none of ours. */

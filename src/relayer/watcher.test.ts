@@ -1,3 +1,4 @@
+import { serializeTransaction } from "viem/utils";
 import { afterEach, expect, test, vi } from "vitest";
 import { addressOf, hashOf, operator, paymentOf } from "../../test/support/ledger/test-ledger.ts";
 import type { Chain, Receipt } from "../chain/chain.ts";
@@ -26,7 +27,7 @@ function batchOf(txNonce: number): Batch {
       operator,
       txNonce,
       kind: "settle",
-      raw: "0x02",
+      raw: serializeTransaction({ chainId: network.chainId, nonce: txNonce, maxFeePerGas: 1n }),
       maxFeePerGas: 1n,
       maxPriorityFeePerGas: 1n,
       createdAt: 0,

@@ -1,4 +1,5 @@
 import type { Chain, Receipt } from "../chain/chain.ts";
+import { mostCost } from "../chain/signing/transaction.ts";
 import type { Conclusion } from "../ledger/ledger.ts";
 import type { Attempt } from "../ledger/settlement.ts";
 import type { ServiceLog } from "../logging/logger.ts";
@@ -13,6 +14,8 @@ import { createVanishedTransactions } from "./vanished.ts";
 export type Watcher = {
   /** Transactions that no block is known to hold. */
   unmined(): number;
+  /** The most that they may cost together, in wei. */
+  cost(): bigint;
   /** Those among them that a block held which has vanished from the chain. */
   vanished(): number;
   /** Broadcasts a stored transaction and watches it. Never throws: an unknown outcome is watched. */
@@ -38,7 +41,7 @@ export type WatcherOptions = {
   /** Called when a transaction has left the flight. */
   onRoom(): void;
   /** Makes another attempt of a txNonce that has not been mined for a while, where one is due. */
-  replace(slot: Slot): Promise<Attempt | undefined>;
+  replace(slot: Slot, about: { isHeld: boolean; others: bigint }): Promise<Attempt | undefined>;
   /** Has a no-op signed and stored with a txNonce that nothing needs and the chain lacks; null where it is open. */
   fill(txNonce: number): Promise<Batch | null>;
 };
@@ -48,6 +51,12 @@ const firstPauseMs = 2;
 
 /** Block times without a receipt after which the same bytes are sent again. */
 const resendAfterBlocks = 2;
+
+/** Rounds of sending again after which it is looked up whether any node holds a transaction. */
+const lookUpAfterRounds = 8;
+
+/** What is sent again in one round, in hexadecimal digits: 256 KiB, and one transaction at least. */
+const mostSentAgain = 512 * 1024;
 
 /** Block times, besides confirmations, for which a txNonce must seem taken by a transaction that is none of ours … */
 const lostAfterBlocks = 15;
@@ -184,7 +193,12 @@ export function createWatcher(options: WatcherOptions): Watcher {
 
   async function conclude(slot: Slot, mined: { attempt: Attempt; receipt: Receipt }): Promise<boolean> {
     const { attempt, receipt } = mined;
-    const decision = decide(receipt, attempt, slot.settlements, network.facilitatorContract);
+    const isNoop = attempt.kind === "noop" && slot.settlements.length > 0;
+    const { timestamp } = isNoop ? await chain.head() : { timestamp: 0n };
+    const decision = decide(receipt, attempt, slot.settlements, {
+      facilitatorContract: network.facilitatorContract,
+      timestamp,
+    });
     switch (decision.kind) {
       case "unproven":
         // From the next look on another node is asked first: this one may be wrong, or lie.
@@ -197,7 +211,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
       case "redrive":
         log.warn(
           { network: network.name, hash: receipt.hash },
-          "a batch was reverted; sending its payments singly",
+          "a transaction decided nothing about its payments; sending them singly",
         );
         await store.sendAgain(slot, attempt.hash);
         slot.state = "draining";
@@ -250,13 +264,34 @@ export function createWatcher(options: WatcherOptions): Watcher {
     // Below the chain's count a txNonce is taken, by whatever: more fees do nothing for it, and must not keep the others
     // from getting theirs.
     const [lowest] = waiting.filter(({ txNonce }) => txNonce >= mined).sort((a, b) => a.txNonce - b.txNonce);
-    const attempt = lowest === undefined ? undefined : await replace(lowest);
-    if (lowest !== undefined && attempt !== undefined) {
-      lowest.attempts.push(attempt);
-      lowest.attemptedAt = now();
-    }
+    if (lowest !== undefined) await renew(lowest);
     // The node that took it at first may have dropped it, or be alone with it.
     await broadcast(waiting, { everywhere: true });
+  }
+
+  async function renew(slot: Slot): Promise<void> {
+    slot.rounds++;
+    let isHeld = true;
+    if (slot.rounds >= lookUpAfterRounds) {
+      slot.rounds = 0;
+      isHeld = await chain.knows(slot.attempts.map(({ hash }) => hash));
+    }
+    const attempt = await replace(slot, { isHeld, others: costInFlight() - slot.cost });
+    if (attempt === undefined) return;
+    addAttempt(slot, attempt);
+    slot.attemptedAt = now();
+  }
+
+  function addAttempt(slot: Slot, attempt: Attempt): void {
+    slot.attempts.push(attempt);
+    const cost = mostCost(attempt.raw);
+    if (cost > slot.cost) slot.cost = cost;
+  }
+
+  function costInFlight(): bigint {
+    let sum = 0n;
+    for (const { state, cost } of slots.values()) if (state === "sent") sum += cost;
+    return sum;
   }
 
   /**
@@ -300,10 +335,13 @@ export function createWatcher(options: WatcherOptions): Watcher {
     const inOrder = [...sent].sort((a, b) => a.txNonce - b.txNonce);
     try {
       // The newest attempt first: once the node has it, it has no use for the older ones.
-      await chain.broadcast(
-        inOrder.flatMap((slot) => slot.attempts.map(({ raw }) => raw).reverse()),
-        options,
-      );
+      const raws = inOrder.flatMap((slot) => slot.attempts.map(({ raw }) => raw).reverse());
+      let left = mostSentAgain;
+      const bounded = raws.filter((raw, index) => {
+        left -= raw.length;
+        return index === 0 || left >= 0;
+      });
+      await chain.broadcast(bounded, options);
     } catch (error) {
       // Whether it arrived is not known; the receipts will tell, and the same bytes go out again.
       log.warn({ network: network.name, err: error }, "a broadcast got no answer");
@@ -367,7 +405,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   function track({ attempt, settlements, hasVanished = false }: Batch): Slot {
     const known = slots.get(attempt.txNonce);
     if (known !== undefined) {
-      if (!known.attempts.some(({ hash }) => hash === attempt.hash)) known.attempts.push(attempt);
+      if (!known.attempts.some(({ hash }) => hash === attempt.hash)) addAttempt(known, attempt);
       known.settlements = settlements;
       return known;
     }
@@ -377,6 +415,8 @@ export function createWatcher(options: WatcherOptions): Watcher {
       settlements,
       state: "sent",
       hasVanished,
+      cost: mostCost(attempt.raw),
+      rounds: 0,
       lastSentAt: now(),
       attemptedAt: now(),
       trackedAt: now(),
@@ -392,6 +432,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
       for (const { state } of slots.values()) if (state === "sent") count++;
       return count;
     },
+    cost: costInFlight,
     vanished() {
       let count = 0;
       for (const { state, hasVanished } of slots.values()) if (state === "sent" && hasVanished) count++;

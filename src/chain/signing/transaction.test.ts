@@ -1,9 +1,9 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import { networks } from "../../protocol/networks.ts";
 import { encodeSettle, encodeSettleBatch } from "../contract/calldata.ts";
 import type { SettleCall } from "../contract/calls.ts";
-import { boundTip, estimateFees, settleTransaction } from "./transaction.ts";
+import { boundTip, countBatch, estimateFees, feeCap, settleTransaction } from "./transaction.ts";
 
 const gwei = 1_000_000_000n;
 const config = (name: "base" | "polygon", maxFeePerGas: bigint): NetworkConfig => ({
@@ -27,14 +27,55 @@ test("fees hold while the base fee doubles", () => {
   });
 });
 
-test("fees never exceed the network's limit, the tip included", () => {
-  expect(estimateFees(head(gwei), config("base", gwei))).toEqual({
-    maxFeePerGas: gwei,
+test("fees never exceed the network's limit, the tip included, and leave a no-op room to outbid them", () => {
+  const base = config("base", 9n * gwei);
+  expect(estimateFees(head(9n * gwei), base)).toEqual({
+    maxFeePerGas: 8n * gwei,
     maxPriorityFeePerGas: 1_000_000n,
   });
-  expect(estimateFees(head(gwei), config("polygon", 2n * gwei))).toEqual({
-    maxFeePerGas: 2n * gwei,
-    maxPriorityFeePerGas: 2n * gwei,
+  expect(feeCap(base, "noop")).toBe(9n * gwei);
+  expect(estimateFees(head(gwei), config("polygon", 18n * gwei))).toEqual({
+    maxFeePerGas: 16n * gwei,
+    maxPriorityFeePerGas: 16n * gwei,
+  });
+});
+
+describe("a batch holds as many payments as", () => {
+  const limits = { maxPayments: 50, maxFeePerGas: 1n, maxCost: 10n ** 30n };
+  const callsWith = (signatureBytes: number, count = 60): SettleCall[] =>
+    Array.from({ length: count }, (_, index) => call(index, signatureBytes));
+
+  test("a transaction may have", () => {
+    expect(countBatch(callsWith(65), limits)).toBe(50);
+    expect(countBatch(callsWith(65, 7), limits)).toBe(7);
+    expect(countBatch([], limits)).toBe(0);
+  });
+
+  test("64 KiB of calldata hold, and one in any case", () => {
+    const calls = callsWith(4_096);
+    const fitting = countBatch(calls, limits);
+    expect(settleTransaction(calls.slice(0, fitting)).data.length / 2).toBeLessThan(65_536);
+    expect(fitting).toBeGreaterThan(12);
+    expect(countBatch(callsWith(70_000), limits)).toBe(1);
+  });
+
+  test("the gas of one transaction covers, which is then never cut down", () => {
+    for (const bytes of [65, 500, 1_000, 1_500, 2_000]) {
+      const calls = callsWith(bytes);
+      const { gas } = settleTransaction(calls.slice(0, countBatch(calls, limits)));
+      expect(gas).toBeLessThan(2n ** 24n);
+    }
+  });
+
+  test("may be paid for: none where the first alone costs too much", () => {
+    const calls = callsWith(65);
+    const maxFeePerGas = 3n;
+    for (const maxCost of [1_600_000n, 3_000_000n, 9_000_000n]) {
+      const fitting = countBatch(calls, { ...limits, maxFeePerGas, maxCost });
+      expect(fitting).toBeGreaterThan(0);
+      expect(settleTransaction(calls.slice(0, fitting)).gas * maxFeePerGas).toBeLessThanOrEqual(maxCost);
+    }
+    expect(countBatch(calls, { ...limits, maxFeePerGas, maxCost: 1_500_000n })).toBe(0);
   });
 });
 

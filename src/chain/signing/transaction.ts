@@ -1,3 +1,4 @@
+import { parseTransaction } from "viem/utils";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Head } from "../../rpc/calls.ts";
@@ -49,6 +50,41 @@ export function settleTransaction(calls: readonly SettleCall[]): { data: Hex; ga
   return { data, gas: gas < transactionGasCap ? gas : transactionGasCap };
 }
 
+/** The most calldata of one transaction, in bytes: nodes take no transaction of more than 128 KiB in all. */
+const mostCalldata = 64 * 1024;
+
+/** What a payment adds to a batch besides the calldata that settles it alone: its group and its place in it. */
+const batchPaymentBytes = 4 * 32;
+
+/** What a transaction may ask for in all. `cost` is its gas limit times what it offers per gas, in wei. */
+export type BatchLimits = { maxPayments: number; maxFeePerGas: bigint; maxCost: bigint };
+
+/**
+ * How many of the given payments, from the first on, fit in one transaction: by number, by calldata, by the gas that
+ * they may need, which is not cut down to what a transaction may ask for, and by cost. 0 where the first alone costs too
+ * much.
+ */
+export function countBatch(calls: readonly SettleCall[], limits: BatchLimits): number {
+  let bytes = 0;
+  let gas = batchGas;
+  for (const [index, call] of calls.entries()) {
+    const data = encodeSettle(call);
+    bytes += data.length / 2 + batchPaymentBytes;
+    gas += batchPaymentGas + calldataGas(data) + BigInt(batchPaymentBytes) * gasPerByte;
+    const isAlone = index === 0;
+    const cost = (isAlone ? settleGas + calldataGas(data) : gas) * limits.maxFeePerGas;
+    const fits = isAlone || (bytes <= mostCalldata && gas <= transactionGasCap);
+    if (index >= limits.maxPayments || !fits || cost > limits.maxCost) return index;
+  }
+  return calls.length;
+}
+
+/** The most that a signed transaction may cost, in wei. */
+export function mostCost(raw: Hex): bigint {
+  const { gas = 0n, maxFeePerGas = 0n } = parseTransaction(raw);
+  return gas * maxFeePerGas;
+}
+
 /** The part of a transaction that pays out what an authorization brought to the contract by itself. */
 export function forwardTransaction(call: ForwardCall): { data: Hex; gas: bigint } {
   const data = encodeForwardReceived(call);
@@ -96,13 +132,21 @@ export function boundTip(suggested: bigint, network: NetworkConfig): bigint {
 }
 
 /**
- * Fees that hold while the base fee doubles, which takes at least six full blocks, and never above the network's
- * `maxFeePerGas`. Where that is below the base fee, the transaction waits until the base fee has come down.
+ * Fees that hold while the base fee doubles, which takes at least six full blocks, and never above {@link feeCap}. Where that is below the base fee, the transaction waits until the base fee has come down.
  */
 export function estimateFees(head: Head, network: NetworkConfig, tip = usualTip(network)): Fees {
   const wanted = 2n * head.baseFeePerGas + tip;
-  const maxFeePerGas = wanted < network.maxFeePerGas ? wanted : network.maxFeePerGas;
+  const cap = feeCap(network, "settle");
+  const maxFeePerGas = wanted < cap ? wanted : cap;
   return { maxFeePerGas, maxPriorityFeePerGas: tip < maxFeePerGas ? tip : maxFeePerGas };
+}
+
+/**
+ * The most that is offered per gas for anything but a no-op, in wei: a no-op that replaces it has to offer an eighth
+ * more, and must be possible at the network's `maxFeePerGas`.
+ */
+export function feeCap({ maxFeePerGas }: NetworkConfig, kind: "settle" | "forward" | "noop"): bigint {
+  return kind === "noop" ? maxFeePerGas : (maxFeePerGas * 8n) / 9n;
 }
 
 /** What is paid per gas with such fees, as long as the base fee stays where it is, in wei. */
