@@ -135,7 +135,8 @@ describe("an operator with gas money for a few payments", () => {
     const running = await composition.start({ settleWaitMs: 30_000, log });
     const { baseFeePerGas } = Object(await request("eth_getBlockByNumber", "latest", false));
     // Of gas at twice the base fee and a tip, as it is offered; forty payments at once would need eleven million.
-    const offered = 2n * BigInt(baseFeePerGas) + 2_000_000n;
+    const tip = BigInt(String(await request("eth_maxPriorityFeePerGas")));
+    const offered = 2n * BigInt(baseFeePerGas) + tip + 1_000_000n;
     await request("anvil_setBalance", address, `0x${(4_000_000n * offered).toString(16)}`);
     const stopMining = await mineSteadily();
     const bodies = await Promise.all(Array.from({ length: 40 }, () => composition.payment()));

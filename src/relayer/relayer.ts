@@ -193,14 +193,15 @@ export function createRelayer(options: RelayerOptions): Relayer {
     const { maxFeePerGas } = estimateFees(newest.head, network, newest.tip);
     const count = (gasMoney: bigint) => {
       const left = gasMoney - watcher.cost();
-      const maxCost =
-        maxTransactionCost !== undefined && maxTransactionCost < left ? maxTransactionCost : left;
+      const isBound = maxTransactionCost !== undefined && maxTransactionCost < left;
       return countBatch(
         waiting.map(({ call }) => call),
-        { maxPayments: maxBatch, maxFeePerGas, maxCost },
+        { maxPayments: maxBatch, maxFeePerGas, maxCost: isBound ? maxTransactionCost : left },
       );
     };
-    const fitting = count(newest.gasMoney) || count(await gasMoneyNow(newest.gasMoney));
+    // What was mined since it was read has been paid from it. Where that may matter it is read again.
+    const isAmple = count(newest.gasMoney / 2n) === waiting.length;
+    const fitting = isAmple ? waiting.length : count(await gasMoneyNow(newest.gasMoney));
     if (fitting === 0 && watcher.unmined() > 0) return "no_money";
     // Some may have been withdrawn meanwhile.
     const batch = waiting.filter((item) => queue.includes(item)).slice(0, Math.max(1, fitting));
