@@ -94,7 +94,6 @@ export type SettlementStep = FromService & { readonly settlementId: Hex } & (
     | { readonly step: "recoveryPostponed"; readonly problem: string }
     | { readonly step: "recovered"; readonly transaction: Hex }
     | { readonly step: "delivered" }
-    | { readonly step: "undelivered" }
   );
 
 /** One step of a transaction of an operator, or of a recoverer. */

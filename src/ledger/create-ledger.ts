@@ -95,11 +95,5 @@ export function createLedger(options: LedgerOptions): Ledger {
 
     introduceOperator: (chainId, address, txNonce) =>
       introduceSender(db, { chainId, address }, txNonce, { movesUp: false }),
-
-    async markUndelivered(id) {
-      await repeatable(() =>
-        db.updateTable("settlements").set({ delivered_at: null }).where("id", "=", lowerCase(id)).execute(),
-      );
-    },
   };
 }

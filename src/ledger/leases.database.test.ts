@@ -138,16 +138,6 @@ describe.each(backends)("on $name", (backend) => {
       expect(await ledger.acquireLease(id, "two")).toBe(true);
     });
 
-    test("can be taken back, and made up for by another request", async () => {
-      await ledger.mine(0, [settled(payment)]);
-      await ledger.markDelivered(id, "one");
-      await ledger.markUndelivered(id);
-      expect(await deliveredAt()).toBeNull();
-      await other.acquireLease(id, "two");
-      await other.markDelivered(id, "two");
-      expect(await deliveredAt()).toBe(clock.now());
-    });
-
     test.each<[string, () => Promise<void>]>([
       ["by somebody who does not hold the lease", () => ledger.markDelivered(id, "two")],
       ["by a holder of the same name in another instance", () => other.markDelivered(id, "one")],

@@ -36,7 +36,6 @@ describe.each(backends)("on $name", (backend) => {
     }),
     fc.record({ do: fc.constant("mine" as const), instance, txNonce: nonce, good: fc.boolean() }),
     fc.record({ do: fc.constant("deliver" as const), instance, nonce, holder }),
-    fc.record({ do: fc.constant("take back" as const), instance, nonce }),
   );
 
   /** The ledger as its description has it, in a few maps. Every payment is 40 out of a balance of 100. */
@@ -97,10 +96,6 @@ describe.each(backends)("on $name", (backend) => {
       deliver(payment: number): void {
         const entry = settlements.get(payment);
         if (entry?.state === "settled") entry.delivered = true;
-      },
-      takeBack(payment: number): void {
-        const entry = settlements.get(payment);
-        if (entry !== undefined) entry.delivered = false;
       },
       open: () => Array.from({ length: txNonces }, (_, txNonce) => txNonce).filter((one) => !closed.has(one)),
     };
@@ -167,10 +162,6 @@ describe.each(backends)("on $name", (backend) => {
             case "deliver":
               await of(one.instance).markDelivered(payment(one.nonce).id, one.holder);
               if (model.release(one.nonce, `${one.instance} ${one.holder}`)) model.deliver(one.nonce);
-              break;
-            case "take back":
-              await of(one.instance).markUndelivered(payment(one.nonce).id);
-              model.takeBack(one.nonce);
               break;
           }
         }

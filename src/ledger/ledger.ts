@@ -200,8 +200,6 @@ export type Ledger = Recoveries & {
    * lost the lease; marks nothing that is not a success.
    */
   markDelivered(id: Hex, holder: string): Promise<void>;
-  /** Takes {@link markDelivered} back: the answer turned out not to have reached the caller. */
-  markUndelivered(id: Hex): Promise<void>;
 
   /** Settlements by the time of their claim, newest first: `limit` of them, after the one that `after` names. */
   list(

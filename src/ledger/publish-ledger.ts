@@ -119,10 +119,5 @@ export function publishLedger(ledger: Ledger, serviceId: string): Ledger {
       await ledger.markDelivered(id, holder);
       publishStep([id], () => ({ step: "delivered" }));
     },
-
-    async markUndelivered(id) {
-      await ledger.markUndelivered(id);
-      publishStep([id], () => ({ step: "undelivered" }));
-    },
   };
 }

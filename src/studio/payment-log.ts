@@ -203,10 +203,10 @@ export function createPaymentLog(serviceId: string, now: () => number = Date.now
       const { serviceId: _, settlementId, step, ...rest } = message;
       const payment = payments.get(settlementId);
       if (payment === undefined) return;
-      if (step !== "delivered" && step !== "undelivered") payment.summary.ledger = step;
+      if (step !== "delivered") payment.summary.ledger = step;
       if ("transaction" in rest) payment.summary.transaction = rest.transaction;
       note(payment, "ledger", step, {
-        ok: !["failed", "reorganized", "recoveryPostponed", "undelivered"].includes(step),
+        ok: !["failed", "reorganized", "recoveryPostponed"].includes(step),
         details: facts(rest),
       });
     }),
