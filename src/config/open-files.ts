@@ -9,7 +9,7 @@ const reportSchema = z.object({
 const besidesSettles = 256;
 
 /** How many files and connections this process may have open at a time; undefined where that is not known. */
-function readOpenFileLimit(): number | undefined {
+export function readOpenFileLimit(): number | undefined {
   // Looking up the names of the machine's addresses is the slow part of a report.
   Object.assign(process.report, { excludeNetwork: true });
   const limit = Number(reportSchema.safeParse(process.report.getReport()).data?.userLimits.open_files.soft);

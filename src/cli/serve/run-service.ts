@@ -1,10 +1,11 @@
 import type { Logger } from "pino";
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
 import type { Signer } from "../../chain/signing/signer.ts";
+import { readOpenFileLimit } from "../../config/open-files.ts";
 import type { ServeConfig } from "../../config/serve-config.ts";
 import type { Database } from "../../database/database.ts";
 import { KitError } from "../../errors.ts";
-import { connectionCapacity, isCramped, openFilesLimit } from "../../http/limits/connection-capacity.ts";
+import { connectionCapacity } from "../../http/limits/connection-capacity.ts";
 import { createMetricsApp } from "../../http/metrics-app.ts";
 import { createMetrics } from "../../metrics/create-metrics.ts";
 import type { Metrics } from "../../metrics/metrics.ts";
@@ -73,14 +74,7 @@ function composeService(
 ): Promise<Service> {
   const { networks, recovererKey, apiKeyPepper, settleWaitMs, anonymousVerify } = config;
   const { trustProxy, rateLimits, maxSettles, docs } = config;
-  const openFiles = openFilesLimit();
-  const connections = connectionCapacity(openFiles);
-  if (isCramped(connections)) {
-    logger.warn(
-      { openFiles, connections: connections.max },
-      "the process may open few files, so it takes few connections; raise LimitNOFILE, or `ulimit -n`",
-    );
-  }
+  const connections = connectionCapacity(readOpenFileLimit());
   return createService({
     networks,
     signers,

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import type { ConnectionLimits } from "../connections/open-connections.ts";
 
 /** Each connection costs some KB and a file descriptor, and buyers do not connect to a facilitator themselves. */
@@ -12,20 +11,4 @@ export function connectionCapacity(openFiles: number | undefined): ConnectionLim
   const left = openFiles === undefined ? mostConnections : openFiles - Math.max(128, openFiles / 4);
   const max = Math.max(1, Math.min(mostConnections, Math.floor(left)));
   return { max, maxPerAddress: Math.ceil(max * 0.75) };
-}
-
-/** Whether the file descriptors of the process hold fewer connections than the service takes otherwise. */
-export function isCramped({ max }: ConnectionLimits): boolean {
-  return max < mostConnections;
-}
-
-/** How many files this process may have open (`ulimit -n`), where the system says so. */
-export function openFilesLimit(): number | undefined {
-  try {
-    const limit = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1];
-    return limit === undefined ? undefined : Number(limit);
-  } catch {
-    // Only Linux has this file.
-    return undefined;
-  }
 }
