@@ -20,7 +20,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   published: ["contracts"],
   channels: [],
   logging: [],
-  listening: [],
+  "local-server": ["config"],
   config: [],
   metrics: ["channels"],
   database: [],
@@ -63,7 +63,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
       "database",
       "deploy",
       "http",
-      "listening",
+      "local-server",
       "logging",
       "organizations",
       "published",
@@ -74,7 +74,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   ],
   vitest: ["harness", "logging"],
   fixtures: ["published"],
-  "mock-server": ["fixtures", "listening", "published"],
+  "mock-server": ["fixtures", "local-server", "published"],
   conformance: ["fixtures", "harness", "published", "rpc"],
   cli: [
     ...[

@@ -2,6 +2,7 @@ import cors from "@fastify/cors";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import type { FixtureRequest } from "../fixtures/engine/answer.ts";
 import type { FixtureEngine } from "../fixtures/engine/engine.ts";
+import { refuseForeign } from "../local-server/refuse-foreign.ts";
 import { mockControlRoutes } from "./control-routes.ts";
 import { sendAnswer } from "./send-answer.ts";
 
@@ -11,8 +12,8 @@ const bodyLimit = 16 * 1024 * 1024;
 /** What clients in a browser may read besides the usual. */
 const exposedHeaders = ["location", "retry-after", "www-authenticate", "x-request-id", "x-settlement-state"];
 
-/** The fixtures as an HTTP server, not listening yet. */
-export async function createMockApp(fixtures: FixtureEngine): Promise<FastifyInstance> {
+/** The fixtures as an HTTP server, not listening yet; `host` is the address that it will be asked to listen on. */
+export async function createMockApp(fixtures: FixtureEngine, host: string): Promise<FastifyInstance> {
   const app = Fastify({
     bodyLimit,
     // Connections that clients keep open, or that wait for a late answer, do not hold up the end.
@@ -24,7 +25,10 @@ export async function createMockApp(fixtures: FixtureEngine): Promise<FastifyIns
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => done(null, body));
 
-  await app.register(async (scope) => mockControlRoutes(scope, fixtures));
+  await app.register(async (scope) => {
+    refuseForeign(scope, host);
+    mockControlRoutes(scope, fixtures);
+  });
   app.route({
     method: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
     url: "/*",

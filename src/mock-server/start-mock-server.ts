@@ -1,6 +1,6 @@
 import { findScenario, type ScenarioName } from "../fixtures/cases/scenarios.ts";
 import { createFixtureEngine, type FixtureEngine, type FixtureOptions } from "../fixtures/engine/engine.ts";
-import { explainListenError } from "../listening.ts";
+import { explainListenError } from "../local-server/require-free.ts";
 import { describeMock, type MockDescription } from "./describe-mock.ts";
 import { createMockApp } from "./mock-app.ts";
 
@@ -52,7 +52,7 @@ export async function startMockServer(options: MockServerOptions = {}): Promise<
     },
   });
 
-  const app = await createMockApp(fixtures);
+  const app = await createMockApp(fixtures, host);
   let origin: string;
   try {
     origin = await app.listen({ host, port });

@@ -41,6 +41,11 @@ export type HarnessOptions<N extends NetworkName = NetworkName> = {
   rpcPorts?: Partial<Record<N, number>>;
   /** How long a settle waits for its outcome, in milliseconds; 80,000 in v1 and 45,000 in v2 by default. */
   settleWaitMs?: number;
+  /**
+   * Whether the service recovers payments whose authorization somebody else submitted straight to the token, as in
+   * production with `RECOVERER_PRIVATE_KEY`; it does by default.
+   */
+  recovery?: boolean;
   /** Whether {@link Harness.journal} is kept; it is by default. Without it the service is a little quicker. */
   journal?: boolean;
   /** "fatal" by default: tests provoke failures, and those are no news. */
@@ -73,7 +78,15 @@ export function readHarnessOptions<N extends NetworkName>(
   for (const name of Object.keys(options)) {
     if (!optionNames.has(name)) add(name, `is no option; there are ${[...optionNames].join(", ")}`);
   }
-  const { seed, logLevel = "fatal", journal = true, host = "127.0.0.1", port = 0, settleWaitMs } = options;
+  const {
+    seed,
+    logLevel = "fatal",
+    journal = true,
+    recovery = true,
+    host = "127.0.0.1",
+    port = 0,
+    settleWaitMs,
+  } = options;
   const names = options.networks ?? (networkNames as readonly NetworkName[] as readonly N[]);
   checkNetworks(names, add);
   const isRunning = (option: string, network: string): network is NetworkName => {
@@ -88,6 +101,7 @@ export function readHarnessOptions<N extends NetworkName>(
     add("settleWaitMs", `${settleWaitMs} is not a whole number from ${least} to ${most}`, "5000");
   }
   if (seed !== undefined && !Number.isSafeInteger(seed)) add("seed", `${seed} is not a whole number`, "1");
+  if (typeof recovery !== "boolean") add("recovery", `${recovery} is not true or false`, "false");
   if (typeof journal !== "boolean") add("journal", `${journal} is not true or false`, "false");
   if (!logLevels.includes(logLevel)) add("logLevel", `${logLevel} is not one of ${logLevels.join(", ")}`);
 
@@ -118,6 +132,7 @@ export function readHarnessOptions<N extends NetworkName>(
       rpcPorts,
       settleWaitMs,
       seed,
+      recovery,
       journal,
       anvilBinary,
       signal,
@@ -137,6 +152,7 @@ const optionNames: ReadonlySet<string> = new Set<keyof HarnessOptions>([
   "rpcPorts",
   "settleWaitMs",
   "logLevel",
+  "recovery",
   "journal",
   "seed",
   "anvilBinary",

@@ -3,7 +3,7 @@ import { ChildProcess } from "node:child_process";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
 import { KitError } from "../../errors.ts";
-import { requireFree } from "../../listening.ts";
+import { requireFree } from "../../local-server/require-free.ts";
 import { anvilBinary, executable } from "./anvil-binary.ts";
 import type { Watchdog } from "./watchdog.ts";
 

@@ -1,7 +1,8 @@
 import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import type { NetworkConfig } from "../../config/network-config.ts";
-import { explainListenError, requireFree } from "../../listening.ts";
+import { refuseForeign } from "../../local-server/refuse-foreign.ts";
+import { explainListenError, requireFree } from "../../local-server/require-free.ts";
 import type { Organizations } from "../../organizations/organizations.ts";
 import { keccak256Text } from "../../protocol/hex.ts";
 import type { Asset, NetworkName } from "../../protocol/networks.ts";
@@ -31,6 +32,8 @@ export type StartOptions = {
   /** What the chains of some networks are forked from. */
   fork?: ForkOptions | undefined;
   logger: Logger;
+  /** Whether direct submissions are paid out, as in production with a recoverer's key; they are by default. */
+  recovery?: boolean;
   /** Whether a journal is kept of what the service does, which costs it some time; not by default. */
   journal?: boolean;
   /** Whether the studio is served: `/studio`, `/payments` and `/events`; not by default. */
@@ -54,7 +57,7 @@ const genesisTime = 1_767_225_600;
  * @throws {KitError} when something cannot be started; nothing is left running then
  */
 export async function startHarness(options: StartOptions): Promise<RunningHarness> {
-  const { host, port, logger, seed } = options;
+  const { host, port, logger, seed, recovery = true } = options;
   const serviceId = crypto.randomUUID();
   await requireFree(host, port);
   // The imports of the service take as long as the nodes do: both at once.
@@ -131,6 +134,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
         // Nothing is to outlive the harness, not even when it is killed.
         database: await openMigrated("sqlite::memory:"),
         apiKeyPepper: localPepper,
+        recoverer: recovery ? createLocalSigner(harnessAccounts.recoverer.privateKey) : undefined,
         settleWaitMs: options.settleWaitMs,
         serviceId,
         logger,
@@ -197,17 +201,22 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       if (description === undefined) throw new Error("the harness is not ready yet");
       return description;
     };
-    if (studioModule !== undefined) {
-      const studio = studioModule.serveStudio(app, { serviceId, contracts: options.facilitatorContracts });
-      parts.push({ afterReset: studio.clear, close: studio.close });
-    }
-    await app.register(async (scope) =>
+    await app.register(async (scope) => {
+      refuseForeign(scope, host);
       controlRoutes(scope, {
         describe,
         harness,
         pay: async (spec) => (await import("../control/pay.ts")).pay(describe(), spec),
-      }),
-    );
+      });
+    });
+    if (studioModule !== undefined) {
+      const { serveStudio } = studioModule;
+      await app.register(async (scope) => {
+        refuseForeign(scope, host);
+        const studio = serveStudio(scope, { serviceId, contracts: options.facilitatorContracts });
+        parts.push({ afterReset: studio.clear, close: studio.close });
+      });
+    }
     const origin = await listen(app, { host, port });
     description = describeHarness(origin, running, seed);
     return { description, app, ...harness };

@@ -236,6 +236,8 @@ describe("help", () => {
                                     [env: LOG_LEVEL]
         --journal                   keep a journal of what the service does, for
                                     connectHarness(…).journal
+        --no-recovery               leave direct submissions to the token stranded, as
+                                    \`serve\` without a recoverer
         --no-demo                   make no sample payments
         --json                      print one line of JSON when ready, and nothing
                                     else

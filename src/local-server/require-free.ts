@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
-import { KitError } from "./errors.ts";
+import { KitError } from "../errors.ts";
 
 /**
  * Listens there and stops again, so that a start fails before anything else is started.

@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import { foreign } from "./refuse-foreign.ts";
+
+const loopback = "127.0.0.1";
+
+test.each([
+  { host: "127.0.0.1:4402" },
+  { host: "localhost:4402" },
+  { host: "LOCALHOST" },
+  { host: "[::1]:4402" },
+  { host: "127.0.0.1:4402", origin: "http://127.0.0.1:4402" },
+  { host: "127.0.0.1:4402", origin: "http://localhost:3000" },
+])("a program or page of this machine is let in: %o", (headers) => {
+  expect(foreign(headers, loopback)).toBeUndefined();
+});
+
+test.each([
+  { host: "evil.example" },
+  { host: "evil.example:4402" },
+  { host: "127.0.0.1.evil.example:4402" },
+  { host: "localhost.evil.example" },
+  { host: "192.168.1.7:4402" },
+  { host: "" },
+  { host: undefined },
+  { host: "127.0.0.1:4402", origin: "https://evil.example" },
+  { host: "127.0.0.1:4402", origin: "https://localhost.evil.example" },
+  { host: "127.0.0.1:4402", origin: "null" },
+  { host: "127.0.0.1:4402", origin: "file://" },
+])("a foreign page is refused: %o", (headers) => {
+  expect(foreign(headers, loopback)).toMatch(/^the (Host|Origin) header/);
+});
+
+test("the address that was asked for may be named, and no other one", () => {
+  expect(foreign({ host: "192.168.1.7:4402" }, "192.168.1.7")).toBeUndefined();
+  expect(foreign({ host: "192.168.1.8:4402" }, "192.168.1.7")).toBeDefined();
+});
+
+test("on every address, any IP address may be named, which DNS cannot rebind, and no name", () => {
+  expect(foreign({ host: "192.168.1.7:4402" }, "0.0.0.0")).toBeUndefined();
+  expect(foreign({ host: "[fd00::7]:4402" }, "::")).toBeUndefined();
+  expect(foreign({ host: "evil.example:4402" }, "0.0.0.0")).toBeDefined();
+});

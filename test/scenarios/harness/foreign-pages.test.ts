@@ -1,0 +1,72 @@
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
+import { text } from "node:stream/consumers";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { connectHarness, createHarness, type Harness } from "../../../src/harness/index.ts";
+import { startMockServer } from "../../../src/mock-server/index.ts";
+import { runCli } from "../../support/cli.ts";
+
+/* A web page must not act on what runs on the machine of whoever looks at it. */
+
+async function ask(
+  url: string,
+  method: "GET" | "POST",
+  headers: Record<string, string>,
+): Promise<{ status: number | undefined; body: string }> {
+  const outgoing = request(url, { method, headers: { "content-type": "application/json", ...headers } });
+  outgoing.end(method === "POST" ? "{}" : undefined);
+  const [response] = (await once(outgoing, "response")) as [IncomingMessage];
+  return { status: response.statusCode, body: await text(response) };
+}
+
+const foreign: [string, Record<string, string>][] = [
+  ["a page of another site", { origin: "https://evil.example" }],
+  ["a sandboxed page", { origin: "null" }],
+  ["a page by DNS rebinding", { host: "evil.example:4402", origin: "http://evil.example:4402" }],
+  ["a reader by DNS rebinding", { host: "evil.example:4402" }],
+];
+
+describe("a harness", () => {
+  let harness: Harness<"base">;
+  let origin: string;
+  beforeAll(async () => {
+    harness = await createHarness({ networks: ["base"] });
+    origin = new URL(harness.facilitator.url).origin;
+  });
+  afterAll(() => harness.close());
+
+  test.each(foreign)("is neither reset nor read by %s", async (_, headers) => {
+    const { settle } = await harness.pay({ network: "base" });
+    const block = await harness.networks.base.client.getBlockNumber();
+    for (const path of ["reset", "faults/clear", "fund", "advance-time"]) {
+      const { status, body } = await ask(`${origin}/harness/${path}`, "POST", headers);
+      expect(status).toBe(403);
+      expect(JSON.parse(body).error).toMatch(/^Refused: the (Host|Origin) header/);
+    }
+    expect((await ask(`${origin}/harness`, "GET", headers)).status).toBe(403);
+    expect(settle.status).toBe(200);
+    expect(await harness.networks.base.client.getBlockNumber()).toBeGreaterThanOrEqual(block);
+  });
+
+  test("is controlled by other processes, the command line and pages of this machine", async () => {
+    const connected = await connectHarness(harness.facilitator.url, ["base"]);
+    await connected.networks.base.fund(harness.organization.recipient, 5n);
+    const local = await ask(`${origin}/harness/reset`, "POST", { origin: "http://localhost:3000" });
+    expect(local.status).toBe(200);
+    const { code, stderr } = await runCli(["reset", "--url", origin]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  });
+});
+
+test.each(foreign)(
+  "a mock takes no orders from %s, and still answers payments to any page",
+  async (_, headers) => {
+    await using mock = await startMockServer();
+    const { origin } = new URL(mock.url);
+    for (const path of ["__reset", "__scenario", "__advance-time"]) {
+      expect((await ask(`${origin}/${path}`, "POST", headers)).status).toBe(403);
+    }
+    expect((await ask(`${origin}/__calls`, "GET", headers)).status).toBe(403);
+    expect((await ask(`${mock.url}/supported`, "GET", headers)).status).toBe(200);
+  },
+);

@@ -1,0 +1,82 @@
+import { expect, test } from "vitest";
+import type { Channel } from "../../../src/channels/channel.ts";
+import { channels } from "../../../src/channels/channels.ts";
+import { createHarness, type Harness, type PaymentRequestBody } from "../../../src/harness/index.ts";
+import { parsePaymentRequest, settlementIdOf } from "../../../src/protocol/requests.ts";
+
+/* What production does with a recoverer's key happens on the local chains too. */
+
+/** Resolves at the first message that matches. */
+function next<Message>(channel: Channel<Message>, matches: (message: Message) => boolean): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const unsubscribe = channel.subscribe((message) => {
+    if (!matches(message)) return;
+    unsubscribe();
+    resolve();
+  });
+  return promise;
+}
+
+/** Settles a payment while a stranger submits its authorization straight to the token, and is mined first. */
+async function settleFrontRun(harness: Harness<"base">, body: PaymentRequestBody) {
+  const parsed = parsePaymentRequest(body);
+  if (!parsed.ok) throw new Error("the payment is malformed");
+  const { authorization, signature } = parsed.request;
+  const { client, asset } = harness.networks.base;
+  const stranger = "0x00000000000000000000000000000000DeaDBeef";
+  await client.setBalance({ address: stranger, value: 10n ** 18n });
+  await client.impersonateAccount({ address: stranger });
+
+  const held = await harness.faults.chain("base").holdBlocks();
+  const isSent = next(channels.transaction, ({ step }) => step === "broadcast");
+  const settling = harness.settle(body);
+  await isSent;
+  await client.writeContract({
+    ...asset,
+    account: stranger,
+    functionName: "transferWithAuthorization",
+    args: [
+      ...([authorization.from, authorization.to, authorization.value] as const),
+      ...([authorization.validAfter, authorization.validBefore, authorization.nonce, signature] as const),
+    ],
+    gas: 200_000n,
+    maxPriorityFeePerGas: 10n ** 11n,
+    maxFeePerGas: 10n ** 12n,
+  });
+  await held.remove();
+  const answer = await settling;
+  return { answer, id: settlementIdOf(parsed.request) };
+}
+
+async function stateOf(harness: Harness<"base">, id: string): Promise<string> {
+  const response = await fetch(`${harness.facilitator.url}/settlements/${id}`, {
+    headers: { authorization: harness.organization.apiKey },
+  });
+  const settlement: unknown = await response.json();
+  return String(Reflect.get(Object(settlement), "state"));
+}
+
+test("a payment that is front-run on the token is recovered, as in production", async () => {
+  await using harness = await createHarness({ networks: ["base"] });
+  const { recipient } = harness.organization;
+  const body = await harness.sign({ network: "base", amount: 12_345n });
+  const before = await harness.networks.base.balanceOf(recipient);
+  const { answer, id } = await settleFrontRun(harness, body);
+
+  expect(answer).toMatchObject({ status: 200, body: { success: true } });
+  expect(await stateOf(harness, id)).toBe("recovered");
+  expect((await harness.networks.base.balanceOf(recipient)) - before).toBe(12_345n);
+  expect(await harness.networks.base.balanceOf(harness.networks.base.facilitatorContract.address)).toBe(0n);
+});
+
+test("with recovery switched off it stays failed, as in a service without a recoverer's key", async () => {
+  await using harness = await createHarness({ networks: ["base"], recovery: false });
+  const body = await harness.sign({ network: "base", amount: 12_345n });
+  const { answer, id } = await settleFrontRun(harness, body);
+
+  expect(answer.body).toMatchObject({ success: false, errorReason: "invalid_transaction_state" });
+  expect(await stateOf(harness, id)).toBe("failed");
+  expect(await harness.networks.base.balanceOf(harness.networks.base.facilitatorContract.address)).toBe(
+    12_345n,
+  );
+});
