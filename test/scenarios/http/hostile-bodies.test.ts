@@ -106,8 +106,8 @@ test(`${count} generated bodies: no 500, nothing thrown, memory flat`, { timeout
 
   async function send(text: string): Promise<void> {
     const operation = random.pick(["verify", "verify", "verify", "settle"]);
-    const { statusCode, body } = await running.service.app.inject({
-      method: "POST",
+    const request = {
+      method: "POST" as const,
       url: `/v1/${operation}`,
       headers: {
         authorization: running.key,
@@ -115,12 +115,15 @@ test(`${count} generated bodies: no 500, nothing thrown, memory flat`, { timeout
         ...idempotencyKey(random),
       },
       payload: text,
-    });
-    statuses.set(statusCode, (statuses.get(statusCode) ?? 0) + 1);
-    const isExpected = [200, 400, 413, 422].includes(statusCode);
-    const answer: unknown = JSON.parse(body);
-    if (!isExpected || typeof answer !== "object")
-      wrong.push({ body: text, status: statusCode, answer: body });
+    };
+    const { app } = running.service;
+    let answer = await app.inject(request);
+    // On a busy machine the node may be late. What lies with the body is the same the second time.
+    if (answer.statusCode === 503) answer = await app.inject(request);
+    const { statusCode: status, body } = answer;
+    statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    const isExpected = [200, 400, 413, 422].includes(status) && typeof JSON.parse(body) === "object";
+    if (!isExpected) wrong.push({ body: text, status, answer: body });
   }
 
   const memory: number[] = [];
