@@ -6,6 +6,7 @@ import { plural } from "../deploy/units.ts";
 import type { ConfigurationProblem } from "../errors.ts";
 import type { Check, CheckStatus } from "./check.ts";
 import { findRefusedKeys } from "./keys.ts";
+import { checkSignatureRecovery } from "./signature-recovery.ts";
 
 /** Looks at a configuration by itself, and has remote signers sign. */
 export async function checkConfiguration(
@@ -16,10 +17,12 @@ export async function checkConfiguration(
   const detail = `${plural(networks.length, "network")}, ${plural(signers.length, "operator")}`;
   const [network] = networks;
   const isRemote = operators.kind === "remote" && network !== undefined;
+  const slowRecovery = checkSignatureRecovery();
   return [
     { name: "variables", status: "ok", detail },
     ...findRefusedKeys(config).map((problem) => problemAsCheck(problem, "failed")),
     ...warnings.map((problem) => problemAsCheck(problem, "warning")),
+    ...(slowRecovery === undefined ? [] : [slowRecovery]),
     ...(isRemote ? await Promise.all(signers.map((signer) => checkSigner(signer, network))) : []),
   ];
 }

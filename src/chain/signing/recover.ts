@@ -1,7 +1,15 @@
 import { keccak_256 } from "@noble/hashes/sha3";
-import secp256k1 from "secp256k1";
 import { type Address, type Hex, toHex } from "../../protocol/hex.ts";
 import { readEcdsaSignature } from "../../protocol/signature.ts";
+import { loadRecovery } from "./recover-public-key.ts";
+
+const recovery = loadRecovery();
+
+/**
+ * Whether signatures are recovered by libsecp256k1. Where it is missing, each verify takes some 3 ms of CPU instead of
+ * 0.1: `serve` and `doctor` say so.
+ */
+export const isRecoveryNative = recovery.isNative;
 
 const word = /^0x[0-9a-fA-F]{64}$/;
 
@@ -16,11 +24,10 @@ export function recoverSigner(digest: Hex, signature: Hex): Address | undefined 
   const ecdsa = readEcdsaSignature(signature);
   if (ecdsa === undefined || !word.test(digest)) return undefined;
   try {
-    const publicKey = secp256k1.ecdsaRecover(
+    const publicKey = recovery.recoverPublicKey(
       Buffer.from(ecdsa.rs, "hex"),
       ecdsa.recoveryId,
       Buffer.from(digest.slice(2), "hex"),
-      false,
     );
     // Without the first byte, which says that the key is not compressed.
     return toHex(keccak_256(publicKey.subarray(1)).subarray(12));

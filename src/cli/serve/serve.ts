@@ -19,12 +19,14 @@ export const serve = defineCommand({
       { findRefusedKeys },
       { createSigners },
       { openReady, warnOfPlainText },
+      { checkSignatureRecovery },
       { runService },
     ] = await Promise.all([
       import("../../logging/logger.ts"),
       import("../../inspection/keys.ts"),
       import("./signers.ts"),
       import("../../inspection/database.ts"),
+      import("../../inspection/signature-recovery.ts"),
       import("./run-service.ts"),
     ]);
     const refused = findRefusedKeys(config);
@@ -35,6 +37,8 @@ export const serve = defineCommand({
     for (const { name, problem } of warnings) logger.warn({ variable: name }, problem);
     const plainText = await warnOfPlainText(config.databaseUrl);
     if (plainText !== null) logger.warn({ advice: plainText.advice }, `database: ${plainText.detail}`);
+    const slowRecovery = checkSignatureRecovery();
+    if (slowRecovery) logger.warn({ advice: slowRecovery.advice }, `signatures ${slowRecovery.detail}`);
     const signers = await createSigners(config.operators);
     const onMigrated = (migrations: readonly string[]) =>
       logger.info({ migrations }, "the database was brought up to date");
