@@ -3,7 +3,7 @@ import type { Address, Hex } from "../protocol/hex.ts";
 import { headCall, readHead } from "../rpc/calls.ts";
 import type { FailoverPace } from "../rpc/failover.ts";
 import { createHttpRpc } from "../rpc/http-rpc.ts";
-import { isBytes, isWord, readQuantity } from "../rpc/read-hex.ts";
+import { isBytes, isWord, quantity, readQuantity } from "../rpc/read-hex.ts";
 import type { Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
 import type { RpcObserver } from "../rpc/rpc-status.ts";
 import type { Chain } from "./chain.ts";
@@ -154,7 +154,7 @@ export function createChain(options: ChainOptions): Chain {
 
     async simulateForward(call, from) {
       const { data, gas } = forwardTransaction(call);
-      const transaction = { from, to: facilitatorContract, data, gas: `0x${gas.toString(16)}` };
+      const transaction = { from, to: facilitatorContract, data, gas: quantity(gas) };
       const [simulation] = await ask([{ method: "eth_call", params: [transaction, "latest"] }]);
       return readSimulation("simulating forwardReceived", simulation);
     },
@@ -208,7 +208,7 @@ export function createChain(options: ChainOptions): Chain {
     },
 
     async blockHash(number) {
-      const asked = `0x${number.toString(16)}`;
+      const asked = quantity(number);
       const [block] = await ask([{ method: "eth_getBlockByNumber", params: [asked, false] }]);
       return expect("the hash of a block", block, (result) => readBlockHash(result, number));
     },

@@ -1,6 +1,7 @@
 import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
 import { headCall, readHead } from "../rpc/calls.ts";
 import { describeError } from "../rpc/json-rpc.ts";
+import { quantity } from "../rpc/read-hex.ts";
 import type { Rpc, RpcAnswer } from "../rpc/rpc.ts";
 import type { ChainReader } from "./chain-reader.ts";
 import { type EventLog, type LogPlace, readLog, readLogPlace } from "./log.ts";
@@ -108,10 +109,6 @@ function fits({ address, topics }: EventLog, filter: LogFilter): boolean {
     const topic = topics[position]?.toLowerCase();
     return [wanted].flat().some((one) => one.toLowerCase() === topic);
   });
-}
-
-function quantity(value: bigint): Hex {
-  return `0x${value.toString(16)}`;
 }
 
 function min(a: bigint, b: bigint): bigint {

@@ -1,5 +1,5 @@
 import { type Address, addressWord, type Hex } from "../protocol/hex.ts";
-import { isBytes, wordAt } from "../rpc/read-hex.ts";
+import { isBytes, quantity, wordAt } from "../rpc/read-hex.ts";
 import type { RpcCall } from "../rpc/rpc.ts";
 
 /** A view function to call: at which address, with what calldata. */
@@ -64,8 +64,8 @@ export function callViews(
   const data = `0x${program(payloadStart)}${views.map((view) => view.data.slice(2)).join("")}`;
   // Enough for storing the results as if they were code, and for the calldata, which costs 40 per byte at most.
   const gas = 500_000 + (gasEach + 50_000) * views.length + 40 * data.length;
-  const at = block === "latest" ? block : `0x${block.toString(16)}`;
-  return { method: "eth_call", params: [{ data, gas: `0x${gas.toString(16)}` }, at] };
+  const at = block === "latest" ? block : quantity(block);
+  return { method: "eth_call", params: [{ data, gas: quantity(gas) }, at] };
 }
 
 function push3(value: number): string {

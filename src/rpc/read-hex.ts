@@ -2,12 +2,17 @@ import type { Hex } from "../protocol/hex.ts";
 
 /** Reads values that a node gives as hex. Each is undefined when the value is anything else. */
 
-const quantity = /^0x[0-9a-fA-F]{1,64}$/;
+const quantityPattern = /^0x[0-9a-fA-F]{1,64}$/;
 const wholeBytes = /^0x(?:[0-9a-fA-F]{2})*$/;
 
 /** A number of up to 256 bits, leading zeros allowed. */
 export function readQuantity(value: unknown): bigint | undefined {
-  return typeof value === "string" && quantity.test(value) ? BigInt(value) : undefined;
+  return typeof value === "string" && quantityPattern.test(value) ? BigInt(value) : undefined;
+}
+
+/** Writes a number as JSON-RPC wants it: hexadecimal without leading zeros. */
+export function quantity(value: bigint | number): Hex {
+  return `0x${value.toString(16)}`;
 }
 
 /** Any number of whole bytes. */

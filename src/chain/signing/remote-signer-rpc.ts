@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Address } from "../../protocol/hex.ts";
+import { quantity } from "../../rpc/read-hex.ts";
 import { createRedactor } from "../../rpc/redact.ts";
 import type { UnsignedTransaction } from "./signer.ts";
 
@@ -108,7 +109,6 @@ function parseJson(text: string): unknown {
 }
 
 function toParameters(from: Address, transaction: UnsignedTransaction): Record<string, string> {
-  const quantity = (value: number | bigint) => `0x${value.toString(16)}`;
   const { chainId, nonce, to, data, gas, maxFeePerGas, maxPriorityFeePerGas } = transaction;
   return {
     from,
