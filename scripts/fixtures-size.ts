@@ -13,7 +13,7 @@ const limit = 80_000;
 const entries = {
   "createFixtures, with everything that it needs": "export { createFixtures } from '@fixtures'",
   "the table of scenarios alone": "export { scenarios } from '@fixtures'",
-  "signing as a test payer alone": "export { signAs } from '@fixtures'",
+  "signing as a test payer alone": "export { signForScenario } from '@fixtures'",
   "the test payers alone": "export { testPayers } from '@fixtures'",
 };
 
