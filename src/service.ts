@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import { withTimeout } from "./async/with-timeout.ts";
@@ -89,6 +90,8 @@ export type ServiceCore = {
    * is used elsewhere too.
    */
   start(): Promise<void>;
+  /** From now on no network is ready, so that balancers send their requests elsewhere. Everything goes on. */
+  drain(): void;
   /**
    * Takes no more payments and answers the waiting ones; resolves when nothing is being signed or sent any more. What is
    * in flight is left to the next start.
@@ -106,6 +109,11 @@ export type Service = {
   start(): Promise<void>;
   checkHealth: ServiceCore["checkHealth"];
   listen(address: { host: string; port: number }): Promise<string>;
+  /**
+   * Ends without turning payments away: readiness says no first, requests are taken for `delayMs` more, then
+   * the requests under way are finished, for `finishMs` at most. {@link Service.close} is to follow.
+   */
+  drain(options: { delayMs: number; finishMs: number }): Promise<void>;
   /** Takes no more payments, answers the waiting ones, and leaves what is in flight to the next start. */
   close(): Promise<void>;
 };
@@ -145,6 +153,17 @@ export async function composeService(options: ServiceOptions, parts: ServicePart
     start: core.start,
     checkHealth,
     listen: (address) => app.listen(address),
+    async drain({ delayMs, finishMs }) {
+      core.drain();
+      await sleep(delayMs);
+      const giveUp = new AbortController();
+      // Closing refuses new payments, and waits for the requests under way.
+      await Promise.race([
+        app.close(),
+        sleep(finishMs, undefined, { signal: giveUp.signal }).catch(() => {}),
+      ]);
+      giveUp.abort();
+    },
     async close() {
       await core.stop();
       await app.close();
@@ -231,6 +250,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       return [name, createRecovery({ ...collaborators, recoverer })];
     }),
   );
+  let draining = false;
   const checkWrites = createWriteCheck(db);
   let databaseProblem: string | null = null;
   const started = new Set<NetworkName>();
@@ -326,6 +346,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       );
     }
     const checks = [...networks].map(async ([name, ofNetwork]): Promise<[string, NetworkHealth]> => {
+      if (draining) return [name, { ready: false, detail: "shutting down" }];
       const [{ chain }] = ofNetwork;
       if (!started.has(name)) {
         // The details are for the operator, and are in the log.
@@ -359,6 +380,9 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     async start() {
       const problems = await startOthers();
       if (problems.length > 0) throw new ConfigurationError(problems);
+    },
+    drain() {
+      draining = true;
     },
     async stop() {
       clearTimeout(reconnection);

@@ -34,6 +34,12 @@ function problemsOf(changes: Environment): string {
   }
 }
 
+test("a delay that leaves no time to shut down is refused", () => {
+  expect(() =>
+    readEnvironment({ ...minimal, DRAIN_DELAY_MS: "30000", SHUTDOWN_TIMEOUT_MS: "30000" }),
+  ).toThrow("DRAIN_DELAY_MS: leaves nothing of the 30000 ms of SHUTDOWN_TIMEOUT_MS");
+});
+
 test("needs four variables, and fills in the rest", () => {
   expect(readEnvironment(minimal)).toEqual({
     networks: [
@@ -59,6 +65,7 @@ test("needs four variables, and fills in the rest", () => {
     maxSettles: 4_000,
     metrics: undefined,
     settleWaitMs: undefined,
+    shutdown: { drainDelayMs: 3_000, timeoutMs: 30_000 },
     anonymousVerify: false,
     docs: false,
     logLevel: "info",

@@ -37,6 +37,7 @@ export function readEnvironment(env: Environment): ServeConfig {
     maxSettles: reader.read("MAX_SETTLES"),
     metrics: readMetrics(reader),
     settleWaitMs,
+    shutdown: readShutdown(reader),
     anonymousVerify: reader.read("ANONYMOUS_VERIFY"),
     docs: reader.read("API_DOCS"),
     logLevel: reader.read("LOG_LEVEL"),
@@ -55,6 +56,15 @@ function readMetrics(reader: VariableReader): ServeConfig["metrics"] {
     reader.refuse("METRICS_PORT", "is needed with METRICS_HOST");
   }
   return port === undefined ? undefined : { host, port };
+}
+
+function readShutdown(reader: VariableReader): ServeConfig["shutdown"] {
+  const drainDelayMs = reader.read("DRAIN_DELAY_MS");
+  const timeoutMs = reader.read("SHUTDOWN_TIMEOUT_MS");
+  if (drainDelayMs >= timeoutMs) {
+    reader.refuse("DRAIN_DELAY_MS", `leaves nothing of the ${timeoutMs} ms of SHUTDOWN_TIMEOUT_MS`);
+  }
+  return { drainDelayMs, timeoutMs };
 }
 
 /** Rate limits count by address: whether there is a proxy in front cannot be guessed, nor put off. */

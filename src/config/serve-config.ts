@@ -27,6 +27,8 @@ export type ServeConfig = {
   readonly metrics: { readonly host: string; readonly port: number } | undefined;
   /** For both protocol versions; undefined for what the service has for each. */
   readonly settleWaitMs: number | undefined;
+  /** After SIGTERM: how long new requests are still taken, and when the process has ended at the latest. */
+  readonly shutdown: { readonly drainDelayMs: number; readonly timeoutMs: number };
   readonly anonymousVerify: boolean;
   /** Whether `/docs` shows a page about the API. */
   readonly docs: boolean;

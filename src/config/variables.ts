@@ -269,6 +269,22 @@ export const variables = {
     example: `${settleWaitDefaultsMs[2]}`,
     usedBy: ["serve", "up"],
   },
+  DRAIN_DELAY_MS: {
+    summary:
+      "how long after SIGTERM new requests are still taken, in milliseconds: until balancers have seen that `/readyz` says no",
+    read: readWholeNumber(0, 300_000),
+    default: "3000",
+    example: "10000",
+    usedBy: ["serve"],
+  },
+  SHUTDOWN_TIMEOUT_MS: {
+    summary:
+      "how long after SIGTERM the process has ended at the latest, in milliseconds; settles under way are waited for until shortly before",
+    read: readWholeNumber(1_000, 900_000),
+    default: "30000",
+    example: "60000",
+    usedBy: ["serve"],
+  },
   ANONYMOUS_VERIFY: {
     summary: "`true` lets anybody verify without an API key",
     read: readSwitch,

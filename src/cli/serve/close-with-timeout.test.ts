@@ -13,14 +13,14 @@ beforeEach(() => {
 afterEach(() => void vi.useRealTimers());
 
 test("a service that ends is left to end", async () => {
-  await closeWithTimeout({ close: async () => {} }, { logger, giveUp });
+  await closeWithTimeout({ close: async () => {} }, { logger, timeoutMs: 30_000, giveUp });
   await vi.advanceTimersByTimeAsync(60_000);
   expect(giveUp).not.toHaveBeenCalled();
   expect(log).toEqual([]);
 });
 
 test("one that does not is ended by force after 30 s, and it is said", async () => {
-  void closeWithTimeout({ close: () => new Promise(() => {}) }, { logger, giveUp });
+  void closeWithTimeout({ close: () => new Promise(() => {}) }, { logger, timeoutMs: 30_000, giveUp });
   await vi.advanceTimersByTimeAsync(29_999);
   expect(giveUp).not.toHaveBeenCalled();
   await vi.advanceTimersByTimeAsync(1);

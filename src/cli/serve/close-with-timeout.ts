@@ -2,8 +2,8 @@ import type { Logger } from "pino";
 
 export type ClosingOptions = {
   logger: Logger;
-  /** How long it may take, milliseconds; 30 s by default. */
-  timeoutMs?: number;
+  /** How long it may take, milliseconds. */
+  timeoutMs: number;
   /** Ends the process, whatever is still under way; by default with exit code 1. */
   giveUp?: () => void;
 };
@@ -14,7 +14,7 @@ export type ClosingOptions = {
  */
 export async function closeWithTimeout(
   service: { close(): Promise<void> },
-  { logger, timeoutMs = 30_000, giveUp = () => process.exit(1) }: ClosingOptions,
+  { logger, timeoutMs, giveUp = () => process.exit(1) }: ClosingOptions,
 ): Promise<void> {
   const timer = setTimeout(() => {
     logger.fatal(

@@ -41,6 +41,7 @@ export async function runService(interrupted: AbortSignal, options: ServeOptions
   const { config, logger } = options;
   const metricsServer = config.metrics && (await createMetricsServer(logger));
   const service = await composeService(options, metricsServer?.metrics);
+  let isServing = false;
   try {
     // From now on, so that it can be seen why a start does not come to its end.
     if (metricsServer !== undefined && config.metrics !== undefined) {
@@ -53,12 +54,29 @@ export async function runService(interrupted: AbortSignal, options: ServeOptions
     await logNetworks(service, options);
     logger.info({ url: `${url}/v1` }, "serving");
     await untilAborted(interrupted);
-    logger.info("ending: no new payments are taken, and what is in flight stays in the database");
+    isServing = true;
   } finally {
-    await closeWithTimeout(service, { logger });
-    await metricsServer?.app.close();
+    const { drainDelayMs, timeoutMs } = config.shutdown;
+    const delayMs = isServing ? drainDelayMs : 0;
+    logger.info({ delayMs, timeoutMs }, "shutting down: settles under way are finished");
+    await closeWithTimeout(
+      {
+        async close() {
+          const finishMs = Math.max(0, timeoutMs - delayMs - closingMs(timeoutMs));
+          if (isServing) await service.drain({ delayMs, finishMs });
+          await service.close();
+          await metricsServer?.app.close();
+        },
+      },
+      { logger, timeoutMs },
+    );
   }
   logger.info("ended");
+}
+
+/** What of the time for shutting down is kept for answering the settles that are not finished, and closing. */
+function closingMs(timeoutMs: number): number {
+  return Math.min(5_000, timeoutMs / 3);
 }
 
 /** Metrics, and the server that Prometheus reads them from. */

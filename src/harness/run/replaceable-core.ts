@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ServiceCore } from "../../service.ts";
 
 /** A service core that can be thrown away and replaced, while whoever holds its parts goes on calling them. */
-export type ReplaceableCore = Omit<ServiceCore, "start"> & {
+export type ReplaceableCore = Omit<ServiceCore, "start" | "drain"> & {
   /**
    * Ends the core, answering whoever waits, and starts a new one in its place after `meanwhile`. Until then callers
    * are told that the service is shutting down.

@@ -49,7 +49,7 @@ async function startServing(
 ): Promise<{ command: RunningCommand; url: string }> {
   const command = startCommand(
     ["serve"],
-    { ...deployed.variables, CONFIRMATIONS: "base=1", ...changes },
+    { ...deployed.variables, CONFIRMATIONS: "base=1", DRAIN_DELAY_MS: "0", ...changes },
     cwd,
   );
   const line: Line = JSON.parse(await command.logged(/"serving"/));
@@ -105,7 +105,7 @@ describe("from deployment to payment", () => {
       "transaction mined",
       "payment settled",
       "request",
-      "ending: no new payments are taken, and what is in flight stays in the database",
+      "shutting down: settles under way are finished",
       "ended",
     ]);
     expect(linesOf(stderr)[1]).toMatchObject({
@@ -118,18 +118,49 @@ describe("from deployment to payment", () => {
     });
   });
 
-  test("SIGTERM answers whoever waits at once; the next start settles what was on its way", async () => {
+  test("SIGTERM in the middle of settles: readiness says no, what was taken is finished, and each is paid once", async () => {
+    const before = await recipientBalance();
+    const { command, url } = await startServing({ DRAIN_DELAY_MS: "2000" });
+    await using _ = command;
+    const idle = connect(Number(new URL(url).port), "127.0.0.1");
+    idle.on("error", () => {});
+    const bodies = await Promise.all(Array.from({ length: 30 }, () => signPayment(deployed)));
+    const isReady = async () =>
+      (await requestJson(url.replace("/v1", "/readyz"))).status === 200 ? "ready" : "not ready";
+
+    await chain.hold();
+    const early = bodies.splice(0, 10).map((body) => pay(url, body));
+    await untilPending();
+    command.kill("SIGTERM");
+    const stoppedAt = performance.now();
+    // Balancers find out late: until then it serves as ever.
+    const late = bodies.splice(0, 10).map((body) => pay(url, body));
+    await expect.poll(isReady, { timeout: 2_000 }).toBe("not ready");
+    expect((await Promise.race([...early, sleep(50)])) ?? "under way").toBe("under way");
+    await sleep(2_200 - (performance.now() - stoppedAt));
+    await expect(pay(url, bodies[0])).rejects.toThrow();
+    await chain.release();
+
+    for (const answer of await Promise.all([...early, ...late])) {
+      expect(answer).toMatchObject({ status: 200, body: { success: true } });
+    }
+    expect((await command.ended).code).toBe(0);
+    expect(performance.now() - stoppedAt).toBeLessThan(15_000);
+    expect(await recipientBalance()).toBe(before + 20n * 10_000n);
+  });
+
+  test("what cannot be finished in time is answered as under way, and settled by the next start", async () => {
     const before = await recipientBalance();
     const body = await signPayment(deployed);
     await chain.hold();
-    const first = await startServing();
+    const first = await startServing({ DRAIN_DELAY_MS: "0", SHUTDOWN_TIMEOUT_MS: "3000" });
     const waiting = pay(first.url, body);
     await untilPending();
     const stoppedAt = performance.now();
     first.command.kill("SIGTERM");
     expect(await waiting).toMatchObject({ status: 503, body: { success: false } });
     expect((await first.command.ended).code).toBe(0);
-    expect(performance.now() - stoppedAt).toBeLessThan(15_000);
+    expect(performance.now() - stoppedAt).toBeLessThan(10_000);
 
     await chain.release();
     const second = await startServing();
@@ -162,7 +193,7 @@ describe("from deployment to payment", () => {
     const waiting = pay(url, await signPayment(deployed)).catch(() => "cut off");
     while (!asked) await sleep(5);
     command.kill("SIGTERM");
-    await command.logged(/"ending: /);
+    await command.logged(/"shutting down: /);
     await sleep(600);
     const sentAt = performance.now();
     command.kill("SIGTERM");
