@@ -30,7 +30,12 @@ export function createMetricSources(options: {
 
     lanes: () =>
       [...networks].flatMap(([network, lanes]) =>
-        lanes.map(({ relayer }) => ({ network, operator: relayer.operator, ...relayer.load() })),
+        lanes.map(({ relayer, canSend }) => ({
+          network,
+          operator: relayer.operator,
+          canSend: canSend(),
+          ...relayer.load(),
+        })),
       ),
 
     async pending() {

@@ -1,9 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type Composition, compose } from "../test/support/composition.ts";
+import { type Composition, compose, type Running } from "../test/support/composition.ts";
+import { accountOf, keyOf } from "../test/support/key-accounts.ts";
 import { altering } from "../test/support/misbehaviour.ts";
 import type { Body } from "../test/support/service.ts";
 import { forwardingTo, startStubNode } from "../test/support/stub-node.ts";
 import { createLocalSigner } from "./chain/signing/local-signer.ts";
+import { encodeOperatorChange } from "./deploy/roles.ts";
 import { ConfigurationError } from "./errors.ts";
 import { requestJson } from "./harness/control/http-json.ts";
 import type { Hex } from "./protocol/hex.ts";
@@ -365,6 +367,80 @@ describe("a network that is not as configured when it is reached late", () => {
       success: true,
     });
     await node.stop();
+  });
+});
+
+describe("readiness says no", () => {
+  const readyz = async ({ url }: Running) => (await requestJson(url.replace("/v1", "/readyz"))).body;
+
+  test("where this machine's clock is far behind the chain's", async () => {
+    const ahead = altering(forwardingTo(composition.chain.rpcUrl), "eth_getBlockByNumber", (block) => {
+      const { timestamp, ...rest } = block as { timestamp: Hex };
+      return { ...rest, timestamp: `0x${(Number(timestamp) + 3_600).toString(16)}` };
+    });
+    const node = await startStubNode(ahead);
+    const running = await composition.start({
+      network: composition.configuration({ rpcUrls: [node.url] }),
+    });
+    expect(await readyz(running)).toMatchObject({
+      networks: {
+        base: { ready: false, detail: expect.stringMatching(/^the newest block is 3[56]\d\d s ahead of/) },
+      },
+    });
+    await node.stop();
+  });
+
+  test("where no operator has gas money, until one has", async () => {
+    const { chain } = composition;
+    const { address } = harnessAccounts.operator;
+    await chain.setBalance(address, 0n);
+    const running = await composition.start({ inspectEveryMs: 100 });
+    expect(await readyz(running)).toMatchObject({
+      networks: { base: { ready: false, detail: "no operator can settle; the log says why" } },
+    });
+    await chain.setBalance(address, 10n ** 20n);
+    await expect
+      .poll(() => readyz(running), { timeout: 10_000 })
+      .toMatchObject({ networks: { base: { ready: true, detail: "ok" } } });
+  });
+});
+
+describe("an operator that cannot send", () => {
+  const other = accountOf("second operator").address;
+
+  /** Settles more payments at once than one transaction is waited for, and gives what the log names. */
+  async function settleThroughBoth(named: string): Promise<void> {
+    const log: string[] = [];
+    const running = await composition.start({ otherOperators: [keyOf("second operator")], log });
+    expect((await requestJson(running.url.replace("/v1", "/readyz"))).body).toMatchObject({
+      networks: { base: { ready: true, detail: "1 of 2 operators cannot settle; the log says why" } },
+    });
+    expect(log.filter((line) => line.includes(named))).toHaveLength(1);
+    const bodies = await Promise.all(Array.from({ length: 8 }, () => composition.payment()));
+    const answers = await Promise.all(bodies.map((body) => composition.post(running, "settle", body)));
+    for (const { body } of answers) expect(body).toMatchObject({ success: true });
+  }
+
+  test("without its role is named, and payments go through the one before it", async () => {
+    await composition.chain.setBalance(other, 10n ** 18n);
+    await settleThroughBoth(`${other} does not hold OPERATOR_ROLE`);
+  });
+
+  test("without gas money is named, and payments go through the one after it", async () => {
+    const { node, facilitatorContract } = composition.chain;
+    const { admin, operator } = harnessAccounts;
+    await node.request("anvil_impersonateAccount", admin.address);
+    const data = encodeOperatorChange("grant", other);
+    await composition.chain.setBalance(admin.address, 10n ** 18n);
+    await node.request("eth_sendTransaction", { from: admin.address, to: facilitatorContract, data });
+    await node.request("evm_mine");
+    await composition.chain.setBalance(other, 10n ** 18n);
+    await composition.chain.setBalance(operator.address, 0n);
+    try {
+      await settleThroughBoth(`0 ETH of ${operator.address} does not cover one settlement`);
+    } finally {
+      await composition.chain.setBalance(operator.address, 10n ** 22n);
+    }
   });
 });
 

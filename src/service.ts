@@ -19,7 +19,9 @@ import { type AppOptions, createApp } from "./http/app.ts";
 import type { NetworkHealth } from "./http/routes/health.ts";
 import type { Check } from "./inspection/check.ts";
 import { type ClockTolerance, usualClockTolerance } from "./inspection/check-endpoint.ts";
-import { inspectNetwork } from "./inspection/inspect-network.ts";
+import { checkSigner } from "./inspection/check-signer.ts";
+import { type Inspection, inspectNetwork } from "./inspection/inspect-network.ts";
+import { createSupervision } from "./inspection/supervision.ts";
 import { createLedger } from "./ledger/create-ledger.ts";
 import type { Ledger } from "./ledger/ledger.ts";
 import { publishLedger } from "./ledger/publish-ledger.ts";
@@ -57,6 +59,10 @@ export type ServiceOptions = {
   leaseMs?: number;
   /** How far a chain's newest block may be from the clock before the network is called not ready. */
   clock?: ClockTolerance | undefined;
+  /** How often the networks are inspected again while they are served, in milliseconds; never by default. */
+  inspectEveryMs?: number;
+  /** Whether an inspection has the signers sign, which are somewhere else. */
+  inspectSigners?: boolean;
   /** Names the service on the channels (`src/channels`), since a process may run several. A random one by default. */
   serviceId?: string;
   logger: Logger;
@@ -233,6 +239,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       const createLane = (chain: Chain, signer: Signer): Lane => ({
         chain,
         relayer: createRelayer({ chain, signer, ledger, outcomes, now, log: logger }),
+        canSend: () => supervision.canSend(name, signer.address),
       });
       const [signer, ...otherSigners] = signers;
       const otherLanes = otherSigners.flatMap((other, index) => {
@@ -243,6 +250,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     }),
   );
   const lanes = [...networks.values()].flat();
+  const supervision = createSupervision({ inspect, log: logger });
   const recoveries = new Map<NetworkName, RecoveryLoop>(
     [...networks].map(([name, [{ chain }]]) => {
       const collaborators = { chain, ledger, outcomes, now, log: logger };
@@ -256,8 +264,6 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
   const started = new Set<NetworkName>();
   /** Networks that answer, and are not served as they are. */
   const refused = new Set<NetworkName>();
-  /** What was last logged of a network that is not served yet. */
-  const logged = new Map<NetworkName, string>();
 
   const facilitator = createFacilitator({
     networks,
@@ -279,6 +285,14 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
   }, leaseMs / 6);
   renewal.unref();
   let reconnection: NodeJS.Timeout | undefined;
+  let inspecting = Promise.resolve();
+  const { inspectEveryMs } = options;
+  const repetition =
+    inspectEveryMs === undefined
+      ? undefined
+      : setInterval(() => {
+          inspecting = inspecting.then(inspectAgain);
+        }, inspectEveryMs).unref();
 
   /** Starts what is not started yet, and is tried again later where that fails. Gives what waiting does not mend. */
   async function startOthers(): Promise<readonly ConfigurationProblem[]> {
@@ -294,17 +308,8 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
   }
 
   async function startOne(name: NetworkName, lanes: Lanes): Promise<readonly ConfigurationProblem[]> {
-    const { checks, verdict } = await inspectNetwork({
-      network: lanes[0].chain.network,
-      endpoints: endpoints.get(name) ?? [],
-      operators: lanes.map(({ relayer }) => relayer.operator),
-      recoverer: options.recoverer?.address,
-      nextTxNonce: ledger.nextTxNonce,
-      now,
-      clock,
-    });
+    const { checks, verdict } = await supervision.inspect(name);
     if (closing.signal.aborted) return [];
-    logChecks(name, checks);
     const fatal = checks.filter((check) => check.fatal);
     if (verdict === "refuse") refused.add(name);
     else refused.delete(name);
@@ -322,15 +327,29 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     return [];
   }
 
-  /** Logs what is not as it should be, and says the same of a network only once. */
-  function logChecks(network: NetworkName, checks: readonly Check[]): void {
-    const bad = checks.filter(({ status }) => status !== "ok");
-    const text = bad.map(explainCheck).join("\n");
-    if (logged.get(network) === text) return;
-    logged.set(network, text);
-    for (const { name, detail, advice, fatal } of bad) {
-      logger[fatal ? "error" : "warn"]({ network, advice }, `${name}: ${detail}`);
-    }
+  async function inspect(name: NetworkName): Promise<Inspection> {
+    const lanes = networks.get(name);
+    if (lanes === undefined) throw new RangeError(`${name} is not configured`);
+    const { network } = lanes[0].chain;
+    const [inspection, ofSigners] = await Promise.all([
+      inspectNetwork({
+        network,
+        endpoints: endpoints.get(name) ?? [],
+        operators: lanes.map(({ relayer }) => relayer.operator),
+        recoverer: options.recoverer?.address,
+        nextTxNonce: ledger.nextTxNonce,
+        now,
+        clock,
+      }),
+      options.inspectSigners === true
+        ? Promise.all(signers.map((signer) => checkSigner(signer, network)))
+        : [],
+    ]);
+    return { ...inspection, checks: [...inspection.checks, ...ofSigners] };
+  }
+
+  async function inspectAgain(): Promise<void> {
+    await Promise.all([...started].map((name) => supervision.inspect(name)));
   }
 
   async function checkHealth(): Promise<Record<string, NetworkHealth>> {
@@ -355,17 +374,19 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       }
       try {
         const { timestamp } = await withTimeout(chain.head(), healthPatienceMs);
+        const notReady = (detail: string): [string, NetworkHealth] => [name, { ready: false, detail }];
         const age = Math.floor(now() / 1000) - Number(timestamp);
-        if (age > clock.behind) return [name, { ready: false, detail: `the newest block is ${age} s old` }];
+        if (age > clock.behind) return notReady(`the newest block is ${age} s old`);
+        if (age < -clock.ahead)
+          return notReady(`the newest block is ${-age} s ahead of this machine's clock`);
+        const unable = ofNetwork.filter((lane) => !lane.canSend()).length;
+        if (unable === ofNetwork.length) return notReady("no operator can settle; the log says why");
         const vanished = ofNetwork.reduce((sum, { relayer }) => sum + relayer.load().vanished, 0);
-        if (vanished === 0) return [name, { ready: true, detail: "ok" }];
-        return [
-          name,
-          {
-            ready: false,
-            detail: `${vanished} mined transactions vanished in a reorganization; they are sent again`,
-          },
-        ];
+        if (vanished > 0) {
+          return notReady(`${vanished} mined transactions vanished in a reorganization; they are sent again`);
+        }
+        const detail = `${unable} of ${ofNetwork.length} operators cannot settle; the log says why`;
+        return [name, { ready: true, detail: unable === 0 ? "ok" : detail }];
       } catch {
         return [name, { ready: false, detail: "the RPC does not answer" }];
       }
@@ -386,10 +407,12 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     },
     async stop() {
       clearTimeout(reconnection);
+      clearInterval(repetition);
       closing.abort();
       await Promise.all([
         ...lanes.map(({ relayer }) => relayer.stop()),
         ...[...recoveries.values()].map((recovery) => recovery.stop()),
+        inspecting,
       ]);
     },
     async close() {

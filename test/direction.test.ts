@@ -34,7 +34,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   explain: ["chain"],
   studio: ["channels", "explain", "published"],
   deploy: ["chain", "config", "contracts", "rpc"],
-  inspection: ["chain", "config", "database", "deploy", "published", "rpc"],
+  inspection: ["chain", "config", "database", "deploy", "logging", "published", "rpc"],
   "service-sources": ["facilitator", "ledger", "metrics"],
   service: [
     ...[

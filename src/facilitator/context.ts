@@ -7,7 +7,12 @@ import type { RecoveryLoop } from "../relayer/recovery.ts";
 import type { Relayer } from "../relayer/relayer.ts";
 
 /** One operator on one network: the chain as it sees it, and the queue of what it sends. */
-export type Lane = { chain: Chain; relayer: Relayer };
+export type Lane = {
+  chain: Chain;
+  relayer: Relayer;
+  /** Whether it can send, as far as is known: its operator has its role, gas money, and its signer. */
+  canSend(): boolean;
+};
 
 /** The operators of one network, at least one. */
 export type Lanes = readonly [Lane, ...Lane[]];

@@ -43,13 +43,15 @@ export function createPaymentIntake(networks: FacilitatorContext["networks"]): P
   };
 }
 
-/** The operator whose payments wait least. */
+/** Of the operators that can send, or else of all, the one whose payments wait least. */
 function leastLoaded(lanes: Lanes): Lane {
   const weigh = ({ relayer }: Lane) => {
     const { transactions, queued } = relayer.load();
     return transactions + queued;
   };
-  return lanes.reduce((least, lane) => (weigh(lane) < weigh(least) ? lane : least), lanes[0]);
+  const able = lanes.filter((lane) => lane.canSend());
+  const [first = lanes[0], ...others] = able.length === 0 ? lanes : able;
+  return others.reduce((least, lane) => (weigh(lane) < weigh(least) ? lane : least), first);
 }
 
 /** @throws ForbiddenError when the caller's key lacks the scope. */

@@ -80,18 +80,20 @@ function checkMembership(
   { role, account, holds }: ContractState["memberships"][number],
 ): Check {
   const title = `${role.toUpperCase()}_ROLE`;
-  if (holds === true) return { name: role, status: "ok", detail: `${account} holds ${title}` };
+  if (holds === true) return { name: role, status: "ok", detail: `${account} holds ${title}`, account };
   if (holds === undefined) {
     return {
       name: role,
       status: "failed",
       detail: `whether ${account} holds ${title} cannot be asked: the contract knows no roles`,
+      account,
     };
   }
   return {
     name: role,
     status: "failed",
     detail: `${account} does not hold ${title}`,
+    account,
     advice:
       role === "operator"
         ? `The admin grants it: x402-kit deploy --network ${name} --grant-operator ${account}`

@@ -65,14 +65,15 @@ function checkBalance({ name }: NetworkConfig, { account, pays }: GasPayer, mone
       status: "failed",
       detail: `${has} does not cover one ${pays}, which needs ${formatCoins(deposit, name)} at hand`,
       advice: `Send it ${networkDefaults[name].nativeCoin} on ${name}.`,
+      account,
     };
   }
   const count = balance / (cost === 0n ? 1n : cost);
   const detail = `${has} buys ${formatCount(count)} ${plurals[pays]} at ${formatCoins(cost, name)} each`;
   // Recoveries are rare: an account that can pay for one can pay for the next ones too.
   return pays === "settlement" && count < fewSettles
-    ? { name: "gas money", status: "warning", detail, advice: "Send it more soon." }
-    : { name: "gas money", status: "ok", detail };
+    ? { name: "gas money", status: "warning", detail, advice: "Send it more soon.", account }
+    : { name: "gas money", status: "ok", detail, account };
 }
 
 function checkFee({ maxFeePerGas, name }: NetworkConfig, baseFeePerGas: bigint): Check {

@@ -39,6 +39,17 @@ async function checkTxNonce(
     const { problem, advice } = foreign;
     return [{ name: "txNonce", status: "failed", detail: problem, advice, fatal: true }];
   }
+  const known = Math.max(mined, pending);
+  if (next !== null && next > known) {
+    return [
+      {
+        name: "txNonce",
+        status: "warning",
+        detail: `${operator} goes on at ${next}, but the node knows only its transactions below txNonce ${known}: ${next - known} are missing`,
+        advice: "serve sends them again. Where this stays so, see that it runs, and what its log says.",
+      },
+    ];
+  }
   const detail =
     next === null
       ? `${operator} is new to this database, and begins at ${mined}`

@@ -19,6 +19,8 @@ export type Check = {
   detail: string;
   /** What to do about it. */
   advice?: string;
+  /** The account that it is about, where a failure keeps that account from sending. */
+  account?: Address;
   /** Waiting does not mend it: what it is about must not be served. Only with `failed`. */
   fatal?: true;
 };

@@ -166,6 +166,15 @@ test.each<[string, (call: RpcCall) => unknown, string]>([
   expect(await inspect([endpoint(answer)])).toEqual({ verdict: "refuse", bad: [bad] });
 });
 
+test("transactions of the ledger that the node does not know are named", async () => {
+  expect(await inspect([endpoint()], { nextTxNonce: async () => 12 })).toEqual({
+    verdict: "serve",
+    bad: [
+      `warning txNonce: ${operator} goes on at 12, but the node knows only its transactions below txNonce 7: 5 are missing`,
+    ],
+  });
+});
+
 test("a node that lags, or a clock that is wrong, is said, and the rest is looked at all the same", async () => {
   expect(await inspect([endpoint()], { now: () => nowMs + 3_600_000 })).toEqual({
     verdict: "serve",

@@ -35,6 +35,8 @@ export type LaneLoad = {
   queued: number;
   /** Transactions that a block held which has vanished from the chain, and that are not mined again yet. */
   vanished: number;
+  /** Whether its operator has its role, gas money, and its signer, by the last inspection. */
+  canSend: boolean;
 };
 
 /** Settlements of one network whose outcome is not known, in the whole ledger. */

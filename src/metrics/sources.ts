@@ -109,6 +109,16 @@ export function observeSources(options: {
         value: vanished,
       })),
   );
+  gauge(
+    "x402_operator_can_send",
+    "1 for an operator that can settle, 0 for one without its role, gas money or signer",
+    perOperator,
+    () =>
+      (sources.lanes?.() ?? []).map(({ network, operator, canSend }) => ({
+        labels: { network, operator },
+        value: canSend ? 1 : 0,
+      })),
+  );
   gauge("x402_settlements_in_flight", "Settlements in the ledger without an outcome", perNetwork, async () =>
     ((await pending()) ?? []).map(({ network, count }) => ({ labels: { network }, value: count })),
   );

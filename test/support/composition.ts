@@ -37,6 +37,7 @@ export type Composition = {
     network?: NetworkConfig;
     settleWaitMs?: number;
     leaseMs?: number;
+    inspectEveryMs?: number;
     log?: string[];
     /** The harness's operator by default. */
     signer?: Signer;
@@ -95,6 +96,7 @@ export async function compose(running?: HarnessChain): Promise<Composition> {
       network = composition.configuration(),
       settleWaitMs = 5_000,
       leaseMs,
+      inspectEveryMs,
       log,
       signer = createLocalSigner(harnessAccounts.operator.privateKey),
       otherOperators = [],
@@ -107,6 +109,7 @@ export async function compose(running?: HarnessChain): Promise<Composition> {
         apiKeyPepper: "test",
         settleWaitMs,
         ...(leaseMs !== undefined && { leaseMs }),
+        ...(inspectEveryMs !== undefined && { inspectEveryMs }),
         logger:
           log === undefined
             ? createLogger("silent")

@@ -29,6 +29,9 @@ const maxOthers = 500;
 /** However much one organization asks for, an eighth of the places is left for others. */
 const organizationShare = 7 / 8;
 
+/** How often a running service looks at its networks and its operators again. */
+const inspectEveryMs = 15_000;
+
 /** A process whose event loop is a second late answers too late. */
 const maxLagMs = 1_000;
 
@@ -98,6 +101,8 @@ function composeService(
     signers,
     recoverer: recovererKey === undefined ? undefined : createLocalSigner(recovererKey),
     database,
+    inspectEveryMs,
+    inspectSigners: config.operators.kind === "remote",
     apiKeyPepper,
     settleWaitMs,
     anonymousVerify,

@@ -1,0 +1,33 @@
+import type { Signer } from "../chain/signing/signer.ts";
+import type { NetworkConfig } from "../config/network-config.ts";
+import { explainFailure } from "../deploy/explain-failure.ts";
+import type { Check } from "./check.ts";
+
+/**
+ * Has a remote signer sign something that cannot do anything: a txNonce that no account ever reaches, no fee, and a
+ * contract that takes no money.
+ */
+export async function checkSigner(signer: Signer, network: NetworkConfig): Promise<Check> {
+  const startedAt = performance.now();
+  try {
+    await signer.signTransaction({
+      chainId: network.chainId,
+      nonce: Number.MAX_SAFE_INTEGER,
+      to: network.facilitatorContract,
+      data: "0x",
+      gas: 21_000n,
+      maxFeePerGas: 0n,
+      maxPriorityFeePerGas: 0n,
+    });
+  } catch (error) {
+    return {
+      name: "signer",
+      status: "failed",
+      detail: explainFailure(error),
+      account: signer.address,
+      advice: "Check OPERATOR_SIGNER_URL, OPERATOR_ADDRESS, and the keys of the remote signer.",
+    };
+  }
+  const ms = Math.round(performance.now() - startedAt);
+  return { name: "signer", status: "ok", detail: `signs for ${signer.address} in ${ms} ms` };
+}

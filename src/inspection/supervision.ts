@@ -1,0 +1,50 @@
+import type { ServiceLog } from "../logging/logger.ts";
+import { type Address, sameAddress } from "../protocol/hex.ts";
+import type { NetworkName } from "../protocol/networks.ts";
+import type { Check } from "./check.ts";
+import type { Inspection } from "./inspect-network.ts";
+
+/** What inspections found of the networks of a service, which are repeated while it runs. */
+export type Supervision = {
+  /** Inspects a network, logs what is not as it should be where that is new, and remembers it. */
+  inspect(network: NetworkName): Promise<Inspection>;
+  /** Whether an operator can send on a network, by the last inspection: it has its role, gas money, and its signer. */
+  canSend(network: NetworkName, operator: Address): boolean;
+};
+
+export function createSupervision(options: {
+  inspect: (network: NetworkName) => Promise<Inspection>;
+  log: ServiceLog;
+}): Supervision {
+  const { log } = options;
+  const found = new Map<NetworkName, readonly Check[]>();
+
+  return {
+    async inspect(network) {
+      const inspection = await options.inspect(network);
+      const bad = inspection.checks.filter(({ status }) => status !== "ok");
+      const before = found.get(network) ?? [];
+      const known = new Set(before.map(keyOf));
+      for (const check of bad) {
+        const { name, detail, advice, fatal } = check;
+        if (known.has(keyOf(check))) continue;
+        log[fatal ? "error" : "warn"]({ network, advice }, `${name}: ${detail}`);
+      }
+      if (before.length > 0 && bad.length === 0)
+        log.info({ network }, "every check of the network is ok again");
+      found.set(network, bad);
+      return inspection;
+    },
+
+    canSend: (network, operator) =>
+      !(found.get(network) ?? []).some(
+        ({ status, account }) =>
+          status === "failed" && account !== undefined && sameAddress(account, operator),
+      ),
+  };
+}
+
+/** A balance changes with every payment, and is the same finding. */
+function keyOf({ name, status, account, detail }: Check): string {
+  return `${name} ${status} ${account ?? detail}`;
+}
