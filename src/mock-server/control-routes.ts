@@ -9,13 +9,13 @@ const longestDelayMs = 600_000;
 /** Some thirty years: dates hold far more. */
 const longestAdvanceSeconds = 1_000_000_000;
 
-const orderSchema = z.strictObject({
+const scenarioSchema = z.strictObject({
   name: z.string(),
   times: z.union([z.int().min(1), z.literal("always")]).default(1),
   delayMs: z.number().min(0).max(longestDelayMs).optional(),
 });
 
-const ordersSchema = z.array(orderSchema).min(1);
+const scenariosSchema = z.array(scenarioSchema).min(1);
 
 const timeSchema = z.strictObject({ seconds: z.number().min(0).max(longestAdvanceSeconds) });
 
@@ -51,15 +51,15 @@ export function mockControlRoutes(app: FastifyInstance, fixtures: FixtureEngine)
     const list = (Array.isArray(asked) ? asked : [asked]).map((one: unknown) =>
       typeof one === "string" ? { name: one } : one,
     );
-    // All of them are found before the first is ordered: a mistake changes nothing.
-    const orders = ordersSchema.parse(list).map((order) => ({ ...order, row: findScenario(order.name) }));
-    for (const { row, times, delayMs } of orders) {
+    // All of them are found before the first is set: a mistake changes nothing.
+    const wanted = scenariosSchema.parse(list).map((each) => ({ ...each, row: findScenario(each.name) }));
+    for (const { row, times, delayMs } of wanted) {
       const control = fixtures.scenario(row.name);
       if (times === "always") control.always();
       else control.times(times);
       if (delayMs !== undefined) control.delay(delayMs);
     }
-    return { scenarios: orders.map(({ row, times, delayMs }) => ({ name: row.name, times, delayMs })) };
+    return { scenarios: wanted.map(({ row, times, delayMs }) => ({ name: row.name, times, delayMs })) };
   });
 
   app.get("/__scenarios", () => scenarios.map(describeRow));

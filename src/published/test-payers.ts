@@ -18,7 +18,7 @@ export type TestPayer = {
 };
 
 /**
- * The cast of test payers: each stands for an outcome, as test card numbers do. On the local chains each really is
+ * The test payers: each stands for an outcome, as test card numbers do. On the local chains each really is
  * in the state it stands for, and the fixtures know the same addresses, so that the same payment gets the same
  * answer with and without a chain.
  *

@@ -18,15 +18,15 @@ export type LeaseServer = {
  */
 export async function startLeaseServer(pool: HarnessPool<RunningHarness>): Promise<LeaseServer> {
   const server = createServer(async (_request, response) => {
-    const gone = new AbortController();
-    response.on("close", () => gone.abort());
+    const left = new AbortController();
+    response.on("close", () => left.abort());
     try {
-      const { harness, release } = await pool.lease(gone.signal);
-      if (gone.signal.aborted) return release();
-      gone.signal.addEventListener("abort", release);
+      const { harness, release } = await pool.lease(left.signal);
+      if (left.signal.aborted) return release();
+      left.signal.addEventListener("abort", release);
       grant(response, { url: harness.description.facilitator.url });
     } catch (error) {
-      if (gone.signal.aborted) return;
+      if (left.signal.aborted) return;
       const hints = error instanceof KitError ? error.hints : [];
       grant(response, { error: error instanceof Error ? error.message : String(error), hints });
       response.end();

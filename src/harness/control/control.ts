@@ -87,9 +87,9 @@ export function controlRoutes(
   });
 
   app.post("/harness/pay", async (request) => {
-    const order = payRequestSchema.parse(request.body);
-    chainOf(order.network);
-    const { verify, settle } = await pay(order);
+    const payment = payRequestSchema.parse(request.body);
+    chainOf(payment.network);
+    const { verify, settle } = await pay(payment);
     return { verify: verify.body, settle: settle.body };
   });
 

@@ -39,8 +39,8 @@ export async function breakExchange(
     if (fault.spec.kind === "delay") await waitUnlessRemoved(fault.spec.ms, fault.removed);
   }
   if (findHit(hits, "answer-lost") !== undefined) return cutConnection();
-  const told = malformed === undefined ? text : text.slice(0, Math.floor(text.length / 2));
-  outgoing.writeHead(200, { "content-type": "application/json" }).end(told);
+  const body = malformed === undefined ? text : text.slice(0, Math.floor(text.length / 2));
+  outgoing.writeHead(200, { "content-type": "application/json" }).end(body);
 }
 
 /** The first fault of a kind among those that hit. */

@@ -6,7 +6,7 @@ import { parseUint256 } from "../../protocol/primitives.ts";
 
 const network = z.enum(networkNames, `is not one of ${networkNames.join(", ")}`);
 
-/** Which calls a fault of the connection hits: every one unless it is told otherwise. */
+/** Which calls a fault of the connection hits: every one unless a field narrows it. */
 const matchFields = {
   method: z
     .string("is not the name of a method")
@@ -119,7 +119,7 @@ export function readFaultSpec(raw: unknown): FaultSpec {
   );
 }
 
-/** So that a fault of an unknown kind is told what else is wrong with it. */
+/** What else is wrong with a fault of an unknown kind. */
 const unknownKind = z.looseObject(
   { network, kind: z.never(`is not one of ${faultKinds.join(", ")}`), ...matchFields },
   "is not an object",

@@ -18,8 +18,8 @@ export async function receiptOfAnother(
   const [asked] = call.params;
   const other = await findOther(node, asked);
   const receipt = other === undefined ? null : await node.request("eth_getTransactionReceipt", other);
-  const told = disguised && receipt !== null ? { ...Object(receipt), transactionHash: asked } : receipt;
-  return alterResult(call, () => told);
+  const answered = disguised && receipt !== null ? { ...Object(receipt), transactionHash: asked } : receipt;
+  return alterResult(call, () => answered);
 }
 
 /** The hash of the newest other transaction among the blocks that are searched. */

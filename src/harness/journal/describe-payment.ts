@@ -46,12 +46,12 @@ function describeCalls(calls: readonly JournalRpcCall[]): Line[] {
   const batches = Map.groupBy(calls, ({ at, tookMs }) => `${at} ${tookMs}`);
   return [...batches.values()].map((batch) => {
     const [{ at, tookMs } = { at: 0, tookMs: 0 }] = batch;
-    const told = batch.map(({ method, answer, faults }) => {
+    const calls = batch.map(({ method, answer, faults }) => {
       const fault = faults.length === 0 ? "" : ` [fault: ${faults.join(", ")}]`;
       if (answer.error !== undefined) return `${method} → ${JSON.stringify(answer.error)}${fault}`;
       return `${method}${answer.result === undefined ? " → no answer" : ""}${fault}`;
     });
-    return { at, text: `  ${told.join(", ")} (${tookMs.toFixed(1)} ms)` };
+    return { at, text: `  ${calls.join(", ")} (${tookMs.toFixed(1)} ms)` };
   });
 }
 

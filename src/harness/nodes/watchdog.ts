@@ -43,13 +43,13 @@ export function startWatchdog(): Watchdog {
   child.stdin.on("error", () => {});
   unref(child.stdin);
 
-  const tell = (verb: "guard" | "release", pid: number, startTime = "") => {
+  const send = (verb: "guard" | "release", pid: number, startTime = "") => {
     if (child.stdin.writable) child.stdin.write(`${verb} ${pid} ${startTime}\n`);
   };
   return {
     pid: child.pid,
-    guard: (pid, startTime = processStartTime(pid)) => tell("guard", pid, startTime),
-    release: (pid) => tell("release", pid),
+    guard: (pid, startTime = processStartTime(pid)) => send("guard", pid, startTime),
+    release: (pid) => send("release", pid),
     async close() {
       if (hasExited(child)) return;
       child.ref();

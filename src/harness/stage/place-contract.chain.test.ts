@@ -87,7 +87,7 @@ describe("placeContracts", () => {
     expect(await rolesAt(mainnet)).toEqual(await rolesAt(custom));
   });
 
-  it("carries texts of any length, and computes the domain for the address and chain it stands on", async () => {
+  it("places texts of any length, and computes the domain for the address and chain it stands on", async () => {
     const name = "A token with a name that is longer than one word: 32 bytes or more";
     const address: Address = "0x00000000000000000000000000000000DeaDBeef";
     await placeContracts(node, [mockToken({ address, name, version: "7" })]);

@@ -62,7 +62,7 @@ export async function runConstructor(rpc: LocalRpc, contract: PlacedContract): P
   const { accounts, storage } = readStorageChanges(trace);
   const other = accounts.find((changed) => !sameAddress(changed, sender) && !sameAddress(changed, address));
   if (other !== undefined) {
-    throw new KitError(`The constructor of ${name} changes ${other}, which cannot be carried along`);
+    throw new KitError(`The constructor of ${name} changes ${other}, which is not placed with it`);
   }
   for (const { slot, value } of storage) writes.push(["anvil_setStorageAt", address, slot, value]);
   return writes;
