@@ -122,8 +122,11 @@ test(`${count} generated bodies: no 500, nothing thrown, memory flat`, { timeout
     if (answer.statusCode === 503) answer = await app.inject(request);
     const { statusCode: status, body } = answer;
     statuses.set(status, (statuses.get(status) ?? 0) + 1);
-    const isExpected = [200, 400, 413, 422].includes(status) && typeof JSON.parse(body) === "object";
-    if (!isExpected) wrong.push({ body: text, status, answer: body });
+    const { type } = JSON.parse(body);
+    // A payment that is under way for another of these requests.
+    const isPending = type === "urn:x402-facilitator-kit:problem:settlement-pending";
+    if (![200, 400, 413, 422].includes(status) && !isPending)
+      wrong.push({ body: text, status, answer: body });
   }
 
   const memory: number[] = [];
