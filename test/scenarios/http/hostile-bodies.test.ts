@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
@@ -118,15 +119,15 @@ test(`${count} generated bodies: no 500, nothing thrown, memory flat`, { timeout
     };
     const { app } = running.service;
     let answer = await app.inject(request);
-    // On a busy machine the node may be late. What lies with the body is the same the second time.
-    if (answer.statusCode === 503) answer = await app.inject(request);
+    // The node may be late, or the payment under way for another request. What lies with the body stays the same.
+    for (let round = 0; answer.statusCode === 503 && round < 20; round++) {
+      await setTimeout(250);
+      answer = await app.inject(request);
+    }
     const { statusCode: status, body } = answer;
     statuses.set(status, (statuses.get(status) ?? 0) + 1);
-    const { type } = JSON.parse(body);
-    // A payment that is under way for another of these requests.
-    const isPending = type === "urn:x402-facilitator-kit:problem:settlement-pending";
-    if (![200, 400, 413, 422].includes(status) && !isPending)
-      wrong.push({ body: text, status, answer: body });
+    const isExpected = [200, 400, 413, 422].includes(status) && typeof JSON.parse(body) === "object";
+    if (!isExpected) wrong.push({ body: text, status, answer: body });
   }
 
   const memory: number[] = [];
