@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { readFileSync } from "node:fs";
-import type { Terminal } from "./kit/command.ts";
+import type { Terminal } from "./kit/terminal.ts";
 
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major < 22 || (major === 22 && minor < 18)) {
@@ -9,7 +9,7 @@ if (major < 22 || (major === 22 && minor < 18)) {
 }
 const { enableCompileCache } = await import("node:module");
 enableCompileCache();
-const { Interruption, isRunByNpm } = await import("./kit/command.ts");
+const { Interruption, isRunByNpm } = await import("./kit/terminal.ts");
 const { main } = await import("./main.ts");
 
 /** A second Ctrl-C within this is the same one: npm passes on what the terminal has sent to the whole group. */

@@ -1,7 +1,8 @@
 import { createRequire } from "node:module";
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../errors.ts";
 import { nearest, typosBetween } from "../nearest.ts";
-import { type Command, Interruption, type Terminal } from "./kit/command.ts";
+import type { Command } from "./kit/command.ts";
+import { Interruption, type Terminal } from "./kit/terminal.ts";
 
 /** A command of one word or, in a group, of two. */
 type CommandEntry = readonly [name: string, summary: string, load: () => Promise<Command>];

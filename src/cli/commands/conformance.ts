@@ -10,8 +10,7 @@ import { ConfigurationError, KitError } from "../../errors.ts";
 import { scenarios } from "../../fixtures/cases/scenarios.ts";
 import { nearest } from "../../nearest.ts";
 import { testKeys } from "../../published/test-keys.ts";
-import { defineCommand } from "../kit/command.ts";
-import { addressOption, flag, variableOption } from "../kit/options.ts";
+import { addressOption, defineCommand, flag, variableOption } from "../kit/command.ts";
 import { renderConformance } from "./conformance-report.ts";
 
 const url = variables.X402_KIT_URL.default;

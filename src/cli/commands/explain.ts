@@ -4,8 +4,7 @@ import { KitError } from "../../errors.ts";
 import { explain } from "../../explain/explain.ts";
 import { formatExplanation } from "../../explain/format-explanation.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
-import { defineCommand } from "../kit/command.ts";
-import { contractOptions, contractsOf, flag } from "../kit/options.ts";
+import { contractOptions, contractsOf, defineCommand, flag } from "../kit/command.ts";
 
 /** Longer than any payment, shorter than what would be read by mistake. */
 const mostBytes = 1_048_576;

@@ -9,9 +9,9 @@ import {
   faultKinds,
   readFaultSpec,
 } from "../../harness/faults/fault-spec.ts";
-import { defineCommand, type Option, self } from "../kit/command.ts";
-import { flag, urlOption } from "../kit/options.ts";
+import { defineCommand, flag, type Option, urlOption } from "../kit/command.ts";
 import { renderTable } from "../kit/table.ts";
+import { self } from "../kit/terminal.ts";
 
 const matching = "which calls: of the method NAME, in which * stands for any letters";
 

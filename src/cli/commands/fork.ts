@@ -2,9 +2,8 @@ import { readNetwork, readWholeNumber } from "../../config/values.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import { recordFork } from "../../harness/api/record-fork.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
-import { defineCommand } from "../kit/command.ts";
+import { contractOptions, contractsOf, defineCommand } from "../kit/command.ts";
 import { renderLogLine } from "../kit/log-lines.ts";
-import { contractOptions, contractsOf } from "../kit/options.ts";
 import { readRpcUrl } from "../up/fork-requests.ts";
 
 export const forkRecord = defineCommand({

@@ -1,8 +1,8 @@
 import { readAmount } from "../../config/values.ts";
 import { createControlClient } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
-import { defineCommand, self } from "../kit/command.ts";
-import { addressOption, networkOption, urlOption } from "../kit/options.ts";
+import { addressOption, defineCommand, networkOption, urlOption } from "../kit/command.ts";
+import { self } from "../kit/terminal.ts";
 
 export const fund = defineCommand({
   options: {

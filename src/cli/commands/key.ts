@@ -4,9 +4,8 @@ import {
   createOrganizations,
 } from "../../organizations/create-organizations.ts";
 import { type KeyRecord, type Scope, scopes } from "../../organizations/organizations.ts";
-import { defineCommand, type Option } from "../kit/command.ts";
+import { defineCommand, flag, type Option } from "../kit/command.ts";
 import { actorOption, actorOr, usesDatabase, usesKeys, withDatabase } from "../kit/database.ts";
-import { flag } from "../kit/options.ts";
 import { renderTable } from "../kit/table.ts";
 
 const json = flag("print JSON");

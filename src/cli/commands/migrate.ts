@@ -5,9 +5,8 @@ import {
 } from "../../database/migrate.ts";
 import { openDatabase } from "../../database/open-database.ts";
 import { openAsIs } from "../../inspection/database.ts";
-import { defineCommand } from "../kit/command.ts";
+import { defineCommand, flag } from "../kit/command.ts";
 import { usesDatabase } from "../kit/database.ts";
-import { flag } from "../kit/options.ts";
 
 export const migrateCommand = defineCommand({
   ...usesDatabase,

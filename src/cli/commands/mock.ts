@@ -4,8 +4,7 @@ import { findScenario, type ScenarioName, scenarios } from "../../fixtures/cases
 import { signForScenario } from "../../fixtures/sign.ts";
 import { type MockServer, startMockServer } from "../../mock-server/start-mock-server.ts";
 import { buildPaymentRequest } from "../../protocol/build-request.ts";
-import { defineCommand } from "../kit/command.ts";
-import { contractsOf, flag, localOptions } from "../kit/options.ts";
+import { contractsOf, defineCommand, flag, localOptions } from "../kit/command.ts";
 import { renderTable } from "../kit/table.ts";
 import { payerKeyTable, payerTable } from "../up/payer-table.ts";
 

@@ -6,9 +6,8 @@ import { createLedger } from "../../ledger/create-ledger.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { networks } from "../../protocol/networks.ts";
-import { defineCommand } from "../kit/command.ts";
+import { addressOption, defineCommand, flag, networkOption } from "../kit/command.ts";
 import { actorOption, actorOr, usesDatabase, withDatabase } from "../kit/database.ts";
-import { addressOption, flag, networkOption } from "../kit/options.ts";
 import { renderTable } from "../kit/table.ts";
 import { chainVariables, readRecoverEnvironment } from "../recover/environment.ts";
 

@@ -6,9 +6,8 @@ import { createOrganizationAdministration } from "../../organizations/create-org
 import type { Organization } from "../../organizations/organizations.ts";
 import { reserveByTier } from "../../organizations/recipient.ts";
 import { networkNames } from "../../protocol/networks.ts";
-import { defineCommand, type Option } from "../kit/command.ts";
+import { addressOption, defineCommand, flag, networkOption, type Option } from "../kit/command.ts";
 import { actorOption, actorOr, usesDatabase, usingDatabase, withDatabase } from "../kit/database.ts";
-import { addressOption, flag, networkOption } from "../kit/options.ts";
 import { renderTable } from "../kit/table.ts";
 import { describeKeys, keyAsJson, organizationOption } from "./key.ts";
 

@@ -1,7 +1,7 @@
 import { createControlClient } from "../../harness/control/control-client.ts";
 import { findHarness } from "../../harness/control/find-harness.ts";
-import { defineCommand, self } from "../kit/command.ts";
-import { urlOption } from "../kit/options.ts";
+import { defineCommand, urlOption } from "../kit/command.ts";
+import { self } from "../kit/terminal.ts";
 
 export const reset = defineCommand({
   options: { url: urlOption },

@@ -4,9 +4,8 @@ import { createLedger } from "../../ledger/create-ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
 import { settlementStates } from "../../protocol/answers.ts";
 import { type Cursor, readCursor, writeCursor } from "../../protocol/cursor.ts";
-import { defineCommand } from "../kit/command.ts";
+import { addressOption, defineCommand, flag, onlyNetworkOption } from "../kit/command.ts";
 import { usesDatabase, withDatabase } from "../kit/database.ts";
-import { addressOption, flag, onlyNetworkOption } from "../kit/options.ts";
 import { renderTable } from "../kit/table.ts";
 
 const usualLimit = 50;

@@ -2,8 +2,7 @@ import { readAddress, readNetwork, readWholeNumber } from "../../config/values.t
 import { variablesOf } from "../../config/variables.ts";
 import type { ConfigurationProblem } from "../../errors.ts";
 import type { Address } from "../../protocol/hex.ts";
-import { defineCommand, type Option, type Options, type Values } from "../kit/command.ts";
-import { flag } from "../kit/options.ts";
+import { defineCommand, flag, type Option, type Options, type Values } from "../kit/command.ts";
 
 /** Two days: long enough to notice a transfer of the admin role by a thief, and to cancel it. */
 const usualAdminDelay = 172_800;

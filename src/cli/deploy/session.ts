@@ -10,7 +10,7 @@ import { ConfigurationError, KitError } from "../../errors.ts";
 import { isPublishedAddress } from "../../inspection/keys.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type Network, type NetworkName, networks } from "../../protocol/networks.ts";
-import { Interruption, type Terminal } from "../kit/command.ts";
+import { Interruption, type Terminal } from "../kit/terminal.ts";
 
 /** Whether to send: no, yes, or after a question at the terminal. */
 export type Mode = "dry run" | "send" | "ask";

@@ -9,8 +9,8 @@ import { checkConfiguration, problemAsCheck } from "../../inspection/configurati
 import { checkDatabase, openAsIs, warnOfPlainText } from "../../inspection/database.ts";
 import { inspectNetwork } from "../../inspection/inspect-network.ts";
 import { createLedger } from "../../ledger/create-ledger.ts";
-import { defineCommand, type Terminal } from "../kit/command.ts";
-import { flag } from "../kit/options.ts";
+import { defineCommand, flag } from "../kit/command.ts";
+import type { Terminal } from "../kit/terminal.ts";
 import { createSigners, recovererOf } from "../serve/signers.ts";
 
 export const doctor = defineCommand({

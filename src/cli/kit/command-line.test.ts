@@ -2,9 +2,8 @@ import { describe, expect, test } from "vitest";
 import { InvalidValue, readWholeNumber } from "../../config/values.ts";
 import { createVariableReader } from "../../config/variable-reader.ts";
 import { ConfigurationError } from "../../errors.ts";
-import { type Command, defineCommand, type Option, type Options } from "./command.ts";
+import { type Command, defineCommand, flag, type Option, type Options } from "./command.ts";
 import { readCommandLine } from "./command-line.ts";
-import { flag } from "./options.ts";
 
 const port = {
   describe: "a port",

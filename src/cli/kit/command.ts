@@ -1,32 +1,16 @@
+import { readAddress, readNetwork, readNetworks } from "../../config/values.ts";
 import type { Environment } from "../../config/variable-reader.ts";
-import type { VariableName } from "../../config/variables.ts";
+import { type VariableName, variables } from "../../config/variables.ts";
 import type { ConfigurationProblem } from "../../errors.ts";
-
-/** Where a command writes, and what it may know of the process around it. */
-export type Terminal = {
-  /** A line on stdout. */
-  print(text: string): void;
-  /** A line on stderr. */
-  printError(text: string): void;
-  /** The variables; a file `.env` adds to them. */
-  env: Record<string, string | undefined>;
-  /**
-   * Takes over what Ctrl-C and SIGTERM do: without it they end the process at once. The signal aborts with an
-   * {@link Interruption}.
-   */
-  takeSignals(): AbortSignal;
-};
+import type { Address } from "../../protocol/hex.ts";
+import { networkNames } from "../../protocol/networks.ts";
+import type { Terminal } from "./terminal.ts";
 
 /** What a command runs in. */
 export type CommandTerminal = Terminal & {
   /** What is to be mended about the file `.env`, though it works. */
   warnings: readonly ConfigurationProblem[];
 };
-
-/** The command was cut short, as its user wished. */
-export class Interruption extends Error {
-  override readonly name = "Interruption";
-}
 
 /** One option of a command: a flag, or a value. What is not given is false, or the default, or undefined. */
 export type Option<T = unknown> = {
@@ -81,20 +65,79 @@ export function defineCommand<const O extends Options, E = undefined>(command: C
   return command;
 }
 
-const { npm_lifecycle_event: npmEvent = "", npm_lifecycle_script: npmScript = "" } = process.env;
+/** A flag: off unless it is given. */
+export function flag(describe: string) {
+  return { describe, read: () => true } satisfies Option<boolean>;
+}
 
-/** Whether npm runs this command as a script of the checkout: `npm start`, or `npm run x402-kit`. */
-const isScriptOfCheckout = ["start", "x402-kit"].includes(npmEvent);
+/** `--network` of commands that act on one network. */
+export const networkOption = {
+  describe: "on which network",
+  placeholder: "NAME",
+  example: "base",
+  read: readNetwork,
+  required: true,
+} as const satisfies Option;
 
-/**
- * Whether npm runs this command and nothing else: by `npx`, by a script of the checkout, or by one of the user's own,
- * `"serve": "x402-kit serve"`. Not by a script that leaves it running in the background.
- */
-export const isRunByNpm =
-  isScriptOfCheckout || npmEvent === "npx" || (/\bx402-kit\b/.test(npmScript) && !npmScript.includes("&"));
+/** `--network` of commands that act on all networks unless one is named. */
+export const onlyNetworkOption = {
+  ...networkOption,
+  describe: "only on this network",
+  required: false,
+} as const satisfies Option;
 
-/**
- * How this command is called again from where it was called. In a checkout `npx x402-kit` would first install the
- * checkout somewhere, for half a minute.
- */
-export const self = isScriptOfCheckout ? "npm run -s x402-kit --" : "npx x402-kit";
+/** An account, as an address that is checked (EIP-55). */
+export function addressOption(describe: string) {
+  return {
+    describe,
+    placeholder: "ADDRESS",
+    example: "0x857b06519E91e3A54538791bDbb0E22373e36b66",
+    read: readAddress,
+  } as const satisfies Option;
+}
+
+/** An option in the place of a variable, which gives the value when the command line does not. */
+export function variableOption<
+  N extends VariableName,
+  const M extends { placeholder: string } & Partial<Option>,
+>(name: N, more: M) {
+  const variable = variables[name];
+  return { ...variable, describe: variable.summary, variable: name, ...more };
+}
+
+/** Where the `up` runs that a command acts on. */
+export const urlOption = variableOption("X402_KIT_URL", { placeholder: "URL" });
+
+/** Where the facilitator contract stands on local chains. */
+export const contractOptions = {
+  "contract-mainnet": variableOption("FACILITATOR_CONTRACT_MAINNET", {
+    placeholder: "ADDRESS",
+    describe: "facilitator contract address on base, optimism and polygon",
+  }),
+  "contract-testnet": variableOption("FACILITATOR_CONTRACT_TESTNET", {
+    placeholder: "ADDRESS",
+    describe: "facilitator contract address on base-sepolia and optimism-sepolia",
+  }),
+};
+
+/** The two addresses by tier. */
+export function contractsOf(values: {
+  "contract-mainnet"?: Address | undefined;
+  "contract-testnet"?: Address | undefined;
+}) {
+  return { mainnet: values["contract-mainnet"], testnet: values["contract-testnet"] };
+}
+
+/** Of a facilitator for tests, with chains or without: what it serves, where. */
+export const localOptions = {
+  networks: {
+    describe: "these networks, separated by commas",
+    placeholder: "NAMES",
+    example: "base,polygon",
+    read: readNetworks,
+    default: networkNames.join(","),
+  },
+  port: variableOption("PORT", { placeholder: "PORT" }),
+  host: variableOption("HOST", { placeholder: "ADDRESS" }),
+  ...contractOptions,
+};

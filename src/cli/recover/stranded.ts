@@ -6,9 +6,8 @@ import { createLedger } from "../../ledger/create-ledger.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { settlementId } from "../../protocol/authorization.ts";
 import type { Asset, NetworkName } from "../../protocol/networks.ts";
-import { defineCommand } from "../kit/command.ts";
+import { defineCommand, flag, onlyNetworkOption } from "../kit/command.ts";
 import { withDatabase } from "../kit/database.ts";
-import { flag, onlyNetworkOption } from "../kit/options.ts";
 import { renderTable } from "../kit/table.ts";
 import { chainVariables, readRecoverEnvironment } from "./environment.ts";
 

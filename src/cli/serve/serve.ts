@@ -2,8 +2,7 @@ import { readEnvironment } from "../../config/environment.ts";
 import { warnOfOpenFiles } from "../../config/open-files.ts";
 import { variablesOf } from "../../config/variables.ts";
 import { ConfigurationError } from "../../errors.ts";
-import { defineCommand } from "../kit/command.ts";
-import { flag } from "../kit/options.ts";
+import { defineCommand, flag } from "../kit/command.ts";
 
 export const serve = defineCommand({
   usesEnvFile: true,

@@ -1,10 +1,10 @@
 import type { HarnessDescription } from "../../harness/control/description.ts";
 import { signPayment } from "../../harness/control/pay.ts";
 import { networkNames } from "../../protocol/networks.ts";
-import { self } from "../kit/command.ts";
-import { urlOption } from "../kit/options.ts";
+import { type SamplePayment, sampleAmount } from "../commands/pay.ts";
+import { urlOption } from "../kit/command.ts";
 import { type Column, renderTable } from "../kit/table.ts";
-import { type SamplePayment, sampleAmount } from "./demo.ts";
+import { self } from "../kit/terminal.ts";
 import { payerKeyTable, payerTable } from "./payer-table.ts";
 
 /** How long the printed curl works: a day. */
@@ -64,22 +64,18 @@ function networkTable(harness: HarnessDescription, payments: readonly SamplePaym
     { heading: "network" },
     { heading: "chain id", right: true },
     { heading: "RPC URL" },
-    { heading: "contract" },
-    { heading: "token" },
   ];
   if (payments !== undefined) columns.push({ heading: "payment" }, { heading: "took", right: true });
   const rows = networkNames.flatMap((name) => {
     const network = harness.networks[name];
     if (network === undefined) return [];
-    const { chainId, rpcUrl, facilitatorContract, asset } = network;
+    const { chainId, rpcUrl } = network;
     const payment = payments?.find((sample) => sample.network === name);
     return [
       [
         name,
         String(chainId),
         rpcUrl,
-        shorten(facilitatorContract),
-        shorten(asset.address),
         payment === undefined ? "" : shorten(payment.transaction),
         payment === undefined ? "" : `${Math.round(payment.tookMs)} ms`,
       ],

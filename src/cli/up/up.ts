@@ -4,10 +4,10 @@ import { ConfigurationError, KitError } from "../../errors.ts";
 import type { RunningHarness } from "../../harness/run/running-harness.ts";
 import { startHarness } from "../../harness/run/start-harness.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
-import { defineCommand, self } from "../kit/command.ts";
+import { payOnEveryNetwork } from "../commands/pay.ts";
+import { contractsOf, defineCommand, flag, localOptions, variableOption } from "../kit/command.ts";
 import { isWarning, renderLogLine } from "../kit/log-lines.ts";
-import { contractsOf, flag, localOptions, variableOption } from "../kit/options.ts";
-import { payOnEveryNetwork } from "./demo.ts";
+import { self } from "../kit/terminal.ts";
 import { readForkRequests, resolveForks } from "./fork-requests.ts";
 import { describeUp } from "./up-report.ts";
 
