@@ -24,7 +24,7 @@ function takeSignals(): AbortSignal {
   let interruptedAt: number | undefined;
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, () => {
-      // A later one is for whoever cannot wait; the watchdog ends the nodes.
+      // A later one ends the process at once; the watchdog ends the nodes.
       if (interruptedAt !== undefined && performance.now() - interruptedAt > sameSignalMs) process.exit(130);
       interruptedAt ??= performance.now();
       interruption.abort(new Interruption());
@@ -65,7 +65,7 @@ process.on("uncaughtException", (error) => {
   interruption.abort(new Interruption());
   setTimeout(() => process.exit(1), 5_000).unref();
 });
-// Whoever read the output may be gone: a closed terminal, `| head`. That is no reason to stop serving.
+// The reader of the output may be gone (a closed terminal, `| head`): no reason to stop serving.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
 
 const terminal: Terminal = {

@@ -314,7 +314,7 @@ describe("refuses", () => {
     [
       "a pepper from an example",
       { API_KEY_PEPPER: "please-change-me-please-change-me" },
-      "API_KEY_PEPPER: holds words that anybody might guess",
+      "API_KEY_PEPPER: holds guessable words",
     ],
     ["a network named twice", { CONFIRMATIONS: "base=1,base=2" }, "CONFIRMATIONS: names base twice"],
     [
@@ -366,13 +366,13 @@ describe("warns, and goes on, of", () => {
       "RPC over plain http to another machine",
       { BASE_RPC_URL: "https://a.example,http://b.example/secret" },
       "BASE_RPC_URL",
-      "the 2nd URL is http:// to another machine: anybody on the way could read it and answer for it",
+      "the 2nd URL is http:// to another machine: an attacker on the way could read it and answer for it",
     ],
     [
       "a remote signer over plain http",
       { OPERATOR_PRIVATE_KEY: "", OPERATOR_SIGNER_URL: "http://10.0.0.7:9000", OPERATOR_ADDRESS: contract },
       "OPERATOR_SIGNER_URL",
-      "the 1st URL is http:// to another machine: anybody on the way could have transactions signed",
+      "the 1st URL is http:// to another machine: an attacker on the way could have transactions signed",
     ],
     [
       "a token of a network that is not served",

@@ -24,7 +24,7 @@ export function readOperators(
   }
   if (privateKeys !== undefined) return { kind: "local", privateKeys };
   if (url === undefined || addresses === undefined) return undefined;
-  const danger = "anybody on the way could have transactions signed";
+  const danger = "an attacker on the way could have transactions signed";
   warnings.push(...warnOfClearText("OPERATOR_SIGNER_URL", [url], danger));
   return { kind: "remote", url, addresses };
 }

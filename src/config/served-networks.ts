@@ -68,7 +68,7 @@ export function readContracts(reader: VariableReader): Partial<Record<NetworkTie
   const mainnet = reader.read(contractVariables.mainnet);
   const testnet = reader.read(contractVariables.testnet);
   if (mainnet !== undefined && mainnet === testnet) {
-    // Whoever looks at the address of a payment must see whether it is about money.
+    // The address of a payment must show whether it is about real money.
     reader.refuse(
       contractVariables.testnet,
       "is the address of the mainnets; the test networks need another",
@@ -85,7 +85,7 @@ export function readRpcUrls(
 ): readonly [string, ...string[]] | undefined {
   const variable = rpcVariables[name];
   const urls = reader.read(variable);
-  const danger = "anybody on the way could read it and answer for it";
+  const danger = "an attacker on the way could read it and answer for it";
   warnings.push(...warnOfClearText(variable, urls ?? [], danger));
   return urls;
 }

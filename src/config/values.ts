@@ -12,7 +12,7 @@ import { parseUint256 } from "../protocol/primitives.ts";
  * whichever variable it is in: keys do get pasted into the wrong line.
  */
 
-/** What is wrong with a value, in words that can be shown to anybody. */
+/** What is wrong with a value, without anything secret. */
 export class InvalidValue extends Error {
   override readonly name = "InvalidValue";
 }
@@ -142,7 +142,7 @@ export function readList<T>(what: string, read: (text: string) => T): (text: str
   };
 }
 
-/** A warning about each URL that sends in clear what somebody on the way could read or change. */
+/** A warning about each URL that sends in clear what an attacker on the way could read or change. */
 export function warnOfClearText(
   name: string,
   urls: readonly string[],
@@ -270,7 +270,7 @@ export function readPepper(text: string): string {
     throw new InvalidValue("repeats a few characters; it must be random");
   }
   if (guessable.test(text)) {
-    throw new InvalidValue("holds words that anybody might guess; it must be random");
+    throw new InvalidValue("holds guessable words; it must be random");
   }
   return text;
 }
@@ -313,7 +313,7 @@ export function readRate(text: string): RequestRate {
   return { perSecond: read(perSecond), burst: read(burst) };
 }
 
-/** Whose `X-Forwarded-For` is believed: nobody's, that of so many proxies in front, or that of these addresses. */
+/** Whose `X-Forwarded-For` is believed: none, that of so many proxies in front, or that of these addresses. */
 export type TrustProxy = false | number | readonly [string, ...string[]];
 
 /** Names that Fastify knows for 127.0.0.0/8, 169.254.0.0/16, and the private networks. */

@@ -7,7 +7,7 @@ import { renderTable, wrapText } from "../kit/table.ts";
 /** An answer of another kind differs everywhere; the first places say enough. */
 const mostDifferences = 6;
 
-/** Whoever fails more has one mistake in many places; of the others the names will do. */
+/** More failures are one mistake in many places: of the others only the names are shown. */
 const mostFailures = 20;
 
 /** Longer than any sentence of the service. */

@@ -35,7 +35,7 @@ export const mock = defineCommand({
     });
     if (everyAddress.includes(host)) {
       printError(
-        "This listens on every address of the machine: whoever reaches it decides how requests end.",
+        "This listens on every address of the machine: everyone who reaches it can decide how requests end.",
       );
     }
     if (json) {

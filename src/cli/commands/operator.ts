@@ -113,7 +113,7 @@ async function accept(
       throw new KitError(
         `${operator} has transactions under way on ${name} that this database does not know`,
         {
-          hints: ["Stop whoever sends them, and wait until they are mined."],
+          hints: ["Stop the program that sends them, and wait until they are mined."],
         },
       );
     }

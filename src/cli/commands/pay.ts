@@ -1,8 +1,8 @@
 import { readAmount, readNetwork, readOneOf } from "../../config/values.ts";
 import { KitError } from "../../errors.ts";
-import { pay as payOnHarness } from "../../harness/control/pay.ts";
 import type { HarnessDescription } from "../../harness/control/description.ts";
 import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
+import { pay as payOnHarness } from "../../harness/control/pay.ts";
 import { settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
 import { type NetworkName, networkNames } from "../../protocol/networks.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";

@@ -46,7 +46,7 @@ type ValueOf<O extends Option> = O extends { placeholder: string }
 /** One command of `x402-kit`. */
 export type Command<O extends Options = Options, E = unknown> = {
   options: O;
-  /** The variables that it reads besides those of its options: anybody on the machine can see command lines. */
+  /** The variables that it reads besides those of its options, since every user of the machine can see command lines. */
   variables?: readonly VariableName[];
   /** Whether the file `.env` of the working directory counts as environment. */
   usesEnvFile?: boolean;

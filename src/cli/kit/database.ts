@@ -45,7 +45,7 @@ export const actorOption = {
   read: (text: string) => text,
 } as const satisfies Option;
 
-/** The name of whoever runs this process, as the operating system has it. */
+/** The given name, or that of the operating system's user who runs this process. */
 export function actorOr(given: string | undefined): string {
   if (given !== undefined) return given;
   try {

@@ -14,7 +14,7 @@ const logLine = z.looseObject({
   err: describedError.optional(),
 });
 
-/** Of use to whoever collects the logs of many processes, and to nobody at a terminal. */
+/** Fields for collected logs of many processes, which a person at a terminal does not need. */
 const uninteresting = ["level", "time", "msg", "err", "pid", "hostname", "reqId"];
 
 const levels: Readonly<Record<number, string>> = {
@@ -46,7 +46,7 @@ export function isWarning(json: string): boolean {
   return logLine.safeParse(parseJson(json)).data?.level === 40;
 }
 
-/** Where it happened is for errors that nobody foresaw; the rest is explained by its hints. */
+/** The stack is for unforeseen errors; others are explained by their hints. */
 function stackOf(level: number, stack: string | undefined): readonly string[] {
   return level < 50 || stack === undefined
     ? []

@@ -110,7 +110,7 @@ function describeForks(harness: HarnessDescription): readonly string[] {
     const from = fork.from === "recording" ? "a recording of block" : "block";
     const blacklist = fork.hasBlacklist
       ? ""
-      : "; it blacklists nobody, so the payer blacklisted pays as others do";
+      : "; its token has no blacklist, so the payer `blacklisted` pays as others do";
     return [`${name} is forked from ${from} ${fork.block}, with its real USDC${blacklist}.`];
   });
   return lines.length === 0 ? [] : [...lines, ""];

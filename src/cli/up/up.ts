@@ -54,7 +54,7 @@ export const up = defineCommand({
     const { createLogger } = await import("../../logging/logger.ts");
     const logger = createLogger(values["log-level"], {
       write(line) {
-        // That payments are cut short is no news to whoever ends everything.
+        // Payments that Ctrl-C cuts short are no news to the person who pressed it.
         if (interrupted.aborted && isWarning(line)) return;
         printError(values.json ? line.trimEnd() : renderLogLine(line));
       },
@@ -74,13 +74,13 @@ export const up = defineCommand({
     });
     if (!isLoopbackHost(values.host)) {
       printError(
-        `Warning: with --host ${values.host} whoever reaches this machine can pay, fund and reset: all keys are published.`,
+        `Warning: with --host ${values.host} everyone who reaches this machine can pay, fund and reset: all keys are published.`,
       );
     }
     try {
       const ended = untilEnd(harness, interrupted);
       const paying = values["no-demo"] ? undefined : payOnEveryNetwork(harness.description);
-      // Whoever does not wait for it any more, or a node that died, comes first; this then fails on its own.
+      // Ctrl-C, or a node that died, may come first; this then fails unobserved.
       paying?.catch(() => {});
       await Promise.race([paying, ended]);
       interrupted.throwIfAborted();

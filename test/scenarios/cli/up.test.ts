@@ -358,7 +358,7 @@ test("up that other machines can reach warns of it", async () => {
   ]);
   await up.printed(/Ctrl-C stops everything\.\n/);
   expect(up.stderr()).toBe(
-    "Warning: with --host 0.0.0.0 whoever reaches this machine can pay, fund and reset: all keys are published.\n",
+    "Warning: with --host 0.0.0.0 everyone who reaches this machine can pay, fund and reset: all keys are published.\n",
   );
 });
 
