@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { type CheckMade, channels, type FromService } from "../../../src/channels/channels.ts";
+import { checkNames } from "../../../src/facilitator/publish-checks.ts";
 import { createHarness } from "../../../src/harness/index.ts";
 
 test("a settle can be followed on the channels from its request to the delivery of its answer", async () => {
@@ -31,16 +32,7 @@ test("a settle can be followed on the channels from its request to the delivery 
 
   expect(seen.filter((what) => !what.startsWith("delivery") && !what.startsWith("payment"))).toEqual([
     "request settle",
-    ...["networkIsEnabled", "assetIsAllowed", "payToIsContract", "recipientIsContract", "valueIsExact"].map(
-      (check) => `check ${check}`,
-    ),
-    ...[
-      "minimumIsReached",
-      "signatureHolds",
-      "authorizationIsFree",
-      "windowIsOpen",
-      "simulationSucceeds",
-    ].map((check) => `check ${check}`),
+    ...checkNames.map((check) => `check ${check}`),
     "settlement claimed",
     "transaction signed",
     "transaction broadcast",
