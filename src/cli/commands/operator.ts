@@ -1,11 +1,13 @@
 import { createChain } from "../../chain/create-chain.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
+import { createConfigurationReader, type Environment } from "../../config/variable-reader.ts";
+import { rpcVariables } from "../../config/variables.ts";
 import { chooseEndpoint } from "../../deploy/endpoints.ts";
-import { KitError } from "../../errors.ts";
+import { KitError, UndeterminedError } from "../../errors.ts";
 import { createLedger } from "../../ledger/create-ledger.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Address } from "../../protocol/hex.ts";
-import { networks } from "../../protocol/networks.ts";
+import { type NetworkName, networks } from "../../protocol/networks.ts";
 import { addressOption, defineCommand, flag, networkOption } from "../kit/command.ts";
 import { actorOption, actorOr, usesDatabase, withDatabase } from "../kit/database.ts";
 import { renderTable } from "../kit/table.ts";
@@ -13,14 +15,17 @@ import { chainVariables, readRecoverEnvironment } from "../recover/environment.t
 
 export const operatorShow = defineCommand({
   ...usesDatabase,
+  variables: chainVariables,
   options: {
     network: networkOption,
     operator: { ...addressOption("the operator's account"), required: true },
     json: flag("print JSON"),
   },
 
-  run: ({ network, operator, json }, { print }, { databaseUrl }) =>
+  run: ({ network, operator, json }, { print, env }, { databaseUrl }) =>
     withDatabase(databaseUrl, async (db) => {
+      // The chain first: what a running service sends after that is in the ledger before it is on the chain.
+      const known = await readKnownTransactions(env, network, operator);
       const ledger = createLedger({ db, instanceId: crypto.randomUUID(), now: Date.now });
       const { chainId } = networks[network];
       const next = await ledger.nextTxNonce(chainId, operator);
@@ -28,8 +33,9 @@ export const operatorShow = defineCommand({
         ...change,
         at: new Date(change.at).toISOString(),
       }));
+      const missing = known === null || next === null ? null : Math.max(0, next - known);
       if (json) {
-        print(JSON.stringify({ network, operator, nextTxNonce: next, changes }));
+        print(JSON.stringify({ network, operator, nextTxNonce: next, missing, changes }));
         return 0;
       }
       print(
@@ -37,6 +43,11 @@ export const operatorShow = defineCommand({
           ? `The database knows no operator ${operator} on ${network}.`
           : `${operator} goes on at txNonce ${next} on ${network}.`,
       );
+      if (missing !== null && missing > 0) {
+        print(
+          `The node knows only its transactions below txNonce ${known}: ${missing} are missing, and serve sends them again.`,
+        );
+      }
       if (changes.length > 0) {
         const columns = [
           { heading: "time" },
@@ -54,6 +65,30 @@ export const operatorShow = defineCommand({
       return 0;
     }),
 });
+
+/**
+ * How many transactions of an operator a node knows, with those that wait in its pool; null where no RPC URL of the
+ * network is set, or none answers.
+ */
+async function readKnownTransactions(
+  env: Environment,
+  network: NetworkName,
+  operator: Address,
+): Promise<number | null> {
+  if (!createConfigurationReader(env).isSet(rpcVariables[network])) return null;
+  const [config] = readRecoverEnvironment(env, network, { key: false }).networks;
+  if (config === undefined) return null;
+  const chain = createChain({ network: config, operator });
+  try {
+    const counts = [chain.transactionCount(operator), chain.pendingTransactionCount(operator)];
+    return Math.max(...(await Promise.all(counts)));
+  } catch (error) {
+    if (error instanceof UndeterminedError) return null;
+    throw error;
+  } finally {
+    chain.close();
+  }
+}
 
 type Accepted = {
   /** The next txNonce of the ledger, before and after. */

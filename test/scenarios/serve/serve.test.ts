@@ -423,6 +423,7 @@ describe("does not start", () => {
       network: "base",
       operator: shared,
       nextTxNonce: 5,
+      missing: 0,
       changes: [{ at: expect.any(String), actor: "alice", from: 1, to: 5 }],
     });
     const doctor = await runHere(["doctor"], {
@@ -439,6 +440,23 @@ describe("does not start", () => {
       POLYGON_RPC_URL: chain.rpcUrl,
     });
     expect(wrong.stderr).toContain("The RPC serves chain 8453, but polygon is chain 137");
+  });
+
+  test("and `operator show` names the transactions that the node does not know", async () => {
+    const lost = accountOf("operator with lost transactions").address;
+    const db = await openDatabase({ url: deployed.databaseUrl });
+    await createLedger({ db, instanceId: randomUUID(), now: Date.now }).introduceOperator(8453, lost, 7);
+    await db.destroy();
+    await chain.node.request("anvil_setNonce", lost, "0x4");
+    const show = (variables: Variables, ...args: string[]) =>
+      runHere(["operator", "show", "--network", "base", "--operator", lost, ...args], variables);
+    expect((await show(deployed.variables)).stdout).toContain(
+      "The node knows only its transactions below txNonce 4: 3 are missing, and serve sends them again.",
+    );
+    expect(JSON.parse((await show(deployed.variables, "--json")).stdout)).toMatchObject({ missing: 3 });
+    const { DATABASE_URL = "" } = deployed.variables;
+    const withoutChain = await show({ DATABASE_URL }, "--json");
+    expect(JSON.parse(withoutChain.stdout)).toMatchObject({ nextTxNonce: 7, missing: null });
   });
 
   test("where its port is taken", async () => {
