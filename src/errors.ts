@@ -44,7 +44,22 @@ export class ConfigurationError extends KitError {
  * verdict; over HTTP it is a 503 that may be tried again.
  */
 export class UndeterminedError extends KitError {
-  override readonly name = "UndeterminedError";
+  override readonly name: string = "UndeterminedError";
+}
+
+/**
+ * One operator cannot settle: it has no gas money, or not its role. Nothing was signed, and another operator may settle
+ * the same payment.
+ */
+export class OperatorError extends UndeterminedError {
+  override readonly name = "OperatorError";
+  /** What is wrong with the operator, in a few words. */
+  readonly problem: string;
+
+  constructor(problem: string, options: { hints: readonly string[] }) {
+    super("The facilitator cannot settle at the moment; nothing was sent, try again later", options);
+    this.problem = problem;
+  }
 }
 
 /** The key is good, but lacks what the call needs: a scope, or a recipient for the network. HTTP 403. */

@@ -1,7 +1,7 @@
 import type { Chain, Diagnosis } from "../chain/chain.ts";
 import type { SettleCall } from "../chain/contract/calls.ts";
 import { describeRevert, type Revert } from "../chain/contract/revert.ts";
-import { UndeterminedError } from "../errors.ts";
+import { OperatorError, UndeterminedError } from "../errors.ts";
 import { type Invalid, type InvalidReason, invalid } from "../protocol/reasons.ts";
 import { refusals } from "../protocol/refusals.ts";
 
@@ -20,7 +20,8 @@ const tokenReasons: ReadonlyMap<string, InvalidReason> = new Map([
  * Why a correctly signed payment would not settle, after its simulation reverted. Reads the state that may explain
  * it, and falls back on the token's own words.
  *
- * @throws UndeterminedError when the fault is ours: the contract paused, or the operator without its role.
+ * @throws UndeterminedError when the fault is ours: the contract paused. OperatorError when it is the operator's: without
+ * its role.
  */
 export async function classifyRevert(chain: Chain, call: SettleCall, revert: Revert): Promise<Invalid> {
   if (revert.kind === "custom" && revert.name === "InsufficientGas") {
@@ -29,13 +30,16 @@ export async function classifyRevert(chain: Chain, call: SettleCall, revert: Rev
     });
   }
   const state = await chain.diagnose(call);
-  if (!state.operatorAuthorized || state.contractPaused) {
+  if (state.contractPaused) {
     throw new UndeterminedError("The facilitator cannot settle at the moment", {
       hints: [
-        state.contractPaused
-          ? `The facilitator contract on ${chain.network.name} is paused: unpause it with the pauser's key`
-          : `The operator lacks OPERATOR_ROLE on ${chain.network.name}: grant it with the admin key`,
+        `The facilitator contract on ${chain.network.name} is paused: unpause it with the pauser's key`,
       ],
+    });
+  }
+  if (!state.operatorAuthorized) {
+    throw new OperatorError("without OPERATOR_ROLE", {
+      hints: [`The operator lacks OPERATOR_ROLE on ${chain.network.name}: grant it with the admin key`],
     });
   }
   return explainByState(state, call) ?? explainByRevert(revert, call);

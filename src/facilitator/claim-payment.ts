@@ -2,7 +2,7 @@ import type { Funds } from "../chain/chain.ts";
 import type { SettleCall } from "../chain/contract/calls.ts";
 import { estimateFees, settleTransaction, usualSettleGas } from "../chain/signing/transaction.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
-import { UndeterminedError } from "../errors.ts";
+import { OperatorError, UndeterminedError } from "../errors.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import { checkValidityWindow } from "../protocol/checks.ts";
 import type { Address } from "../protocol/hex.ts";
@@ -12,6 +12,7 @@ import { poll } from "../relayer/poll.ts";
 import type { Submission } from "../relayer/relayer.ts";
 import type { Head } from "../rpc/calls.ts";
 import { classifyRevert } from "./check-state.ts";
+import type { Lane } from "./context.ts";
 import type { GasBudget } from "./gas-budget.ts";
 import type { ReadPayment } from "./intake.ts";
 import type { Checked } from "./publish-checks.ts";
@@ -21,7 +22,8 @@ import type { ProvenSignature } from "./signature.ts";
 export type ClaimOptions = Waiting & { gasBudget: GasBudget };
 
 /** A payment whose signature holds, and for whom it is to be claimed. */
-export type Claimant = ReadPayment &
+export type Claimant = Pick<ReadPayment, "payment"> &
+  Lane &
   ProvenSignature & { caller: Caller; recipient: Address; checked: Checked };
 
 /** How long a settle waits: until a time in unix milliseconds, or until no caller waits any more. */
@@ -99,6 +101,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
     const outcome = await gasBudget.within(caller, network.name, mostCost, () => relayer.submit(submission));
     switch (outcome) {
       case "claimed":
+        relayer.health.worked();
         return "claimed";
       case "taken":
         return refusals.usedHere();
@@ -120,7 +123,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
 /**
  * A transaction without gas money behind it would be claimed and then go nowhere.
  *
- * @throws UndeterminedError: it says nothing of the payment.
+ * @throws OperatorError: it says nothing of the payment.
  */
 function requireGasMoney(
   call: SettleCall,
@@ -130,12 +133,9 @@ function requireGasMoney(
 ): void {
   const cost = settleTransaction([call]).gas * estimateFees(head, network, tip).maxFeePerGas;
   if (operator >= cost) return;
-  throw new UndeterminedError(
-    "The facilitator cannot settle at the moment; nothing was sent, try again later",
-    {
-      hints: [
-        `The operator on ${network.name} has ${operator} wei, and one settlement may need ${cost}: send it native coins`,
-      ],
-    },
-  );
+  throw new OperatorError("no gas money", {
+    hints: [
+      `The operator on ${network.name} has ${operator} wei, and one settlement may need ${cost}: send it native coins`,
+    ],
+  });
 }

@@ -1,4 +1,4 @@
-import { ForbiddenError } from "../errors.ts";
+import { ForbiddenError, OperatorError } from "../errors.ts";
 import { belowMinimum } from "../organizations/limits.ts";
 import type { Caller, Scope } from "../organizations/organizations.ts";
 import { checkTerms } from "../protocol/checks.ts";
@@ -13,7 +13,11 @@ import { createPaymentReader, type SettleablePayment } from "./payment.ts";
 import type { Checked } from "./publish-checks.ts";
 
 /** A payment that is good on its face, with the chain that decides the rest. */
-export type ReadPayment = { payment: SettleablePayment } & Lane;
+export type ReadPayment = {
+  payment: SettleablePayment;
+  /** The operators of its network: the one that should settle it, and those that may where that one cannot. */
+  lanes: Lanes;
+};
 
 /** Reads the payment of a request for the configured networks, and judges all that needs no chain and no caller. */
 export type PaymentIntake = (request: PaymentRequest, checked: Checked) => ReadPayment | Invalid;
@@ -34,24 +38,43 @@ export function createPaymentIntake(networks: FacilitatorContext["networks"]): P
       return checked("networkIsEnabled", refusals.networkNotEnabled(request.network, enabled));
     }
     checked("networkIsEnabled", undefined);
-    const lane = leastLoaded(lanes);
-    const refusal = checkTerms(request, lane.chain.network, checked);
+    const refusal = checkTerms(request, lanes[0].chain.network, checked);
     if (refusal !== undefined) return refusal;
     const payment = read(request);
     if (payment === undefined) throw new Error("an allowed asset has no domain");
-    return { payment, ...lane };
+    return { payment, lanes: inOrder(lanes) };
   };
 }
 
-/** Of the operators that can send, or else of all, the one whose payments wait least. */
-function leastLoaded(lanes: Lanes): Lane {
-  const weigh = ({ relayer }: Lane) => {
+/** Operators that can settle before those that cannot, and among them the one whose payments wait least first. */
+function inOrder(lanes: Lanes): Lanes {
+  const weigh = ({ relayer, canSend }: Lane) => {
     const { transactions, queued } = relayer.load();
-    return transactions + queued;
+    const isAble = canSend() && !relayer.health.isAvoided();
+    return transactions + queued + (isAble ? 0 : Number.MAX_SAFE_INTEGER / 2);
   };
-  const able = lanes.filter((lane) => lane.canSend());
-  const [first = lanes[0], ...others] = able.length === 0 ? lanes : able;
-  return others.reduce((least, lane) => (weigh(lane) < weigh(least) ? lane : least), first);
+  const [first, ...others] = lanes;
+  if (others.length === 0) return lanes;
+  const weighed = lanes.map((lane) => ({ lane, weight: weigh(lane) })).sort((a, b) => a.weight - b.weight);
+  const [best = first, ...rest] = weighed.map(({ lane }) => lane);
+  return [best, ...rest];
+}
+
+/**
+ * Does work with the first operator that can do it.
+ *
+ * @throws OperatorError when none can.
+ */
+export async function withOperator<T>(lanes: Lanes, work: (lane: Lane) => Promise<T>): Promise<T> {
+  const [lane, next, ...others] = lanes;
+  try {
+    return await work(lane);
+  } catch (error) {
+    if (!(error instanceof OperatorError)) throw error;
+    lane.relayer.health.failed(error);
+    if (next === undefined) throw error;
+    return withOperator([next, ...others], work);
+  }
 }
 
 /** @throws ForbiddenError when the caller's key lacks the scope. */

@@ -10,9 +10,9 @@ import type { PaymentRequest } from "../protocol/requests.ts";
 import { poll } from "../relayer/poll.ts";
 import type { FollowUp } from "../relayer/recovery.ts";
 import { type Claimant, claimPayment, type Waiting } from "./claim-payment.ts";
-import type { FacilitatorContext } from "./context.ts";
+import type { FacilitatorContext, Lane } from "./context.ts";
 import { createGasBudget } from "./gas-budget.ts";
-import { checkLimits, createPaymentIntake, recipientFor, requireScope } from "./intake.ts";
+import { checkLimits, createPaymentIntake, recipientFor, requireScope, withOperator } from "./intake.ts";
 import type { SettleablePayment } from "./payment.ts";
 import { publishChecksOf } from "./publish-checks.ts";
 import { createRepeats } from "./repeats.ts";
@@ -77,7 +77,8 @@ export function createSettle(context: FacilitatorContext): Settle {
     const checked = publishChecksOf(request, serviceId);
     const read = intake(request, checked);
     if ("reason" in read) return refuse(read, { final: true });
-    const { payment, chain } = read;
+    const { payment, lanes } = read;
+    const [{ chain }] = lanes;
     requireScope(caller, "settle");
     const recipient = recipientFor(caller, payment.network.name);
     if (recipient === undefined) {
@@ -95,18 +96,20 @@ export function createSettle(context: FacilitatorContext): Settle {
     if (first === undefined) return whileUnderWay(await ledger.find(payment.id), lease);
     try {
       const taken = await acquireSoon(lease, waiting);
-      if (taken === undefined) return await settleLeased({ ...read, ...proven, caller, recipient, checked });
+      if (taken === undefined) return await settleLeased({ payment, ...proven, caller, recipient, checked });
       if (taken.kind === "invalid") checked("authorizationIsFree", taken.invalid);
       return taken;
     } finally {
       first.end();
     }
 
-    async function settleLeased(claimant: Claimant): Promise<SettleResult> {
+    async function settleLeased(claimant: Omit<Claimant, keyof Lane>): Promise<SettleResult> {
       try {
         if ((await ledger.find(payment.id)) === null) {
           checked("authorizationIsFree", undefined);
-          const refusal = await claimPayment(claimant, { ...waiting, gasBudget });
+          const refusal = await withOperator(lanes, (lane) =>
+            claimPayment({ ...claimant, ...lane }, { ...waiting, gasBudget }),
+          );
           if (refusal !== undefined) {
             await ledger.releaseLease(payment.id, lease.holder);
             return refuse(refusal, { final: false });

@@ -7,7 +7,7 @@ import { refusals } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { classifyRevert } from "./check-state.ts";
 import type { FacilitatorContext } from "./context.ts";
-import { checkLimits, createPaymentIntake, recipientFor, requireScope } from "./intake.ts";
+import { checkLimits, createPaymentIntake, recipientFor, requireScope, withOperator } from "./intake.ts";
 import type { SettleablePayment } from "./payment.ts";
 import { publishChecksOf } from "./publish-checks.ts";
 import { verifySignature } from "./signature.ts";
@@ -29,7 +29,8 @@ export function createVerify({ networks, recoveries, ledger, serviceId }: Facili
     const checked = publishChecksOf(request, serviceId);
     const read = intake(request, checked);
     if ("reason" in read) return read;
-    const { payment, chain } = read;
+    const { payment, lanes } = read;
+    const [{ chain }] = lanes;
     if (caller !== null) requireScope(caller, "verify");
     const limited = checked("minimumIsReached", checkLimits(caller, payment));
     if (limited !== undefined) return limited;
@@ -55,13 +56,15 @@ export function createVerify({ networks, recoveries, ledger, serviceId }: Facili
       signature: proven.signature,
       recipient: recipientFor(caller, payment.network.name) ?? payment.authorization.from,
     };
-    const { head, revert } = await chain.simulateSettle(call, { withFunds: false });
-    const outsideWindow = checked(
-      "windowIsOpen",
-      checkValidityWindow(payment.authorization, head.timestamp, chain.network),
-    );
-    if (outsideWindow !== undefined) return outsideWindow;
-    return checked("simulationSucceeds", revert && (await classifyRevert(chain, call, revert)));
+    return withOperator(lanes, async ({ chain }) => {
+      const { head, revert } = await chain.simulateSettle(call, { withFunds: false });
+      const outsideWindow = checked(
+        "windowIsOpen",
+        checkValidityWindow(payment.authorization, head.timestamp, chain.network),
+      );
+      if (outsideWindow !== undefined) return outsideWindow;
+      return checked("simulationSucceeds", revert && (await classifyRevert(chain, call, revert)));
+    });
   };
 }
 

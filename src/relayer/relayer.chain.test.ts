@@ -1,7 +1,7 @@
 import { encodeFunctionData, getAbiItem, toFunctionSelector } from "viem";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { type Composition, compose, type Running } from "../../test/support/composition.ts";
-import { grantOperator } from "../../test/support/grant-operator.ts";
+import { grantOperator, revokeOperator } from "../../test/support/grant-operator.ts";
 import type { Body } from "../../test/support/service.ts";
 import { x402FacilitatorAbi } from "../contracts/x402Facilitator.ts";
 import { UndeterminedError } from "../errors.ts";
@@ -484,6 +484,50 @@ describe("a batch that reverts as a whole", () => {
 });
 
 describe("two operators", () => {
+  test.each([
+    ["the first", "no gas money"],
+    ["the second", "no gas money"],
+    ["the first", "without OPERATOR_ROLE"],
+    ["the second", "without OPERATOR_ROLE"],
+  ])(
+    "of which %s cannot settle (%s): the other one does, at once, and the log says so",
+    async (which, problem) => {
+      const { chain } = composition;
+      const second = harnessAccounts.recoverer;
+      await grantOperator(chain, second.address);
+      const { address: bad } = which === "the first" ? harnessAccounts.operator : second;
+      const before = await composition.recipientBalance();
+      const log: string[] = [];
+      const running = await composition.start({
+        settleWaitMs: 20_000,
+        otherOperators: [second.privateKey],
+        log,
+      });
+      const balance = String(await request("eth_getBalance", bad, "latest"));
+      if (problem === "no gas money") await request("anvil_setBalance", bad, "0x0");
+      else await revokeOperator(chain, bad);
+      try {
+        for (const count of [60, 4]) {
+          const bodies = await Promise.all(Array.from({ length: count }, () => composition.payment()));
+          // Not all at once, so that both have something to do.
+          const pay = async (body: Body, index: number) => {
+            await new Promise((resolve) => setTimeout(resolve, index * 10));
+            expect((await composition.post(running, "verify", body)).body).toMatchObject({ isValid: true });
+            return composition.post(running, "settle", body);
+          };
+          for (const { body } of await Promise.all(bodies.map(pay))) {
+            expect(body).toMatchObject({ success: true });
+          }
+        }
+      } finally {
+        await request("anvil_setBalance", bad, balance);
+        if (problem !== "no gas money") await grantOperator(chain, bad);
+      }
+      expect(log.filter((line) => line.includes("an operator cannot settle"))).toHaveLength(1);
+      expect(await composition.recipientBalance()).toBe(before + 640_000n);
+    },
+  );
+
   test("share the payments, and each uses its own txNonces", async () => {
     const { chain } = composition;
     const second = harnessAccounts.recoverer;

@@ -3,11 +3,12 @@ import type { Chain } from "../chain/chain.ts";
 import type { SettleCall } from "../chain/contract/calls.ts";
 import type { SignedTransaction, Signer } from "../chain/signing/signer.ts";
 import { countBatch, estimateFees, settleTransaction } from "../chain/signing/transaction.ts";
-import { UndeterminedError } from "../errors.ts";
+import { OperatorError, UndeterminedError } from "../errors.ts";
 import type { ClaimOutcome, ClaimRequest, Ledger } from "../ledger/ledger.ts";
 import type { ServiceLog } from "../logging/logger.ts";
 import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
 import type { Head } from "../rpc/calls.ts";
+import { createOperatorHealth, type OperatorHealth } from "./operator-health.ts";
 import type { Outcomes } from "./outcomes.ts";
 import { sleep } from "./poll.ts";
 import { closeEmpty, createFill, createReplace } from "./replacement.ts";
@@ -49,6 +50,7 @@ export type Relayer = {
    * transactions that a block held which has vanished from the chain.
    */
   load(): { transactions: number; queued: number; vanished: number };
+  readonly health: OperatorHealth;
   /**
    * Introduces the operator to the ledger and takes up what an earlier process left in flight. Until then nothing is
    * taken.
@@ -211,16 +213,13 @@ export function createRelayer(options: RelayerOptions): Relayer {
     return [];
   }
 
-  function withoutGasMoney(): UndeterminedError {
+  function withoutGasMoney(): OperatorError {
     const { address } = signer;
-    return new UndeterminedError(
-      "The facilitator cannot settle at the moment; nothing was sent, try again later",
-      {
-        hints: [
-          `The operator ${address} on ${network.name} cannot pay for one transaction: send it native coins, or allow more per transaction`,
-        ],
-      },
-    );
+    return new OperatorError("no gas money", {
+      hints: [
+        `The operator ${address} on ${network.name} cannot pay for one transaction: send it native coins, or allow more per transaction`,
+      ],
+    });
   }
 
   /** The operator may have been sent some since. */
@@ -338,6 +337,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
 
   return {
     operator: signer.address,
+    health: createOperatorHealth({ network: network.name, operator: signer.address, now, log }),
 
     submit(submission) {
       const { promise, resolve, reject } = Promise.withResolvers<SubmissionOutcome>();

@@ -5,14 +5,24 @@ import { type Address, keccak256Text } from "../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
 
 /** Lets another account settle on a chain. */
-export async function grantOperator(
+export function grantOperator(chain: HarnessChain, account: Address): Promise<void> {
+  return changeRole(chain, "grantRole", account);
+}
+
+/** Keeps an account from settling on a chain. */
+export function revokeOperator(chain: HarnessChain, account: Address): Promise<void> {
+  return changeRole(chain, "revokeRole", account);
+}
+
+async function changeRole(
   { node, facilitatorContract }: HarnessChain,
+  functionName: "grantRole" | "revokeRole",
   account: Address,
 ): Promise<void> {
   const from = harnessAccounts.admin.address;
   const data = encodeFunctionData({
     abi: x402FacilitatorAbi,
-    functionName: "grantRole",
+    functionName,
     args: [keccak256Text("OPERATOR_ROLE"), account],
   });
   await node.request("anvil_impersonateAccount", from);
