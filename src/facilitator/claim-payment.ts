@@ -8,6 +8,7 @@ import { checkValidityWindow } from "../protocol/checks.ts";
 import type { Address } from "../protocol/hex.ts";
 import { type Invalid, invalid } from "../protocol/reasons.ts";
 import { expiryMarginSeconds, refusals } from "../protocol/refusals.ts";
+import { readEcdsaSignature } from "../protocol/signature.ts";
 import { poll } from "../relayer/poll.ts";
 import type { Submission } from "../relayer/relayer.ts";
 import type { Head } from "../rpc/calls.ts";
@@ -97,7 +98,9 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
       deadline,
       signal,
     };
-    const mostCost = usualSettleGas * estimateFees(head, network, funds.tip).maxFeePerGas;
+    // The code of a wallet, which longer signatures are for, may use all that a transaction allows it.
+    const gas = readEcdsaSignature(signature) === undefined ? settleTransaction([call]).gas : usualSettleGas;
+    const mostCost = gas * estimateFees(head, network, funds.tip).maxFeePerGas;
     const outcome = await gasBudget.within(caller, network.name, mostCost, () => relayer.submit(submission));
     switch (outcome) {
       case "claimed":

@@ -20,7 +20,12 @@ export function createAddAttempt(db: Kysely<LedgerTables>): Ledger["addAttempt"]
         .where("state", "=", "open")
         .executeTakeFirst();
       if (open === undefined) return false;
-      await transaction.insertInto("attempts").values(row).execute();
+      // Another instance may have signed the same at the same time.
+      await transaction
+        .insertInto("attempts")
+        .values(row)
+        .onConflict((conflict) => conflict.column("hash").doNothing())
+        .execute();
       // A no-op settles nothing: what waits for its settlement goes on knowing the hash that would.
       if (attempt.kind === "settle") {
         await transaction

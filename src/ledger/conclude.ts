@@ -16,7 +16,7 @@ export function createConclude(db: Kysely<LedgerTables>, now: () => number): Led
       await lockOperator(transaction, { chainId, operator });
       const inBatch = await transaction
         .selectFrom("settlements")
-        .select(["id", "state", "organization_id", "network", "concluded_at"])
+        .select(["id", "state", "organization_id", "network", "signature", "concluded_at"])
         .where("chain_id", "=", chainId)
         .where("operator", "=", lowerCase(operator))
         .where("tx_nonce", "=", txNonce)

@@ -1,5 +1,6 @@
 import { type Kysely, sql, type Transaction } from "kysely";
 import { inSnapshot } from "../database/transaction.ts";
+import type { Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { Ledger } from "./ledger.ts";
 import { toSafeInteger } from "./rows.ts";
@@ -38,15 +39,27 @@ export function createGasSpending(db: Kysely<LedgerTables>, now: () => number): 
     });
 }
 
-/** Charges a transaction to the organizations whose settlements it concluded, each settlement with the same share. */
+/** A plain signature: 65 bytes in hexadecimal digits. */
+const plainSignatureLength = 2 + 2 * 65;
+
+/**
+ * What a payment may use of a transaction's gas, against others: code at a payer's address, which longer signatures are
+ * for, may burn what the contract gives a pull, and every byte of a signature is paid for.
+ */
+function weigh(signature: Hex): number {
+  if (signature.length <= plainSignatureLength) return 60_000;
+  return 300_000 + 20 * signature.length;
+}
+
+/** Charges a transaction to the organizations whose settlements it concluded, by what each of them may have used. */
 export async function chargeGas(
   transaction: Transaction<LedgerTables>,
-  settlements: readonly { organization_id: string; network: NetworkName }[],
+  settlements: readonly { organization_id: string; network: NetworkName; signature: Hex }[],
   gasCost: bigint,
   time: number,
 ): Promise<void> {
   if (settlements.length === 0) return;
-  const share = toSafeInteger(gasCost / BigInt(settlements.length) / gwei) + 1;
+  const total = settlements.reduce((sum, { signature }) => sum + weigh(signature), 0);
   const accounts = Map.groupBy(settlements, (one) => `${one.organization_id} ${one.network}`);
   // In one order everywhere: two transactions must not wait for each other.
   for (const key of [...accounts.keys()].sort()) {
@@ -54,9 +67,11 @@ export async function chargeGas(
     const [first] = ofOne;
     if (first === undefined) continue;
     const { organization_id, network } = first;
+    const weight = ofOne.reduce((sum, { signature }) => sum + weigh(signature), 0);
+    const spent = toSafeInteger((gasCost * BigInt(weight)) / BigInt(total) / gwei) + ofOne.length;
     await transaction
       .insertInto("gas_spending")
-      .values({ organization_id, network, day: dayOf(time), gwei: share * ofOne.length })
+      .values({ organization_id, network, day: dayOf(time), gwei: spent })
       .onConflict((conflict) =>
         conflict
           .columns(["organization_id", "network", "day"])

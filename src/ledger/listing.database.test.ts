@@ -176,6 +176,16 @@ describe.each(backends)("on $name", (backend) => {
       expect((await spendingOf("bakery")).spent).toBe(1_001n * gwei);
     });
 
+    test("is shared by what each payment may have used: the code of a wallet may use most of it", async () => {
+      const wallet = { organizationId: "bakery", payer: 9, signature: `0x${"ab".repeat(700)}` as const };
+      const claims = [paymentOf("a", { organizationId: "shop", payer: 9 }), paymentOf("b", wallet)];
+      const { attempt } = await ledger.claimAll(claims);
+      await ledger.mine(attempt?.txNonce ?? -1, claims.map(settled), 60n, 3_000n * gwei);
+      const [plain, costly] = [(await spendingOf("shop")).spent, (await spendingOf("bakery")).spent];
+      expect(costly).toBeGreaterThan(5n * plain);
+      expect(plain + costly).toBeGreaterThanOrEqual(3_000n * gwei);
+    });
+
     test("adds up over transactions, and begins anew with the day", async () => {
       const [a, b] = all.filter(
         ({ organizationId, state }) => organizationId === "shop" && state === "submitted",

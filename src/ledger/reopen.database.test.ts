@@ -138,6 +138,16 @@ describe.each(backends)("on $name", (backend) => {
     expect(await list({ from: 1, below: 2, limit: 9 })).toEqual([of(1, 61n)]);
   });
 
+  test("two instances that sign the same replacement at once store it once, and both go on", async () => {
+    await ledger.claimAll([paymentOf("a")]);
+    const [open] = await ledger.openAttempts(chainId, operator);
+    if (open === undefined) throw new Error("nothing is open");
+    const replacement = { ...open.attempt, hash: hashOf("replacement") };
+    const stored = await Promise.all([1, 2].map(() => ledger.addAttempt(replacement)));
+    expect(stored).toEqual([true, true]);
+    expect(await ledger.openAttempts(chainId, operator)).toHaveLength(2);
+  });
+
   test("a txNonce that nothing needs is filled with a no-op once, and never while it is open", async () => {
     const a = paymentOf("a");
     await ledger.claimAll([a]);
