@@ -14,7 +14,7 @@ const holdMs = 5;
  * later. A peer that has crashed or no longer waits resets the connection at the first part; without the last byte
  * nobody has read a complete answer, so it is lost for certain and may be given to a repeat. Once all is written it is
  * delivered, whatever becomes of the connection: proxies reset those they no longer need, right after they have read
- * the answer. See docs/decisions/0018-delivery.md.
+ * the answer. See docs/decisions/0016-delivery.md.
  */
 export function sendSuccess(reply: FastifyReply, answer: SettleAnswer): FastifyReply {
   const body = Buffer.from(JSON.stringify(answer));
