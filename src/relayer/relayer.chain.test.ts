@@ -18,7 +18,11 @@ beforeAll(async () => {
   composition = await compose();
 });
 afterAll(() => composition.close());
-beforeEach(() => composition.openDirectory());
+beforeEach(async () => {
+  // Its time above all: a head ahead of the clock is no head to be ready with.
+  await composition.chain.reset();
+  await composition.openDirectory();
+});
 afterEach(() => composition.stopAll());
 
 const request = (method: string, ...params: unknown[]) => composition.chain.node.request(method, ...params);
