@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { channels } from "../channels/channels.ts";
 import type { Hex } from "../protocol/hex.ts";
-import { type PaymentRequest, settlementIdOf } from "../protocol/requests.ts";
+import type { PaymentRequest } from "../protocol/requests.ts";
 import { testPayers } from "../published/test-payers.ts";
 import type { OperationView, PaymentSummary, TimelineEntry } from "./payment-view.ts";
 
@@ -159,8 +159,8 @@ export function createPaymentLog(serviceId: string, now: () => number = Date.now
     }),
     channels.check.subscribe((message) => {
       if (!isOurs(message)) return;
-      const { payment: request, check, refusal } = message;
-      note(payments.get(settlementIdOf(request)), "check", check, {
+      const { settlementId, payment: request, check, refusal } = message;
+      note(payments.get(settlementId), "check", check, {
         ok: refusal === undefined,
         requestId: requestOf.get(request) ?? null,
         details: refusal === undefined ? {} : { reason: refusal.reason, message: refusal.message },
