@@ -49,6 +49,7 @@ const payerNames: ReadonlyMap<string, string> = new Map(
 export function createPaymentLog(serviceId: string, now: () => number = Date.now): PaymentLog {
   const payments = new Map<string, LoggedPayment>();
   const listeners = new Set<() => void>();
+  const changed = new Set<LoggedPayment>();
   /** Which payments a transaction carries. */
   const carriedBy = new Map<Hex, readonly string[]>();
   /** Requests under way, by network: what goes to the node then is about them. */
@@ -59,17 +60,26 @@ export function createPaymentLog(serviceId: string, now: () => number = Date.now
   let era = randomUUID();
   let timer: NodeJS.Timeout | undefined;
 
+  /** Changes wait for the next announcement: versions and order are of use to readers alone. */
   function touch(payment: LoggedPayment): void {
-    const { summary } = payment;
-    summary.version = ++latest;
-    summary.lastSeenAt = now();
-    // Moved to the end: the map is in the order of changes.
-    payments.delete(summary.id);
-    payments.set(summary.id, payment);
-    timer ??= setTimeout(() => {
-      timer = undefined;
-      for (const listener of listeners) listener();
-    }, announceEveryMs).unref();
+    changed.add(payment);
+    timer ??= setTimeout(announce, announceEveryMs).unref();
+  }
+
+  function announce(): void {
+    timer = undefined;
+    for (const payment of changed) {
+      const { summary } = payment;
+      // One that was forgotten meanwhile does not come back.
+      if (payments.get(summary.id) !== payment) continue;
+      summary.version = ++latest;
+      summary.lastSeenAt = now();
+      // Moved to the end: the map is in the order of changes.
+      payments.delete(summary.id);
+      payments.set(summary.id, payment);
+    }
+    changed.clear();
+    for (const listener of listeners) listener();
   }
 
   function open(id: string, request: PaymentRequest | undefined): LoggedPayment {
@@ -275,6 +285,7 @@ export function createPaymentLog(serviceId: string, now: () => number = Date.now
     },
     clear() {
       payments.clear();
+      changed.clear();
       carriedBy.clear();
       openRequests.clear();
       era = randomUUID();
