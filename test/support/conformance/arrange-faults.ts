@@ -102,7 +102,14 @@ export function createFaultArranger(
           harnessAccounts.treasury.address,
           encodeFunctionData({ abi: mockUsdcAbi, functionName: "pause" }),
         );
-        return { send };
+        return {
+          send,
+          end: () =>
+            tokenCall(
+              harnessAccounts.treasury.address,
+              encodeFunctionData({ abi: mockUsdcAbi, functionName: "unpause" }),
+            ),
+        };
       case "contract_blacklisted":
         await tokenCall(
           harnessAccounts.treasury.address,
@@ -125,6 +132,18 @@ export function createFaultArranger(
           }),
         };
       }
+      case "front_run": {
+        const held = await faults.chain("base").holdBlocks();
+        return {
+          send: (request) =>
+            meanwhile(async () => {
+              await sendFirst(somebody, directSubmission(request));
+              await held.remove();
+            })(request),
+        };
+      }
+      case "own_payment_under_way":
+        return whileUnderWay(request);
       case "same_payment_under_way": {
         const headers = { ...request.headers, authorization: testKeys.rival.apiKey };
         return whileUnderWay({ ...request, headers });
@@ -163,17 +182,20 @@ export function createFaultArranger(
     }
   };
 
-  /** Sends all that the payer has elsewhere, in a transaction that pays more than others and so comes before them. */
+  /** Sends all that the payer has elsewhere before any other transaction. */
   async function spendEverything(): Promise<void> {
     const payer = testPayers.funded.address;
     const args = [somebody, await balanceOf(harness, payer)] as const;
-    await node.request("anvil_impersonateAccount", payer);
-    await node.request("anvil_setBalance", payer, "0xde0b6b3a7640000");
+    await sendFirst(payer, encodeFunctionData({ abi: mockUsdcAbi, functionName: "transfer", args }));
+  }
+
+  /** Calls the token in a transaction that pays more than others and so comes before them. */
+  async function sendFirst(from: `0x${string}`, data: `0x${string}`): Promise<void> {
+    await node.request("anvil_impersonateAccount", from);
+    await node.request("anvil_setBalance", from, "0xde0b6b3a7640000");
     await node.request("eth_sendTransaction", {
-      from: payer,
-      to: asset.address,
-      data: encodeFunctionData({ abi: mockUsdcAbi, functionName: "transfer", args }),
-      gas: "0x186a0",
+      ...{ from, to: asset.address, data },
+      gas: "0x30d40",
       maxFeePerGas: "0x174876e800",
       maxPriorityFeePerGas: "0x174876e800",
     });
