@@ -1,8 +1,8 @@
-import { withTimeout } from "./async/with-timeout.ts";
 import type { Lanes } from "./facilitator/context.ts";
 import type { Ledger } from "./ledger/ledger.ts";
 import type { MetricSources, OperatorFunds } from "./metrics/metrics.ts";
 import type { NetworkName } from "./protocol/networks.ts";
+import { withTimeout } from "./util/with-timeout.ts";
 
 /** For the gas money of one network, milliseconds; a reader of the metrics waits a little longer. */
 const timeoutMs = 2_000;

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
-import { withTimeout } from "./async/with-timeout.ts";
 import type { Chain } from "./chain/chain.ts";
 import { connect, createChain } from "./chain/create-chain.ts";
 import { createChainPublisher } from "./chain/publish-chain.ts";
@@ -36,6 +35,7 @@ import { createRecovery, type RecoveryLoop } from "./relayer/recovery.ts";
 import { createRelayer } from "./relayer/relayer.ts";
 import type { Rpc } from "./rpc/rpc.ts";
 import { createMetricSources } from "./service-sources.ts";
+import { withTimeout } from "./util/with-timeout.ts";
 
 export type ServiceOptions = {
   networks: readonly NetworkConfig[];

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 const src = join(import.meta.dirname, "../src");
 
 /** The rooms that everything may use: they use nothing but each other. */
-const ground = ["protocol", "errors", "async", "nearest"];
+const ground = ["protocol", "errors", "util"];
 
 /**
  * What each folder of `src/` may import, itself and the {@link ground} aside. Data flows one way, so no folder can name
@@ -14,8 +14,7 @@ const ground = ["protocol", "errors", "async", "nearest"];
 const allowed: Readonly<Record<string, readonly string[]>> = {
   protocol: [],
   errors: [],
-  nearest: [],
-  async: [],
+  util: [],
   contracts: [],
   published: ["contracts"],
   channels: [],

@@ -1,5 +1,6 @@
 import type { Address, Hex } from "../protocol/hex.ts";
 import { isAddress, isBytes, isWord, readQuantity } from "../rpc/read-hex.ts";
+import { membersOf } from "../util/json.ts";
 
 /** An event as a contract emitted it. `logIndex` counts all logs of the block. */
 export type EventLog = { address: Address; topics: readonly Hex[]; data: Hex; logIndex: number };
@@ -9,10 +10,8 @@ export type LogPlace = { transactionHash: Hex; blockNumber: bigint; blockHash: H
 
 /** Reads a log; undefined when it is none. */
 export function readLog(log: unknown): EventLog | undefined {
-  if (typeof log !== "object" || log === null) return undefined;
-  const fields: { address?: unknown; topics?: unknown; data?: unknown; logIndex?: unknown } = log;
-  const { address, topics, data } = fields;
-  const logIndex = Number(readQuantity(fields.logIndex) ?? Number.NaN);
+  const { address, topics, data, ...rest } = membersOf(log);
+  const logIndex = Number(readQuantity(rest.logIndex) ?? Number.NaN);
   if (!isAddress(address) || !isBytes(data) || !Number.isSafeInteger(logIndex)) return undefined;
   if (!Array.isArray(topics) || !topics.every(isWord)) return undefined;
   return { address, topics, data, logIndex };
@@ -20,16 +19,9 @@ export function readLog(log: unknown): EventLog | undefined {
 
 /** Reads where a log stands; undefined when it does not say, or that it stands nowhere any more. */
 export function readLogPlace(log: unknown): LogPlace | undefined {
-  if (typeof log !== "object" || log === null) return undefined;
-  const fields: {
-    transactionHash?: unknown;
-    blockNumber?: unknown;
-    blockHash?: unknown;
-    removed?: unknown;
-  } = log;
-  const { transactionHash, blockHash, removed } = fields;
+  const { transactionHash, blockHash, removed, ...rest } = membersOf(log);
   if (removed === true) return undefined;
-  const blockNumber = readQuantity(fields.blockNumber);
+  const blockNumber = readQuantity(rest.blockNumber);
   if (!isWord(transactionHash) || !isWord(blockHash) || blockNumber === undefined) return undefined;
   return { transactionHash, blockNumber, blockHash };
 }

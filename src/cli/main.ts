@@ -1,6 +1,6 @@
-import { createRequire } from "node:module";
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../errors.ts";
-import { nearest, typosBetween } from "../nearest.ts";
+import { kitVersion } from "../util/kit-version.ts";
+import { nearest, typosBetween } from "../util/nearest.ts";
 import type { Command } from "./kit/command.ts";
 import { Interruption, type Terminal } from "./kit/terminal.ts";
 
@@ -141,7 +141,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
     return 0;
   }
   if (first === "--version") {
-    terminal.print(readVersion());
+    terminal.print(kitVersion());
     return 0;
   }
   const entry = findCommand(words);
@@ -209,12 +209,6 @@ async function explainUnknown(words: readonly string[], { print, printError }: T
       : `there is no command "${tried}"${hint}`;
   printError(`x402-kit: ${problem}\n\n${await describeCommands(known)}`);
   return 1;
-}
-
-function readVersion(): string {
-  const manifest: unknown = createRequire(import.meta.url)("../../package.json");
-  const hasVersion = typeof manifest === "object" && manifest !== null && "version" in manifest;
-  return hasVersion ? String(manifest.version) : "unknown";
 }
 
 async function describeCommands(some: readonly CommandEntry[]): Promise<string> {

@@ -1,5 +1,5 @@
 import type { ConfigurationProblem } from "../errors.ts";
-import { nearest, typosBetween } from "../nearest.ts";
+import { nearest, typosBetween } from "../util/nearest.ts";
 import { describeVariable, variableNames } from "./variables.ts";
 
 /** How the names of variables begin that are ours, and of no other program. */

@@ -1,6 +1,6 @@
 import type * as promClient from "prom-client";
-import { memoizeFor } from "../async/memoize-for.ts";
-import { withTimeout } from "../async/with-timeout.ts";
+import { memoizeFor } from "../util/memoize-for.ts";
+import { withTimeout } from "../util/with-timeout.ts";
 import type { MetricSources, Metrics } from "./metrics.ts";
 
 /** How old the answer of a source may be, milliseconds: the ledger is ours, the funds cost requests to a provider. */

@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import { findScenario, type ScenarioRow, scenarios } from "../fixtures/cases/scenarios.ts";
 import type { FixtureCall, FixtureEngine } from "../fixtures/engine/engine.ts";
-import { nearest } from "../nearest.ts";
+import { nearest } from "../util/nearest.ts";
 
 const longestDelayMs = 600_000;
 

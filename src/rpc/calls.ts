@@ -1,3 +1,4 @@
+import { membersOf } from "../util/json.ts";
 import { readQuantity } from "./read-hex.ts";
 import type { RpcCall } from "./rpc.ts";
 
@@ -22,8 +23,7 @@ export const chainIdCall: RpcCall = { method: "eth_chainId", params: [] };
 
 /** Reads a block as a head; undefined when it is none. */
 export function readHead(block: unknown): Head | undefined {
-  if (typeof block !== "object" || block === null) return undefined;
-  const fields: { number?: unknown; timestamp?: unknown; baseFeePerGas?: unknown } = block;
+  const fields = membersOf(block);
   const number = readQuantity(fields.number);
   const timestamp = readQuantity(fields.timestamp);
   const baseFeePerGas = readQuantity(fields.baseFeePerGas);

@@ -1,4 +1,5 @@
 import { KitError } from "../errors.ts";
+import { membersOf } from "../util/json.ts";
 import type { LocalRpc } from "./local-rpc.ts";
 import { readQuantity } from "./read-hex.ts";
 
@@ -10,10 +11,7 @@ import { readQuantity } from "./read-hex.ts";
  */
 export async function readHeadTime(node: Pick<LocalRpc, "request">, name: string): Promise<bigint> {
   const block = await node.request("eth_getBlockByNumber", "latest", false);
-  const timestamp =
-    typeof block === "object" && block !== null && "timestamp" in block
-      ? readQuantity(block.timestamp)
-      : undefined;
+  const timestamp = readQuantity(membersOf(block).timestamp);
   if (timestamp === undefined) throw new KitError(`The ${name} node has no newest block`);
   return timestamp;
 }

@@ -1,3 +1,4 @@
+import { isObject, membersOf } from "../util/json.ts";
 import type { RpcAnswer, RpcCall, RpcError } from "./rpc.ts";
 
 /** JSON-RPC 2.0 batches: writing them, and reading what comes back without trusting any of it. */
@@ -57,7 +58,7 @@ export function readBatch(
 ): ReadonlyMap<RpcCall, RpcAnswer> {
   const answers = new Map<RpcCall, RpcAnswer>();
   for (const entry of readArray(text)) {
-    const { id, result, error } = readEntry(entry);
+    const { id, result, error } = membersOf(entry);
     const call = typeof id === "number" ? calls[id - firstId] : undefined;
     if (call === undefined) throw new Error("answered with an id that was not asked");
     if (answers.has(call)) throw new Error("answered twice with the same id");
@@ -78,7 +79,7 @@ function readArray(text: string): readonly unknown[] {
     throw new Error("answered with malformed JSON");
   }
   if (Array.isArray(parsed)) return parsed;
-  const { error } = readEntry(parsed);
+  const { error } = membersOf(parsed);
   if (error === undefined || error === null) throw new Error("answered a batch with something else");
   throw new BatchRefused(readError(error));
 }
@@ -88,14 +89,9 @@ export function describeError({ code, message }: RpcError): string {
   return `JSON-RPC error ${code ?? "without code"}: ${message}`;
 }
 
-function readEntry(entry: unknown): { id?: unknown; result?: unknown; error?: unknown } {
-  return typeof entry === "object" && entry !== null ? entry : {};
-}
-
 function readError(error: unknown): RpcError {
-  if (typeof error !== "object" || error === null)
-    return { code: undefined, message: String(error), data: undefined };
-  const { code, message, data }: { code?: unknown; message?: unknown; data?: unknown } = error;
+  if (!isObject(error)) return { code: undefined, message: String(error), data: undefined };
+  const { code, message, data } = error;
   return {
     code: typeof code === "number" ? code : undefined,
     message: typeof message === "string" ? message : "",

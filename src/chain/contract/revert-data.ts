@@ -1,6 +1,7 @@
 import type { Hex } from "../../protocol/hex.ts";
 import { isBytes } from "../../rpc/read-hex.ts";
 import type { RpcError } from "../../rpc/rpc.ts";
+import { isObject } from "../../util/json.ts";
 
 /** geth, reth, erigon, anvil and newer others: "execution reverted", and nothing else. */
 const executionReverted = 3;
@@ -27,11 +28,7 @@ function findData(data: unknown, depth = 0): Hex | undefined {
     const bytes = data.startsWith("Reverted ") ? data.slice("Reverted ".length) : data;
     return isBytes(bytes) ? bytes : undefined;
   }
-  if (typeof data !== "object" || data === null || depth > 2) return undefined;
-  const {
-    data: inner,
-    result,
-    originalError,
-  }: { data?: unknown; result?: unknown; originalError?: unknown } = data;
+  if (!isObject(data) || depth > 2) return undefined;
+  const { data: inner, result, originalError } = data;
   return findData(inner, depth + 1) ?? findData(result, depth + 1) ?? findData(originalError, depth + 1);
 }

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Address } from "../../protocol/hex.ts";
 import { quantity } from "../../rpc/read-hex.ts";
 import { createRedactor } from "../../rpc/redact.ts";
+import { parseJson } from "../../util/json.ts";
 import type { UnsignedTransaction } from "./signer.ts";
 
 /** More than any transaction that we sign takes, twice. */
@@ -97,15 +98,6 @@ async function readText(response: Response): Promise<string> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // The parser's own message quotes the text.
-    return undefined;
-  }
 }
 
 function toParameters(from: Address, transaction: UnsignedTransaction): Record<string, string> {

@@ -8,8 +8,8 @@ import { describeResults, tally } from "../../conformance/report.ts";
 import { runConformance } from "../../conformance/run-conformance.ts";
 import { ConfigurationError, KitError } from "../../errors.ts";
 import { scenarios } from "../../fixtures/cases/scenarios.ts";
-import { nearest } from "../../nearest.ts";
 import { testKeys } from "../../published/test-keys.ts";
+import { nearest } from "../../util/nearest.ts";
 import { addressOption, defineCommand, flag, variableOption } from "../kit/command.ts";
 import { renderConformance } from "./conformance-report.ts";
 

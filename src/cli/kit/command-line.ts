@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { InvalidValue } from "../../config/values.ts";
 import { type Environment, readVariable } from "../../config/variable-reader.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
-import { typosBetween } from "../../nearest.ts";
+import { typosBetween } from "../../util/nearest.ts";
 import type { Command, Option, Options, Values } from "./command.ts";
 
 /** What a command needs to run. */

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { parseJson } from "../../util/json.ts";
 
 /** What pino writes of an error; see logging/logger.ts. */
 const describedError = z.object({
@@ -54,12 +55,4 @@ function stackOf(level: number, stack: string | undefined): readonly string[] {
         .split("\n")
         .slice(1)
         .map((line) => line.trim());
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

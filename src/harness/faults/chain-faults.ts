@@ -1,6 +1,7 @@
 import { KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { readQuantity } from "../../rpc/read-hex.ts";
+import { membersOf } from "../../util/json.ts";
 import type { HarnessChain } from "../stage/chain.ts";
 import type { ChainFaultSpec } from "./fault-spec.ts";
 
@@ -102,10 +103,7 @@ async function reorganize({ node, network }: HarnessChain, depth: number): Promi
 /** From the next block on, which is mined at once unless blocks are held; it falls by an eighth with each empty one. */
 async function raiseBaseFee({ node, network }: HarnessChain, wei: bigint): Promise<() => Promise<void>> {
   const block = await node.request("eth_getBlockByNumber", "latest", false);
-  const before =
-    typeof block === "object" && block !== null && "baseFeePerGas" in block
-      ? readQuantity(block.baseFeePerGas)
-      : undefined;
+  const before = readQuantity(membersOf(block).baseFeePerGas);
   if (before === undefined) throw new KitError(`${network.name} has no base fee`);
   const set = async (fee: bigint) => {
     await node.request("anvil_setNextBlockBaseFeePerGas", `0x${fee.toString(16)}`);

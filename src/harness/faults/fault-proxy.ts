@@ -7,6 +7,7 @@ import {
   type ServerResponse,
 } from "node:http";
 import { createServer, type Socket } from "node:net";
+import { text } from "node:stream/consumers";
 import { createLocalRpc } from "../../rpc/local-rpc.ts";
 import { answerCalls } from "./answer-calls.ts";
 import { breakExchange } from "./break-exchange.ts";
@@ -68,14 +69,14 @@ export async function createFaultProxy({ target, onExchange }: FaultProxyOptions
     const sent = request(options, resolve).on("error", reject);
     outgoing.on("close", () => sent.destroy());
     sent.end(body);
-    return readText(await promise);
+    return text(await promise);
   }
 
   async function exchange(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    const body = await readText(incoming);
+    const body = await text(incoming);
     const message = readMessage(body);
     const hits = message === undefined ? [] : faults.take(message.calls.map(({ method }) => method));
-    const send = (text: string) => forward(outgoing, text);
+    const send = (sent: string) => forward(outgoing, sent);
     let answered = "";
     const answer = async () => {
       answered = await (message === undefined || hits.length === 0
@@ -141,10 +142,4 @@ function describeCalls({ calls }: Message, answered: string, hits: readonly Hit[
     answer: answers[index] ?? {},
     faults: hits.filter((hit) => hit.calls.has(index)).map(({ fault }) => fault.spec.kind),
   }));
-}
-
-async function readText(stream: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of stream) chunks.push(chunk);
-  return Buffer.concat(chunks).toString();
 }

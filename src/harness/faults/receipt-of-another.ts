@@ -1,5 +1,6 @@
 import type { LocalCall, LocalRpc } from "../../rpc/local-rpc.ts";
 import { readQuantity } from "../../rpc/read-hex.ts";
+import { membersOf } from "../../util/json.ts";
 import { alterResult, type Interception } from "./interception.ts";
 import type { Call } from "./json-rpc-message.ts";
 
@@ -35,6 +36,6 @@ async function findOther(node: LocalRpc, hash: unknown): Promise<unknown> {
 }
 
 function transactionsOf(block: unknown): readonly unknown[] {
-  const has = typeof block === "object" && block !== null && "transactions" in block;
-  return has && Array.isArray(block.transactions) ? block.transactions : [];
+  const { transactions } = membersOf(block);
+  return Array.isArray(transactions) ? transactions : [];
 }

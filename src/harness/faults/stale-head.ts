@@ -1,4 +1,5 @@
 import { readQuantity } from "../../rpc/read-hex.ts";
+import { membersOf } from "../../util/json.ts";
 import { alterResult, answerWith, type Interception } from "./interception.ts";
 import type { Call } from "./json-rpc-message.ts";
 
@@ -19,11 +20,11 @@ export function asSeenAt(head: bigint, call: Call): Interception {
   const [first] = params;
   if (method === "eth_getBlockByNumber" && isLater(first, head)) return answerWith(call, { result: null });
   if (inBlocks.has(method)) {
-    return alterResult(call, (result) => (isLater(blockNumberOf(result), head) ? null : result));
+    return alterResult(call, (result) => (isLater(membersOf(result).blockNumber, head) ? null : result));
   }
   if (method === "eth_getLogs") {
     return alterResult(call, (logs) =>
-      Array.isArray(logs) ? logs.filter((log) => !isLater(blockNumberOf(log), head)) : logs,
+      Array.isArray(logs) ? logs.filter((log) => !isLater(membersOf(log).blockNumber, head)) : logs,
     );
   }
   return {
@@ -35,10 +36,4 @@ export function asSeenAt(head: bigint, call: Call): Interception {
 function isLater(number: unknown, head: bigint): boolean {
   const value = readQuantity(number);
   return value !== undefined && value > head;
-}
-
-function blockNumberOf(value: unknown): unknown {
-  return typeof value === "object" && value !== null && "blockNumber" in value
-    ? value.blockNumber
-    : undefined;
 }

@@ -3,6 +3,7 @@ import { type Address, addressWord, type Hex } from "../../protocol/hex.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import type { LocalRpc } from "../../rpc/local-rpc.ts";
 import { readQuantity } from "../../rpc/read-hex.ts";
+import { membersOf } from "../../util/json.ts";
 import { authorizationSlot } from "./authorization-slots.ts";
 
 const authorizationStateSelector = selector("authorizationState(address,bytes32)");
@@ -28,13 +29,10 @@ export async function findAuthorizationMapping(rpc: LocalRpc, token: Address): P
 }
 
 function readSlots(answer: unknown): readonly bigint[] {
-  const { accessList }: { accessList?: unknown } =
-    typeof answer === "object" && answer !== null ? answer : {};
+  const { accessList } = membersOf(answer);
   if (!Array.isArray(accessList)) return [];
   return accessList.flatMap((entry: unknown) => {
-    const { storageKeys }: { storageKeys?: unknown } =
-      typeof entry === "object" && entry !== null ? entry : {};
-    if (!Array.isArray(storageKeys)) return [];
-    return storageKeys.flatMap((key: unknown) => readQuantity(key) ?? []);
+    const { storageKeys } = membersOf(entry);
+    return Array.isArray(storageKeys) ? storageKeys.flatMap((key) => readQuantity(key) ?? []) : [];
   });
 }

@@ -1,6 +1,7 @@
 import type { Hex } from "../../protocol/hex.ts";
 import { createKeepAlivePost } from "../../rpc/keep-alive-post.ts";
 import { isBytes } from "../../rpc/read-hex.ts";
+import { isObject, membersOf } from "../../util/json.ts";
 import { type LoopbackServer, startLoopbackServer } from "./loopback-server.ts";
 
 /** Longer than a node takes for anything. */
@@ -32,8 +33,7 @@ async function calldataIn(body: string): Promise<readonly Hex[]> {
 
 /** What a call gives to contracts: in the fields of a transaction, of any method that takes one, or in raw bytes. */
 async function calldataOf(call: unknown): Promise<readonly Hex[]> {
-  const { method, params }: { method?: unknown; params?: unknown } =
-    typeof call === "object" && call !== null ? call : {};
+  const { method, params } = membersOf(call);
   if (!Array.isArray(params)) return [];
   const [first]: unknown[] = params;
   if (typeof method === "string" && method.startsWith("eth_sendRawTransaction")) {
@@ -48,7 +48,7 @@ async function calldataOf(call: unknown): Promise<readonly Hex[]> {
 const deepest = 6;
 
 function collect(value: unknown, found: Hex[], depth: number): void {
-  if (typeof value !== "object" || value === null || depth > deepest) return;
+  if (!isObject(value) || depth > deepest) return;
   for (const [key, inner] of Object.entries(value)) {
     if ((key === "data" || key === "input") && isBytes(inner)) found.push(inner);
     else collect(inner, found, depth + 1);

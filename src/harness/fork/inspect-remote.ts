@@ -3,6 +3,7 @@ import type { Hex } from "../../protocol/hex.ts";
 import { type Network, networkNames, networks } from "../../protocol/networks.ts";
 import { isBytes, isWord, readQuantity } from "../../rpc/read-hex.ts";
 import type { RpcAnswer } from "../../rpc/rpc.ts";
+import { membersOf } from "../../util/json.ts";
 
 type Ask = (method: string, ...params: readonly unknown[]) => Promise<RpcAnswer>;
 
@@ -40,9 +41,7 @@ export async function inspectRemote(
   }
 
   const tag = blockNumber === undefined ? "latest" : `0x${blockNumber.toString(16)}`;
-  const block = await expect("eth_getBlockByNumber", tag, false);
-  const { number, hash }: { number?: unknown; hash?: unknown } =
-    typeof block === "object" && block !== null ? block : {};
+  const { number, hash } = membersOf(await expect("eth_getBlockByNumber", tag, false));
   const found = readQuantity(number);
   if (found === undefined || !isWord(hash)) {
     throw new KitError(`${who} has no block ${blockNumber ?? "yet"}`, {

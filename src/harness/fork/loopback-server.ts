@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { text } from "node:stream/consumers";
 
 /** An HTTP server on this machine alone, at any free port. */
 export type LoopbackServer = {
@@ -13,9 +14,8 @@ export async function startLoopbackServer(
 ): Promise<LoopbackServer> {
   const respond = async (request: IncomingMessage, response: ServerResponse) => {
     try {
-      const text = await answer(await readBody(request));
-      response.writeHead(200, { "content-type": "application/json" });
-      response.end(text);
+      const body = await answer(await text(request));
+      response.writeHead(200, { "content-type": "application/json" }).end(body);
     } catch {
       response.destroy();
     }
@@ -35,10 +35,4 @@ export async function startLoopbackServer(
       await closed;
     },
   };
-}
-
-async function readBody(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) if (Buffer.isBuffer(chunk)) chunks.push(chunk);
-  return Buffer.concat(chunks).toString();
 }

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
 import { z } from "zod";
@@ -9,6 +8,8 @@ import { type Address, sameAddress } from "../../protocol/hex.ts";
 import type { Network } from "../../protocol/networks.ts";
 import { address, bytes32 } from "../../protocol/primitives.ts";
 import type { RpcCall } from "../../rpc/rpc.ts";
+import { parseJson } from "../../util/json.ts";
+import { kitVersion } from "../../util/kit-version.ts";
 import { callKey } from "./call-key.ts";
 
 /** What this version of the kit reads and writes. Another one means that older recordings must be made again. */
@@ -139,19 +140,4 @@ async function readText(path: string, hints: readonly string[]): Promise<string>
   } catch (cause) {
     throw new KitError(`The recording ${path} is damaged`, { cause, hints });
   }
-}
-
-/** Undefined when it is no JSON. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function kitVersion(): string {
-  const manifest: unknown = createRequire(import.meta.url)("../../../package.json");
-  const hasVersion = typeof manifest === "object" && manifest !== null && "version" in manifest;
-  return hasVersion ? String(manifest.version) : "unknown";
 }

@@ -1,4 +1,5 @@
 import type { RpcAnswer, RpcCall } from "../../rpc/rpc.ts";
+import { membersOf } from "../../util/json.ts";
 import { type LoopbackServer, startLoopbackServer } from "./loopback-server.ts";
 
 type Answer = (call: RpcCall) => Promise<RpcAnswer>;
@@ -15,13 +16,7 @@ export function startRpcServer(answer: Answer): Promise<LoopbackServer> {
 }
 
 async function answerEntry(entry: unknown, answer: Answer): Promise<Record<string, unknown>> {
-  const {
-    id = null,
-    method,
-    params = [],
-  }: { id?: unknown; method?: unknown; params?: unknown } = typeof entry === "object" && entry !== null
-    ? entry
-    : {};
+  const { id = null, method, params = [] } = membersOf(entry);
   const failed = (code: number, message: string) => ({ jsonrpc: "2.0", id, error: { code, message } });
   if (typeof method !== "string" || !Array.isArray(params)) return failed(-32_600, "not a JSON-RPC call");
   try {

@@ -1,6 +1,7 @@
 import { parseTransaction } from "viem/utils";
 import { type Hex, keccak256 } from "../../protocol/hex.ts";
 import { readQuantity } from "../../rpc/read-hex.ts";
+import { membersOf } from "../../util/json.ts";
 import type { JournalRpcCall, JournalTransaction } from "./payment-journal.ts";
 
 /**
@@ -39,8 +40,7 @@ function readMined(
   hash: Hex,
 ): JournalTransaction["mined"] | undefined {
   const { result } = answer;
-  if (typeof result !== "object" || result === null) return undefined;
-  const { transactionHash, blockNumber, status } = result as Record<string, unknown>;
+  const { transactionHash, blockNumber, status } = membersOf(result);
   if (transactionHash !== hash) return undefined;
   const block = readQuantity(blockNumber);
   return block === undefined

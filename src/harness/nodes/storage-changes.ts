@@ -1,6 +1,7 @@
 import { KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { isWord } from "../../rpc/read-hex.ts";
+import { isObject } from "../../util/json.ts";
 
 /** The tracer that tells what a call would change. */
 export const changesTracer = { tracer: "prestateTracer", tracerConfig: { diffMode: true } } as const;
@@ -27,8 +28,4 @@ export function readStorageChanges(trace: unknown): {
     }
   }
   return { accounts, storage };
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
 }

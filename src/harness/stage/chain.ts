@@ -5,6 +5,7 @@ import type { Asset, Network } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { readHeadTime } from "../../rpc/head-time.ts";
 import { type LocalCall, RpcRefusal } from "../../rpc/local-rpc.ts";
+import { membersOf } from "../../util/json.ts";
 import { startHeartbeat } from "../nodes/heartbeat.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
 import { planLocalDeployment } from "./addresses.ts";
@@ -207,7 +208,7 @@ async function sendFromTreasury(
     }),
   );
   for (const receipt of await receiptsOf(node, hashes)) {
-    if (!succeeded(receipt)) {
+    if (membersOf(receipt).status !== "0x1") {
       throw new KitError(`A call to the token on ${node.name} failed`, { hints: [JSON.stringify(receipt)] });
     }
   }
@@ -227,8 +228,4 @@ async function receiptsOf(node: LocalNode, hashes: readonly unknown[]): Promise<
   }
   await node.request("evm_mine");
   return read();
-}
-
-function succeeded(receipt: unknown): boolean {
-  return typeof receipt === "object" && receipt !== null && "status" in receipt && receipt.status === "0x1";
 }

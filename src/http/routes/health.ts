@@ -1,8 +1,8 @@
 import type { FastifyPluginAsync } from "fastify";
 import { z } from "zod";
-import { memoizeFor } from "../../async/memoize-for.ts";
-import { withTimeout } from "../../async/with-timeout.ts";
 import { UndeterminedError } from "../../errors.ts";
+import { memoizeFor } from "../../util/memoize-for.ts";
+import { withTimeout } from "../../util/with-timeout.ts";
 import { ProblemError } from "../problems/problem-error.ts";
 
 const networkHealthSchema = z.object({ ready: z.boolean(), detail: z.string() });
