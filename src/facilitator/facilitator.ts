@@ -5,7 +5,7 @@ import type { Supported } from "../protocol/answers.ts";
 import type { Cursor } from "../protocol/cursor.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { formatNetwork } from "../protocol/networks.ts";
-import { type PaymentRequest, settlementIdOf } from "../protocol/requests.ts";
+import type { PaymentRequest } from "../protocol/requests.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { type IdempotencyKey, settleIdempotently } from "./idempotent.ts";
 import { createSettle, type SettleResult } from "./settle.ts";
@@ -48,7 +48,7 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
         ledger,
         caller.organization.id,
         idempotency,
-        settlementIdOf(request),
+        request.settlementId,
         waiting,
         run,
       );

@@ -1,10 +1,5 @@
 import type { NetworkConfig } from "../config/network-config.ts";
-import {
-  type Authorization,
-  authorizationDigest,
-  domainSeparator,
-  settlementId,
-} from "../protocol/authorization.ts";
+import { type Authorization, authorizationDigest, domainSeparator } from "../protocol/authorization.ts";
 import { type Hex, sameAddress } from "../protocol/hex.ts";
 import type { Asset } from "../protocol/networks.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
@@ -29,12 +24,12 @@ export function createPaymentReader(
     asset,
     separator: domainSeparator(asset, network.chainId),
   }));
-  return ({ authorization, signature, requirements }) => {
+  return ({ settlementId, authorization, signature, requirements }) => {
     const domain = domains.find(({ asset }) => sameAddress(asset.address, requirements.asset));
     if (domain === undefined) return undefined;
     const { asset, separator } = domain;
     return {
-      id: settlementId(network.chainId, asset.address, authorization.from, authorization.nonce),
+      id: settlementId,
       network,
       asset,
       authorization,

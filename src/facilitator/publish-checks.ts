@@ -1,7 +1,7 @@
 import { channels } from "../channels/channels.ts";
 import { pureCheckNames } from "../protocol/checks.ts";
 import type { Invalid } from "../protocol/reasons.ts";
-import { type PaymentRequest, settlementIdOf } from "../protocol/requests.ts";
+import type { PaymentRequest } from "../protocol/requests.ts";
 
 /** The checks of a payment, by name, in the order in which verify makes them; settle makes the last two again. */
 export const checkNames = [
@@ -22,10 +22,8 @@ export type Checked = <T extends Invalid | undefined>(check: CheckName, refusal:
 /** What publishes the checks of a request. */
 export function publishChecksOf(payment: PaymentRequest, serviceId: string): Checked {
   return (check, refusal) => {
-    channels.check.publish(() => ({
-      ...{ serviceId, payment, check, refusal },
-      settlementId: settlementIdOf(payment),
-    }));
+    const { settlementId } = payment;
+    channels.check.publish(() => ({ serviceId, settlementId, payment, check, refusal }));
     return refusal;
   };
 }

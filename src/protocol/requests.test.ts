@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { settlementId } from "./authorization.ts";
 import { buildPaymentRequest } from "./build-request.ts";
 import { networks } from "./networks.ts";
 import { invalidReasons, settleErrorReason, settleErrorReasonsV1 } from "./reasons.ts";
@@ -58,6 +59,22 @@ describe.each([1, 2] as const)("version %i", (version) => {
         requirements: { amount: 10_000n, payTo: contract, asset: networks.base.usdc.address },
       },
     });
+  });
+
+  test("its settlement has the same id however the caller spells the payment", () => {
+    const spelled = request(version);
+    const lower: unknown = JSON.parse(
+      JSON.stringify(spelled).replaceAll(/0x[0-9a-fA-F]+/g, (hex) => hex.toLowerCase()),
+    );
+    const id = settlementId(
+      8453,
+      networks.base.usdc.address,
+      "0x857b06519E91e3A54538791bDbb0E22373e36b66",
+      `0x${"01".repeat(32)}`,
+    );
+    for (const body of [spelled, lower]) {
+      expect(parsePaymentRequest(body)).toMatchObject({ ok: true, request: { settlementId: id } });
+    }
   });
 
   test("the x402Version beside paymentPayload may be left out", () => {

@@ -61,17 +61,14 @@ export type Envelope = {
 
 /** A well-formed request, in the terms of neither version. */
 export type PaymentRequest = Envelope & {
+  /** The id of its settlement: computed once, since a hash takes longer than most checks. */
+  settlementId: Hex;
   knownNetwork: Network;
   authorization: Authorization;
   signature: Hex;
   /** What the seller asks for; `amount` in the asset's smallest unit. */
   requirements: { amount: bigint; asset: Address; payTo: Address | undefined };
 };
-
-/** The id of the settlement of a payment. */
-export function settlementIdOf({ knownNetwork, requirements, authorization }: PaymentRequest): Hex {
-  return settlementId(knownNetwork.chainId, requirements.asset, authorization.from, authorization.nonce);
-}
 
 export type ParsedRequest =
   | { ok: true; request: PaymentRequest }
@@ -128,9 +125,17 @@ export function parsePaymentRequest(body: unknown): ParsedRequest {
   if (!exact.success) {
     return refuse(invalid("invalid_payload", describe(exact.error, "paymentPayload.payload")));
   }
+  const { authorization, signature } = exact.data;
   return {
     ok: true,
-    request: { ...envelope, knownNetwork: named, ...exact.data, requirements: terms },
+    request: {
+      ...envelope,
+      settlementId: settlementId(named.chainId, terms.asset, authorization.from, authorization.nonce),
+      knownNetwork: named,
+      authorization,
+      signature,
+      requirements: terms,
+    },
   };
 }
 

@@ -1,6 +1,6 @@
 import { channels } from "../../channels/channels.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import { type PaymentRequest, settlementIdOf } from "../../protocol/requests.ts";
+import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { ProxiedExchange } from "../faults/fault-proxy.ts";
 import { findTransactions } from "./find-transactions.ts";
 import type { JournalRequest, JournalRpcCall, PaymentJournal } from "./payment-journal.ts";
@@ -46,8 +46,7 @@ export function createJournalStore(serviceId: string): JournalStore {
   let requests = 0;
 
   function register(request: PaymentRequest): Known {
-    const { knownNetwork, requirements, authorization, signature } = request;
-    const id = settlementIdOf(request);
+    const { settlementId: id, knownNetwork, requirements, authorization, signature } = request;
     const known = payments.get(id);
     if (known !== undefined) return known;
     const added: Known = {

@@ -6,7 +6,7 @@ import type { Metrics } from "../../metrics/metrics.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { findNetwork, type NetworkName } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
-import { type Envelope, settlementIdOf } from "../../protocol/requests.ts";
+import type { Envelope } from "../../protocol/requests.ts";
 import type { ExchangeEnd } from "../connections/exchange.ts";
 
 declare module "fastify" {
@@ -35,7 +35,7 @@ export const logRequests = fp<{ metrics: Metrics }>(async (app, { metrics }) => 
         const { serviceId, id: requestId, payment } = request;
         channels.payment.publish(() => ({
           ...{ serviceId, requestId, operation, payment },
-          settlementId: payment && settlementIdOf(payment),
+          settlementId: payment?.settlementId,
           status: end === "written" ? reply.statusCode : undefined,
           result: result ?? { outcome: "abandoned" },
           tookMs: reply.elapsedTime,
@@ -88,7 +88,7 @@ export function logFieldsOf({ envelope, payment }: FastifyRequest): {
   payer?: string | undefined;
 } {
   if (payment !== undefined) {
-    return { settlement: settlementIdOf(payment), network: payment.knownNetwork.name, payer: payment.payer };
+    return { settlement: payment.settlementId, network: payment.knownNetwork.name, payer: payment.payer };
   }
   return envelope === undefined ? {} : { network: networkOf(envelope), payer: envelope.payer };
 }

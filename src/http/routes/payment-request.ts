@@ -2,7 +2,7 @@ import type { FastifyRequest } from "fastify";
 import { channels, type RequestResult } from "../../channels/channels.ts";
 import { type Operation, problemDetails } from "../../protocol/problems.ts";
 import type { Invalid } from "../../protocol/reasons.ts";
-import { parsePaymentRequest, settlementIdOf } from "../../protocol/requests.ts";
+import { parsePaymentRequest } from "../../protocol/requests.ts";
 import { ProblemError } from "../problems/problem-error.ts";
 
 /** Reads the payment of a request's body, and keeps what could be read for problems and the log. */
@@ -19,7 +19,7 @@ export function readPaymentRequest(
   const { serviceId, id: requestId } = request;
   channels.request.publish(() => ({
     ...{ serviceId, requestId, operation, payment },
-    settlementId: settlementIdOf(payment),
+    settlementId: payment.settlementId,
   }));
   return parsed;
 }

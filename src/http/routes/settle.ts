@@ -5,7 +5,7 @@ import type { Metrics } from "../../metrics/metrics.ts";
 import type { SettleAnswer } from "../../protocol/answers.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { problemMediaType } from "../../protocol/problems.ts";
-import { type Envelope, settlementIdOf } from "../../protocol/requests.ts";
+import type { Envelope } from "../../protocol/requests.ts";
 import {
   pendingProblem,
   pendingRetryAfterSeconds,
@@ -33,7 +33,7 @@ export const settleRoute: FastifyPluginAsync<{ facilitator: Facilitator; metrics
         return refusedSettleAnswer(parsed.envelope, parsed.invalid);
       }
       const payment = parsed.request;
-      reply.header("location", `/v1/settlements/${settlementIdOf(payment)}`);
+      reply.header("location", `/v1/settlements/${payment.settlementId}`);
       const result = await facilitator.settle(payment, callerOf(request), callerLeft(request), idempotency);
       switch (result.kind) {
         case "invalid":
@@ -48,7 +48,7 @@ export const settleRoute: FastifyPluginAsync<{ facilitator: Facilitator; metrics
               const { serviceId, id: requestId } = request;
               channels.delivery.publish(() => ({
                 ...{ serviceId, requestId, fate },
-                settlementId: settlementIdOf(payment),
+                settlementId: payment.settlementId,
               }));
             },
           });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Channel } from "../../../src/channels/channel.ts";
 import { channels } from "../../../src/channels/channels.ts";
 import { createHarness, type Harness, type PaymentRequestBody } from "../../../src/harness/index.ts";
-import { parsePaymentRequest, settlementIdOf } from "../../../src/protocol/requests.ts";
+import { parsePaymentRequest } from "../../../src/protocol/requests.ts";
 
 /* What production does with a recoverer's key happens on the local chains too. */
 
@@ -45,7 +45,7 @@ async function settleFrontRun(harness: Harness<"base">, body: PaymentRequestBody
   });
   await held.remove();
   const answer = await settling;
-  return { answer, id: settlementIdOf(parsed.request) };
+  return { answer, id: parsed.request.settlementId };
 }
 
 async function stateOf(harness: Harness<"base">, id: string): Promise<string> {

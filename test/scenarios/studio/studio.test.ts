@@ -5,7 +5,7 @@ import { channels } from "../../../src/channels/channels.ts";
 import { type PaymentSpec, pay } from "../../../src/harness/control/pay.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { toHex } from "../../../src/protocol/hex.ts";
-import { parsePaymentRequest, settlementIdOf } from "../../../src/protocol/requests.ts";
+import { parsePaymentRequest } from "../../../src/protocol/requests.ts";
 import type { PaymentDetail, PaymentSummary } from "../../../src/studio/payment-view.ts";
 import { startBrowser } from "../../support/browser.ts";
 import { post, signedRequest, startTestHarness } from "../../support/service.ts";
@@ -213,8 +213,12 @@ async function announcePayments(count: number): Promise<void> {
   if (!read.ok) throw new Error("the payment is malformed");
   for (let index = 1; index < count; index++) {
     const nonce = toHex(globalThis.crypto.getRandomValues(new Uint8Array(32)));
-    const payment = { ...read.request, authorization: { ...read.request.authorization, nonce } };
-    const settlementId = settlementIdOf(payment);
+    const settlementId = nonce;
+    const payment = {
+      ...read.request,
+      settlementId,
+      authorization: { ...read.request.authorization, nonce },
+    };
     const requestId = `announced-${index}`;
     channels.request.publish(() => ({ serviceId, requestId, operation: "verify", settlementId, payment }));
     channels.payment.publish(() => ({
