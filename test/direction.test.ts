@@ -78,6 +78,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   cli: [
     ...[
       "chain",
+      "channels",
       "config",
       "conformance",
       "database",
@@ -88,7 +89,17 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
       "http",
       "inspection",
     ],
-    ...["ledger", "logging", "metrics", "mock-server", "organizations", "published", "relayer", "service"],
+    ...[
+      "ledger",
+      "logging",
+      "metrics",
+      "mock-server",
+      "organizations",
+      "published",
+      "relayer",
+      "service",
+      "studio",
+    ],
   ],
 };
 

@@ -68,6 +68,17 @@ export type RequestEnded = FromService & {
   readonly tookMs: number;
 };
 
+/** A request that no route answers: 404, or 405 where another method is needed. */
+export type RequestUnrouted = FromService & {
+  readonly requestId: string;
+  readonly method: string;
+  /** Without its query, cut where it is long. */
+  readonly path: string;
+  readonly status: 404 | 405;
+  /** The explanation in the answer. */
+  readonly message: string;
+};
+
 /** What became of the answer that holds a success: `delivered` when it was written, `lost` when it could not be. */
 export type DeliveryFate = "delivered" | "lost";
 
@@ -160,6 +171,7 @@ export const channels: {
   readonly request: Channel<RequestRead>;
   readonly check: Channel<CheckMade>;
   readonly payment: Channel<RequestEnded>;
+  readonly unrouted: Channel<RequestUnrouted>;
   readonly delivery: Channel<DeliveryEnded>;
   readonly settlement: Channel<SettlementStep>;
   readonly transaction: Channel<TransactionStep>;
@@ -170,6 +182,7 @@ export const channels: {
   request: defineChannel("request"),
   check: defineChannel("check"),
   payment: defineChannel("payment"),
+  unrouted: defineChannel("unrouted"),
   delivery: defineChannel("delivery"),
   settlement: defineChannel("settlement"),
   transaction: defineChannel("transaction"),

@@ -27,6 +27,16 @@ const commands: readonly CommandEntry[] = [
   ],
   ["pay", "make one payment against a running `up`", async () => (await import("./commands/pay.ts")).pay],
   [
+    "why",
+    "explain a payment that a running `up` has seen: what is wrong, and what to do",
+    async () => (await import("./commands/why.ts")).why,
+  ],
+  [
+    "logs",
+    "list the payments of a running `up`, and follow those that come",
+    async () => (await import("./commands/logs.ts")).logs,
+  ],
+  [
     "fund",
     "give an account of a running `up` some of the token",
     async () => (await import("./commands/fund.ts")).fund,

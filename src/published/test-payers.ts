@@ -98,3 +98,12 @@ export const testPayers = {
 
 /** The name of a test payer. */
 export type TestPayerName = keyof typeof testPayers;
+
+const namesByAddress: ReadonlyMap<string, string> = new Map(
+  Object.entries(testPayers).map(([name, { address }]) => [address.toLowerCase(), name]),
+);
+
+/** The name of the test payer at an address; undefined for every other account. */
+export function nameOfTestPayer(address: string): string | undefined {
+  return namesByAddress.get(address.toLowerCase());
+}

@@ -1,77 +1,102 @@
+import { z } from "zod";
+
 /**
  * What `GET /payments`, `GET /payments/{id}` and `GET /events` say of payments: version 1 of that API. Amounts are
  * decimal strings in the asset's smallest unit, times unix milliseconds. There is no signature, key or secret in it.
  */
 export const paymentApiVersion = 1;
 
-/** How far a verify or settle of a payment came; `none` where there was no such request. */
-export type OperationView = {
-  /** One of `PaymentOutcome`, or `open` while the answer is not written. */
-  outcome: string;
-  status: number | null;
-  reason: string | null;
-  message: string | null;
-  tookMs: number | null;
-  /** How often it was asked. */
-  count: number;
-};
+const text = z.string().nullable();
+
+/** How far a verify or settle of a payment came. */
+export const operationViewSchema = z.object({
+  outcome: z.string().meta({
+    description:
+      "valid, invalid, settled, pending, refused (4xx), undetermined (5xx) or abandoned; open while the answer is not written",
+  }),
+  status: z.int().nullable(),
+  reason: text,
+  message: text,
+  tookMs: z.number().nullable(),
+  count: z.int().meta({ description: "How often it was asked" }),
+});
+
+export type OperationView = z.infer<typeof operationViewSchema>;
 
 /** A payment as one row of a list. */
-export type PaymentSummary = {
-  /** The settlement id; `request-ID` of a request that is no readable payment. */
-  id: string;
-  /** Grows with every change of any payment: `Last-Event-ID` of `GET /events` is the last one seen. */
-  version: number;
-  firstSeenAt: number;
-  lastSeenAt: number;
-  network: string | null;
-  payer: string | null;
-  /** Of a published test payer. */
-  payerName: string | null;
-  amount: string | null;
-  asset: string | null;
-  x402Version: 1 | 2 | null;
-  verify: OperationView | null;
-  settle: OperationView | null;
-  /** What the ledger says last: claimed, mined, settled, failed, recovered, …; null before it is claimed. */
-  ledger: string | null;
-  transaction: string | null;
-  /** Whether its success was written to the caller. */
-  delivered: boolean | null;
-};
+export const paymentSummarySchema = z.object({
+  id: z
+    .string()
+    .meta({ description: "The settlement id; request-ID of a request that is no readable payment" }),
+  version: z.int().meta({
+    description:
+      "Grows with every change of any payment; the last one seen is in Last-Event-ID of GET /events",
+  }),
+  firstSeenAt: z.number(),
+  lastSeenAt: z.number(),
+  network: text,
+  payer: text,
+  payerName: text.meta({ description: "Of a published test payer" }),
+  amount: text,
+  asset: text,
+  x402Version: z.union([z.literal(1), z.literal(2)]).nullable(),
+  verify: operationViewSchema.nullable(),
+  settle: operationViewSchema.nullable(),
+  ledger: text.meta({
+    description:
+      "What the ledger says last: claimed, mined, settled, failed, recovered, …; null before it is claimed",
+  }),
+  transaction: text,
+  delivered: z.boolean().nullable().meta({ description: "Whether its success was written to the caller" }),
+});
+
+export type PaymentSummary = z.infer<typeof paymentSummarySchema>;
 
 /** One line of a payment's story. */
-export type TimelineEntry = {
-  at: number;
-  kind: "request" | "check" | "answer" | "ledger" | "transaction" | "rpc" | "fault" | "delivery";
-  /** What happened, in a few words. */
-  title: string;
-  /** False for what went wrong. */
-  ok: boolean;
-  /** Which request it belongs to, where that is known. */
-  requestId: string | null;
-  tookMs: number | null;
-  /** Facts by their names. */
-  details: Record<string, string | number | boolean>;
-};
+export const timelineEntrySchema = z.object({
+  at: z.number(),
+  kind: z.enum(["request", "check", "answer", "ledger", "transaction", "rpc", "fault", "delivery"]),
+  title: z.string().meta({ description: "What happened, in a few words" }),
+  ok: z.boolean().meta({ description: "False for what went wrong" }),
+  requestId: text.meta({ description: "Which request it belongs to, where that is known" }),
+  tookMs: z.number().nullable(),
+  details: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+});
 
-/** Something that is wrong with the payment, and how it is mended; see docs/errors.md. */
-export type ExplanationView = {
-  mistake: string;
-  title: string;
-  at: string;
-  got: string | null;
-  expected: string | null;
-  why: string;
-  fix: string;
-};
+export type TimelineEntry = z.infer<typeof timelineEntrySchema>;
+
+/** Something that is wrong with a payment, and how it is mended: a `RefusalExplanation`. */
+const explanationSchema = z.object({
+  mistake: z.string().meta({ description: "A section of docs/errors.md, or else the reason of the refusal" }),
+  title: z.string(),
+  at: z.string(),
+  got: text,
+  expected: text,
+  why: z.string(),
+  fix: z.string(),
+});
 
 /** All that is known of one payment. */
-export type PaymentDetail = PaymentSummary & {
-  signed: Record<string, string> | null;
-  required: Record<string, string> | null;
-  timeline: TimelineEntry[];
-  /** Lines that were left out of the timeline because there were too many. */
-  omitted: number;
-  explanations: ExplanationView[];
-};
+export const paymentDetailSchema = paymentSummarySchema.extend({
+  signed: z.record(z.string(), z.string()).nullable(),
+  required: z.record(z.string(), z.string()).nullable(),
+  timeline: z.array(timelineEntrySchema),
+  omitted: z
+    .int()
+    .meta({ description: "Lines that were left out of the timeline because there were too many" }),
+  explanations: z.array(explanationSchema),
+});
+
+export type PaymentDetail = z.infer<typeof paymentDetailSchema>;
+
+/** The answer of `GET /payments`, newest first. */
+export const paymentListSchema = z.object({
+  apiVersion: z.literal(paymentApiVersion),
+  payments: z.array(paymentSummarySchema),
+});
+
+/** The answer of `GET /payments/{id}`. */
+export const paymentAnswerSchema = z.object({
+  apiVersion: z.literal(paymentApiVersion),
+  payment: paymentDetailSchema,
+});

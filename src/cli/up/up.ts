@@ -1,4 +1,4 @@
-import { isLoopbackHost, logLevels } from "../../config/values.ts";
+import { isLoopbackHost, logLevels, readOneOf } from "../../config/values.ts";
 import { describeUnset } from "../../config/variables.ts";
 import { ConfigurationError, KitError } from "../../errors.ts";
 import type { RunningHarness } from "../../harness/run/running-harness.ts";
@@ -7,9 +7,12 @@ import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
 import { payOnEveryNetwork } from "../commands/pay.ts";
 import { contractsOf, defineCommand, flag, localOptions, variableOption } from "../kit/command.ts";
 import { isWarning, renderLogLine } from "../kit/log-lines.ts";
+import { renderPaymentLine } from "../kit/payment-line.ts";
 import { self } from "../kit/terminal.ts";
 import { readForkRequests, resolveForks } from "./fork-requests.ts";
 import { describeUp } from "./up-report.ts";
+
+const lineFormats = ["text", "json"] as const;
 
 export const up = defineCommand({
   options: {
@@ -35,6 +38,13 @@ export const up = defineCommand({
     journal: flag("keep a journal of what the service does, for connectHarness(…).journal"),
     "no-recovery": flag("leave direct submissions to the token stranded, as `serve` without a recoverer"),
     "no-demo": flag("make no sample payments"),
+    quiet: flag("print no line for each verify and settle"),
+    "log-format": {
+      describe: `how these lines are written: ${lineFormats.join(" or ")}; with --json they are left out unless this is given`,
+      placeholder: "FORMAT",
+      example: "json",
+      read: readOneOf<(typeof lineFormats)[number]>(lineFormats),
+    },
     json: flag("print one line of JSON when ready, and nothing else"),
   },
 
@@ -59,9 +69,10 @@ export const up = defineCommand({
         printError(values.json ? line.trimEnd() : renderLogLine(line));
       },
     });
+    const facilitatorContracts = resolveFacilitatorContracts(contractsOf(values));
     const harness = await startHarness({
       networks: values.networks,
-      facilitatorContracts: resolveFacilitatorContracts(contractsOf(values)),
+      facilitatorContracts,
       fork,
       host: values.host,
       port: values.port,
@@ -90,6 +101,12 @@ export const up = defineCommand({
       } else {
         print(await describeUp(harness.description, payments));
         print(`Ready in ${(performance.now() / 1000).toFixed(2)} s. Ctrl-C stops everything.`);
+      }
+      if (!values.quiet && (!values.json || values["log-format"] !== undefined)) {
+        const { followPayments } = await import("./follow-payments.ts");
+        followPayments(facilitatorContracts, (line) =>
+          print(values["log-format"] === "json" ? JSON.stringify(line) : renderPaymentLine(line)),
+        );
       }
       await ended;
       if (!values.json) print("\nStopping…");

@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import fp from "fastify-plugin";
+import { channels } from "../../channels/channels.ts";
 import { UndeterminedError } from "../../errors.ts";
 import { problemBody, problemDetails, problemMediaType } from "../../protocol/problems.ts";
 import { collectAllowedMethods } from "../problems/allowed-methods.ts";
@@ -37,15 +38,18 @@ export const errorHandler = fp(async (app) => {
   app.setNotFoundHandler((request, reply) => {
     const path = pathOf(request.url);
     const allowed = allowedMethods(request.url.split("?")[0] ?? "");
-    if (allowed.length > 0) {
-      reply.header("allow", allowed.join(", "));
-      const detail = problemDetails.methodNotAllowed(request.method, path, allowed);
-      throw new ProblemError("methodNotAllowed", detail);
-    }
-    throw new ProblemError(
-      "notFound",
-      `There is no ${request.method} ${path}; the service is at POST /v1/verify, POST /v1/settle, GET /v1/supported and GET /v1/settlements/{id}; it is described at /openapi.json`,
-    );
+    if (allowed.length > 0) reply.header("allow", allowed.join(", "));
+    const problem =
+      allowed.length > 0
+        ? new ProblemError("methodNotAllowed", problemDetails.methodNotAllowed(request.method, path, allowed))
+        : new ProblemError("notFound", problemDetails.noRoute(request.method, path));
+    const { serviceId, id: requestId, method } = request;
+    channels.unrouted.publish(() => ({
+      ...{ serviceId, requestId, method, path },
+      status: allowed.length > 0 ? 405 : 404,
+      message: problem.message,
+    }));
+    throw problem;
   });
 });
 

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
-import type { ExplanationView, PaymentDetail, TimelineEntry } from "../payment-view.ts";
+import type { RefusalExplanation } from "../../explain/explain-refusal.ts";
+import type { PaymentDetail, TimelineEntry } from "../payment-view.ts";
 import { formatAmount, formatMs, formatSeconds, formatTime } from "./format.ts";
 import { detail, notice, select } from "./state.ts";
 
@@ -27,7 +28,7 @@ export function DetailPane() {
   );
 }
 
-function Explanations({ explanations }: { explanations: readonly ExplanationView[] }) {
+function Explanations({ explanations }: { explanations: readonly RefusalExplanation[] }) {
   return (
     <>
       {explanations.map(({ mistake, title, at, got, expected, why, fix }) => (

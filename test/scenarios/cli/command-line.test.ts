@@ -239,6 +239,9 @@ describe("help", () => {
         --no-recovery               leave direct submissions to the token stranded, as
                                     \`serve\` without a recoverer
         --no-demo                   make no sample payments
+        --quiet                     print no line for each verify and settle
+        --log-format FORMAT         how these lines are written: text or json; with
+                                    --json they are left out unless this is given
         --json                      print one line of JSON when ready, and nothing
                                     else
       "

@@ -1,0 +1,69 @@
+import { readWholeNumber } from "../../config/values.ts";
+import type { OperationView, PaymentSummary } from "../../studio/payment-view.ts";
+import { createPaymentReader } from "../../studio/read-payments.ts";
+import { defineCommand, flag, urlOption } from "../kit/command.ts";
+import { fixOf, type PaymentLine, renderPaymentLine } from "../kit/payment-line.ts";
+
+const usualLimit = 20;
+
+/** As many as an `up` remembers. */
+const mostListed = 10_000;
+
+export const logs = defineCommand({
+  options: {
+    follow: flag("go on with what happens from now on, until Ctrl-C"),
+    limit: {
+      describe: "how many payments of before, at most",
+      placeholder: "N",
+      example: "100",
+      read: readWholeNumber(1, mostListed),
+      default: `${usualLimit}`,
+    },
+    json: flag("print lines of JSON"),
+    url: urlOption,
+  },
+
+  async run({ follow, limit, json, url }, { print, takeSignals }) {
+    const reader = createPaymentReader(url);
+    const write = (line: PaymentLine) => print(json ? JSON.stringify(line) : renderPaymentLine(line));
+    const seen = new Map<string, number>();
+    /** Lines of what has ended since this payment was last seen. */
+    async function show(payment: PaymentSummary): Promise<void> {
+      for (const operation of ["verify", "settle"] as const) {
+        const view = payment[operation];
+        const key = `${operation} ${payment.id}`;
+        if (view === null || view.outcome === "open" || seen.get(key) === view.count) continue;
+        seen.set(key, view.count);
+        const isGood = ["valid", "settled"].includes(view.outcome);
+        const explanations = isGood ? [] : ((await reader.find(payment.id))?.explanations ?? []);
+        write(lineOf(payment, { operation, view, fix: fixOf(explanations) }));
+      }
+    }
+
+    const before = await reader.list(limit);
+    for (const payment of before.toReversed()) await show(payment);
+    if (!follow) return 0;
+    const known = new Set((await reader.list(mostListed)).map(({ id, version }) => `${id} ${version}`));
+    const signal = takeSignals();
+    let showing: Promise<void> = Promise.resolve();
+    await reader.follow((payment) => {
+      if (known.delete(`${payment.id} ${payment.version}`)) return;
+      // One after the other: a line that asks for an explanation holds up those behind it.
+      showing = showing.then(() => show(payment)).catch(() => {});
+    }, signal);
+    return 0;
+  },
+});
+
+function lineOf(
+  payment: PaymentSummary,
+  { operation, view, fix }: { operation: "verify" | "settle"; view: OperationView; fix: string | null },
+): PaymentLine {
+  const { id, network, payer, payerName, amount, lastSeenAt } = payment;
+  const { outcome, status, reason, message, tookMs } = view;
+  return {
+    time: new Date(lastSeenAt).toISOString(),
+    ...{ operation, id, network, payer, payerName, amount, outcome, status, reason, message, fix, tookMs },
+    transaction: operation === "settle" ? payment.transaction : null,
+  };
+}

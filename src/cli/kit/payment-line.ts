@@ -1,0 +1,66 @@
+import type { RefusalExplanation } from "../../explain/explain-refusal.ts";
+
+/** One verify or settle that has ended, or a request that was none, as `up` and `logs` print it. */
+export type PaymentLine = {
+  /** ISO 8601, UTC. */
+  time: string;
+  operation: "verify" | "settle" | null;
+  /** The settlement id, or `request-ID` where no payment could be read: what `x402-kit why` takes. */
+  id: string;
+  network: string | null;
+  payer: string | null;
+  /** Of a published test payer. */
+  payerName: string | null;
+  /** In the asset's smallest unit. */
+  amount: string | null;
+  outcome: string;
+  status: number | null;
+  reason: string | null;
+  message: string | null;
+  /** What to change; null where nothing is wrong. */
+  fix: string | null;
+  transaction: string | null;
+  tookMs: number | null;
+};
+
+/** A line for a person, and below it, for a refusal, what is wrong and what to do. */
+export function renderPaymentLine(line: PaymentLine): string {
+  const { time, operation, network, payer, payerName, amount, outcome, status, reason, transaction } = line;
+  const words = [
+    new Date(time).toTimeString().slice(0, 8),
+    (operation ?? "request").padEnd(7),
+    (network ?? "-").padEnd(16),
+    (payerName ?? (payer === null ? "-" : shortenHex(payer))).padEnd(16),
+    (amount === null ? "-" : formatUsdc(amount)).padEnd(14),
+    reason === null ? outcome : `${outcome}: ${reason}`,
+    ...(status === null || status === 200 ? [] : [`(${status})`]),
+    ...(transaction === null ? [] : [shortenHex(transaction)]),
+    ...(line.tookMs === null ? [] : [`${Math.round(line.tookMs)} ms`]),
+  ];
+  const { message, fix } = line;
+  return [
+    words.join(" "),
+    ...(message === null ? [] : [`         why: ${message}`]),
+    ...(fix === null || fix === "" || message?.includes(fix) === true ? [] : [`         fix: ${fix}`]),
+  ].join("\n");
+}
+
+/** What to do about the worst of what is wrong. */
+export function fixOf(explanations: readonly RefusalExplanation[]): string | null {
+  const [worst] = explanations;
+  if (worst === undefined) return null;
+  const { got, expected, fix } = worst;
+  return got === null || expected === null ? fix : `${fix} (got ${got}; expected ${expected})`;
+}
+
+/** An amount of USDC: 10000 is `0.01 USDC`. */
+export function formatUsdc(units: string): string {
+  const value = BigInt(units);
+  const fraction = (value % 1_000_000n).toString().padStart(6, "0").replace(/0+$/, "");
+  return `${value / 1_000_000n}${fraction === "" ? "" : `.${fraction}`} USDC`;
+}
+
+/** The beginning and the end of an address or a hash. */
+export function shortenHex(hex: string): string {
+  return `${hex.slice(0, 8)}…${hex.slice(-4)}`;
+}

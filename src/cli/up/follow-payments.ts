@@ -1,0 +1,78 @@
+import { channels, type RequestEnded, type RequestUnrouted } from "../../channels/channels.ts";
+import type { ExplainContext } from "../../explain/explain.ts";
+import { explainRefusal } from "../../explain/explain-refusal.ts";
+import { nameOfTestPayer } from "../../published/test-payers.ts";
+import { fixOf, type PaymentLine } from "../kit/payment-line.ts";
+
+/** Outcomes with nothing to explain: all is well, or the caller is not there any more. */
+const unexplained = ["valid", "settled", "abandoned"];
+
+/**
+ * Calls `write` with a line for every verify and settle of this process that ends, and for requests that no route
+ * answers. Gives what ends that.
+ */
+export function followPayments(
+  contracts: ExplainContext["contracts"],
+  write: (line: PaymentLine) => void,
+): () => void {
+  const subscriptions = [
+    channels.payment.subscribe((ended) => {
+      const line = describeEnded(ended, Date.now(), contracts);
+      write(line);
+    }),
+    channels.unrouted.subscribe((unrouted) => {
+      if (unrouted.path === "/favicon.ico") return;
+      write(describeUnrouted(unrouted, Date.now(), contracts));
+    }),
+  ];
+  return () => {
+    for (const unsubscribe of subscriptions) unsubscribe();
+  };
+}
+
+function describeEnded(
+  { requestId, operation, payment, settlementId, status, result, tookMs }: RequestEnded,
+  at: number,
+  contracts: ExplainContext["contracts"],
+): PaymentLine {
+  const { outcome, reason, message, transaction } = result;
+  const explanations = unexplained.includes(outcome)
+    ? []
+    : explainRefusal({ reason, message, request: payment, at }, contracts);
+  const payer = payment?.authorization.from;
+  return {
+    time: new Date(at).toISOString(),
+    operation,
+    id: settlementId ?? `request-${requestId}`,
+    network: payment?.knownNetwork.name ?? null,
+    payer: payer ?? null,
+    payerName: (payer && nameOfTestPayer(payer)) ?? null,
+    amount: payment === undefined ? null : `${payment.authorization.value}`,
+    outcome,
+    status: status ?? null,
+    reason: reason ?? null,
+    message: message ?? null,
+    fix: fixOf(explanations),
+    transaction: transaction ?? null,
+    tookMs,
+  };
+}
+
+function describeUnrouted(
+  { requestId, method, path, status, message }: RequestUnrouted,
+  at: number,
+  contracts: ExplainContext["contracts"],
+): PaymentLine {
+  const reason = status === 404 ? "not-found" : "method-not-allowed";
+  return {
+    ...{ operation: null, network: null, payer: null, payerName: null, amount: null },
+    ...{ transaction: null, tookMs: null },
+    time: new Date(at).toISOString(),
+    id: `request-${requestId}`,
+    outcome: `${method} ${path}`,
+    status,
+    reason,
+    message,
+    fix: fixOf(explainRefusal({ reason, message, request: undefined, at }, contracts)),
+  };
+}

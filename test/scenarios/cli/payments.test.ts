@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { PaymentLine } from "../../../src/cli/kit/payment-line.ts";
+import { harnessDescriptionSchema } from "../../../src/harness/control/description.ts";
+import { requestJson } from "../../../src/harness/control/http-json.ts";
+import { pay, signPayment } from "../../../src/harness/control/pay.ts";
+import { type CliProcess, runCli, startCli } from "../../support/cli.ts";
+
+/*
+ * What a developer sees of payments in the terminal: the lines of `up`, `x402-kit logs` and `x402-kit why`.
+ */
+
+let up: CliProcess;
+let origin: string;
+let description: ReturnType<typeof harnessDescriptionSchema.parse>;
+beforeAll(async () => {
+  up = await startCli([
+    ...["up", "--port", "0", "--networks", "base", "--no-demo", "--json", "--log-format", "json"],
+  ]);
+  const [line] = await up.printed(/^.+\n/);
+  description = harnessDescriptionSchema.parse(JSON.parse(line));
+  origin = description.facilitator.url.replace(/\/v1$/, "");
+});
+afterAll(async () => up?.[Symbol.asyncDispose]());
+
+const printed = (): PaymentLine[] =>
+  up
+    .stdout()
+    .trim()
+    .split("\n")
+    .slice(1)
+    .map((line): PaymentLine => JSON.parse(line));
+
+const cli = (...args: string[]) => runCli([...args, "--url", origin]);
+
+test("up prints a line for every verify and settle, and says of a refusal what to do", async () => {
+  await pay(description, { network: "base" });
+  await pay(description, { network: "base", payer: "empty" });
+  await expect.poll(() => printed().length).toBe(4);
+  expect(printed()).toMatchObject([
+    { operation: "verify", payerName: "funded", amount: "10000", outcome: "valid", fix: null },
+    { operation: "settle", payerName: "funded", outcome: "settled", transaction: expect.any(String) },
+    { operation: "verify", payerName: "empty", outcome: "invalid", reason: "insufficient_funds" },
+    { operation: "settle", payerName: "empty", fix: expect.stringContaining("x402-kit fund") },
+  ]);
+});
+
+test("a wrong key, a wrong path and a body that is no payment have a line too", async () => {
+  const before = printed().length;
+  const post = (path: string, headers: Record<string, string>) =>
+    requestJson(`${origin}${path}`, { method: "POST", headers, body: { paymentPayload: 7 } });
+  const key = { authorization: description.organization.apiKey };
+  await post("/v1/verify", { authorization: "x4k_wrong" });
+  await post("/verify", key);
+  await post("/v1/settle", key);
+  await expect.poll(() => printed().length).toBe(before + 3);
+  expect(printed().slice(before)).toMatchObject([
+    { operation: "verify", status: 401, fix: expect.stringContaining("x402-kit up") },
+    { operation: null, status: 404, outcome: "POST /verify", fix: expect.stringContaining("ends in /v1") },
+    { operation: "settle", status: 200, reason: "invalid_payload", payer: null },
+  ]);
+});
+
+test("why explains the newest payment, or the one with an id or a transaction", async () => {
+  const { settle } = await pay(description, { network: "base" });
+  const transaction = String(Reflect.get(Object(settle.body), "transaction"));
+  const settled = await cli("why", transaction);
+  expect(settled.stdout).toContain("Nothing is wrong with it.");
+  expect(settled.stdout).toContain("0.01 USDC on base, from funded");
+  expect(settled.stdout).toMatch(/\+\d+ ms {3}request +POST \/v1\/settle/);
+
+  const { request } = await signPayment(description, { network: "base", validForSeconds: -60 });
+  const headers = { authorization: description.organization.apiKey };
+  await requestJson(`${origin}/v1/verify`, { method: "POST", headers, body: request });
+  const refused = await cli("why");
+  expect(refused.code).toBe(1);
+  expect(refused.stdout).toContain("The authorization has expired (authorization.validBefore)");
+  expect(refused.stdout).toContain("fix:      Sign again");
+  expect((await cli("why", "0x12")).stderr).toContain("x402-kit logs");
+});
+
+test("logs lists what was, and follows what comes", async () => {
+  const before = await cli("logs", "--json");
+  const lines = before.stdout.trim().split("\n");
+  expect(lines.length).toBeGreaterThan(3);
+  expect(JSON.parse(lines[0] ?? "")).toMatchObject({ operation: "verify", payerName: "funded" });
+  await using following = await startCli(["logs", "--follow", "--limit", "1", "--url", origin]);
+  await following.printed(/verify/);
+  await pay(description, { network: "base", payer: "blacklisted" });
+  await following.printed(/settle +base +blacklisted +0.01 USDC +invalid: invalid_transaction_state/);
+  following.kill("SIGINT");
+  await following.ended;
+});
+
+test("without a running up, the commands say how to start one", async () => {
+  const nowhere = await runCli(["why", "--url", "http://127.0.0.1:9"]);
+  expect(nowhere.stderr).toContain("No payments can be read at http://127.0.0.1:9");
+});
