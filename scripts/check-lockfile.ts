@@ -1,0 +1,10 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { findLockProblems } from "./lockfile.ts";
+
+/* Every package is pinned by its bytes, and the lockfile names no registry of somebody's own. */
+
+const [file = join(import.meta.dirname, "../package-lock.json")] = process.argv.slice(2);
+const problems = findLockProblems(readFileSync(file, "utf8"));
+for (const problem of problems) console.error(problem);
+if (problems.length > 0) process.exitCode = 1;
