@@ -9,6 +9,7 @@ import type { Database } from "./database/database.ts";
 import { migrate } from "./database/migrate.ts";
 import { openDatabase } from "./database/open-database.ts";
 import { createLogger } from "./logging/logger.ts";
+import { createOrganizations } from "./organizations/create-organizations.ts";
 import { networks } from "./protocol/networks.ts";
 import { harnessAccounts } from "./published/accounts.ts";
 import { createCore, type ServiceCore } from "./service.ts";
@@ -74,5 +75,17 @@ test("a database that takes no writes makes every network not ready, and the log
     "the database takes no writes, so no payment can be settled",
     "the database takes writes again",
   ]);
+  await core.close();
+});
+
+test("a pepper that is changed in the database makes every network not ready, and the log says so once", async () => {
+  await delay(10);
+  const other = createOrganizations({ db: database, pepper: "another pepper", now: Date.now });
+  await other.acceptPepper();
+  const detail =
+    "API_KEY_PEPPER is not the one that the API keys were made with, so every key would be answered 401";
+  expect(await core.checkHealth()).toEqual({ base: { ready: false, detail } });
+  expect(await core.checkHealth()).toEqual({ base: { ready: false, detail } });
+  expect(logged.map((line) => JSON.parse(line).msg)).toEqual([detail]);
   await core.close();
 });

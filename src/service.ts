@@ -27,6 +27,7 @@ import { publishLedger } from "./ledger/publish-ledger.ts";
 import { noMetrics } from "./metrics/metrics.ts";
 import { createOrganizations } from "./organizations/create-organizations.ts";
 import type { Organizations } from "./organizations/organizations.ts";
+import { wrongPepper } from "./organizations/pepper.ts";
 import { reserve } from "./organizations/recipient.ts";
 import type { NetworkName } from "./protocol/networks.ts";
 import { createOutcomes } from "./relayer/outcomes.ts";
@@ -261,6 +262,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
   let draining = false;
   const checkWrites = createWriteCheck(db);
   let databaseProblem: string | null = null;
+  let isPepperWrong = false;
   const started = new Set<NetworkName>();
   /** Networks that answer, and are not served as they are. */
   const refused = new Set<NetworkName>();
@@ -352,6 +354,15 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     await Promise.all([...started].map((name) => supervision.inspect(name)));
   }
 
+  /** A pepper may be changed in the database while this process runs with the one before. */
+  async function findPepperProblem(): Promise<string | null> {
+    const state = await organizations.checkPepper().catch(() => "unknown" as const);
+    if (state === "wrong" && !isPepperWrong)
+      logger.error({ advice: wrongPepper.advice }, wrongPepper.problem);
+    isPepperWrong = state === "wrong";
+    return isPepperWrong ? wrongPepper.problem : null;
+  }
+
   async function checkHealth(): Promise<Record<string, NetworkHealth>> {
     const problem = await checkWrites();
     if (problem !== databaseProblem) {
@@ -359,9 +370,10 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       if (problem === null) logger.info("the database takes writes again");
       else logger.error({ problem }, "the database takes no writes, so no payment can be settled");
     }
-    if (problem !== null) {
+    const everywhere = problem ?? (await findPepperProblem());
+    if (everywhere !== null) {
       return Object.fromEntries(
-        [...networks.keys()].map((name) => [name, { ready: false, detail: problem }]),
+        [...networks.keys()].map((name) => [name, { ready: false, detail: everywhere }]),
       );
     }
     const checks = [...networks].map(async ([name, ofNetwork]): Promise<[string, NetworkHealth]> => {
@@ -399,6 +411,10 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     organizations,
     checkHealth,
     async start() {
+      if ((await organizations.checkPepper()) === "wrong") {
+        const { problem, advice } = wrongPepper;
+        throw new ConfigurationError([{ name: "API_KEY_PEPPER", problem: `${problem}. ${advice}` }]);
+      }
       const problems = await startOthers();
       if (problems.length > 0) throw new ConfigurationError(problems);
     },

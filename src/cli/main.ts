@@ -129,6 +129,11 @@ const commands: readonly CommandEntry[] = [
   ],
   ["key revoke", "end an API key at once", async () => (await key()).keyRevoke],
   [
+    "key accept-pepper",
+    "make a new API_KEY_PEPPER that of the database, which ends the keys that the old one made",
+    async () => (await key()).keyAcceptPepper,
+  ],
+  [
     "operator show",
     "show where an operator's transactions stand in the database, and who changed that",
     async () => (await operator()).operatorShow,

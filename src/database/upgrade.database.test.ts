@@ -145,6 +145,7 @@ describe.each(backends)("on $name", (backend) => {
     expect((await pendingMigrations(db)).map(({ name }) => name)).toEqual([
       "0002-operations",
       "0003-listings",
+      "0004-pepper",
     ]);
     await migrate(db);
   });
@@ -192,6 +193,17 @@ describe.each(backends)("on $name", (backend) => {
     expect(failure?.settlement.id).toBe(paymentOf("failed").id);
   });
 
+  test("which pepper the keys have is known from the first one that is used", async () => {
+    const withOther = createOrganizations({ db, pepper: "another pepper", now });
+    expect(await withOther.checkPepper()).toBe("unknown");
+    await withOther.createKey("shop", { scopes: ["verify"] });
+    expect(await withOther.checkPepper()).toBe("unknown");
+    const organizations = createOrganizations({ db, pepper, now });
+    await organizations.authenticate(key);
+    await expect.poll(() => organizations.checkPepper()).toBe("right");
+    expect(await withOther.checkPepper()).toBe("wrong");
+  });
+
   test("organizations and their keys work on, and their audit trail begins", async () => {
     const organizations = createOrganizations({ db, pepper, now, actor: "alice" });
     expect(await organizations.authenticate(key)).toEqual({
@@ -218,7 +230,7 @@ describe.each(backends)("from the second version, on $name", (backend) => {
     for (const [table, rows] of Object.entries(before)) {
       await db.$extendTables<Record<string, Row>>().insertInto(table).values(rows).execute();
     }
-    expect((await migrate(db)).map(({ name }) => name)).toEqual(["0003-listings"]);
+    expect((await migrate(db)).map(({ name }) => name)).toEqual(["0003-listings", "0004-pepper"]);
     const ledger = createTestLedger(db, now);
     const statesOf = async (filter: SettlementFilter) =>
       (await ledger.list({ organizationId: "shop", ...filter }, { limit: 10 })).settlements.map(

@@ -6,6 +6,7 @@ import { createKeyHmac, parseApiKey } from "./api-key.ts";
 import { createIdentityCache } from "./identity-cache.ts";
 import { createKeyIssuing } from "./key-issuing.ts";
 import type { Caller, OrganizationAdministration, Organizations } from "./organizations.ts";
+import { createPepperRecord } from "./pepper.ts";
 import type { ReservedAddresses } from "./recipient.ts";
 import { type KeyTimes, keyStateOf, networkColumns, toOrganization, toScopes } from "./rows.ts";
 import type { OrganizationTables } from "./tables.ts";
@@ -51,7 +52,8 @@ export function createOrganizations(options: OrganizationsOptions): Organization
   /** Compared with where there is no key to compare with; no key has it, as an HMAC cannot be chosen. */
   const hmacOfNoKey = randomBytes(32);
   const administration = createOrganizationAdministration(options);
-  const issuing = createKeyIssuing(db, authorOf(options), hmacOf);
+  const pepperRecord = createPepperRecord(db, { hmacOf, now });
+  const issuing = createKeyIssuing(db, { author: authorOf(options), hmacOf, pepperRecord });
 
   async function loadIdentity(keyId: string): Promise<Identity | null> {
     const rows = await db
@@ -109,8 +111,13 @@ export function createOrganizations(options: OrganizationsOptions): Organization
       const right = timingSafeEqual(hmacOf(key.slice(0, 256)), identity?.hmac ?? hmacOfNoKey);
       if (!right || identity === null) return null;
       const state = keyStateOf(identity.times, now());
-      return state === "active" || state === "replaced" ? identity.caller : null;
+      if (state !== "active" && state !== "replaced") return null;
+      void pepperRecord.recognized();
+      return identity.caller;
     },
+
+    checkPepper: pepperRecord.state,
+    acceptPepper: pepperRecord.accept,
   };
 }
 

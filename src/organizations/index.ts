@@ -18,6 +18,7 @@ export {
   type Organization,
   type OrganizationAdministration,
   type Organizations,
+  type PepperState,
   type Scope,
   scopes,
 } from "./organizations.ts";

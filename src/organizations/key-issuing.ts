@@ -5,15 +5,16 @@ import { noKey } from "./administration.ts";
 import { type ApiKey, drawApiKey, parseApiKey } from "./api-key.ts";
 import { type Author, lockOrganization, recordChange } from "./audit.ts";
 import { type KeyIssuing, scopes as knownScopes, type Scope } from "./organizations.ts";
+import type { PepperRecord } from "./pepper.ts";
 import { keyStateOf, toScopes } from "./rows.ts";
 import type { OrganizationTables } from "./tables.ts";
 
 /** Makes {@link KeyIssuing}. */
 export function createKeyIssuing(
   db: Kysely<OrganizationTables>,
-  author: Author,
-  hmacOf: (key: string) => Buffer,
+  parts: { author: Author; hmacOf: (key: string) => Buffer; pepperRecord: PepperRecord },
 ): KeyIssuing {
+  const { author, hmacOf, pepperRecord } = parts;
   const { now } = author;
 
   async function store(
@@ -22,6 +23,7 @@ export function createKeyIssuing(
     options: { organizationId: string; scopes: readonly Scope[]; expiresAt: number | undefined },
   ): Promise<void> {
     const { organizationId, scopes, expiresAt } = options;
+    await pepperRecord.require(transaction);
     const created = await transaction
       .insertInto("api_keys")
       .values({

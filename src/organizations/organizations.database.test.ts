@@ -31,6 +31,21 @@ describe.each(backends)("on $name", (backend) => {
   const issue = async (options: Partial<Parameters<Organizations["createKey"]>[1]> = {}) =>
     organizations.createKey("shop", { scopes: ["verify", "settle"], ...options });
 
+  test("a pepper that the keys were not made with is noticed, and makes none", async () => {
+    expect(await organizations.checkPepper()).toBe("unknown");
+    await issue();
+    expect(await organizations.checkPepper()).toBe("right");
+    const mistaken = createOrganizations({ db, pepper: "another pepper", now: () => time });
+    expect(await mistaken.checkPepper()).toBe("wrong");
+    await expect(mistaken.createKey("shop", { scopes: ["verify"] })).rejects.toThrow(
+      "API_KEY_PEPPER is not the one that the API keys were made with",
+    );
+    expect(await organizations.listKeys("shop")).toHaveLength(1);
+    expect(await mistaken.acceptPepper()).toBe(1);
+    expect(await organizations.checkPepper()).toBe("wrong");
+    expect(await mistaken.checkPepper()).toBe("right");
+  });
+
   describe("an organization", () => {
     test("is found as it was created, with the recipients it has set", async () => {
       expect(await organizations.find("shop")).toEqual(shop);

@@ -118,4 +118,17 @@ export type Organizations = OrganizationAdministration &
   KeyIssuing & {
     /** Whom a key speaks for; null when it is malformed, unknown, wrong, revoked or expired, all in the same time. */
     authenticate(key: string): Promise<Caller | null>;
+    /** Whether the pepper is the one that the keys in the database were made with. */
+    checkPepper(): Promise<PepperState>;
+    /** Makes this the pepper of the database; gives how many keys stop working, which another one made. */
+    acceptPepper(): Promise<number>;
   };
+
+/**
+ * | State | Meaning |
+ * |---|---|
+ * | right | the keys were made with it |
+ * | wrong | with another one: no key would be recognized |
+ * | unknown | there is no key yet, or none of those from before it was recorded has been used since |
+ */
+export type PepperState = "right" | "wrong" | "unknown";

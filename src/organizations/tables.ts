@@ -47,10 +47,14 @@ type AuditTable = {
   details: string;
 };
 
+/** Which pepper the keys are hashed with; see `pepper.ts`. One row at most. */
+type PepperTable = { id: number; hmac: string; set_at: number };
+
 /** The tables of the organizations, as the newest migration leaves them. */
 export type OrganizationTables = {
   organizations: OrganizationsTable;
   recipients: RecipientsTable;
   api_keys: ApiKeysTable;
   audit: AuditTable;
+  pepper: PepperTable;
 };

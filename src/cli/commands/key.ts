@@ -137,6 +137,28 @@ export const keyRevoke = defineCommand({
     }),
 });
 
+export const keyAcceptPepper = defineCommand({
+  ...usesKeys,
+  options: { json },
+
+  run: ({ json }, { print }, { databaseUrl, pepper }) =>
+    withDatabase(databaseUrl, async (db) => {
+      const ended = await createOrganizations({ db, now, pepper }).acceptPepper();
+      if (json) print(JSON.stringify({ endedKeys: ended }));
+      else if (ended === 0) print("API_KEY_PEPPER is that of the API keys: no key stops working.");
+      else {
+        const keys =
+          ended === 1
+            ? "1 key was made with another one, and works"
+            : `${ended} keys were made with another one, and work`;
+        print(
+          `From now on API_KEY_PEPPER is the pepper. ${keys} no more: issue new ones, x402-kit key create.`,
+        );
+      }
+      return 0;
+    }),
+});
+
 const isoTime = (time: number | null) => (time === null ? null : new Date(time).toISOString());
 
 export function keyAsJson({ createdAt, expiresAt, revokedAt, ...key }: KeyRecord) {

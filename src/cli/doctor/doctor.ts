@@ -1,14 +1,18 @@
 import { readEnvironment } from "../../config/environment.ts";
 import type { ServeConfig } from "../../config/serve-config.ts";
 import { variablesOf } from "../../config/variables.ts";
+import type { Database } from "../../database/database.ts";
 import { openEndpoints } from "../../deploy/endpoints.ts";
 import { plural } from "../../deploy/units.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import type { Check, CheckStatus } from "../../inspection/check.ts";
 import { checkConfiguration, problemAsCheck } from "../../inspection/configuration.ts";
 import { checkDatabase, openAsIs, warnOfPlainText } from "../../inspection/database.ts";
+import { checkDiskSpace } from "../../inspection/disk-space.ts";
 import { inspectNetwork } from "../../inspection/inspect-network.ts";
 import { createLedger } from "../../ledger/create-ledger.ts";
+import { createOrganizations } from "../../organizations/create-organizations.ts";
+import { wrongPepper } from "../../organizations/pepper.ts";
 import { defineCommand, flag } from "../kit/command.ts";
 import type { Terminal } from "../kit/terminal.ts";
 import { createSigners, recovererOf } from "../serve/signers.ts";
@@ -53,6 +57,11 @@ async function examine(
     openAsIs(config.databaseUrl),
     warnOfPlainText(config.databaseUrl),
   ]);
+  const database = [
+    checkDatabase(config.databaseUrl, state),
+    ...(plainText === null ? [] : [plainText]),
+    ...checkDiskSpace(config.databaseUrl),
+  ];
   const now = () => Date.now();
   const db = state.kind === "ready" ? state.db : undefined;
   const nextTxNonce = db && createLedger({ db, instanceId: crypto.randomUUID(), now }).nextTxNonce;
@@ -64,15 +73,19 @@ async function examine(
     });
     return [
       { name: "configuration", checks: configuration },
-      {
-        name: "database",
-        checks: [checkDatabase(config.databaseUrl, state), ...(plainText === null ? [] : [plainText])],
-      },
+      { name: "database", checks: [...database, ...(await checkPepper(db, config.apiKeyPepper))] },
       ...(await Promise.all(networks)),
     ];
   } finally {
     await db?.destroy();
   }
+}
+
+/** Whether the API keys were made with the pepper. */
+async function checkPepper(db: Database | undefined, pepper: string): Promise<readonly Check[]> {
+  const state = db && (await createOrganizations({ db, pepper, now: Date.now }).checkPepper());
+  if (state !== "wrong") return [];
+  return [{ name: "pepper", status: "failed", detail: wrongPepper.problem, advice: wrongPepper.advice }];
 }
 
 const words: Readonly<Record<CheckStatus, string>> = { ok: "ok", warning: "warn", failed: "FAIL" };

@@ -18,6 +18,7 @@ export const serve = defineCommand({
       { findRefusedKeys },
       { createSigners },
       { openReady, warnOfPlainText },
+      { checkDiskSpace },
       { checkSignatureRecovery },
       { runService },
     ] = await Promise.all([
@@ -25,6 +26,7 @@ export const serve = defineCommand({
       import("../../inspection/keys.ts"),
       import("./signers.ts"),
       import("../../inspection/database.ts"),
+      import("../../inspection/disk-space.ts"),
       import("../../inspection/signature-recovery.ts"),
       import("./run-service.ts"),
     ]);
@@ -36,6 +38,9 @@ export const serve = defineCommand({
     for (const { name, problem } of warnings) logger.warn({ variable: name }, problem);
     const plainText = await warnOfPlainText(config.databaseUrl);
     if (plainText !== null) logger.warn({ advice: plainText.advice }, `database: ${plainText.detail}`);
+    for (const { name, detail, advice } of checkDiskSpace(config.databaseUrl)) {
+      logger.warn({ advice }, `${name}: ${detail}`);
+    }
     const slowRecovery = checkSignatureRecovery();
     if (slowRecovery) logger.warn({ advice: slowRecovery.advice }, `signatures ${slowRecovery.detail}`);
     const signers = await createSigners(config.operators);

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -124,6 +125,20 @@ describe.each(backends)("on $name", (backend) => {
     const authenticate = async (one: string) =>
       (await createOrganizations({ db: await database.open(), pepper, now: Date.now }).authenticate(one))
         ?.keyId;
+
+    test("are made with the pepper of the others alone, until another is accepted, which ends them", async () => {
+      const other = { DATABASE_URL: database.url, API_KEY_PEPPER: randomBytes(32).toString("hex") };
+      const refused = await run(["key", "create", "--org", "shop"], other);
+      expect(refused).toMatchObject({ code: 1, stdout: "" });
+      expect(refused.stderr).toContain("API_KEY_PEPPER is not the one that the API keys were made with");
+      expect(refused.stderr).toContain("x402-kit key accept-pepper");
+
+      expect(await output("key", "accept-pepper")).toContain("no key stops working");
+      const accepted = await run(["key", "accept-pepper"], other);
+      expect(accepted.stdout).toContain("1 key was made with another one, and works no more");
+      expect((await run(["key", "create", "--org", "shop"], other)).code).toBe(0);
+      expect((await x402("key", "create", "--org", "shop")).code).toBe(1);
+    });
 
     test("are shown once, and by nothing else", async () => {
       const shown = await output("key", "create", "--org", "shop");
@@ -297,6 +312,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
       "would apply  0001-initial: settlements, their transactions, leases, idempotency keys, organizations, recipients, API keys
       would apply  0002-operations: what several instances share; limits, an audit trail and listings for organizations
       would apply  0003-listings: indexes for listing an organization's settlements by network, by payer, and those that are not settled
+      would apply  0004-pepper: which pepper the API keys are hashed with, so that a wrong one is noticed
       Nothing was changed. Make a backup, and stop what uses the database, before it is.
       "
     `);
@@ -304,7 +320,9 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
 
     expect(JSON.parse((await x402("migrate", "--json")).stdout)).toMatchObject({
       applied: true,
-      migrations: [{ name: "0001-initial" }, { name: "0002-operations" }, { name: "0003-listings" }],
+      migrations: ["0001-initial", "0002-operations", "0003-listings", "0004-pepper"].map((name) => ({
+        name,
+      })),
     });
     expect((await x402("migrate")).stdout).toBe("The database is up to date.\n");
     expect((await x402("migrate", "--dry-run")).stdout).toBe("The database is up to date.\n");

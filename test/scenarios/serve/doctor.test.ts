@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { copyFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,6 +19,7 @@ import {
   operator,
   startDeployedChains,
 } from "../../support/serve/deployed-chains.ts";
+import { createShop } from "../../support/serve/shop.ts";
 import { startSigner } from "../../support/serve/signer-server.ts";
 import { forwardingTo, startStubNode } from "../../support/stub-node.ts";
 
@@ -424,6 +425,21 @@ describe("of the database it says", () => {
     rmSync(file);
     return outcome;
   };
+
+  test("that its keys were made with another pepper", async () => {
+    const file = join(tmpdir(), `${randomUUID()}.db`);
+    const url = `sqlite:${file}`;
+    copyFileSync(deployed.databaseUrl.replace("sqlite:", ""), file);
+    await createShop(url);
+    const good = await examine({ DATABASE_URL: url });
+    const bad = await examine({ DATABASE_URL: url, API_KEY_PEPPER: randomBytes(32).toString("hex") });
+    rmSync(file);
+    expect([good.code, bad.code]).toEqual([0, 1]);
+    expect(linesOf(bad, "pepper")).toEqual([
+      "FAIL pepper API_KEY_PEPPER is not the one that the API keys were made with, so every key would be answered 401",
+      "→ Set the one that the keys were made with. If it is lost, or changed on purpose: x402-kit key accept-pepper, and issue new keys.",
+    ]);
+  });
 
   test("that it is behind, and by what", async () => {
     const outcome = await withMigrations((log) =>

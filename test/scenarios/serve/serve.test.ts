@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -381,6 +381,18 @@ describe("does not start", () => {
     expect(stderr).toMatchInlineSnapshot(`
       "x402-kit serve: one thing is wrong
         base: there is no facilitator contract at 0x7D47eB18134a43d7B3109FC795f648A4f4c72840. Deploy it with x402-kit deploy --network base, or correct FACILITATOR_CONTRACT_MAINNET.
+
+      Options: x402-kit serve --help
+      "
+    `);
+  });
+
+  test("with another pepper than that of the API keys", async () => {
+    const { code, stderr } = await refuse({ API_KEY_PEPPER: randomBytes(32).toString("hex") });
+    expect(code).toBe(1);
+    expect(stderr).toMatchInlineSnapshot(`
+      "x402-kit serve: one thing is wrong
+        API_KEY_PEPPER: API_KEY_PEPPER is not the one that the API keys were made with, so every key would be answered 401. Set the one that the keys were made with. If it is lost, or changed on purpose: x402-kit key accept-pepper, and issue new keys.
 
       Options: x402-kit serve --help
       "

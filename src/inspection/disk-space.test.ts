@@ -1,0 +1,26 @@
+import { expect, test } from "vitest";
+import { checkDiskSpace } from "./disk-space.ts";
+
+const mib = 2 ** 20;
+
+test("a disk with little room for the SQLite file is warned of, with its folder", () => {
+  const checks = checkDiskSpace("sqlite:/var/lib/pay/facilitator.db", { freeBytes: () => 200.5 * mib });
+  expect(checks).toMatchInlineSnapshot(`
+    [
+      {
+        "advice": "Make room, or move the file of DATABASE_URL to a larger disk while serve is stopped.",
+        "detail": "200 MiB are free in /var/lib/pay; on a full disk no payment can be settled",
+        "name": "disk",
+        "status": "warning",
+      },
+    ]
+  `);
+});
+
+test("nothing is said of a disk with room, of Postgres, and of a folder that is not there", () => {
+  const full = { freeBytes: () => 0 };
+  expect(checkDiskSpace("sqlite:./facilitator.db", { freeBytes: () => 1_024 * mib })).toEqual([]);
+  expect(checkDiskSpace("postgres://host/database", full)).toEqual([]);
+  expect(checkDiskSpace("sqlite::memory:", full)).toEqual([]);
+  expect(checkDiskSpace("sqlite:/no/such/folder/facilitator.db")).toEqual([]);
+});
