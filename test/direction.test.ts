@@ -20,7 +20,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   channels: [],
   logging: [],
   "local-server": ["config"],
-  config: [],
+  config: ["published"],
   metrics: ["channels"],
   database: [],
   rpc: [],

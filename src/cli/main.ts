@@ -39,17 +39,17 @@ const commands: readonly CommandEntry[] = [
   [
     "fund",
     "give an account of a running `up` some of the token",
-    async () => (await import("./commands/fund.ts")).fund,
+    async () => (await import("./commands/chains.ts")).fund,
   ],
   [
     "advance-time",
     "move the time of a chain of a running `up` forward",
-    async () => (await import("./commands/advance-time.ts")).advanceTime,
+    async () => (await import("./commands/chains.ts")).advanceTime,
   ],
   [
     "reset",
     "put a running `up` back to its start: chains and ledger",
-    async () => (await import("./commands/reset.ts")).reset,
+    async () => (await import("./commands/chains.ts")).reset,
   ],
   [
     "fault",
@@ -227,7 +227,7 @@ async function explainUnknown(words: readonly string[], { print, printError }: T
 }
 
 async function describeCommands(some: readonly CommandEntry[]): Promise<string> {
-  const { renderRows } = await import("./kit/table.ts");
+  const { renderRows } = await import("./kit/terminal.ts");
   return [
     "x402-kit: an x402 facilitator, and local chains to try it on",
     "",

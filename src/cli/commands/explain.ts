@@ -4,7 +4,7 @@ import { KitError } from "../../errors.ts";
 import { explain } from "../../explain/explain.ts";
 import { formatExplanation } from "../../explain/format-explanation.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
-import { contractOptions, contractsOf, defineCommand, flag } from "../kit/command.ts";
+import { contractOptions, contractsOf, defineCommand, flag, textOption } from "../kit/command.ts";
 
 /** Longer than any payment, shorter than what would be read by mistake. */
 const mostBytes = 1_048_576;
@@ -12,12 +12,12 @@ const mostBytes = 1_048_576;
 export const explainCommand = defineCommand({
   options: {
     what: {
-      describe:
+      ...textOption(
         "the payment header, request body, 402 challenge or answer itself, a file that holds it, or - for stdin",
-      placeholder: "TEXT",
+        "TEXT",
+        "bad-payment.json",
+      ),
       positional: true,
-      example: "bad-payment.json",
-      read: (given) => given,
       required: true,
     },
     ...contractOptions,

@@ -9,44 +9,42 @@ import {
   faultKinds,
   readFaultSpec,
 } from "../../harness/faults/fault-spec.ts";
-import { defineCommand, flag, type Option, urlOption } from "../kit/command.ts";
-import { renderTable } from "../kit/table.ts";
-import { self } from "../kit/terminal.ts";
+import { defineCommand, flag, textOption, urlOption, valueOption } from "../kit/command.ts";
+import { renderTable, self } from "../kit/terminal.ts";
 
 const matching = "which calls: of the method NAME, in which * stands for any letters";
 
 export const fault = defineCommand({
   options: {
     network: {
-      describe: "on which network",
-      placeholder: "NETWORK",
+      ...valueOption("on which network", "NETWORK", "base", readNetwork),
       positional: true,
-      example: "base",
-      read: readNetwork,
       required: true,
     },
     kind: {
-      describe: `what goes wrong: ${faultKinds.join(", ")}`,
-      placeholder: "KIND",
+      ...valueOption(
+        `what goes wrong: ${faultKinds.join(", ")}`,
+        "KIND",
+        "answer-lost",
+        readOneOf<FaultKind>(faultKinds),
+      ),
       positional: true,
-      example: "answer-lost",
-      read: readOneOf<FaultKind>(faultKinds),
       required: true,
     },
-    method: detail(matching, "NAME", "eth_sendRawTransaction*"),
+    method: textOption(matching, "NAME", "eth_sendRawTransaction*"),
     nth: number("starting with the Nth match (default 1)", "N", "2"),
     times: number("how many matches (default 1 with --nth, else all)", "N", "3"),
     ms: number("delay: milliseconds", "MS", "500"),
     "retry-after-seconds": number("rate-limited: what Retry-After says (default 1)", "S", "5"),
     code: number("error: the JSON-RPC code", "N", "-32000"),
-    message: detail("error: its text", "TEXT", "header not found"),
-    form: detail("malformed: html (default) or cut-off", "FORM", "cut-off"),
+    message: textOption("error: its text", "TEXT", "header not found"),
+    form: textOption("malformed: html (default) or cut-off", "FORM", "cut-off"),
     blocks: number("stale-head: how many blocks behind", "N", "10"),
     status: number("status: the HTTP status", "STATUS", "503"),
     disguised: flag("receipt-of-another: under the hash that was asked for"),
-    hash: detail("drop: which transaction (default all that wait)", "HASH", `0x${"5f".repeat(32)}`),
+    hash: textOption("drop: which transaction (default all that wait)", "HASH", `0x${"5f".repeat(32)}`),
     depth: number("reorg: how many blocks", "N", "3"),
-    wei: detail("base-fee: wei per gas", "WEI", "100000000000"),
+    wei: textOption("base-fee: wei per gas", "WEI", "100000000000"),
     url: urlOption,
   },
 
@@ -83,14 +81,10 @@ function readOrder(fields: Record<string, unknown>): FaultSpec {
   }
 }
 
-function detail(describe: string, placeholder: string, example: string) {
-  return { describe, placeholder, example, read: (text: string) => text } satisfies Option;
-}
-
 /** What is no number is left as it is: that it should be one is said together with everything else. */
 function number(describe: string, placeholder: string, example: string) {
   const read = (text: string) => (/^-?\d{1,15}$/.test(text) ? Number(text) : text);
-  return { describe, placeholder, example, read } satisfies Option;
+  return valueOption(describe, placeholder, example, read);
 }
 
 export const faultList = defineCommand({
@@ -102,12 +96,7 @@ export const faultList = defineCommand({
     if (json) print(JSON.stringify(faults));
     else if (faults.length === 0) print("No fault is set.");
     else {
-      const columns = [
-        { heading: "id", right: true },
-        { heading: "network" },
-        { heading: "fault" },
-        { heading: "hits", right: true },
-      ];
+      const columns = [{ right: "id" }, "network", "fault", { right: "hits" }];
       print(
         renderTable(
           columns,
@@ -127,7 +116,7 @@ function describeFault({ id: _, network: __, kind, fired: ___, ...details }: Fau
 
 export const faultClear = defineCommand({
   options: {
-    id: detail("only this one, by its id in `fault list`", "ID", "1"),
+    id: textOption("only this one, by its id in `fault list`", "ID", "1"),
     url: urlOption,
   },
 

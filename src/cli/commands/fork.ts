@@ -1,34 +1,39 @@
-import { readNetwork, readWholeNumber } from "../../config/values.ts";
+import { readWholeNumber } from "../../config/values.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import { recordFork } from "../../harness/api/record-fork.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
-import { contractOptions, contractsOf, defineCommand } from "../kit/command.ts";
+import {
+  contractOptions,
+  contractsOf,
+  defineCommand,
+  networkOption,
+  textOption,
+  valueOption,
+} from "../kit/command.ts";
 import { renderLogLine } from "../kit/log-lines.ts";
 import { readRpcUrl } from "../up/fork-requests.ts";
 
 export const forkRecord = defineCommand({
   options: {
     network: {
+      ...networkOption,
       describe:
         "which network; its *_RPC_URL says where it is asked (the first URL, where there are several)",
-      placeholder: "NAME",
-      example: "base",
-      read: readNetwork,
-      required: true,
     },
     out: {
-      describe: "the file to write; compressed where the name ends with .gz",
-      placeholder: "FILE",
-      example: "base.fork.json.gz",
-      read: (text) => text,
+      ...textOption(
+        "the file to write; compressed where the name ends with .gz",
+        "FILE",
+        "base.fork.json.gz",
+      ),
       required: true,
     },
-    block: {
-      describe: "the block to fork from (default the newest); older ones need an archive node",
-      placeholder: "NUMBER",
-      example: "21000000",
-      read: readWholeNumber(0, 999_999_999_999),
-    },
+    block: valueOption(
+      "the block to fork from (default the newest); older ones need an archive node",
+      "NUMBER",
+      "21000000",
+      readWholeNumber(0, 999_999_999_999),
+    ),
     ...contractOptions,
   },
   usesEnvFile: true,

@@ -1,47 +1,47 @@
 import { InvalidValue, readDuration, readMoment, readOneOf } from "../../config/values.ts";
-import {
-  createOrganizationAdministration,
-  createOrganizations,
-} from "../../organizations/create-organizations.ts";
+import { createOrganizations } from "../../organizations/create-organizations.ts";
 import { type KeyRecord, type Scope, scopes } from "../../organizations/organizations.ts";
-import { defineCommand, flag, type Option } from "../kit/command.ts";
-import { actorOption, actorOr, usesDatabase, usesKeys, withDatabase } from "../kit/database.ts";
-import { renderTable } from "../kit/table.ts";
+import { defineCommand, flag, type Option, textOption, valueOption } from "../kit/command.ts";
+import {
+  actorOption,
+  actorOr,
+  usesDatabase,
+  usesKeys,
+  withDatabase,
+  withOrganizations,
+} from "../kit/database.ts";
+import { renderTable } from "../kit/terminal.ts";
 
 const json = flag("print JSON");
 const now = Date.now;
 
 /** Which organization a command is about. */
 export const organizationOption = {
-  describe: "the organization's id",
-  placeholder: "ID",
-  example: "org_0123456789abcdef",
-  read: (text: string) => text,
+  ...textOption("the organization's id", "ID", "org_0123456789abcdef"),
   required: true,
 } as const satisfies Option;
 
 /** When a new key stops working. */
-const expiryOption = {
-  describe: "when it stops working: after so many days (90d) or hours (12h), or at a date (default: never)",
-  placeholder: "WHEN",
-  example: "90d",
-  read: (text: string) => (/^\d+[a-z]$/.test(text) ? Date.now() + readDuration(text) : readMoment(text)),
-} as const satisfies Option;
+const expiryOption = valueOption(
+  "when it stops working: after so many days (90d) or hours (12h), or at a date (default: never)",
+  "WHEN",
+  "90d",
+  (text) => (/^\d+[a-z]$/.test(text) ? Date.now() + readDuration(text) : readMoment(text)),
+);
 
 /** Which key a command is about. */
 const keyOption = {
-  describe: "the key's id: the middle part of x4k_<id>_<secret>",
-  placeholder: "ID",
-  example: "0123456789abcdef",
-  read(text: string) {
-    // A secret is about to stand in a shell's history.
-    if (/^x4k_/.test(text)) {
-      throw new InvalidValue("is a whole key; its id is the part in the middle, and no secret");
-    }
-    return text;
-  },
+  ...valueOption("the key's id: the middle part of x4k_<id>_<secret>", "ID", "0123456789abcdef", readKeyId),
   required: true,
 } as const satisfies Option;
+
+function readKeyId(text: string): string {
+  // A secret is about to stand in a shell's history.
+  if (/^x4k_/.test(text)) {
+    throw new InvalidValue("is a whole key; its id is the part in the middle, and no secret");
+  }
+  return text;
+}
 
 export const keyCreate = defineCommand({
   ...usesKeys,
@@ -79,8 +79,8 @@ export const keyList = defineCommand({
   options: { org: organizationOption, json },
 
   run: ({ org, json }, { print }, { databaseUrl }) =>
-    withDatabase(databaseUrl, async (db) => {
-      const keys = await createOrganizationAdministration({ db, now }).listKeys(org);
+    withOrganizations({ databaseUrl }, async (organizations) => {
+      const keys = await organizations.listKeys(org);
       print(json ? JSON.stringify(keys.map(keyAsJson)) : describeKeys(keys));
       return 0;
     }),
@@ -126,8 +126,8 @@ export const keyRevoke = defineCommand({
   options: { id: keyOption, actor: actorOption, json },
 
   run: ({ id, actor, json }, { print }, { databaseUrl }) =>
-    withDatabase(databaseUrl, async (db) => {
-      await createOrganizationAdministration({ db, now, actor: actorOr(actor) }).revokeKey(id);
+    withOrganizations({ databaseUrl, actor }, async (organizations) => {
+      await organizations.revokeKey(id);
       print(
         json
           ? JSON.stringify({ keyId: id, state: "revoked" })
@@ -173,9 +173,6 @@ export function keyAsJson({ createdAt, expiresAt, revokedAt, ...key }: KeyRecord
 /** Keys as a table. */
 export function describeKeys(keys: readonly KeyRecord[]): string {
   if (keys.length === 0) return "None yet: x402-kit key create --org ID";
-  const columns = ["id", "state", "scopes", "created", "expires", "replaced by"].map((heading) => ({
-    heading,
-  }));
   const rows = keys.map((key) => [
     key.keyId,
     key.state,
@@ -184,7 +181,7 @@ export function describeKeys(keys: readonly KeyRecord[]): string {
     isoTime(key.expiresAt) ?? "never",
     key.replacedBy ?? "",
   ]);
-  return renderTable(columns, rows);
+  return renderTable(["id", "state", "scopes", "created", "expires", "replaced by"], rows);
 }
 
 /** What a person does with a new key. */

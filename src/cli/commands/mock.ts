@@ -4,21 +4,21 @@ import { findScenario, type ScenarioName, scenarios } from "../../fixtures/cases
 import { signForScenario } from "../../fixtures/sign.ts";
 import { type MockServer, startMockServer } from "../../mock-server/start-mock-server.ts";
 import { buildPaymentRequest } from "../../protocol/build-request.ts";
-import { contractsOf, defineCommand, flag, localOptions } from "../kit/command.ts";
-import { renderTable } from "../kit/table.ts";
-import { payerKeyTable, payerTable } from "../up/payer-table.ts";
+import { contractsOf, defineCommand, flag, localOptions, valueOption } from "../kit/command.ts";
+import { renderTable } from "../kit/terminal.ts";
+import { curlValidSeconds, describePayers, verifyCurl } from "../up/start-report.ts";
 
 const everyAddress = ["0.0.0.0", "::"];
 
 export const mock = defineCommand({
   options: {
     ...localOptions,
-    scenario: {
-      describe: "how all requests end; several, separated by commas, for verify, settle and both versions",
-      placeholder: "NAMES",
-      example: "settle.insufficient_funds",
-      read: readScenarios,
-    },
+    scenario: valueOption(
+      "how all requests end; several, separated by commas, for verify, settle and both versions",
+      "NAMES",
+      "settle.insufficient_funds",
+      readScenarios,
+    ),
     json: flag("print one line of JSON when ready, and nothing else"),
   },
 
@@ -64,9 +64,6 @@ function readScenarios(text: string): readonly ScenarioName[] {
   });
 }
 
-/** How long the printed curl works: a day. */
-const curlValidSeconds = 86_400n;
-
 /** What to begin with: the ends that clients most often get wrong. */
 const worthATry: readonly ScenarioName[] = [
   "settle.insufficient_funds",
@@ -87,15 +84,13 @@ async function describeRunningMock(server: MockServer, usual: readonly ScenarioN
     "",
     networkTable(server),
     "",
-    payerTable(payers),
-    "",
-    payerKeyTable(payers),
+    ...describePayers(payers),
     "",
     "There are no chains: nothing is paid. These keys are published for tests.",
     "",
     "Verify a payment with curl (the same body at /settle settles it, once):",
     "",
-    await verifyCurl(server),
+    await paymentCurl(server),
     "",
     "Have the next settle end otherwise:",
     "",
@@ -118,12 +113,7 @@ async function describeRunningMock(server: MockServer, usual: readonly ScenarioN
 
 function networkTable({ environment }: MockServer): string {
   return renderTable(
-    [
-      { heading: "network" },
-      { heading: "chain id", right: true },
-      { heading: "payTo: the facilitator contract" },
-      { heading: "asset: USDC" },
-    ],
+    ["network", { right: "chain id" }, "payTo: the facilitator contract", "asset: USDC"],
     environment.networks.map(({ name, chainId, facilitatorContract, assets: [{ address }] }) => [
       name,
       String(chainId),
@@ -133,7 +123,7 @@ function networkTable({ environment }: MockServer): string {
   );
 }
 
-async function verifyCurl({ url, environment, description }: MockServer): Promise<string> {
+async function paymentCurl({ environment, description }: MockServer): Promise<string> {
   const [network] = environment.networks;
   const { facilitatorContract: payTo, chainId } = network;
   const [asset] = network.assets;
@@ -142,7 +132,7 @@ async function verifyCurl({ url, environment, description }: MockServer): Promis
     chainId,
     to: payTo,
     value: usualAmount,
-    validBefore: (await environment.now()) + curlValidSeconds,
+    validBefore: (await environment.now()) + BigInt(curlValidSeconds),
   });
   const body = buildPaymentRequest({
     x402Version: 1,
@@ -154,10 +144,5 @@ async function verifyCurl({ url, environment, description }: MockServer): Promis
     authorization,
     signature,
   });
-  return [
-    `curl -s ${url}/verify \\`,
-    `  -H 'Authorization: ${description.organization.apiKey}' \\`,
-    "  -H 'Content-Type: application/json' \\",
-    `  -d '${JSON.stringify(body)}'`,
-  ].join("\n");
+  return verifyCurl(description, body);
 }

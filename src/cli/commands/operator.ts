@@ -1,17 +1,16 @@
 import { createChain } from "../../chain/create-chain.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
+import { chainVariables, readRecoverEnvironment } from "../../config/recover-environment.ts";
 import { createConfigurationReader, type Environment } from "../../config/variable-reader.ts";
 import { rpcVariables } from "../../config/variables.ts";
 import { chooseEndpoint } from "../../deploy/endpoints.ts";
 import { KitError, UndeterminedError } from "../../errors.ts";
-import { createLedger } from "../../ledger/create-ledger.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type NetworkName, networks } from "../../protocol/networks.ts";
 import { addressOption, defineCommand, flag, networkOption } from "../kit/command.ts";
-import { actorOption, actorOr, usesDatabase, withDatabase } from "../kit/database.ts";
-import { renderTable } from "../kit/table.ts";
-import { chainVariables, readRecoverEnvironment } from "../recover/environment.ts";
+import { actorOption, actorOr, usesDatabase, withLedger } from "../kit/database.ts";
+import { renderTable } from "../kit/terminal.ts";
 
 export const operatorShow = defineCommand({
   ...usesDatabase,
@@ -23,10 +22,9 @@ export const operatorShow = defineCommand({
   },
 
   run: ({ network, operator, json }, { print, env }, { databaseUrl }) =>
-    withDatabase(databaseUrl, async (db) => {
+    withLedger(databaseUrl, async (ledger) => {
       // The chain first: what a running service sends after that is in the ledger before it is on the chain.
       const known = await readKnownTransactions(env, network, operator);
-      const ledger = createLedger({ db, instanceId: crypto.randomUUID(), now: Date.now });
       const { chainId } = networks[network];
       const next = await ledger.nextTxNonce(chainId, operator);
       const changes = (await ledger.operatorChanges(chainId, operator)).map((change) => ({
@@ -49,12 +47,7 @@ export const operatorShow = defineCommand({
         );
       }
       if (changes.length > 0) {
-        const columns = [
-          { heading: "time" },
-          { heading: "who" },
-          { heading: "from", right: true },
-          { heading: "to", right: true },
-        ];
+        const columns = ["time", "who", { right: "from" }, { right: "to" }];
         print(
           renderTable(
             columns,
@@ -115,10 +108,9 @@ export const operatorAcceptTxNonce = defineCommand({
     const { networks, databaseUrl } = readRecoverEnvironment(env, network, { key: false });
     const [config] = networks;
     if (config === undefined) throw new KitError(`${network} is not configured`);
-    const accepted = await withDatabase(databaseUrl, (db) => {
-      const ledger = createLedger({ db, instanceId: crypto.randomUUID(), now: Date.now });
-      return accept(config, ledger, operator, actorOr(actor));
-    });
+    const accepted = await withLedger(databaseUrl, (ledger) =>
+      accept(config, ledger, operator, actorOr(actor)),
+    );
     print(json ? JSON.stringify({ network, operator, ...accepted }) : describe(network, operator, accepted));
     return 0;
   },

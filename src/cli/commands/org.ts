@@ -2,41 +2,34 @@ import { readContracts } from "../../config/served-networks.ts";
 import { readLimit } from "../../config/values.ts";
 import { contractVariables } from "../../config/variables.ts";
 import { KitError } from "../../errors.ts";
-import { createOrganizationAdministration } from "../../organizations/create-organizations.ts";
 import type { Organization } from "../../organizations/organizations.ts";
 import { reserveByTier } from "../../organizations/recipient.ts";
 import { networkNames } from "../../protocol/networks.ts";
-import { addressOption, defineCommand, flag, networkOption, type Option } from "../kit/command.ts";
-import { actorOption, actorOr, usesDatabase, usingDatabase, withDatabase } from "../kit/database.ts";
-import { renderTable } from "../kit/table.ts";
+import {
+  addressOption,
+  defineCommand,
+  flag,
+  networkOption,
+  textOption,
+  valueOption,
+} from "../kit/command.ts";
+import { actorOption, usesDatabase, usingDatabase, withOrganizations } from "../kit/database.ts";
+import { renderTable } from "../kit/terminal.ts";
 import { describeKeys, keyAsJson, organizationOption } from "./key.ts";
 
 const json = flag("print JSON");
-const now = Date.now;
 
 export const orgCreate = defineCommand({
   ...usesDatabase,
   options: {
-    name: {
-      describe: "what people call it",
-      placeholder: "NAME",
-      example: "Coffee shop",
-      read: (text) => text,
-      required: true,
-    },
-    id: {
-      describe: "its id, of letters, digits, _ and - (default: drawn at random)",
-      placeholder: "ID",
-      example: "coffee-shop",
-      read: (text) => text,
-    },
+    name: { ...textOption("what people call it", "NAME", "Coffee shop"), required: true },
+    id: textOption("its id, of letters, digits, _ and - (default: drawn at random)", "ID", "coffee-shop"),
     actor: actorOption,
     json,
   },
 
   run: ({ name, id, actor, json }, { print }, { databaseUrl }) =>
-    withDatabase(databaseUrl, async (db) => {
-      const organizations = createOrganizationAdministration({ db, now, actor: actorOr(actor) });
+    withOrganizations({ databaseUrl, actor }, async (organizations) => {
       const created = await organizations.create({ name, ...(id === undefined ? {} : { id }) });
       if (json) {
         print(JSON.stringify(organizationAsJson(created)));
@@ -54,8 +47,8 @@ export const orgList = defineCommand({
   options: { json },
 
   run: ({ json }, { print }, { databaseUrl }) =>
-    withDatabase(databaseUrl, async (db) => {
-      const organizations = await createOrganizationAdministration({ db, now }).list();
+    withOrganizations({ databaseUrl }, async (administration) => {
+      const organizations = await administration.list();
       if (json) {
         print(JSON.stringify(organizations.map(organizationAsJson)));
       } else if (organizations.length === 0) {
@@ -66,7 +59,7 @@ export const orgList = defineCommand({
           name,
           Object.keys(recipients).join(", ") || "no network yet",
         ]);
-        print(renderTable([{ heading: "id" }, { heading: "name" }, { heading: "paid on" }], rows));
+        print(renderTable(["id", "name", "paid on"], rows));
       }
       return 0;
     }),
@@ -77,8 +70,7 @@ export const orgShow = defineCommand({
   options: { id: organizationOption, json },
 
   run: ({ id, json }, { print }, { databaseUrl }) =>
-    withDatabase(databaseUrl, async (db) => {
-      const organizations = createOrganizationAdministration({ db, now });
+    withOrganizations({ databaseUrl }, async (organizations) => {
       const organization = await organizations.find(id);
       if (organization === null) throw new KitError(`There is no organization ${JSON.stringify(id)}`);
       const [keys, changes] = [await organizations.listKeys(id), await organizations.listChanges(id)];
@@ -95,13 +87,7 @@ export const orgShow = defineCommand({
       print(`${organization.id}: ${organization.name}\n`);
       print(describeNetworks(organization));
       print(`\nKeys\n${describeKeys(keys)}`);
-      const columns = [
-        { heading: "#", right: true },
-        { heading: "time" },
-        { heading: "who" },
-        { heading: "what" },
-        { heading: "details" },
-      ];
+      const columns = [{ right: "#" }, "time", "who", "what", "details"];
       const rows = changes.map(({ number, at, actor, action, details }) => [
         String(number),
         new Date(at).toISOString(),
@@ -130,8 +116,7 @@ export const orgSetRecipient = defineCommand({
   },
 
   run: ({ id, network, address, actor, json }, { print }, { databaseUrl, reserved }) =>
-    withDatabase(databaseUrl, async (db) => {
-      const organizations = createOrganizationAdministration({ db, now, actor: actorOr(actor), reserved });
+    withOrganizations({ databaseUrl, actor, reserved }, async (organizations) => {
       await organizations.setRecipient(id, network, address);
       print(
         json
@@ -172,8 +157,7 @@ export const orgSetLimits = defineCommand({
       : [],
 
   run: ({ id, network, actor, json, ...values }, { print }, { databaseUrl }) =>
-    withDatabase(databaseUrl, async (db) => {
-      const organizations = createOrganizationAdministration({ db, now, actor: actorOr(actor) });
+    withOrganizations({ databaseUrl, actor }, async (organizations) => {
       await organizations.setLimits(id, network, {
         minimumAmount: values["minimum-amount"],
         dailyGasBudget: values["daily-gas-budget"],
@@ -187,12 +171,7 @@ export const orgSetLimits = defineCommand({
 });
 
 function limit(describe: string, placeholder: string, example: string) {
-  return {
-    describe: `${describe}, or \`none\` (default: as it is)`,
-    placeholder,
-    example,
-    read: readLimit,
-  } satisfies Option;
+  return valueOption(`${describe}, or \`none\` (default: as it is)`, placeholder, example, readLimit);
 }
 
 /** An organization as JSON: amounts are decimal text in smallest units. */
@@ -219,12 +198,7 @@ function describeNetworks(organization: Organization): string {
     return `No recipient yet: x402-kit org set-recipient --id ${organization.id} --network NAME --address 0x…`;
   }
   return renderTable(
-    [
-      { heading: "network" },
-      { heading: "recipient" },
-      { heading: "least amount", right: true },
-      { heading: "gas per day (wei)", right: true },
-    ],
+    ["network", "recipient", { right: "least amount" }, { right: "gas per day (wei)" }],
     rows.map(([network, { recipient, minimumAmount, dailyGasBudget }]) => [
       network,
       recipient,

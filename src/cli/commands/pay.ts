@@ -6,7 +6,7 @@ import { pay as payOnHarness } from "../../harness/control/pay.ts";
 import { settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
 import { type NetworkName, networkNames } from "../../protocol/networks.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
-import { defineCommand, urlOption } from "../kit/command.ts";
+import { defineCommand, urlOption, valueOption } from "../kit/command.ts";
 import { self } from "../kit/terminal.ts";
 
 const payerNames = Object.keys(testPayers) as TestPayerName[];
@@ -17,32 +17,27 @@ export const sampleAmount = 10_000n;
 
 export const pay = defineCommand({
   options: {
-    network: {
-      describe: "where to pay",
-      placeholder: "NAME",
-      example: "base",
-      read: readNetwork,
-      default: "base",
-    },
+    network: { ...valueOption("where to pay", "NAME", "base", readNetwork), default: "base" },
     payer: {
-      describe: `who pays: ${payerNames.join(", ")}`,
-      placeholder: "NAME",
-      example: "empty",
-      read: readOneOf(payerNames),
+      ...valueOption(`who pays: ${payerNames.join(", ")}`, "NAME", "empty", readOneOf(payerNames)),
       default: "funded",
     },
     amount: {
-      describe: "how much, in the asset's smallest unit (1 USDC is 1000000)",
-      placeholder: "UNITS",
-      example: "10000",
-      read: readAmount,
+      ...valueOption(
+        "how much, in the asset's smallest unit (1 USDC is 1000000)",
+        "UNITS",
+        "10000",
+        readAmount,
+      ),
       default: `${sampleAmount}`,
     },
     version: {
-      describe: "x402 protocol version, 1 or 2",
-      placeholder: "N",
-      example: "2",
-      read: (text) => versions[readOneOf(["1", "2"])(text)],
+      ...valueOption(
+        "x402 protocol version, 1 or 2",
+        "N",
+        "2",
+        (text) => versions[readOneOf(["1", "2"])(text)],
+      ),
       default: "1",
     },
     url: urlOption,

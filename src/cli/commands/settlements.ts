@@ -1,12 +1,18 @@
 import { InvalidValue, readBytes32, readMoment, readOneOf, readWholeNumber } from "../../config/values.ts";
 import { KitError } from "../../errors.ts";
-import { createLedger } from "../../ledger/create-ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
 import { settlementStates } from "../../protocol/answers.ts";
 import { type Cursor, readCursor, writeCursor } from "../../protocol/cursor.ts";
-import { addressOption, defineCommand, flag, onlyNetworkOption } from "../kit/command.ts";
-import { usesDatabase, withDatabase } from "../kit/database.ts";
-import { renderTable } from "../kit/table.ts";
+import {
+  addressOption,
+  defineCommand,
+  flag,
+  onlyNetworkOption,
+  textOption,
+  valueOption,
+} from "../kit/command.ts";
+import { usesDatabase, withLedger } from "../kit/database.ts";
+import { renderTable } from "../kit/terminal.ts";
 
 const usualLimit = 50;
 /** Settlements read at a time. */
@@ -15,38 +21,28 @@ const pageSize = 1_000;
 export const settlementsList = defineCommand({
   ...usesDatabase,
   options: {
-    org: {
-      describe: "only of this organization",
-      placeholder: "ID",
-      example: "org_0123456789abcdef",
-      read: (text) => text,
-    },
+    org: textOption("only of this organization", "ID", "org_0123456789abcdef"),
     network: onlyNetworkOption,
-    state: {
-      describe: `only in this state: ${settlementStates.join(", ")}`,
-      placeholder: "STATE",
-      example: "settled",
-      read: readOneOf(settlementStates),
-    },
+    state: valueOption(
+      `only in this state: ${settlementStates.join(", ")}`,
+      "STATE",
+      "settled",
+      readOneOf(settlementStates),
+    ),
     payer: addressOption("only of this payer"),
-    from: {
-      describe: "only those claimed at or after this time (UTC unless it has a zone)",
-      placeholder: "TIME",
-      example: "2026-11-01",
-      read: readMoment,
-    },
-    to: {
-      describe: "only those claimed before this time",
-      placeholder: "TIME",
-      example: "2026-12-01T00:00:00Z",
-      read: readMoment,
-    },
-    limit: {
-      describe: `at most so many, newest first (default ${usualLimit}; with --csv all)`,
-      placeholder: "N",
-      example: "100",
-      read: readWholeNumber(1, 100_000_000),
-    },
+    from: valueOption(
+      "only those claimed at or after this time (UTC unless it has a zone)",
+      "TIME",
+      "2026-11-01",
+      readMoment,
+    ),
+    to: valueOption("only those claimed before this time", "TIME", "2026-12-01T00:00:00Z", readMoment),
+    limit: valueOption(
+      `at most so many, newest first (default ${usualLimit}; with --csv all)`,
+      "N",
+      "100",
+      readWholeNumber(1, 100_000_000),
+    ),
     cursor: {
       describe: "go on after the last list, which ended with this",
       placeholder: "CURSOR",
@@ -69,8 +65,7 @@ export const settlementsList = defineCommand({
     terminal,
     { databaseUrl },
   ) =>
-    withDatabase(databaseUrl, async (db) => {
-      const ledger = createLedger({ db, instanceId: crypto.randomUUID(), now: Date.now });
+    withLedger(databaseUrl, async (ledger) => {
       const filter = { organizationId, network, state, payer, from, to };
       const most = limit ?? (csv ? Number.POSITIVE_INFINITY : usualLimit);
       const listed: Settlement[] = [];
@@ -108,15 +103,7 @@ export const settlementsList = defineCommand({
 
 function describeSettlements(settlements: readonly Settlement[]): string {
   return renderTable(
-    [
-      { heading: "claimed" },
-      { heading: "organization" },
-      { heading: "network" },
-      { heading: "state" },
-      { heading: "value", right: true },
-      { heading: "payer" },
-      { heading: "transaction" },
-    ],
+    ["claimed", "organization", "network", "state", { right: "value" }, "payer", "transaction"],
     settlements.map((settlement) => {
       const { claimedAt, organizationId, network, state, value, payer, transaction } =
         settlementAsRecord(settlement);
@@ -129,18 +116,19 @@ export const settlementsShow = defineCommand({
   ...usesDatabase,
   options: {
     id: {
-      describe: "the settlement's id, as in the Location of the answer",
-      placeholder: "ID",
-      example: `0x${"0123456789abcdef".repeat(4)}`,
-      read: readBytes32,
+      ...valueOption(
+        "the settlement's id, as in the Location of the answer",
+        "ID",
+        `0x${"0123456789abcdef".repeat(4)}`,
+        readBytes32,
+      ),
       required: true,
     },
     json: flag("print JSON"),
   },
 
   run: ({ id, json }, { print }, { databaseUrl }) =>
-    withDatabase(databaseUrl, async (db) => {
-      const ledger = createLedger({ db, instanceId: crypto.randomUUID(), now: Date.now });
+    withLedger(databaseUrl, async (ledger) => {
       const settlement = await ledger.find(id);
       if (settlement === null) {
         throw new KitError(`There is no settlement ${id}`, {
@@ -186,25 +174,10 @@ function settlementAsRecord(settlement: Settlement) {
 
 /** The columns of the CSV. */
 const settlementColumns = [
-  "id",
-  "organizationId",
-  "state",
-  "network",
-  "asset",
-  "payer",
-  "authorizationNonce",
-  "value",
-  "recipient",
-  "operator",
-  "txNonce",
-  "transaction",
-  "blockNumber",
-  "blockHash",
-  "failure",
-  "claimedAt",
-  "concludedAt",
-  "deliveredAt",
-] as const satisfies readonly (keyof ReturnType<typeof settlementAsRecord>)[];
+  ...(["id", "organizationId", "state", "network", "asset", "payer", "authorizationNonce", "value"] as const),
+  ...(["recipient", "operator", "txNonce", "transaction", "blockNumber", "blockHash"] as const),
+  ...(["failure", "claimedAt", "concludedAt", "deliveredAt"] as const),
+] satisfies readonly (keyof ReturnType<typeof settlementAsRecord>)[];
 
 function isoTime(time: number): string;
 function isoTime(time: number | null): string | null;

@@ -33,19 +33,19 @@ export async function deployAnew(session: DeploySession, given: GivenArguments):
     const { contract } = plan;
     print(
       json
-        ? deploymentAsJson(session, deployment, { state: "in place", contract })
-        : renderInPlace(session, deployment, contract),
+        ? deploymentAsJson(network, deployment, { state: "in place", contract })
+        : renderInPlace(network, deployment, contract),
     );
     return 0;
   }
 
   const { transaction } = plan;
   const balance = await readBalance(onChain.rpc, sender);
-  if (!json) print(renderPlan(session, deployment, { transaction, sender, balance, published }));
+  if (!json) print(renderPlan(network, deployment, { transaction, sender, balance, published }));
   if (mode === "dry run" || signer === undefined) {
     print(
       json
-        ? deploymentAsJson(session, deployment, { state: "planned", transaction })
+        ? deploymentAsJson(network, deployment, { state: "planned", transaction })
         : "Dry run: nothing was sent.",
     );
     return 0;
@@ -57,8 +57,8 @@ export async function deployAnew(session: DeploySession, given: GivenArguments):
   const deployed = await deployContract(onChain, deployment, transaction, signer, terminal.takeSignals());
   print(
     json
-      ? deploymentAsJson(session, deployment, { state: "deployed", transaction, ...deployed })
-      : renderDeployed(session, deployment, deployed),
+      ? deploymentAsJson(network, deployment, { state: "deployed", transaction, ...deployed })
+      : renderDeployed(network, deployment, deployed),
   );
   return 0;
 }

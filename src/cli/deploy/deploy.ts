@@ -2,30 +2,32 @@ import { readAddress, readNetwork, readWholeNumber } from "../../config/values.t
 import { variablesOf } from "../../config/variables.ts";
 import type { ConfigurationProblem } from "../../errors.ts";
 import type { Address } from "../../protocol/hex.ts";
-import { defineCommand, flag, type Option, type Options, type Values } from "../kit/command.ts";
+import {
+  addressOption,
+  defineCommand,
+  flag,
+  type Option,
+  type Options,
+  type Values,
+  valueOption,
+} from "../kit/command.ts";
 
 /** Two days: long enough to notice a transfer of the admin role by a thief, and to cancel it. */
 const usualAdminDelay = 172_800;
 
-const example = "0x857b06519E91e3A54538791bDbb0E22373e36b66";
-
 const deployOptions = {
-  network: {
-    describe: "where to deploy",
-    placeholder: "NAME",
-    example: "base-sepolia",
-    read: readNetwork,
-    required: true,
-  },
+  network: { ...valueOption("where to deploy", "NAME", "base-sepolia", readNetwork), required: true },
   "dry-run": flag("print what would be sent, and send nothing"),
   yes: flag("send without asking"),
   json: flag("print one line of JSON; with --yes or --dry-run"),
-  admin: account("who grants and revokes roles (default: the account of DEPLOYER_PRIVATE_KEY)"),
+  admin: addressOption("who grants and revokes roles (default: the account of DEPLOYER_PRIVATE_KEY)"),
   "admin-delay": {
-    describe: "seconds before a transfer of the admin role can be accepted (two days are 172800)",
-    placeholder: "SECONDS",
-    example: `${usualAdminDelay}`,
-    read: readWholeNumber(0, 2_592_000),
+    ...valueOption(
+      "seconds before a transfer of the admin role can be accepted (two days are 172800)",
+      "SECONDS",
+      `${usualAdminDelay}`,
+      readWholeNumber(0, 2_592_000),
+    ),
     default: `${usualAdminDelay}`,
   },
   operators: accounts("who may settle (default: the accounts of OPERATOR_PRIVATE_KEY, or OPERATOR_ADDRESS)"),
@@ -33,7 +35,7 @@ const deployOptions = {
   pauser: accountOrNone("who may pause, or none (default: the admin)"),
   "grant-operator": accounts("grant the role on a contract that stands already, instead of deploying"),
   "revoke-operator": accounts("revoke it"),
-  contract: account(
+  contract: addressOption(
     "on which contract to grant or revoke (default: FACILITATOR_CONTRACT_MAINNET or _TESTNET)",
   ),
 } satisfies Options;
@@ -94,16 +96,12 @@ function checkDeployOptions(values: Partial<DeployValues>): readonly Configurati
   return problems;
 }
 
-function account(describe: string) {
-  return { describe, placeholder: "ADDRESS", example, read: readAddress } satisfies Option;
-}
-
 function accounts(describe: string) {
   const read = (text: string) => [...new Set(text.split(",").map((part) => readAddress(part.trim())))];
-  return { describe, placeholder: "ADDRESSES", example, read } satisfies Option;
+  return { ...addressOption(describe), placeholder: "ADDRESSES", read } satisfies Option;
 }
 
 function accountOrNone(describe: string) {
   const read = (text: string): Address | "none" => (text === "none" ? "none" : readAddress(text));
-  return { describe, placeholder: "ADDRESS", example, read } satisfies Option;
+  return { ...addressOption(describe), read } satisfies Option;
 }

@@ -16,6 +16,7 @@ import {
 import { formatCoins } from "../../deploy/units.ts";
 import { ConfigurationError, KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
+import type { Network } from "../../protocol/networks.ts";
 import { costRows, operatorsAsJson, rows } from "./report.ts";
 import { confirm, connectToNetwork, type DeploySession, findPublishedAccounts } from "./session.ts";
 
@@ -36,13 +37,13 @@ export async function changeOperators(
   const calls = plan.changes.flatMap(({ call }) => call ?? []);
   const sends = mode !== "dry run" && signer !== undefined && isAdmin(plan, signer.address);
 
-  if (!json) print(await renderChanges(session, onChain, plan, sends));
+  if (!json) print(await renderChanges(network, onChain, plan, sends));
   if (calls.length === 0) {
-    if (json) print(operatorsAsJson(session, plan, "in place"));
+    if (json) print(operatorsAsJson(network, plan, "in place"));
     return 0;
   }
   if (mode === "dry run") {
-    print(json ? operatorsAsJson(session, plan, "planned") : "Dry run: nothing was sent.");
+    print(json ? operatorsAsJson(network, plan, "planned") : "Dry run: nothing was sent.");
     return 0;
   }
   if (!sends) {
@@ -55,7 +56,7 @@ export async function changeOperators(
     return 1;
   }
   const hashes = await sendAll(onChain, signer, calls, terminal.takeSignals());
-  print(json ? operatorsAsJson(session, plan, "changed", hashes) : `Changed by ${hashes.join(", ")}.`);
+  print(json ? operatorsAsJson(network, plan, "changed", hashes) : `Changed by ${hashes.join(", ")}.`);
   return 0;
 }
 
@@ -88,12 +89,11 @@ function configuredContract({ network, environment }: DeploySession): Address {
 
 /** What a person reads before anything is sent; without the admin's key, the calls that the admin has to send. */
 async function renderChanges(
-  session: DeploySession,
+  network: Network,
   onChain: OnChain,
   { contract, admin, changes }: OperatorPlan,
   sends: boolean,
 ): Promise<string> {
-  const { network } = session;
   const calls = changes.flatMap(({ call }) => call ?? []);
   const [first] = calls;
   const describe = ({ change, call }: OperatorPlan["changes"][number]) =>
@@ -110,7 +110,7 @@ async function renderChanges(
           : admin,
       ],
       ...changes.map((one): [string, string] => [one.account, describe(one)]),
-      ...(first === undefined ? [] : costRows(session, await priceTransaction(onChain, admin, first))),
+      ...(first === undefined ? [] : costRows(network, await priceTransaction(onChain, admin, first))),
     ]),
     ...(calls.length > 1 ? [`  ${calls.length} transactions, of which each costs about that`] : []),
     ...(calls.length > 0 && !sends

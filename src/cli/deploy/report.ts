@@ -5,7 +5,7 @@ import { type Deployment, type DeploymentArguments, siblingsOf } from "../../dep
 import type { PricedTransaction } from "../../deploy/transaction.ts";
 import { formatCoins, formatCount, formatGwei, formatSeconds } from "../../deploy/units.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
-import type { DeploySession } from "./session.ts";
+import type { Network } from "../../protocol/networks.ts";
 
 /** What is sent, by whom, and what it costs. */
 export type Sending = {
@@ -17,8 +17,7 @@ export type Sending = {
 };
 
 /** What a person reads before anything is sent. */
-export function renderPlan(session: DeploySession, deployment: Deployment, sending: Sending): string {
-  const { network } = session;
+export function renderPlan(network: Network, deployment: Deployment, sending: Sending): string {
   const { admin, operators } = deployment.arguments;
   const adminSettles = operators.some((operator) => sameAddress(operator, admin));
   return [
@@ -28,10 +27,10 @@ export function renderPlan(session: DeploySession, deployment: Deployment, sendi
       ["contract", deployment.address],
       ...argumentRows(deployment),
       ["sent by", `${sending.sender}, which has ${formatCoins(sending.balance, network.name)}`],
-      ...costRows(session, sending.transaction),
+      ...costRows(network, sending.transaction),
     ]),
     "",
-    ...explainAddress(session, deployment),
+    ...explainAddress(network, deployment),
     ...(adminSettles
       ? [
           "",
@@ -49,7 +48,7 @@ export function renderPlan(session: DeploySession, deployment: Deployment, sendi
 }
 
 export function renderDeployed(
-  session: DeploySession,
+  network: Network,
   deployment: Deployment,
   { hash, blockNumber }: { hash: Hex; blockNumber: bigint },
 ): string {
@@ -57,20 +56,16 @@ export function renderDeployed(
     `Deployed in block ${formatCount(blockNumber)} by ${hash}. Its code and its roles are as planned.`,
     "Set this, and see with x402-kit doctor whether everything else is there:",
     "",
-    variableLine(session, deployment),
+    variableLine(network, deployment),
   ].join("\n");
 }
 
-export function renderInPlace(
-  session: DeploySession,
-  deployment: Deployment,
-  contract: ContractState,
-): string {
+export function renderInPlace(network: Network, deployment: Deployment, contract: ContractState): string {
   const { admin, adminDelay } = deployment.arguments;
   const isAdmin = contract.admin !== undefined && sameAddress(contract.admin, admin);
   const delay = contract.adminDelay ?? adminDelay;
   return [
-    `The facilitator contract is in place on ${session.network.name}, with the code of this version.`,
+    `The facilitator contract is in place on ${network.name}, with the code of this version.`,
     "",
     ...rows([
       ["contract", deployment.address],
@@ -84,14 +79,13 @@ export function renderInPlace(
     "",
     "Nothing was to be done.",
     "",
-    variableLine(session, deployment),
+    variableLine(network, deployment),
   ].join("\n");
 }
 
 /** What a transaction takes, as rows of a plan. */
-export function costRows({ network }: DeploySession, transaction: PricedTransaction): [string, string][] {
+export function costRows({ name }: Network, transaction: PricedTransaction): [string, string][] {
   const { gas, gasLimit, price, expectedCost, highestCost } = transaction;
-  const { name } = network;
   return [
     [
       "gas",
@@ -119,7 +113,7 @@ function argumentRows({ salt, arguments: given }: Deployment): [string, string][
   ];
 }
 
-function explainAddress({ network }: DeploySession, deployment: Deployment): string[] {
+function explainAddress(network: Network, deployment: Deployment): string[] {
   const siblings = siblingsOf(network.name);
   const options = formatArguments(deployment.arguments);
   return [
@@ -129,7 +123,7 @@ function explainAddress({ network }: DeploySession, deployment: Deployment): str
   ];
 }
 
-function variableLine({ network }: DeploySession, { address }: Deployment): string {
+function variableLine(network: Network, { address }: Deployment): string {
   return `${contractVariables[network.tier]}=${address}`;
 }
 
@@ -163,7 +157,7 @@ export type DeploymentOutcome = {
 
 /** A deployment as one line for scripts. */
 export function deploymentAsJson(
-  { network }: DeploySession,
+  network: Network,
   deployment: Deployment,
   { state, transaction, hash, blockNumber, contract }: DeploymentOutcome,
 ): string {
@@ -184,7 +178,7 @@ export function deploymentAsJson(
 
 /** Changes of operators as one line for scripts; `calls` are what the admin would send. */
 export function operatorsAsJson(
-  { network }: DeploySession,
+  network: Network,
   { contract, admin, changes }: OperatorPlan,
   state: "planned" | "changed" | "in place",
   hashes: readonly Hex[] = [],

@@ -1,5 +1,8 @@
+import { privateKeyToAddress } from "viem/accounts";
+import { createSigners } from "../../chain/signing/create-signers.ts";
 import { readEnvironment } from "../../config/environment.ts";
 import type { ServeConfig } from "../../config/serve-config.ts";
+import type { Environment } from "../../config/variable-reader.ts";
 import { variablesOf } from "../../config/variables.ts";
 import type { Database } from "../../database/database.ts";
 import { openEndpoints } from "../../deploy/endpoints.ts";
@@ -14,8 +17,6 @@ import { createLedger } from "../../ledger/create-ledger.ts";
 import { createOrganizations } from "../../organizations/create-organizations.ts";
 import { wrongPepper } from "../../organizations/pepper.ts";
 import { defineCommand, flag } from "../kit/command.ts";
-import type { Terminal } from "../kit/terminal.ts";
-import { createSigners, recovererOf } from "../serve/signers.ts";
 
 export const doctor = defineCommand({
   usesEnvFile: true,
@@ -36,7 +37,7 @@ type Part = { name: string; checks: readonly Check[] };
 
 /** Compares the configuration with the chains and the database it names. Changes nothing. */
 async function examine(
-  env: Terminal["env"],
+  env: Environment,
   fileWarnings: readonly ConfigurationProblem[],
 ): Promise<readonly Part[]> {
   let config: ServeConfig;
@@ -51,7 +52,7 @@ async function examine(
   const warnings = [...fileWarnings, ...config.warnings];
   const signers = await createSigners(config.operators);
   const operators = signers.map(({ address }) => address);
-  const recoverer = await recovererOf(config);
+  const recoverer = config.recovererKey && privateKeyToAddress(config.recovererKey);
   const [configuration, state, plainText] = await Promise.all([
     checkConfiguration({ ...config, warnings }, signers),
     openAsIs(config.databaseUrl),

@@ -4,6 +4,7 @@ import { type Environment, readVariable } from "../../config/variable-reader.ts"
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import { typosBetween } from "../../util/nearest.ts";
 import type { Command, Option, Options, Values } from "./command.ts";
+import { formatOption } from "./command.ts";
 
 /** What a command needs to run. */
 export type CommandInput<O extends Options, E> = { values: Values<O>; environment: E };
@@ -41,11 +42,6 @@ export function readCommandLine<O extends Options, E>(
   const environment = attempt(() => command.environment?.(env, values as Partial<Values<O>>), problems);
   if (problems.length > 0) throw new ConfigurationError(problems);
   return { values, environment } as CommandInput<O, E>;
-}
-
-/** How users write an option. */
-export function formatOption(name: string, option: Option | undefined): string {
-  return option?.positional === true ? (option.placeholder ?? name) : `--${name}`;
 }
 
 type Read = { value: unknown } | { problem: ConfigurationProblem };

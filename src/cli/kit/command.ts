@@ -70,30 +70,38 @@ export function flag(describe: string) {
   return { describe, read: () => true } satisfies Option<boolean>;
 }
 
+/** An option with a value. */
+export function valueOption<T>(
+  describe: string,
+  placeholder: string,
+  example: string,
+  read: (text: string) => T,
+) {
+  return { describe, placeholder, example, read } satisfies Option;
+}
+
+/** An option whose value may be any text. */
+export function textOption(describe: string, placeholder: string, example: string) {
+  return valueOption(describe, placeholder, example, (text) => text);
+}
+
+/** How users write an option. */
+export function formatOption(name: string, option: Option | undefined): string {
+  return option?.positional === true ? (option.placeholder ?? name) : `--${name}`;
+}
+
 /** `--network` of commands that act on one network. */
 export const networkOption = {
-  describe: "on which network",
-  placeholder: "NAME",
-  example: "base",
-  read: readNetwork,
+  ...valueOption("on which network", "NAME", "base", readNetwork),
   required: true,
 } as const satisfies Option;
 
 /** `--network` of commands that act on all networks unless one is named. */
-export const onlyNetworkOption = {
-  ...networkOption,
-  describe: "only on this network",
-  required: false,
-} as const satisfies Option;
+export const onlyNetworkOption = valueOption("only on this network", "NAME", "base", readNetwork);
 
 /** An account, as an address that is checked (EIP-55). */
 export function addressOption(describe: string) {
-  return {
-    describe,
-    placeholder: "ADDRESS",
-    example: "0x857b06519E91e3A54538791bDbb0E22373e36b66",
-    read: readAddress,
-  } as const satisfies Option;
+  return valueOption(describe, "ADDRESS", "0x857b06519E91e3A54538791bDbb0E22373e36b66", readAddress);
 }
 
 /** An option in the place of a variable, which gives the value when the command line does not. */
@@ -131,10 +139,7 @@ export function contractsOf(values: {
 /** Of a facilitator for tests, with chains or without: what it serves, where. */
 export const localOptions = {
   networks: {
-    describe: "these networks, separated by commas",
-    placeholder: "NAMES",
-    example: "base,polygon",
-    read: readNetworks,
+    ...valueOption("these networks, separated by commas", "NAMES", "base,polygon", readNetworks),
     default: networkNames.join(","),
   },
   port: variableOption("PORT", { placeholder: "PORT" }),

@@ -8,11 +8,12 @@ import type { VariableName } from "../../config/variables.ts";
 import type { Database } from "../../database/database.ts";
 import { ConfigurationError } from "../../errors.ts";
 import { openReady } from "../../inspection/database.ts";
-import type { Option } from "./command.ts";
-
-/*
- * What the commands have in common that work on the database of `serve`.
- */
+import { createLedger } from "../../ledger/create-ledger.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import { createOrganizationAdministration } from "../../organizations/create-organizations.ts";
+import type { OrganizationAdministration } from "../../organizations/organizations.ts";
+import type { ReservedAddresses } from "../../organizations/recipient.ts";
+import { textOption } from "./command.ts";
 
 /** What a command reads of the environment that opens the database: where it is, and what `read` takes besides. */
 export function usingDatabase<E>(more: readonly VariableName[], read: (reader: VariableReader) => E) {
@@ -38,12 +39,11 @@ export const usesKeys = usingDatabase(["API_KEY_PEPPER"], (reader) => {
 });
 
 /** Who makes a change, for the audit trail. */
-export const actorOption = {
-  describe: "who makes this change, for the audit trail (default the user of the operating system)",
-  placeholder: "NAME",
-  example: "alice",
-  read: (text: string) => text,
-} as const satisfies Option;
+export const actorOption = textOption(
+  "who makes this change, for the audit trail (default the user of the operating system)",
+  "NAME",
+  "alice",
+);
 
 /** The given name, or that of the operating system's user who runs this process. */
 export function actorOr(given: string | undefined): string {
@@ -68,4 +68,22 @@ export async function withDatabase<T>(url: string, work: (db: Database) => Promi
   } finally {
     await db.destroy();
   }
+}
+
+/** Opens the ledger for as long as the work takes, as {@link withDatabase} does. */
+export function withLedger<T>(url: string, work: (ledger: Ledger) => Promise<T>): Promise<T> {
+  return withDatabase(url, (db) =>
+    work(createLedger({ db, instanceId: crypto.randomUUID(), now: Date.now })),
+  );
+}
+
+/** Opens the organizations for as long as the work takes; what changes is noted as done by `actor`. */
+export function withOrganizations<T>(
+  options: { databaseUrl: string; actor?: string | undefined; reserved?: ReservedAddresses },
+  work: (organizations: OrganizationAdministration) => Promise<T>,
+): Promise<T> {
+  const { databaseUrl, actor, reserved = {} } = options;
+  return withDatabase(databaseUrl, (db) =>
+    work(createOrganizationAdministration({ db, now: Date.now, actor: actorOr(actor), reserved })),
+  );
 }

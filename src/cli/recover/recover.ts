@@ -1,8 +1,8 @@
 import { createChain } from "../../chain/create-chain.ts";
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
+import { readRecoverEnvironment } from "../../config/recover-environment.ts";
 import { variablesOf } from "../../config/variables.ts";
-import { createLedger } from "../../ledger/create-ledger.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { createLogger } from "../../logging/logger.ts";
 import type { Hex } from "../../protocol/hex.ts";
@@ -10,9 +10,8 @@ import { createOutcomes } from "../../relayer/outcomes.ts";
 import { createRecoverer } from "../../relayer/recoverer.ts";
 import { createRecovery } from "../../relayer/recovery.ts";
 import { defineCommand, flag, onlyNetworkOption } from "../kit/command.ts";
-import { withDatabase } from "../kit/database.ts";
-import { renderTable } from "../kit/table.ts";
-import { readRecoverEnvironment } from "./environment.ts";
+import { withLedger } from "../kit/database.ts";
+import { renderTable } from "../kit/terminal.ts";
 import { type RecoverResult, recoverNetwork } from "./network.ts";
 
 export const recover = defineCommand({
@@ -28,13 +27,10 @@ export const recover = defineCommand({
     const environment = readRecoverEnvironment(terminal.env, network, { key: !dryRun });
     const { networks, databaseUrl, recovererKey } = environment;
     const interrupted = terminal.takeSignals();
-    const results = await withDatabase(databaseUrl, async (db) => {
-      const ledger = createLedger({ db, instanceId: crypto.randomUUID(), now: Date.now });
-      const ofNetworks = await Promise.all(
-        networks.map((config) => recoverOn(config, { ledger, recovererKey, interrupted })),
-      );
-      return ofNetworks.flat();
-    });
+    const ofNetworks = await withLedger(databaseUrl, (ledger) =>
+      Promise.all(networks.map((config) => recoverOn(config, { ledger, recovererKey, interrupted }))),
+    );
+    const results = ofNetworks.flat();
     terminal.print(json ? JSON.stringify({ dryRun, payments: results }) : describeResults(results, dryRun));
     return results.every(({ outcome }) => outcome === "recovered" || outcome === "would recover") ? 0 : 1;
   },
@@ -67,14 +63,7 @@ async function recoverOn(
 function describeResults(results: readonly RecoverResult[], dryRun: boolean): string {
   if (results.length === 0) return "Nothing to recover.";
   const table = renderTable(
-    [
-      { heading: "network" },
-      { heading: "settlement" },
-      { heading: "organization" },
-      { heading: "value", right: true },
-      { heading: "outcome" },
-      { heading: "transaction" },
-    ],
+    ["network", "settlement", "organization", { right: "value" }, "outcome", "transaction"],
     results.map(({ network, settlement, organization, value, outcome, transaction }) => [
       network,
       settlement,

@@ -1,15 +1,14 @@
 import type { Chain, StrandedTransfer } from "../../chain/chain.ts";
 import { createChain } from "../../chain/create-chain.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
+import { chainVariables, readRecoverEnvironment } from "../../config/recover-environment.ts";
 import { readMoment } from "../../config/values.ts";
-import { createLedger } from "../../ledger/create-ledger.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { settlementId } from "../../protocol/authorization.ts";
 import type { Asset, NetworkName } from "../../protocol/networks.ts";
-import { defineCommand, flag, onlyNetworkOption } from "../kit/command.ts";
-import { withDatabase } from "../kit/database.ts";
-import { renderTable } from "../kit/table.ts";
-import { chainVariables, readRecoverEnvironment } from "./environment.ts";
+import { defineCommand, flag, onlyNetworkOption, valueOption } from "../kit/command.ts";
+import { withLedger } from "../kit/database.ts";
+import { renderTable } from "../kit/terminal.ts";
 
 const usualDays = 7;
 const dayMs = 24 * 60 * 60 * 1000;
@@ -30,22 +29,22 @@ export const stranded = defineCommand({
   usesEnvFile: true,
   options: {
     network: onlyNetworkOption,
-    since: {
-      describe: `look at transfers from this time on (default ${usualDays} days ago)`,
-      placeholder: "TIME",
-      example: "2026-11-01",
-      read: readMoment,
-    },
+    since: valueOption(
+      `look at transfers from this time on (default ${usualDays} days ago)`,
+      "TIME",
+      "2026-11-01",
+      readMoment,
+    ),
     json: flag("print JSON"),
   },
   variables: chainVariables,
 
   async run({ network, since = Date.now() - usualDays * dayMs, json }, terminal) {
     const { networks, databaseUrl } = readRecoverEnvironment(terminal.env, network, { key: false });
-    const found = await withDatabase(databaseUrl, async (db) => {
-      const ledger = createLedger({ db, instanceId: crypto.randomUUID(), now: Date.now });
-      return (await Promise.all(networks.map((config) => findOn(config, ledger, since)))).flat();
-    });
+    const ofNetworks = await withLedger(databaseUrl, (ledger) =>
+      Promise.all(networks.map((config) => findOn(config, ledger, since))),
+    );
+    const found = ofNetworks.flat();
     terminal.print(json ? JSON.stringify({ assets: found }) : describeFound(found, since));
     return 0;
   },
@@ -141,14 +140,7 @@ function describeFound(found: readonly StrandedAsset[], since: number): string {
   if (rows.length > 0) {
     lines.push(
       renderTable(
-        [
-          { heading: "network" },
-          { heading: "value", right: true },
-          { heading: "from" },
-          { heading: "since (about)" },
-          { heading: "transaction" },
-          { heading: "why" },
-        ],
+        ["network", { right: "value" }, "from", "since (about)", "transaction", "why"],
         rows.map((row) => [row.network, row.value, row.from, row.since, row.transaction, row.reason]),
       ),
       "",

@@ -24,7 +24,7 @@ export const serve = defineCommand({
     ] = await Promise.all([
       import("../../logging/logger.ts"),
       import("../../inspection/keys.ts"),
-      import("./signers.ts"),
+      import("../../chain/signing/create-signers.ts"),
       import("../../inspection/database.ts"),
       import("../../inspection/disk-space.ts"),
       import("../../inspection/signature-recovery.ts"),

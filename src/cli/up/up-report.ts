@@ -3,12 +3,8 @@ import { signPayment } from "../../harness/control/pay.ts";
 import { networkNames } from "../../protocol/networks.ts";
 import { type SamplePayment, sampleAmount } from "../commands/pay.ts";
 import { urlOption } from "../kit/command.ts";
-import { type Column, renderTable } from "../kit/table.ts";
-import { self } from "../kit/terminal.ts";
-import { payerKeyTable, payerTable } from "./payer-table.ts";
-
-/** How long the printed curl works: a day. */
-const curlValidSeconds = 86_400;
+import { type Column, renderTable, self } from "../kit/terminal.ts";
+import { curlValidSeconds, describePayers, verifyCurl } from "./start-report.ts";
 
 /** What a person reads when `up` is ready. */
 export async function describeUp(
@@ -24,9 +20,7 @@ export async function describeUp(
     addressTable(harness),
     "",
     ...describeForks(harness),
-    payerTable(harness.payers),
-    "",
-    payerKeyTable(harness.payers),
+    ...describePayers(harness.payers),
     "",
     "These keys are published for tests: never send anything of value to these accounts.",
     "",
@@ -60,12 +54,8 @@ function commandsFor(harness: HarnessDescription, origin: string): readonly stri
 }
 
 function networkTable(harness: HarnessDescription, payments: readonly SamplePayment[] | undefined): string {
-  const columns: Column[] = [
-    { heading: "network" },
-    { heading: "chain id", right: true },
-    { heading: "RPC URL" },
-  ];
-  if (payments !== undefined) columns.push({ heading: "payment" }, { heading: "took", right: true });
+  const columns: Column[] = ["network", { right: "chain id" }, "RPC URL"];
+  if (payments !== undefined) columns.push("payment", { right: "took" });
   const rows = networkNames.flatMap((name) => {
     const network = harness.networks[name];
     if (network === undefined) return [];
@@ -90,11 +80,7 @@ function addressTable(harness: HarnessDescription): string {
     return network === undefined ? [] : [[name, network.facilitatorContract, network.asset.address]];
   });
   return renderTable(
-    [
-      { heading: "network" },
-      { heading: "payTo: the facilitator contract" },
-      { heading: isForked(harness) ? "asset" : "asset: USDC look-alike" },
-    ],
+    ["network", "payTo: the facilitator contract", isForked(harness) ? "asset" : "asset: USDC look-alike"],
     rows,
   );
 }
@@ -126,12 +112,7 @@ async function curl(harness: HarnessDescription): Promise<string> {
     x402Version: 1,
     validForSeconds: curlValidSeconds,
   });
-  return [
-    `curl -s ${harness.facilitator.url}/verify \\`,
-    `  -H 'Authorization: ${harness.organization.apiKey}' \\`,
-    "  -H 'Content-Type: application/json' \\",
-    `  -d '${JSON.stringify(request)}'`,
-  ].join("\n");
+  return verifyCurl(harness, request);
 }
 
 function shorten(hex: string): string {

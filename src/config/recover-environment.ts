@@ -1,11 +1,11 @@
-import type { NetworkConfig } from "../../config/network-config.ts";
-import { readServedNetworks } from "../../config/served-networks.ts";
-import { createConfigurationReader, type Environment } from "../../config/variable-reader.ts";
-import { rpcVariables, variablesOf } from "../../config/variables.ts";
-import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
-import type { Hex } from "../../protocol/hex.ts";
-import type { NetworkName } from "../../protocol/networks.ts";
-import { isPublishedKey } from "../../published/accounts.ts";
+import { ConfigurationError, type ConfigurationProblem } from "../errors.ts";
+import type { Hex } from "../protocol/hex.ts";
+import type { NetworkName } from "../protocol/networks.ts";
+import { isPublishedKey } from "../published/accounts.ts";
+import type { NetworkConfig } from "./network-config.ts";
+import { readServedNetworks } from "./served-networks.ts";
+import { createConfigurationReader, type Environment } from "./variable-reader.ts";
+import { rpcVariables, variablesOf } from "./variables.ts";
 
 /** What `recover` and `stranded` read of the environment of `serve`. Holds a secret: never print or log it. */
 export type RecoverEnvironment = {
