@@ -3,7 +3,7 @@ import { capLabels } from "./cap-labels.ts";
 import type { Metrics } from "./metrics.ts";
 import { observeSources } from "./sources.ts";
 
-/** Seconds. Verify is a request to a node; settle waits for a block, and 80 s at most unless configured otherwise. */
+/** Seconds. Verify is a request to a node; settle waits for a block, as long as it is configured to. */
 const verifyBuckets = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const settleBuckets = [0.1, 0.25, 0.5, 1, 2, 3, 5, 8, 13, 21, 34, 55, 90];
 const rpcBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];

@@ -1,7 +1,7 @@
 import type * as promClient from "prom-client";
 import { memoizeFor } from "../util/memoize-for.ts";
 import { withTimeout } from "../util/with-timeout.ts";
-import type { MetricSources, Metrics } from "./metrics.ts";
+import type { LaneLoad, MetricSources, Metrics } from "./metrics.ts";
 
 /** How old the answer of a source may be, milliseconds: the ledger is ours, the funds cost requests to a provider. */
 const maxAgeMs = { pending: 5_000, funds: 30_000, health: 5_000 };
@@ -79,45 +79,32 @@ export function observeSources(options: {
       value,
     })),
   );
-  gauge(
+  const ofLanes = (name: string, help: string, read: (lane: LaneLoad) => number) =>
+    gauge(name, help, ["network", "operator"], () =>
+      (sources.lanes?.() ?? []).map((lane) => ({
+        labels: { network: lane.network, operator: lane.operator },
+        value: read(lane),
+      })),
+    );
+  ofLanes(
     "x402_transactions_in_flight",
     "Transactions of this process that no block is known to hold",
-    perOperator,
-    () =>
-      (sources.lanes?.() ?? []).map(({ network, operator, transactions }) => ({
-        labels: { network, operator },
-        value: transactions,
-      })),
+    ({ transactions }) => transactions,
   );
-  gauge(
+  ofLanes(
     "x402_queued_payments",
     "Payments of this process that wait unsigned for their turn",
-    perOperator,
-    () =>
-      (sources.lanes?.() ?? []).map(({ network, operator, queued }) => ({
-        labels: { network, operator },
-        value: queued,
-      })),
+    ({ queued }) => queued,
   );
-  gauge(
+  ofLanes(
     "x402_vanished_transactions",
     "Transactions of this process that a block held which has vanished from the chain, and that are not mined again",
-    perOperator,
-    () =>
-      (sources.lanes?.() ?? []).map(({ network, operator, vanished }) => ({
-        labels: { network, operator },
-        value: vanished,
-      })),
+    ({ vanished }) => vanished,
   );
-  gauge(
+  ofLanes(
     "x402_operator_can_send",
     "1 for an operator that can settle, 0 for one without its role, gas money or signer",
-    perOperator,
-    () =>
-      (sources.lanes?.() ?? []).map(({ network, operator, canSend }) => ({
-        labels: { network, operator },
-        value: canSend ? 1 : 0,
-      })),
+    ({ canSend }) => Number(canSend),
   );
   gauge("x402_settlements_in_flight", "Settlements in the ledger without an outcome", perNetwork, async () =>
     ((await pending()) ?? []).map(({ network, count }) => ({ labels: { network }, value: count })),
@@ -155,7 +142,7 @@ export function observeSources(options: {
     async () =>
       Object.entries((await health()) ?? {}).map(([network, { ready }]) => ({
         labels: { network },
-        value: ready ? 1 : 0,
+        value: Number(ready),
       })),
   );
 

@@ -45,91 +45,51 @@ export type TestKey = {
   standsFor: string;
 };
 
-const both = ["verify", "settle"] as const;
 const secret = "0000000000000000000000000000000000000000000000000000000000000402";
+
+/** A published API key: one that is active and has both scopes, unless `more` says otherwise. */
+function testKey<Id extends TestOrganizationId>(
+  name: string,
+  organizationId: Id,
+  standsFor: string,
+  more: Partial<Pick<TestKey, "scopes" | "state">> = {},
+): TestKey & { organizationId: Id } {
+  const { scopes = ["verify", "settle"], state = "active" } = more;
+  return { apiKey: `x4k_${name}_${secret}`, organizationId, scopes, state, standsFor };
+}
 
 /**
  * The published API keys: each stands for an outcome, as the test payers do. They work in the fixtures and on the local
  * chains, and nowhere else: no other deployment has these organizations.
  */
 export const testKeys = {
-  local: {
-    apiKey: `x4k_local_${secret}`,
-    organizationId: "org_local",
-    scopes: both,
-    state: "active",
-    standsFor: "All is well.",
-  },
-  rival: {
-    apiKey: `x4k_rival_${secret}`,
-    organizationId: "org_other",
-    scopes: both,
-    state: "active",
-    standsFor: "Another organization, for which all is well too.",
-  },
-  verifyOnly: {
-    apiKey: `x4k_verifyOnly_${secret}`,
-    organizationId: "org_local",
-    scopes: ["verify"],
-    state: "active",
-    standsFor: "A key that may not settle: 403.",
-  },
-  settleOnly: {
-    apiKey: `x4k_settleOnly_${secret}`,
-    organizationId: "org_local",
-    scopes: ["settle"],
-    state: "active",
-    standsFor: "A key that may not verify: 403.",
-  },
-  noRecipient: {
-    apiKey: `x4k_noRecipient_${secret}`,
-    organizationId: "org_unpaid",
-    scopes: both,
-    state: "active",
-    standsFor: "An organization without a recipient: settle is 403, verify falls back to the default.",
-  },
-  blockedRecipient: {
-    apiKey: `x4k_blockedRecipient_${secret}`,
-    organizationId: "org_blocked",
-    scopes: both,
-    state: "active",
-    standsFor: "An organization whose recipient the issuer has blacklisted: invalid_transaction_state.",
-  },
-  minimumAmount: {
-    apiKey: `x4k_minimumAmount_${secret}`,
-    organizationId: "org_minimum",
-    scopes: both,
-    state: "active",
-    standsFor: "An organization that takes no payments below 1 USDC: invalid_payment_requirements.",
-  },
-  gasBudget: {
-    apiKey: `x4k_gasBudget_${secret}`,
-    organizationId: "org_frugal",
-    scopes: both,
-    state: "active",
-    standsFor: "An organization whose gas budget of the day holds no settlement: settle is 429.",
-  },
-  revoked: {
-    apiKey: `x4k_revoked_${secret}`,
-    organizationId: "org_local",
-    scopes: both,
-    state: "revoked",
-    standsFor: "A key that was taken back: 401.",
-  },
-  expired: {
-    apiKey: `x4k_expired_${secret}`,
-    organizationId: "org_local",
-    scopes: both,
-    state: "expired",
-    standsFor: "A key whose time is over: 401.",
-  },
-  unknown: {
-    apiKey: `x4k_unknown_${secret}`,
-    organizationId: "org_local",
-    scopes: both,
-    state: "unknown",
-    standsFor: "A key that was never issued: 401.",
-  },
+  local: testKey("local", "org_local", "All is well."),
+  rival: testKey("rival", "org_other", "Another organization, for which all is well too."),
+  verifyOnly: testKey("verifyOnly", "org_local", "A key that may not settle: 403.", { scopes: ["verify"] }),
+  settleOnly: testKey("settleOnly", "org_local", "A key that may not verify: 403.", { scopes: ["settle"] }),
+  noRecipient: testKey(
+    "noRecipient",
+    "org_unpaid",
+    "An organization without a recipient: settle is 403, verify falls back to the default.",
+  ),
+  blockedRecipient: testKey(
+    "blockedRecipient",
+    "org_blocked",
+    "An organization whose recipient the issuer has blacklisted: invalid_transaction_state.",
+  ),
+  minimumAmount: testKey(
+    "minimumAmount",
+    "org_minimum",
+    "An organization that takes no payments below 1 USDC: invalid_payment_requirements.",
+  ),
+  gasBudget: testKey(
+    "gasBudget",
+    "org_frugal",
+    "An organization whose gas budget of the day holds no settlement: settle is 429.",
+  ),
+  revoked: testKey("revoked", "org_local", "A key that was taken back: 401.", { state: "revoked" }),
+  expired: testKey("expired", "org_local", "A key whose time is over: 401.", { state: "expired" }),
+  unknown: testKey("unknown", "org_local", "A key that was never issued: 401.", { state: "unknown" }),
 } as const satisfies Record<string, TestKey>;
 
 /** The name of a published API key. */
