@@ -7,16 +7,26 @@ const retry = process.env.CI ? 2 : 0;
 const processes = { retry, maxWorkers: 3, testTimeout: 60_000, hookTimeout: 60_000 };
 
 const chain = "src/**/*.chain.test.ts";
+const msw = "src/**/*.msw.test.ts";
 const database = "{src,test}/**/*.database.test.ts";
 
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: "unit", include: ["src/**/*.test.ts", "test/*.test.ts"], exclude: [chain, database] } },
       {
-        // What uses msw, once more with its second major version.
+        // In processes that many files share: loading viem anew for each would take longer than the tests do.
+        test: {
+          name: "unit",
+          isolate: false,
+          include: ["src/**/*.test.ts", "test/*.test.ts"],
+          exclude: [chain, database, msw],
+        },
+      },
+      // With each of msw's two major versions. Its handlers belong to the whole process, so each file has its own.
+      { test: { name: "msw", include: [msw] } },
+      {
         resolve: { alias: [{ find: /^msw(?=\/|$)/, replacement: "msw-2" }] },
-        test: { name: "msw-2", env: { MSW_MAJOR: "2" }, include: ["src/**/*.msw.test.ts"] },
+        test: { name: "msw-2", env: { MSW_MAJOR: "2" }, include: [msw] },
       },
       { test: { ...processes, name: "chain", include: [chain] } },
       { test: { ...processes, name: "database", include: [database] } },
