@@ -39,6 +39,17 @@ export class ConfigurationError extends KitError {
   }
 }
 
+/** The result of `work`; undefined when it throws a {@link ConfigurationError}, whose problems are then added. */
+export function collectProblems<T>(problems: ConfigurationProblem[], work: () => T): T | undefined {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    problems.push(...error.problems);
+    return undefined;
+  }
+}
+
 /**
  * "We could not tell": the RPC is down, the operator has no gas money, anything unforeseen. It never becomes a
  * verdict; over HTTP it is a 503 that may be tried again.

@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { InvalidValue } from "../../config/values.ts";
 import { type Environment, readVariable } from "../../config/variable-reader.ts";
-import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
+import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../errors.ts";
 import { typosBetween } from "../../util/nearest.ts";
 import type { Command, Option, Options, Values } from "./command.ts";
 import { formatOption } from "./command.ts";
@@ -39,7 +39,9 @@ export function readCommandLine<O extends Options, E>(
     const name = Object.keys(options).find((key) => options[key]?.variable === problem.name);
     problems.push(name === undefined ? problem : { ...problem, name: nameOf(name) });
   }
-  const environment = attempt(() => command.environment?.(env, values as Partial<Values<O>>), problems);
+  const environment = collectProblems(problems, () =>
+    command.environment?.(env, values as Partial<Values<O>>),
+  );
   if (problems.length > 0) throw new ConfigurationError(problems);
   return { values, environment } as CommandInput<O, E>;
 }
@@ -65,16 +67,6 @@ function readElsewhere(name: string, option: Option, env: Environment): Read {
   }
   if (option.default !== undefined) return { value: option.read(option.default) };
   return { value: isFlag(option) ? false : undefined };
-}
-
-function attempt<T>(work: () => T, problems: ConfigurationProblem[]): T | undefined {
-  try {
-    return work();
-  } catch (error) {
-    if (!(error instanceof ConfigurationError)) throw error;
-    problems.push(...error.problems);
-    return undefined;
-  }
 }
 
 const isFlag = (option: Option) => option.placeholder === undefined;

@@ -1,6 +1,6 @@
 import { isLoopbackHost, logLevels, readOneOf } from "../../config/values.ts";
 import { describeUnset } from "../../config/variables.ts";
-import { ConfigurationError, KitError } from "../../errors.ts";
+import { type ConfigurationProblem, collectProblems, KitError } from "../../errors.ts";
 import type { RunningHarness } from "../../harness/run/running-harness.ts";
 import { startHarness } from "../../harness/run/start-harness.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
@@ -49,13 +49,9 @@ export const up = defineCommand({
   },
 
   check(values) {
-    try {
-      resolveFacilitatorContracts(contractsOf(values));
-      return [];
-    } catch (error) {
-      if (error instanceof ConfigurationError) return error.problems;
-      throw error;
-    }
+    const problems: ConfigurationProblem[] = [];
+    collectProblems(problems, () => resolveFacilitatorContracts(contractsOf(values)));
+    return problems;
   },
 
   async run(values, { print, printError, env, takeSignals }) {

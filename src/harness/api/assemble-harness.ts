@@ -10,6 +10,7 @@ import { createLocalRpc } from "../../rpc/local-rpc.ts";
 import { isWord } from "../../rpc/read-hex.ts";
 import type { HarnessControl } from "../control/control-client.ts";
 import type { HarnessDescription } from "../control/description.ts";
+import { requireRunning } from "../control/find-harness.ts";
 import type { JsonResponse } from "../control/http-json.ts";
 import { postPayment, signPayment } from "../control/pay.ts";
 import { requireAccount } from "../control/require-account.ts";
@@ -142,13 +143,7 @@ function assembleNetwork(
     inTurn: InTurn;
   },
 ): { network: HarnessNetwork; forgetImpersonated(): Promise<void> } {
-  const running = description.networks[name];
-  if (running === undefined) {
-    throw new KitError(`${name} is not running there`, {
-      hints: [`Running: ${Object.keys(description.networks).join(", ")}`],
-    });
-  }
-  const { chainId, caip2, rpcUrl, facilitatorContract, asset, fork } = running;
+  const { chainId, caip2, rpcUrl, facilitatorContract, asset, fork } = requireRunning(description, name);
 
   // A node does not tell whom it sends unsigned transactions for, and keeps them through a revert.
   const impersonated = new Set<Address>();

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { settleWaitBoundsMs } from "../../config/settle-wait.ts";
 import { type LogLevel, logLevels } from "../../config/values.ts";
-import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
+import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../errors.ts";
 import { readAddress } from "../../protocol/address.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type Asset, type NetworkName, networkNames, networks } from "../../protocol/networks.ts";
@@ -33,13 +33,13 @@ export type HarnessOptions<N extends NetworkName = NetworkName> = {
    * fork: { base: "https://base.example", polygon: { recording: "test/polygon.fork.json.gz" } }
    */
   fork?: Partial<Record<N, ForkOption>>;
-  /** Where the facilitator listens; 127.0.0.1 by default. */
+  /** The IP address that the facilitator listens on; one of this machine alone by default. */
   host?: string;
   /** The facilitator's port; any free one by default. */
   port?: number;
   /** The ports of nodes; free ones by default. */
   rpcPorts?: Partial<Record<N, number>>;
-  /** How long a settle waits for its outcome, in milliseconds; 80,000 in v1 and 45,000 in v2 by default. */
+  /** How long a settle waits for its outcome, in milliseconds; as `serve` does by default. */
   settleWaitMs?: number;
   /**
    * Whether the service recovers payments whose authorization somebody else submitted straight to the token, as in
@@ -115,8 +115,17 @@ export function readHarnessOptions<N extends NetworkName>(
       add(name, `${rpcPort} is not a port`, "8545");
   }
   const fork: ForkOptions = options.fork ?? {};
-  checkFork(fork, names, seed, problems);
-  const contracts = resolve(options.contracts, assets, problems);
+  const forks = collectProblems(problems, () => readForkOptions(fork, names));
+  if (seed !== undefined && forks !== undefined && forks.size > 0) {
+    add("seed", "a fork goes by the clock, so its runs cannot be repeated");
+  }
+  const contracts = collectProblems(problems, () =>
+    resolveFacilitatorContracts(
+      options.contracts,
+      networkNames.map((name) => assets[name] ?? networks[name].usdc),
+      { mainnet: "contracts.mainnet", testnet: "contracts.testnet" },
+    ),
+  );
   if (problems.length > 0 || contracts === undefined) throw new ConfigurationError(problems);
   const { rpcPorts, anvilBinary, signal } = options;
   return {
@@ -187,41 +196,6 @@ function readAsset(network: NetworkName, asset: AssetOptions | undefined, add: A
   if (!isWhole(decimals, 0, 36))
     return refuse("decimals", `${decimals} is not a whole number from 0 to 36`, "6");
   return { address, name: String(name), version: String(version), decimals };
-}
-
-function checkFork(
-  fork: ForkOptions,
-  names: readonly NetworkName[],
-  seed: number | undefined,
-  problems: ConfigurationProblem[],
-): void {
-  try {
-    const orders = readForkOptions(fork, names);
-    if (seed !== undefined && orders.size > 0) {
-      problems.push({ name: "seed", problem: "a fork goes by the clock, so its runs cannot be repeated" });
-    }
-  } catch (error) {
-    if (!(error instanceof ConfigurationError)) throw error;
-    problems.push(...error.problems);
-  }
-}
-
-function resolve(
-  contracts: HarnessOptions["contracts"],
-  assets: Partial<Record<NetworkName, Asset>>,
-  problems: ConfigurationProblem[],
-) {
-  try {
-    return resolveFacilitatorContracts(
-      contracts,
-      networkNames.map((name) => assets[name] ?? networks[name].usdc),
-      { mainnet: "contracts.mainnet", testnet: "contracts.testnet" },
-    );
-  } catch (error) {
-    if (!(error instanceof ConfigurationError)) throw error;
-    problems.push(...error.problems);
-    return undefined;
-  }
 }
 
 function isNetwork(name: string): name is NetworkName {

@@ -1,11 +1,12 @@
 import { z } from "zod";
-import { KitError } from "../../errors.ts";
+import { ConfigurationError, KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { bytes32 } from "../../protocol/primitives.ts";
 import { type FaultBoard, readFaultReport } from "../faults/fault-board.ts";
 import { type JournalReader, readerOf } from "../journal/journal-reader.ts";
 import { paymentJournalSchema } from "../journal/payment-journal.ts";
+import type { HarnessChain } from "../stage/chain.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
 import { requestJson } from "./http-json.ts";
 
@@ -27,14 +28,19 @@ export type HarnessControl = {
 /** What went wrong, and what to do. */
 export type ForkFailure = { message: string; hints: readonly string[] };
 
+/** @throws ConfigurationError when the harness runs without the network */
+export function runningChain({ chains }: ControlledHarness, network: NetworkName): HarnessChain {
+  const chain = chains[network];
+  if (chain !== undefined) return chain;
+  const running = Object.keys(chains).join(", ");
+  const problem = `${network} is not running here; running: ${running}`;
+  throw new ConfigurationError([{ name: "network", problem }]);
+}
+
 /** Control of a harness of this process. */
 export function controlOf(harness: ControlledHarness): HarnessControl {
-  const { chains, faults, reset, nextAuthorizationNonce } = harness;
-  const chainOf = (network: NetworkName) => {
-    const chain = chains[network];
-    if (chain === undefined) throw new KitError(`${network} is not running`);
-    return chain;
-  };
+  const { faults, reset, nextAuthorizationNonce } = harness;
+  const chainOf = (network: NetworkName) => runningChain(harness, network);
   return {
     fund: (network, to, amount) => chainOf(network).fund(to, amount),
     mine: (network, blocks) => chainOf(network).mine(blocks),

@@ -1,28 +1,27 @@
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
-import { ConfigurationError, KitError } from "../../errors.ts";
-import { type NetworkName, networkNames } from "../../protocol/networks.ts";
+import { KitError } from "../../errors.ts";
+import { networkNames } from "../../protocol/networks.ts";
 import { bytes32, uint256String } from "../../protocol/primitives.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
-import { readerOf } from "../journal/journal-reader.ts";
-import type { HarnessChain } from "../stage/chain.ts";
+import { controlOf, runningChain } from "./control-client.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
 import type { HarnessDescription } from "./description.ts";
 import type { JsonResponse } from "./http-json.ts";
 import { requireAccount } from "./require-account.ts";
 
 /** What `POST /harness/fund` takes: `amount` in the asset's smallest unit. */
-export const fundRequestSchema = z.object({
+const fundRequestSchema = z.object({
   network: z.enum(networkNames),
   to: z.string(),
   amount: uint256String,
 });
 
 /** What `POST /harness/advance-time` takes. */
-export const advanceTimeRequestSchema = z.object({ network: z.enum(networkNames), seconds: z.number() });
+const advanceTimeRequestSchema = z.object({ network: z.enum(networkNames), seconds: z.number() });
 
 /** What `POST /harness/mine` takes. */
-export const mineRequestSchema = z.object({ network: z.enum(networkNames), blocks: z.number() });
+const mineRequestSchema = z.object({ network: z.enum(networkNames), blocks: z.number() });
 
 /** What `POST /harness/pay` takes: a test payer by its name, `amount` in the asset's smallest unit. */
 const payRequestSchema = z.object({
@@ -66,50 +65,40 @@ export function controlRoutes(
     return reply.code(refused ? 400 : 500).send({ error: message, because: causesOf(error), hints });
   });
 
-  const chainOf = (network: NetworkName): HarnessChain => {
-    const chain = harness.chains[network];
-    if (chain !== undefined) return chain;
-    throw new ConfigurationError([
-      {
-        name: "network",
-        problem: `${network} is not running here; running: ${Object.keys(harness.chains).join(", ")}`,
-      },
-    ]);
-  };
-
+  const control = controlOf(harness);
+  const { faults, journal } = control;
   app.get("/harness", describe);
 
   app.post("/harness/fund", async (request) => {
     const { network, to, amount } = fundRequestSchema.parse(request.body);
-    const chain = chainOf(network);
-    await chain.fund(requireAccount(to), amount);
-    return { network, to, amount: amount.toString(), asset: chain.asset.address };
+    const { asset } = runningChain(harness, network);
+    await control.fund(network, requireAccount(to), amount);
+    return { network, to, amount: amount.toString(), asset: asset.address };
   });
 
   app.post("/harness/pay", async (request) => {
     const payment = payRequestSchema.parse(request.body);
-    chainOf(payment.network);
+    runningChain(harness, payment.network);
     const { verify, settle } = await pay(payment);
     return { verify: verify.body, settle: settle.body };
   });
 
   app.post("/harness/advance-time", async (request) => {
     const { network, seconds } = advanceTimeRequestSchema.parse(request.body);
-    return { network, now: Number(await chainOf(network).advanceTime(seconds)) };
+    return { network, now: Number(await control.advanceTime(network, seconds)) };
   });
 
   app.post("/harness/mine", async (request) => {
     const { network, blocks } = mineRequestSchema.parse(request.body);
-    await chainOf(network).mine(blocks);
+    await control.mine(network, blocks);
     return { network, blocks };
   });
 
   app.post("/harness/reset", async () => {
-    await harness.reset();
+    await control.reset();
     return {};
   });
 
-  const { faults } = harness;
   app.post("/harness/faults/add", ({ body }) => faults.add(body));
   app.post("/harness/faults/list", async () => ({ faults: await faults.list() }));
   app.post("/harness/faults/remove", async ({ body }) => ({
@@ -120,7 +109,6 @@ export function controlRoutes(
     return {};
   });
 
-  const journal = readerOf(harness.journal);
   app.post("/harness/journal/payment", async ({ body }) => ({
     payment: (await journal.payment(journalRequestSchema.parse(body).id)) ?? null,
   }));

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { networkNames } from "../../protocol/networks.ts";
+import { type NetworkName, networkNames } from "../../protocol/networks.ts";
 import { address, bytes32 } from "../../protocol/primitives.ts";
 
 /** What a running harness is made of: printed by `up --json`, and served at `GET /harness`. */
@@ -26,3 +26,6 @@ export const harnessDescriptionSchema = z.object({
 });
 
 export type HarnessDescription = z.infer<typeof harnessDescriptionSchema>;
+
+/** One of the networks of a running harness. */
+export type RunningNetwork = NonNullable<HarnessDescription["networks"][NetworkName]>;

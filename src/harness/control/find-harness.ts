@@ -1,6 +1,6 @@
 import { KitError } from "../../errors.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
-import { type HarnessDescription, harnessDescriptionSchema } from "./description.ts";
+import { type HarnessDescription, harnessDescriptionSchema, type RunningNetwork } from "./description.ts";
 import { requestJson } from "./http-json.ts";
 
 /** It answers from memory: what takes longer is something else. */
@@ -48,9 +48,14 @@ export async function findHarness(origin: string, command = "npx x402-kit"): Pro
   throw new KitError(`What answers at ${origin} is not an x402-kit harness`, { hints: [`Give ${address}`] });
 }
 
-/** @throws KitError when the harness runs without the network */
-export function requireRunning(harness: HarnessDescription, network: NetworkName): void {
-  if (harness.networks[network] !== undefined) return;
+/**
+ * The network as the harness runs it.
+ *
+ * @throws KitError when the harness runs without it
+ */
+export function requireRunning(harness: HarnessDescription, network: NetworkName): RunningNetwork {
+  const running = harness.networks[network];
+  if (running !== undefined) return running;
   throw new KitError(`${network} is not running there`, {
     hints: [`Running: ${Object.keys(harness.networks).join(", ")}`],
   });

@@ -2,17 +2,21 @@ import { channels } from "../../channels/channels.ts";
 import { ConfigurationError } from "../../errors.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
+import { harnessAccounts } from "../../published/accounts.ts";
 import type { HarnessChain } from "../stage/chain.ts";
 import { type ChainFaults, createChainFaults } from "./chain-faults.ts";
 import type { FaultBoard, FaultReport } from "./fault-board.ts";
-import type { FaultProxy } from "./fault-proxy.ts";
+import { createFaultProxy, type FaultProxy, type FaultProxyOptions } from "./fault-proxy.ts";
 import { type FaultSpec, readFaultSpec } from "./fault-spec.ts";
 
 type Listed = { report(): FaultReport; undo(): Promise<void> | void };
 
+/** Chains with the proxies before their nodes. */
+type ProxiedChains = Partial<Record<NetworkName, { chain: HarnessChain; proxy: FaultProxy }>>;
+
 /** Sets faults between the service and the nodes of these chains, and on the chains themselves. */
 export function createFaults(options: {
-  networks: Readonly<Partial<Record<NetworkName, { chain: HarnessChain; proxy: FaultProxy }>>>;
+  networks: Readonly<ProxiedChains>;
   /** Whose gas money `empty-operator` takes. */
   operators: readonly Address[];
   /** Of the service that the faults hit; names it on the channel `fault`. */
@@ -87,6 +91,41 @@ export function createFaults(options: {
     async clear() {
       await Promise.allSettled(beginning);
       for (const id of [...listed.keys()].reverse()) await remove(id);
+    },
+  };
+}
+
+/** What a harness needs of faults. */
+export type StartedFaults = {
+  faults: FaultBoard;
+  /** Where the service finds a chain: at the proxy before its node. */
+  serviceRpcUrl(chain: HarnessChain): string;
+  /** Before the service is replaced: what keeps answers from it ends. */
+  beforeReset(): Promise<void>;
+  close(): Promise<void>;
+};
+
+/** Puts a proxy before the node of each chain. */
+export async function startFaults(
+  chains: readonly HarnessChain[],
+  { serviceId, onExchange }: Pick<FaultProxyOptions, "onExchange"> & { serviceId: string },
+): Promise<StartedFaults> {
+  const networks: ProxiedChains = {};
+  await Promise.all(
+    chains.map(async (chain) => {
+      networks[chain.network.name] = {
+        chain,
+        proxy: await createFaultProxy({ target: chain.rpcUrl, onExchange }),
+      };
+    }),
+  );
+  const faults = createFaults({ networks, operators: [harnessAccounts.operator.address], serviceId });
+  return {
+    faults,
+    serviceRpcUrl: ({ network, rpcUrl }) => networks[network.name]?.proxy.url ?? rpcUrl,
+    beforeReset: () => faults.clear(),
+    async close() {
+      for (const { proxy } of Object.values(networks)) await proxy[Symbol.asyncDispose]();
     },
   };
 }

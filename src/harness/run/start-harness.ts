@@ -5,32 +5,22 @@ import { refuseForeign } from "../../local-server/refuse-foreign.ts";
 import { explainListenError, requireFree } from "../../local-server/require-free.ts";
 import type { Organizations } from "../../organizations/organizations.ts";
 import { keccak256Text } from "../../protocol/hex.ts";
-import type { Asset, NetworkName } from "../../protocol/networks.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { localOrganization } from "../../published/local-organization.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import type { HarnessDescription } from "../control/description.ts";
-import type { ForkOptions } from "../fork/fork-options.ts";
-import type { FacilitatorContracts } from "../stage/addresses.ts";
 import type { HarnessChain } from "../stage/chain.ts";
-import { type Chains, startChains } from "../stage/chains.ts";
+import { type Chains, type StartChainsOptions, startChains } from "../stage/chains.ts";
 import type { ReplaceableCore } from "./replaceable-core.ts";
 import type { HarnessPart, RunningHarness } from "./running-harness.ts";
 import { withTestKeys } from "./with-test-keys.ts";
 
-export type StartOptions = {
-  networks: readonly NetworkName[];
-  facilitatorContracts: FacilitatorContracts;
-  /** The token of a network, where it is not to be its USDC. */
-  assets?: Readonly<Partial<Record<NetworkName, Asset>>> | undefined;
+export type StartOptions = Omit<StartChainsOptions, "genesisTime"> & {
   host: string;
   /** 0 for any free port. */
   port: number;
-  /** The port of a network's node; free ones by default. */
-  rpcPorts?: Readonly<Partial<Record<NetworkName, number>>> | undefined;
   settleWaitMs?: number | undefined;
-  /** What the chains of some networks are forked from. */
-  fork?: ForkOptions | undefined;
   logger: Logger;
   /** Whether direct submissions are paid out, as in production with a recoverer's key; they are by default. */
   recovery?: boolean;
@@ -40,11 +30,8 @@ export type StartOptions = {
   studio?: boolean;
   /** Makes runs repeatable: the chains have a clock of their own, and authorization nonces follow from the seed. */
   seed?: number | undefined;
-  /** Path of the anvil binary; the one of this platform's package by default. */
-  anvilBinary?: string | undefined;
-  /** Gives up the start. */
-  signal?: AbortSignal | undefined;
 };
+
 /** The pepper of a database that lives as long as the harness and holds one published key. */
 const localPepper = "x402-facilitator-kit local harness";
 
@@ -68,7 +55,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
     import("../control/control.ts"),
     import("./replaceable-core.ts"),
     import("../../chain/signing/local-signer.ts"),
-    import("../faults/start-faults.ts"),
+    import("../faults/create-faults.ts"),
     options.journal === true ? import("../journal/journal.ts") : undefined,
     options.studio === true ? import("../../studio/serve-studio.ts") : undefined,
   ]);
