@@ -75,6 +75,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   fixtures: ["published"],
   "mock-server": ["fixtures", "local-server", "published"],
   conformance: ["fixtures", "harness", "published", "rpc"],
+  judge: ["harness", "published"],
   cli: [
     ...[
       "chain",
@@ -88,6 +89,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
       "harness",
       "http",
       "inspection",
+      "judge",
     ],
     ...[
       "ledger",

@@ -11,6 +11,7 @@ const fault = () => import("./commands/fault.ts");
 const org = () => import("./commands/org.ts");
 const key = () => import("./commands/key.ts");
 const operator = () => import("./commands/operator.ts");
+const judge = () => import("./commands/judge.ts");
 const settlements = () => import("./commands/settlements.ts");
 
 /** The commands, each loaded when it is called: most of a start is imports. */
@@ -76,6 +77,11 @@ const commands: readonly CommandEntry[] = [
     "conformance",
     "run the scenarios against a facilitator, and report where its answers differ",
     async () => (await import("./commands/conformance.ts")).conformance,
+  ],
+  [
+    "judge client",
+    "run a client against shops that go wrong: does it ever pay twice, or for nothing?",
+    async () => (await judge()).judgeClientCommand,
   ],
   [
     "serve",
@@ -165,7 +171,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   const rest = words.slice(name.split(" ").length);
   try {
     const command = await load();
-    if (rest.some(isHelp)) {
+    if (rest.slice(0, rest.includes("--") ? rest.indexOf("--") : undefined).some(isHelp)) {
       const { describeCommand } = await import("./kit/help.ts");
       terminal.print(describeCommand(name, summary, command));
       return 0;

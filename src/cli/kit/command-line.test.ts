@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { InvalidValue, readWholeNumber } from "../../config/values.ts";
 import { createVariableReader } from "../../config/variable-reader.ts";
 import { ConfigurationError } from "../../errors.ts";
-import { type Command, defineCommand, flag, type Option, type Options } from "./command.ts";
+import { type Command, commandOption, defineCommand, flag, type Option, type Options } from "./command.ts";
 import { readCommandLine } from "./command-line.ts";
 
 const port = {
@@ -71,6 +71,26 @@ test("an option that may be bare is given with and without a value", () => {
     read("--fork", "base"),
     read("--fork=base"),
   ]).toEqual([...["none", "", "", "base", "base"]]);
+});
+
+describe("a command line of the user's own, behind --", () => {
+  const known = {
+    command: { ...commandOption("what is run"), required: true },
+    json: flag("as JSON"),
+  } as const;
+
+  test("is taken as it is, options and all", () => {
+    expect(valuesOf(known, ["--json", "--", "node", "a b.js", "--json", "--", "-x"])).toEqual({
+      json: true,
+      command: ["node", "a b.js", "--json", "--", "-x"],
+    });
+  });
+
+  test("is asked for when it is missing or empty", () => {
+    for (const args of [[], ["--"]]) {
+      expect(problemsOf(args, {}, known)).toBe("-- COMMAND…: is needed (for example -- node buyer.js)");
+    }
+  });
 });
 
 describe("what is wrong", () => {

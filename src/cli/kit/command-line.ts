@@ -62,7 +62,8 @@ function readElsewhere(name: string, option: Option, env: Environment): Read {
   const fromVariable = option.variable && readVariable(env, option.variable, option.read);
   if (fromVariable !== undefined) return fromVariable;
   if (option.required === true) {
-    const example = exampleOf(option, option.positional === true ? "" : `--${name} `);
+    const prefix = option.isRest === true ? "-- " : option.positional === true ? "" : `--${name} `;
+    const example = exampleOf(option, prefix);
     return { problem: { name: formatOption(name, option), problem: "is needed", ...example } };
   }
   if (option.default !== undefined) return { value: option.read(option.default) };
@@ -74,10 +75,13 @@ const isFlag = (option: Option) => option.placeholder === undefined;
 /** What the command line gives, and what on it is no option or a wrong one. */
 function readArguments(
   { options, variables = [] }: Pick<Command, "options" | "variables">,
-  args: readonly string[],
+  allArgs: readonly string[],
 ): { given: ReadonlyMap<string, string>; problems: ConfigurationProblem[] } {
   // A map, since an object would also know options like --constructor.
-  const known = new Map(Object.entries(options));
+  const known = new Map(Object.entries(options).filter(([, option]) => option.isRest !== true));
+  const [restName] = Object.entries(options).find(([, option]) => option.isRest === true) ?? [];
+  const restAt = restName === undefined ? -1 : allArgs.indexOf("--");
+  const args = restAt === -1 ? allArgs : allArgs.slice(0, restAt);
   const { tokens } = parseArgs({
     // An option that another one follows has no value; without this the other one would be taken for it.
     args: args.map((arg, index) => {
@@ -95,6 +99,8 @@ function readArguments(
 
   const problems: ConfigurationProblem[] = [];
   const given = new Map<string, string>();
+  const rest = restAt === -1 ? [] : allArgs.slice(restAt + 1);
+  if (restName !== undefined && rest.length > 0) given.set(restName, rest.join("\0"));
   const unnamed = [...known].flatMap(([name, option]) => (option.positional === true ? [name] : []));
   let previousIsUnknown = false;
   for (const token of tokens) {

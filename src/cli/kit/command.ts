@@ -20,6 +20,8 @@ export type Option<T = unknown> = {
   placeholder?: string;
   /** Whether the value is given without the option's name, in the order of such options: `fault base reset`. */
   positional?: boolean;
+  /** Whether it is everything behind `--`: a command line of others. The text holds its words, separated by NUL. */
+  isRest?: boolean;
   /** The variable that gives the value when the command line does not. */
   variable?: VariableName;
   example?: string;
@@ -87,6 +89,7 @@ export function textOption(describe: string, placeholder: string, example: strin
 
 /** How users write an option. */
 export function formatOption(name: string, option: Option | undefined): string {
+  if (option?.isRest === true) return `-- ${option.placeholder}`;
   return option?.positional === true ? (option.placeholder ?? name) : `--${name}`;
 }
 
@@ -98,6 +101,17 @@ export const networkOption = {
 
 /** `--network` of commands that act on all networks unless one is named. */
 export const onlyNetworkOption = valueOption("only on this network", "NAME", "base", readNetwork);
+
+/** A command line of the user's own, behind `--`. */
+export function commandOption(describe: string) {
+  return {
+    describe,
+    placeholder: "COMMAND…",
+    isRest: true,
+    example: "node buyer.js",
+    read: (text: string): readonly string[] => text.split("\0"),
+  } as const satisfies Option;
+}
 
 /** An account, as an address that is checked (EIP-55). */
 export function addressOption(describe: string) {

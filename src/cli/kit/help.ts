@@ -6,9 +6,9 @@ import { renderRows, terminalWidth, wrapText } from "./terminal.ts";
 /** What `--help` prints of a command. */
 export function describeCommand(name: string, summary: string, { options, variables = [] }: Command): string {
   const ofOptions = Object.entries(options).map(([key, option]) => {
-    const { placeholder, positional, mayBeBare } = option;
+    const { placeholder, positional, isRest, mayBeBare } = option;
     const shown = mayBeBare === true ? `[${placeholder}]` : placeholder;
-    const value = positional === true || placeholder === undefined ? "" : ` ${shown}`;
+    const value = positional === true || isRest === true || placeholder === undefined ? "" : ` ${shown}`;
     return [`${formatOption(key, option)}${value}`, describeOption(option)] as const;
   });
   const ofVariables = variables.map(

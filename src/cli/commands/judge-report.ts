@@ -1,0 +1,51 @@
+import type { Finding } from "../../judge/report/finding.ts";
+import { renderTable, terminalWidth, wrapText } from "../kit/table.ts";
+
+/** The report for a person: a table, worst first, and of what went wrong what was sent and what is safe. */
+export function renderJudgment(title: string, findings: readonly Finding[], seed: number): string {
+  const bad = findings.filter(({ isGood }) => !isGood);
+  return [
+    title,
+    "",
+    renderTable(
+      [
+        { heading: "case" },
+        { heading: "paid", right: true },
+        { heading: "had", right: true },
+        { heading: "verdict" },
+      ],
+      findings.map(({ name, transfers, services, verdictText, isGood }) => [
+        name,
+        `${transfers.length}`,
+        `${services}`,
+        isGood ? verdictText : inCapitals(verdictText),
+      ]),
+    ),
+    ...bad.flatMap(renderBad),
+    "",
+    bad.length === 0
+      ? `All ${findings.length} cases are good.`
+      : `${bad.length} of ${findings.length} cases are bad. The same run again: --seed ${seed}`,
+  ].join("\n");
+}
+
+/** The beginning of a verdict, which is its substance; the whole is said below the table. */
+function inCapitals(verdict: string): string {
+  return verdict.replace(/ (although|than) .*/, "").toUpperCase();
+}
+
+function renderBad({ name, verdictText, situation, safe, exchanges, notes }: Finding): string[] {
+  const indent = (text: string, by: string) =>
+    wrapText(text, terminalWidth - by.length).map((line) => `${by}${line}`);
+  return [
+    "",
+    `${name}: ${verdictText}`,
+    ...indent(situation, "  "),
+    ...exchanges.flatMap((line) => {
+      const [first = "", ...others] = wrapText(line, terminalWidth - 12);
+      return [`    ${first}`, ...others.map((other) => `            ${other}`)];
+    }),
+    ...notes.flatMap((note) => indent(`It ${note}.`, "    ")),
+    ...indent(`Safe: ${safe}`, "  "),
+  ];
+}

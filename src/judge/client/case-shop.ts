@@ -1,0 +1,244 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { finished } from "node:stream/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import type { Hex } from "../../protocol/hex.ts";
+import { sameAddress } from "../../protocol/hex.ts";
+import type { X402Version } from "../../protocol/requests.ts";
+import { startFacilitatorLine } from "../scene/facilitator-line.ts";
+import { challengeOf, encodeHeader, type Offer, offerOf, requirementsOf } from "../scene/offers.ts";
+import type { CasePayer } from "../scene/payers.ts";
+import { type ReceivedPayment, readPayment } from "../scene/received-payment.ts";
+import type { Scene } from "../scene/scene.ts";
+import type { ClientCase } from "./client-case.ts";
+import type { PaidVisit, ResetPlace, Settled, Visit } from "./visit.ts";
+
+/** One request of the client, and what it was answered. */
+export type Exchange = {
+  /** Since the case began. */
+  atMs: number;
+  request: string;
+  /** The payment it carries: the first of the case is 1, and one that comes again keeps its number. */
+  payment: { number: number; amount: string; to: string; network: string } | undefined;
+  answer: string;
+};
+
+export type CaseShopOptions = {
+  tested: ClientCase;
+  scene: Scene;
+  versions: readonly X402Version[];
+  /** The URL of what is sold. */
+  resource: string;
+  goods: string;
+  payer: CasePayer;
+  /** A header that every request must carry. */
+  header: { name: string; value: string } | undefined;
+  slowMs: number;
+};
+
+/** The shop of one case. */
+export type CaseShop = {
+  handle(request: IncomingMessage, response: ServerResponse, path: string): Promise<void>;
+  /** What the client sent, in order. */
+  readonly exchanges: readonly Exchange[];
+  /** Waits until nothing that was begun is left to do. */
+  idle(): Promise<void>;
+};
+
+const settleAnswer = z.looseObject({
+  success: z.boolean().default(false),
+  transaction: z.string().default(""),
+  errorReason: z.string().default("unexpected_settle_error"),
+});
+
+/** Between the last bytes and the reset, so that they arrive. */
+const beforeResetMs = 50;
+
+/** Opens the shop of a case. It settles for real, and knows every payment that it was ever given. */
+export function createCaseShop(options: CaseShopOptions): CaseShop {
+  const { tested, scene, versions, resource, goods, payer, header, slowMs } = options;
+  const startedAt = performance.now();
+  const offersMade: Offer[] = [];
+  const exchanges: Exchange[] = [];
+  const received = new Map<Hex, { payment: ReceivedPayment; times: number; settling?: Promise<Settled> }>();
+  const work = new Set<Promise<unknown>>();
+  const track = <T>(promise: Promise<T>): Promise<T> => {
+    const tracked = promise.catch(() => {}).finally(() => work.delete(tracked));
+    work.add(tracked);
+    return promise;
+  };
+
+  /** The body of a settle call; undefined when the payment is for nothing that was asked. */
+  function settleBody(payment: ReceivedPayment): string | undefined {
+    const offer = offerOf(payment, offersMade);
+    if (offer === undefined) return undefined;
+    return JSON.stringify({
+      x402Version: payment.x402Version,
+      paymentPayload: payment.payload,
+      paymentRequirements: requirementsOf(offer, payment.x402Version, resource),
+    });
+  }
+
+  async function settleNow(payment: ReceivedPayment): Promise<Settled> {
+    const refused = { success: false, transaction: "", isPending: false };
+    const offer = offerOf(payment, offersMade);
+    if (offer === undefined) return { ...refused, reason: "invalid_payment_requirements" };
+    const { contracts } = scene;
+    if (!contracts.some((contract) => sameAddress(contract, offer.payTo))) {
+      const transaction = await scene.submit(payment, offer.asset.address);
+      return transaction === undefined
+        ? { ...refused, reason: "invalid_payload" }
+        : { success: true, transaction, reason: "", isPending: false };
+    }
+    const response = await postSettle(scene.facilitatorUrl, scene.apiKey, settleBody(payment) ?? "");
+    const isPending = response.headers.get("x-settlement-state") === "pending";
+    const { success, transaction, errorReason } = settleAnswer.parse(await response.json());
+    return { success, transaction, reason: success ? "" : errorReason, isPending };
+  }
+
+  function settle(payment: ReceivedPayment): Promise<Settled> {
+    const known = received.get(payment.authorization.nonce);
+    if (known?.settling !== undefined) return known.settling;
+    const settling = track(settleNow(payment)).then(
+      (settled) => {
+        // What was not decided can be asked again.
+        if (known !== undefined && (settled.isPending || settled.reason === "unexpected_settle_error")) {
+          delete known.settling;
+        }
+        return settled;
+      },
+      (error: unknown): Settled => {
+        if (known !== undefined) delete known.settling;
+        return { success: false, transaction: "", reason: String(error), isPending: false };
+      },
+    );
+    if (known !== undefined) known.settling = settling;
+    return settling;
+  }
+
+  return {
+    exchanges,
+    async idle() {
+      while (work.size > 0) await Promise.all(work);
+    },
+    handle: (request, response, path) => track(handle(request, response, path)),
+  };
+
+  async function handle(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
+    request.resume();
+    const exchange: Exchange = {
+      atMs: Math.round(performance.now() - startedAt),
+      request: `${request.method} /${path}`,
+      payment: undefined,
+      answer: "no answer",
+    };
+    exchanges.push(exchange);
+    const visit = createVisit(response, path, exchange);
+    if (header !== undefined && request.headers[header.name.toLowerCase()] !== header.value) {
+      return visit.send(401, {}, `the header ${header.name} is missing`);
+    }
+    const payment = readPayment(request.headers);
+    if (payment === "unreadable") return visit.ask({ error: "invalid_payload" });
+    if (payment === undefined) return tested.unpaid?.(visit) ?? visit.ask();
+
+    const { nonce } = payment.authorization;
+    const others = [...received].filter(([known]) => known !== nonce).map(([, other]) => other);
+    const entry = received.get(nonce) ?? { payment, times: 0 };
+    const repeats = entry.times++;
+    received.set(nonce, entry);
+    const number = [...received.keys()].indexOf(nonce) + 1;
+    const { value, to } = payment.authorization;
+    exchange.payment = { number, amount: `${value}`, to, network: payment.network };
+    // Whatever was signed can be settled by whoever holds it. A second payment shows what that costs.
+    if (repeats === 0) await Promise.all(others.map((other) => settle(other.payment)));
+    const paid: PaidVisit = {
+      ...visit,
+      payment,
+      repeats,
+      othersBefore: others.length,
+      settle: () => settle(payment),
+      async settleAndLoseAnswer() {
+        await using line = await startFacilitatorLine(scene.facilitatorUrl);
+        line.rule = async (passed) => {
+          await passed.forwardAndLose();
+          return "reset";
+        };
+        await postSettle(line.url, scene.apiKey, settleBody(payment) ?? "").catch(() => {});
+      },
+      async sell() {
+        const settled = await settle(payment);
+        await (settled.success ? visit.serve(settled) : visit.ask({ error: settled.reason }));
+      },
+    };
+    await tested.paid(paid, { slowMs });
+  }
+
+  function createVisit(response: ServerResponse, path: string, exchange: Exchange): Visit {
+    const send: Visit["send"] = async (status, headers = {}, body = "") => {
+      exchange.answer = String(status);
+      response.writeHead(status, { "content-length": Buffer.byteLength(body), ...headers }).end(body);
+      await finished(response).catch(() => {});
+    };
+    return {
+      scene,
+      payer,
+      path,
+      send,
+      later: (delayMs, todo) => void track(sleep(delayMs).then(todo)),
+      async ask({ error = "a payment is required", offers, headers = {} } = {}) {
+        const asked = offers ?? (await tested.offers?.(scene)) ?? [scene.offer];
+        offersMade.push(...asked);
+        const challenge = challengeOf(asked, versions, resource, error);
+        const types = { "content-type": "application/json" };
+        await send(402, { ...types, ...challenge.headers, ...headers }, JSON.stringify(challenge.body));
+        exchange.answer = `402 asks ${asked.map(({ amount }) => amount).join(" or ")} (${error})`;
+      },
+      async serve(settled, { receipt, reset } = {}) {
+        exchange.answer = reset === undefined ? "200 goods" : `reset ${reset}`;
+        if (reset === "instead of an answer") {
+          response.socket?.resetAndDestroy();
+          return;
+        }
+        const body = JSON.stringify({ goods });
+        const named = exchange.payment;
+        const written =
+          receipt ??
+          encodeHeader({
+            success: true,
+            transaction: settled.transaction,
+            network: named?.network ?? "",
+            payer: payer.address,
+          });
+        response.writeHead(200, {
+          "content-type": "application/json",
+          "content-length": Buffer.byteLength(body),
+          "X-PAYMENT-RESPONSE": written,
+          "PAYMENT-RESPONSE": written,
+        });
+        if (reset === undefined) {
+          response.end(body);
+          await finished(response).catch(() => {});
+          return;
+        }
+        await breakOff(response, body, reset);
+      },
+    };
+  }
+}
+
+async function breakOff(response: ServerResponse, body: string, place: ResetPlace): Promise<void> {
+  const { socket } = response;
+  response.flushHeaders();
+  if (place === "in the body") response.write(body.slice(0, body.length / 2));
+  if (place === "after the body") response.end(body);
+  await sleep(beforeResetMs);
+  socket?.resetAndDestroy();
+}
+
+function postSettle(facilitatorUrl: string, apiKey: string, body: string): Promise<Response> {
+  return fetch(`${facilitatorUrl}/settle`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
+    body,
+  });
+}

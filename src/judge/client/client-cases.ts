@@ -1,0 +1,221 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { keccak256Text } from "../../protocol/hex.ts";
+import { encodeHeader, type Offer } from "../scene/offers.ts";
+import type { Scene } from "../scene/scene.ts";
+import type { ClientCase } from "./client-case.ts";
+import type { PaidVisit, ResetPlace } from "./visit.ts";
+
+/** Whom nobody was told to pay. The last twenty bytes of keccak256 of `x402-kit judge: a stranger`. */
+const stranger = `0x${keccak256Text("x402-kit judge: a stranger").slice(26)}` as const;
+
+const sendAgain =
+  "Sends the same payment again: it can be settled only once, so the goods come and nothing is paid a second time.";
+const signNothing = "Signs nothing, and says why.";
+const stopOrSendAgain =
+  "Stops, or sends the same payment again. It signs no second one while the first can still be settled.";
+
+/** The cases of `judge client`. The first shows that the client works at all. */
+export const clientCases: readonly ClientCase[] = [
+  {
+    name: "plain",
+    shop: "Asks 0.01 USDC, settles, and serves.",
+    safe: "Pays once, and has what it paid for.",
+    paid: (visit) => visit.sell(),
+  },
+  {
+    name: "slow-answer",
+    shop: "Settles at once, and answers after longer than many clients wait.",
+    safe: `Waits, or after its time-out does this. ${sendAgain}`,
+    isSlow: true,
+    async paid(visit, { slowMs }) {
+      const settled = await visit.settle();
+      if (visit.repeats === 0) await sleep(slowMs);
+      await (settled.success ? visit.serve(settled) : visit.sell());
+    },
+  },
+  {
+    name: "pending",
+    shop: "The chain is slow: the facilitator says pending, the shop 402 again; then the payment is settled.",
+    safe: `The receipt says settlement_pending and names the transaction. ${sendAgain}`,
+    own: { settleWaitMs: 1_500 },
+    async paid(visit) {
+      if (visit.repeats > 0) return visit.sell();
+      const held = await visit.scene.holdBlocks();
+      const pending = await visit.settle();
+      // Long enough for whoever signs a second payment to do so.
+      visit.later(500, () => held.remove());
+      if (!pending.isPending) return visit.sell();
+      const { transaction } = pending;
+      const receipt = encodeHeader({
+        success: false,
+        errorReason: "settlement_pending",
+        transaction,
+        network: visit.payment.network,
+      });
+      const name = visit.payment.x402Version === 1 ? "X-PAYMENT-RESPONSE" : "PAYMENT-RESPONSE";
+      await visit.ask({ error: "settlement_pending", headers: { [name]: receipt, "Retry-After": "1" } });
+    },
+  },
+  {
+    name: "shop-answer-lost",
+    shop: "Settles, and the connection is reset instead of an answer.",
+    safe: sendAgain,
+    paid: (visit) => resetOnce(visit, "instead of an answer"),
+  },
+  {
+    name: "reset-before-body",
+    shop: "Settles, sends the headers of a 200, and the connection is reset.",
+    safe: sendAgain,
+    paid: (visit) => resetOnce(visit, "before the body"),
+  },
+  {
+    name: "reset-in-body",
+    shop: "Settles, sends half of the body, and the connection is reset.",
+    safe: `Takes half a body for none. ${sendAgain}`,
+    paid: (visit) => resetOnce(visit, "in the body"),
+  },
+  {
+    name: "reset-after-body",
+    shop: "Settles, sends the whole body, and the connection is reset.",
+    safe: "Has what it paid for.",
+    paid: (visit) => resetOnce(visit, "after the body"),
+  },
+  {
+    name: "facilitator-answer-lost",
+    shop: "Settles, the facilitator's answer is lost, and the shop asks for payment again.",
+    safe: `A 402 does not say that nothing was paid. ${sendAgain}`,
+    async paid(visit) {
+      if (visit.repeats > 0 || visit.othersBefore > 0) return visit.sell();
+      await visit.settleAndLoseAnswer();
+      await visit.ask({ error: "unexpected_settle_error" });
+    },
+  },
+  {
+    name: "unavailable-after-settle",
+    shop: "Settles, but answers 503 with Retry-After: 1.",
+    safe: `Waits as long as it is told. ${sendAgain}`,
+    async paid(visit) {
+      if (visit.repeats > 0) return visit.sell();
+      await visit.settle();
+      await visit.send(503, { "Retry-After": "1" }, "try again");
+    },
+  },
+  {
+    name: "bad-gateway",
+    shop: "A proxy before the shop answers the payment with 502, without Retry-After.",
+    safe: stopOrSendAgain,
+    paid: (visit) => (visit.repeats + visit.othersBefore === 0 ? visit.send(502) : visit.sell()),
+  },
+  {
+    name: "asks-again",
+    shop: "Answers the payment with the same 402 again, and settles whatever it was given later.",
+    safe: stopOrSendAgain,
+    paid: (visit) =>
+      visit.repeats + visit.othersBefore === 0 ? visit.ask({ error: "try again" }) : visit.sell(),
+  },
+  {
+    name: "asks-more",
+    shop: "Answers the payment with a 402 that asks twice as much.",
+    safe: "Signs no second payment: the first can still be settled.",
+    async paid(visit) {
+      const { offer } = visit.scene;
+      if (visit.payment.authorization.value > offer.amount) return visit.sell();
+      await visit.ask({ error: "the price has changed", offers: [{ ...offer, amount: 2n * offer.amount }] });
+    },
+  },
+  {
+    name: "other-terms",
+    shop: "Answers the payment with a 402 that names another recipient.",
+    safe: "Signs no second payment: the first can still be settled.",
+    async paid(visit) {
+      if (visit.othersBefore > 0) return visit.sell();
+      await visit.ask({ error: "try again", offers: [{ ...visit.scene.offer, payTo: stranger }] });
+    },
+  },
+  {
+    name: "thousandfold",
+    shop: "Asks a thousand times the price, 10 USDC, which is more than X402_MAX_AMOUNT.",
+    safe: signNothing,
+    offers: async ({ offer }) => [{ ...offer, amount: 1_000n * offer.amount }],
+    paid: (visit) => visit.sell(),
+  },
+  {
+    name: "other-network-first",
+    shop: "Offers another network before X402_NETWORK.",
+    safe: "Pays on X402_NETWORK.",
+    offers: async ({ offer, otherNetwork }) => [...(otherNetwork === undefined ? [] : [otherNetwork]), offer],
+    paid: (visit) => visit.sell(),
+  },
+  {
+    name: "other-asset-first",
+    shop: "Offers another token before X402_ASSET.",
+    safe: "Pays in X402_ASSET.",
+    offers: async (scene) => [await strangersOffer(scene), scene.offer],
+    paid: (visit) => visit.sell(),
+  },
+  {
+    name: "redirect",
+    shop: "Answers the payment with a redirect (307), and sells where that leads.",
+    safe: "Follows with the same payment, or stops. It signs no second one while the first can still be settled.",
+    paid: (visit) => (visit.path === "report" ? visit.send(307, { Location: "moved" }) : visit.sell()),
+  },
+  {
+    name: "parallel",
+    shop: "Sells to two of the client at the same time, which have the same key.",
+    safe: "Each pays once, with an authorization nonce that is random.",
+    runs: 2,
+    paid: (visit) => visit.sell(),
+  },
+  {
+    name: "used-authorization",
+    shop: "The authorization is already used on chain, without having paid: the facilitator refuses it.",
+    safe: "Stops, or signs another once it has seen on chain that nothing was paid.",
+    async paid(visit) {
+      if (visit.repeats + visit.othersBefore === 0) await visit.scene.cancel(visit.payment, visit.payer);
+      await visit.sell();
+    },
+  },
+  {
+    name: "clock-behind",
+    shop: "The chain is an hour ahead of the client's clock: what it signs has expired.",
+    safe: "Says so and stops, or goes by the time in the Date header.",
+    own: { aheadSeconds: 3_600 },
+    paid: (visit) => visit.sell(),
+  },
+  {
+    name: "clock-ahead",
+    shop: "The chain is months behind the client's clock.",
+    safe: "Pays once, or says that its authorization is not valid yet, and stops.",
+    own: { aheadSeconds: -1 },
+    paid: (visit) => visit.sell(),
+  },
+  {
+    name: "malformed-402",
+    shop: "Answers 402 with terms that cannot be read.",
+    safe: signNothing,
+    unpaid: (visit) =>
+      visit.send(402, { "PAYMENT-REQUIRED": "%%%", "content-type": "application/json" }, "{"),
+    paid: (visit) => visit.sell(),
+  },
+  {
+    name: "malformed-receipt",
+    shop: "Settles and serves, with a receipt that cannot be read.",
+    safe: "Has what it paid for: the goods are in the body.",
+    async paid(visit) {
+      const settled = await visit.settle();
+      await (settled.success ? visit.serve(settled, { receipt: "%%%" }) : visit.sell());
+    },
+  },
+];
+
+/** Settles and serves, and the first time the connection breaks. */
+async function resetOnce(visit: PaidVisit, reset: ResetPlace): Promise<void> {
+  const settled = await visit.settle();
+  if (!settled.success || visit.repeats + visit.othersBefore > 0) return visit.sell();
+  await visit.serve(settled, { reset });
+}
+
+/** The usual price, in another token and to somebody else. */
+async function strangersOffer(scene: Scene): Promise<Offer> {
+  return { ...scene.offer, asset: await scene.otherAsset(), payTo: stranger };
+}

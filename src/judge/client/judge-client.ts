@@ -1,0 +1,45 @@
+import { availableParallelism } from "node:os";
+import type { NetworkName } from "../../protocol/networks.ts";
+import { inParallel } from "../scene/in-parallel.ts";
+import { openScene, type Scene } from "../scene/scene.ts";
+import type { ClientCase } from "./client-case.ts";
+import type { JudgeClientOptions } from "./client-options.ts";
+import { type ClientResult, runClientCase } from "./run-client-case.ts";
+import { openShops, type Shops } from "./shops.ts";
+import { requireWorkingClient } from "./working-client.ts";
+
+/**
+ * Runs a client once for each case and network, against shops that go wrong, and judges it by the chain.
+ *
+ * @throws {KitError} when the command cannot be started, or does not buy where nothing goes wrong
+ */
+export async function judgeClient(options: JudgeClientOptions): Promise<readonly ClientResult[]> {
+  await using shops = await openShops();
+  const results: ClientResult[] = [];
+  for (const network of options.networks) results.push(...(await judgeOn(network, shops, options)));
+  return results;
+}
+
+async function judgeOn(
+  network: NetworkName,
+  shops: Shops,
+  options: JudgeClientOptions,
+): Promise<ClientResult[]> {
+  const { cases, signal } = options;
+  await using scene = await openScene({ network, hasOtherNetwork: true, signal });
+  await scene.otherAsset();
+  const run = async (tested: ClientCase) => {
+    if (tested.own === undefined) return runClientCase(tested, scene, shops, options);
+    await using own: Scene = await openScene({ network, signal, ...tested.own });
+    // Awaited here, since the scene closes with the block.
+    return await runClientCase(tested, own, shops, options);
+  };
+  const [first, ...others] = cases;
+  if (first === undefined) return [];
+  // Where this one fails, the others would say nothing.
+  const plain = await run(first);
+  requireWorkingClient(plain, options);
+  const slowFirst = others.toSorted((a, b) => Number(b.isSlow ?? false) - Number(a.isSlow ?? false));
+  const rest = await inParallel(slowFirst, availableParallelism() + 1, run);
+  return [plain, ...rest.toSorted((a, b) => others.indexOf(a.tested) - others.indexOf(b.tested))];
+}

@@ -1,0 +1,34 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { CaseShop } from "./case-shop.ts";
+
+/** The shops of all cases, each under a path of its own. */
+export type Shops = AsyncDisposable & {
+  /** The URL of what is sold under a name. */
+  resourceOf(name: string): string;
+  open(name: string, shop: CaseShop): void;
+};
+
+/** Listens for the clients of all cases. */
+export async function openShops(): Promise<Shops> {
+  const shops = new Map<string, CaseShop>();
+  const server = createServer((request, response) => {
+    const [, network = "", name = "", path = ""] = (request.url ?? "").split(/[/?]/);
+    const shop = shops.get(`${network}/${name}`);
+    if (shop === undefined) response.writeHead(404).end();
+    else shop.handle(request, response, path).catch(() => response.destroy());
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    resourceOf: (name) => `http://127.0.0.1:${port}/${name}/report`,
+    open: (name, shop) => void shops.set(name, shop),
+    async [Symbol.asyncDispose]() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
+  };
+}

@@ -1,0 +1,50 @@
+import { KitError } from "../../errors.ts";
+import type { JudgeClientOptions } from "./client-options.ts";
+import type { ClientResult } from "./run-client-case.ts";
+
+/**
+ * Requires that a client buys where nothing goes wrong.
+ *
+ * @throws {KitError} with what it does not do, in a sentence, and the end of what it printed
+ */
+export function requireWorkingClient(result: ClientResult, options: JudgeClientOptions): void {
+  const problem = problemOf(result, options);
+  if (problem === undefined) return;
+  const printed = result.runs.flatMap(({ stdout, stderr }) => `${stdout}\n${stderr}`.split("\n"));
+  const lastLines = printed.filter((line) => line.trim() !== "").slice(-5);
+  throw new KitError(problem, {
+    hints: [
+      ...lastLines.map((line) => `  ${line.slice(0, 200)}`),
+      "It must fetch X402_URL, pay with X402_PRIVATE_KEY when asked, print the body or save it in X402_OUTPUT, and exit with 0.",
+    ],
+  });
+}
+
+function problemOf(
+  { verdict, runs: [run], exchanges, transfers }: ClientResult,
+  { timeoutMs, versions }: JudgeClientOptions,
+): string | undefined {
+  if (run === undefined) return undefined;
+  const { end, served } = run;
+  const shown =
+    end === undefined ? "" : end.code === null ? `by ${end.signal}` : `with exit code ${end.code}`;
+  const asked = exchanges.length > 0;
+  if (end === undefined && transfers.length <= 1) {
+    const what = asked ? "" : ", and never asked the shop";
+    return `The command still ran after ${timeoutMs / 1_000} s${what}; it was ended`;
+  }
+  if (!asked) return `The command ended ${shown} and never asked the shop at X402_URL`;
+  if (verdict === "not_paid_not_served") {
+    const paid = exchanges.some(({ payment }) => payment !== undefined);
+    if (paid) return `The command's payment was refused (${exchanges.at(-1)?.answer}), and it ended ${shown}`;
+    const spoken = versions.map((version) => `v${version}`).join(" and ");
+    return `The command asked the shop, which speaks ${spoken}, and did not pay; it ended ${shown}`;
+  }
+  if (verdict === "paid_not_served") {
+    return `The command paid, and printed nothing of what it got; it ended ${shown}`;
+  }
+  if (served && end !== undefined && end.code !== 0) {
+    return `The command got what it paid for, and yet ended ${shown}: it must exit with 0`;
+  }
+  return undefined;
+}

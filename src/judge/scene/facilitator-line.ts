@@ -1,0 +1,107 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+
+/** What goes back to a server over the line. */
+export type LineAnswer = { status: number; headers: Record<string, string>; body: string };
+
+/** One request on its way from a server to the facilitator. */
+export type LineRequest = {
+  /** `verify`, `settle`, `supported`, or another end of the path. */
+  operation: string;
+  body: string;
+  /** Passes the request on; gives the facilitator's answer. */
+  forward(): Promise<LineAnswer>;
+  /** Passes it on, and breaks the connection to the facilitator when its answer begins to arrive. */
+  forwardAndLose(): Promise<void>;
+};
+
+/** What becomes of a request: the answer, or a reset of the connection. */
+export type LineRule = (request: LineRequest) => Promise<LineAnswer | "reset">;
+
+/** The line between a server and its facilitator. */
+export type FacilitatorLine = AsyncDisposable & {
+  /** What the server takes for its facilitator; ends in `/v1`. */
+  readonly url: string;
+  /** What happens on the line from now on; undefined for a good one. */
+  rule: LineRule | undefined;
+};
+
+/** Starts a line to a facilitator, good until its rule says otherwise. */
+export async function startFacilitatorLine(facilitatorUrl: string): Promise<FacilitatorLine> {
+  const origin = new URL(facilitatorUrl).origin;
+  const server = createServer(async (incoming, outgoing) => {
+    const body = await text(incoming);
+    const send = (lose: boolean) => passOn(origin, incoming, body, lose);
+    const passed: LineRequest = {
+      operation: incoming.url?.split("/").at(-1) ?? "",
+      body,
+      async forward() {
+        const answer = await send(false);
+        return answer ?? { status: 502, headers: {}, body: "" };
+      },
+      async forwardAndLose() {
+        await send(true);
+      },
+    };
+    const rule = line.rule ?? ((one: LineRequest) => one.forward());
+    const answer = await rule(passed).catch(() => "reset" as const);
+    if (answer === "reset") incoming.socket.resetAndDestroy();
+    else outgoing.writeHead(answer.status, answer.headers).end(answer.body);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const line: FacilitatorLine = {
+    url: `http://127.0.0.1:${port}/v1`,
+    rule: undefined,
+    async [Symbol.asyncDispose]() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
+  };
+  return line;
+}
+
+/** Headers of a connection, and of a body that is written anew. */
+const ownHeaders = new Set(["connection", "keep-alive", "transfer-encoding", "content-length", "host"]);
+
+/** Gives undefined when the answer was to be lost. */
+function passOn(
+  origin: string,
+  { method, url = "", headers }: IncomingMessage,
+  body: string,
+  lose: boolean,
+): Promise<LineAnswer | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<LineAnswer | undefined>();
+  const onward = request(
+    new URL(url, origin),
+    // A connection of its own, since the answer is to be lost with it.
+    { method, agent: false, headers: { ...withoutOwn(headers), "content-length": Buffer.byteLength(body) } },
+    (answer) => {
+      if (lose) {
+        answer.socket.resetAndDestroy();
+        resolve(undefined);
+        return;
+      }
+      const status = answer.statusCode ?? 502;
+      text(answer).then(
+        (read) => resolve({ status, headers: withoutOwn(answer.headers), body: read }),
+        reject,
+      );
+    },
+  );
+  onward.on("error", reject);
+  onward.end(body);
+  return promise;
+}
+
+function withoutOwn(headers: IncomingMessage["headers"]): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) =>
+      value === undefined || ownHeaders.has(name) ? [] : [[name, String(value)]],
+    ),
+  );
+}

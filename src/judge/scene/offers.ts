@@ -1,0 +1,81 @@
+import { type Address, sameAddress } from "../../protocol/hex.ts";
+import { type Asset, formatNetwork, type NetworkName, networks } from "../../protocol/networks.ts";
+import type { X402Version } from "../../protocol/requests.ts";
+import type { ReceivedPayment } from "./received-payment.ts";
+
+/** One way to pay that a shop offers. */
+export type Offer = {
+  network: NetworkName;
+  asset: Asset;
+  payTo: Address;
+  /** In the asset's smallest unit. */
+  amount: bigint;
+};
+
+/** How long an authorization is asked to be valid. */
+const maxTimeoutSeconds = 120;
+
+/** An offer as the requirements of one version. */
+export function requirementsOf(
+  { network, asset, payTo, amount }: Offer,
+  x402Version: X402Version,
+  resource: string,
+): Record<string, unknown> {
+  const common = {
+    scheme: "exact",
+    network: formatNetwork(networks[network], x402Version),
+    asset: asset.address,
+    payTo,
+    maxTimeoutSeconds,
+    extra: { name: asset.name, version: asset.version },
+  };
+  if (x402Version === 2) return { ...common, amount: `${amount}` };
+  return {
+    ...common,
+    maxAmountRequired: `${amount}`,
+    resource,
+    description: "what is sold here",
+    mimeType: "application/json",
+  };
+}
+
+/** A 402: version 1 has its terms in the body, version 2 in a header. */
+export type Challenge = { headers: Record<string, string>; body: Record<string, unknown> };
+
+/** Asks for a payment, in one version of the protocol or in both at once. */
+export function challengeOf(
+  offers: readonly Offer[],
+  versions: readonly X402Version[],
+  resource: string,
+  error: string,
+): Challenge {
+  const acceptsOf = (version: X402Version) => offers.map((offer) => requirementsOf(offer, version, resource));
+  const description = "what is sold here";
+  const terms = {
+    x402Version: 2,
+    error,
+    resource: { url: resource, description, mimeType: "application/json" },
+    accepts: acceptsOf(2),
+  };
+  return {
+    headers: versions.includes(2) ? { "PAYMENT-REQUIRED": encodeHeader(terms) } : {},
+    body: versions.includes(1) ? { x402Version: 1, error, accepts: acceptsOf(1) } : {},
+  };
+}
+
+/** The offer that a payment was made for; undefined when it fits none. The last made comes first. */
+export function offerOf(payment: ReceivedPayment, offers: readonly Offer[]): Offer | undefined {
+  const { to, value } = payment.authorization;
+  return offers.findLast(
+    ({ network, asset, payTo, amount }) =>
+      formatNetwork(networks[network], payment.x402Version) === payment.network &&
+      sameAddress(payTo, to) &&
+      amount === value &&
+      (payment.asset === undefined || sameAddress(payment.asset, asset.address)),
+  );
+}
+
+/** A value as x402 headers carry it: base64 of JSON. */
+export function encodeHeader(value: unknown): string {
+  return Buffer.from(JSON.stringify(value)).toString("base64");
+}

@@ -1,0 +1,46 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { z } from "zod";
+import type { Authorization } from "../../protocol/authorization.ts";
+import type { Hex } from "../../protocol/hex.ts";
+import { exactPayloadSchema, type X402Version } from "../../protocol/requests.ts";
+
+/** A payment as it came in a header. */
+export type ReceivedPayment = {
+  x402Version: X402Version;
+  /** As the buyer wrote it. */
+  payload: unknown;
+  network: string;
+  /** Version 2 alone says which. */
+  asset: string | undefined;
+  authorization: Authorization;
+  signature: Hex;
+};
+
+const paymentV1 = z.object({ x402Version: z.literal(1), network: z.string(), payload: exactPayloadSchema });
+const paymentV2 = z.object({
+  x402Version: z.literal(2),
+  accepted: z.object({ network: z.string(), asset: z.string() }),
+  payload: exactPayloadSchema,
+});
+
+/** The payment in the headers of a request: undefined without one, "unreadable" when it is none. */
+export function readPayment(headers: IncomingHttpHeaders): ReceivedPayment | "unreadable" | undefined {
+  const text = headers["payment-signature"] ?? headers["x-payment"];
+  if (text === undefined) return undefined;
+  const payload = decodeHeader(String(text));
+  const v1 = paymentV1.safeParse(payload).data;
+  if (v1 !== undefined) {
+    return { x402Version: 1, payload, network: v1.network, asset: undefined, ...v1.payload };
+  }
+  const v2 = paymentV2.safeParse(payload).data;
+  return v2 === undefined ? "unreadable" : { x402Version: 2, payload, ...v2.accepted, ...v2.payload };
+}
+
+/** What a header of base64 and JSON holds; undefined when it holds neither. */
+export function decodeHeader(text: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(text, "base64").toString("utf8"));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,125 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { KitError } from "../../errors.ts";
+
+/** More than that of what a command prints is not kept. */
+const mostOutput = 1_000_000;
+
+/** Between SIGTERM and SIGKILL. */
+const endGraceMs = 500;
+
+/** Between the end of a command and that of its output. */
+const outputGraceMs = 250;
+
+/** A command that runs, in a process group of its own. Disposing of it ends the whole group. */
+export type RunningCommand = AsyncDisposable & {
+  stdout(): string;
+  stderr(): string;
+  /** When the command itself has ended. What it has started may run on until it is disposed of. */
+  readonly ended: Promise<CommandEnd>;
+  /** When everything that it printed is here, or has had the time to be. */
+  readonly outputEnded: Promise<unknown>;
+};
+
+export type CommandEnd = { code: number | null; signal: NodeJS.Signals | null };
+
+/**
+ * Starts a command in a process group of its own, so that everything it starts can be ended with it.
+ *
+ * @throws {KitError} when it cannot be started
+ */
+export async function startCommand(
+  command: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<RunningCommand> {
+  const [file = "", ...args] = command;
+  const child = spawn(file, args, {
+    env: { ...process.env, ...env },
+    detached: process.platform !== "win32",
+    stdio: ["ignore", "pipe", "pipe"],
+    windowsHide: true,
+  });
+  const stdout = collect(child.stdout);
+  const stderr = collect(child.stderr);
+  const ended = once(child, "exit").then(([code, signal]): CommandEnd => ({ code, signal }));
+  ended.catch(() => {});
+  // What the command has started may keep its output open.
+  const closed = once(child, "close");
+  closed.catch(() => {});
+  const outputEnded = ended.then(() => Promise.race([closed, sleep(outputGraceMs)]));
+  outputEnded.catch(() => {});
+  try {
+    await once(child, "spawn");
+  } catch (cause) {
+    const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
+    const why =
+      code === "ENOENT" ? "there is no such program" : code === "EACCES" ? "it is not executable" : "";
+    throw new KitError(`The command could not be started: ${file}${why === "" ? "" : `: ${why}`}`, { cause });
+  }
+  return {
+    stdout,
+    stderr,
+    ended,
+    outputEnded,
+    async [Symbol.asyncDispose]() {
+      signalGroup(child, "SIGTERM");
+      for (let waited = 0; waited < endGraceMs && groupRuns(child); waited += 20) await sleep(20);
+      signalGroup(child, "SIGKILL");
+      await ended;
+      // Descendants that left the group may hold the pipes open.
+      child.stdout.destroy();
+      child.stderr.destroy();
+    },
+  };
+}
+
+/** What becomes of a command within a time: its end, or undefined when it outlives it. */
+export async function endWithin(
+  command: RunningCommand,
+  timeoutMs: number,
+  signal?: AbortSignal,
+): Promise<CommandEnd | undefined> {
+  const timer = new AbortController();
+  const abort = () => timer.abort();
+  signal?.addEventListener("abort", abort);
+  try {
+    const tooLate = sleep(timeoutMs, undefined, { signal: timer.signal }).catch(() => undefined);
+    return await Promise.race([command.ended, tooLate]);
+  } finally {
+    timer.abort();
+    signal?.removeEventListener("abort", abort);
+    signal?.throwIfAborted();
+  }
+}
+
+function collect(stream: NodeJS.ReadableStream): () => string {
+  let text = "";
+  stream.setEncoding("utf8");
+  stream.on("data", (part: string) => {
+    if (text.length < mostOutput) text += part;
+  });
+  return () => text;
+}
+
+/** Signals the command and all that it has started, where there are process groups. */
+function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
+  if (child.pid === undefined) return;
+  if (process.platform === "win32") child.kill(signal);
+  else tryKill(-child.pid, signal);
+}
+
+function groupRuns({ pid, exitCode, signalCode }: ChildProcess): boolean {
+  if (pid === undefined) return false;
+  if (process.platform === "win32") return exitCode === null && signalCode === null;
+  return tryKill(-pid, 0);
+}
+
+/** Whether there was anything to signal. */
+function tryKill(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(pid, signal);
+  } catch {
+    return false;
+  }
+}

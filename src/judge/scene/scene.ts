@@ -1,0 +1,170 @@
+import { encodeFunctionData, parseAbi } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { KitError } from "../../errors.ts";
+import { createHarness, type Fault, type HarnessNetwork } from "../../harness/index.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
+import { type Asset, type NetworkName, networkNames } from "../../protocol/networks.ts";
+import { mockUsdcInitCode } from "../../published/init-code.ts";
+import type { Offer } from "./offers.ts";
+import { type CasePayer, payerOf } from "./payers.ts";
+import type { ReceivedPayment } from "./received-payment.ts";
+import { readTransfers, type TokenTransfer } from "./transfers.ts";
+
+/** What a shop asks for: 0.01 USDC. */
+export const price = 10_000n;
+
+/** What every payer has of each token: enough for the dearest offer. */
+const funds = 100_000_000n;
+
+/** What the sender of a transaction is given. */
+const gasMoney = 10n ** 18n;
+
+const abi = parseAbi([
+  "function mint(address to, uint256 amount) returns (bool)",
+  "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)",
+  "function cancelAuthorization(address authorizer, bytes32 nonce, bytes signature)",
+]);
+
+/** A facilitator on real chains, and what payments can be asked for there. */
+export type Scene = AsyncDisposable & {
+  readonly network: NetworkName;
+  /** The facilitator's base URL; ends in `/v1`. */
+  readonly facilitatorUrl: string;
+  readonly apiKey: string;
+  /** The facilitator contracts of the chains: what is to be paid to them goes through the facilitator. */
+  readonly contracts: readonly Address[];
+  /** The offer that buyers may take: USDC on the network, to the facilitator contract. */
+  readonly offer: Offer;
+  /** The same on a network that buyers were not told to pay on, which runs too; undefined when none does. */
+  readonly otherNetwork: Offer | undefined;
+  /** Gives an account money, in every token of the scene. */
+  fund(account: Address): Promise<void>;
+  /** Every transfer from an account, on every chain of the scene. */
+  transfersFrom(account: Address): Promise<readonly TokenTransfer[]>;
+  /** Another token on the network, which nobody was told to pay with. */
+  otherAsset(): Promise<Asset>;
+  /** Hands a payment straight to its token, as anybody can who holds it. Undefined when the token refuses. */
+  submit(payment: ReceivedPayment, token: Address): Promise<Hex | undefined>;
+  /** Makes a payment's authorization a used one that moves nothing, as only the payer can. */
+  cancel(payment: ReceivedPayment, payer: CasePayer): Promise<void>;
+  /** Lets nothing be mined until the fault is removed. */
+  holdBlocks(): Promise<Fault>;
+};
+
+export type SceneOptions = {
+  network: NetworkName;
+  /** Whether a second network runs. */
+  hasOtherNetwork?: boolean;
+  /** How long the facilitator waits for an outcome. */
+  settleWaitMs?: number | undefined;
+  /** Seconds that the chain is ahead of the clock; below zero for behind, by months. */
+  aheadSeconds?: number | undefined;
+  signal?: AbortSignal | undefined;
+};
+
+/** Starts chains and a facilitator for the cases of a run. */
+export async function openScene(options: SceneOptions): Promise<Scene> {
+  const { network, hasOtherNetwork = false, settleWaitMs, aheadSeconds = 0, signal } = options;
+  const other = hasOtherNetwork ? otherThan(network) : undefined;
+  const harness = await createHarness<NetworkName>({
+    networks: other === undefined ? [network] : [network, other],
+    journal: false,
+    ...(settleWaitMs !== undefined && { settleWaitMs }),
+    // With a seed chains have a clock of their own, which begins in the past.
+    ...(aheadSeconds < 0 && { seed: 1 }),
+    ...(signal !== undefined && { signal }),
+  });
+  const chain = harness.networks[network];
+  if (aheadSeconds > 0) await chain.advanceTime(aheadSeconds);
+  const offerOn = ({ name, asset, facilitatorContract }: HarnessNetwork): Offer => {
+    const { address, name: tokenName, version, decimals } = asset;
+    return {
+      network: name,
+      asset: { address, name: tokenName, version, decimals },
+      payTo: facilitatorContract.address,
+      amount: price,
+    };
+  };
+  const chains = Object.values(harness.networks);
+  let otherToken: Promise<Asset> | undefined;
+
+  return {
+    network,
+    facilitatorUrl: harness.facilitator.url,
+    apiKey: harness.organization.apiKey,
+    contracts: chains.map(({ facilitatorContract }) => facilitatorContract.address),
+    offer: offerOn(chain),
+    otherNetwork: other === undefined ? undefined : offerOn(harness.networks[other]),
+    async fund(account) {
+      await Promise.all(chains.map((one) => one.fund(account, funds)));
+      if (otherToken === undefined) return;
+      const data = encodeFunctionData({ abi, functionName: "mint", args: [account, funds] });
+      await send(chain, { address: (await otherToken).address, data, sender: payerOf(0, account) });
+    },
+    transfersFrom: (account) => readTransfers(chains, account),
+    otherAsset() {
+      otherToken ??= deployToken(chain);
+      return otherToken;
+    },
+    submit({ authorization, signature }, address) {
+      const { from, to, value, validAfter, validBefore, nonce } = authorization;
+      const args = [from, to, value, validAfter, validBefore, nonce, signature] as const;
+      const data = encodeFunctionData({ abi, functionName: "transferWithAuthorization", args });
+      return send(chain, { address, data, sender: payerOf(0, nonce) });
+    },
+    async cancel({ authorization: { from, nonce } }, payer) {
+      const { address: verifyingContract, name, version } = chain.asset;
+      const signature = await privateKeyToAccount(payer.privateKey).signTypedData({
+        domain: { name, version, chainId: chain.chainId, verifyingContract },
+        types: {
+          CancelAuthorization: [
+            { name: "authorizer", type: "address" },
+            { name: "nonce", type: "bytes32" },
+          ],
+        },
+        primaryType: "CancelAuthorization",
+        message: { authorizer: from, nonce },
+      });
+      const args = [from, nonce, signature] as const;
+      const data = encodeFunctionData({ abi, functionName: "cancelAuthorization", args });
+      await send(chain, { address: verifyingContract, data, sender: payer });
+    },
+    holdBlocks: () => harness.faults.chain(network).holdBlocks(),
+    [Symbol.asyncDispose]: () => harness.close(),
+  };
+}
+
+/** A network that public clients of both versions know, other than the one that is used. */
+function otherThan(network: NetworkName): NetworkName {
+  const known = networkNames.filter((name) => !name.startsWith("optimism"));
+  return known.find((name) => name !== network) ?? "base";
+}
+
+/** Deploys a second token on a chain: the mock of USDC under another name. */
+async function deployToken({ client }: HarnessNetwork): Promise<Asset> {
+  const token = { name: "Dollar", version: "2", decimals: 6 };
+  const deployer = payerOf(0, "deployer");
+  await client.setBalance({ address: deployer.address, value: gasMoney });
+  const hash = await client.sendTransaction({
+    account: privateKeyToAccount(deployer.privateKey),
+    data: mockUsdcInitCode(token),
+  });
+  const { contractAddress } = await client.waitForTransactionReceipt({ hash });
+  if (contractAddress == null) throw new KitError("The second token could not be deployed");
+  return { ...token, address: contractAddress };
+}
+
+type Call = { address: Address; data: Hex; sender: CasePayer };
+
+/** Sends a call, and waits until it is mined. Undefined when the token refuses it. */
+async function send({ client }: HarnessNetwork, { address, data, sender }: Call): Promise<Hex | undefined> {
+  await client.setBalance({ address: sender.address, value: gasMoney });
+  try {
+    const account = privateKeyToAccount(sender.privateKey);
+    const hash = await client.sendTransaction({ account, to: address, data });
+    const { status } = await client.waitForTransactionReceipt({ hash });
+    return status === "success" ? hash : undefined;
+  } catch {
+    return undefined;
+  }
+}

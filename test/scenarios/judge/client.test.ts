@@ -1,0 +1,177 @@
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { repository, runCli, startCli } from "../../support/cli.ts";
+
+/*
+ * `judge client`: what it finds out about buyers that are safe, careless, or do not work.
+ */
+
+const report = z.object({
+  findings: z.array(
+    z.object({
+      name: z.string(),
+      verdict: z.string(),
+      isGood: z.boolean(),
+      transfers: z.array(z.object({ amount: z.string() })),
+      services: z.number(),
+      exchanges: z.array(z.string()),
+      notes: z.array(z.string()),
+    }),
+  ),
+});
+
+const buyer = (manner: string) => [process.execPath, join(repository, "test/support/judge/buyer.ts"), manner];
+
+/** Judges a command; gives the exit code and what became of each case, by its name. */
+async function judge(command: readonly string[], ...options: string[]) {
+  const { code, stdout, stderr } = await runCli(["judge", "client", "--json", ...options, "--", ...command]);
+  if (stderr !== "") throw new Error(stderr);
+  const { findings } = report.parse(JSON.parse(stdout));
+  return {
+    code,
+    findings,
+    verdicts: Object.fromEntries(findings.map(({ name, verdict }) => [name, verdict])),
+  };
+}
+
+test("a safe buyer passes every case", async () => {
+  const { code, findings } = await judge(buyer("safe"), "--slow", "2");
+  expect(findings.filter(({ isGood }) => !isGood)).toEqual([]);
+  expect(findings.length).toBeGreaterThan(20);
+  expect(findings.find(({ name }) => name === "parallel")).toMatchObject({ services: 2 });
+  expect(code).toBe(0);
+});
+
+test("a buyer that signs anew when no answer comes is found to pay twice", async () => {
+  const cases = "slow-answer,shop-answer-lost,facilitator-answer-lost,pending";
+  const { code, findings, verdicts } = await judge(buyer("signs-anew"), "--slow", "2", "--cases", cases);
+  expect(verdicts).toEqual({
+    plain: "paid_once_served",
+    "slow-answer": "paid_twice",
+    "shop-answer-lost": "paid_twice",
+    "facilitator-answer-lost": "paid_twice",
+    pending: "paid_twice",
+  });
+  expect(findings.find(({ name }) => name === "shop-answer-lost")).toMatchObject({
+    transfers: [{ amount: "10000" }, { amount: "10000" }],
+    services: 1,
+    exchanges: [
+      expect.stringMatching(/^\+\d\.\d s {2}GET \/report without payment → 402 asks 10000/),
+      expect.stringMatching(/with payment 1: 10000 to 0x.* on base-sepolia → reset instead of an answer$/),
+      expect.stringMatching(/with payment 2: 10000 to 0x.* on base-sepolia → .*$/),
+    ],
+  });
+  expect(code).toBe(1);
+});
+
+test("a buyer that pays the first offer pays more, elsewhere, and in another token", async () => {
+  const { code, verdicts } = await judge(
+    buyer("obedient"),
+    "--cases",
+    "thousandfold,other-network,other-asset",
+  );
+  expect(verdicts).toEqual({
+    plain: "paid_once_served",
+    thousandfold: "paid_more_or_elsewhere",
+    "other-network-first": "paid_more_or_elsewhere",
+    "other-asset-first": "paid_more_or_elsewhere",
+  });
+  expect(code).toBe(1);
+});
+
+test("a buyer that gives up is shown what it has paid for, and what would have been safe", async () => {
+  const { code, stdout } = await runCli([
+    ...["judge", "client", "--cases", "shop-answer-lost", "--"],
+    ...buyer("gives-up"),
+  ]);
+  const shown = stdout.slice(stdout.indexOf("case")).replace(/\+\d+\.\d s/g, "+0.0 s");
+  expect(shown).toMatchInlineSnapshot(`
+    "case              paid  had  verdict
+    ────────────────  ────  ───  ────────────────────
+    shop-answer-lost     1    0  PAID AND NOT SERVED
+    plain                1    1  paid once and served
+
+    shop-answer-lost: paid and not served although it could have been
+      Settles, and the connection is reset instead of an answer.
+        +0.0 s  GET /report without payment → 402 asks 10000 (a payment is
+                required)
+        +0.0 s  GET /report with payment 1: 10000 to 0xB5022e… on
+                base-sepolia → reset instead of an answer
+      Safe: Sends the same payment again: it can be settled only once, so the goods
+      come and nothing is paid a second time.
+
+    1 of 2 cases are bad. The same run again: --seed 1
+    "
+  `);
+  expect(
+    stdout
+      .split("\n")
+      .slice(1)
+      .every((line) => line.length <= 80),
+  ).toBe(true);
+  expect(code).toBe(1);
+});
+
+describe("a command that does not buy is told so in a sentence", () => {
+  test.concurrent.each([
+    [
+      "cannot be started",
+      ["x402-no-such-program"],
+      /^x402-kit judge client: The command could not be started: x402-no-such-program: there is no such program/,
+    ],
+    [
+      "never asks",
+      buyer("never-asks"),
+      /: The command ended with exit code 3 and never asked the shop at X402_URL/,
+    ],
+    [
+      "never pays",
+      buyer("never-pays"),
+      /: The command asked the shop, which speaks v1 and v2, and did not pay; it ended with exit code 1/,
+    ],
+    [
+      "prints nothing",
+      buyer("silent"),
+      /: The command paid, and printed nothing of what it got; it ended with exit code 0/,
+    ],
+    [
+      "fails although it has the goods",
+      buyer("wrong-exit"),
+      /: The command got what it paid for, and yet ended with exit code 7: it must exit with 0/,
+    ],
+  ])("%s", async (_what, command, sentence) => {
+    const { code, stdout, stderr } = await runCli(["judge", "client", "--", ...command]);
+    expect(stderr).toMatch(sentence);
+    expect(stderr.split("\n").length).toBeLessThan(10);
+    expect([stdout, code]).toEqual(["", 1]);
+  });
+
+  test.concurrent("outlives its time, and nothing of it is left", async () => {
+    await using cli = await startCli([
+      "judge",
+      "client",
+      "--timeout",
+      "2",
+      "--slow",
+      "1",
+      "--",
+      ...buyer("hangs"),
+    ]);
+    expect((await cli.ended).code).toBe(1);
+    expect(cli.stderr()).toMatch(/: The command still ran after 2 s, and never asked the shop; it was ended/);
+    expect(cli.descendants().size).toBeGreaterThan(2);
+    expect(await cli.leftovers()).toEqual({ processes: [], files: [] });
+  });
+});
+
+test("Ctrl-C ends the command under judgement too", async () => {
+  await using cli = await startCli(["judge", "client", "--", ...buyer("hangs")]);
+  const sleeping = async () => {
+    while (cli.descendants().size < 4) await new Promise((resolve) => setTimeout(resolve, 20));
+  };
+  await sleeping();
+  cli.kill("SIGINT");
+  expect((await cli.ended).code).toBe(130);
+  expect(await cli.leftovers()).toEqual({ processes: [], files: [] });
+});

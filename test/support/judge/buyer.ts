@@ -1,0 +1,82 @@
+import { spawn } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
+import { readNetwork } from "../../../src/config/values.ts";
+import { signAuthorization } from "../../../src/protocol/authorization.ts";
+import { authorizationJson } from "../../../src/protocol/build-request.ts";
+import { networks } from "../../../src/protocol/networks.ts";
+import { createPayerSigner } from "../../../src/published/payer-signer.ts";
+
+/*
+ * Buyers for `judge client`, of protocol version 1. The first argument says how they behave:
+ * - safe: sends one payment, and the same one again when its answer is lost or bad;
+ * - signs-anew: signs another payment then, as careless clients do;
+ * - obedient: pays the first offer, whatever it asks;
+ * - gives-up: sends one payment, once;
+ * - and those that do not work: silent, never-asks, never-pays, hangs, wrong-exit.
+ */
+
+type Offer = {
+  network: string;
+  asset: `0x${string}`;
+  payTo: `0x${string}`;
+  maxAmountRequired: string;
+  extra: { name: string; version: string };
+};
+
+const manner = process.argv[2] ?? "safe";
+const { X402_URL = "", X402_PRIVATE_KEY = "", X402_NETWORK = "", X402_ASSET = "" } = process.env;
+const maxAmount = BigInt(process.env.X402_MAX_AMOUNT ?? 0);
+const signer = createPayerSigner(`0x${X402_PRIVATE_KEY.slice(2)}`);
+
+if (manner === "never-asks") process.exit(3);
+if (manner === "hangs") {
+  // Something that the command has started, and that outlives it.
+  spawn("sleep", ["600"]);
+  await sleep(600_000);
+}
+
+const first = await fetch(X402_URL);
+const { accepts }: { accepts: Offer[] } = JSON.parse(await first.text());
+if (manner === "never-pays") process.exit(1);
+const offer =
+  manner === "obedient"
+    ? accepts[0]
+    : accepts.find(
+        ({ network, asset, maxAmountRequired }) =>
+          network === X402_NETWORK && asset === X402_ASSET && BigInt(maxAmountRequired) <= maxAmount,
+      );
+if (offer === undefined) throw new Error("nothing that may be paid");
+
+let payment = await sign(offer);
+const attempts = manner === "gives-up" ? 1 : 4;
+for (let attempt = 1; attempt <= attempts; attempt++) {
+  try {
+    const signal = AbortSignal.timeout(1_500);
+    const response = await fetch(X402_URL, { headers: { "X-PAYMENT": payment }, signal });
+    const body = await response.text();
+    if (response.ok) {
+      if (manner !== "silent") console.log(body);
+      process.exit(manner === "wrong-exit" ? 7 : 0);
+    }
+  } catch {
+    // No answer is no reason to think that nothing was paid.
+  }
+  if (manner === "signs-anew") payment = await sign(offer);
+  await sleep(500);
+}
+process.exit(1);
+
+async function sign({ network, asset, payTo, maxAmountRequired, extra }: Offer): Promise<string> {
+  const name = readNetwork(network);
+  const { authorization, signature } = await signAuthorization(signer, {
+    asset: { address: asset, ...extra },
+    chainId: networks[name].chainId,
+    to: payTo,
+    value: BigInt(maxAmountRequired),
+    validBefore: BigInt(Math.floor(Date.now() / 1_000) + 60),
+  });
+  const payload = { signature, authorization: authorizationJson(authorization) };
+  return Buffer.from(JSON.stringify({ x402Version: 1, scheme: "exact", network, payload })).toString(
+    "base64",
+  );
+}
