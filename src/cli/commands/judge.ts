@@ -3,7 +3,7 @@ import { KitError } from "../../errors.ts";
 import { clientCases } from "../../judge/client/client-cases.ts";
 import { judgeClient } from "../../judge/client/judge-client.ts";
 import { reportClient } from "../../judge/report/client-report.ts";
-import { nearest } from "../../nearest.ts";
+import { nearest } from "../../util/nearest.ts";
 import { commandOption, defineCommand, flag } from "../kit/command.ts";
 import { renderJudgment } from "./judge-report.ts";
 
