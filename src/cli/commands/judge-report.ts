@@ -8,12 +8,7 @@ export function renderJudgment(title: string, findings: readonly Finding[], seed
     title,
     "",
     renderTable(
-      [
-        { heading: "case" },
-        { heading: "paid", right: true },
-        { heading: "had", right: true },
-        { heading: "verdict" },
-      ],
+      ["case", { right: "paid" }, { right: "had" }, "verdict"],
       findings.map(({ name, transfers, services, verdictText, isGood }) => [
         name,
         `${transfers.length}`,
