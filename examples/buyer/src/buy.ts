@@ -47,7 +47,8 @@ export async function buy(options: BuyOptions): Promise<string> {
     answer = await attempt(() => get(payment));
   }
   if (answer instanceof Error) throw answer;
-  if (!answer.response.ok) throw new Error(`${url} was sent a payment, and answers ${answer.response.status}`);
+  if (!answer.response.ok)
+    throw new Error(`${url} was sent a payment, and answers ${answer.response.status}`);
   return answer.body;
 }
 

@@ -3,7 +3,10 @@ import { wrapFetchWithPayment, x402Client } from "@x402/fetch";
 import { privateKeyToAccount } from "viem/accounts";
 
 const { X402_URL, X402_PRIVATE_KEY, X402_CAIP2, X402_ASSET, X402_MAX_AMOUNT } = process.env;
-const client = new x402Client().register(X402_CAIP2, new ExactEvmScheme(privateKeyToAccount(X402_PRIVATE_KEY)));
+const client = new x402Client().register(
+  X402_CAIP2,
+  new ExactEvmScheme(privateKeyToAccount(X402_PRIVATE_KEY)),
+);
 client.setSpendControls({
   allowedAssets: [{ network: X402_CAIP2, asset: X402_ASSET, maxAmountPerPayment: X402_MAX_AMOUNT }],
 });
