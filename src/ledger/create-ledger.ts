@@ -1,6 +1,8 @@
-import { sql } from "kysely";
+import { type Kysely, sql } from "kysely";
 import type { Database } from "../database/database.ts";
 import { repeatable } from "../database/retrying.ts";
+import type { Hex } from "../protocol/hex.ts";
+import { together } from "../util/together.ts";
 import { createAddAttempt } from "./add-attempt.ts";
 import { createClaim } from "./claim.ts";
 import { createConclude } from "./conclude.ts";
@@ -17,6 +19,7 @@ import { createRedrive } from "./redrive.ts";
 import { createReopen } from "./reopen.ts";
 import { createRetryQueue } from "./retry-queue.ts";
 import { lowerCase, toSafeInteger, toSettlement } from "./rows.ts";
+import type { Settlement } from "./settlement.ts";
 import type { LedgerTables } from "./tables.ts";
 import { introduceSender, readNextTxNonce } from "./tx-nonces.ts";
 
@@ -36,6 +39,7 @@ export function createLedger(options: LedgerOptions): Ledger {
   const { instanceId, now, leaseMs = 30_000 } = options;
   const db = options.db.$extendTables<LedgerTables>();
   const retryQueue = createRetryQueue();
+  const find = together(createFindAll(db), { most: 64 });
   return {
     ...createLeases(db, retryQueue, { instanceId, now, leaseMs }),
     ...createIdempotency(db, retryQueue, { instanceId, now, leaseMs }),
@@ -84,16 +88,21 @@ export function createLedger(options: LedgerOptions): Ledger {
 
     nextTxNonce: (chainId, address) => readNextTxNonce(db, { chainId, address }),
 
-    async find(id) {
-      const row = await db
-        .selectFrom("settlements")
-        .selectAll()
-        .where("id", "=", lowerCase(id))
-        .executeTakeFirst();
-      return row === undefined ? null : toSettlement(row);
-    },
+    find: (id) => find(lowerCase(id)),
 
     introduceOperator: (chainId, address, txNonce) =>
       introduceSender(db, { chainId, address }, txNonce, { movesUp: false }),
+  };
+}
+
+/** Reads settlements by their ids, in that order. */
+function createFindAll(db: Kysely<LedgerTables>) {
+  return async (ids: readonly Hex[]): Promise<(Settlement | null)[]> => {
+    const rows = await db.selectFrom("settlements").selectAll().where("id", "in", ids).execute();
+    const found = new Map(rows.map((row) => [row.id, row]));
+    return ids.map((id) => {
+      const row = found.get(id);
+      return row === undefined ? null : toSettlement(row);
+    });
   };
 }

@@ -2,6 +2,7 @@ import type { Kysely } from "kysely";
 import { repeatable } from "../database/retrying.ts";
 import { inTransaction } from "../database/transaction.ts";
 import type { Hex } from "../protocol/hex.ts";
+import { type TogetherOptions, together } from "../util/together.ts";
 import type { Ledger } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";
 import { lowerCase } from "./rows.ts";
@@ -10,37 +11,77 @@ import type { LedgerTables } from "./tables.ts";
 /** Expired leases are kept for so many lease times: an instance that merely stalled may still renew them. */
 const graceLeases = 10;
 
+/** A right that one request asks for, or has. */
+type Lease = { id: Hex; holder: string };
+
+/** An authorization has one holder at a time. */
+const ofOneId: TogetherOptions<Lease> = { most: 64, keyOf: ({ id }) => id };
+
 /** A lease belongs to a holder of an instance: holders of different instances may have the same name. */
 export function createLeases(
   db: Kysely<LedgerTables>,
   retryQueue: RetryQueue,
   { instanceId, now, leaseMs }: { instanceId: string; now: () => number; leaseMs: number },
 ): Pick<Ledger, "acquireLease" | "releaseLease" | "findLease" | "renewLeases" | "markDelivered"> {
+  const acquire = together(acquireAll, ofOneId);
+  const deliver = together(deliverAll, ofOneId);
+
+  async function acquireAll(leases: readonly Lease[]): Promise<boolean[]> {
+    const time = now();
+    const expiry = { instance_id: instanceId, expires_at: time + leaseMs };
+    const rows = leases.map(({ id, holder }) => ({ id, holder, ...expiry }));
+    const acquired = await repeatable(() =>
+      db
+        .insertInto("leases")
+        .values(inOrder(rows))
+        .onConflict((conflict) =>
+          conflict
+            .column("id")
+            .doUpdateSet({ holder: (row) => row.ref("excluded.holder"), ...expiry })
+            .where((held) =>
+              held.or([
+                held("leases.expires_at", "<=", time),
+                held.and([
+                  held("leases.holder", "=", held.ref("excluded.holder")),
+                  held("leases.instance_id", "=", instanceId),
+                ]),
+              ]),
+            ),
+        )
+        .returning("id")
+        .execute(),
+    );
+    const ids = new Set(acquired.map(({ id }) => id));
+    return leases.map(({ id }) => ids.has(id));
+  }
+
+  async function deliverAll(leases: readonly Lease[]): Promise<void[]> {
+    await inTransaction(db, async (transaction) => {
+      const given = await transaction
+        .deleteFrom("leases")
+        .where(({ or, and, eb }) =>
+          or(leases.map(({ id, holder }) => and([eb("id", "=", id), eb("holder", "=", holder)]))),
+        )
+        .where("instance_id", "=", instanceId)
+        .returning("id")
+        .execute();
+      if (given.length === 0) return;
+      await transaction
+        .updateTable("settlements")
+        .set({ delivered_at: now() })
+        .where("id", "in", given.map(({ id }) => id).sort())
+        .where("state", "in", ["settled", "recovered"])
+        .where("delivered_at", "is", null)
+        .execute();
+    });
+    return leases.map(() => {});
+  }
+
   return {
     async acquireLease(id, holder) {
-      const time = now();
-      const lease = { holder, instance_id: instanceId, expires_at: time + leaseMs };
-      const acquired = await repeatable(() =>
-        db
-          .insertInto("leases")
-          .values({ id: lowerCase(id), ...lease })
-          .onConflict((conflict) =>
-            conflict
-              .column("id")
-              .doUpdateSet(lease)
-              .where((held) =>
-                held.or([
-                  held("leases.expires_at", "<=", time),
-                  held.and([held("leases.holder", "=", holder), held("leases.instance_id", "=", instanceId)]),
-                ]),
-              ),
-          )
-          .returning("id")
-          .executeTakeFirst(),
-      );
-      if (acquired === undefined) return false;
-      retryQueue.forget(workNameOf(id, holder));
-      return true;
+      const isAcquired = await acquire({ id: lowerCase(id), holder });
+      if (isAcquired) retryQueue.forget(workNameOf(id, holder));
+      return isAcquired;
     },
 
     releaseLease: (id, holder) =>
@@ -89,26 +130,13 @@ export function createLeases(
     },
 
     markDelivered: (id, holder) =>
-      retryQueue.run(workNameOf(id, holder), () =>
-        inTransaction(db, async (transaction) => {
-          const given = await transaction
-            .deleteFrom("leases")
-            .where("id", "=", lowerCase(id))
-            .where("holder", "=", holder)
-            .where("instance_id", "=", instanceId)
-            .returning("id")
-            .executeTakeFirst();
-          if (given === undefined) return;
-          await transaction
-            .updateTable("settlements")
-            .set({ delivered_at: now() })
-            .where("id", "=", given.id)
-            .where("state", "in", ["settled", "recovered"])
-            .where("delivered_at", "is", null)
-            .execute();
-        }),
-      ),
+      retryQueue.run(workNameOf(id, holder), () => deliver({ id: lowerCase(id), holder })),
   };
+}
+
+/** In one order everywhere: two statements must not wait for each other. */
+function inOrder<Row extends { id: Hex }>(rows: readonly Row[]): Row[] {
+  return [...rows].sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
 function workNameOf(id: Hex, holder: string): string {

@@ -75,7 +75,12 @@ export type RelayerOptions = {
   maxTransactionCost?: bigint;
 };
 
-type Queued = Submission & { resolve(outcome: SubmissionOutcome): void; reject(error: unknown): void };
+type Queued = Submission & {
+  /** Unix milliseconds. */
+  queuedAt: number;
+  resolve(outcome: SubmissionOutcome): void;
+  reject(error: unknown): void;
+};
 
 /** One settlement that is to move away from a txNonce that decided nothing about it. */
 type Redrive = { txNonce: number; id: Hex; mined: Hex | null };
@@ -83,13 +88,17 @@ type Redrive = { txNonce: number; id: Hex; mined: Hex | null };
 /** Between two looks whether other instances have left room. */
 const sharedRoomPollMs = 100;
 
+/** For how much of a block time a payment waits for others to share its transaction, while one is under way. */
+const fillShare = 0.01;
+
 /** The pause after something could not be signed or stored, milliseconds. */
 const retryPauseMs = 500;
 
 /**
  * One lane: sign, persist, broadcast, one transaction after the other, so that they reach the node in the order of
- * their txNonces. What arrives in the meantime waits in a queue and leaves together; nothing waits for a batch to
- * fill.
+ * their txNonces; the next is signed and stored while the one before is on its way to the node. What arrives in the
+ * meantime waits in a queue and leaves together. While nothing is under way a payment leaves at once; otherwise it
+ * waits for a full batch, for the end of what is under way, or for a hundredth of a block time, whichever is first.
  */
 export function createRelayer(options: RelayerOptions): Relayer {
   const {
@@ -107,6 +116,9 @@ export function createRelayer(options: RelayerOptions): Relayer {
   const operator = { chainId: network.chainId, address: signer.address, maxUnmined: maxInFlight };
   const queue: Queued[] = [];
   const redrives: Redrive[] = [];
+  const fillMs = network.blockTimeMs * fillShare;
+  let wakeFilling: () => void = () => {};
+  let broadcast: Promise<void> = Promise.resolve();
   let pumping = false;
   let pumped: Promise<void> = Promise.resolve();
   let started = false;
@@ -144,7 +156,10 @@ export function createRelayer(options: RelayerOptions): Relayer {
     now,
     log,
     account: signer.address,
-    onRoom: pump,
+    onRoom() {
+      if (watcher.unmined() === 0) wakeFilling();
+      pump();
+    },
     replace: createReplace({ chain, signer, store, now, log }),
     fill: createFill({ chain, signer, store }),
   });
@@ -164,6 +179,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
         const redrive = redrives.shift();
         if (redrive !== undefined) await sendAgain(redrive);
         else {
+          await fill();
           const batch = await takeBatch();
           if (batch === "no_money") {
             // What is in flight leaves some when it is mined.
@@ -176,6 +192,19 @@ export function createRelayer(options: RelayerOptions): Relayer {
     } finally {
       pumping = false;
     }
+  }
+
+  /** Waits for more payments to share a transaction with those that are queued. */
+  async function fill(): Promise<void> {
+    const [first] = queue;
+    if (first === undefined || queue.length >= maxBatch || watcher.unmined() === 0) return;
+    const leftMs = first.queuedAt + fillMs - now();
+    if (leftMs <= 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, leftMs);
+    wakeFilling = resolve;
+    await promise;
+    clearTimeout(timer);
   }
 
   /** Other instances fill the room of a shared operator too, and do not say when they have made some. */
@@ -281,7 +310,9 @@ export function createRelayer(options: RelayerOptions): Relayer {
           { network: network.name, hash, txNonce, settlements: settlements.map(({ id }) => id) },
           "sending settlements",
         );
-        await watcher.send({ attempt, settlements });
+        // One at a time is on its way, and this one follows it.
+        await broadcast;
+        broadcast = watcher.send({ attempt, settlements });
       }
     } catch (error) {
       log.error({ network: network.name, err: error }, "a transaction could not be signed and stored");
@@ -324,6 +355,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
           { head, tip },
         ),
       );
+      await broadcast;
       if (batch !== null) await watcher.send(batch);
     } catch (error) {
       log.error(
@@ -354,8 +386,9 @@ export function createRelayer(options: RelayerOptions): Relayer {
         resolve("withdrawn");
         return promise;
       }
-      const item: Queued = { ...submission, resolve, reject };
+      const item: Queued = { ...submission, queuedAt: now(), resolve, reject };
       queue.push(item);
+      if (queue.length >= maxBatch) wakeFilling();
       const withdraw = () => {
         const index = queue.indexOf(item);
         if (index === -1) return;
@@ -388,7 +421,9 @@ export function createRelayer(options: RelayerOptions): Relayer {
       for (const item of queue.splice(0)) {
         item.reject(new UndeterminedError("The service is shutting down; nothing was sent, try again"));
       }
+      wakeFilling();
       await pumped;
+      await broadcast;
       await watcher.stop();
     },
   };

@@ -1,0 +1,92 @@
+// Imported, not global: a test that installs fake timers must not stop what works together.
+import { setImmediate } from "node:timers";
+
+/** How much is done together. */
+export type TogetherOptions<Item> = {
+  /** Items in one piece of work; a power of two. */
+  most: number;
+  /** Items of the same key never share a piece of work: the later one waits for the next. Without it they do. */
+  keyOf?: (item: Item) => string;
+};
+
+/** Pieces of work under way at a time; what is asked for meanwhile waits for the end of one. */
+const mostUnderWay = 3;
+
+/** For how long what is asked for waits for more, while every turn of the event loop brings some, in milliseconds. */
+const longestWaitMs = 4;
+
+type Waiting<Item, Result> = { item: Item; resolve(result: Result): void; reject(error: unknown): void };
+
+/**
+ * Makes a function that does one thing of one that does many: what is asked for in one turn of the event loop, or while
+ * much is under way, is done together. `work` gives the results in the order of the items; where it throws, all of its
+ * items fail.
+ *
+ * Pieces of work have 1, 2, 4, 8 … items, so that few different statements are made for a database to prepare.
+ */
+export function together<Item, Result>(
+  work: (items: readonly Item[]) => Promise<readonly Result[]>,
+  { most, keyOf }: TogetherOptions<Item>,
+): (item: Item) => Promise<Result> {
+  let waiting: Waiting<Item, Result>[] = [];
+  let underWay = 0;
+  let scheduled = false;
+
+  function schedule(): void {
+    if (scheduled || underWay >= mostUnderWay) return;
+    scheduled = true;
+    const until = performance.now() + longestWaitMs;
+    let before = 0;
+    const turn = () => {
+      // A server takes one new connection a turn: without the wait each would have a piece of work to itself.
+      const isGrowing = waiting.length > before && waiting.length < most;
+      before = waiting.length;
+      if (isGrowing && performance.now() < until) {
+        setImmediate(turn);
+        return;
+      }
+      scheduled = false;
+      while (waiting.length > 0 && underWay < mostUnderWay) void doTogether(take());
+    };
+    setImmediate(turn);
+  }
+
+  function take(): Waiting<Item, Result>[] {
+    const keys = new Set<string>();
+    const fitting: Waiting<Item, Result>[] = [];
+    for (const one of waiting) {
+      const key = keyOf?.(one.item);
+      if (key !== undefined) {
+        if (keys.has(key)) continue;
+        keys.add(key);
+      }
+      if (fitting.push(one) === most) break;
+    }
+    const taken = fitting.slice(0, 2 ** Math.floor(Math.log2(fitting.length)));
+    const isTaken = new Set(taken);
+    waiting = waiting.filter((one) => !isTaken.has(one));
+    return taken;
+  }
+
+  async function doTogether(taken: readonly Waiting<Item, Result>[]): Promise<void> {
+    underWay++;
+    try {
+      const results = await work(taken.map(({ item }) => item));
+      if (results.length !== taken.length)
+        throw new Error("a piece of work gave too few or too many results");
+      for (const [index, { resolve }] of taken.entries()) resolve(results[index] as Result);
+    } catch (error) {
+      for (const { reject } of taken) reject(error);
+    } finally {
+      underWay--;
+      if (waiting.length > 0) schedule();
+    }
+  }
+
+  return (item) => {
+    const { promise, resolve, reject } = Promise.withResolvers<Result>();
+    waiting.push({ item, resolve, reject });
+    schedule();
+    return promise;
+  };
+}
