@@ -55,7 +55,7 @@ export function createLeases(
     return leases.map(({ id }) => ids.has(id));
   }
 
-  async function deliverAll(leases: readonly Lease[]): Promise<void[]> {
+  async function deliverAll(leases: readonly Lease[]): Promise<undefined[]> {
     await inTransaction(db, async (transaction) => {
       const given = await transaction
         .deleteFrom("leases")
@@ -74,7 +74,7 @@ export function createLeases(
         .where("delivered_at", "is", null)
         .execute();
     });
-    return leases.map(() => {});
+    return leases.map(() => undefined);
   }
 
   return {

@@ -130,6 +130,33 @@ describe("a batch that no node takes, as one that is too large", () => {
   });
 });
 
+describe("payments that come one after the other", () => {
+  test("share a transaction while one is under way; the first waits for none of them", async () => {
+    const transactions = await composition.operatorTransactions();
+    const release = await composition.holdMining();
+    // A hundredth of the block time is what they wait for one another: a second.
+    const running = await composition.start({
+      network: composition.configuration({ blockTimeMs: 100_000 }),
+      settleWaitMs: 20_000,
+    });
+    composition.proxy.take();
+    const first = composition.post(running, "settle", await composition.payment());
+    await composition.untilSent();
+    const others = [];
+    for (let number = 0; number < 5; number++) {
+      others.push(composition.post(running, "settle", await composition.payment()));
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    await composition.untilSent();
+    await release();
+    const stopMining = await mineSteadily();
+    for (const { body } of await Promise.all([first, ...others]))
+      expect(body).toMatchObject({ success: true });
+    stopMining();
+    expect(await composition.operatorTransactions()).toBe(transactions + 2);
+  });
+});
+
 describe("an operator with gas money for a few payments", () => {
   test("settles many all the same, a few at a time, and offers no more for want of money", async () => {
     const before = await composition.recipientBalance();
