@@ -1,6 +1,7 @@
 import type { NetworkName, NetworkTier } from "../protocol/networks.ts";
 import { networkNames } from "../protocol/networks.ts";
 import { readAssets } from "./assets.ts";
+import { readLocalAssets } from "./local-assets.ts";
 import { networkDefaults } from "./network-defaults.ts";
 import { settleWaitBoundsMs, settleWaitDefaultsMs } from "./settle-wait.ts";
 import {
@@ -150,6 +151,14 @@ export const variables = {
     example:
       '[{"network":"base","address":"0x60a3E35Cc302bFA44Cb288Bc5a4F316Fdb1adb42","name":"EURC","version":"2","decimals":6}]',
     usedBy: ["serve", "recover"],
+  },
+  LOCAL_ASSETS: {
+    summary:
+      "where the mock token of `up` stands, per network, as NETWORK=ADDRESS,NAME,VERSION,DECIMALS; several, separated by semicolons. What is left out after the address is as USDC has it",
+    read: readLocalAssets,
+    unset: "at the address of USDC",
+    example: "base=0x60a3E35Cc302bFA44Cb288Bc5a4F316Fdb1adb42,EURC,2,6",
+    usedBy: ["up"],
   },
   CONFIRMATIONS: {
     summary:

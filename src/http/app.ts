@@ -6,7 +6,7 @@ import { type Metrics, noMetrics } from "../metrics/metrics.ts";
 import type { Organizations } from "../organizations/organizations.ts";
 import { bodyLimit } from "../protocol/problems.ts";
 import type { ConnectionLimits } from "./connections/open-connections.ts";
-import { authentication } from "./plugins/authentication.ts";
+import { authentication, type CallerWithoutKey } from "./plugins/authentication.ts";
 import { connections } from "./plugins/connections.ts";
 import { answerUnroutable, errorHandler } from "./plugins/error-handler.ts";
 import { limitPressure, type PressureLimits } from "./plugins/pressure.ts";
@@ -35,6 +35,8 @@ export type AppOptions = {
   now: () => number;
   /** Whether verify takes callers without a key. Off by default. */
   anonymousVerify?: boolean;
+  /** For whom requests without a key act, on routes that need one; by default they are refused. Only `up --open` has it. */
+  callerWithoutKey?: CallerWithoutKey | undefined;
   /** What is counted; nothing by default. See `createMetrics`. */
   metrics?: Metrics;
   /** Names the service on the channels, as its core does; see `FromService`. A random one by default. */
@@ -96,13 +98,12 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(refuseWhileClosing);
   if (options.rateLimits !== undefined) await app.register(limitRates, options.rateLimits);
   await app.register(limitPressure, { limits: options.pressure, metrics });
-  await app.register(authentication, { organizations });
+  await app.register(authentication, { organizations, callerWithoutKey: options.callerWithoutKey });
 
-  const prefix = "/v1";
-  await app.register(verifyRoute, { prefix, facilitator, now, anonymousVerify });
-  await app.register(settleRoute, { prefix, facilitator, metrics });
-  await app.register(settlementRoutes, { prefix, facilitator });
-  await app.register(supportedRoute, { prefix, facilitator });
+  await app.register(verifyRoute, { facilitator, now, anonymousVerify });
+  await app.register(settleRoute, { facilitator, metrics });
+  await app.register(settlementRoutes, { facilitator });
+  await app.register(supportedRoute, { facilitator });
   await app.register(healthRoutes, { checkHealth });
   await app.register(openApiRoute);
   if (docs) await app.register(docsRoutes);

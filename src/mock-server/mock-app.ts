@@ -29,6 +29,7 @@ export async function createMockApp(fixtures: FixtureEngine, host: string): Prom
     refuseForeign(scope, host);
     mockControlRoutes(scope, fixtures);
   });
+  app.get("/openapi.json", async () => (await import("../protocol/openapi.ts")).describeService());
   app.route({
     method: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
     url: "/*",

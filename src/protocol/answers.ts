@@ -115,3 +115,19 @@ export const settlementListSchema = z.object({
 });
 
 export type SettlementList = z.infer<typeof settlementListSchema>;
+
+/** The answer of `/livez` and `/health`. */
+export const livenessSchema = z.object({ status: z.literal("ok") });
+
+const networkHealthSchema = z.object({ ready: z.boolean(), detail: z.string() });
+
+/** The answer of `/readyz`. */
+export const readinessSchema = z.object({
+  status: z.enum(["ready", "degraded", "not ready"]),
+  networks: z.record(z.string(), networkHealthSchema),
+});
+
+/** The state of one network, for `/readyz`. */
+export type NetworkHealth = z.infer<typeof networkHealthSchema>;
+
+export type Readiness = z.infer<typeof readinessSchema>;

@@ -49,8 +49,6 @@ export const problemDetails = {
   lacksScope: (scope: string) => `This API key has no scope "${scope}"`,
   lacksRecipient: (network: string) =>
     `The organization has no recipient wallet on ${network}; set one first`,
-  noRoute: (method: string, path: string) =>
-    `There is no ${method} ${path}; the service is at POST /v1/verify, POST /v1/settle, GET /v1/supported and GET /v1/settlements/{id}; it is described at /openapi.json`,
   methodNotAllowed: (method: string, path: string, allowed: readonly string[]) =>
     `${method} does nothing at ${path}; it takes ${allowed.join(", ")}`,
   shuttingDown: "The service is shutting down; nothing was done, try again",

@@ -54,11 +54,25 @@ export function startNpmScript(args: readonly string[]): Promise<CliProcess> {
 
 /** Starts `npx x402-kit` in a folder that has the package installed. `kill` ends npx alone, as a supervisor does. */
 export async function startWithNpx(folder: string, args: readonly string[]): Promise<CliProcess> {
+  await installCommand(folder);
+  return start("npx", ["--no-install", "x402-kit", ...args], { cwd: folder });
+}
+
+/** Starts a shell script of a folder that has the package installed. */
+export async function startScript(
+  folder: string,
+  script: string,
+  env: Readonly<Record<string, string>>,
+): Promise<CliProcess> {
+  await installCommand(folder);
+  return start("bash", [script], { cwd: folder, env });
+}
+
+async function installCommand(folder: string): Promise<void> {
   const installed = join(folder, "node_modules/.bin/x402-kit");
   await mkdir(join(folder, "node_modules/.bin"), { recursive: true });
   await writeFile(installed, `#!/bin/sh\nexec "${process.execPath}" "${bin}" "$@"\n`, { mode: 0o755 });
   await writeFile(join(folder, "package.json"), '{"name":"shop","private":true}');
-  return start("npx", ["--no-install", "x402-kit", ...args], { cwd: folder });
 }
 
 async function start(

@@ -4,8 +4,8 @@ import { paymentMiddleware, x402ResourceServer } from "@x402/express";
 import express from "express";
 import { type LoopbackServer, listenOnLoopback } from "./loopback-server.ts";
 
-/** Where a merchant's facilitator is, and the key it shows there. */
-export type FacilitatorAccess = { url: string; apiKey: string };
+/** Where a merchant's facilitator is, and the key it shows there, if any. */
+export type FacilitatorAccess = { url: string; apiKey?: string };
 
 /** What a path costs: the network by its v2 name, and a price as the public server takes it. */
 export type Offer = {
@@ -22,7 +22,7 @@ export function startMerchant(
   { url, apiKey }: FacilitatorAccess,
   offers: Readonly<Record<string, Offer>>,
 ): Promise<LoopbackServer> {
-  const headers = { Authorization: `Bearer ${apiKey}` };
+  const headers: Record<string, string> = apiKey === undefined ? {} : { Authorization: `Bearer ${apiKey}` };
   const facilitator = new HTTPFacilitatorClient({
     url,
     createAuthHeaders: async () => ({ verify: headers, settle: headers, supported: headers }),

@@ -1,62 +1,25 @@
-import { isLoopbackHost, logLevels, readOneOf } from "../../config/values.ts";
-import { describeUnset } from "../../config/variables.ts";
-import { type ConfigurationProblem, collectProblems, KitError } from "../../errors.ts";
+import { isLoopbackHost } from "../../config/values.ts";
+import { KitError } from "../../errors.ts";
 import type { RunningHarness } from "../../harness/run/running-harness.ts";
 import { startHarness } from "../../harness/run/start-harness.ts";
-import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
 import { payOnEveryNetwork } from "../commands/pay.ts";
-import { contractsOf, defineCommand, flag, localOptions, variableOption } from "../kit/command.ts";
+import { defineCommand } from "../kit/command.ts";
 import { isWarning, renderLogLine } from "../kit/log-lines.ts";
 import { renderPaymentLine } from "../kit/payment-line.ts";
 import { self } from "../kit/terminal.ts";
-import { readForkRequests, resolveForks } from "./fork-requests.ts";
+import { resolveForks } from "./fork-requests.ts";
+import { assignRpcPorts } from "./network-options.ts";
+import { checkUp, resolveContracts, upOptions } from "./up-options.ts";
 import { describeUp } from "./up-report.ts";
 
-const lineFormats = ["text", "json"] as const;
-
 export const up = defineCommand({
-  options: {
-    ...localOptions,
-    fork: {
-      describe:
-        "fork real chains: of the networks that are named, or of all whose *_RPC_URL is set; NAME=URL and NAME=RECORDING say what to fork",
-      placeholder: "NAMES",
-      example: "base,polygon=polygon.fork.json.gz",
-      mayBeBare: true,
-      read: readForkRequests,
-    },
-    "settle-wait": variableOption("SETTLE_WAIT_MS", {
-      placeholder: "MS",
-      describe: `how long a settle waits for its outcome, in milliseconds (default: ${describeUnset("SETTLE_WAIT_MS")})`,
-    }),
-    "log-level": variableOption("LOG_LEVEL", {
-      placeholder: "LEVEL",
-      describe: `what the service logs to stderr: ${logLevels.join(", ")}`,
-      default: "warn",
-      example: "info",
-    }),
-    journal: flag("keep a journal of what the service does, for connectHarness(…).journal"),
-    "no-recovery": flag("leave direct submissions to the token stranded, as `serve` without a recoverer"),
-    "no-demo": flag("make no sample payments"),
-    quiet: flag("print no line for each verify and settle"),
-    "log-format": {
-      describe: `how these lines are written: ${lineFormats.join(" or ")}; with --json they are left out unless this is given`,
-      placeholder: "FORMAT",
-      example: "json",
-      read: readOneOf<(typeof lineFormats)[number]>(lineFormats),
-    },
-    json: flag("print one line of JSON when ready, and nothing else"),
-  },
-
-  check(values) {
-    const problems: ConfigurationProblem[] = [];
-    collectProblems(problems, () => resolveFacilitatorContracts(contractsOf(values)));
-    return problems;
-  },
+  options: upOptions,
+  check: checkUp,
 
   async run(values, { print, printError, env, takeSignals }) {
     const fork = resolveForks(values.fork, values.networks, env);
-    const interrupted = takeSignals();
+    const closed = new AbortController();
+    const interrupted = AbortSignal.any([takeSignals(), closed.signal]);
     const { createLogger } = await import("../../logging/logger.ts");
     const logger = createLogger(values["log-level"], {
       write(line) {
@@ -65,10 +28,13 @@ export const up = defineCommand({
         printError(values.json ? line.trimEnd() : renderLogLine(line));
       },
     });
-    const facilitatorContracts = resolveFacilitatorContracts(contractsOf(values));
+    const facilitatorContracts = resolveContracts(values);
     const harness = await startHarness({
       networks: values.networks,
       facilitatorContracts,
+      assets: values.asset,
+      rpcPorts: assignRpcPorts(values.networks, values["rpc-port"], values["rpc-ports"]),
+      open: values.open ? { onClose: () => closed.abort() } : undefined,
       fork,
       host: values.host,
       port: values.port,
@@ -90,12 +56,15 @@ export const up = defineCommand({
       // Ctrl-C, or a node that died, may come first; this then fails unobserved.
       paying?.catch(() => {});
       await Promise.race([paying, ended]);
+      if (closed.signal.aborted) return 0;
       interrupted.throwIfAborted();
       const payments = await paying;
       if (values.json) {
         print(JSON.stringify(harness.description));
       } else {
         print(await describeUp(harness.description, payments));
+        if (values.open)
+          print("Requests without an API key act for the organization above; POST /close ends this.");
         print(`Ready in ${(performance.now() / 1000).toFixed(2)} s. Ctrl-C stops everything.`);
       }
       if (!values.quiet && (!values.json || values["log-format"] !== undefined)) {
@@ -104,6 +73,7 @@ export const up = defineCommand({
           print(values["log-format"] === "json" ? JSON.stringify(line) : renderPaymentLine(line)),
         );
       }
+      if (values["ready-line"] !== undefined) print(values["ready-line"]);
       await ended;
       if (!values.json) print("\nStopping…");
       return 0;
@@ -113,7 +83,7 @@ export const up = defineCommand({
   },
 });
 
-/** Resolves at Ctrl-C, and rejects when a node dies that was not asked to. */
+/** Resolves at Ctrl-C, or POST /close, and rejects when a node dies that was not asked to. */
 function untilEnd(harness: RunningHarness, interrupted: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   harness.onFailure(({ message, hints }) =>

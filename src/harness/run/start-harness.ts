@@ -9,6 +9,7 @@ import type { NetworkName } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { localOrganization } from "../../published/local-organization.ts";
 import { testPayers } from "../../published/test-payers.ts";
+import { closeRoute } from "../control/close-route.ts";
 import type { HarnessDescription } from "../control/description.ts";
 import type { HarnessChain } from "../stage/chain.ts";
 import { type Chains, type StartChainsOptions, startChains } from "../stage/chains.ts";
@@ -30,6 +31,11 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime"> & {
   studio?: boolean;
   /** Makes runs repeatable: the chains have a clock of their own, and authorization nonces follow from the seed. */
   seed?: number | undefined;
+  /**
+   * Lets requests without an API key act for the local organization, and `POST /close` call `onClose` when it is
+   * answered; by default keys are needed, and there is no such route.
+   */
+  open?: { onClose(): void } | undefined;
 };
 
 /** The pepper of a database that lives as long as the harness and holds one published key. */
@@ -44,7 +50,7 @@ const genesisTime = 1_767_225_600;
  * @throws {KitError} when something cannot be started; nothing is left running then
  */
 export async function startHarness(options: StartOptions): Promise<RunningHarness> {
-  const { host, port, logger, seed, recovery = true } = options;
+  const { host, port, logger, seed, open, recovery = true } = options;
   const serviceId = crypto.randomUUID();
   await requireFree(host, port);
   // The imports of the service take as long as the nodes do: both at once.
@@ -182,12 +188,19 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       now: () => Date.now(),
       serviceId,
       docs: true,
+      callerWithoutKey: open && (() => replaceable.organizations.authenticate(localOrganization.apiKey)),
       logger,
     });
     const describe = (): HarnessDescription => {
       if (description === undefined) throw new Error("the harness is not ready yet");
       return description;
     };
+    if (open !== undefined) {
+      await app.register(async (scope) => {
+        refuseForeign(scope, host);
+        closeRoute(scope, open);
+      });
+    }
     await app.register(async (scope) => {
       refuseForeign(scope, host);
       controlRoutes(scope, {

@@ -15,17 +15,27 @@ declare module "fastify" {
   }
 }
 
+/** For whom a request without a key acts; null where nobody. */
+export type CallerWithoutKey = () => Promise<Caller | null>;
+
 /**
  * Reads `Authorization: <key>` or `Authorization: Bearer <key>` on routes that ask for it. Runs before the body is
  * read. Every refusal is the same 401, whatever is wrong with the key.
  */
-export const authentication = fp<{ organizations: Organizations }>(async (app, { organizations }) => {
+export const authentication = fp<{
+  organizations: Organizations;
+  callerWithoutKey: CallerWithoutKey | undefined;
+}>(async (app, { organizations, callerWithoutKey }) => {
   app.decorateRequest("caller", null);
 
   app.addHook("onRequest", async (request) => {
     const { apiKey } = request.route.config;
     const header = request.headers.authorization;
     if (apiKey === undefined || (apiKey === "optional" && header === undefined)) return;
+    if (header === undefined && callerWithoutKey !== undefined) {
+      request.caller = await callerWithoutKey();
+      if (request.caller !== null) return;
+    }
     const key = header?.replace(/^Bearer +/i, "").trim();
     const caller = key ? await organizations.authenticate(key) : null;
     if (caller === null) throw new ProblemError("unauthorized", problemDetails.unauthorized);

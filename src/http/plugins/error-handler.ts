@@ -3,6 +3,8 @@ import fp from "fastify-plugin";
 import { channels } from "../../channels/channels.ts";
 import { UndeterminedError } from "../../errors.ts";
 import { problemBody, problemDetails, problemMediaType } from "../../protocol/problems.ts";
+import { noSuchRoute, shortenPath } from "../../protocol/routes.ts";
+import { nearest } from "../../util/nearest.ts";
 import { collectAllowedMethods } from "../problems/allowed-methods.ts";
 import { classify, ProblemError } from "../problems/problem-error.ts";
 import { callerRequestId } from "./request-id.ts";
@@ -36,13 +38,14 @@ export const errorHandler = fp(async (app) => {
   });
 
   app.setNotFoundHandler((request, reply) => {
-    const path = pathOf(request.url);
-    const allowed = allowedMethods(request.url.split("?")[0] ?? "");
+    const [whole = ""] = request.url.split("?");
+    const path = shortenPath(whole);
+    const allowed = allowedMethods(whole);
     if (allowed.length > 0) reply.header("allow", allowed.join(", "));
     const problem =
       allowed.length > 0
         ? new ProblemError("methodNotAllowed", problemDetails.methodNotAllowed(request.method, path, allowed))
-        : new ProblemError("notFound", problemDetails.noRoute(request.method, path));
+        : new ProblemError("notFound", noSuchRoute(request.method, path, nearest));
     const { serviceId, id: requestId, method } = request;
     channels.unrouted.publish(() => ({
       ...{ serviceId, requestId, method, path },
@@ -66,10 +69,4 @@ export function answerUnroutable(error: FastifyError, request: FastifyRequest, r
     .header("x-request-id", callerRequestId(request.headers["x-request-id"]) ?? request.id)
     .type(problemMediaType)
     .send(problemBody(problem, { operation: undefined, requestId: request.id, envelope: undefined }));
-}
-
-/** The path of a URL, cut to what an answer may repeat. */
-function pathOf(url: string): string {
-  const path = url.split("?")[0] ?? "";
-  return path.length > 100 ? `${path.slice(0, 100)}…` : path;
 }

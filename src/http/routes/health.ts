@@ -1,21 +1,11 @@
 import type { FastifyPluginAsync } from "fastify";
-import { z } from "zod";
 import { UndeterminedError } from "../../errors.ts";
+import type { NetworkHealth, Readiness } from "../../protocol/answers.ts";
+import { routes } from "../../protocol/routes.ts";
 import { memoizeFor } from "../../util/memoize-for.ts";
 import { withTimeout } from "../../util/with-timeout.ts";
 import { ProblemError } from "../problems/problem-error.ts";
-
-const networkHealthSchema = z.object({ ready: z.boolean(), detail: z.string() });
-
-/** The state of one network, for `/readyz`. */
-export type NetworkHealth = z.infer<typeof networkHealthSchema>;
-
-/** The answers of `/livez` and `/readyz`. */
-export const livenessSchema = z.object({ status: z.literal("ok") });
-export const readinessSchema = z.object({
-  status: z.enum(["ready", "degraded", "not ready"]),
-  networks: z.record(z.string(), networkHealthSchema),
-});
+import { urlsOf } from "./urls.ts";
 
 /** The state of every network. Never throws. */
 export type CheckHealth = () => Promise<Readonly<Record<string, NetworkHealth>>>;
@@ -27,7 +17,7 @@ const maxAgeMs = 1_000;
 const timeoutMs = 3_000;
 
 /**
- * `GET /livez`: the process answers. `GET /readyz`: some network can be asked (200), or none can (503); with
+ * `GET /livez`, and `/health`, its name in the public protocol: the process answers. `GET /readyz`: some network can be asked (200), or none can (503); with
  * `?network=base`, which may be repeated, whether all of those can.
  *
  * One network that is down does not make the whole service unready: its node is down for every instance, and a balancer
@@ -48,32 +38,34 @@ export const healthRoutes: FastifyPluginAsync<{ checkHealth: CheckHealth }> = as
     }
   }
 
-  app.get("/livez", { config }, () => ({ status: "ok" }));
-  app.get<{ Querystring: { network?: unknown } }>("/readyz", { config }, async (request, reply) => {
-    const all = Object.entries(await checkWithTimeout());
-    const asked = namesIn(request.query.network);
-    const unknown = asked?.some((name) => !all.some(([known]) => known === name));
-    if (unknown) {
-      throw new ProblemError(
-        "notFound",
-        `No such network here; there are ${all.map(([name]) => name).join(", ")}`,
+  for (const url of [...urlsOf("livez"), ...urlsOf("health")])
+    app.get(url, { config }, () => ({ status: "ok" }));
+  app.get<{ Querystring: { network?: unknown } }>(
+    routes.readyz.paths[0],
+    { config },
+    async (request, reply) => {
+      const all = Object.entries(await checkWithTimeout());
+      const asked = namesIn(request.query.network);
+      const unknown = asked?.some((name) => !all.some(([known]) => known === name));
+      if (unknown) {
+        throw new ProblemError(
+          "notFound",
+          `No such network here; there are ${all.map(([name]) => name).join(", ")}`,
+        );
+      }
+      const networks = all.filter(([name]) => asked === undefined || asked.includes(name));
+      const status = statusOf(
+        networks.map(([, { ready }]) => ready),
+        asked !== undefined,
       );
-    }
-    const networks = all.filter(([name]) => asked === undefined || asked.includes(name));
-    const status = statusOf(
-      networks.map(([, { ready }]) => ready),
-      asked !== undefined,
-    );
-    return reply
-      .code(status === "not ready" ? 503 : 200)
-      .send({ status, networks: Object.fromEntries(networks) });
-  });
+      return reply
+        .code(status === "not ready" ? 503 : 200)
+        .send({ status, networks: Object.fromEntries(networks) });
+    },
+  );
 };
 
-function statusOf(
-  ready: readonly boolean[],
-  allAreNeeded: boolean,
-): z.infer<typeof readinessSchema>["status"] {
+function statusOf(ready: readonly boolean[], allAreNeeded: boolean): Readiness["status"] {
   if (!ready.includes(true)) return "not ready";
   if (!ready.includes(false)) return "ready";
   return allAreNeeded ? "not ready" : "degraded";

@@ -6,6 +6,7 @@ import type { SettleAnswer } from "../../protocol/answers.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { problemMediaType } from "../../protocol/problems.ts";
 import type { Envelope } from "../../protocol/requests.ts";
+import { settlementPath } from "../../protocol/routes.ts";
 import {
   pendingProblem,
   pendingRetryAfterSeconds,
@@ -16,49 +17,49 @@ import { followDelivery, sendSuccess } from "../connections/delivery.ts";
 import { callerOf } from "../plugins/authentication.ts";
 import { readIdempotencyKey } from "./idempotency-key.ts";
 import { invalidResult, readPaymentRequest } from "./payment-request.ts";
+import { urlsOf } from "./urls.ts";
 
 /** `POST /settle`. */
 export const settleRoute: FastifyPluginAsync<{ facilitator: Facilitator; metrics: Metrics }> = async (
   app,
   { facilitator, metrics },
 ) => {
-  app.post(
-    "/settle",
-    { config: { operation: "settle", apiKey: "required" } },
-    async (request, reply): Promise<SettleAnswer | FastifyReply> => {
-      const parsed = readPaymentRequest(request, "settle");
-      const idempotency = readIdempotencyKey(request);
-      if (!parsed.ok) {
-        request.result = invalidResult(parsed.invalid);
-        return refusedSettleAnswer(parsed.envelope, parsed.invalid);
-      }
-      const payment = parsed.request;
-      reply.header("location", `/v1/settlements/${payment.settlementId}`);
-      const result = await facilitator.settle(payment, callerOf(request), callerLeft(request), idempotency);
-      switch (result.kind) {
-        case "invalid":
-          request.result = invalidResult(result.invalid);
-          return refusedSettleAnswer(payment, result.invalid);
-        case "success":
-          request.result = { outcome: "settled", transaction: result.transaction };
-          followDelivery(request.exchange, result.delivery, {
-            log: request.log,
-            count(fate) {
-              metrics.delivery(fate);
-              const { serviceId, id: requestId } = request;
-              channels.delivery.publish(() => ({
-                ...{ serviceId, requestId, fate },
-                settlementId: payment.settlementId,
-              }));
-            },
-          });
-          return sendSuccess(reply, settledAnswer(payment, result.transaction));
-        case "pending":
-          request.result = { outcome: "pending", transaction: result.transaction };
-          return answerPending(payment, result.transaction, request, reply);
-      }
-    },
-  );
+  const config = { operation: "settle", apiKey: "required" } as const;
+  for (const url of urlsOf("settle")) app.post(url, { config }, answer);
+
+  async function answer(request: FastifyRequest, reply: FastifyReply): Promise<SettleAnswer | FastifyReply> {
+    const parsed = readPaymentRequest(request, "settle");
+    const idempotency = readIdempotencyKey(request);
+    if (!parsed.ok) {
+      request.result = invalidResult(parsed.invalid);
+      return refusedSettleAnswer(parsed.envelope, parsed.invalid);
+    }
+    const payment = parsed.request;
+    reply.header("location", settlementPath(payment.settlementId));
+    const result = await facilitator.settle(payment, callerOf(request), callerLeft(request), idempotency);
+    switch (result.kind) {
+      case "invalid":
+        request.result = invalidResult(result.invalid);
+        return refusedSettleAnswer(payment, result.invalid);
+      case "success":
+        request.result = { outcome: "settled", transaction: result.transaction };
+        followDelivery(request.exchange, result.delivery, {
+          log: request.log,
+          count(fate) {
+            metrics.delivery(fate);
+            const { serviceId, id: requestId } = request;
+            channels.delivery.publish(() => ({
+              ...{ serviceId, requestId, fate },
+              settlementId: payment.settlementId,
+            }));
+          },
+        });
+        return sendSuccess(reply, settledAnswer(payment, result.transaction));
+      case "pending":
+        request.result = { outcome: "pending", transaction: result.transaction };
+        return answerPending(payment, result.transaction, request, reply);
+    }
+  }
 };
 
 /** Aborts when the answer can no longer be written. */

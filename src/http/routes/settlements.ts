@@ -8,6 +8,7 @@ import { problemDetails } from "../../protocol/problems.ts";
 import { callerOf } from "../plugins/authentication.ts";
 import { ProblemError } from "../problems/problem-error.ts";
 import { readSettlementQuery } from "./settlement-query.ts";
+import { urlsOf } from "./urls.ts";
 
 /** `GET /settlements` and `GET /settlements/{id}`: the state of settlements of the caller's organization. */
 export const settlementRoutes: FastifyPluginAsync<{ facilitator: Facilitator }> = async (
@@ -15,23 +16,21 @@ export const settlementRoutes: FastifyPluginAsync<{ facilitator: Facilitator }> 
   { facilitator },
 ) => {
   const config = { apiKey: "required" } as const;
+  const [listUrl = ""] = urlsOf("listSettlements");
+  const [url = ""] = urlsOf("getSettlement");
 
-  app.get("/settlements", { config }, async (request): Promise<SettlementList> => {
+  app.get(listUrl, { config }, async (request): Promise<SettlementList> => {
     const { filter, page } = readSettlementQuery(request.query);
     const { settlements, next } = await facilitator.listSettlements(filter, page, callerOf(request));
     return { settlements: settlements.map(view), next: next === null ? null : writeCursor(next) };
   });
 
-  app.get<{ Params: { id: string } }>(
-    "/settlements/:id",
-    { config },
-    async (request): Promise<SettlementView> => {
-      const id = bytes32.safeParse(request.params.id.toLowerCase());
-      const settlement = id.success ? await facilitator.findSettlement(id.data, callerOf(request)) : null;
-      if (settlement === null) throw new ProblemError("notFound", problemDetails.noSettlement);
-      return view(settlement);
-    },
-  );
+  app.get<{ Params: { id: string } }>(url, { config }, async (request): Promise<SettlementView> => {
+    const id = bytes32.safeParse(request.params.id.toLowerCase());
+    const settlement = id.success ? await facilitator.findSettlement(id.data, callerOf(request)) : null;
+    if (settlement === null) throw new ProblemError("notFound", problemDetails.noSettlement);
+    return view(settlement);
+  });
 };
 
 function view(settlement: Settlement): SettlementView {

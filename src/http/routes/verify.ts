@@ -1,8 +1,9 @@
-import type { FastifyPluginAsync } from "fastify";
+import type { FastifyPluginAsync, FastifyRequest } from "fastify";
 import type { Facilitator } from "../../facilitator/facilitator.ts";
 import type { VerifyAnswer } from "../../protocol/answers.ts";
 import { verifyAnswer } from "../../protocol/write-answers.ts";
 import { invalidResult, readPaymentRequest } from "./payment-request.ts";
+import { urlsOf } from "./urls.ts";
 
 export type VerifyRouteOptions = {
   facilitator: Facilitator;
@@ -17,7 +18,10 @@ export const verifyRoute: FastifyPluginAsync<VerifyRouteOptions> = async (app, o
   const { facilitator, now, anonymousVerify } = options;
   const apiKey = anonymousVerify ? "optional" : "required";
 
-  app.post("/verify", { config: { operation: "verify", apiKey } }, async (request): Promise<VerifyAnswer> => {
+  const config = { operation: "verify", apiKey } as const;
+  for (const url of urlsOf("verify")) app.post(url, { config }, answer);
+
+  async function answer(request: FastifyRequest): Promise<VerifyAnswer> {
     const { caller } = request;
     const parsed = readPaymentRequest(request, "verify");
     const refusal = parsed.ok ? await facilitator.verify(parsed.request, caller) : parsed.invalid;
@@ -29,5 +33,5 @@ export const verifyRoute: FastifyPluginAsync<VerifyRouteOptions> = async (app, o
       authMethod: hasRecipient ? "organization_specific" : "default",
       timestamp: new Date(now()).toISOString(),
     });
-  });
+  }
 };

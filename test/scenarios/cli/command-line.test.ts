@@ -228,6 +228,17 @@ describe("help", () => {
         --fork [NAMES]              fork real chains: of the networks that are named,
                                     or of all whose *_RPC_URL is set; NAME=URL and
                                     NAME=RECORDING say what to fork
+        --open                      let requests without an API key act for the local
+                                    organization, and \`POST /close\` end this; for test
+                                    suites that know no keys
+        --rpc-port NETWORK=PORT     the port of a network's node; several, separated
+                                    by commas (default: any free ones)
+        --rpc-ports PORT..          the ports of all nodes: this one for the first
+                                    network, the next for the second, and so on
+        --asset NETWORK=ADDRESS     where the mock token of \`up\` stands, per network,
+                                    as NETWORK=ADDRESS,NAME,VERSION,DECIMALS; several,
+                                    separated by semicolons. What is left out after
+                                    the address is as USDC has it [env: LOCAL_ASSETS]
         --settle-wait MS            how long a settle waits for its outcome, in
                                     milliseconds (default: 80000 in protocol version
                                     1, 45000 in version 2) [env: SETTLE_WAIT_MS]
@@ -242,6 +253,8 @@ describe("help", () => {
         --quiet                     print no line for each verify and settle
         --log-format FORMAT         how these lines are written: text or json; with
                                     --json they are left out unless this is given
+        --ready-line TEXT           print this line when everything is ready, for a
+                                    test suite that waits for it
         --json                      print one line of JSON when ready, and nothing
                                     else
       "

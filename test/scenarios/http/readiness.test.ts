@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
-import type { NetworkHealth } from "../../../src/http/routes/health.ts";
+import type { NetworkHealth } from "../../../src/protocol/answers.ts";
 import { type StubApp, startStubApp } from "../../support/http/stub-app.ts";
 
 /*

@@ -1,0 +1,69 @@
+import { describe, expect, test } from "vitest";
+import { variablesOf } from "../../config/variables.ts";
+import { ConfigurationError } from "../../errors.ts";
+import { readCommandLine } from "../kit/command-line.ts";
+import { serve } from "../serve/serve.ts";
+import { assignRpcPorts } from "./network-options.ts";
+import { checkUp, upOptions } from "./up-options.ts";
+
+const token = "0x60a3E35Cc302bFA44Cb288Bc5a4F316Fdb1adb42";
+const read = (args: readonly string[], env = {}) =>
+  readCommandLine({ options: upOptions, check: checkUp }, args, env).values;
+
+function problemsOf(args: readonly string[], env = {}): readonly string[] {
+  try {
+    read(args, env);
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    return error.problems.map(({ name, problem }) => `${name}: ${problem}`);
+  }
+}
+
+test("--asset says where the token stands and what its domain is, and USDC fills in the rest", () => {
+  const args = ["--asset", `base=${token},Euro Coin,3,8; polygon=${token.toLowerCase()}`];
+  expect(read(args).asset).toEqual({
+    base: { address: token, name: "Euro Coin", version: "3", decimals: 8 },
+    polygon: { address: token, name: "USD Coin", version: "2", decimals: 6 },
+  });
+  expect(read([], { LOCAL_ASSETS: `base=${token}` }).asset).toMatchObject({ base: { address: token } });
+});
+
+test("ports of nodes are counted from the first one, unless one is named", () => {
+  const values = read(["--networks", "base,polygon", "--rpc-ports", "8545..", "--rpc-port", "polygon=9000"]);
+  expect(assignRpcPorts(values.networks, values["rpc-port"], values["rpc-ports"])).toEqual({
+    base: 8545,
+    polygon: 9000,
+  });
+});
+
+describe("what cannot be is refused before anything starts", () => {
+  test.each<[readonly string[], string]>([
+    [["--rpc-port", "base"], "--rpc-port: its 1st part is not NETWORK=VALUE"],
+    [["--rpc-port", "base=0"], '--rpc-port: "0" is not a whole number from 1 to 65535'],
+    [["--rpc-port", "base=1,base=2"], "--rpc-port: names base twice"],
+    [["--rpc-port", "base=1,polygon=1"], "--rpc-port: polygon and base have the same port"],
+    [["--rpc-port", "base=4402"], "--rpc-port: that of base is the facilitator's own"],
+    [["--networks", "base", "--rpc-port", "polygon=1"], "--rpc-port: polygon is not started; started: base"],
+    [["--rpc-ports", "8545"], '--rpc-ports: "8545" is not a port and two dots'],
+    [["--rpc-ports", "65533.."], "--rpc-ports: leaves no port for optimism-sepolia"],
+    [["--asset", `base=${token.replace("a3E", "A3E")}`], "--asset: "],
+    [["--asset", `base=${token},,2`], "--asset: has an empty name or version"],
+    [["--asset", `base=${token},A,2,40`], '--asset: "40" is not a whole number from 0 to 36'],
+    [["--asset", "base=0x0000000000000000000000000000000000000001"], "--asset: that of base is the address"],
+    [["--open", "--host", "0.0.0.0"], "--open: takes requests without a key, so it listens on this machine"],
+    [["--json", "--ready-line", "ready"], "--ready-line: --json prints one line when ready"],
+  ])("%j", (args, problem) => {
+    expect(problemsOf(args)).toContainEqual(expect.stringContaining(problem));
+  });
+
+  test("the contract cannot stand where the token does", () => {
+    const args = ["--asset", `base=${token}`, "--contract-mainnet", token];
+    expect(problemsOf(args)).toEqual(['--contract-mainnet: is the address of the asset "USD Coin"']);
+  });
+
+  test("serve is never open", () => {
+    expect(() => readCommandLine(serve, ["--open"], {})).toThrow("--open: there is no such option");
+    expect(variablesOf("serve")).not.toContain("LOCAL_ASSETS");
+  });
+});

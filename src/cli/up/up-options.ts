@@ -1,0 +1,135 @@
+import { InvalidValue, isLoopbackHost, logLevels, readOneOf } from "../../config/values.ts";
+import { describeUnset } from "../../config/variables.ts";
+import { type ConfigurationProblem, collectProblems } from "../../errors.ts";
+import { collision, resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
+import { networkNames, networks } from "../../protocol/networks.ts";
+import {
+  contractsOf,
+  flag,
+  localOptions,
+  type Options,
+  type Values,
+  variableOption,
+} from "../kit/command.ts";
+import { readForkRequests } from "./fork-requests.ts";
+import { assignRpcPorts, checkNetworksOf, readFirstRpcPort, readRpcPorts } from "./network-options.ts";
+
+const lineFormats = ["text", "json"] as const;
+
+export const upOptions = {
+  ...localOptions,
+  fork: {
+    describe:
+      "fork real chains: of the networks that are named, or of all whose *_RPC_URL is set; NAME=URL and NAME=RECORDING say what to fork",
+    placeholder: "NAMES",
+    example: "base,polygon=polygon.fork.json.gz",
+    mayBeBare: true,
+    read: readForkRequests,
+  },
+  open: flag(
+    "let requests without an API key act for the local organization, and `POST /close` end this; for test suites that know no keys",
+  ),
+  "rpc-port": {
+    describe: "the port of a network's node; several, separated by commas (default: any free ones)",
+    placeholder: "NETWORK=PORT",
+    example: "base-sepolia=8545",
+    read: readRpcPorts,
+  },
+  "rpc-ports": {
+    describe: "the ports of all nodes: this one for the first network, the next for the second, and so on",
+    placeholder: "PORT..",
+    example: "8545..",
+    read: readFirstRpcPort,
+  },
+  asset: variableOption("LOCAL_ASSETS", { placeholder: "NETWORK=ADDRESS" }),
+  "settle-wait": variableOption("SETTLE_WAIT_MS", {
+    placeholder: "MS",
+    describe: `how long a settle waits for its outcome, in milliseconds (default: ${describeUnset("SETTLE_WAIT_MS")})`,
+  }),
+  "log-level": variableOption("LOG_LEVEL", {
+    placeholder: "LEVEL",
+    describe: `what the service logs to stderr: ${logLevels.join(", ")}`,
+    default: "warn",
+    example: "info",
+  }),
+  journal: flag("keep a journal of what the service does, for connectHarness(…).journal"),
+  "no-recovery": flag("leave direct submissions to the token stranded, as `serve` without a recoverer"),
+  "no-demo": flag("make no sample payments"),
+  quiet: flag("print no line for each verify and settle"),
+  "log-format": {
+    describe: `how these lines are written: ${lineFormats.join(" or ")}; with --json they are left out unless this is given`,
+    placeholder: "FORMAT",
+    example: "json",
+    read: readOneOf<(typeof lineFormats)[number]>(lineFormats),
+  },
+  "ready-line": {
+    describe: "print this line when everything is ready, for a test suite that waits for it",
+    placeholder: "TEXT",
+    example: '"Facilitator listening"',
+    read: readLine,
+  },
+  json: flag("print one line of JSON when ready, and nothing else"),
+} as const satisfies Options;
+
+/** What is wrong with values that are right one by one. */
+export function checkUp(values: GivenValues): readonly ConfigurationProblem[] {
+  return [
+    ...checkContracts(values),
+    ...checkNetworksOf("rpc-port", values["rpc-port"], values.networks),
+    ...checkNetworksOf("asset", values.asset, values.networks),
+    ...checkRpcPorts(values),
+    ...checkOpen(values),
+  ];
+}
+
+type GivenValues = Partial<Values<typeof upOptions>>;
+
+/** Addresses of the facilitator contract, which are not those of the tokens. */
+export function resolveContracts(values: GivenValues) {
+  const { asset } = values;
+  const assets = asset && networkNames.map((name) => asset[name] ?? networks[name].usdc);
+  return resolveFacilitatorContracts(contractsOf(values), assets);
+}
+
+function checkContracts(values: GivenValues): readonly ConfigurationProblem[] {
+  const problems: ConfigurationProblem[] = [];
+  collectProblems(problems, () => resolveContracts(values));
+  if (problems.length > 0) return problems;
+  return Object.entries(values.asset ?? {}).flatMap(([network, { address }]) => {
+    const problem = collision(address, []);
+    return problem === undefined ? [] : [{ name: "--asset", problem: `that of ${network} ${problem}` }];
+  });
+}
+
+function checkRpcPorts({ networks: names = [], ...values }: GivenValues): readonly ConfigurationProblem[] {
+  const ports = assignRpcPorts(names, values["rpc-port"], values["rpc-ports"]);
+  return Object.entries(ports).flatMap(([name, port], index, all) => {
+    if (port > 65_535) return [{ name: "--rpc-ports", problem: `leaves no port for ${name}` }];
+    if (port === values.port)
+      return [{ name: "--rpc-port", problem: `that of ${name} is the facilitator's own` }];
+    const [other] = all.slice(0, index).find(([, taken]) => taken === port) ?? [];
+    return other === undefined
+      ? []
+      : [{ name: "--rpc-port", problem: `${name} and ${other} have the same port` }];
+  });
+}
+
+function checkOpen({ open, host, json, ...values }: GivenValues): readonly ConfigurationProblem[] {
+  const problems: ConfigurationProblem[] = [];
+  if (open === true && host !== undefined && !isLoopbackHost(host)) {
+    problems.push({
+      name: "--open",
+      problem: "takes requests without a key, so it listens on this machine alone",
+      example: "--host 127.0.0.1",
+    });
+  }
+  if (json === true && values["ready-line"] !== undefined) {
+    problems.push({ name: "--ready-line", problem: "--json prints one line when ready, and nothing else" });
+  }
+  return problems;
+}
+
+function readLine(text: string): string {
+  if (/\p{Cc}/u.test(text)) throw new InvalidValue("is not one line of text");
+  return text;
+}

@@ -1,0 +1,183 @@
+import { z } from "zod";
+import {
+  livenessSchema,
+  problemSchema,
+  readinessSchema,
+  settleAnswerSchema,
+  settlementListSchema,
+  settlementViewSchema,
+  supportedSchema,
+  verifyAnswerSchema,
+} from "./answers.ts";
+import { problemMediaType } from "./problems.ts";
+import { paymentRequestSchema } from "./request-schemas.ts";
+import { type Route, type RouteName, routes } from "./routes.ts";
+import { settlementQuerySchema } from "./settlement-query.ts";
+
+/** The OpenAPI 3.1 document of the service, from the schemas that it reads and writes with. */
+export function describeService(): object {
+  const problems = (...statuses: string[]) =>
+    Object.fromEntries(
+      statuses.map((status) => [
+        status,
+        {
+          description: problemTitles[status] ?? "No verdict",
+          content: { [problemMediaType]: { schema: reference("Problem") } },
+        },
+      ]),
+    );
+  const paymentBody = {
+    required: true,
+    content: { "application/json": { schema: reference("PaymentRequest") } },
+  };
+  const answer = (schema: string, description: string) => ({
+    "200": { description, content: { "application/json": { schema: reference(schema) } } },
+  });
+
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "x402 facilitator",
+      version: "1",
+      description:
+        "Verifies and settles x402 payments of scheme “exact”. A verdict, good or bad, is status 200; 4xx and 5xx mean that there is none.",
+    },
+    servers: [{ url: "/" }],
+    paths: pathsOf({
+      verify: {
+        summary: "Judge a payment",
+        security: [{ apiKey: [] }],
+        requestBody: paymentBody,
+        responses: {
+          ...answer("VerifyAnswer", "The verdict"),
+          ...problems("400", "401", "403", "413", "415", "429", "503"),
+        },
+      },
+      settle: {
+        summary: "Settle a payment to the organization's recipient",
+        security: [{ apiKey: [] }],
+        parameters: [
+          {
+            name: "Idempotency-Key",
+            in: "header",
+            schema: { type: "string" },
+            description: "With the same key and the same body, the same answer again for 24 hours",
+          },
+        ],
+        requestBody: paymentBody,
+        responses: {
+          ...answer("SettleAnswer", "The outcome"),
+          ...problems("400", "401", "403", "413", "415", "422", "429", "503"),
+        },
+      },
+      listSettlements: {
+        summary: "The organization's settlements, newest first",
+        security: [{ apiKey: [] }],
+        parameters: Object.entries(settlementQuerySchema.shape).map(([name, schema]) => {
+          const { description, example, ...rest } = schemaOf(schema);
+          return { name, in: "query", description, example, schema: rest };
+        }),
+        responses: {
+          ...answer("SettlementList", "A page of settlements"),
+          ...problems("400", "401", "503"),
+        },
+      },
+      getSettlement: {
+        summary: "How a settlement stands",
+        security: [{ apiKey: [] }],
+        parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
+        responses: { ...answer("Settlement", "The settlement"), ...problems("401", "404", "429", "503") },
+      },
+      health: {
+        summary: "The same as /livez, under its name in the public protocol",
+        responses: answer("Liveness", "It does"),
+      },
+      livez: {
+        summary: "Whether the process answers",
+        responses: answer("Liveness", "It does"),
+      },
+      readyz: {
+        summary: "How the networks are",
+        parameters: [
+          {
+            name: "network",
+            in: "query",
+            schema: { type: "array", items: { type: "string" } },
+            description: "Only this one; several times for several, all of which must be ready then",
+          },
+        ],
+        responses: {
+          ...answer(
+            "Readiness",
+            "Ready, or degraded: one network at least can be asked, and all that were named",
+          ),
+          "503": {
+            description: "No network can be asked, or one of those that were named cannot",
+            content: { "application/json": { schema: reference("Readiness") } },
+          },
+          ...problems("404"),
+        },
+      },
+      supported: {
+        summary: "The kinds of payment that are taken",
+        responses: answer("Supported", "Every configured network in both versions of the protocol"),
+      },
+    }),
+    components: {
+      securitySchemes: {
+        apiKey: {
+          type: "apiKey",
+          in: "header",
+          name: "Authorization",
+          description: "The API key as it is, or after “Bearer ”",
+        },
+      },
+      schemas: {
+        PaymentRequest: schemaOf(paymentRequestSchema),
+        VerifyAnswer: schemaOf(verifyAnswerSchema),
+        SettleAnswer: schemaOf(settleAnswerSchema),
+        Settlement: schemaOf(settlementViewSchema),
+        SettlementList: schemaOf(settlementListSchema),
+        Supported: schemaOf(supportedSchema),
+        Liveness: schemaOf(livenessSchema),
+        Readiness: schemaOf(readinessSchema),
+        Problem: schemaOf(problemSchema),
+      },
+    },
+  };
+}
+
+/** The operations of the routes, at every path of theirs: those of the public protocol at the root too. */
+function pathsOf(operations: Readonly<Record<RouteName, object>>): object {
+  return Object.fromEntries(
+    (Object.entries(operations) as [RouteName, object][]).flatMap(([name, operation]) => {
+      const { method, paths }: Route = routes[name];
+      return paths.map((path, index) => {
+        const operationId = index === 0 ? name : `${name}AtRoot`;
+        return [path, { [method.toLowerCase()]: { operationId, ...operation } }];
+      });
+    }),
+  );
+}
+
+const problemTitles: Readonly<Record<string, string>> = {
+  "400": "The body is not JSON, or a parameter of the query cannot be read",
+  "401": "API key missing or not accepted",
+  "403": "The key lacks a scope, or its organization a recipient on the network",
+  "404": "No such settlement of this organization, or no such network",
+  "413": "More than 32 KiB",
+  "415": "Not application/json",
+  "422": "Idempotency-Key reused with another body",
+  "429":
+    "Too many requests from this API key, or from this address without a good one, or the organization's gas budget of the day is used up; see Retry-After",
+  "503": "No verdict could be reached, or the settlement is under way; see Retry-After",
+};
+
+function reference(name: string): object {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+function schemaOf(schema: z.ZodType): Omit<z.core.JSONSchema.BaseSchema, "$schema" | "id"> {
+  const { $schema, id, ...rest } = z.toJSONSchema(schema, { io: "input", reused: "inline" });
+  return rest;
+}
