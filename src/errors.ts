@@ -1,5 +1,5 @@
 /**
- * The root of every error this project throws. `message` is one sentence for whoever called; `hints` are lines
+ * The root of every error this project throws. `message` is one sentence for the caller; `hints` are lines
  * for the operator on what to do about it; `cause` is always what led to it.
  */
 export class KitError extends Error {

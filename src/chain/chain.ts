@@ -131,7 +131,7 @@ export type Chain = {
    */
   receipts(hashes: readonly Hex[], options?: { attempt?: number }): Promise<readonly (Receipt | null)[]>;
   /**
-   * Where an authorization that somebody else submitted straight to the token brought its value to the facilitator
+   * Where an authorization that was submitted straight to the token brought its value to the facilitator
    * contract. Proven by the logs of one successful transaction: `AuthorizationUsed` of that very authorization, the
    * `Transfer` of that very value right after it, both of the token, and no `Settled` for it.
    *

@@ -6,6 +6,7 @@ import { createHttpRpc } from "../rpc/http-rpc.ts";
 import { isBytes, isWord, quantity, readQuantity } from "../rpc/read-hex.ts";
 import type { Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
 import type { RpcObserver } from "../rpc/rpc-status.ts";
+import { membersOf } from "../util/json.ts";
 import type { Chain } from "./chain.ts";
 import { createChainReader } from "./chain-reader.ts";
 import { encodeIsValidSignature, isValidSignatureSelector } from "./contract/calldata.ts";
@@ -127,7 +128,7 @@ export function createChain(options: ChainOptions): Chain {
 
     async simulateSettle(call, { withFunds }) {
       const { data, gas } = settleTransaction([call]);
-      const transaction = { from: operator, to: facilitatorContract, data, gas: `0x${gas.toString(16)}` };
+      const transaction = { from: operator, to: facilitatorContract, data, gas: quantity(gas) };
       const calls: RpcCall[] = [headCall, { method: "eth_call", params: [transaction, "latest"] }];
       if (withFunds) calls.push(balanceCall(call), gasMoneyCall, tipCall);
       const [block, simulation, payerBalance, operatorBalance, tip] = await ask(calls, {
@@ -282,9 +283,8 @@ function readSafeInteger(result: unknown): number | undefined {
 /** The hash of the block with this number, null where there is none; undefined when it is another block. */
 function readBlockHash(result: unknown, number: bigint): Hex | null | undefined {
   if (result === null) return null;
-  if (typeof result !== "object" || result === undefined) return undefined;
-  const fields: { number?: unknown; hash?: unknown } = result;
-  return readQuantity(fields.number) === number && isWord(fields.hash) ? fields.hash : undefined;
+  const { number: named, hash } = membersOf(result);
+  return readQuantity(named) === number && isWord(hash) ? hash : undefined;
 }
 
 function isTrue(word: Hex | undefined): boolean {

@@ -1,6 +1,7 @@
 import type { Hex } from "../protocol/hex.ts";
 import { readQuantity } from "../rpc/read-hex.ts";
 import type { RpcCall } from "../rpc/rpc.ts";
+import { membersOf } from "../util/json.ts";
 import type { Chain, Receipt } from "./chain.ts";
 import type { ChainReader } from "./chain-reader.ts";
 import type { LogPlace } from "./log.ts";
@@ -54,7 +55,7 @@ export function createReceiptReader({ ask }: Pick<ChainReader, "ask">): Chain["r
 
 /** Whether a node has the transaction of a receipt in the block of the receipt. */
 function isWhereSaid(transaction: unknown, { hash, blockHash, blockNumber }: Receipt): boolean {
-  const said: { hash?: unknown; blockHash?: unknown; blockNumber?: unknown } = Object(transaction);
+  const said = membersOf(transaction);
   const same = (one: unknown, other: Hex) =>
     typeof one === "string" && one.toLowerCase() === other.toLowerCase();
   return (

@@ -1,5 +1,6 @@
 import type { Hex } from "../protocol/hex.ts";
 import { isWord, readQuantity } from "../rpc/read-hex.ts";
+import { membersOf } from "../util/json.ts";
 import type { Receipt } from "./chain.ts";
 import { type EventLog, readLog } from "./log.ts";
 
@@ -12,17 +13,7 @@ const noBlockHash = /^0x0{64}$/;
  */
 export function readReceipt(answer: unknown, hash: Hex): Receipt | null | undefined {
   if (answer === null) return null;
-  if (typeof answer !== "object" || answer === undefined) return undefined;
-  const fields: {
-    transactionHash?: unknown;
-    status?: unknown;
-    blockNumber?: unknown;
-    blockHash?: unknown;
-    logs?: unknown;
-    gasUsed?: unknown;
-    effectiveGasPrice?: unknown;
-    l1Fee?: unknown;
-  } = answer;
+  const fields = membersOf(answer);
   const { transactionHash, status, blockHash } = fields;
   if (!isWord(transactionHash) || transactionHash.toLowerCase() !== hash.toLowerCase()) return undefined;
   // Some nodes give receipts of transactions that are still pending.
@@ -36,11 +27,7 @@ export function readReceipt(answer: unknown, hash: Hex): Receipt | null | undefi
 }
 
 /** The gas, plus what base and optimism charge for the data. */
-function readGasCost(fields: {
-  gasUsed?: unknown;
-  effectiveGasPrice?: unknown;
-  l1Fee?: unknown;
-}): bigint | undefined {
+function readGasCost(fields: ReturnType<typeof membersOf>): bigint | undefined {
   const gasUsed = readQuantity(fields.gasUsed);
   const price = readQuantity(fields.effectiveGasPrice);
   if (gasUsed === undefined || price === undefined) return undefined;
@@ -49,11 +36,6 @@ function readGasCost(fields: {
 
 function readLogs(logs: unknown): EventLog[] | undefined {
   if (!Array.isArray(logs)) return undefined;
-  const read: EventLog[] = [];
-  for (const log of logs) {
-    const entry = readLog(log);
-    if (entry === undefined) return undefined;
-    read.push(entry);
-  }
-  return read;
+  const read = logs.map(readLog).filter((log) => log !== undefined);
+  return read.length === logs.length ? read : undefined;
 }

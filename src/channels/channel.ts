@@ -14,7 +14,7 @@ export type Channel<Message> = {
   subscribe(listener: (message: Message) => void): () => void;
 };
 
-/** The channel `x402-facilitator-kit:NAME`. Whoever defines it is the only one to publish on it. */
+/** The channel `x402-facilitator-kit:NAME`. Only the module that defines it publishes on it. */
 export function defineChannel<Message>(name: string): Channel<Message> {
   const fullName = `x402-facilitator-kit:${name}`;
   const channel = nodeChannel(fullName);

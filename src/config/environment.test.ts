@@ -337,7 +337,7 @@ describe("refuses", () => {
     [
       "everybody as a proxy",
       { TRUST_PROXY: "10.0.0.0/8,0.0.0.0/0" },
-      "TRUST_PROXY: the 2nd address 0.0.0.0/0 is everybody: then every caller could choose the address it is limited by",
+      "TRUST_PROXY: the 2nd address 0.0.0.0/0 is every address: then every caller could choose the address it is limited by",
     ],
     [
       "a password that is cut off by a slash in it",

@@ -337,7 +337,7 @@ function readProxy(text: string): string {
     (prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits));
   if (isNetwork && prefix !== undefined && Number(prefix) === 0) {
     throw new InvalidValue(
-      `${text} is everybody: then every caller could choose the address it is limited by`,
+      `${text} is every address: then every caller could choose the address it is limited by`,
     );
   }
   if (isNetwork || namedNetworks.includes(text)) return text;

@@ -295,7 +295,7 @@ export const variables = {
     usedBy: ["serve"],
   },
   ANONYMOUS_VERIFY: {
-    summary: "`true` lets anybody verify without an API key",
+    summary: "`true` allows verify without an API key",
     read: readSwitch,
     default: "false",
     example: "false",

@@ -4,7 +4,7 @@ import type { Comparison } from "./comparison.ts";
 /** The headers by which the service tells something: one that is not expected is a mistake. */
 const telling = ["allow", "location", "retry-after", "www-authenticate", "x-settlement-state"];
 
-/** Compares the status, the headers that matter, and the body to the letter, but for what nobody knows beforehand. */
+/** Compares the status, the headers that matter, and the body to the letter, placeholders aside. */
 export const compareExactly: Comparison = (expected, actual) => {
   const found = findDifferences(expected, actual);
   if (expected.kind !== "json" || actual.kind !== "json") return found;

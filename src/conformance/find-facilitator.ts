@@ -61,7 +61,7 @@ const answersWithinMs = 10_000;
 /**
  * Asks a facilitator what it supports.
  *
- * @throws {KitError} when nobody answers, it is no facilitator, or payments cannot be made there
+ * @throws {KitError} when nothing answers, it is no facilitator, or payments cannot be made there
  */
 export async function findFacilitator(options: FacilitatorOptions): Promise<FoundFacilitator> {
   const { baseUrl, apiKey, payerKey } = options;
@@ -167,7 +167,7 @@ function describe(
   return { ...network, facilitatorContract, assets: [running?.asset ?? network.usdc] };
 }
 
-/** An account by its key, or one that nobody has ever had. */
+/** An account by its key, or a new one at random. */
 function accountOf(privateKey: Hex = `0x${randomBytes(32).toString("hex")}`) {
   try {
     return { address: privateKeyToAddress(privateKey), privateKey };

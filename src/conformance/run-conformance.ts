@@ -17,7 +17,7 @@ export type ConformanceResult = { scenario: ScenarioRow } & (
 /** So many at a time: settles wait for blocks, not for us. */
 const atATime = 8;
 
-/** After so many requests that nobody answered, nobody will answer the others. */
+/** After so many requests without an answer the rest is not sent. */
 const mostUnanswered = 3;
 
 /** Longer waits are not for rates: they last until the next day. */
@@ -30,7 +30,7 @@ export async function runConformance(
   scenarios: readonly ScenarioRow[],
 ): Promise<readonly ConformanceResult[]> {
   const { baseUrl, environment, compare } = facilitator;
-  const send = (request: FixtureRequest) => sendPatiently(baseUrl, request);
+  const send = (request: FixtureRequest) => sendWithRetries(baseUrl, request);
   let unanswered = 0;
 
   async function run(scenario: ScenarioRow): Promise<ConformanceResult> {
@@ -65,8 +65,8 @@ export async function runConformance(
   return results;
 }
 
-/** Does not take for an answer that it asks too fast. */
-async function sendPatiently(baseUrl: string, request: FixtureRequest): Promise<FixtureAnswer> {
+/** Sends a request again, after its Retry-After, while the facilitator answers that the rate is exceeded. */
+async function sendWithRetries(baseUrl: string, request: FixtureRequest): Promise<FixtureAnswer> {
   for (let retries = 0; ; retries++) {
     const answer = await sendRequest(baseUrl, request);
     const seconds = retryAfterOf(answer);

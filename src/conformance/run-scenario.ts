@@ -34,7 +34,8 @@ export async function runScenario(
   const plan = await scenario.plan(environment);
   const { before, request, answer, again } = plan;
   for (const earlier of before) await send(earlier);
-  if (cause.by === "fault" && arrange === undefined) throw new Error(`nobody arranges ${cause.fault}`);
+  if (cause.by === "fault" && arrange === undefined)
+    throw new Error(`the fault ${cause.fault} cannot be arranged`);
   const arranged = cause.by === "fault" ? await arrange?.(cause.fault, plan) : undefined;
   const found = compare(answer, await (arranged ?? { send }).send(request));
   await arranged?.end?.();

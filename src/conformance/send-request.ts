@@ -4,19 +4,19 @@ import { KitError } from "../errors.ts";
 import type { FixtureAnswer, FixtureRequest } from "../fixtures/engine/answer.ts";
 
 /** Longer than the 90 seconds that public clients wait for a settle. */
-const defaultPatienceMs = 100_000;
+const defaultTimeoutMs = 100_000;
 
 /**
  * Sends a request as it stands, to the letter of its headers, and takes apart what comes back: an answer, half of one,
  * or none. Each on a connection of its own, so that one that breaks breaks nothing else.
  *
  * @param baseUrl without `/v1`, which the request's path begins with
- * @throws {KitError} when nobody listens there, or the answer takes too long
+ * @throws {KitError} when nothing listens there, or the answer takes too long
  */
 export async function sendRequest(
   baseUrl: string,
   request: FixtureRequest,
-  timeoutMs = defaultPatienceMs,
+  timeoutMs = defaultTimeoutMs,
 ): Promise<FixtureAnswer> {
   const { method, path, headers, body } = request;
   const { promise, resolve, reject } = Promise.withResolvers<FixtureAnswer>();
@@ -66,7 +66,7 @@ function joinHeaders(headers: Record<string, string | string[] | undefined>): Re
   );
 }
 
-/** Somebody was there, and the connection broke. */
+/** Whether a server had accepted the connection before it broke. */
 function wasReset(error: Error): boolean {
   return "code" in error && (error.code === "ECONNRESET" || error.code === "EPIPE");
 }

@@ -4,7 +4,7 @@ import type { FoundFacilitator } from "./find-facilitator.ts";
 /** Why a scenario is not run; `lacking` names what is missing, where it differs from scenario to scenario. */
 export type Obstacle = { why: string; lacking?: string };
 
-/** Why a scenario cannot be run against a facilitator by somebody who sees it from outside; undefined when it can. */
+/** Why a scenario cannot be run against a facilitator from outside; undefined when it can. */
 export function whyNotRun(scenario: ScenarioRow, facilitator: FoundFacilitator): Obstacle | undefined {
   const { environment, isKit, hasFunds, hasBlacklist, versions } = facilitator;
   const { cause, outcome, x402Version } = scenario;

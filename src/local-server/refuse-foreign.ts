@@ -7,7 +7,7 @@ const wildcards: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
 
 /**
  * Answers 403 to requests of web pages on the routes of this scope: those whose `Origin` is neither of this machine nor
- * of the address listened on, and those whose `Host` is a name of somebody else's, which a page gets there by DNS
+ * of the address listened on, and those whose `Host` is a foreign name, which a page gets there by DNS
  * rebinding. Without it every page in a browser on this machine could act here. Programs send no `Origin`.
  *
  * @param host the address that the server was asked to listen on; where that is every address (0.0.0.0), callers may

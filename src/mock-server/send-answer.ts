@@ -8,7 +8,7 @@ export async function sendAnswer(
   reply: FastifyReply,
   answer: FixtureAnswer,
 ): Promise<FastifyReply> {
-  // Unreferenced: nobody waits for a server that is closing.
+  // Unreferenced: a late answer does not keep the process alive.
   if (answer.delayMs !== undefined) await sleep(answer.delayMs, undefined, { ref: false });
   switch (answer.kind) {
     case "reset":

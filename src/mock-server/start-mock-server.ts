@@ -13,7 +13,7 @@ export type MockServerOptions = FixtureOptions & {
   scenarios?: readonly ScenarioName[];
 };
 
-/** A mock facilitator that listens, and the strings to pull on it. */
+/** A mock facilitator that listens, and control of how its requests end. */
 export type MockServer = FixtureEngine &
   AsyncDisposable & {
     /** What clients are given: `http://127.0.0.1:4402/v1`. */

@@ -69,14 +69,14 @@ const developmentKeys: readonly Hex[] = [
   "0x2a871d0798f97d79848a013d4936a73bf4cc922c825d33c1cf7073dff6d409c6",
 ];
 
-/** Every private key that everybody knows: what guards real money must refuse them. In lower case. */
+/** Every published private key, in lower case: what guards real money must refuse them. */
 export const publishedKeys: readonly Hex[] = [
   ...Object.values(testPayers).map(({ privateKey }) => privateKey),
   ...Object.values(harnessAccounts).map(({ privateKey }) => privateKey),
   ...developmentKeys,
 ];
 
-/** Whether a private key, in any casing and with or without 0x, is one that everybody knows. */
+/** Whether a private key, in any casing and with or without 0x, is a published one. */
 export function isPublishedKey(privateKey: string): boolean {
   const digits = privateKey.trim().replace(/^0x/i, "").toLowerCase().padStart(64, "0");
   return publishedKeys.some((known) => known === `0x${digits}`);

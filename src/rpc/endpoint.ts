@@ -3,7 +3,13 @@ import { createEndpointState, EndpointFailure, type EndpointState } from "./endp
 import { BatchRefused, describeError, readBatch, writeBatch } from "./json-rpc.ts";
 import { createKeepAlivePost, HttpFailure } from "./keep-alive-post.ts";
 import type { RpcAnswer, RpcCall } from "./rpc.ts";
-import type { EndpointError, EndpointStatus, Purpose, RpcObserver } from "./rpc-status.ts";
+import {
+  type EndpointError,
+  type EndpointStatus,
+  noErrors,
+  type Purpose,
+  type RpcObserver,
+} from "./rpc-status.ts";
 
 /** What the calls of one batch were answered with. */
 export type Answers = ReadonlyMap<RpcCall, RpcAnswer>;
@@ -92,19 +98,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
       observer.healthChanged?.({ endpoint: label, from, to: health, detail }),
   });
   const requests: Record<Purpose, number> = { read: 0, send: 0, probe: 0 };
-  const errors: Record<EndpointError, number> = {
-    timeout: 0,
-    connection: 0,
-    http_3xx: 0,
-    http_4xx: 0,
-    http_5xx: 0,
-    rate_limited: 0,
-    refused: 0,
-    too_large: 0,
-    malformed: 0,
-    wrong_chain: 0,
-    lagging: 0,
-  };
+  const errors: Record<EndpointError, number> = { ...noErrors };
   let latencyMs: number | undefined;
   let chainId: number | undefined;
   let head: (Head & { seenAt: number }) | undefined;

@@ -1,3 +1,18 @@
+/** None of each of the {@link EndpointError errors}, to count from. */
+export const noErrors = {
+  timeout: 0,
+  connection: 0,
+  http_3xx: 0,
+  http_4xx: 0,
+  http_5xx: 0,
+  rate_limited: 0,
+  refused: 0,
+  too_large: 0,
+  malformed: 0,
+  wrong_chain: 0,
+  lagging: 0,
+};
+
 /**
  * Why an HTTP request to an endpoint gave nothing that could be used.
  *
@@ -11,18 +26,7 @@
  * - `wrong_chain`: it serves another chain than the network's
  * - `lagging`: its newest block is too far behind the newest that any endpoint showed
  */
-export type EndpointError =
-  | "timeout"
-  | "connection"
-  | "http_3xx"
-  | "http_4xx"
-  | "http_5xx"
-  | "rate_limited"
-  | "refused"
-  | "too_large"
-  | "malformed"
-  | "wrong_chain"
-  | "lagging";
+export type EndpointError = keyof typeof noErrors;
 
 /**
  * How an endpoint is.

@@ -4,7 +4,7 @@ import type { RunningHarness } from "../harness/run/running-harness.ts";
 /** What a pool does with its harnesses. */
 export type Poolable = Pick<RunningHarness, "reset" | "close" | "onFailure">;
 
-/** A harness that nobody else uses, and that was reset since somebody did. */
+/** A harness for one test alone, reset since the last one. */
 export type PoolLease<H extends Poolable> = {
   readonly harness: H;
   /** Gives the harness back. Can be called again. */
@@ -18,13 +18,13 @@ export type PoolLease<H extends Poolable> = {
  * |---|---|---|
  * | starting | counts against the most, and cannot be leased | `start` |
  * | free | as new | its reset |
- * | leased | of one test alone, until it gives it back or its process is gone | whoever holds the lease |
+ * | leased | of one test alone, until it gives it back or its process is gone | the holder of the lease |
  * | resetting | given back, and cannot be leased | its reset; when that fails the harness is ended |
  */
 export type HarnessPool<H extends Poolable> = {
   /** Waits for a free harness; starts another one as long as there are fewer than the most. */
   lease(signal: AbortSignal): Promise<PoolLease<H>>;
-  /** Ends all harnesses; whoever waits is told so. */
+  /** Ends all harnesses, and rejects the leases that are waited for. */
   close(): Promise<void>;
 };
 
@@ -95,7 +95,7 @@ export function createHarnessPool<H extends Poolable>({
     serve();
   }
 
-  /** A harness with a dead node, or one that cannot be reset, is good for nobody. */
+  /** A harness with a dead node, or one that cannot be reset, is of no use any more. */
   async function discard(harness: H): Promise<void> {
     if (!all.delete(harness)) return;
     const index = free.indexOf(harness);

@@ -13,7 +13,7 @@ const grantSchema = z.union([
 ]);
 
 /**
- * Leases a harness from the pool of the global setup. Nobody else has it, and it is as new; closing gives it back.
+ * Leases a harness from the pool of the global setup. It is for this test alone, and as new; closing gives it back.
  * The fixture of `test` does this for each test; this is for what several tests share.
  *
  * @param networks those that are needed; all of the pool's by default

@@ -120,7 +120,7 @@ export function assembleHarness<N extends NetworkName>(
   };
 
   const close = () => {
-    // Whoever goes on with what was only connected to resets the rest. A node may be gone by then.
+    // A harness that was only connected to runs on, without this client's accounts. A node may be gone by then.
     closed ??= forgetAllImpersonated()
       .catch(() => {})
       .then(end);

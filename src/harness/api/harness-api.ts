@@ -21,7 +21,7 @@ export type HarnessNetwork = {
   readonly client: HarnessClient;
   /** What payments name as `payTo`. */
   readonly facilitatorContract: { readonly address: Address; readonly abi: typeof x402FacilitatorAbi };
-  /** The token: behaves as USDC, and anybody may mint it. On a fork it is the real USDC, which nobody may. */
+  /** The token: behaves as USDC, and any account may mint it. On a fork it is the real USDC, without that. */
   readonly asset: Asset & { readonly abi: typeof mockUsdcAbi };
   /** Only of a fork: the block that it goes on from, where the rest is read, and whether its token can blacklist. */
   readonly fork?: {
@@ -121,7 +121,7 @@ export type Harness<N extends NetworkName = NetworkName> = AsyncDisposable & {
   readonly journal: Journal;
   /**
    * Puts everything back to the start: accounts, contracts, blocks, pool, mining, time and fees of every chain, and
-   * the service with its ledger and journal; faults are cleared. Whoever waits for an answer of the service gets a 503.
+   * the service with its ledger and journal; faults are cleared. Requests under way are answered with 503.
    */
   reset(): Promise<void>;
   /** Ends everything that was started. Of a harness that was only connected to, nothing ends. */

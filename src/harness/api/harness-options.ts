@@ -42,7 +42,7 @@ export type HarnessOptions<N extends NetworkName = NetworkName> = {
   /** How long a settle waits for its outcome, in milliseconds; as `serve` does by default. */
   settleWaitMs?: number;
   /**
-   * Whether the service recovers payments whose authorization somebody else submitted straight to the token, as in
+   * Whether the service recovers payments whose authorization was submitted straight to the token, as in
    * production with `RECOVERER_PRIVATE_KEY`; it does by default.
    */
   recovery?: boolean;

@@ -62,7 +62,7 @@ export async function signPayment(
   }
   if (payer === "blacklisted" && running.fork?.hasBlacklist === false) {
     throw new KitError(
-      `The token of the fork of ${network} blacklists nobody: "blacklisted" pays as others do`,
+      `The token of the fork of ${network} has no blacklist: "blacklisted" pays as others do`,
       {
         hints: ["Try what becomes of a blacklisted payer without a fork."],
       },

@@ -67,7 +67,7 @@ export type FaultKind = FaultSpec["kind"];
 /**
  * Which calls a fault of the connection hits.
  * - `method`: of which method, in which `*` stands for any letters: `eth_sendRawTransaction*`; by default of any.
- * - `nth`: from the how manieth on, counted from when the fault is set; by default the first.
+ * - `nth`: starting with the Nth match since the fault was set; by default the first.
  * - `times`: how many; by default one where `nth` is given, and all otherwise.
  *
  * Faults of single calls (`error`, `staleHead`, `receiptOfAnother`) count calls. The others hit a whole HTTP request,

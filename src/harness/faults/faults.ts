@@ -70,7 +70,7 @@ export type Faults<N extends NetworkName = NetworkName> = {
    */
   on(network: N, match?: CallMatch): ConnectionFaultSetter;
   /**
-   * A chain itself, for everybody.
+   * A chain itself, for all of its clients.
    *
    * @example
    * const held = await harness.faults.chain("base").holdBlocks();

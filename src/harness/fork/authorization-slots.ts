@@ -52,7 +52,7 @@ const accountSlot = (account: Address, mappingSlot: bigint) =>
 
 const slotWithin = (outer: Hex, word: string) => BigInt(keccak256(`0x${word}${outer.slice(2)}`));
 
-/** Amounts, times and offsets are smaller, and nobody has an address with so many zeros. */
+/** Amounts, times and offsets are smaller, and no key has an address with so many zeros. */
 function isAddressWord(word: string): boolean {
   const value = BigInt(`0x${word}`);
   return value >= 1n << 96n && value < 1n << 160n;

@@ -8,9 +8,9 @@ import type { RpcAnswer, RpcCall } from "../../rpc/rpc.ts";
 const blockHashStore: Address = "0x0000f90827f1c53a10cb7a02335b175320002935";
 
 /**
- * Answers what a fork asks about accounts that the harness puts in place itself, as if nobody had ever used them. So
- * whatever stands at those addresses on the real chain, such as the code that keys known to everybody are delegated
- * to, is not on the fork: no code, no storage, no txNonce, no balance.
+ * Answers what a fork asks about accounts that the harness puts in place itself, as if they had never been used. So
+ * what stands at those addresses on the real chain, such as the code that published keys are delegated to, is not on
+ * the fork: no code, no storage, no txNonce, no balance.
  *
  * @returns undefined for a call about anything else
  */

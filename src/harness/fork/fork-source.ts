@@ -7,7 +7,7 @@ import type { ForkSpec } from "./fork-options.ts";
 /** What a node forks from: a server on this machine that asks the network, or answers from a recording. */
 export type ForkSource = NodeFork & {
   readonly network: Network;
-  /** What a node takes as the URL to fork from. It holds no key, as arguments of a process are seen by everybody. */
+  /** What a node takes as the URL to fork from. It holds no key: every user of the machine can see the arguments of a process. */
   readonly url: string;
   /**
    * From a recording only: the token whose authorizations were all signed after it, with the slot of the mapping that

@@ -5,7 +5,7 @@ import { createKeepAlivePost, HttpFailure } from "../../rpc/keep-alive-post.ts";
 import { createRedactor } from "../../rpc/redact.ts";
 import type { RpcAnswer, RpcCall } from "../../rpc/rpc.ts";
 
-/** A node of somebody else, which is far away, busy, and asks to be left alone now and then. */
+/** A public or paid node of the forked network, which may be slow and may limit requests. */
 export type RemoteRpc = {
   /**
    * The answer to one call; an error that the node gives is an answer. What failed in a way that may pass is

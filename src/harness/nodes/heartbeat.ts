@@ -12,10 +12,9 @@ export type Heartbeat = {
 const periodMs = 1_000;
 
 /**
- * Starts a heartbeat. It leaves a chain alone that does not mine transactions by itself: whoever switched that off
- * wants to hold them. It ends with the node, and does not keep this process alive.
+ * Starts a heartbeat. A chain whose automatic mining is switched off gets no blocks: its transactions are to be held. It ends with the node, and does not keep this process alive.
  *
- * Anvil's own `--mixed-mining` does the same, but once somebody has changed the mode of mining there is no way back to
+ * Anvil's own `--mixed-mining` does the same, but once the mode of mining was changed there is no way back to
  * it, and `evm_setAutomine(false)` holds nothing in it.
  */
 export function startHeartbeat(node: Pick<LocalNode, "request" | "exited">): Heartbeat {
@@ -26,7 +25,7 @@ export function startHeartbeat(node: Pick<LocalNode, "request" | "exited">): Hea
     try {
       if ((await node.request("anvil_getAutomine")) === true) await node.request("evm_mine");
     } catch {
-      // What is wrong with a node is reported by whoever uses it.
+      // Every other request to the node reports what is wrong with it.
     } finally {
       beating = undefined;
     }

@@ -114,7 +114,7 @@ export async function startNode(options: LaunchOptions): Promise<LocalNode> {
     signal?.throwIfAborted();
     const [answer] = await node.batch([
       ["eth_chainId"],
-      // Nobody reads a line per request and block. Panics are still written.
+      // A line per request and block would only take time. Panics are still written.
       ["anvil_setLoggingEnabled", false],
       ...(options.genesisTime === undefined ? [] : [["anvil_setBlockTimestampInterval", 1] as const]),
     ]);

@@ -10,7 +10,7 @@ import { readFileSync } from "node:fs";
  * | State | Meaning | Authority |
  * |---|---|---|
  * | guarded | dies with this process | {@link Watchdog.guard}, by the parent that started it |
- * | released | ended, its pid may be anybody's | {@link Watchdog.release} |
+ * | released | ended, its pid may be another process's | {@link Watchdog.release} |
  */
 export type Watchdog = {
   readonly pid: number | undefined;

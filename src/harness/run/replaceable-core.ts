@@ -3,10 +3,10 @@ import { clearTimeout, setTimeout } from "node:timers";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ServiceCore } from "../../service.ts";
 
-/** A service core that can be thrown away and replaced, while whoever holds its parts goes on calling them. */
+/** A service core that can be replaced by a new one, while its callers keep the same objects. */
 export type ReplaceableCore = Omit<ServiceCore, "start" | "drain"> & {
   /**
-   * Ends the core, answering whoever waits, and starts a new one in its place after `meanwhile`. Until then callers
+   * Ends the core, answering requests under way, and starts a new one in its place after `meanwhile`. Until then callers
    * are told that the service is shutting down.
    */
   replace(meanwhile: () => Promise<void>): Promise<void>;
@@ -45,7 +45,7 @@ export async function createReplaceableCore(make: () => Promise<ServiceCore>): P
   function prepareSpare(): void {
     timer = setTimeout(() => {
       spare = make();
-      // Whoever takes it finds out.
+      // Reported when it is taken.
       spare.catch(() => {});
     }, spareAfterMs).unref();
   }

@@ -226,7 +226,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
   }
 }
 
-/** @throws {KitError} when the address is taken; whoever looked before may have been overtaken */
+/** @throws {KitError} when the address is taken, even if it was free a moment ago */
 async function listen(app: FastifyInstance, address: { host: string; port: number }): Promise<string> {
   try {
     return await app.listen(address);

@@ -98,7 +98,7 @@ async function writeBalances(
   }
 }
 
-/** Blacklists an account as whoever may would, by what that changes in storage. Gives whether it is so now. */
+/** Blacklists an account: writes what the blacklister's call would change in storage. Gives whether that worked. */
 async function blacklist(rpc: LocalRpc, token: Address, account: Address): Promise<boolean> {
   for (const byWhom of blacklisterSelectors) {
     const word = await read(rpc, token, byWhom);

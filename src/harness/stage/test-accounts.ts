@@ -21,7 +21,7 @@ const revertingCode = "0x5f5ffd";
 /** Whole tokens that each payer has, unless it is there to have none. */
 const wholeTokens = 1_000_000n;
 
-/** Every account that stands in a known state on every chain, whatever became of it elsewhere: their keys are public. */
+/** Every account that stands in a known state on every chain, whatever is at it on the real chain: their keys are public. */
 export const placedAccounts: readonly Address[] = [
   ...Object.values(testPayers).map(({ address }) => address),
   ...Object.values(harnessAccounts).map(({ address }) => address),

@@ -301,7 +301,7 @@ describe("configuration", () => {
         "code": 1,
         "stderr": "x402-kit serve: 3 things are wrong
         --migrat: there is no such option; did you mean --migrate?
-        TRUST_PROXY: 0.0.0.0/0 is everybody: then every caller could choose the address it is limited by (for example 10.0.0.0/8)
+        TRUST_PROXY: 0.0.0.0/0 is every address: then every caller could choose the address it is limited by (for example 10.0.0.0/8)
         BASE_RPC_URLS: no such variable; did you mean BASE_RPC_URL?
 
       Options: x402-kit serve --help

@@ -3,7 +3,7 @@ import { encodeFunctionData } from "viem";
 import type { ArrangedFault } from "../../../src/conformance/run-scenario.ts";
 import { sendRequest } from "../../../src/conformance/send-request.ts";
 import { mockUsdcAbi } from "../../../src/contracts/mockUsdc.ts";
-import { somebody, writeRequest } from "../../../src/fixtures/cases/payment-spec.ts";
+import { strangerAddress, writeRequest } from "../../../src/fixtures/cases/payment-spec.ts";
 import type { ScenarioFault, ScenarioPlan } from "../../../src/fixtures/cases/scenario.ts";
 import type { FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
 import type { ScenarioEnvironment } from "../../../src/fixtures/engine/environment.ts";
@@ -121,7 +121,7 @@ export function createFaultArranger(
         );
         return { send };
       case "submitted_by_others":
-        await tokenCall(somebody, directSubmission(request));
+        await tokenCall(strangerAddress, directSubmission(request));
         return { send };
       case "reverted": {
         const held = await faults.chain("base").holdBlocks();
@@ -137,7 +137,7 @@ export function createFaultArranger(
         return {
           send: (request) =>
             meanwhile(async () => {
-              await sendFirst(somebody, directSubmission(request));
+              await sendFirst(strangerAddress, directSubmission(request));
               await held.remove();
             })(request),
         };
@@ -185,7 +185,7 @@ export function createFaultArranger(
   /** Sends all that the payer has elsewhere before any other transaction. */
   async function spendEverything(): Promise<void> {
     const payer = testPayers.funded.address;
-    const args = [somebody, await balanceOf(harness, payer)] as const;
+    const args = [strangerAddress, await balanceOf(harness, payer)] as const;
     await sendFirst(payer, encodeFunctionData({ abi: mockUsdcAbi, functionName: "transfer", args }));
   }
 
