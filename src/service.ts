@@ -357,10 +357,11 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
   /** A pepper may be changed in the database while this process runs with the one before. */
   async function findPepperProblem(): Promise<string | null> {
     const state = await organizations.checkPepper().catch(() => "unknown" as const);
-    if (state === "wrong" && !isPepperWrong)
-      logger.error({ advice: wrongPepper.advice }, wrongPepper.problem);
+    const { name, problem, advice } = wrongPepper;
+    const sentence = `${name} ${problem}`;
+    if (state === "wrong" && !isPepperWrong) logger.error({ advice }, sentence);
     isPepperWrong = state === "wrong";
-    return isPepperWrong ? wrongPepper.problem : null;
+    return isPepperWrong ? sentence : null;
   }
 
   async function checkHealth(): Promise<Record<string, NetworkHealth>> {
@@ -412,8 +413,8 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     checkHealth,
     async start() {
       if ((await organizations.checkPepper()) === "wrong") {
-        const { problem, advice } = wrongPepper;
-        throw new ConfigurationError([{ name: "API_KEY_PEPPER", problem: `${problem}. ${advice}` }]);
+        const { name, problem, advice } = wrongPepper;
+        throw new ConfigurationError([{ name, problem: `${problem}. ${advice}` }]);
       }
       const problems = await startOthers();
       if (problems.length > 0) throw new ConfigurationError(problems);

@@ -6,8 +6,8 @@ import type { OrganizationTables } from "./tables.ts";
 
 /** What is wrong where the pepper is another one, and what to do about it. */
 export const wrongPepper = {
-  problem:
-    "API_KEY_PEPPER is not the one that the API keys were made with, so every key would be answered 401",
+  name: "API_KEY_PEPPER",
+  problem: "is not the one that the API keys were made with, so every key would be answered 401",
   advice:
     "Set the one that the keys were made with. If it is lost, or changed on purpose: x402-kit key accept-pepper, and issue new keys.",
 } as const;
@@ -65,7 +65,8 @@ export function createPepperRecord(
         // Another process may have been first, with another pepper.
         await stateIn(transaction);
       }
-      if (!isRecorded) throw new KitError(wrongPepper.problem, { hints: [wrongPepper.advice] });
+      if (!isRecorded)
+        throw new KitError(`${wrongPepper.name} ${wrongPepper.problem}`, { hints: [wrongPepper.advice] });
     },
 
     async recognized() {

@@ -86,7 +86,8 @@ async function examine(
 async function checkPepper(db: Database | undefined, pepper: string): Promise<readonly Check[]> {
   const state = db && (await createOrganizations({ db, pepper, now: Date.now }).checkPepper());
   if (state !== "wrong") return [];
-  return [{ name: "pepper", status: "failed", detail: wrongPepper.problem, advice: wrongPepper.advice }];
+  const { name, problem, advice } = wrongPepper;
+  return [{ name: "pepper", status: "failed", detail: `${name} ${problem}`, advice }];
 }
 
 const words: Readonly<Record<CheckStatus, string>> = { ok: "ok", warning: "warn", failed: "FAIL" };

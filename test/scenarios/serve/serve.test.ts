@@ -392,7 +392,7 @@ describe("does not start", () => {
     expect(code).toBe(1);
     expect(stderr).toMatchInlineSnapshot(`
       "x402-kit serve: one thing is wrong
-        API_KEY_PEPPER: API_KEY_PEPPER is not the one that the API keys were made with, so every key would be answered 401. Set the one that the keys were made with. If it is lost, or changed on purpose: x402-kit key accept-pepper, and issue new keys.
+        API_KEY_PEPPER: is not the one that the API keys were made with, so every key would be answered 401. Set the one that the keys were made with. If it is lost, or changed on purpose: x402-kit key accept-pepper, and issue new keys.
 
       Options: x402-kit serve --help
       "
