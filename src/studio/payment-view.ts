@@ -81,9 +81,7 @@ export const paymentDetailSchema = paymentSummarySchema.extend({
   signed: z.record(z.string(), z.string()).nullable(),
   required: z.record(z.string(), z.string()).nullable(),
   timeline: z.array(timelineEntrySchema),
-  omitted: z
-    .int()
-    .meta({ description: "Lines that were left out of the timeline because there were too many" }),
+  omitted: z.int().meta({ description: "Lines before those of the timeline, which are too many to be kept" }),
   explanations: z.array(explanationSchema),
 });
 

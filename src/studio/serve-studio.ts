@@ -1,14 +1,15 @@
 import type { FastifyInstance } from "fastify";
 import type { ExplainContext } from "../explain/explain.ts";
 import { createPaymentLog } from "./payment-log.ts";
+import type { PaymentStore } from "./payment-store.ts";
 import { studioRoutes } from "./studio-routes.ts";
 
-/** Keeps a log of the service with this id, and serves it and its page beside the service. */
+/** Serves what a store knows of payments, and the page that shows it, beside the service. */
 export function serveStudio(
   app: FastifyInstance,
-  { serviceId, contracts }: { serviceId: string; contracts: ExplainContext["contracts"] },
-): { clear(): void; close(): void } {
-  const log = createPaymentLog(serviceId);
+  { store, contracts }: { store: PaymentStore; contracts: ExplainContext["contracts"] },
+): void {
+  const log = createPaymentLog(store);
   app.register(async (scope) => studioRoutes(scope, { log, contracts }));
-  return log;
+  app.addHook("onClose", async () => log.close());
 }

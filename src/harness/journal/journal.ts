@@ -1,6 +1,6 @@
-import { channels } from "../../channels/channels.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
+import type { PaymentStore, StoredPayment } from "../../studio/payment-store.ts";
 import type { ProxiedExchange } from "../faults/fault-proxy.ts";
 import { findTransactions } from "./find-transactions.ts";
 import type { JournalRequest, JournalRpcCall, PaymentJournal } from "./payment-journal.ts";
@@ -13,19 +13,16 @@ export type JournalStore = {
   payment(id: Hex): PaymentJournal | undefined;
   /** The ids of the payments that requests have named, in the order of their first one. */
   payments(): readonly Hex[];
+  /** Forgets the calls. */
   clear(): void;
-  /** Ends the subscriptions. */
-  close(): void;
 };
 
-/** How many requests, and how many JSON-RPC calls, are kept: a harness that runs for days must not fill the memory. */
+/** How many JSON-RPC calls are kept: a harness that runs for days must not fill the memory. */
 const kept = 20_000;
 
-type Known = {
-  terms: Omit<PaymentJournal, "requests" | "rpcCalls" | "transactions">;
-  requests: JournalRequest[];
-  /** Hexadecimal digits by which a call is known to be about the payment. */
-  marks: readonly string[];
+type Call = JournalRpcCall & {
+  /** The parameters as lower-case JSON, once they were looked for. */
+  text?: string;
 };
 
 /** So many digits of a signature are one's own; shorter ones, which are malformed, mark nothing. */
@@ -36,67 +33,23 @@ function isAbout(marks: readonly string[], text: string): boolean {
 }
 
 /**
- * Makes a journal of the service with this id. What was said to the nodes is matched with payments by content: an authorization nonce is 32 random
- * bytes and stands in every simulation and every transaction of its payment, and the signature in what wallets are asked.
+ * Makes a journal of what a store knows, and of what was said to the nodes. That is matched with payments by content: an
+ * authorization nonce is 32 random bytes and stands in every simulation and every transaction of its payment, and the
+ * signature in what wallets are asked.
  */
-export function createJournalStore(serviceId: string): JournalStore {
-  const payments = new Map<Hex, Known>();
-  const open = new WeakMap<PaymentRequest, JournalRequest["checks"]>();
-  let calls: (JournalRpcCall & { text: string })[] = [];
-  let requests = 0;
+export function createJournalStore(store: PaymentStore): JournalStore {
+  let calls: Call[] = [];
 
-  function register(request: PaymentRequest): Known {
-    const { settlementId: id, knownNetwork, requirements, authorization, signature } = request;
-    const known = payments.get(id);
-    if (known !== undefined) return known;
-    const added: Known = {
-      terms: {
-        id,
-        network: knownNetwork.name,
-        payer: authorization.from,
-        asset: requirements.asset,
-        value: `${authorization.value}`,
-        authorizationNonce: authorization.nonce,
-      },
-      requests: [],
-      marks: [authorization.nonce.slice(2), signature.slice(2, 2 + markLength)].map((mark) =>
-        mark.toLowerCase(),
-      ),
-    };
-    payments.set(id, added);
-    return added;
+  /** The readable payments, in the order of their first request. */
+  function known(): { payment: StoredPayment; request: PaymentRequest }[] {
+    return [...store.payments()]
+      .flatMap((payment) => (payment.request === undefined ? [] : [{ payment, request: payment.request }]))
+      .sort((a, b) => (a.payment.times[0] ?? 0) - (b.payment.times[0] ?? 0));
   }
-
-  const subscriptions = [
-    // A request that never ends is worth reading about most.
-    channels.request.subscribe(({ serviceId: from, payment }) => {
-      if (from === serviceId) register(payment);
-    }),
-    channels.check.subscribe(({ serviceId: from, payment, check, refusal }) => {
-      if (from !== serviceId) return;
-      const checks = open.get(payment) ?? [];
-      open.set(payment, checks);
-      checks.push({ at: Date.now(), check, passed: refusal === undefined });
-    }),
-    channels.payment.subscribe(({ serviceId: from, payment, ...ended }) => {
-      if (from !== serviceId || payment === undefined) return;
-      const { operation, requestId, status = null, tookMs, result } = ended;
-      if (++requests > kept) {
-        payments.clear();
-        requests = 1;
-      }
-      register(payment).requests.push({
-        ...{ operation, requestId, status, tookMs, ...result },
-        at: Date.now() - tookMs,
-        checks: open.get(payment) ?? [],
-      });
-    }),
-  ];
 
   return {
     onExchange({ at, tookMs, calls: ofExchange }) {
       for (const { method, params, answer, faults } of ofExchange) {
-        const text = JSON.stringify(params).toLowerCase();
         const { result, error } = answer;
         calls.push({
           at,
@@ -105,22 +58,21 @@ export function createJournalStore(serviceId: string): JournalStore {
           params: [...params],
           answer: { result, error },
           faults: [...faults],
-          text,
         });
       }
       if (calls.length > 2 * kept) calls = calls.slice(-kept);
     },
 
     payment(id) {
-      const known = payments.get(id);
-      if (known === undefined) return undefined;
-      const { terms, requests: ofRequests, marks } = known;
-      const ofPayment = calls.filter(({ text }) => isAbout(marks, text));
-      const all = [...payments.values()];
+      const payment = store.find(id);
+      if (payment?.request === undefined) return undefined;
+      const marks = marksOf(payment.request);
+      const ofPayment = calls.filter((call) => isAbout(marks, textOf(call)));
+      const all = known().map(({ request }) => marksOf(request));
       const transactions = findTransactions(
         ofPayment,
         calls,
-        (raw) => all.filter((each) => isAbout(each.marks, raw.toLowerCase())).length,
+        (raw) => all.filter((each) => isAbout(each, raw.toLowerCase())).length,
       );
       const hashes = new Set(transactions.map(({ hash }) => hash));
       const rpcCalls = calls
@@ -129,19 +81,59 @@ export function createJournalStore(serviceId: string): JournalStore {
             ofPayment.includes(call) || (typeof call.params[0] === "string" && hashes.has(call.params[0])),
         )
         .map(({ text: _, ...call }) => call);
-      return { ...terms, requests: ofRequests.toSorted((a, b) => a.at - b.at), rpcCalls, transactions };
+      const requests = requestsOf(payment).toSorted((a, b) => a.at - b.at);
+      return { ...termsOf(payment.request), requests, rpcCalls, transactions };
     },
 
-    payments: () => [...payments.keys()],
+    payments: () => known().map(({ request }) => request.settlementId),
 
     clear() {
-      payments.clear();
       calls = [];
-      requests = 0;
-    },
-
-    close() {
-      for (const unsubscribe of subscriptions) unsubscribe();
     },
   };
+}
+
+/** Hexadecimal digits by which a call is known to be about the payment. */
+function marksOf({ authorization, signature }: PaymentRequest): readonly string[] {
+  return [authorization.nonce.slice(2), signature.slice(2, 2 + markLength)].map((mark) => mark.toLowerCase());
+}
+
+function textOf(call: Call): string {
+  call.text ??= JSON.stringify(call.params).toLowerCase();
+  return call.text;
+}
+
+function termsOf(request: PaymentRequest): Omit<PaymentJournal, "requests" | "rpcCalls" | "transactions"> {
+  const { settlementId, knownNetwork, requirements, authorization } = request;
+  return {
+    id: settlementId,
+    network: knownNetwork.name,
+    payer: authorization.from,
+    asset: requirements.asset,
+    value: `${authorization.value}`,
+    authorizationNonce: authorization.nonce,
+  };
+}
+
+/** The requests of a payment that have ended, with the checks that were made for each. */
+function requestsOf({ messages, times }: StoredPayment): JournalRequest[] {
+  const checks = new Map<PaymentRequest | undefined, JournalRequest["checks"]>();
+  const requests: JournalRequest[] = [];
+  for (const [index, message] of messages.entries()) {
+    const at = times[index] ?? 0;
+    if ("check" in message) {
+      const { payment, check, refusal } = message;
+      const ofRequest = checks.get(payment) ?? [];
+      checks.set(payment, ofRequest);
+      ofRequest.push({ at, check, passed: refusal === undefined });
+    } else if ("result" in message) {
+      const { operation, requestId, status = null, tookMs, result, payment } = message;
+      requests.push({
+        ...{ operation, requestId, status, tookMs, ...result },
+        at: at - tookMs,
+        checks: checks.get(payment) ?? [],
+      });
+    }
+  }
+  return requests;
 }

@@ -62,6 +62,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
     import("./replaceable-core.ts"),
     import("../../chain/signing/local-signer.ts"),
     import("../faults/create-faults.ts"),
+    options.journal === true || options.studio === true ? import("../../studio/payment-store.ts") : undefined,
     options.journal === true ? import("../journal/journal.ts") : undefined,
     options.studio === true ? import("../../studio/serve-studio.ts") : undefined,
   ]);
@@ -109,17 +110,20 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       { createReplaceableCore },
       { createLocalSigner },
       { startFaults },
+      storeModule,
       journalModule,
       studioModule,
     ] = await importing;
-    const journal = journalModule?.createJournalStore(serviceId);
+    const store = storeModule?.createPaymentStore(serviceId);
+    const journal = store && journalModule?.createJournalStore(store);
     const startedFaults = await startFaults(running, {
       serviceId,
       onExchange: journal?.onExchange,
     });
     const { faults, serviceRpcUrl } = startedFaults;
     parts.push(startedFaults);
-    if (journal !== undefined) parts.push({ afterReset: journal.clear, close: journal.close });
+    if (store !== undefined) parts.push({ afterReset: store.clear, close: store.close });
+    if (journal !== undefined) parts.push({ afterReset: journal.clear });
     const replaceable = await createReplaceableCore(async () => {
       const made = createCore({
         networks: running.map((chain) => configure(chain, serviceRpcUrl(chain))),
@@ -209,12 +213,11 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
         pay: async (spec) => (await import("../control/pay.ts")).pay(describe(), spec),
       });
     });
-    if (studioModule !== undefined) {
+    if (store !== undefined && studioModule !== undefined) {
       const { serveStudio } = studioModule;
       await app.register(async (scope) => {
         refuseForeign(scope, host);
-        const studio = serveStudio(scope, { serviceId, contracts: options.facilitatorContracts });
-        parts.push({ afterReset: studio.clear, close: studio.close });
+        serveStudio(scope, { store, contracts: options.facilitatorContracts });
       });
     }
     const origin = await listen(app, { host, port });

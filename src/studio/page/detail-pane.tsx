@@ -110,6 +110,7 @@ function Timeline({ entries, omitted }: { entries: readonly TimelineEntry[]; omi
   const start = entries[0]?.at ?? 0;
   return (
     <ol class="timeline">
+      {omitted > 0 && <li>{omitted} earlier lines are not shown</li>}
       {entries.map(({ at, kind, title, ok, tookMs, details }, index) => (
         <li key={index} class={`${kind} ${ok ? "" : "bad"}`}>
           <span class="at" title={formatTime(at)}>
@@ -130,7 +131,6 @@ function Timeline({ entries, omitted }: { entries: readonly TimelineEntry[]; omi
           </span>
         </li>
       ))}
-      {omitted > 0 && <li>… and {omitted} more lines that were not kept</li>}
     </ol>
   );
 }

@@ -1,0 +1,179 @@
+import { expect, onTestFinished, test } from "vitest";
+import { channels } from "../channels/channels.ts";
+import { buildPaymentRequest } from "../protocol/build-request.ts";
+import type { Hex } from "../protocol/hex.ts";
+import { networks } from "../protocol/networks.ts";
+import { type PaymentRequest, parsePaymentRequest } from "../protocol/requests.ts";
+import { testPayers } from "../published/test-payers.ts";
+import { createPaymentLog } from "./payment-log.ts";
+import { createPaymentStore } from "./payment-store.ts";
+
+const serviceId = "the service";
+const contract = "0x00000000000000000000000000000000000000F0";
+
+function startLog(bounds = { payments: 100, messages: 1_000, messagesEach: 50 }) {
+  let time = 1_000;
+  const store = createPaymentStore(serviceId, bounds, () => time++);
+  onTestFinished(() => store.close());
+  return { store, log: createPaymentLog(store) };
+}
+
+function payment(index: number): PaymentRequest {
+  const nonce: Hex = `0x${index.toString(16).padStart(64, "0")}`;
+  const parsed = parsePaymentRequest(
+    buildPaymentRequest({
+      x402Version: 1,
+      network: networks.base,
+      asset: networks.base.usdc,
+      payTo: contract,
+      amount: 10_000n,
+      resource: "",
+      authorization: {
+        from: testPayers.funded.address,
+        to: contract,
+        value: 10_000n,
+        validAfter: 0n,
+        validBefore: 2_000_000_000n,
+        nonce,
+      },
+      signature: `0x${"02".repeat(65)}`,
+    }),
+  );
+  if (!parsed.ok) throw new Error("the payment is malformed");
+  return parsed.request;
+}
+
+let requests = 0;
+
+/** Publishes what a service does for a verify; without `end` it is left under way. */
+function verify(request: PaymentRequest, { from = serviceId, end = true } = {}): string {
+  const requestId = `request ${requests++}`;
+  const { settlementId } = request;
+  const about = { serviceId: from, requestId, operation: "verify", settlementId, payment: request } as const;
+  channels.request.publish(() => about);
+  channels.check.publish(() => ({
+    ...{ serviceId: from, settlementId, payment: request },
+    check: "signatureHolds",
+    refusal: undefined,
+  }));
+  if (end)
+    channels.payment.publish(() => ({ ...about, status: 200, result: { outcome: "valid" }, tookMs: 3 }));
+  return requestId;
+}
+
+function askNode(): void {
+  channels.rpc.publish(() => ({
+    ...{ serviceId, network: "base", endpoint: "1", purpose: "read", methods: ["eth_call"] },
+    durationMs: 2,
+    error: undefined,
+  }));
+}
+
+test("a payment that nobody watched is told whole to those who come later", () => {
+  const { log } = startLog();
+  const one = payment(1);
+  const requestId = verify(one);
+  expect(log.list()).toMatchObject([
+    {
+      id: one.settlementId,
+      payerName: "funded",
+      amount: "10000",
+      verify: { outcome: "valid", status: 200, tookMs: 3, count: 1 },
+      firstSeenAt: 1_000,
+      lastSeenAt: 1_002,
+    },
+  ]);
+  expect(log.find(one.settlementId)?.timeline).toMatchObject([
+    { at: 1_000, kind: "request", title: "POST /v1/verify", requestId },
+    { at: 1_001, kind: "check", title: "signatureHolds", ok: true, requestId },
+    { at: 1_002, kind: "answer", title: "verify: valid", ok: true, requestId, tookMs: 3 },
+  ]);
+});
+
+test("what another service of the process does is not told", () => {
+  const { log } = startLog();
+  verify(payment(1), { from: "another service" });
+  expect(log.list()).toEqual([]);
+});
+
+test("readers get what changed since they last read, and only that", () => {
+  const { log } = startLog();
+  const [first, second] = [payment(1), payment(2)];
+  verify(first);
+  verify(second);
+  const [, newest] = log.changedSince(0);
+  expect(newest?.id).toBe(second.settlementId);
+  const version = newest?.version ?? 0;
+  expect(log.changedSince(version)).toEqual([]);
+  verify(first);
+  expect(log.changedSince(version)).toMatchObject([{ id: first.settlementId, verify: { count: 2 } }]);
+});
+
+test("those who watch hear of many changes once", async () => {
+  const { log } = startLog();
+  let heard = 0;
+  const changed = Promise.withResolvers<void>();
+  const end = log.onChange(() => {
+    heard++;
+    changed.resolve();
+  });
+  onTestFinished(end);
+  for (let index = 0; index < 10; index++) verify(payment(index));
+  await changed.promise;
+  expect(heard).toBe(1);
+});
+
+test("calls to a node belong to the payments under way, unless these are many", () => {
+  const { log } = startLog();
+  const one = payment(1);
+  askNode();
+  const requestId = verify(one, { end: false });
+  askNode();
+  for (let index = 2; index < 8; index++) verify(payment(index), { end: false });
+  askNode();
+  const calls = log.find(one.settlementId)?.timeline.filter(({ kind }) => kind === "rpc");
+  expect(calls).toMatchObject([{ title: "eth_call", tookMs: 2, requestId }]);
+});
+
+test("the oldest payments are forgotten first", () => {
+  const { log, store } = startLog({ payments: 100, messages: 1_000, messagesEach: 50 });
+  const all = Array.from({ length: 250 }, (_, index) => payment(index));
+  verify(all[0] ?? payment(0));
+  log.list();
+  for (const each of all) {
+    verify(each);
+    verify(all[0] ?? payment(0));
+  }
+  const ids = log.list().map(({ id }) => id);
+  expect(ids.length).toBeGreaterThan(90);
+  expect(ids.length).toBeLessThanOrEqual(100);
+  expect(ids).toContain(all[0]?.settlementId);
+  expect(ids).toContain(all.at(-1)?.settlementId);
+  expect(ids).not.toContain(all[1]?.settlementId);
+  expect([...store.payments()]).toHaveLength(ids.length);
+});
+
+test("a payment that is asked for very often is known as it is now, with its newest messages", () => {
+  const { log, store } = startLog({ payments: 100, messages: 200, messagesEach: 30 });
+  const one = payment(1);
+  for (let index = 0; index < 60; index++) verify(one);
+  const requestId = verify(one, { end: false });
+  const { summary, timeline, omitted } = log.find(one.settlementId) ?? {};
+  expect(summary?.verify?.outcome).toBe("open");
+  expect(timeline?.at(-1)).toMatchObject({ kind: "check", requestId });
+  expect((omitted ?? 0) + (timeline?.length ?? 0)).toBe(182);
+  for (let index = 2; index < 90; index++) verify(payment(index));
+  const kept = [...store.payments()].reduce((sum, { messages }) => sum + messages.length, 0);
+  expect(kept).toBeLessThanOrEqual(200);
+});
+
+test("after everything was forgotten, what was known before counts for nothing", () => {
+  const { log, store } = startLog();
+  verify(payment(1));
+  const before = { era: log.era(), version: log.list()[0]?.version };
+  store.clear();
+  expect(log.era()).not.toBe(before.era);
+  expect(log.list()).toEqual([]);
+  verify(payment(1));
+  expect(log.list()).toMatchObject([{ version: before.version, verify: { count: 1 } }]);
+});

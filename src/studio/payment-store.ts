@@ -1,0 +1,203 @@
+import { randomUUID } from "node:crypto";
+import {
+  type CheckMade,
+  channels,
+  type DeliveryEnded,
+  type FaultHit,
+  type RequestEnded,
+  type RequestRead,
+  type RpcRequested,
+  type SettlementStep,
+  type TransactionStep,
+} from "../channels/channels.ts";
+import type { Hex } from "../protocol/hex.ts";
+import type { NetworkName } from "../protocol/networks.ts";
+import type { PaymentRequest } from "../protocol/requests.ts";
+
+/** What the channels say about payments. */
+export type PaymentMessage =
+  | RequestRead
+  | CheckMade
+  | RequestEnded
+  | DeliveryEnded
+  | SettlementStep
+  | TransactionStep
+  | RpcRequested
+  | FaultHit;
+
+/** All that was published about a payment, as it was published. */
+export type StoredPayment = {
+  /** The settlement id; `request-ID` of a request that is no readable payment. */
+  readonly id: string;
+  /** Undefined where no request held a readable payment. */
+  readonly request: PaymentRequest | undefined;
+  readonly messages: PaymentMessage[];
+  /** When each of them was published, in unix milliseconds. */
+  readonly times: number[];
+  /** How many there were before these, and were too many to be kept. */
+  omitted: number;
+};
+
+/**
+ * What a service did about each payment, kept in memory up to a bound: the studio and the journal read it. While nobody
+ * does, a message costs a look-up and a reference: nothing is formatted, copied or counted before it is asked for.
+ */
+export type PaymentStore = {
+  /** In the order of their newest request. */
+  payments(): Iterable<StoredPayment>;
+  find(id: string): StoredPayment | undefined;
+  /** Calls the listener at every change, within the publishing of a message: it must be quick. Gives what ends that. */
+  watch(listener: () => void): () => void;
+  /** Another one after each {@link PaymentStore.clear}, and in each process. */
+  era(): string;
+  /** Forgets everything. */
+  clear(): void;
+  /** Ends the subscriptions. */
+  close(): void;
+};
+
+/** How much is kept: a service that runs for weeks must not fill the memory. The oldest payments are forgotten first. */
+const most = { payments: 10_000, messages: 300_000, messagesEach: 5_000 };
+
+/** Calls of a batch belong to one of the payments that are open then; among more than these it is not worth saying. */
+const mostSharing = 4;
+
+/** Keeps what the channels say about the payments of the service with this id. */
+export function createPaymentStore(serviceId: string, bounds = most, now = Date.now): PaymentStore {
+  const payments = new Map<string, StoredPayment>();
+  const watchers = new Set<() => void>();
+  /** Which payments a transaction carries, by their ids. */
+  const carriedBy = new Map<Hex, readonly Hex[]>();
+  /** Requests under way on each network, by their ids: what goes to a node meanwhile is about them. */
+  const underWay = new Map<NetworkName, Map<string, StoredPayment>>();
+  let messages = 0;
+  let era = randomUUID();
+
+  function changed(): void {
+    for (const watcher of watchers) watcher();
+  }
+
+  /** Forgets a twentieth at once: a map whose first entries were removed one by one takes long to find its first. */
+  function forgetOldest(): void {
+    for (const [id, oldest] of payments) {
+      if (payments.size <= 0.95 * bounds.payments && messages <= 0.95 * bounds.messages) return;
+      payments.delete(id);
+      messages -= oldest.messages.length;
+    }
+  }
+
+  function forgetBeginning(payment: StoredPayment): void {
+    const half = Math.ceil(bounds.messagesEach / 2);
+    payment.messages.splice(0, half);
+    payment.times.splice(0, half);
+    payment.omitted += half;
+    messages -= half;
+  }
+
+  function forgetOldestTransactions(): void {
+    if (carriedBy.size <= bounds.payments) return;
+    for (const transaction of carriedBy.keys()) {
+      if (carriedBy.size <= 0.95 * bounds.payments) return;
+      carriedBy.delete(transaction);
+    }
+  }
+
+  function keep(payment: StoredPayment | undefined, message: PaymentMessage): void {
+    if (payment === undefined) return;
+    if (payment.messages.length >= bounds.messagesEach) forgetBeginning(payment);
+    payment.messages.push(message);
+    payment.times.push(now());
+    messages++;
+    if (messages > bounds.messages) forgetOldest();
+    if (watchers.size > 0) changed();
+  }
+
+  /** The payment with this id, which is the newest from now on. */
+  function renew(id: string, request: PaymentRequest | undefined): StoredPayment {
+    const known = payments.get(id);
+    const payment = known ?? { id, request, messages: [], times: [], omitted: 0 };
+    if (known !== undefined) payments.delete(id);
+    payments.set(id, payment);
+    if (payments.size > bounds.payments) forgetOldest();
+    return payment;
+  }
+
+  function underWayOn(network: NetworkName): Map<string, StoredPayment> {
+    const known = underWay.get(network);
+    if (known !== undefined) return known;
+    const added = new Map<string, StoredPayment>();
+    underWay.set(network, added);
+    return added;
+  }
+
+  /** Keeps what is about the network for the payments under way on it, when they are few enough to say so. */
+  function keepForOpen(message: RpcRequested | FaultHit): void {
+    const open = underWay.get(message.network);
+    if (open === undefined || open.size === 0 || open.size > mostSharing) return;
+    for (const payment of new Set(open.values())) {
+      if (payments.get(payment.id) === payment) keep(payment, message);
+    }
+  }
+
+  const isOurs = (message: { serviceId: string }) => message.serviceId === serviceId;
+
+  const subscriptions = [
+    channels.request.subscribe((message) => {
+      if (!isOurs(message)) return;
+      const payment = renew(message.settlementId, message.payment);
+      underWayOn(message.payment.knownNetwork.name).set(message.requestId, payment);
+      keep(payment, message);
+    }),
+    channels.check.subscribe((message) => {
+      if (isOurs(message)) keep(payments.get(message.settlementId), message);
+    }),
+    channels.payment.subscribe((message) => {
+      if (!isOurs(message)) return;
+      const { payment, settlementId, requestId } = message;
+      if (payment !== undefined) underWay.get(payment.knownNetwork.name)?.delete(requestId);
+      const id = settlementId ?? `request-${requestId}`;
+      keep(payments.get(id) ?? renew(id, payment), message);
+    }),
+    channels.delivery.subscribe((message) => {
+      if (isOurs(message)) keep(payments.get(message.settlementId), message);
+    }),
+    channels.settlement.subscribe((message) => {
+      if (isOurs(message)) keep(payments.get(message.settlementId), message);
+    }),
+    channels.transaction.subscribe((message) => {
+      if (!isOurs(message)) return;
+      if (message.step === "signed" && message.settlementIds.length > 0) {
+        carriedBy.set(message.transaction, message.settlementIds);
+        forgetOldestTransactions();
+      }
+      for (const id of carriedBy.get(message.transaction) ?? []) keep(payments.get(id), message);
+    }),
+    channels.rpc.subscribe((message) => {
+      if (isOurs(message)) keepForOpen(message);
+    }),
+    channels.fault.subscribe((message) => {
+      if (isOurs(message)) keepForOpen(message);
+    }),
+  ];
+
+  return {
+    payments: () => payments.values(),
+    find: (id) => payments.get(id),
+    watch(listener) {
+      watchers.add(listener);
+      return () => watchers.delete(listener);
+    },
+    era: () => era,
+    clear() {
+      payments.clear();
+      carriedBy.clear();
+      underWay.clear();
+      messages = 0;
+      era = randomUUID();
+      changed();
+    },
+    close() {
+      for (const unsubscribe of subscriptions) unsubscribe();
+    },
+  };
+}

@@ -1,0 +1,50 @@
+import { nameOfTestPayer } from "../published/test-payers.ts";
+import type { PaymentMessage, StoredPayment } from "./payment-store.ts";
+import type { OperationView, PaymentSummary } from "./payment-view.ts";
+
+/** The summary of a payment before any message about it. */
+export function beginSummary({ id, request, times: [firstSeenAt = 0] }: StoredPayment): PaymentSummary {
+  return {
+    id,
+    version: 0,
+    firstSeenAt,
+    lastSeenAt: firstSeenAt,
+    network: request?.knownNetwork.name ?? null,
+    payer: request?.authorization.from ?? null,
+    payerName: nameOfTestPayer(request?.authorization.from ?? "") ?? null,
+    amount: request === undefined ? null : `${request.authorization.value}`,
+    asset: request?.requirements.asset ?? null,
+    x402Version: request?.x402Version ?? null,
+    verify: null,
+    settle: null,
+    ledger: null,
+    transaction: null,
+    delivered: null,
+  };
+}
+
+/** Takes a message about the payment into its summary. Messages come in the order in which they were published. */
+export function addToSummary(summary: PaymentSummary, message: PaymentMessage): void {
+  if ("result" in message) {
+    const { operation, status = null, tookMs } = message;
+    const { outcome, reason = null, message: text = null, transaction } = message.result;
+    const before = summary[operation];
+    const count = before?.outcome === "open" ? before.count : (before?.count ?? 0) + 1;
+    summary[operation] = { outcome, status, reason, message: text, tookMs, count };
+    if (transaction !== undefined) summary.transaction = transaction;
+  } else if ("operation" in message) {
+    summary[message.operation] = opened(summary[message.operation]);
+  } else if ("fate" in message) {
+    summary.delivered = message.fate === "delivered";
+  } else if ("settlementId" in message && "step" in message) {
+    if (message.step !== "delivered") summary.ledger = message.step;
+    if ("transaction" in message) summary.transaction = message.transaction;
+  } else if ("transaction" in message) {
+    summary.transaction ??= message.transaction;
+  }
+}
+
+function opened(before: OperationView | null): OperationView {
+  const none = { status: null, reason: null, message: null, tookMs: null };
+  return { outcome: "open", ...none, count: (before?.count ?? 0) + 1 };
+}

@@ -1,0 +1,113 @@
+import type { PaymentRequest } from "../protocol/requests.ts";
+import type { PaymentMessage, StoredPayment } from "./payment-store.ts";
+import type { TimelineEntry } from "./payment-view.ts";
+
+/** So many lines of a payment are shown, the newest; those before are counted. */
+const mostLines = 300;
+
+/** What happened to a payment, line by line. */
+export function timelineOf({ messages, times, omitted }: StoredPayment): {
+  timeline: TimelineEntry[];
+  omitted: number;
+} {
+  const requestIds = createRequestIds();
+  const from = Math.max(0, messages.length - mostLines);
+  const timeline = messages.flatMap((message, index): TimelineEntry[] => {
+    const requestId = requestIds.of(message);
+    const at = times[index] ?? 0;
+    return index < from ? [] : [{ at, ok: true, tookMs: null, ...describe(message), requestId }];
+  });
+  return { timeline, omitted: omitted + from };
+}
+
+/** Tells which request a message belongs to, given all messages in their order. */
+function createRequestIds() {
+  /** By the payment object, which every request has one of. */
+  const requestOf = new Map<PaymentRequest, string>();
+  const open = new Set<string>();
+  return {
+    of(message: PaymentMessage): string | null {
+      if ("check" in message) return requestOf.get(message.payment) ?? null;
+      if ("methods" in message) {
+        const [only, ...others] = open;
+        return only !== undefined && others.length === 0 ? only : null;
+      }
+      if (!("requestId" in message)) return null;
+      const { requestId } = message;
+      if ("result" in message) open.delete(requestId);
+      else if ("operation" in message) {
+        open.add(requestId);
+        requestOf.set(message.payment, requestId);
+      }
+      return requestId;
+    },
+  };
+}
+
+type Line = Pick<TimelineEntry, "kind" | "title" | "details"> & Partial<TimelineEntry>;
+
+function describe(message: PaymentMessage): Line {
+  if ("result" in message) {
+    const { operation, result, status, tookMs } = message;
+    const { outcome, reason, message: text, transaction } = result;
+    return {
+      kind: "answer",
+      title: `${operation}: ${outcome}`,
+      ok: outcome === "valid" || outcome === "settled",
+      tookMs,
+      details: facts({ status, reason, message: text, transaction }),
+    };
+  }
+  if ("operation" in message) {
+    const { operation, requestId } = message;
+    return { kind: "request", title: `POST /v1/${operation}`, details: { requestId } };
+  }
+  if ("check" in message) {
+    const { check, refusal } = message;
+    const details = refusal === undefined ? {} : { reason: refusal.reason, message: refusal.message };
+    return { kind: "check", title: check, ok: refusal === undefined, details };
+  }
+  if ("fate" in message) {
+    const isDelivered = message.fate === "delivered";
+    return { kind: "delivery", title: `answer ${message.fate}`, ok: isDelivered, details: {} };
+  }
+  if ("faultId" in message) {
+    const { kind, methods } = message;
+    return { kind: "fault", title: kind, ok: false, details: { methods: methods.join(", ") } };
+  }
+  if ("methods" in message) {
+    const { endpoint, methods, durationMs, error } = message;
+    return {
+      kind: "rpc",
+      title: methods.join(", "),
+      ok: error === undefined,
+      tookMs: durationMs,
+      details: facts({ endpoint, error }),
+    };
+  }
+  if ("settlementId" in message) {
+    const { serviceId: _, settlementId: __, step, ...rest } = message;
+    const ok = step !== "failed" && step !== "reorganized" && step !== "recoveryPostponed";
+    return { kind: "ledger", title: step, ok, details: facts(rest) };
+  }
+  const { serviceId: _, network: __, step, ...rest } = message;
+  const payments = "settlementIds" in rest ? rest.settlementIds.length : undefined;
+  return {
+    kind: "transaction",
+    title: step,
+    ok: !("succeeded" in rest) || rest.succeeded,
+    details: facts({ ...rest, payments }),
+  };
+}
+
+/** What can be shown of a message: texts, numbers and flags; big numbers as decimal text. */
+function facts(values: Record<string, unknown>): Record<string, string | number | boolean> {
+  return Object.fromEntries(
+    Object.entries(values).flatMap(([name, value]) => {
+      if (typeof value === "bigint") return [[name, value.toString()]];
+      return typeof value === "string" || typeof value === "number" || typeof value === "boolean"
+        ? [[name, value]]
+        : [];
+    }),
+  );
+}
