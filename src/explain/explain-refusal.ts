@@ -1,7 +1,7 @@
 import { buildPaymentRequest } from "../protocol/build-request.ts";
+import { mistakes } from "../protocol/mistakes.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { type ExplainContext, explain } from "./explain.ts";
-import { mistakes } from "./mistakes.ts";
 import { reasonAdvice } from "./reasons.ts";
 
 /** Something that is wrong with a payment, and how it is mended; see docs/errors.md. */

@@ -7,10 +7,11 @@ import {
   domainSeparator,
 } from "../protocol/authorization.ts";
 import { sameAddress } from "../protocol/hex.ts";
-import { type Asset, type Network, networkNames, networks } from "../protocol/networks.ts";
+import { type Finding, finding } from "../protocol/mistakes.ts";
+import { type Network, networkNames, networks } from "../protocol/networks.ts";
 import { address, bytes32, signature as signatureSchema, uint256String } from "../protocol/primitives.ts";
 import { isErc6492, readEcdsaSignature } from "../protocol/signature.ts";
-import { type Finding, finding } from "./mistakes.ts";
+import { formatDomain, type SignedDomain } from "../protocol/signature-mistakes.ts";
 
 const authorizationSchema = z.object({
   from: address,
@@ -22,11 +23,11 @@ const authorizationSchema = z.object({
 });
 
 /** A domain that somebody may have signed for, and what it differs in. */
-type Trial = { asset: Pick<Asset, "name" | "version" | "address">; chainId: number; where: string };
+type Trial = SignedDomain & { where: string };
 
 /** Names and versions that USDC and its relatives go by. */
-const names = ["USD Coin", "USDC", "USD Coin (PoS)", "Bridged USDC", "USD Base Coin"];
-const versions = ["2", "1"];
+const domainNames = ["USD Coin", "USDC", "USD Coin (PoS)", "Bridged USDC", "USD Base Coin"];
+const domainVersions = ["2", "1"];
 
 /**
  * Finds out what a signature was made for, by trying the mistakes that are usually made: another name, version, chain or
@@ -83,8 +84,8 @@ export function explainSignature(given: {
     if (!isPayers(trial, authorization)) continue;
     return [
       finding("signed-with-another-domain", at, {
-        got: `signed for name “${trial.asset.name}”, version “${trial.asset.version}”, chain ${trial.chainId}, token ${trial.asset.address}${trial.where}`,
-        expected: `name “${right.asset.name}”, version “${right.asset.version}”, chain ${right.chainId}, token ${right.asset.address}`,
+        got: `signed for ${formatDomain(trial)}${trial.where}`,
+        expected: formatDomain(right),
       }),
     ];
   }
@@ -124,8 +125,8 @@ function otherDomains(network: Network, right: Trial): Trial[] {
     .toSorted((a, b) => Number(b === network) - Number(a === network))
     .flatMap(({ chainId }) =>
       tokens.flatMap((token) =>
-        versions.flatMap((version) =>
-          names.map((name) => ({
+        domainVersions.flatMap((version) =>
+          domainNames.map((name) => ({
             asset: { name, version, address: token.address },
             chainId,
             where: token.home === undefined || token.home === network.name ? "" : ` (USDC on ${token.home})`,

@@ -7,11 +7,11 @@ import {
 } from "../protocol/authorization.ts";
 import { buildPaymentRequest } from "../protocol/build-request.ts";
 import type { Address } from "../protocol/hex.ts";
+import { type MistakeId, mistakes } from "../protocol/mistakes.ts";
 import { type NetworkName, networks } from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";
 import { testPayers } from "../published/test-payers.ts";
 import { explain } from "./explain.ts";
-import { type MistakeId, mistakes } from "./mistakes.ts";
 
 const contracts = {
   mainnet: "0x4020000000000000000000000000000000000001",
@@ -338,9 +338,9 @@ test("the facts of the payment are named", async () => {
   expect(found).toMatchInlineSnapshot(`
     {
       "at": "paymentPayload.payload.signature",
-      "expected": "name “USD Coin”, version “2”, chain 8453, token 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
+      "expected": "name "USD Coin", version "2", chain 8453, token 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
       "fix": "Give the token's own name and version as \`extra\` in the requirements, so that clients sign for them; sign again.",
-      "got": "signed for name “USDC”, version “2”, chain 8453, token 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
+      "got": "signed for name "USDC", version "2", chain 8453, token 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
       "mistake": "signed-with-another-domain",
     }
   `);

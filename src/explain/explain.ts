@@ -1,5 +1,6 @@
 import type { Address } from "../protocol/hex.ts";
 import { sameAddress } from "../protocol/hex.ts";
+import { type Finding, finding, sortFindings } from "../protocol/mistakes.ts";
 import {
   findNetwork,
   formatNetwork,
@@ -9,9 +10,8 @@ import {
   networks,
 } from "../protocol/networks.ts";
 import { address, parseUint256 } from "../protocol/primitives.ts";
-import { expiryMarginSeconds } from "../protocol/refusals.ts";
+import { expiryMarginSeconds, powerOfTenBetween } from "../protocol/refusals.ts";
 import { explainSignature } from "./explain-signature.ts";
-import { type Finding, finding, sortFindings } from "./mistakes.ts";
 import { isRecord, readInput } from "./read-input.ts";
 
 /** What payments are held against. */
@@ -248,7 +248,7 @@ function explainAmounts(value: bigint, { at, value: terms }: Side): Finding[] {
     got: `${value} (${inDollars(value)})`,
     expected: `${required} (${inDollars(required)}), as ${at}.${name} asks`,
   };
-  const power = powerOfTen(value, required);
+  const power = powerOfTenBetween(value, required);
   if (power === undefined) return [finding("amount-differs", "authorization.value", facts)];
   return [
     finding("amount-off-by-decimals", "authorization.value", {
@@ -356,15 +356,6 @@ function explainAnswer(answer: object): Finding {
     "errorReason" in answer ? "errorReason" : "invalidReason",
     { got },
   );
-}
-
-/** How many powers of ten lie between two amounts; undefined when it is no power of ten. */
-function powerOfTen(a: bigint, b: bigint): number | undefined {
-  if (a === 0n || b === 0n) return undefined;
-  const [large, small] = a > b ? [a, b] : [b, a];
-  if (large % small !== 0n) return undefined;
-  const factor = (large / small).toString();
-  return /^10+$/.test(factor) ? factor.length - 1 : undefined;
 }
 
 function inDollars(value: bigint): string {

@@ -1,5 +1,5 @@
+import { mistakes } from "../protocol/mistakes.ts";
 import type { Explanation } from "./explain.ts";
-import { mistakes } from "./mistakes.ts";
 
 /** An explanation as text for a terminal. */
 export function formatExplanation({ kind, findings }: Explanation): string {

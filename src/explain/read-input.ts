@@ -1,4 +1,4 @@
-import { type Finding, finding } from "./mistakes.ts";
+import { type Finding, finding } from "../protocol/mistakes.ts";
 
 /** What somebody wants explained. */
 export type Input =

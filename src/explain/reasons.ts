@@ -1,5 +1,5 @@
+import type { MistakeId } from "../protocol/mistakes.ts";
 import type { InvalidReason } from "../protocol/reasons.ts";
-import type { MistakeId } from "./mistakes.ts";
 
 /** What a reason means to the developer who gets it, what to do, and which mistakes usually lead to it. */
 export type ReasonAdvice = { meaning: string; fix: string; mistakes: readonly MistakeId[] };

@@ -4,6 +4,7 @@ import { type Hex, sameAddress } from "../protocol/hex.ts";
 import type { Invalid } from "../protocol/reasons.ts";
 import { refusals } from "../protocol/refusals.ts";
 import { isErc6492 } from "../protocol/signature.ts";
+import { describeWrongSignature } from "../protocol/signature-mistakes.ts";
 import type { SettleablePayment } from "./payment.ts";
 
 /** The signature as the token takes it. */
@@ -31,7 +32,9 @@ export async function verifySignature(
   if (proof === "no_code" && isErc6492(signature)) {
     return refusals.walletNotDeployed(authorization.from, payment.network.name);
   }
-  return proof === "no_code"
-    ? refusals.notSignedByPayer(authorization.from, payment.network.name, payment.asset)
-    : refusals.walletRefuses(authorization.from);
+  if (proof !== "no_code") return refusals.walletRefuses(authorization.from);
+  const { asset, network } = payment;
+  const domain = { asset, chainId: network.chainId };
+  const mistake = await describeWrongSignature({ authorization, signature }, domain, recoverSigner);
+  return refusals.notSignedByPayer(authorization.from, network.name, asset, mistake);
 }

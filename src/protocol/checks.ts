@@ -40,12 +40,12 @@ const pureChecks: Readonly<Record<PureCheckName, PureCheck>> = {
   payToIsContract: ({ requirements }, { facilitatorContract }) =>
     requirements.payTo === undefined || sameAddress(requirements.payTo, facilitatorContract)
       ? undefined
-      : refusals.payToIsNotContract(facilitatorContract),
+      : refusals.payToIsNotContract(requirements.payTo, facilitatorContract),
 
   recipientIsContract: ({ authorization }, { facilitatorContract }) =>
     sameAddress(authorization.to, facilitatorContract)
       ? undefined
-      : refusals.recipientIsNotContract(facilitatorContract),
+      : refusals.recipientIsNotContract(authorization.to, facilitatorContract),
 
   valueIsExact: ({ authorization, requirements }) =>
     authorization.value === requirements.amount

@@ -16,7 +16,10 @@ export function parseUint256(text: string): bigint | null {
 /** A `uint256` written as a decimal string without sign, space or leading zero. Read as a bigint. */
 export const uint256String = z
   .string("must be a string of decimal digits")
-  .regex(decimal, "must be decimal digits without sign, space or leading zero")
+  .regex(
+    decimal,
+    'must be decimal digits without sign, point, space or leading zero; amounts are in the token\'s smallest unit: 0.01 USDC is "10000"',
+  )
   .refine((text) => parseUint256(text) !== null, "must be below 2^256")
   .transform((text) => BigInt(text))
   .meta({

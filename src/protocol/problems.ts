@@ -1,4 +1,5 @@
 import type { ProblemDetails } from "./answers.ts";
+import { limitMessage } from "./reasons.ts";
 import type { Envelope } from "./requests.ts";
 
 /** The media type of RFC 9457. */
@@ -36,7 +37,7 @@ export const problemKinds = {
 
 /** The details of the problems, for callers. */
 export const problemDetails = {
-  unauthorized: "Send a valid API key in the Authorization header, as it is or after “Bearer ”",
+  unauthorized: "Send a valid API key in the Authorization header, as it is or after the word Bearer",
   empty: "The body is empty; send the payment as JSON",
   malformed: "The body is not JSON, or names a key that JSON should not carry",
   tooLarge: "The body may have at most 32 KiB",
@@ -82,14 +83,14 @@ export function problemBody(
         ...common,
         isValid: false,
         invalidReason: "unexpected_verify_error",
-        invalidMessage: detail,
+        invalidMessage: limitMessage(detail),
       }
     : {
         ...problem,
         ...common,
         success: false,
         errorReason: "unexpected_settle_error",
-        errorMessage: detail,
+        errorMessage: limitMessage(detail),
         transaction: "",
       };
 }

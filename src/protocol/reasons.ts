@@ -55,7 +55,19 @@ export type Invalid = {
 
 /** Says that a payment is invalid. `fault` matters only for the reasons that either half can cause. */
 export function invalid(reason: InvalidReason, message: string, fault: InvalidPart = "payload"): Invalid {
-  return { reason, message, fault };
+  return { reason, message: limitMessage(message), fault };
+}
+
+/** The longest message of an answer, in characters: public schemas allow no more. */
+export const longestMessage = 500;
+
+/** A message as answers carry it: printable ASCII, and not too long for the public schemas. */
+export function limitMessage(message: string): string {
+  const plain = message
+    .replace(/[“”]/g, '"')
+    .replace(/…/g, "...")
+    .replace(/[^\x20-\x7e]/g, "?");
+  return plain.length > longestMessage ? `${plain.slice(0, longestMessage - 3)}...` : plain;
 }
 
 /** The code with which a settle of the given protocol version reports an invalid payment. */

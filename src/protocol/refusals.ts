@@ -1,12 +1,56 @@
-import type { Address } from "./hex.ts";
-import type { Asset } from "./networks.ts";
-import { type Invalid, invalid } from "./reasons.ts";
+import { type Address, sameAddress } from "./hex.ts";
+import { type MistakeId, mistakes } from "./mistakes.ts";
+import {
+  type Asset,
+  findNetwork,
+  formatNetwork,
+  type NetworkName,
+  networkNames,
+  networks,
+} from "./networks.ts";
+import { type Invalid, type InvalidPart, invalid } from "./reasons.ts";
 
 /** How long before `validBefore` a payment must arrive to be settled in time. */
 export const expiryMarginSeconds = 6n;
 
 /** How far ahead of the chain's time `validBefore` may be, in seconds, unless configured otherwise: a day. */
 export const usualMaxValiditySeconds = 86_400n;
+
+const adviceOn = (mistake: MistakeId) => mistakes[mistake].fix;
+
+/** Later than any time in seconds, earlier than any in milliseconds that is meant. */
+const isInMilliseconds = (time: bigint) => time > 100_000_000_000n && time < 100_000_000_000_000n;
+
+/** Says of USDC of another network which one it is of. */
+function homeOf(asset: Address, network: string): string {
+  const home = networkNames.find((name) => sameAddress(networks[name].usdc.address, asset));
+  return home === undefined || home === network ? "" : `, which is USDC on ${home},`;
+}
+
+/** More addresses than a message has room for are not listed. */
+const mostListed = 4;
+
+function listAddresses(assets: readonly Pick<Asset, "address">[]): string {
+  const shown = assets.slice(0, mostListed).map(({ address }) => address);
+  const more = assets.length - shown.length;
+  return more > 0 ? `${shown.join(", ")} and ${more} more` : shown.join(", ");
+}
+
+function adviceOnAmounts(value: bigint, required: bigint): string {
+  const power = powerOfTenBetween(value, required);
+  return power === undefined
+    ? adviceOn("amount-differs")
+    : `The two differ by 10^${power}: find which side counts the decimals (USDC has 6) twice or not at all.`;
+}
+
+/** How many powers of ten lie between two amounts; undefined when it is no power of ten. */
+export function powerOfTenBetween(a: bigint, b: bigint): number | undefined {
+  if (a === 0n || b === 0n) return undefined;
+  const [large, small] = a > b ? [a, b] : [b, a];
+  if (large % small !== 0n) return undefined;
+  const factor = (large / small).toString();
+  return /^10+$/.test(factor) ? factor.length - 1 : undefined;
+}
 
 /** A number, or a placeholder where it is not known beforehand. */
 type Shown = bigint | string;
@@ -16,24 +60,46 @@ type Shown = bigint | string;
  * same sentences.
  */
 export const refusals = {
+  networkUnknown: (
+    at: string,
+    spelling: string,
+    { x402Version, fault }: { x402Version: 1 | 2; fault: InvalidPart },
+  ) => {
+    const known =
+      x402Version === 1
+        ? `one of ${networkNames.join(", ")}`
+        : "the CAIP-2 name of a supported network, such as eip155:8453";
+    const meant = findNetwork(spelling, x402Version === 1 ? 2 : 1);
+    const hint =
+      meant === undefined ? "" : `: ${formatNetwork(meant, x402Version)} in version ${x402Version}`;
+    return invalid("invalid_network", `${at}.network must be ${known}${hint}`, fault);
+  },
+
+  networksDiffer: (paid: NetworkName, asked: NetworkName) =>
+    invalid(
+      "invalid_network",
+      `The payment is for ${paid}, but paymentRequirements.network is ${asked}. ${adviceOn("networks-differ")}`,
+      "requirements",
+    ),
+
   networkNotEnabled: (network: string, enabled: readonly string[]) =>
     invalid(
       "invalid_network",
-      `${network} is not enabled here; enabled: ${enabled.join(", ")}`,
+      `${network} is not enabled here; enabled: ${enabled.join(", ")}. Offer and sign for one of these`,
       "requirements",
     ),
 
   assetNotAccepted: (asset: Address, network: string, accepted: readonly Pick<Asset, "address">[]) =>
     invalid(
       "invalid_payment_requirements",
-      `The asset ${asset} is not accepted on ${network}; accepted: ${accepted.map(({ address }) => address).join(", ")}`,
+      `The asset ${asset}${homeOf(asset, network)} is not accepted on ${network}; accepted: ${listAddresses(accepted)}. ${adviceOn("wrong-asset")}`,
       "requirements",
     ),
 
-  payToIsNotContract: (facilitatorContract: Address) =>
+  payToIsNotContract: (payTo: Address | undefined, facilitatorContract: Address) =>
     invalid(
       "invalid_payment_requirements",
-      `paymentRequirements.payTo must be the facilitator contract ${facilitatorContract}`,
+      `paymentRequirements.payTo is ${payTo}, but must be the facilitator contract ${facilitatorContract}. ${adviceOn("pay-to-is-not-the-contract")}`,
       "requirements",
     ),
 
@@ -51,40 +117,46 @@ export const refusals = {
       "requirements",
     ),
 
-  recipientIsNotContract: (facilitatorContract: Address) =>
+  recipientIsNotContract: (to: Address, facilitatorContract: Address) =>
     invalid(
       "invalid_exact_evm_payload_recipient_mismatch",
-      `authorization.to must be the facilitator contract ${facilitatorContract}`,
+      `authorization.to is ${to}, but must be the facilitator contract ${facilitatorContract}. ${adviceOn("signed-for-another-recipient")}`,
     ),
 
   valueDiffers: (value: bigint, required: bigint) =>
     invalid(
       "invalid_exact_evm_payload_authorization_value",
-      `authorization.value is ${value}, but exactly ${required} is required`,
+      `authorization.value is ${value}, but exactly ${required} is required. ${adviceOnAmounts(value, required)}`,
     ),
 
   tooEarly: (validAfter: bigint, now: Shown) =>
     invalid(
       "invalid_exact_evm_payload_authorization_valid_after",
-      `The authorization is valid after ${validAfter}; the chain's time is ${now}`,
+      `The authorization is valid after ${validAfter}; the chain's time is ${now}. ${adviceOn(isInMilliseconds(validAfter) ? "times-in-milliseconds" : "not-valid-yet")}`,
     ),
 
   tooLate: (validBefore: bigint, now: Shown) =>
     invalid(
       "invalid_exact_evm_payload_authorization_valid_before",
-      `The authorization is valid before ${validBefore}; the chain's time is ${now}, and ${expiryMarginSeconds} seconds are needed to settle`,
+      `The authorization is valid before ${validBefore}; the chain's time is ${now}, and ${expiryMarginSeconds} seconds are needed to settle. ${adviceOn("expired")}`,
     ),
 
   tooFarAhead: (validBefore: bigint, now: Shown, mostSeconds: bigint) =>
     invalid(
       "invalid_exact_evm_payload_authorization_valid_before",
-      `The authorization is valid before ${validBefore}; the chain's time is ${now}, and at most ${mostSeconds} seconds ahead are accepted`,
+      `The authorization is valid before ${validBefore}; the chain's time is ${now}, and at most ${mostSeconds} seconds ahead are accepted. ${isInMilliseconds(validBefore) ? adviceOn("times-in-milliseconds") : "Sign again with an earlier validBefore."}`,
     ),
 
-  notSignedByPayer: (payer: Address, network: string, { name, version }: Pick<Asset, "name" | "version">) =>
+  /** `mistake` says what was probably done wrong: `describeWrongSignature`. */
+  notSignedByPayer: (
+    payer: Address,
+    network: string,
+    { name, version }: Pick<Asset, "name" | "version">,
+    mistake: string,
+  ) =>
     invalid(
       "invalid_exact_evm_payload_signature",
-      `The signature is not that of ${payer} over this authorization on ${network} (domain ${name}, version ${version})`,
+      `The signature is not that of ${payer} over this authorization on ${network} (name "${name}", version "${version}"). ${mistake}`,
     ),
 
   walletRefuses: (payer: Address) =>
@@ -108,7 +180,7 @@ export const refusals = {
   balanceTooSmall: (balance: Shown, value: bigint) =>
     invalid(
       "insufficient_funds",
-      `The payer holds ${balance} of the asset's smallest unit; ${value} is needed`,
+      `The payer holds ${balance} of the asset's smallest unit; ${value} is needed. Fund the payer, or mend the price if it is off by decimals: 1 USDC is 1000000`,
     ),
 
   balanceTakenUp: (balance: Shown, value: bigint) =>

@@ -4,6 +4,7 @@ import { type Address, type Hex, sameAddress } from "./hex.ts";
 import { findNetwork, type Network } from "./networks.ts";
 import { address, bytes32, signature, uint256String } from "./primitives.ts";
 import { type Invalid, type InvalidPart, invalid } from "./reasons.ts";
+import { refusals } from "./refusals.ts";
 
 export type X402Version = 1 | 2;
 
@@ -109,13 +110,7 @@ export function parsePaymentRequest(body: unknown): ParsedRequest {
   );
   if ("reason" in asked) return refuse(asked);
   if (asked !== named) {
-    return refuse(
-      invalid(
-        "invalid_network",
-        `The payment is for ${named.name}, but paymentRequirements.network is ${asked.name}`,
-        "requirements",
-      ),
-    );
+    return refuse(refusals.networksDiffer(named.name, asked.name));
   }
 
   const terms = version === 1 ? readRequirementsV1(requirements) : readRequirementsV2(requirements);
@@ -175,14 +170,7 @@ function readSchemeAndNetwork(
   const spelling = member(part, "network");
   if (typeof spelling !== "string") return malformed(`${path}.network must be a string`);
   return (
-    findNetwork(spelling, version) ??
-    invalid(
-      "invalid_network",
-      version === 1
-        ? `${path}.network must be one of base, base-sepolia, optimism, optimism-sepolia, polygon`
-        : `${path}.network must be the CAIP-2 name of a supported network, such as eip155:8453`,
-      fault,
-    )
+    findNetwork(spelling, version) ?? refusals.networkUnknown(path, spelling, { x402Version: version, fault })
   );
 }
 

@@ -90,7 +90,7 @@ describe.each(operations)("%s", (operation) => {
       type: "urn:x402-facilitator-kit:problem:unauthorized",
       title: "API key missing or not accepted",
       status: 401,
-      detail: "Send a valid API key in the Authorization header, as it is or after “Bearer ”",
+      detail: "Send a valid API key in the Authorization header, as it is or after the word Bearer",
       instance: "",
       network: "",
       ...x402Members[operation],

@@ -1,6 +1,7 @@
 /**
  * The mistakes that are made with x402 payments, and how each is mended. One table for everything that explains: the
- * command `x402-kit explain`, and docs/errors.md, which is generated from it.
+ * messages of refusals, the command `x402-kit explain`, and docs/errors.md, which is generated from it. A `fix` is sent in
+ * answers: it is plain ASCII.
  *
  * `rank` orders what is said first: 1 is what keeps everything else from being read, 5 what is only worth a look.
  */
@@ -93,7 +94,7 @@ export const mistakes = {
     rank: 3,
     title: "The amount is written in dollars",
     why: "A decimal point or a currency sign is no number of smallest units.",
-    fix: 'Write the amount in the smallest unit: “$0.01” is "10000".',
+    fix: 'Write the amount in the smallest unit: $0.01 is "10000".',
   },
   "times-in-milliseconds": {
     rank: 3,
@@ -153,7 +154,7 @@ export const mistakes = {
     rank: 2,
     title: "The challenge offers nothing that this facilitator settles",
     why: "Each entry of `accepts` has another scheme, network, asset or payTo.",
-    fix: "Offer scheme “exact” on a supported network with its USDC and the facilitator contract as payTo.",
+    fix: 'Offer scheme "exact" on a supported network with its USDC and the facilitator contract as payTo.',
   },
   refused: {
     rank: 4,

@@ -1,0 +1,63 @@
+import {
+  type Authorization,
+  authorizationDigest,
+  authorizationTypehashes,
+  domainSeparator,
+} from "./authorization.ts";
+import { type Address, type Hex, sameAddress } from "./hex.ts";
+import { type MistakeId, mistakes } from "./mistakes.ts";
+import { type Asset, networkNames, networks } from "./networks.ts";
+import { readEcdsaSignature } from "./signature.ts";
+
+/** A domain that a payer may have signed for. */
+export type SignedDomain = { asset: Pick<Asset, "name" | "version" | "address">; chainId: number };
+
+/** Recovers the signer of a digest; undefined when the signature is none that the token could accept. */
+type Recover = (digest: Hex, signature: Hex) => Address | undefined | Promise<Address | undefined>;
+
+/**
+ * What a signature that is not the payer's was probably made for, and what to change, in a sentence or two. Tries the
+ * usual mistakes alone, nine recoveries at most: the service asks it about each payment that it refuses.
+ */
+export async function describeWrongSignature(
+  { authorization, signature }: { authorization: Authorization; signature: Hex },
+  right: SignedDomain,
+  recover: Recover,
+): Promise<string> {
+  if (readEcdsaSignature(signature) === undefined) return adviceOn("malformed-signature");
+  const isPayers = async (digest: Hex) => {
+    const signer = await recover(digest, signature);
+    return signer !== undefined && sameAddress(signer, authorization.from);
+  };
+  const own = domainSeparator(right.asset, right.chainId);
+  const receive = authorizationDigest(own, authorization, authorizationTypehashes.ReceiveWithAuthorization);
+  if (await isPayers(receive)) return adviceOn("signed-receive");
+  for (const domain of likelyDomains(right)) {
+    const { asset, chainId } = domain;
+    if (!(await isPayers(authorizationDigest(domainSeparator(asset, chainId), authorization)))) continue;
+    return `It was signed for ${formatDomain(domain)}. ${adviceOn("signed-with-another-domain")}`;
+  }
+  const signer = await recover(authorizationDigest(own, authorization), signature);
+  return signer === undefined
+    ? adviceOn("malformed-signature")
+    : `For these values it is the signature of ${signer}. ${adviceOn("signed-by-another-key")}`;
+}
+
+/** A domain in the words of a message. */
+export function formatDomain({ asset: { name, version, address }, chainId }: SignedDomain): string {
+  return `name "${name}", version "${version}", chain ${chainId}, token ${address}`;
+}
+
+/** The token by the other name of USDC or version 1, and the tokens of the other networks. */
+function likelyDomains({ asset, chainId }: SignedDomain): SignedDomain[] {
+  const others = networkNames.map((name) => networks[name]).filter((network) => network.chainId !== chainId);
+  const otherName = asset.name === "USDC" ? "USD Coin" : "USDC";
+  return [
+    { asset: { ...asset, name: otherName }, chainId },
+    { asset: { ...asset, version: asset.version === "2" ? "1" : "2" }, chainId },
+    { asset: { ...asset, name: otherName, version: "1" }, chainId },
+    ...others.map(({ usdc, chainId }) => ({ asset: usdc, chainId })),
+  ];
+}
+
+const adviceOn = (mistake: MistakeId) => mistakes[mistake].fix;
