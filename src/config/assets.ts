@@ -21,7 +21,6 @@ const assetSchema = z.strictObject({
   decimals: z.int().min(0).max(77),
 });
 
-/** Reads the JSON array of `ASSETS`. */
 export function readAssets(text: string): readonly NetworkAsset[] {
   let json: unknown;
   try {

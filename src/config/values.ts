@@ -56,7 +56,6 @@ export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "s
 
 export type LogLevel = (typeof logLevels)[number];
 
-/** `true` or `false`. */
 export function readSwitch(text: string): boolean {
   return readOneOf(["true", "false"])(text) === "true";
 }
@@ -99,7 +98,6 @@ export function readPrivateKey(text: string): Hex {
   return key;
 }
 
-/** A URL over http or https. */
 export function readHttpUrl(text: string): string {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol)) {
@@ -249,7 +247,6 @@ export function readFacilitatorUrl(text: string): string {
   return readHttpUrl(text).replace(/(\/v1)?\/*$/, "");
 }
 
-/** An API key of any facilitator. */
 export function readApiKey(text: string): string {
   if (!/^[\x21-\x7e]+$/.test(text)) throw new InvalidValue("is not an API key: visible ASCII without spaces");
   return text;

@@ -342,10 +342,8 @@ export const variables = {
 
 export type VariableName = keyof typeof variables;
 
-/** The value of a variable as its reader gives it. */
 export type VariableValue<N extends VariableName> = ReturnType<(typeof variables)[N]["read"]>;
 
-/** The names of all variables, in their order. */
 export const variableNames = Object.keys(variables) as readonly VariableName[];
 
 /** The names of the variables that some commands read. */

@@ -11,7 +11,6 @@ import { encodeHasRole, type Role } from "./roles.ts";
 /** What stands at the address of the facilitator contract. */
 export type ContractCode = "none" | "ours" | "other";
 
-/** An account and a role that it may have. */
 export type Membership = { role: Role; account: Address };
 
 /** The facilitator contract as it stands on a chain. What it does not answer to is undefined. */

@@ -12,7 +12,6 @@ import type { OnChain } from "./on-chain.ts";
 import { fetchDataFee, type GasPrice, readGasPrice } from "./price.ts";
 import { formatCoins, plural } from "./units.ts";
 
-/** A call to a contract. */
 export type ContractCall = { to: Address; data: Hex };
 
 /** A transaction with what it will cost, in wei. */

@@ -5,31 +5,29 @@ import {
   addressOf,
   asset,
   chainId,
-  createClock,
   createTestLedger,
   failed,
   hashOf,
+  openTestLedger,
   operator,
   paymentOf,
   settled,
   signAsIf,
+  type TestClock,
+  type TestLedger,
 } from "../../test/support/ledger/test-ledger.ts";
 import type { Database } from "../database/database.ts";
 import type { LedgerTables } from "./tables.ts";
 
 describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);
-
   let db: Database;
-  let clock: ReturnType<typeof createClock>;
-  let ledger: ReturnType<typeof createTestLedger>;
-
+  let clock: TestClock;
+  let ledger: TestLedger;
   beforeEach(async () => {
-    db = await database.open();
-    clock = createClock();
-    ledger = createTestLedger(db, clock.now);
-    await ledger.introduce(7);
+    ({ db, clock, ledger } = await openTestLedger(database, 7));
   });
+
   describe("a claimed payment", () => {
     test("is found with all that was said of it", async () => {
       const payment = paymentOf("a", { value: 2n ** 256n - 1n, balance: 2n ** 256n - 1n });

@@ -2,13 +2,14 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { backends, useTestDatabase } from "../../test/support/databases.ts";
 import {
   chainId,
-  createClock,
-  createTestLedger,
   hashOf,
+  openTestLedger,
   operator,
   paymentOf,
   settled,
   signAsIf,
+  type TestClock,
+  type TestLedger,
 } from "../../test/support/ledger/test-ledger.ts";
 
 /*
@@ -17,11 +18,10 @@ import {
 
 describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);
-  const clock = createClock();
-  let ledger: ReturnType<typeof createTestLedger>;
+  let clock: TestClock;
+  let ledger: TestLedger;
   beforeEach(async () => {
-    ledger = createTestLedger(await database.open(), clock.now);
-    await ledger.introduce(7);
+    ({ clock, ledger } = await openTestLedger(database, 7));
   });
   const accept = (txNonce: number, actor = "alice") =>
     ledger.acceptTxNonce({ chainId, operator, txNonce }, actor);

@@ -4,14 +4,16 @@ import { backends, useTestDatabase } from "../../test/support/databases.ts";
 import {
   addressOf,
   chainId,
-  createClock,
   createTestLedger,
   failed,
   hashOf,
   hours,
+  openTestLedger,
   operator,
   paymentOf,
   settled,
+  type TestClock,
+  type TestLedger,
 } from "../../test/support/ledger/test-ledger.ts";
 import type { Database } from "../database/database.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
@@ -40,14 +42,10 @@ async function signForward(txNonce: number): Promise<SignedAttempt> {
 describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);
   let db: Database;
-  let clock: ReturnType<typeof createClock>;
-  let ledger: ReturnType<typeof createTestLedger>;
-
+  let clock: TestClock;
+  let ledger: TestLedger;
   beforeEach(async () => {
-    db = await database.open();
-    clock = createClock();
-    ledger = createTestLedger(db, clock.now);
-    await ledger.introduce();
+    ({ db, clock, ledger } = await openTestLedger(database));
   });
 
   /** Claims payments, each with a transaction of its own, which is mined and reverted. */

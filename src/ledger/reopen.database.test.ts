@@ -3,26 +3,25 @@ import { backends, useTestDatabase } from "../../test/support/databases.ts";
 import {
   addressOf,
   chainId,
-  createClock,
-  createTestLedger,
   failed,
   hashOf,
+  openTestLedger,
   operator,
   paymentOf,
   settled,
   signAsIf,
+  type TestClock,
+  type TestLedger,
 } from "../../test/support/ledger/test-ledger.ts";
 
 const blockOf = (number: number) => hashOf(`block ${number}`);
 
 describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);
-  let clock: ReturnType<typeof createClock>;
-  let ledger: ReturnType<typeof createTestLedger>;
+  let clock: TestClock;
+  let ledger: TestLedger;
   beforeEach(async () => {
-    clock = createClock();
-    ledger = createTestLedger(await database.open(), clock.now);
-    await ledger.introduce();
+    ({ clock, ledger } = await openTestLedger(database));
   });
 
   const vanish = (txNonce: number, block: number) =>

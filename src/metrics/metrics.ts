@@ -2,7 +2,6 @@ import type { DeliveryFate, PaymentOutcome } from "../channels/channels.ts";
 import type { Address } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 
-/** One verify or settle that has ended. */
 export type PaymentRecord = {
   operation: "verify" | "settle";
   outcome: PaymentOutcome;
@@ -47,7 +46,6 @@ export type PendingSettlements = {
   oldestClaimedAt: number | null;
 };
 
-/** The gas money of one operator. */
 export type OperatorFunds = {
   network: NetworkName;
   operator: Address;

@@ -11,7 +11,6 @@ export const create2Deployer: Address = "0x4e59b44847b379578588920cA78FbF26c0B49
 export const create2DeployerCode: Hex =
   "0x7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffe03601600081602082378035828234f58015156039578182fd5b8082525050506014600cf3";
 
-/** What to do where the deployer is missing. */
 export const missingDeployerHints: readonly string[] = [
   `The CREATE2 deployer ${create2Deployer} is not on this chain; with it the contract has the same address everywhere.`,
   "Anyone can put it there, as https://github.com/Arachnid/deterministic-deployment-proxy describes.",

@@ -2,7 +2,6 @@ import type { ProblemDetails } from "./answers.ts";
 import { limitMessage } from "./reasons.ts";
 import type { Envelope } from "./requests.ts";
 
-/** The media type of RFC 9457. */
 export const problemMediaType = "application/problem+json";
 
 /** Which x402 members a problem carries beside those of RFC 9457. */

@@ -13,7 +13,6 @@ const scheme = z.literal("exact");
 const networkV1 = z.enum(networkNames).meta({ example: "base" });
 const networkV2 = z.enum(networkNames.map((name) => networks[name].caip2)).meta({ example: "eip155:8453" });
 
-/** `paymentPayload` of protocol version 1. */
 const paymentPayloadV1 = z.object({
   x402Version: z.literal(1),
   scheme,
@@ -54,7 +53,6 @@ const paymentRequirementsV1 = z
     "the two forms must agree",
   );
 
-/** `paymentPayload` of protocol version 2. */
 const paymentPayloadV2 = z.object({
   x402Version: z.literal(2),
   accepted: z.object({ scheme, network: networkV2 }),

@@ -4,7 +4,6 @@ import { readCursor } from "./cursor.ts";
 import { findNetwork } from "./networks.ts";
 import { address } from "./primitives.ts";
 
-/** The most settlements on one page. */
 const largestPage = 100;
 /** Settlements on a page, unless the query says how many. */
 export const usualPage = 50;

@@ -92,5 +92,4 @@ export const testKeys = {
   unknown: testKey("unknown", "org_local", "A key that was never issued: 401.", { state: "unknown" }),
 } as const satisfies Record<string, TestKey>;
 
-/** The name of a published API key. */
 export type TestKeyName = keyof typeof testKeys;

@@ -96,7 +96,6 @@ export const testPayers = {
   },
 } as const satisfies Record<string, TestPayer>;
 
-/** The name of a test payer. */
 export type TestPayerName = keyof typeof testPayers;
 
 const namesByAddress: ReadonlyMap<string, string> = new Map(

@@ -1,16 +1,14 @@
 import { setImmediate } from "node:timers/promises";
-import type { Chain } from "../chain/chain.ts";
 import type { SettleCall } from "../chain/contract/calls.ts";
-import type { SignedTransaction, Signer } from "../chain/signing/signer.ts";
+import type { SignedTransaction } from "../chain/signing/signer.ts";
 import { countBatch, estimateFees, settleTransaction } from "../chain/signing/transaction.ts";
 import { OperatorError, UndeterminedError } from "../errors.ts";
-import type { ClaimOutcome, ClaimRequest, Ledger } from "../ledger/ledger.ts";
-import type { ServiceLog } from "../logging/logger.ts";
+import type { ClaimOutcome, ClaimRequest } from "../ledger/ledger.ts";
 import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
 import type { Head } from "../rpc/calls.ts";
 import { createOperatorHealth, type OperatorHealth } from "./operator-health.ts";
-import type { Outcomes } from "./outcomes.ts";
 import { sleep } from "./poll.ts";
+import type { RecovererOptions } from "./recoverer.ts";
 import { closeEmpty, createFill, createReplace } from "./replacement.ts";
 import { callOf } from "./slot.ts";
 import type { TransactionStore } from "./transaction-store.ts";
@@ -60,13 +58,7 @@ export type Relayer = {
   stop(): Promise<void>;
 };
 
-export type RelayerOptions = {
-  chain: Chain;
-  signer: Signer;
-  ledger: Ledger;
-  outcomes: Outcomes;
-  now: () => number;
-  log: ServiceLog;
+export type RelayerOptions = RecovererOptions & {
   /** Unmined transactions at a time; nodes guarantee an account no more than 16. */
   maxInFlight?: number;
   /** Payments in one transaction. */

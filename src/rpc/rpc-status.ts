@@ -91,7 +91,6 @@ export type RpcExchange = {
   error: EndpointError | undefined;
 };
 
-/** A change of an endpoint's health. */
 export type HealthChange = {
   /** {@link EndpointStatus.label} */
   endpoint: string;

@@ -15,7 +15,6 @@ export type ExpectedSettlement = {
 /** How a mined transaction ended a settlement. `failure` is the reason, in a few words. */
 export type SettlementProof = { settled: true } | { settled: false; failure: string };
 
-/** What a receipt proves. */
 export type SettlementProofs = {
   /** How it ended this settlement; undefined when the receipt proves neither success nor failure. */
   find(expected: ExpectedSettlement): SettlementProof | undefined;

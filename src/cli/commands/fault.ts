@@ -108,7 +108,6 @@ export const faultList = defineCommand({
   },
 });
 
-/** A fault in one line: its kind, and its details. */
 function describeFault({ id: _, network: __, kind, fired: ___, ...details }: FaultReport): string {
   const facts = Object.entries(details).map(([name, value]) => `${name} ${String(value)}`);
   return [kind, ...facts].join(", ");

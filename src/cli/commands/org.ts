@@ -190,7 +190,6 @@ function organizationAsJson({ id, name, recipients, limits }: Organization) {
   return { id, name, networks: Object.fromEntries(networks) };
 }
 
-/** The networks of an organization, as a table. */
 function describeNetworks(organization: Organization): string {
   const { networks } = organizationAsJson(organization);
   const rows = Object.entries(networks);

@@ -88,7 +88,6 @@ function addressTable(harness: HarnessDescription): string {
 const isForked = (harness: HarnessDescription) =>
   Object.values(harness.networks).some(({ fork }) => fork !== undefined);
 
-/** A line for each network that is forked, and a space. */
 function describeForks(harness: HarnessDescription): readonly string[] {
   const lines = networkNames.flatMap((name) => {
     const fork = harness.networks[name]?.fork;

@@ -27,5 +27,4 @@ export const harnessDescriptionSchema = z.object({
 
 export type HarnessDescription = z.infer<typeof harnessDescriptionSchema>;
 
-/** One of the networks of a running harness. */
 export type RunningNetwork = NonNullable<HarnessDescription["networks"][NetworkName]>;

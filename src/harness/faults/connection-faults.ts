@@ -1,6 +1,5 @@
 import type { ConnectionFaultSpec } from "./fault-spec.ts";
 
-/** A fault that is set on a connection. */
 export type ConnectionFault = {
   readonly spec: ConnectionFaultSpec;
   /** How often it has hit: calls for faults of single calls, HTTP requests for the others. */

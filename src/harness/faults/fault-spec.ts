@@ -56,9 +56,7 @@ const chainSpecs = [
 const connectionSpec = z.discriminatedUnion("kind", connectionSpecs);
 const chainSpec = z.discriminatedUnion("kind", chainSpecs);
 
-/** A fault of the connection, as data. */
 export type ConnectionFaultSpec = z.infer<typeof connectionSpec>;
-/** A fault of the chain, as data. */
 export type ChainFaultSpec = z.infer<typeof chainSpec>;
 /** A fault, as data: what the control routes and the command line take. */
 export type FaultSpec = ConnectionFaultSpec | ChainFaultSpec;

@@ -16,7 +16,6 @@ export type LocalNode = LocalRpc & {
   readonly exited: Promise<void>;
   /** Calls the listener when the process ends without having been asked to, with an error that says so. */
   onExit(listener: (error: KitError) => void): void;
-  /** What it is forked from, where it is. */
   readonly fork?: NodeFork;
 };
 

@@ -4,7 +4,6 @@ import { type LocalCall, RpcRefusal } from "../../rpc/local-rpc.ts";
 import { initialBaseFee } from "../nodes/launch-anvil.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
 
-/** The state that a chain is put back to. */
 export type StartingPoint = {
   /** Puts the chain back. Nothing may be sent to it meanwhile. */
   restore(): Promise<void>;

@@ -70,12 +70,10 @@ export function testAccountTokenCalls(asset: Asset): readonly Hex[] {
   return [...mints, `${blacklistSelector}${addressWord(testPayers.blacklisted.address)}`];
 }
 
-/** `mint(account, amount)` of the mock token. */
 export function mintCall(account: Address, amount: bigint): Hex {
   return `${mintSelector}${addressWord(account)}${uintWord(amount)}`;
 }
 
-/** `transfer(account, amount)` of any token. */
 export function transferCall(account: Address, amount: bigint): Hex {
   return `${transferSelector}${addressWord(account)}${uintWord(amount)}`;
 }

@@ -1,6 +1,7 @@
 import { encodeFunctionData } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { mockUsdcAbi } from "../../../src/contracts/mockUsdc.ts";
+import { strangerAddress, withHighS } from "../../../src/fixtures/cases/payment-spec.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import type { Address, Hex } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
@@ -23,9 +24,6 @@ beforeAll(async () => {
   harness = await startTestHarness({ networks: ["base", "polygon"] });
 });
 afterAll(() => harness.close());
-
-const somebody: Address = "0x00000000000000000000000000000000DeaDBeef";
-const secp256k1Order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
 type Row = {
   situation: string;
@@ -58,7 +56,7 @@ async function asTreasury(
   await sendFrom(harness, treasury, networks.base.usdc.address, data);
 }
 
-/** What somebody does who found the payment and submits it to the token directly. */
+/** Submits the authorization to the token directly, as any account may that has seen the payment. */
 async function submitDirectly(body: Body): Promise<void> {
   const { authorization, signature } = exact(body);
   const { from, to, value, validAfter, validBefore, nonce } = authorization;
@@ -67,14 +65,7 @@ async function submitDirectly(body: Body): Promise<void> {
     functionName: "transferWithAuthorization",
     args: [from, to, BigInt(value), BigInt(validAfter), BigInt(validBefore), nonce, signature as Hex],
   });
-  await sendFrom(harness, somebody, networks.base.usdc.address, data);
-}
-
-/** The same signature with the other of its two s values, which the token refuses. */
-function withHighS(signature: string): string {
-  const s = secp256k1Order - BigInt(`0x${signature.slice(66, 130)}`);
-  const v = signature.endsWith("1b") ? "1c" : "1b";
-  return `${signature.slice(0, 66)}${s.toString(16).padStart(64, "0")}${v}`;
+  await sendFrom(harness, strangerAddress, networks.base.usdc.address, data);
 }
 
 const rows: Row[] = [
@@ -162,7 +153,7 @@ const rows: Row[] = [
   {
     situation: "asset not allowed",
     change: (body) => {
-      body.paymentRequirements.asset = somebody;
+      body.paymentRequirements.asset = strangerAddress;
     },
     verify: "invalid_payment_requirements",
     settleV1: "invalid_payment_requirements",
@@ -170,14 +161,14 @@ const rows: Row[] = [
   {
     situation: "payTo not the facilitator contract",
     change: (body) => {
-      body.paymentRequirements.payTo = somebody;
+      body.paymentRequirements.payTo = strangerAddress;
     },
     verify: "invalid_payment_requirements",
     settleV1: "invalid_payment_requirements",
   },
   {
     situation: "authorization.to not the facilitator contract",
-    order: { terms: { to: somebody } },
+    order: { terms: { to: strangerAddress } },
     verify: "invalid_exact_evm_payload_recipient_mismatch",
     settleV1: "invalid_payload",
   },
@@ -212,7 +203,7 @@ const rows: Row[] = [
     settleV1: "invalid_payload",
   },
   {
-    situation: "signed by somebody else",
+    situation: "signed by another key",
     change: (body) => {
       exact(body).authorization.from = harnessAccounts.recipient.address;
     },
@@ -304,7 +295,7 @@ const rows: Row[] = [
     settleV1: "invalid_transaction_state",
   },
   {
-    situation: "authorization used by somebody else",
+    situation: "authorization used by another account",
     arrange: async (body) => {
       await submitDirectly(body);
       return undefined;

@@ -9,13 +9,8 @@ import { keccak256Text } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";
 import { type RunningCommand, runHere, startCommand, type Variables } from "../../support/serve/command.ts";
-import {
-  type DeployedChains,
-  deployer,
-  operator,
-  startDeployedChains,
-} from "../../support/serve/deployed-chains.ts";
-import { createShop, signPayment } from "../../support/serve/shop.ts";
+import { type DeployedChains, deployer, operator } from "../../support/serve/deployed-chains.ts";
+import { signPayment, startDeployedShop } from "../../support/serve/shop.ts";
 import { forwardingTo, startStubNode } from "../../support/stub-node.ts";
 
 /*
@@ -26,9 +21,7 @@ let deployed: DeployedChains<"base">;
 let chain: HarnessChain;
 let key: string;
 beforeAll(async () => {
-  deployed = await startDeployedChains(["base"]);
-  chain = deployed.chains.base;
-  key = await createShop(deployed.databaseUrl);
+  ({ deployed, chain, key } = await startDeployedShop());
 });
 afterAll(() => deployed.stop());
 

@@ -20,13 +20,8 @@ import {
   startCommand,
   type Variables,
 } from "../../support/serve/command.ts";
-import {
-  type DeployedChains,
-  operator,
-  pepper,
-  startDeployedChains,
-} from "../../support/serve/deployed-chains.ts";
-import { createShop, signPayment } from "../../support/serve/shop.ts";
+import { type DeployedChains, operator, pepper } from "../../support/serve/deployed-chains.ts";
+import { signPayment, startDeployedShop } from "../../support/serve/shop.ts";
 import { startSigner } from "../../support/serve/signer-server.ts";
 import { forwardingTo, startStubNode } from "../../support/stub-node.ts";
 
@@ -34,9 +29,7 @@ let deployed: DeployedChains<"base">;
 let chain: HarnessChain;
 let key: string;
 beforeAll(async () => {
-  deployed = await startDeployedChains(["base"]);
-  chain = deployed.chains.base;
-  key = await createShop(deployed.databaseUrl);
+  ({ deployed, chain, key } = await startDeployedShop());
 });
 afterAll(() => deployed.stop());
 

@@ -64,6 +64,18 @@ export async function signAsIf(txNonce: number): Promise<SignedAttempt> {
   };
 }
 
+export type TestLedger = ReturnType<typeof createTestLedger>;
+export type TestClock = ReturnType<typeof createClock>;
+
+/** A new ledger whose operator is introduced at a txNonce, its database and its clock. */
+export async function openTestLedger(database: { open(): Promise<Database> }, txNonce = 0) {
+  const db = await database.open();
+  const clock = createClock();
+  const ledger = createTestLedger(db, clock.now);
+  await ledger.introduce(txNonce);
+  return { db, clock, ledger };
+}
+
 /** A ledger with the few steps that most tests take. */
 export function createTestLedger(
   db: Database,

@@ -5,7 +5,13 @@ import { networks } from "../../../src/protocol/networks.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { signAs } from "../../../src/published/sign-as.ts";
 import type { Body } from "../service.ts";
-import { type DeployedChains, pepper } from "./deployed-chains.ts";
+import { type DeployedChains, pepper, startDeployedChains } from "./deployed-chains.ts";
+
+/** Base with the contract deployed, and a shop that is paid on it. */
+export async function startDeployedShop() {
+  const deployed = await startDeployedChains(["base"]);
+  return { deployed, chain: deployed.chains.base, key: await createShop(deployed.databaseUrl) };
+}
 
 /** What an operator does before the first payment; gives the API key. */
 export async function createShop(databaseUrl: string): Promise<string> {
