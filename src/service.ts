@@ -15,6 +15,7 @@ import { ConfigurationError, type ConfigurationProblem } from "./errors.ts";
 import type { Lane, Lanes } from "./facilitator/context.ts";
 import { createFacilitator, type Facilitator } from "./facilitator/facilitator.ts";
 import { type AppOptions, createApp } from "./http/app.ts";
+import { listen } from "./http/connections/listen.ts";
 import type { Check } from "./inspection/check.ts";
 import { type ClockTolerance, usualClockTolerance } from "./inspection/check-endpoint.ts";
 import { checkSigner } from "./inspection/check-signer.ts";
@@ -159,7 +160,7 @@ export async function composeService(options: ServiceOptions, parts: ServicePart
     organizations,
     start: core.start,
     checkHealth,
-    listen: (address) => app.listen(address),
+    listen: (address) => listen(app, address),
     async drain({ delayMs, finishMs }) {
       core.drain();
       await sleep(delayMs);

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import type { NetworkConfig } from "../../config/network-config.ts";
+import { listen } from "../../http/connections/listen.ts";
 import { refuseForeign } from "../../local-server/refuse-foreign.ts";
 import { explainListenError, requireFree } from "../../local-server/require-free.ts";
 import type { Organizations } from "../../organizations/organizations.ts";
@@ -220,7 +221,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
         serveStudio(scope, { store, contracts: options.facilitatorContracts });
       });
     }
-    const origin = await listen(app, { host, port });
+    const origin = await listenOn(app, { host, port });
     description = describeHarness(origin, running, seed);
     return { description, app, ...harness };
   } catch (error) {
@@ -230,9 +231,9 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
 }
 
 /** @throws {KitError} when the address is taken, even if it was free a moment ago */
-async function listen(app: FastifyInstance, address: { host: string; port: number }): Promise<string> {
+async function listenOn(app: FastifyInstance, address: { host: string; port: number }): Promise<string> {
   try {
-    return await app.listen(address);
+    return await listen(app, address);
   } catch (error) {
     throw explainListenError(error, address.host, address.port);
   }

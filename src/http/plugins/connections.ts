@@ -1,5 +1,6 @@
 import fp from "fastify-plugin";
 import { followExchange, type HttpExchange } from "../connections/exchange.ts";
+import { closeFurtherSockets } from "../connections/listen.ts";
 import { type ConnectionLimits, createOpenConnections } from "../connections/open-connections.ts";
 import type { Timeouts } from "../timeouts.ts";
 
@@ -31,9 +32,16 @@ export const connections = fp<ConnectionsOptions>(async (app, { limits, timeouts
   app.server.on("connection", (socket) => open.add(socket));
 
   const check = setInterval(() => open.closeStalled(timeouts.stalledMs), timeouts.checkMs).unref();
-  app.addHook("onClose", async () => clearInterval(check));
+  let sweep: NodeJS.Timeout | undefined;
+  let closing: Promise<void> | undefined;
+  app.addHook("onClose", async () => {
+    await closing;
+    clearInterval(sweep);
+    clearInterval(check);
+  });
 
   app.addHook("preClose", async () => {
+    closing = closeFurtherSockets(app.server);
     if (!app.server.listening) return;
     const since = performance.now();
     const closeWhatCan = () => {
@@ -42,8 +50,7 @@ export const connections = fp<ConnectionsOptions>(async (app, { limits, timeouts
       open.closeStalled(Math.min(timeouts.stalledMs, closingPatienceMs));
     };
     closeWhatCan();
-    const sweep = setInterval(closeWhatCan, closingCheckMs);
-    app.server.once("close", () => clearInterval(sweep));
+    sweep = setInterval(closeWhatCan, closingCheckMs);
   });
 
   app.decorateRequest("exchange");

@@ -1,0 +1,66 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:net";
+import type { FastifyInstance } from "fastify";
+
+/**
+ * Sockets that listen on the port of a server, besides its own. The event loop takes one new connection a turn from each
+ * socket, however many are waiting: with a single one, a burst of callers is let in as slowly as the turns of a busy
+ * process come, and the work of each is done alone. Sixteen let it in sixteen at a time.
+ */
+const furtherSockets = 15;
+
+const acceptors = new WeakMap<Server, readonly Server[]>();
+
+/**
+ * Listens, where the system can (Linux) with several sockets on the one port. Gives the address as a URL.
+ *
+ * @throws Error as `listen` of a server does: with the code `EADDRINUSE` where the port is taken
+ */
+export async function listen(app: FastifyInstance, address: { host: string; port: number }): Promise<string> {
+  if (!(await canShare(address.host))) return app.listen(address);
+  // Sockets that share a port do not notice others that do: whether it is free is found out without sharing.
+  if (address.port !== 0) await tryToListen(address);
+  const shared = { ...address, reusePort: true };
+  const origin = await app.listen(shared);
+  const own = app.server.address();
+  if (own === null || typeof own === "string") return origin;
+  const further = Array.from({ length: furtherSockets }, () =>
+    createServer({ allowHalfOpen: true, noDelay: true }, (socket) => app.server.emit("connection", socket)),
+  );
+  acceptors.set(app.server, further);
+  await Promise.all(
+    further.map(async (server) => {
+      // One socket less is no reason not to start.
+      server.on("error", () => {});
+      server.listen({ host: own.address, port: own.port, reusePort: true });
+      await once(server, "listening").catch(() => {});
+    }),
+  );
+  return origin;
+}
+
+/** Takes no more connections on the further sockets of a server; resolves when those it took have ended. */
+export async function closeFurtherSockets(server: Server): Promise<void> {
+  const further = acceptors.get(server) ?? [];
+  acceptors.delete(server);
+  await Promise.all(further.map((one) => new Promise((resolve) => one.close(resolve))));
+}
+
+/** Whether sockets of this system can share a port, each with its part of the new connections. */
+async function canShare(host: string): Promise<boolean> {
+  return (
+    process.platform === "linux" &&
+    (await tryToListen({ host, port: 0, reusePort: true }).then(
+      () => true,
+      () => false,
+    ))
+  );
+}
+
+async function tryToListen(address: { host: string; port: number; reusePort?: true }): Promise<void> {
+  const server = createServer();
+  server.listen(address);
+  await once(server, "listening");
+  server.close();
+  await once(server, "close");
+}
