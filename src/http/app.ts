@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import helmet from "@fastify/helmet";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import type { Facilitator } from "../facilitator/facilitator.ts";
 import { type Metrics, noMetrics } from "../metrics/metrics.ts";
@@ -16,6 +15,7 @@ import { requestContext } from "./plugins/request-context.ts";
 import { createRequestLogger } from "./plugins/request-id.ts";
 import { logRequests } from "./plugins/request-log.ts";
 import { requireHost } from "./plugins/require-host.ts";
+import { securityHeaders } from "./plugins/security-headers.ts";
 import { logSettlements } from "./plugins/settlement-log.ts";
 import { answerClientError } from "./problems/client-errors.ts";
 import { docsRoutes } from "./routes/docs.ts";
@@ -85,7 +85,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     // Fastify's own answer to requests while it closes says nothing that x402 clients understand.
     return503OnClosing: false,
   });
-  await app.register(helmet);
+  await app.register(securityHeaders);
 
   app.removeContentTypeParser("text/plain");
 

@@ -58,6 +58,7 @@ export async function studioRoutes(app: FastifyInstance, { log, contracts }: Stu
   app.get("/events", async (request, reply) => {
     reply.hijack();
     const response = reply.raw;
+    for (const [name, value = ""] of Object.entries(reply.getHeaders())) response.setHeader(name, value);
     response.writeHead(200, {
       "content-type": "text/event-stream; charset=utf-8",
       "cache-control": "no-store",
