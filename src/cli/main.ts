@@ -84,6 +84,11 @@ const commands: readonly CommandEntry[] = [
     async () => (await judge()).judgeClientCommand,
   ],
   [
+    "judge shop",
+    "let good and bad buyers loose on a shop: does it ever serve for nothing, or charge for it?",
+    async () => (await judge()).judgeShopCommand,
+  ],
+  [
     "serve",
     "run the facilitator against real networks, as the environment says",
     async () => (await import("./serve/serve.ts")).serve,

@@ -40,7 +40,7 @@ function renderBad({ name, verdictText, situation, safe, exchanges, notes }: Fin
       const [first = "", ...others] = wrapText(line, terminalWidth - 12);
       return [`    ${first}`, ...others.map((other) => `            ${other}`)];
     }),
-    ...notes.flatMap((note) => indent(`It ${note}.`, "    ")),
-    ...indent(`Safe: ${safe}`, "  "),
+    ...notes.flatMap((note) => indent(`(${note})`, "    ")),
+    ...indent(`Good: ${safe}`, "  "),
   ];
 }

@@ -1,10 +1,13 @@
-import { InvalidValue, readList, readNetworks, readWholeNumber } from "../../config/values.ts";
+import { InvalidValue, readHttpUrl, readList, readNetworks, readWholeNumber } from "../../config/values.ts";
 import { KitError } from "../../errors.ts";
 import { clientCases } from "../../judge/client/client-cases.ts";
 import { judgeClient } from "../../judge/client/judge-client.ts";
 import { reportClient } from "../../judge/report/client-report.ts";
+import { reportShop } from "../../judge/report/shop-report.ts";
+import { judgeShop } from "../../judge/shop/judge-shop.ts";
+import { shopCases } from "../../judge/shop/shop-cases.ts";
 import { nearest } from "../../util/nearest.ts";
-import { commandOption, defineCommand, flag } from "../kit/command.ts";
+import { commandOption, defineCommand, flag, networkOption } from "../kit/command.ts";
 import { renderJudgment } from "./judge-report.ts";
 
 const common = {
@@ -82,6 +85,80 @@ export const judgeClientCommand = defineCommand({
     return findings.every(({ isGood }) => isGood) ? 0 : 1;
   },
 });
+
+export const judgeShopCommand = defineCommand({
+  options: {
+    command: commandOption("starts the shop, which listens at PORT and uses X402_FACILITATOR_URL"),
+    url: {
+      describe: "what a running shop sells, in the place of a command",
+      placeholder: "URL",
+      example: "http://127.0.0.1:3000/report",
+      read: readHttpUrl,
+    },
+    "other-url": {
+      describe: "something else that it sells for the same price",
+      placeholder: "URL",
+      example: "http://127.0.0.1:3000/other",
+      read: readHttpUrl,
+    },
+    "facilitator-port": {
+      describe: "where a running shop finds its facilitator on this machine",
+      placeholder: "PORT",
+      example: "4402",
+      read: readWholeNumber(1, 65_535),
+      default: "4402",
+    },
+    path: { ...pathOption("where the shop of a command sells"), default: "/report" },
+    "other-path": { ...pathOption("where it sells something else for the same price"), default: "/other" },
+    network: { ...networkOption, describe: "where is paid", required: false, default: "base-sepolia" },
+    ...common,
+  },
+  check({ command, url }) {
+    if ((command === undefined) !== (url === undefined)) return [];
+    return [
+      command === undefined
+        ? {
+            name: "--url",
+            problem: "is needed, or a command that starts the shop",
+            example: "-- node shop.js",
+          }
+        : { name: "--url", problem: "does not go with a command" },
+    ];
+  },
+  async run(values, { print, printError, takeSignals }) {
+    const { command = [], url, network, timeout, cases, header, seed, json } = values;
+    const shop =
+      url === undefined
+        ? { command, path: values.path, otherPath: values["other-path"] }
+        : { url, otherUrl: values["other-url"], facilitatorPort: values["facilitator-port"] };
+    const results = await judgeShop({
+      ...{ shop, network, header, seed },
+      cases: chooseCases(shopCases, cases),
+      timeoutMs: timeout * 1_000,
+      onFacilitator(facilitatorUrl, apiKey) {
+        if (url !== undefined)
+          printError(`The shop's facilitator is ${facilitatorUrl}, with the API key ${apiKey}`);
+      },
+      signal: takeSignals(),
+    });
+    const findings = reportShop(results, network);
+    const title = `${url ?? command.join(" ")} on ${network}`;
+    print(json ? JSON.stringify({ shop, seed, findings }) : renderJudgment(title, findings, seed));
+    return findings.every(({ isGood }) => isGood) ? 0 : 1;
+  },
+});
+
+function pathOption(describe: string) {
+  return {
+    describe,
+    placeholder: "PATH",
+    example: "/report",
+    read(text: string) {
+      if (!text.startsWith("/")) throw new InvalidValue("does not begin with /");
+      return text;
+    },
+  } as const;
+}
 
 /** The cases of these names, after the first, which always runs. */
 function chooseCases<C extends { name: string }>(

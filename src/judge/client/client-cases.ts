@@ -184,9 +184,9 @@ export const clientCases: readonly ClientCase[] = [
   },
   {
     name: "clock-ahead",
-    shop: "The chain is months behind the client's clock.",
+    shop: "The chain is five minutes behind the client's clock.",
     safe: "Pays once, or says that its authorization is not valid yet, and stops.",
-    own: { aheadSeconds: -1 },
+    own: { aheadSeconds: -300 },
     paid: (visit) => visit.sell(),
   },
   {

@@ -2,7 +2,6 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { NetworkName } from "../../protocol/networks.ts";
-import { networks } from "../../protocol/networks.ts";
 import { type CasePayer, goodsOf, payerOf } from "../scene/payers.ts";
 import { type CommandEnd, endWithin, startCommand } from "../scene/run-command.ts";
 import type { Scene } from "../scene/scene.ts";
@@ -82,7 +81,7 @@ async function runOnce(
       X402_URL: resource,
       X402_PRIVATE_KEY: payer.privateKey,
       X402_NETWORK: network,
-      X402_CAIP2: networks[network].caip2,
+      X402_CAIP2: scene.caip2,
       X402_ASSET: asset.address,
       X402_MAX_AMOUNT: `${amount}`,
       X402_OUTPUT: output,

@@ -38,8 +38,8 @@ function describeExchange({ atMs, request, payment, answer }: Exchange): string 
 
 /** Where what the client says is not what it did. */
 function notesOf({ end, served }: ClientRun): string[] {
-  if (end === undefined) return ["was ended when its time was over"];
-  if (served && end.code !== 0) return [`got the goods, and exited with ${end.code ?? end.signal}`];
-  if (!served && end.code === 0) return ["got nothing, and exited with 0"];
+  if (end === undefined) return ["it was ended when its time was over"];
+  if (served && end.code !== 0) return [`it got the goods, and exited with ${end.code ?? end.signal}`];
+  if (!served && end.code === 0) return ["it got nothing, and exited with 0"];
   return [];
 }

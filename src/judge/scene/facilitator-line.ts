@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
+import { KitError } from "../../errors.ts";
 
 /** What goes back to a server over the line. */
 export type LineAnswer = { status: number; headers: Record<string, string>; body: string };
@@ -29,7 +30,7 @@ export type FacilitatorLine = AsyncDisposable & {
 };
 
 /** Starts a line to a facilitator, good until its rule says otherwise. */
-export async function startFacilitatorLine(facilitatorUrl: string): Promise<FacilitatorLine> {
+export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0): Promise<FacilitatorLine> {
   const origin = new URL(facilitatorUrl).origin;
   const server = createServer(async (incoming, outgoing) => {
     const body = await text(incoming);
@@ -50,8 +51,15 @@ export async function startFacilitatorLine(facilitatorUrl: string): Promise<Faci
     if (answer === "reset") incoming.socket.resetAndDestroy();
     else outgoing.writeHead(answer.status, answer.headers).end(answer.body);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  server.listen(atPort, "127.0.0.1");
+  try {
+    await once(server, "listening");
+  } catch (cause) {
+    throw new KitError(`The facilitator's port ${atPort} is taken`, {
+      hints: ["Is an `up` running there? Another port is chosen with --facilitator-port."],
+      cause,
+    });
+  }
   const { port } = server.address() as AddressInfo;
   const line: FacilitatorLine = {
     url: `http://127.0.0.1:${port}/v1`,

@@ -16,6 +16,7 @@ const outputGraceMs = 250;
 export type RunningCommand = AsyncDisposable & {
   stdout(): string;
   stderr(): string;
+  hasEnded(): boolean;
   /** When the command itself has ended. What it has started may run on until it is disposed of. */
   readonly ended: Promise<CommandEnd>;
   /** When everything that it printed is here, or has had the time to be. */
@@ -60,6 +61,7 @@ export async function startCommand(
   return {
     stdout,
     stderr,
+    hasEnded: () => child.exitCode !== null || child.signalCode !== null,
     ended,
     outputEnded,
     async [Symbol.asyncDispose]() {

@@ -28,6 +28,8 @@ const abi = parseAbi([
 /** A facilitator on real chains, and what payments can be asked for there. */
 export type Scene = AsyncDisposable & {
   readonly network: NetworkName;
+  /** Its name in version 2. */
+  readonly caip2: string;
   /** The facilitator's base URL; ends in `/v1`. */
   readonly facilitatorUrl: string;
   readonly apiKey: string;
@@ -47,6 +49,10 @@ export type Scene = AsyncDisposable & {
   submit(payment: ReceivedPayment, token: Address): Promise<Hex | undefined>;
   /** Makes a payment's authorization a used one that moves nothing, as only the payer can. */
   cancel(payment: ReceivedPayment, payer: CasePayer): Promise<void>;
+  /** The chain's time, in unix seconds. */
+  now(): Promise<bigint>;
+  /** Moves the chain's time. */
+  advanceTime(seconds: number): Promise<void>;
   /** Lets nothing be mined until the fault is removed. */
   holdBlocks(): Promise<Fault>;
 };
@@ -57,7 +63,7 @@ export type SceneOptions = {
   hasOtherNetwork?: boolean;
   /** How long the facilitator waits for an outcome. */
   settleWaitMs?: number | undefined;
-  /** Seconds that the chain is ahead of the clock; below zero for behind, by months. */
+  /** Seconds that the chain is ahead of the clock; below zero for behind. */
   aheadSeconds?: number | undefined;
   signal?: AbortSignal | undefined;
 };
@@ -75,7 +81,10 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
     ...(signal !== undefined && { signal }),
   });
   const chain = harness.networks[network];
-  if (aheadSeconds > 0) await chain.advanceTime(aheadSeconds);
+  if (aheadSeconds !== 0) {
+    const now = Number(await chain.now());
+    await chain.advanceTime(Math.floor(Date.now() / 1_000) + aheadSeconds - now);
+  }
   const offerOn = ({ name, asset, facilitatorContract }: HarnessNetwork): Offer => {
     const { address, name: tokenName, version, decimals } = asset;
     return {
@@ -90,6 +99,7 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
 
   return {
     network,
+    caip2: chain.caip2,
     facilitatorUrl: harness.facilitator.url,
     apiKey: harness.organization.apiKey,
     contracts: chains.map(({ facilitatorContract }) => facilitatorContract.address),
@@ -129,6 +139,8 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
       const data = encodeFunctionData({ abi, functionName: "cancelAuthorization", args });
       await send(chain, { address: verifyingContract, data, sender: payer });
     },
+    now: () => chain.now(),
+    advanceTime: async (seconds) => void (await chain.advanceTime(seconds)),
     holdBlocks: () => harness.faults.chain(network).holdBlocks(),
     [Symbol.asyncDispose]: () => harness.close(),
   };

@@ -1,42 +1,15 @@
-import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { z } from "zod";
-import { repository, runCli, startCli } from "../../support/cli.ts";
+import { runCli, startCli } from "../../support/cli.ts";
+import { judge, subject } from "../../support/judge/judge.ts";
 
 /*
  * `judge client`: what it finds out about buyers that are safe, careless, or do not work.
  */
 
-const report = z.object({
-  findings: z.array(
-    z.object({
-      name: z.string(),
-      verdict: z.string(),
-      isGood: z.boolean(),
-      transfers: z.array(z.object({ amount: z.string() })),
-      services: z.number(),
-      exchanges: z.array(z.string()),
-      notes: z.array(z.string()),
-    }),
-  ),
-});
-
-const buyer = (manner: string) => [process.execPath, join(repository, "test/support/judge/buyer.ts"), manner];
-
-/** Judges a command; gives the exit code and what became of each case, by its name. */
-async function judge(command: readonly string[], ...options: string[]) {
-  const { code, stdout, stderr } = await runCli(["judge", "client", "--json", ...options, "--", ...command]);
-  if (stderr !== "") throw new Error(stderr);
-  const { findings } = report.parse(JSON.parse(stdout));
-  return {
-    code,
-    findings,
-    verdicts: Object.fromEntries(findings.map(({ name, verdict }) => [name, verdict])),
-  };
-}
+const buyer = (manner: string) => subject("buyer", manner);
 
 test("a safe buyer passes every case", async () => {
-  const { code, findings } = await judge(buyer("safe"), "--slow", "2");
+  const { code, findings } = await judge("client", buyer("safe"), "--slow", "2");
   expect(findings.filter(({ isGood }) => !isGood)).toEqual([]);
   expect(findings.length).toBeGreaterThan(20);
   expect(findings.find(({ name }) => name === "parallel")).toMatchObject({ services: 2 });
@@ -45,7 +18,14 @@ test("a safe buyer passes every case", async () => {
 
 test("a buyer that signs anew when no answer comes is found to pay twice", async () => {
   const cases = "slow-answer,shop-answer-lost,facilitator-answer-lost,pending";
-  const { code, findings, verdicts } = await judge(buyer("signs-anew"), "--slow", "2", "--cases", cases);
+  const { code, findings, verdicts } = await judge(
+    "client",
+    buyer("signs-anew"),
+    "--slow",
+    "2",
+    "--cases",
+    cases,
+  );
   expect(verdicts).toEqual({
     plain: "paid_once_served",
     "slow-answer": "paid_twice",
@@ -67,6 +47,7 @@ test("a buyer that signs anew when no answer comes is found to pay twice", async
 
 test("a buyer that pays the first offer pays more, elsewhere, and in another token", async () => {
   const { code, verdicts } = await judge(
+    "client",
     buyer("obedient"),
     "--cases",
     "thousandfold,other-network,other-asset",
@@ -98,7 +79,7 @@ test("a buyer that gives up is shown what it has paid for, and what would have b
                 required)
         +0.0 s  GET /report with payment 1: 10000 to 0xB5022e… on
                 base-sepolia → reset instead of an answer
-      Safe: Sends the same payment again: it can be settled only once, so the goods
+      Good: Sends the same payment again: it can be settled only once, so the goods
       come and nothing is paid a second time.
 
     1 of 2 cases are bad. The same run again: --seed 1

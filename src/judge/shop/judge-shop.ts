@@ -1,0 +1,159 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { KitError } from "../../errors.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
+import { startFacilitatorLine } from "../scene/facilitator-line.ts";
+import { freePort } from "../scene/free-port.ts";
+import { endWithin, type RunningCommand, startCommand } from "../scene/run-command.ts";
+import { openScene, price, type Scene } from "../scene/scene.ts";
+import { runShopCase, type ShopResult } from "./run-shop-case.ts";
+import { type Answer, send } from "./send.ts";
+import type { ShopCase } from "./shop-case.ts";
+import { readTerms, type Terms } from "./terms.ts";
+
+export type JudgeShopOptions = {
+  cases: readonly ShopCase[];
+  network: NetworkName;
+  /** A shop that runs, or the command that starts one. */
+  shop:
+    | { url: string; otherUrl: string | undefined; facilitatorPort: number }
+    | { command: readonly string[]; path: string; otherPath: string };
+  header?: { name: string; value: string } | undefined;
+  /** How long the shop may take to start, and for each answer. */
+  timeoutMs: number;
+  seed: number;
+  /** Called when the facilitator is there that a running shop has to use. */
+  onFacilitator?(url: string, apiKey: string): void;
+  signal?: AbortSignal | undefined;
+};
+
+/**
+ * Lets buyers loose on a shop, good and bad ones, with a facilitator that can fail, and judges it by the chain.
+ *
+ * @throws {KitError} when the shop cannot be started, does not answer, or sells nothing there
+ */
+export async function judgeShop(options: JudgeShopOptions): Promise<readonly ShopResult[]> {
+  const { cases, network, shop, header, seed, timeoutMs, signal } = options;
+  await using scene = await openScene({ network, signal });
+  const port = "command" in shop ? undefined : shop.facilitatorPort;
+  await using line = await startFacilitatorLine(scene.facilitatorUrl, port);
+  options.onFacilitator?.(line.url, scene.apiKey);
+  await using started = "command" in shop ? await startShop(shop, scene, line.url) : undefined;
+  const { url, otherUrl } = started ?? ("url" in shop ? shop : { url: "", otherUrl: undefined });
+  const headers = header === undefined ? {} : { [header.name]: header.value };
+
+  const first = await waitForAnswer(url, headers, started?.running, options);
+  const terms = requireTerms(url, first, network);
+  const other = otherUrl === undefined ? undefined : await send(otherUrl, { headers, timeoutMs });
+  const sellsOther = other?.status === 402 && sells(other, terms);
+  const results: ShopResult[] = [];
+  for (const tested of cases) {
+    signal?.throwIfAborted();
+    results.push(
+      await runShopCase(tested, {
+        ...{ scene, line, terms, url, headers, timeoutMs, seed },
+        otherUrl: sellsOther ? otherUrl : undefined,
+      }),
+    );
+    requireRunning(started?.running);
+  }
+  return results;
+}
+
+type StartedShop = AsyncDisposable & { url: string; otherUrl: string; running: RunningCommand };
+
+async function startShop(
+  { command, path, otherPath }: { command: readonly string[]; path: string; otherPath: string },
+  scene: Scene,
+  facilitatorUrl: string,
+): Promise<StartedShop> {
+  const port = await freePort();
+  const { network, asset, payTo } = scene.offer;
+  const running = await startCommand(command, {
+    PORT: `${port}`,
+    X402_FACILITATOR_URL: facilitatorUrl,
+    X402_API_KEY: scene.apiKey,
+    X402_PAY_TO: payTo,
+    X402_NETWORK: network,
+    X402_CAIP2: scene.caip2,
+    X402_ASSET: asset.address,
+    X402_PRICE: `${price}`,
+  });
+  const origin = `http://127.0.0.1:${port}`;
+  return {
+    url: `${origin}${path}`,
+    otherUrl: `${origin}${otherPath}`,
+    running,
+    [Symbol.asyncDispose]: () => running[Symbol.asyncDispose](),
+  };
+}
+
+/** The shop's first answer, as soon as it listens. */
+async function waitForAnswer(
+  url: string,
+  headers: Record<string, string>,
+  running: RunningCommand | undefined,
+  { timeoutMs, signal }: JudgeShopOptions,
+): Promise<Answer> {
+  const until = performance.now() + timeoutMs;
+  for (;;) {
+    signal?.throwIfAborted();
+    const left = until - performance.now();
+    const answer = await send(url, { headers, timeoutMs: Math.max(Math.ceil(left), 1) });
+    if (answer !== undefined) return answer;
+    const end = running === undefined ? await sleep(50) : await endWithin(running, 50, signal);
+    if (running !== undefined && end !== undefined) {
+      await running.outputEnded;
+      const shown = end.code === null ? `by ${end.signal}` : `with exit code ${end.code}`;
+      throw shopError(`The shop ended ${shown} before it answered at ${url}`, running);
+    }
+    if (left <= 0)
+      throw shopError(`The shop gave no answer at ${url} within ${timeoutMs / 1_000} s`, running);
+  }
+}
+
+/** What the shop asks for on the network. */
+function requireTerms(url: string, answer: Answer, network: NetworkName): Terms {
+  if (answer.status !== 402 && (answer.status < 200 || answer.status > 299)) {
+    throw new KitError(`The shop answers ${answer.status} at ${url}, where a 402 is due`, {
+      hints: [answer.body.slice(0, 200), "Where it sells is said with --path, or with --url."],
+    });
+  }
+  const all = readTerms(answer);
+  const [terms] = all.filter((one) => one.network.name === network);
+  if (terms !== undefined) return terms;
+  if (answer.status !== 402)
+    throw new KitError(`The shop answers ${answer.status} at ${url} without a payment`);
+  const asked = [...new Set(all.map((one) => one.network.name))];
+  throw new KitError(
+    asked.length === 0
+      ? `The shop's 402 at ${url} has no terms that can be read`
+      : `The shop asks for payment on ${asked.join(", ")}, and not on ${network}`,
+    { hints: asked.length === 0 ? [] : [`Choose the network with --network ${asked[0]}`] },
+  );
+}
+
+/** Whether something is sold for the same terms, so that a payment for the one fits the other. */
+function sells(answer: Answer, { network, payTo, amount, asset }: Terms): boolean {
+  return readTerms(answer).some(
+    (other) =>
+      other.network === network &&
+      other.payTo === payTo &&
+      other.amount === amount &&
+      other.asset.address === asset.address,
+  );
+}
+
+function requireRunning(running: RunningCommand | undefined): void {
+  if (running?.hasEnded() === true) throw shopError("The shop ended while it was judged", running);
+}
+
+function shopError(message: string, running: RunningCommand | undefined): KitError {
+  const printed = `${running?.stdout() ?? ""}\n${running?.stderr() ?? ""}`.split("\n");
+  const last = printed.filter((text) => text.trim() !== "").slice(-5);
+  return new KitError(message, {
+    hints: [
+      ...last.map((text) => `  ${text.slice(0, 200)}`),
+      "It must listen at PORT, sell at --path, and use X402_FACILITATOR_URL, X402_API_KEY and X402_PAY_TO.",
+    ],
+  });
+}

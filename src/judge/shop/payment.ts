@@ -1,0 +1,58 @@
+import {
+  type Authorization,
+  type AuthorizationTerms,
+  signAuthorization,
+} from "../../protocol/authorization.ts";
+import { authorizationJson } from "../../protocol/build-request.ts";
+import type { Hex } from "../../protocol/hex.ts";
+import { createPayerSigner } from "../../published/payer-signer.ts";
+import { encodeHeader } from "../scene/offers.ts";
+import type { CasePayer } from "../scene/payers.ts";
+import type { Terms } from "./terms.ts";
+
+/** What differs from what the shop asked for. */
+export type Deviation = {
+  /** Signed otherwise. */
+  authorization?: Partial<Pick<AuthorizationTerms, "to" | "value" | "validAfter" | "validBefore">>;
+  /** Signed for another token or chain. */
+  domain?: Partial<Pick<AuthorizationTerms, "asset" | "chainId">>;
+  /** Written into the payment beside what is signed. */
+  accepted?: Record<string, unknown>;
+  signature?: Hex;
+  resource?: unknown;
+};
+
+/** The header of a payment for what a shop asks, or for something a little different. */
+export async function payFor(
+  terms: Terms,
+  payer: CasePayer,
+  now: bigint,
+  deviation: Deviation = {},
+): Promise<Record<string, string>> {
+  const { network, asset, payTo: to, amount: value, maxTimeoutSeconds } = terms;
+  const signed = await signAuthorization(createPayerSigner(payer.privateKey), {
+    ...{ asset, chainId: network.chainId, to, value, validBefore: now + BigInt(maxTimeoutSeconds) },
+    ...deviation.domain,
+    ...deviation.authorization,
+  });
+  return headerOf(
+    terms,
+    { ...signed, ...(deviation.signature && { signature: deviation.signature }) },
+    deviation,
+  );
+}
+
+function headerOf(
+  { x402Version, written, resource }: Terms,
+  { authorization, signature }: { authorization: Authorization; signature: Hex },
+  deviation: Deviation,
+): Record<string, string> {
+  const payload = { signature, authorization: authorizationJson(authorization) };
+  if (x402Version === 1) {
+    const { scheme, network } = { ...written, ...deviation.accepted };
+    return { "X-PAYMENT": encodeHeader({ x402Version, scheme, network, payload }) };
+  }
+  const accepted = { ...written, ...deviation.accepted };
+  const sold = deviation.resource ?? resource;
+  return { "PAYMENT-SIGNATURE": encodeHeader({ x402Version, resource: sold, accepted, payload }) };
+}

@@ -1,0 +1,110 @@
+import type { FacilitatorLine } from "../scene/facilitator-line.ts";
+import { payerOf } from "../scene/payers.ts";
+import { readPayment } from "../scene/received-payment.ts";
+import type { Scene } from "../scene/scene.ts";
+import type { TokenTransfer } from "../scene/transfers.ts";
+import { payFor } from "./payment.ts";
+import { send } from "./send.ts";
+import type { ShopBuyer, ShopCase } from "./shop-case.ts";
+import { judgeShopFacts, type ShopVerdict } from "./shop-verdict.ts";
+import type { Terms } from "./terms.ts";
+
+/** What became of one case. */
+export type ShopResult = {
+  tested: ShopCase;
+  verdict: ShopVerdict;
+  transfers: readonly TokenTransfer[];
+  services: number;
+  /** What was sent and answered, in order. */
+  exchanges: readonly string[];
+  /** What is wrong with answers, or why it was not run. */
+  notes: readonly string[];
+  tookMs: number;
+};
+
+export type ShopCaseOptions = {
+  scene: Scene;
+  line: FacilitatorLine;
+  terms: Terms;
+  url: string;
+  otherUrl: string | undefined;
+  headers: Readonly<Record<string, string>>;
+  timeoutMs: number;
+  seed: number;
+};
+
+/** The case cannot be tried with this shop. */
+class Skipped extends Error {}
+
+/** Lets a buyer of its own loose on the shop, and judges what the shop did. */
+export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): Promise<ShopResult> {
+  const { scene, line, terms, url, otherUrl, headers, timeoutMs, seed } = options;
+  const startedAt = performance.now();
+  const payer = payerOf(seed, `shop/${terms.network.name}/${tested.name}`);
+  await scene.fund(payer.address);
+  const exchanges: string[] = [];
+  const wrong: string[] = [];
+  const sent: string[] = [];
+  let services = 0;
+  const buyer: ShopBuyer = {
+    payer,
+    terms,
+    line,
+    otherUrl,
+    async sign(deviation, otherTerms = terms) {
+      return payFor(otherTerms, payer, await scene.now(), deviation);
+    },
+    async send(payment = {}, { url: at = url, breakOffAfterMs } = {}) {
+      const startedSending = `+${((performance.now() - startedAt) / 1_000).toFixed(1)} s`;
+      const answer = await send(at, {
+        headers: { ...headers, ...payment },
+        timeoutMs,
+        ...(breakOffAfterMs !== undefined && { breakOffAfterMs }),
+      });
+      if (answer !== undefined && answer.status >= 200 && answer.status < 300) services++;
+      const shown =
+        answer?.status ?? (breakOffAfterMs === undefined ? "no answer" : "broken off by the buyer");
+      exchanges.push(
+        `${startedSending}  GET ${new URL(at).pathname} ${describePayment(payment, sent)} → ${shown}`,
+      );
+      return answer;
+    },
+    complain: (problem) => void (wrong.includes(problem) || wrong.push(problem)),
+    skip(why) {
+      throw new Skipped(why);
+    },
+    advanceTime: (seconds) => scene.advanceTime(seconds),
+    async transactions() {
+      return (await scene.transfersFrom(payer.address)).map(({ transaction }) => transaction);
+    },
+  };
+  let skipped: string | undefined;
+  try {
+    await tested.run(buyer);
+  } catch (error) {
+    if (!(error instanceof Skipped)) throw error;
+    skipped = error.message;
+  } finally {
+    line.rule = undefined;
+  }
+  const transfers = await scene.transfersFrom(payer.address);
+  const verdict =
+    skipped === undefined ? judgeShopFacts({ transfers, price: terms.amount, services, wrong }) : "not_run";
+  return {
+    ...{ tested, verdict, transfers, services, exchanges },
+    notes: skipped === undefined ? wrong : [skipped],
+    tookMs: Math.round(performance.now() - startedAt),
+  };
+}
+
+/** Payments are numbered in the order in which they first came. */
+function describePayment(headers: Readonly<Record<string, string>>, sent: string[]): string {
+  const [[name, value] = []] = Object.entries(headers);
+  if (name === undefined || value === undefined) return "without payment";
+  if (!sent.includes(value)) sent.push(value);
+  const number = sent.indexOf(value) + 1;
+  const payment = readPayment({ [name.toLowerCase()]: value });
+  if (payment === undefined || payment === "unreadable") return "with an unreadable payment";
+  const { value: amount, to } = payment.authorization;
+  return `with payment ${number}: ${amount} to ${to.slice(0, 8)}… on ${payment.network}`;
+}

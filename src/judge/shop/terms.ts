@@ -1,0 +1,60 @@
+import { z } from "zod";
+import { findNetwork, type Network } from "../../protocol/networks.ts";
+import { address, uint256String } from "../../protocol/primitives.ts";
+import type { X402Version } from "../../protocol/requests.ts";
+import { decodeHeader } from "../scene/received-payment.ts";
+import type { Answer } from "./send.ts";
+
+/** What a shop asks for in one of its offers. */
+export type Terms = {
+  x402Version: X402Version;
+  network: Network;
+  asset: { address: `0x${string}`; name: string; version: string };
+  payTo: `0x${string}`;
+  amount: bigint;
+  maxTimeoutSeconds: number;
+  /** As the shop wrote it: version 2 sends it back. */
+  written: Record<string, unknown>;
+  /** What is sold, as the shop wrote it. */
+  resource: unknown;
+};
+
+const extra = z.looseObject({ name: z.string(), version: z.string() });
+const common = { scheme: z.literal("exact"), network: z.string(), asset: address, payTo: address, extra };
+const seconds = z.number().default(60);
+const offerV1 = z.looseObject({ ...common, maxAmountRequired: uint256String, maxTimeoutSeconds: seconds });
+const offerV2 = z.looseObject({ ...common, amount: uint256String, maxTimeoutSeconds: seconds });
+const challenge = z.looseObject({
+  accepts: z.array(z.record(z.string(), z.unknown())),
+  resource: z.unknown().optional(),
+});
+
+/** The offers of a 402, of both versions: version 2 asks in a header, version 1 in the body. */
+export function readTerms({ headers, body }: Answer): Terms[] {
+  const v2 = challenge.safeParse(decodeHeader(headers.get("payment-required") ?? "")).data;
+  const v1 = challenge.safeParse(parseJson(body)).data;
+  return [
+    ...(v2?.accepts ?? []).flatMap((written) => readOffer(2, written, v2?.resource)),
+    ...(v1?.accepts ?? []).flatMap((written) => readOffer(1, written, undefined)),
+  ];
+}
+
+function readOffer(x402Version: X402Version, written: Record<string, unknown>, resource: unknown): Terms[] {
+  const v2 = x402Version === 2 ? offerV2.safeParse(written).data : undefined;
+  const v1 = x402Version === 1 ? offerV1.safeParse(written).data : undefined;
+  const offer = v1 ?? v2;
+  const network = offer === undefined ? undefined : findNetwork(offer.network, x402Version);
+  if (offer === undefined || network === undefined) return [];
+  const { asset, payTo, maxTimeoutSeconds } = offer;
+  const amount = v1?.maxAmountRequired ?? v2?.amount ?? 0n;
+  const token = { address: asset, name: offer.extra.name, version: offer.extra.version };
+  return [{ x402Version, network, asset: token, payTo, amount, maxTimeoutSeconds, written, resource }];
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

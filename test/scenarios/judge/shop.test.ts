@@ -1,0 +1,79 @@
+import { describe, expect, test } from "vitest";
+import { runCli, startCli } from "../../support/cli.ts";
+import { judge, subject } from "../../support/judge/judge.ts";
+
+/*
+ * `judge shop`: what it finds out about shops that are good, bad, or do not work.
+ */
+
+test("a good shop passes every case", async () => {
+  const { code, findings, bad } = await judge("shop", subject("shop", "good"));
+  expect(bad).toEqual({});
+  expect(findings.length).toBeGreaterThan(20);
+  expect(findings.filter(({ verdict }) => verdict === "not_run")).toEqual([]);
+  expect(findings.find(({ name }) => name === "twenty-at-once")).toMatchObject({
+    transfers: [{ amount: "10000" }],
+    services: 1,
+  });
+  expect(code).toBe(0);
+});
+
+describe.concurrent("a shop that", () => {
+  test("verifies and never settles serves without payment", async () => {
+    const { code, bad } = await judge("shop", subject("shop", "trusting"), "--cases", "same-twice");
+    expect(bad).toEqual({ plain: "served_without_payment", "same-twice": "served_without_payment" });
+    expect(code).toBe(1);
+  });
+
+  test("serves for any header serves without payment", async () => {
+    const { bad } = await judge("shop", subject("shop", "free"), "--cases", "malformed,expired");
+    expect(bad).toMatchObject({
+      "malformed-payment": "served_without_payment",
+      expired: "served_without_payment",
+    });
+  });
+
+  test("serves again for what it has served serves one payment several times", async () => {
+    const { bad } = await judge("shop", subject("shop", "forgetful"), "--cases", "same-twice,after-expiry");
+    expect(bad).toEqual({ "same-twice": "served_many_times", "after-expiry": "served_many_times" });
+  });
+
+  test("settles and serves nothing charges without service", async () => {
+    const { bad } = await judge("shop", subject("shop", "greedy"), "--cases", "plain");
+    expect(bad).toEqual({ plain: "charged_without_service" });
+  });
+
+  test("gives no receipts and fails on nonsense answers wrongly", async () => {
+    const { findings, bad } = await judge("shop", subject("shop", "curt"), "--cases", "malformed");
+    expect(bad).toEqual({ plain: "wrong_answer", "malformed-payment": "wrong_answer" });
+    expect(findings.flatMap(({ notes }) => notes)).toEqual([
+      "the 200 lacks X-PAYMENT-RESPONSE",
+      "answered 500, where 402 or 400 is due",
+    ]);
+  });
+
+  test.each([
+    [
+      "ends before it answers",
+      ["ends"],
+      /: The shop ended with exit code 4 before it answered at http:[^\n]*\n {4}cannot open the shop\n/,
+    ],
+    ["never answers", ["mute"], /: The shop gave no answer at http:\S+ within 2 s\n/],
+    ["asks for nothing", ["free-of-charge"], /: The shop answers 200 at http:\S+ without a payment$/],
+  ])("%s is told so in a sentence, and nothing of it is left", async (_what, [manner = ""], sentence) => {
+    await using cli = await startCli(["judge", "shop", "--timeout", "2", "--", ...subject("shop", manner)]);
+    const { code } = await cli.ended;
+    expect(cli.stderr().trim()).toMatch(sentence);
+    expect([cli.stdout(), code]).toEqual(["", 1]);
+    expect(await cli.leftovers()).toEqual({ processes: [], files: [] });
+  });
+});
+
+test("a shop is named in one way", async () => {
+  const { stderr } = await runCli(["judge", "shop"]);
+  expect(stderr).toContain(
+    "--url: is needed, or a command that starts the shop (for example -- node shop.js)",
+  );
+  const both = await runCli(["judge", "shop", "--url", "http://127.0.0.1:1", "--", "node"]);
+  expect(both.stderr).toContain("--url: does not go with a command");
+});

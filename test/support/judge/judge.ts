@@ -1,0 +1,34 @@
+import { join } from "node:path";
+import { z } from "zod";
+import { repository, runCli } from "../cli.ts";
+
+const report = z.object({
+  findings: z.array(
+    z.object({
+      name: z.string(),
+      verdict: z.string(),
+      isGood: z.boolean(),
+      transfers: z.array(z.object({ amount: z.string() })),
+      services: z.number(),
+      exchanges: z.array(z.string()),
+      notes: z.array(z.string()),
+    }),
+  ),
+});
+
+/** The command line of a client or shop of the tests, which behaves as it is told. */
+export function subject(kind: "buyer" | "shop", manner: string): string[] {
+  return [process.execPath, join(repository, `test/support/judge/${kind}.ts`), manner];
+}
+
+/** Judges a command; gives the exit code and what became of each case. */
+export async function judge(kind: "client" | "shop", command: readonly string[], ...options: string[]) {
+  const { code, stdout, stderr } = await runCli(["judge", kind, "--json", ...options, "--", ...command]);
+  if (stderr !== "") throw new Error(stderr);
+  const { findings } = report.parse(JSON.parse(stdout));
+  const verdicts = Object.fromEntries(findings.map(({ name, verdict }) => [name, verdict]));
+  const bad = Object.fromEntries(
+    findings.filter(({ isGood }) => !isGood).map(({ name, verdict }) => [name, verdict]),
+  );
+  return { code, findings, verdicts, bad };
+}

@@ -1,0 +1,101 @@
+import { createServer, type ServerResponse } from "node:http";
+import { readNetwork } from "../../../src/config/values.ts";
+import { networks } from "../../../src/protocol/networks.ts";
+
+/*
+ * Shops for `judge shop`, of protocol version 1. The first argument says how they behave:
+ * - good: serves once for each payment, and what it could not deliver to whoever sends that payment again;
+ * - trusting: verifies and serves, and never settles;
+ * - free: serves whoever sends a header at all;
+ * - forgetful: serves again for a payment that it has served before;
+ * - greedy: settles, and serves nothing;
+ * - curt: good, but without receipts, and with 500 for what it cannot read;
+ * - and those that do not work: ends, mute, free-of-charge.
+ */
+
+const manner = process.argv[2] ?? "good";
+const { PORT, X402_FACILITATOR_URL = "", X402_API_KEY = "", X402_PAY_TO = "", X402_PRICE = "" } = process.env;
+const { name: network, usdc } = networks[readNetwork(process.env.X402_NETWORK ?? "")];
+
+if (manner === "ends") {
+  console.error("cannot open the shop");
+  process.exit(4);
+}
+const requirements = {
+  scheme: "exact",
+  network,
+  maxAmountRequired: X402_PRICE,
+  resource: "http://127.0.0.1/report",
+  description: "",
+  mimeType: "application/json",
+  payTo: X402_PAY_TO,
+  maxTimeoutSeconds: 60,
+  asset: usdc.address,
+  extra: { name: usdc.name, version: usdc.version },
+};
+
+/** What was settled and not delivered, and what was served, by the payment. */
+const owed = new Map<string, string>();
+const served = new Map<string, string>();
+
+createServer(async (request, response) => {
+  const { "x-payment": payment } = request.headers;
+  if (manner === "mute") return;
+  if (manner === "free-of-charge") return serve(response);
+  if (typeof payment !== "string") return ask(response, "a payment is required");
+  const isKnown = served.has(payment) && manner === "forgetful";
+  const key = `${request.url} ${payment}`;
+  const receipt = owed.get(key);
+  if (manner === "free" || isKnown) return serve(response);
+  if (receipt !== undefined) {
+    owed.delete(key);
+    return serve(response, receipt);
+  }
+  const paymentPayload = parse(Buffer.from(payment, "base64").toString("utf8"));
+  if (paymentPayload === undefined) {
+    if (manner === "curt") return response.writeHead(500).end();
+    return ask(response, "invalid_payload");
+  }
+  const body = { x402Version: 1, paymentPayload, paymentRequirements: requirements };
+  if (manner === "trusting") {
+    return (await call("verify", body))?.isValid === true ? serve(response) : ask(response, "invalid");
+  }
+  const settled = await call("settle", body);
+  if (settled?.success !== true) return ask(response, "not settled");
+  if (manner === "greedy") return ask(response, "thank you");
+  served.set(payment, "");
+  const settledReceipt = Buffer.from(JSON.stringify(settled)).toString("base64");
+  if (response.closed) owed.set(key, settledReceipt);
+  else serve(response, manner === "curt" ? undefined : settledReceipt);
+}).listen(Number(PORT), "127.0.0.1");
+
+function ask(response: ServerResponse, error: string): void {
+  const body = JSON.stringify({ x402Version: 1, error, accepts: [requirements] });
+  response.writeHead(402, { "content-type": "application/json" }).end(body);
+}
+
+function serve(response: ServerResponse, receipt?: string): void {
+  if (receipt !== undefined) response.setHeader("X-PAYMENT-RESPONSE", receipt);
+  response.end("the goods");
+}
+
+async function call(operation: string, body: object): Promise<Record<string, unknown> | undefined> {
+  try {
+    const answer = await fetch(`${X402_FACILITATOR_URL}/${operation}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${X402_API_KEY}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    return answer.ok ? parse(await answer.text()) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function parse(text: string): Record<string, unknown> | undefined {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
