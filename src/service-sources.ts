@@ -30,10 +30,11 @@ export function createMetricSources(options: {
 
     lanes: () =>
       [...networks].flatMap(([network, lanes]) =>
-        lanes.map(({ relayer, canSend }) => ({
+        lanes.map(({ relayer, canSend, isLow }) => ({
           network,
           operator: relayer.operator,
           canSend: canSend(),
+          isLow: isLow(),
           ...relayer.load(),
         })),
       ),

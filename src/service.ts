@@ -242,6 +242,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
         chain,
         relayer: createRelayer({ chain, signer, ledger, outcomes, now, log: logger }),
         canSend: () => supervision.canSend(name, signer.address),
+        isLow: () => supervision.isLow(name, signer.address),
       });
       const [signer, ...otherSigners] = signers;
       const otherLanes = otherSigners.flatMap((other, index) => {
@@ -399,8 +400,14 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
         if (vanished > 0) {
           return notReady(`${vanished} mined transactions vanished in a reorganization; they are sent again`);
         }
-        const detail = `${unable} of ${ofNetwork.length} operators cannot settle; the log says why`;
-        return [name, { ready: true, detail: unable === 0 ? "ok" : detail }];
+        const low = ofNetwork.filter((lane) => lane.canSend() && lane.isLow());
+        const details = [
+          ...(unable === 0
+            ? []
+            : [`${unable} of ${ofNetwork.length} operators cannot settle; the log says why`]),
+          ...low.map(({ relayer }) => `the gas money of ${relayer.operator} is running low`),
+        ];
+        return [name, { ready: true, detail: details.length === 0 ? "ok" : details.join("; ") }];
       } catch {
         return [name, { ready: false, detail: "the RPC does not answer" }];
       }

@@ -50,6 +50,8 @@ test("needs four variables, and fills in the rest", () => {
         assets: [networks.base.usdc],
         confirmations: 2,
         maxFeePerGas: 5_000_000_000n,
+        maxTransactionCost: undefined,
+        gasHorizonPayments: 500n,
         maxValiditySeconds: 86_400n,
         allowZeroValue: false,
       },
@@ -78,8 +80,15 @@ test("takes other limits for what a payment may be", () => {
     ...minimal,
     MAX_VALIDITY_SECONDS: "3600",
     ALLOW_ZERO_VALUE: "true",
+    MAX_TRANSACTION_COST: "base=0.0105",
+    GAS_HORIZON_PAYMENTS: "5000",
   });
-  expect(served[0]).toMatchObject({ maxValiditySeconds: 3_600n, allowZeroValue: true });
+  expect(served[0]).toMatchObject({
+    maxValiditySeconds: 3_600n,
+    allowZeroValue: true,
+    maxTransactionCost: 10_500_000_000_000_000n,
+    gasHorizonPayments: 5_000n,
+  });
 });
 
 test("takes everything that can be set", () => {

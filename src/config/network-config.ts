@@ -13,6 +13,10 @@ export type NetworkConfig = Network & {
   confirmations: number;
   /** The most an operator pays per gas, in wei. */
   maxFeePerGas: bigint;
+  /** The most that one settle transaction may cost, in wei: its gas limit times what it offers per gas. */
+  maxTransactionCost?: bigint | undefined;
+  /** An operator that can pay for fewer settlements is warned of; 500 by default. */
+  gasHorizonPayments?: bigint;
   /** How far ahead of the chain's time `validBefore` of a payment may be, in seconds; a day by default. */
   maxValiditySeconds?: bigint;
   /** Whether payments of 0 are settled; refused by default. */

@@ -17,6 +17,8 @@ export function readServedNetworks(
   const assets = reader.read("ASSETS") ?? [];
   const confirmations = reader.read("CONFIRMATIONS");
   const feeCaps = readFeeCaps(reader);
+  const maxCosts: PerNetwork<bigint> = reader.read("MAX_TRANSACTION_COST") ?? {};
+  const gasHorizonPayments = BigInt(reader.read("GAS_HORIZON_PAYMENTS"));
   const maxValiditySeconds = BigInt(reader.read("MAX_VALIDITY_SECONDS"));
   const allowZeroValue = reader.read("ALLOW_ZERO_VALUE");
 
@@ -56,6 +58,8 @@ export function readServedNetworks(
         assets: allowed,
         confirmations: confirmations[name] ?? networkDefaults[name].confirmations,
         maxFeePerGas: feeCaps[name] ?? networkDefaults[name].maxFeePerGas,
+        maxTransactionCost: maxCosts[name],
+        gasHorizonPayments,
         maxValiditySeconds,
         allowZeroValue,
       },

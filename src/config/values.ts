@@ -77,6 +77,14 @@ export function readGwei(text: string): bigint {
   return wei;
 }
 
+/** An amount of a network's native coin, with up to 18 decimals, as wei. */
+export function readCoins(text: string): bigint {
+  const [, whole = "", fraction = ""] = /^(\d{1,9})(?:\.(\d{1,18}))?$/.exec(text) ?? [];
+  const wei = whole === "" ? 0n : BigInt(whole + fraction.padEnd(18, "0"));
+  if (wei === 0n) throw new InvalidValue(`${quote(text)} is not a number of coins above 0, such as 0.01`);
+  return wei;
+}
+
 /** An address, given back with its checksum (EIP-55), which must be right where the text is in mixed case. */
 export function readAddress(text: string): Address {
   const { address, problem } = parseAddress(text);

@@ -8,6 +8,7 @@ import {
   logLevels,
   readAddress,
   readApiKey,
+  readCoins,
   readDatabaseUrl,
   readFacilitatorUrl,
   readGwei,
@@ -174,6 +175,22 @@ export const variables = {
     default: perNetwork((name) => networkDefaults[name].maxFeePerGas / 1_000_000_000n),
     example: "base=0.5,polygon=400",
     usedBy: ["serve", "deploy", "recover"],
+  },
+  MAX_TRANSACTION_COST: {
+    summary:
+      "the most that one settle transaction may cost, gas limit times fee, in the coin of its network; what does not fit waits or is 503",
+    read: readPerNetwork(readCoins),
+    unset: "as much as the operator has",
+    example: "base=0.01,polygon=5",
+    usedBy: ["serve"],
+  },
+  GAS_HORIZON_PAYMENTS: {
+    summary:
+      "an operator whose gas money pays for fewer settlements than this, at present fees, is warned of by `doctor`, the log, `/readyz` and `x402_operator_gas_money_low`",
+    read: readWholeNumber(1, 10_000_000),
+    default: "500",
+    example: "5000",
+    usedBy: ["serve"],
   },
   MAX_VALIDITY_SECONDS: {
     summary:

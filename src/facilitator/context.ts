@@ -12,6 +12,8 @@ export type Lane = {
   relayer: Relayer;
   /** Whether it can send, as far as is known: its operator has its role, gas money, and its signer. */
   canSend(): boolean;
+  /** Whether its gas money is running low, by the last inspection. */
+  isLow(): boolean;
 };
 
 /** The operators of one network, at least one. */

@@ -17,7 +17,7 @@ import type { Accounts, Check, NetworkCheck } from "./check.ts";
 const plurals = { settlement: "settlements", recovery: "recoveries" };
 
 /** An operator that can pay for fewer should be sent more. */
-const fewSettles = 500n;
+const usualGasHorizonPayments = 500n;
 
 /** An account, and the transactions that it pays for. */
 type GasPayer = { account: Address; pays: "settlement" | "recovery" };
@@ -53,10 +53,16 @@ function gasPayersOf({ operators, recoverer }: Accounts): readonly GasPayer[] {
   return recoverer === undefined ? payers : [...payers, { account: recoverer, pays: "recovery" }];
 }
 
+/** Whether a check warns of an operator's gas money. */
+export function warnsOfGasMoney({ name, status }: Check): boolean {
+  return name === gasMoneyCheck.name && status === "warning";
+}
+
 /** All in wei: what the account has, what one transaction costs, and what must be at hand for it. */
 type GasMoney = { balance: bigint; cost: bigint; deposit: bigint };
 
-function checkBalance({ name }: NetworkConfig, { account, pays }: GasPayer, money: GasMoney): Check {
+function checkBalance(network: NetworkConfig, { account, pays }: GasPayer, money: GasMoney): Check {
+  const { name, gasHorizonPayments = usualGasHorizonPayments } = network;
   const { balance, cost, deposit } = money;
   const has = `${formatCoins(balance, name)} of ${account}`;
   if (balance < deposit) {
@@ -71,7 +77,7 @@ function checkBalance({ name }: NetworkConfig, { account, pays }: GasPayer, mone
   const count = balance / (cost === 0n ? 1n : cost);
   const detail = `${has} buys ${formatCount(count)} ${plurals[pays]} at ${formatCoins(cost, name)} each`;
   // Recoveries are rare: an account that can pay for one can pay for the next ones too.
-  return pays === "settlement" && count < fewSettles
+  return pays === "settlement" && count < gasHorizonPayments
     ? { name: "gas money", status: "warning", detail, advice: "Send it more soon.", account }
     : { name: "gas money", status: "ok", detail, account };
 }

@@ -2,6 +2,7 @@ import type { ServiceLog } from "../logging/logger.ts";
 import { type Address, sameAddress } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { Check } from "./check.ts";
+import { warnsOfGasMoney } from "./check-gas-money.ts";
 import type { Inspection } from "./inspect-network.ts";
 
 /** What inspections found of the networks of a service, which are repeated while it runs. */
@@ -10,6 +11,8 @@ export type Supervision = {
   inspect(network: NetworkName): Promise<Inspection>;
   /** Whether an operator can send on a network, by the last inspection: it has its role, gas money, and its signer. */
   canSend(network: NetworkName, operator: Address): boolean;
+  /** Whether its gas money is running low, by the last inspection. */
+  isLow(network: NetworkName, operator: Address): boolean;
 };
 
 export function createSupervision(options: {
@@ -18,6 +21,11 @@ export function createSupervision(options: {
 }): Supervision {
   const { log } = options;
   const found = new Map<NetworkName, readonly Check[]>();
+
+  const checksOf = (network: NetworkName, operator: Address) =>
+    (found.get(network) ?? []).filter(
+      ({ account }) => account !== undefined && sameAddress(account, operator),
+    );
 
   return {
     async inspect(network) {
@@ -36,11 +44,8 @@ export function createSupervision(options: {
       return inspection;
     },
 
-    canSend: (network, operator) =>
-      !(found.get(network) ?? []).some(
-        ({ status, account }) =>
-          status === "failed" && account !== undefined && sameAddress(account, operator),
-      ),
+    canSend: (network, operator) => !checksOf(network, operator).some(({ status }) => status === "failed"),
+    isLow: (network, operator) => checksOf(network, operator).some(warnsOfGasMoney),
   };
 }
 

@@ -87,7 +87,9 @@ describe("what is looked up", () => {
 
   test("what is in flight, waits, and for how long", async () => {
     metrics.observe({
-      lanes: () => [{ network: "base", operator, transactions: 16, queued: 40, vanished: 3, canSend: true }],
+      lanes: () => [
+        { network: "base", operator, transactions: 16, queued: 40, vanished: 3, canSend: true, isLow: true },
+      ],
       pending: async () => [
         { network: "base", count: 56, oldestClaimedAt: time - 90_000 },
         { network: "polygon", count: 0, oldestClaimedAt: null },

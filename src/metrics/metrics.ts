@@ -36,6 +36,7 @@ export type LaneLoad = {
   vanished: number;
   /** Whether its operator has its role, gas money, and its signer, by the last inspection. */
   canSend: boolean;
+  isLow: boolean;
 };
 
 /** Settlements of one network whose outcome is not known, in the whole ledger. */

@@ -106,6 +106,16 @@ export function observeSources(options: {
     "1 for an operator that can settle, 0 for one without its role, gas money or signer",
     ({ canSend }) => Number(canSend),
   );
+  gauge(
+    "x402_operator_gas_money_low",
+    "1 for an operator that can pay for fewer settlements than GAS_HORIZON_PAYMENTS, at the last inspection",
+    perOperator,
+    () =>
+      (sources.lanes?.() ?? []).map(({ network, operator, isLow }) => ({
+        labels: { network, operator },
+        value: isLow ? 1 : 0,
+      })),
+  );
   gauge("x402_settlements_in_flight", "Settlements in the ledger without an outcome", perNetwork, async () =>
     ((await pending()) ?? []).map(({ network, count }) => ({ labels: { network }, value: count })),
   );

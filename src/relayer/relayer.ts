@@ -63,8 +63,6 @@ export type RelayerOptions = RecovererOptions & {
   maxInFlight?: number;
   /** Payments in one transaction. */
   maxBatch?: number;
-  /** The most that one transaction may cost, in wei. */
-  maxTransactionCost?: bigint;
 };
 
 type Queued = Submission & {
@@ -93,18 +91,9 @@ const retryPauseMs = 500;
  * waits for a full batch, for the end of what is under way, or for a hundredth of a block time, whichever is first.
  */
 export function createRelayer(options: RelayerOptions): Relayer {
-  const {
-    chain,
-    signer,
-    ledger,
-    outcomes,
-    now,
-    log,
-    maxInFlight = 16,
-    maxBatch = 50,
-    maxTransactionCost,
-  } = options;
+  const { chain, signer, ledger, outcomes, now, log, maxInFlight = 16, maxBatch = 50 } = options;
   const { network } = chain;
+  const { maxTransactionCost } = network;
   const operator = { chainId: network.chainId, address: signer.address, maxUnmined: maxInFlight };
   const queue: Queued[] = [];
   const redrives: Redrive[] = [];

@@ -85,6 +85,13 @@ export function createReplace(
       return undefined;
     }
     const cost = body.gas * fees.maxFeePerGas;
+    if (kind === "settle" && cost > (network.maxTransactionCost ?? cost)) {
+      log.warn(
+        { ...about, needed: cost.toString(), maxTransactionCost: String(network.maxTransactionCost) },
+        "a transaction is not mined at the highest cost that is allowed; waiting",
+      );
+      return undefined;
+    }
     // Nodes refuse what the account cannot pay for together with what waits before it: more fees make that worse.
     if (gasMoney < others + cost) {
       log.error(

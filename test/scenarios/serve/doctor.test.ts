@@ -340,6 +340,15 @@ describe("of an operator's gas money it says", () => {
     expect(outcome.code).toBe(0);
   });
 
+  test("that it will not last for as many payments as are asked for", async () => {
+    const outcome = await examine({ GAS_HORIZON_PAYMENTS: "10000000" });
+    expect(linesOf(outcome, "gas money")).toEqual([
+      expect.stringMatching(/^warn gas money .* buys [\d,]+ settlements at 0\.\d+ ETH each$/),
+      "→ Send it more soon.",
+    ]);
+    expect(outcome.code).toBe(0);
+  });
+
   test("that the base fee is above the cap", async () => {
     await base.request("anvil_setNextBlockBaseFeePerGas", "0x77359400");
     await base.request("evm_mine");

@@ -47,6 +47,17 @@ function numberIn(metrics: string, series: string): number {
   return Number(lines[0]?.slice(series.length + 1));
 }
 
+test("no transaction costs more than MAX_TRANSACTION_COST allows", async () => {
+  const body = await signPayment(deployed);
+  {
+    await using command = await startServing({ MAX_TRANSACTION_COST: "base=0.000000001" });
+    expect(await post(`${command.url}/settle`, body)).toMatchObject({ status: 503 });
+    expect(await command.logged(/allow more per transaction/)).toContain("an operator cannot settle");
+  }
+  await using command = await startServing({ MAX_TRANSACTION_COST: "base=0.1" });
+  expect((await post(`${command.url}/settle`, body)).body).toMatchObject({ success: true });
+});
+
 describe("metrics", () => {
   test("tell what was paid, how long it took, and how much gas money is left; and no secret", async () => {
     const node = await startStubNode(forwardingTo(chain.rpcUrl));
@@ -91,6 +102,24 @@ describe("metrics", () => {
     expect((await command.ended).code).toBe(0);
     await expect(fetch(metricsUrl)).rejects.toThrow();
     await node.stop();
+  });
+
+  test("warn of gas money that will not last, as readiness does, while payments go on", async () => {
+    await chain.setBalance(operator, 10n ** 17n);
+    await using command = await startServing({ METRICS_PORT: "0", GAS_HORIZON_PAYMENTS: "10000000" });
+    const metricsUrl = urlIn(await command.logged(/"serving metrics"/));
+    const low = `x402_operator_gas_money_low{network="base",operator="${operator}"}`;
+    expect(numberIn(await (await fetch(metricsUrl)).text(), low)).toBe(1);
+    const readiness = await fetch(new URL("/readyz", command.url));
+    expect(readiness.status).toBe(200);
+    expect(await readiness.json()).toEqual({
+      status: "ready",
+      networks: { base: { ready: true, detail: `the gas money of ${operator} is running low` } },
+    });
+    expect((await post(`${command.url}/settle`, await signPayment(deployed))).body).toMatchObject({
+      success: true,
+    });
+    await chain.setBalance(operator, 100n * 10n ** 18n);
   });
 
   test("show a network that is down, and a payment that hangs", async () => {
