@@ -30,7 +30,7 @@ import type { Organizations } from "./organizations/organizations.ts";
 import { wrongPepper } from "./organizations/pepper.ts";
 import { reserve } from "./organizations/recipient.ts";
 import type { NetworkHealth } from "./protocol/answers.ts";
-import type { NetworkName } from "./protocol/networks.ts";
+import { addToBuiltIn, type NetworkName } from "./protocol/networks.ts";
 import { createOutcomes } from "./relayer/outcomes.ts";
 import { createRecoverer } from "./relayer/recoverer.ts";
 import { createRecovery, type RecoveryLoop } from "./relayer/recovery.ts";
@@ -142,6 +142,7 @@ export async function composeService(options: ServiceOptions, parts: ServicePart
   const { facilitator, organizations, checkHealth } = core;
   const creation = createApp({
     facilitator,
+    knownNetworks: addToBuiltIn(options.networks),
     organizations,
     checkHealth,
     serviceId: parts.serviceId,
@@ -209,7 +210,7 @@ export function openParts(options: ServiceOptions): ServiceParts {
     serviceId,
     ledger: publishLedger(
       createLedger({ db: database, instanceId: crypto.randomUUID(), now: Date.now, leaseMs }),
-      serviceId,
+      { serviceId, networks: options.networks },
     ),
     chains,
     endpoints,

@@ -199,8 +199,8 @@ async function run(command: Command, args: readonly string[], terminal: Terminal
   if (command.showsWarnings !== true) {
     for (const { name, problem } of warnings) terminal.printError(`warning: ${name}: ${problem}`);
   }
-  const { values, environment } = readCommandLine(command, args, terminal.env);
-  return command.run(values, { ...terminal, warnings }, environment);
+  const { values, environment, networks, env } = readCommandLine(command, args, terminal.env);
+  return command.run(values, { ...terminal, env: { ...env }, networks, warnings }, environment);
 }
 
 function isHelp(word: string): boolean {

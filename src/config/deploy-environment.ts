@@ -1,11 +1,11 @@
 import { ConfigurationError, type ConfigurationProblem } from "../errors.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
-import { type NetworkName, type NetworkTier, networks } from "../protocol/networks.ts";
+import type { NetworkTier } from "../protocol/networks.ts";
 import { freezeDeep } from "./freeze.ts";
-import { networkDefaults } from "./network-defaults.ts";
+import type { KnownNetwork } from "./known-networks.ts";
 import { readContracts, readFeeCaps, readRpcUrls } from "./served-networks.ts";
 import { createConfigurationReader, type Environment } from "./variable-reader.ts";
-import { rpcVariables } from "./variables.ts";
+import { rpcVariableOf } from "./variables.ts";
 
 /** What `deploy` reads from the environment. Holds secrets: never print or log it. */
 export type DeployEnvironment = {
@@ -27,13 +27,15 @@ export type DeployEnvironment = {
  *
  * @throws ConfigurationError with everything that is wrong with it
  */
-export function readDeployEnvironment(env: Environment, name: NetworkName): DeployEnvironment {
+export function readDeployEnvironment(env: Environment, network: KnownNetwork): DeployEnvironment {
+  const { name } = network;
   const reader = createConfigurationReader(env);
   const warnings: ConfigurationProblem[] = [];
-  const rpcUrls = readRpcUrls(reader, networks[name], warnings);
-  if (!reader.isSet(rpcVariables[name])) reader.refuse(rpcVariables[name], `is needed to deploy on ${name}`);
+  const rpcUrls = readRpcUrls(reader, network, warnings);
+  if (!reader.isSet(rpcVariableOf(name)))
+    reader.refuse(rpcVariableOf(name), `is needed to deploy on ${name}`);
   const environment = {
-    maxFeePerGas: readFeeCaps(reader)[name] ?? networkDefaults[name].maxFeePerGas,
+    maxFeePerGas: readFeeCaps(reader)[name] ?? network.maxFeePerGas,
     deployerKey: reader.read("DEPLOYER_PRIVATE_KEY"),
     contracts: readContracts(reader),
     operatorKeys: reader.read("OPERATOR_PRIVATE_KEY") ?? [],

@@ -1,4 +1,4 @@
-import type { NetworkName } from "../protocol/networks.ts";
+import type { BuiltInNetworkName } from "../protocol/networks.ts";
 
 /** What holds for a network unless configuration says otherwise. */
 export type NetworkDefaults = {
@@ -6,8 +6,6 @@ export type NetworkDefaults = {
   confirmations: number;
   /** The most that is paid per gas, in wei. */
   maxFeePerGas: bigint;
-  /** What gas is paid in. */
-  nativeCoin: "ETH" | "POL";
 };
 
 const gwei = 1_000_000_000n;
@@ -31,10 +29,10 @@ const gwei = 1_000_000_000n;
  * - polygon: 30 gwei on most days (no node takes less than 25), several hundred in a rush. At 1,000 gwei a payment
  *   costs 0.1 POL.
  */
-export const networkDefaults: Readonly<Record<NetworkName, NetworkDefaults>> = {
-  base: { confirmations: 2, maxFeePerGas: 5n * gwei, nativeCoin: "ETH" },
-  "base-sepolia": { confirmations: 1, maxFeePerGas: 20n * gwei, nativeCoin: "ETH" },
-  optimism: { confirmations: 2, maxFeePerGas: 5n * gwei, nativeCoin: "ETH" },
-  "optimism-sepolia": { confirmations: 1, maxFeePerGas: 20n * gwei, nativeCoin: "ETH" },
-  polygon: { confirmations: 8, maxFeePerGas: 1_000n * gwei, nativeCoin: "POL" },
+export const networkDefaults: Readonly<Record<BuiltInNetworkName, NetworkDefaults>> = {
+  base: { confirmations: 2, maxFeePerGas: 5n * gwei },
+  "base-sepolia": { confirmations: 1, maxFeePerGas: 20n * gwei },
+  optimism: { confirmations: 2, maxFeePerGas: 5n * gwei },
+  "optimism-sepolia": { confirmations: 1, maxFeePerGas: 20n * gwei },
+  polygon: { confirmations: 8, maxFeePerGas: 1_000n * gwei },
 };

@@ -5,7 +5,7 @@ import { isPublishedKey } from "../published/accounts.ts";
 import type { NetworkConfig } from "./network-config.ts";
 import { readServedNetworks } from "./served-networks.ts";
 import { createConfigurationReader, type Environment } from "./variable-reader.ts";
-import { rpcVariables, variablesOf } from "./variables.ts";
+import { rpcVariableOf, variablesOf } from "./variables.ts";
 
 /** What `recover` and `stranded` read of the environment of `serve`. Holds a secret: never print or log it. */
 export type RecoverEnvironment = {
@@ -33,8 +33,8 @@ export function readRecoverEnvironment(
   const served = readServedNetworks(reader, warnings);
   const networks = served.filter(({ name }) => only === undefined || name === only);
   const databaseUrl = reader.read("DATABASE_URL");
-  if (only !== undefined && !reader.isSet(rpcVariables[only])) {
-    reader.refuse(rpcVariables[only], `is needed for ${only}`);
+  if (only !== undefined && !reader.isSet(rpcVariableOf(only))) {
+    reader.refuse(rpcVariableOf(only), `is needed for ${only}`);
   }
   const recovererKey = needs.key ? reader.read("RECOVERER_PRIVATE_KEY") : undefined;
   if (needs.key && !reader.isSet("RECOVERER_PRIVATE_KEY")) {

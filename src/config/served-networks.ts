@@ -1,12 +1,11 @@
 import type { ConfigurationProblem } from "../errors.ts";
 import { type Address, sameAddress } from "../protocol/hex.ts";
-import { type Asset, type Network, type NetworkTier, networkNames, networks } from "../protocol/networks.ts";
+import type { Asset, Network, NetworkTier } from "../protocol/networks.ts";
 import type { NetworkAsset } from "./assets.ts";
 import type { NetworkConfig } from "./network-config.ts";
-import { networkDefaults } from "./network-defaults.ts";
 import { type PerNetwork, warnOfClearText } from "./values.ts";
 import type { VariableReader } from "./variable-reader.ts";
-import { contractVariables, rpcVariables } from "./variables.ts";
+import { contractVariables, rpcVariableOf } from "./variables.ts";
 
 /** The networks that have an RPC URL, as they are configured. Not complete when something is wrong with them. */
 export function readServedNetworks(
@@ -22,9 +21,7 @@ export function readServedNetworks(
   const maxValiditySeconds = BigInt(reader.read("MAX_VALIDITY_SECONDS"));
   const allowZeroValue = reader.read("ALLOW_ZERO_VALUE");
 
-  const served = networkNames
-    .filter((name) => reader.isSet(rpcVariables[name]))
-    .map((name) => networks[name]);
+  const served = reader.networks.all.filter(({ name }) => reader.isSet(rpcVariableOf(name)));
   if (served.length === 0) {
     reader.refuse(
       "BASE_RPC_URL",
@@ -56,8 +53,8 @@ export function readServedNetworks(
         facilitatorContract,
         rpcUrls,
         assets: allowed,
-        confirmations: confirmations[name] ?? networkDefaults[name].confirmations,
-        maxFeePerGas: feeCaps[name] ?? networkDefaults[name].maxFeePerGas,
+        confirmations: confirmations[name] ?? network.confirmations,
+        maxFeePerGas: feeCaps[name] ?? network.maxFeePerGas,
         maxTransactionCost: maxCosts[name],
         gasHorizonPayments,
         maxValiditySeconds,
@@ -87,7 +84,7 @@ export function readRpcUrls(
   { name }: Network,
   warnings: ConfigurationProblem[],
 ): readonly [string, ...string[]] | undefined {
-  const variable = rpcVariables[name];
+  const variable = rpcVariableOf(name);
   const urls = reader.read(variable);
   const danger = "an attacker on the way could read it and answer for it";
   warnings.push(...warnOfClearText(variable, urls ?? [], danger));

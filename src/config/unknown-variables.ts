@@ -1,6 +1,6 @@
 import type { ConfigurationProblem } from "../errors.ts";
 import { nearest, typosBetween } from "../util/nearest.ts";
-import { describeVariable, variableNames } from "./variables.ts";
+import { type AnyVariableName, describeVariable } from "./variables.ts";
 
 /** How the names of variables begin that are ours, and of no other program. */
 const ownPrefixes = [
@@ -33,9 +33,10 @@ const mostTypos = 2;
  */
 export function findUnknownVariables(
   env: Readonly<Record<string, string | undefined>>,
+  names: readonly AnyVariableName[],
 ): ConfigurationProblem[] {
   const known = new Set(
-    variableNames.flatMap((name) => [name, ...(describeVariable(name).secret ? [`${name}_FILE`] : [])]),
+    names.flatMap((name) => [name, ...(describeVariable(name).secret ? [`${name}_FILE`] : [])]),
   );
   return Object.entries(env).flatMap(([name, text]) => {
     if (known.has(name) || (text?.trim() ?? "") === "" || ofKubernetes.test(name)) return [];

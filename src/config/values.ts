@@ -2,7 +2,13 @@ import { isIP } from "node:net";
 import type { ConfigurationProblem } from "../errors.ts";
 import { readAddress as parseAddress } from "../protocol/address.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
-import { type NetworkName, networkNames } from "../protocol/networks.ts";
+import {
+  type BuiltInNetworkName,
+  builtInNetworks,
+  type NetworkName,
+  type NetworkRegistry,
+  networkNames,
+} from "../protocol/networks.ts";
 import { parseUint256 } from "../protocol/primitives.ts";
 
 /*
@@ -168,11 +174,16 @@ export function warnOfClearText(
 }
 
 /** One network by its v1 name. */
-export const readNetwork: (text: string) => NetworkName = readOneOf(networkNames);
+export function readNetwork(text: string, known: NetworkRegistry = builtInNetworks): NetworkName {
+  return readOneOf(known.names)(text);
+}
+
+/** One built-in network by its v1 name. */
+export const readBuiltInNetwork: (text: string) => BuiltInNetworkName = readOneOf(networkNames);
 
 /** Networks separated by commas, each at most once. */
-export function readNetworks(text: string): readonly NetworkName[] {
-  const names = text.split(",").map((name) => readNetwork(name.trim()));
+export function readNetworks(text: string, known?: NetworkRegistry): readonly NetworkName[] {
+  const names = text.split(",").map((name) => readNetwork(name.trim(), known));
   if (new Set(names).size < names.length) throw new InvalidValue("names a network twice");
   return names;
 }
@@ -181,15 +192,17 @@ export function readNetworks(text: string): readonly NetworkName[] {
 export type PerNetwork<T> = Readonly<Partial<Record<NetworkName, T>>>;
 
 /** Reads `base=2,polygon=8`. Networks may be named that are not in use. */
-export function readPerNetwork<T>(read: (text: string) => T): (text: string) => PerNetwork<T> {
-  return (text) => {
+export function readPerNetwork<T>(
+  read: (text: string) => T,
+): (text: string, known?: NetworkRegistry) => PerNetwork<T> {
+  return (text, known) => {
     const values: Partial<Record<NetworkName, T>> = {};
     for (const part of text.split(",")) {
       const [name = "", value = "", ...more] = part.split("=").map((half) => half.trim());
       if (value === "" || more.length > 0) {
         throw new InvalidValue(`${quote(part.trim())} is not of the form NETWORK=VALUE`);
       }
-      const network = readNetwork(name);
+      const network = readNetwork(name, known);
       if (values[network] !== undefined) throw new InvalidValue(`names ${network} twice`);
       try {
         values[network] = read(value);

@@ -1,13 +1,15 @@
 import { readFileSync } from "node:fs";
 import type { ConfigurationProblem } from "../errors.ts";
+import { builtIn, type KnownNetworks } from "./known-networks.ts";
+import { readNetworkFile } from "./network-file.ts";
 import { findUnknownVariables } from "./unknown-variables.ts";
 import { InvalidValue, quote } from "./values.ts";
 import {
+  type AnyVariableName,
   describeVariable,
-  type VariableName,
   type VariablesWithDefault,
   type VariableValue,
-  variableNames,
+  variableNamesWith,
 } from "./variables.ts";
 
 /** The variables of a process, or whatever stands in for them. */
@@ -16,45 +18,64 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** Reads variables one after the other, and remembers what is wrong with them instead of stopping at the first. */
 export type VariableReader = {
   /** Whether a variable, or the file in its place, is set to anything but spaces. */
-  isSet(name: VariableName): boolean;
+  isSet(name: AnyVariableName): boolean;
   /** The default when it is not set or cannot be read, which is then a problem; undefined where there is none. */
-  read<N extends VariableName>(
+  read<N extends AnyVariableName>(
     name: N,
   ): VariableValue<N> | (N extends VariablesWithDefault ? never : undefined);
+  /** The networks of NETWORKS_FILE, and the built-in ones: what names of networks mean. */
+  networks: KnownNetworks;
   /** Notes a problem with a variable. */
-  refuse(name: VariableName, problem: string): void;
+  refuse(name: AnyVariableName, problem: string): void;
   /** What was wrong so far, in the order of the table. */
   problems(): readonly ConfigurationProblem[];
 };
 
 export function createVariableReader(env: Environment): VariableReader {
-  const problems: { name: VariableName; problem: ConfigurationProblem }[] = [];
+  const problems: { name: AnyVariableName; problem: ConfigurationProblem }[] = [];
 
-  function read(name: VariableName): unknown {
+  function read(name: AnyVariableName): unknown {
     const { read: parse, default: usual } = describeVariable(name);
-    const given = readVariable(env, name, parse);
+    const given = readVariable(env, name, (text) => parse(text, networks));
     if (given !== undefined && "problem" in given) problems.push({ name, problem: given.problem });
     if (given !== undefined && "value" in given) return given.value;
     return usual === undefined ? undefined : parse(usual);
   }
 
+  const { networks, problem } = readKnownNetworks(env);
+  if (problem !== undefined) problems.push({ name: "NETWORKS_FILE", problem });
+
   return {
+    networks,
     isSet: (name) => isGiven(env, name) || isGiven(env, fileVariable(name)),
     read: read as VariableReader["read"],
     refuse(name, problem) {
       problems.push({ name, problem: { name, problem, example: describeVariable(name).example } });
     },
     problems: () =>
-      variableNames.flatMap((name) =>
+      variableNamesWith(networks).flatMap((name) =>
         problems.filter((one) => one.name === name).map(({ problem }) => problem),
       ),
   };
 }
 
+/** The built-in networks, and those of NETWORKS_FILE; and what is wrong with that file. */
+export function readKnownNetworks(env: Environment): {
+  networks: KnownNetworks;
+  problem?: ConfigurationProblem;
+} {
+  const file = readVariable(env, "NETWORKS_FILE", readNetworkFile);
+  if (file === undefined) return { networks: builtIn };
+  return "value" in file ? { networks: file.value } : { networks: builtIn, problem: file.problem };
+}
+
 /** The same, for commands that read all of a configuration: names that are none of a variable are problems too. */
 export function createConfigurationReader(env: Environment): VariableReader {
   const reader = createVariableReader(env);
-  return { ...reader, problems: () => [...reader.problems(), ...findUnknownVariables(env)] };
+  return {
+    ...reader,
+    problems: () => [...reader.problems(), ...findUnknownVariables(env, variableNamesWith(reader.networks))],
+  };
 }
 
 /**
@@ -63,7 +84,7 @@ export function createConfigurationReader(env: Environment): VariableReader {
  */
 export function readVariable<T>(
   env: Environment,
-  name: VariableName,
+  name: AnyVariableName,
   parse: (text: string) => T,
 ): { value: T } | { problem: ConfigurationProblem } | undefined {
   const file = fileVariable(name);
@@ -80,7 +101,7 @@ export function readVariable<T>(
 }
 
 /** The variable that names a file with a secret: only those have one. */
-function fileVariable(name: VariableName): string | undefined {
+function fileVariable(name: AnyVariableName): string | undefined {
   return describeVariable(name).secret === true ? `${name}_FILE` : undefined;
 }
 
@@ -89,7 +110,7 @@ function isGiven(env: Environment, name: string | undefined): name is string {
 }
 
 /** @throws InvalidValue that shows nothing of what the file holds */
-function readSecretFile(env: Environment, name: VariableName, file: string): string {
+function readSecretFile(env: Environment, name: AnyVariableName, file: string): string {
   if (isGiven(env, name)) throw new InvalidValue(`is set, and so is ${name}; keep one of them`);
   const path = (env[file] ?? "").trim();
   // The secret itself, set here by mistake, does not begin as a path does.

@@ -1,5 +1,10 @@
-import type { NetworkName, NetworkTier } from "../protocol/networks.ts";
-import { networkNames } from "../protocol/networks.ts";
+import {
+  type BuiltInNetworkName,
+  type NetworkName,
+  type NetworkRegistry,
+  type NetworkTier,
+  networkNames,
+} from "../protocol/networks.ts";
 import { readAssets } from "./assets.ts";
 import { readLocalAssets } from "./local-assets.ts";
 import { networkDefaults } from "./network-defaults.ts";
@@ -41,7 +46,7 @@ export type VariableUser =
 export type Variable = {
   /** What it is, in a sentence or two. */
   summary: string;
-  read: (text: string) => unknown;
+  read: (text: string, known?: NetworkRegistry) => unknown;
   /** What it is when it is not set, written as it would be set. */
   default?: string;
   /** What holds when it is not set, in words, where no value stands for that. */
@@ -58,7 +63,7 @@ const allCommandsWithRpc = ["serve", "deploy", "recover", "up"] as const;
 const allCommandsWithContracts = ["serve", "deploy", "recover", "up", "mock"] as const;
 
 /** Written as CONFIRMATIONS and MAX_FEE_GWEI are: `base=2,polygon=8`. */
-function perNetwork(value: (name: NetworkName) => number | bigint): string {
+function perNetwork(value: (name: BuiltInNetworkName) => number | bigint): string {
   return networkNames.map((name) => `${name}=${value(name)}`).join(",");
 }
 
@@ -103,6 +108,14 @@ export const variables = {
     unset: "needed when one of them is served",
     example: "0x4020000000000000000000000000000000000002",
     usedBy: allCommandsWithContracts,
+  },
+  NETWORKS_FILE: {
+    summary:
+      "JSON file with networks besides the five; one of them is served when it has its own variable, MY_CHAIN_RPC_URL for my-chain",
+    read: (path) => path,
+    unset: "the five are all there are",
+    example: "networks.json",
+    usedBy: ["serve", "deploy", "recover", "up", "mock"],
   },
   OPERATOR_PRIVATE_KEY: {
     summary: "key that sends settle transactions, on every network; several, separated by commas, take turns",
@@ -359,9 +372,20 @@ export const variables = {
 
 export type VariableName = keyof typeof variables;
 
-export type VariableValue<N extends VariableName> = ReturnType<(typeof variables)[N]["read"]>;
+/** A variable of the table, or the one of an added network. */
+export type AnyVariableName = VariableName | RpcVariable;
+
+/** The value of a variable as its reader gives it. */
+export type VariableValue<N extends AnyVariableName> = N extends VariableName
+  ? ReturnType<(typeof variables)[N]["read"]>
+  : readonly [string, ...string[]];
 
 export const variableNames = Object.keys(variables) as readonly VariableName[];
+
+/** The same, with those of networks that are added. */
+export function variableNamesWith(known: NetworkRegistry): readonly AnyVariableName[] {
+  return [...new Set<AnyVariableName>([...variableNames, ...known.names.map(rpcVariableOf)])];
+}
 
 /** The names of the variables that some commands read. */
 export function variablesOf(...users: readonly VariableUser[]): readonly VariableName[] {
@@ -369,8 +393,17 @@ export function variablesOf(...users: readonly VariableUser[]): readonly Variabl
 }
 
 /** What the table says of a variable. */
-export function describeVariable(name: VariableName): Variable {
-  return variables[name];
+export function describeVariable(name: AnyVariableName): Variable {
+  const table: Readonly<Record<string, Variable>> = variables;
+  return (
+    table[name] ??
+    rpcUrls(
+      name
+        .replace(/_RPC_URL$/, "")
+        .toLowerCase()
+        .replaceAll("_", "-"),
+    )
+  );
 }
 
 /** What a variable is when it is not set: a value, or words. */
@@ -389,14 +422,13 @@ export type VariablesWithDefault = {
   [N in VariableName]: (typeof variables)[N] extends { default: string } ? N : never;
 }[VariableName];
 
-/** The variable that names a network's RPC URLs. */
-export const rpcVariables = {
-  base: "BASE_RPC_URL",
-  "base-sepolia": "BASE_SEPOLIA_RPC_URL",
-  optimism: "OPTIMISM_RPC_URL",
-  "optimism-sepolia": "OPTIMISM_SEPOLIA_RPC_URL",
-  polygon: "POLYGON_RPC_URL",
-} as const satisfies Readonly<Record<NetworkName, VariableName>>;
+/** A variable that names the RPC URLs of a network, built in or added. */
+export type RpcVariable = `${string}_RPC_URL`;
+
+/** The variable that names a network's RPC URLs: of `base-sepolia`, BASE_SEPOLIA_RPC_URL. */
+export function rpcVariableOf(network: NetworkName): RpcVariable {
+  return `${network.toUpperCase().replaceAll("-", "_")}_RPC_URL`;
+}
 
 /** The variable that names a tier's facilitator contract. */
 export const contractVariables = {

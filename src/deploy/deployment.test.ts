@@ -2,6 +2,7 @@ import { encodeDeployData, zeroAddress } from "viem";
 import { expect, test } from "vitest";
 import { x402FacilitatorAbi, x402FacilitatorBytecode } from "../contracts/x402Facilitator.ts";
 import { defaultFacilitatorContracts } from "../harness/stage/addresses.ts";
+import { networks } from "../protocol/networks.ts";
 import { harnessAccounts } from "../published/accounts.ts";
 import { type DeploymentArguments, planDeployment, siblingsOf } from "./deployment.ts";
 
@@ -56,6 +57,6 @@ test("in which order operators are named does not", () => {
 });
 
 test("mainnets share an address, and so do the test networks", () => {
-  expect(siblingsOf("base")).toEqual(["optimism", "polygon"]);
-  expect(siblingsOf("base-sepolia")).toEqual(["optimism-sepolia"]);
+  expect(siblingsOf(networks.base)).toEqual(["optimism", "polygon"]);
+  expect(siblingsOf(networks["base-sepolia"])).toEqual(["optimism-sepolia"]);
 });

@@ -1,7 +1,13 @@
 import { x402FacilitatorBytecode } from "../contracts/x402Facilitator.ts";
 import { create2Address, create2Deployer } from "../protocol/create2.ts";
 import { type Address, addressWord, type Hex, keccak256Text, uintWord } from "../protocol/hex.ts";
-import { type NetworkName, type NetworkTier, networkNames, networks } from "../protocol/networks.ts";
+import {
+  builtInNetworks,
+  type Network,
+  type NetworkName,
+  type NetworkRegistry,
+  type NetworkTier,
+} from "../protocol/networks.ts";
 
 /** What the contract's constructor is given, and so what its address depends on. */
 export type DeploymentArguments = {
@@ -71,7 +77,10 @@ function encodeInitCode(given: DeploymentArguments): Hex {
   return `${x402FacilitatorBytecode}${words.join("")}`;
 }
 
-/** The networks that share an address with the given one. */
-export function siblingsOf(name: NetworkName): readonly NetworkName[] {
-  return networkNames.filter((other) => other !== name && networks[other].tier === networks[name].tier);
+/** The known networks that share an address with the given one. */
+export function siblingsOf(
+  { name, tier }: Pick<Network, "name" | "tier">,
+  known: NetworkRegistry = builtInNetworks,
+): readonly NetworkName[] {
+  return known.all.filter((other) => other.name !== name && other.tier === tier).map((other) => other.name);
 }

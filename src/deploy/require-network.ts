@@ -1,4 +1,4 @@
-import { rpcVariables } from "../config/variables.ts";
+import { rpcVariableOf } from "../config/variables.ts";
 import { KitError } from "../errors.ts";
 import { create2Deployer, create2DeployerCode, missingDeployerHints } from "../protocol/create2.ts";
 import type { Network } from "../protocol/networks.ts";
@@ -16,7 +16,7 @@ export async function requireNetwork(rpc: Pick<Rpc, "ask">, { name, chainId }: N
   const served = expectAnswer("the chain id", answer, readQuantity);
   if (served !== BigInt(chainId)) {
     throw new KitError(`The RPC serves chain ${served}, but ${name} is chain ${chainId}`, {
-      hints: [`Correct ${rpcVariables[name]}.`],
+      hints: [`Correct ${rpcVariableOf(name)}.`],
     });
   }
 }

@@ -87,7 +87,7 @@ export async function sendTransaction(
   if (balance < transaction.highestCost) {
     throw new KitError(`${address} has too little to pay for the transaction; nothing was sent`, {
       hints: [
-        `It has ${formatCoins(balance, network.name)}; send it ${formatCoins(transaction.highestCost - balance, network.name)} or more.`,
+        `It has ${formatCoins(balance, network)}; send it ${formatCoins(transaction.highestCost - balance, network)} or more.`,
       ],
     });
   }

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { networks } from "../protocol/networks.ts";
 import { formatCoins, formatCount, formatGwei, formatSeconds, plural } from "./units.ts";
 
 test.each([
@@ -11,11 +12,11 @@ test.each([
   [1_005_000_000_000_000n, "0.001 ETH"],
   [50_900_000_000_000_000n, "0.0509 ETH"],
 ])("%d wei are %s, never more than there is", (wei, text) => {
-  expect(formatCoins(wei, "base")).toBe(text);
+  expect(formatCoins(wei, networks.base)).toBe(text);
 });
 
 test("polygon's coin is POL", () => {
-  expect(formatCoins(25n * 10n ** 17n, "polygon")).toBe("2.5 POL");
+  expect(formatCoins(25n * 10n ** 17n, networks.polygon)).toBe("2.5 POL");
 });
 
 test.each([

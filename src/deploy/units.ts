@@ -1,9 +1,8 @@
-import { networkDefaults } from "../config/network-defaults.ts";
-import type { NetworkName } from "../protocol/networks.ts";
+import type { Network } from "../protocol/networks.ts";
 
 /** An amount of a network's native coin, given in wei, with as many digits as a person needs: `0.00123 ETH`. */
-export function formatCoins(wei: bigint, network: NetworkName): string {
-  return `${formatDecimals(wei, 18)} ${networkDefaults[network].nativeCoin}`;
+export function formatCoins(wei: bigint, { nativeCoin }: Pick<Network, "nativeCoin">): string {
+  return `${formatDecimals(wei, 18)} ${nativeCoin}`;
 }
 
 /** Wei per gas, in gwei: `0.0123 gwei`. */

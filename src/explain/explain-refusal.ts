@@ -29,9 +29,9 @@ export type RefusedRequest = {
 /** Why a payment was refused: the mistakes that it shows, or else what its reason means. */
 export function explainRefusal(
   { reason, message, request, at }: RefusedRequest,
-  contracts: ExplainContext["contracts"],
+  context: Pick<ExplainContext, "contracts" | "networks">,
 ): RefusalExplanation[] {
-  const found = request === undefined ? [] : findMistakes(request, contracts, at);
+  const found = request === undefined ? [] : findMistakes(request, context, at);
   if (found.length > 0 || reason === undefined) return found;
   const advice = isReason(reason) ? reasonAdvice[reason] : undefined;
   const { meaning: why = "", fix = adviceOnProblems[reason] ?? "" } = advice ?? {};
@@ -53,7 +53,7 @@ const adviceOnProblems: Readonly<Record<string, string>> = {
 
 function findMistakes(
   request: PaymentRequest,
-  contracts: ExplainContext["contracts"],
+  context: Pick<ExplainContext, "contracts" | "networks">,
   at: number,
 ): RefusalExplanation[] {
   const { knownNetwork, requirements, authorization, signature, x402Version } = request;
@@ -61,13 +61,13 @@ function findMistakes(
     x402Version,
     network: knownNetwork,
     asset: { ...knownNetwork.usdc, address: requirements.asset },
-    payTo: requirements.payTo ?? contracts[knownNetwork.tier],
+    payTo: requirements.payTo ?? context.contracts[knownNetwork.tier],
     amount: requirements.amount,
     resource: "",
     authorization,
     signature,
   });
-  const { findings } = explain(JSON.stringify(body), { contracts, now: BigInt(Math.floor(at / 1000)) });
+  const { findings } = explain(JSON.stringify(body), { ...context, now: BigInt(Math.floor(at / 1000)) });
   return findings.map(({ mistake, at: where, got = null, expected = null, fix }) => {
     const { title, why } = mistakes[mistake];
     return { mistake, title, at: where, got, expected, why, fix };

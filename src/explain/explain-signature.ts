@@ -8,7 +8,7 @@ import {
 } from "../protocol/authorization.ts";
 import { sameAddress } from "../protocol/hex.ts";
 import { type Finding, finding } from "../protocol/mistakes.ts";
-import { type Network, networkNames, networks } from "../protocol/networks.ts";
+import { builtInNetworks, type Network } from "../protocol/networks.ts";
 import { address, bytes32, signature as signatureSchema, uint256String } from "../protocol/primitives.ts";
 import { isErc6492, readEcdsaSignature } from "../protocol/signature.ts";
 import { formatDomain, type SignedDomain } from "../protocol/signature-mistakes.ts";
@@ -115,7 +115,7 @@ function assetOf({ usdc }: Network, required: Record<string, unknown> | undefine
 }
 
 function otherDomains(network: Network, right: Trial): Trial[] {
-  const all = networkNames.map((name) => networks[name]);
+  const all = [...builtInNetworks.all.filter(({ name }) => name !== network.name), network];
   const tokens = [
     { address: right.asset.address, home: undefined },
     ...all.map(({ usdc, name }) => ({ address: usdc.address, home: name })),

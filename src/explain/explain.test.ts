@@ -8,7 +8,7 @@ import {
 import { buildPaymentRequest } from "../protocol/build-request.ts";
 import type { Address } from "../protocol/hex.ts";
 import { type MistakeId, mistakes } from "../protocol/mistakes.ts";
-import { type NetworkName, networks } from "../protocol/networks.ts";
+import { type BuiltInNetworkName, networks } from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";
 import { testPayers } from "../published/test-payers.ts";
 import { explain } from "./explain.ts";
@@ -31,7 +31,7 @@ type Body = {
 /** A good payment, unless it is signed for something else. */
 async function payment(
   terms: Partial<AuthorizationTerms> = {},
-  { network = "base", x402Version = 1 }: { network?: NetworkName; x402Version?: X402Version } = {},
+  { network = "base", x402Version = 1 }: { network?: BuiltInNetworkName; x402Version?: X402Version } = {},
 ): Promise<Body> {
   const { usdc, chainId, tier } = networks[network];
   const signed = await signAuthorization(payer, {

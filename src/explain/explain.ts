@@ -2,12 +2,11 @@ import type { Address } from "../protocol/hex.ts";
 import { sameAddress } from "../protocol/hex.ts";
 import { type Finding, finding, sortFindings } from "../protocol/mistakes.ts";
 import {
-  findNetwork,
+  builtInNetworks,
   formatNetwork,
   type Network,
+  type NetworkRegistry,
   type NetworkTier,
-  networkNames,
-  networks,
 } from "../protocol/networks.ts";
 import { address, parseUint256 } from "../protocol/primitives.ts";
 import { expiryMarginSeconds, powerOfTenBetween } from "../protocol/refusals.ts";
@@ -16,6 +15,8 @@ import { isRecord, readInput } from "./read-input.ts";
 
 /** What payments are held against. */
 export type ExplainContext = {
+  /** The networks that there are; the built-in ones by default. */
+  networks?: NetworkRegistry | undefined;
   /** The facilitator contract of each tier of networks. */
   contracts: Readonly<Record<NetworkTier, Address>>;
   /** Unix seconds, by the chain where there is one. */
@@ -67,9 +68,9 @@ function explainRequest(payload: unknown, requirements: unknown, context: Explai
   const version = readVersion(payload, findings);
   const accepted = version === 2 && isRecord(payload.accepted) ? payload.accepted : payload;
   const at = accepted === payload ? "paymentPayload" : "paymentPayload.accepted";
-  const paid = readSide(at, accepted, version, findings);
+  const paid = readSide(at, accepted, version, findings, context);
   const asked = isRecord(requirements)
-    ? readSide("paymentRequirements", requirements, version, findings)
+    ? readSide("paymentRequirements", requirements, version, findings, context)
     : version === 2 && accepted !== payload
       ? { ...paid, at: "paymentPayload.accepted" }
       : undefined;
@@ -111,16 +112,22 @@ function readVersion(payload: Record<string, unknown>, findings: Finding[]): Ver
 }
 
 /** Reads scheme and network of one half. */
-function readSide(at: string, value: Record<string, unknown>, version: Version, findings: Finding[]): Side {
+function readSide(
+  at: string,
+  value: Record<string, unknown>,
+  version: Version,
+  findings: Finding[],
+  { networks = builtInNetworks }: ExplainContext,
+): Side {
   if (value.scheme !== undefined && value.scheme !== "exact") {
     findings.push(
       finding("missing-member", `${at}.scheme`, { got: show(value.scheme), expected: '"exact"' }),
     );
   }
   const { network: name } = value;
-  const network = typeof name === "string" ? findNetwork(name, version) : undefined;
+  const network = typeof name === "string" ? networks.find(name, version) : undefined;
   if (network !== undefined) return { at, value, network };
-  const other = typeof name === "string" ? findNetwork(name, version === 1 ? 2 : 1) : undefined;
+  const other = typeof name === "string" ? networks.find(name, version === 1 ? 2 : 1) : undefined;
   if (other !== undefined) {
     const expected = formatNetwork(other, version);
     findings.push(
@@ -130,7 +137,7 @@ function readSide(at: string, value: Record<string, unknown>, version: Version, 
       }),
     );
   } else {
-    const known = networkNames.map((one) => formatNetwork(networks[one], version)).join(", ");
+    const known = networks.all.map((one) => formatNetwork(one, version)).join(", ");
     findings.push(
       finding("unknown-network", `${at}.network`, { got: show(name), expected: `one of ${known}` }),
     );
@@ -154,7 +161,8 @@ function explainTerms({ at, value }: Side, network: Network | undefined, context
       }),
     );
   } else if (!sameAddress(value.asset, usdc.address)) {
-    const home = networkNames.find((name) => sameAddress(networks[name].usdc.address, String(value.asset)));
+    const { networks = builtInNetworks } = context;
+    const home = networks.all.find((one) => sameAddress(one.usdc.address, String(value.asset)))?.name;
     findings.push(
       finding("wrong-asset", `${at}.asset`, {
         got: home === undefined ? value.asset : `${value.asset}, which is USDC on ${home}`,
@@ -328,7 +336,7 @@ function explainChallenge(accepts: readonly unknown[], version: Version, context
     const at = `accepts[${index}]`;
     if (!isRecord(entry)) return [finding("missing-member", at, { got: show(entry), expected: "an object" })];
     const findings: Finding[] = [];
-    const side = readSide(at, entry, version, findings);
+    const side = readSide(at, entry, version, findings, context);
     return [...findings, ...explainTerms(side, side.network, context)];
   });
   const none = each.length === 0 || each.every((findings) => findings.length > 0);

@@ -3,6 +3,7 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } 
 import type { Facilitator } from "../facilitator/facilitator.ts";
 import { type Metrics, noMetrics } from "../metrics/metrics.ts";
 import type { Organizations } from "../organizations/organizations.ts";
+import { builtInNetworks, type NetworkRegistry } from "../protocol/networks.ts";
 import { bodyLimit } from "../protocol/problems.ts";
 import type { ConnectionLimits } from "./connections/open-connections.ts";
 import { authentication, type CallerWithoutKey } from "./plugins/authentication.ts";
@@ -29,6 +30,8 @@ import { defaultTimeouts, type Timeouts } from "./timeouts.ts";
 
 export type AppOptions = {
   facilitator: Facilitator;
+  /** The networks whose names mean something, served or not; the built-in ones by default. */
+  knownNetworks?: NetworkRegistry | undefined;
   organizations: Organizations;
   checkHealth: CheckHealth;
   /** Unix milliseconds, for the timestamps of answers. */
@@ -62,7 +65,7 @@ export type AppOptions = {
 export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const { facilitator, organizations, checkHealth, now, anonymousVerify = false, logger } = options;
   const { metrics = noMetrics, trustProxy = false, timeouts = defaultTimeouts } = options;
-  const { serviceId = randomUUID(), docs = false } = options;
+  const { serviceId = randomUUID(), docs = false, knownNetworks = builtInNetworks } = options;
   const app = Fastify({
     bodyLimit,
     trustProxy: trustedProxies(trustProxy),
@@ -100,12 +103,12 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(limitPressure, { limits: options.pressure, metrics });
   await app.register(authentication, { organizations, callerWithoutKey: options.callerWithoutKey });
 
-  await app.register(verifyRoute, { facilitator, now, anonymousVerify });
-  await app.register(settleRoute, { facilitator, metrics });
-  await app.register(settlementRoutes, { facilitator });
+  await app.register(verifyRoute, { facilitator, knownNetworks, now, anonymousVerify });
+  await app.register(settleRoute, { facilitator, knownNetworks, metrics });
+  await app.register(settlementRoutes, { facilitator, knownNetworks });
   await app.register(supportedRoute, { facilitator });
   await app.register(healthRoutes, { checkHealth });
-  await app.register(openApiRoute);
+  await app.register(openApiRoute, { knownNetworks });
   if (docs) await app.register(docsRoutes);
   return app;
 }

@@ -1,5 +1,5 @@
 import type { NetworkConfig } from "../config/network-config.ts";
-import { rpcVariables } from "../config/variables.ts";
+import { rpcVariableOf } from "../config/variables.ts";
 import { expectAnswer } from "../deploy/expect-answer.ts";
 import { formatCount } from "../deploy/units.ts";
 import { type Head, headCall, readHead } from "../rpc/calls.ts";
@@ -36,7 +36,7 @@ export function checkEndpoint(
   const chainId = expectAnswer("the chain id", chainIdAnswer, readQuantity);
   if (chainId !== BigInt(network.chainId)) {
     const detail = `the RPC serves chain ${chainId}, but ${network.name} is chain ${network.chainId}`;
-    const advice = `${rpcVariables[network.name]} names a node of another network.`;
+    const advice = `${rpcVariableOf(network.name)} names a node of another network.`;
     const check: Check = { name: "chain id", status: "failed", detail, advice };
     return { checks: [check], isFresh: false, isOtherChain: true };
   }

@@ -7,7 +7,6 @@ import {
   usualSettleGas,
 } from "../chain/signing/transaction.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
-import { networkDefaults } from "../config/network-defaults.ts";
 import { expectAnswer } from "../deploy/expect-answer.ts";
 import { formatCoins, formatCount, formatGwei } from "../deploy/units.ts";
 import type { Address } from "../protocol/hex.ts";
@@ -62,20 +61,20 @@ export function warnsOfGasMoney({ name, status }: Check): boolean {
 type GasMoney = { balance: bigint; cost: bigint; deposit: bigint };
 
 function checkBalance(network: NetworkConfig, { account, pays }: GasPayer, money: GasMoney): Check {
-  const { name, gasHorizonPayments = usualGasHorizonPayments } = network;
+  const { gasHorizonPayments = usualGasHorizonPayments } = network;
   const { balance, cost, deposit } = money;
-  const has = `${formatCoins(balance, name)} of ${account}`;
+  const has = `${formatCoins(balance, network)} of ${account}`;
   if (balance < deposit) {
     return {
       name: "gas money",
       status: "failed",
-      detail: `${has} does not cover one ${pays}, which needs ${formatCoins(deposit, name)} at hand`,
-      advice: `Send it ${networkDefaults[name].nativeCoin} on ${name}.`,
+      detail: `${has} does not cover one ${pays}, which needs ${formatCoins(deposit, network)} at hand`,
+      advice: `Send it ${network.nativeCoin} on ${network.name}.`,
       account,
     };
   }
   const count = balance / (cost === 0n ? 1n : cost);
-  const detail = `${has} buys ${formatCount(count)} ${plurals[pays]} at ${formatCoins(cost, name)} each`;
+  const detail = `${has} buys ${formatCount(count)} ${plurals[pays]} at ${formatCoins(cost, network)} each`;
   // Recoveries are rare: an account that can pay for one can pay for the next ones too.
   return pays === "settlement" && count < gasHorizonPayments
     ? { name: "gas money", status: "warning", detail, advice: "Send it more soon.", account }

@@ -1,5 +1,5 @@
 import type { NetworkConfig } from "../config/network-config.ts";
-import { rpcVariables } from "../config/variables.ts";
+import { rpcVariableOf } from "../config/variables.ts";
 import { causeOf, explainFailure } from "../deploy/explain-failure.ts";
 import type { Rpc, RpcAnswer } from "../rpc/rpc.ts";
 import type { Accounts, Check, CheckContext, NetworkCheck } from "./check.ts";
@@ -116,7 +116,7 @@ async function inspectEndpoint(
       rest: rest.length === 0 ? undefined : answers.slice(endpointCalls.length),
     };
   } catch (error) {
-    const advice = `Check the URL in ${rpcVariables[network.name]}, and whether this machine may reach it.`;
+    const advice = `Check the URL in ${rpcVariableOf(network.name)}, and whether this machine may reach it.`;
     return {
       checks: [{ name: "RPC", status: "failed", detail: causeOf(error), advice }],
       isFresh: false,

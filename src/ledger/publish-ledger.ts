@@ -1,6 +1,6 @@
 import { channels, type SettlementStep, type TransactionStep } from "../channels/channels.ts";
 import type { Hex } from "../protocol/hex.ts";
-import { findNetworkOfChain } from "../protocol/networks.ts";
+import type { Network } from "../protocol/networks.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Attempt } from "./settlement.ts";
 
@@ -13,7 +13,12 @@ type Step<Message, Key extends keyof Message> = Message extends unknown
  * The same ledger, which publishes each step of a settlement and each stored transaction once it is durable, on the
  * channels `settlement` and `transaction`.
  */
-export function publishLedger(ledger: Ledger, serviceId: string): Ledger {
+export function publishLedger(
+  ledger: Ledger,
+  { serviceId, networks }: { serviceId: string; networks: readonly Pick<Network, "chainId" | "name">[] },
+): Ledger {
+  const names = new Map(networks.map(({ chainId, name }) => [chainId, name]));
+
   function publishStep(ids: readonly Hex[], step: () => Step<SettlementStep, "settlementId">): void {
     for (const settlementId of ids) {
       channels.settlement.publish(() => ({ serviceId, settlementId, ...step() }));
@@ -25,7 +30,7 @@ export function publishLedger(ledger: Ledger, serviceId: string): Ledger {
     transaction: Hex,
     step: () => Step<TransactionStep, "network" | "transaction">,
   ): void {
-    const network = findNetworkOfChain(chainId)?.name;
+    const network = names.get(chainId);
     if (network === undefined) return;
     channels.transaction.publish(() => ({ serviceId, network, transaction, ...step() }));
   }

@@ -4,7 +4,7 @@ import { openDatabase } from "../database/open-database.ts";
 import { isMissingFile } from "../database/sqlite/missing-file.ts";
 import { KitError } from "../errors.ts";
 import type { Address } from "../protocol/hex.ts";
-import type { NetworkTier } from "../protocol/networks.ts";
+import { addToBuiltIn, type Network, type NetworkTier } from "../protocol/networks.ts";
 import { createOrganizations } from "./create-organizations.ts";
 import type { Organizations } from "./organizations.ts";
 import { reserveByTier } from "./recipient.ts";
@@ -18,6 +18,8 @@ export type OpenOrganizationsOptions = {
   actor: string;
   /** The facilitator contracts of `serve`, which are refused as recipients, as every network's USDC is. */
   facilitatorContracts?: Partial<Record<NetworkTier, Address>>;
+  /** Networks of `serve` besides the built-in ones, whose tokens are refused as well. */
+  addedNetworks?: readonly Network[];
 };
 
 /** Organizations, and the connection to their database, which is to be closed. */
@@ -56,7 +58,7 @@ export async function openOrganizations(options: OpenOrganizationsOptions): Prom
   const db = await openDatabase({ url: databaseUrl });
   try {
     await requireMigrated(db);
-    const reserved = reserveByTier(facilitatorContracts);
+    const reserved = reserveByTier(facilitatorContracts, [], addToBuiltIn(options.addedNetworks ?? []).all);
     const close = () => db.destroy();
     const organizations = createOrganizations({ db, pepper, now: () => Date.now(), actor, reserved });
     return {

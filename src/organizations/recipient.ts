@@ -1,7 +1,7 @@
 import { KitError } from "../errors.ts";
 import { readAddress } from "../protocol/address.ts";
 import { type Address, sameAddress } from "../protocol/hex.ts";
-import { type NetworkName, type NetworkTier, networkNames, networks } from "../protocol/networks.ts";
+import { builtInNetworks, type Network, type NetworkName, type NetworkTier } from "../protocol/networks.ts";
 
 /** Addresses by network at which no organization can be paid, and what each is: "the facilitator contract". */
 export type ReservedAddresses = Readonly<
@@ -31,12 +31,17 @@ export function reserve(
 export function reserveByTier(
   contracts: Readonly<Partial<Record<NetworkTier, Address>>>,
   tokens: readonly { network: NetworkName; address: Address; name: string }[] = [],
+  networks: readonly Network[] = builtInNetworks.all,
 ): ReservedAddresses {
   return reserve(
-    networkNames.map((name) => ({
+    networks.map(({ name, tier, usdc }) => ({
       name,
-      facilitatorContract: contracts[networks[name].tier],
-      assets: tokens.filter(({ network }) => network === name),
+      facilitatorContract: contracts[tier],
+      // The built-in ones are known without that.
+      assets: [
+        ...(builtInNetworks.named(name) === undefined ? [usdc] : []),
+        ...tokens.filter(({ network }) => network === name),
+      ],
     })),
   );
 }
@@ -49,9 +54,10 @@ export function reserveByTier(
  */
 export function requirePayable(recipient: string, network: NetworkName, reserved: ReservedAddresses): void {
   const { address, problem } = readAddress(recipient);
-  const usdc = { address: networks[network].usdc.address, what: "the token USDC" };
+  const { usdc } = builtInNetworks.named(network) ?? {};
+  const known = usdc === undefined ? [] : [{ address: usdc.address, what: "the token USDC" }];
   const taken =
-    address && [usdc, ...(reserved[network] ?? [])].find((one) => sameAddress(one.address, address));
+    address && [...known, ...(reserved[network] ?? [])].find((one) => sameAddress(one.address, address));
   const why = taken ? `is ${taken.what} on ${network}, and not a wallet` : problem;
   if (why !== undefined) throw new KitError(`The recipient ${JSON.stringify(recipient)} ${why}`);
 }

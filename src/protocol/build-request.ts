@@ -6,7 +6,7 @@ import type { X402Version } from "./requests.ts";
 /** A signed payment and what it is for; `amount` in the asset's smallest unit. */
 export type PaymentParts = {
   x402Version: X402Version;
-  network: Network;
+  network: Pick<Network, "name" | "caip2">;
   asset: Pick<Asset, "address" | "name" | "version">;
   /** The facilitator contract of the network. */
   payTo: Address;

@@ -1,12 +1,15 @@
 import type { Address } from "./hex.ts";
 
-/** The networks of the service, by their x402 v1 names. */
+/** The networks that are built in, by their x402 v1 names. */
 export const networkNames = ["base", "base-sepolia", "optimism", "optimism-sepolia", "polygon"] as const;
 
-/** A network by its x402 v1 name. */
-export type NetworkName = (typeof networkNames)[number];
+/** A network that is built in. */
+export type BuiltInNetworkName = (typeof networkNames)[number];
 
-/** Which of the two facilitator contract addresses a network uses: all mainnets share one, both testnets the other. */
+/** A network by its x402 v1 name: a built-in one, or one that was added as data. */
+export type NetworkName = BuiltInNetworkName | (string & Record<never, never>);
+
+/** Which of the two facilitator contract addresses a network uses: all mainnets share one, all testnets the other. */
 export type NetworkTier = "mainnet" | "testnet";
 
 /** An EIP-3009 token as the facilitator knows it. `name` and `version` are those of its EIP-712 domain. */
@@ -24,10 +27,19 @@ export type Network = {
   /** The x402 v2 name (CAIP-2). */
   caip2: `eip155:${number}`;
   tier: NetworkTier;
-  /** Circle's USDC, the asset that is accepted unless configuration says more. */
+  /** The asset that is accepted unless configuration says more: Circle's USDC on the built-in networks. */
   usdc: Asset;
   /** Usual time between blocks, in milliseconds; paces the watching of receipts. */
   blockTimeMs: number;
+  /** What gas is paid in: `ETH`. */
+  nativeCoin: string;
+  /** A block explorer's address, without a slash at the end. */
+  explorer?: string;
+};
+
+/** A built-in network, whose name the compiler knows. */
+export type BuiltInNetwork<N extends BuiltInNetworkName = BuiltInNetworkName> = Omit<Network, "name"> & {
+  name: N;
 };
 
 const usdc = (address: Address, name: "USD Coin" | "USDC"): Asset => ({
@@ -37,19 +49,28 @@ const usdc = (address: Address, name: "USD Coin" | "USDC"): Asset => ({
   decimals: 6,
 });
 
-const network = (
-  name: NetworkName,
+const network = <N extends BuiltInNetworkName>(
+  name: N,
   chainId: number,
   tier: NetworkTier,
   blockTimeMs: number,
   asset: Asset,
-): Network => ({ name, chainId, caip2: `eip155:${chainId}`, tier, usdc: asset, blockTimeMs });
+  nativeCoin = "ETH",
+): BuiltInNetwork<N> => ({
+  name,
+  chainId,
+  caip2: `eip155:${chainId}`,
+  tier,
+  usdc: asset,
+  blockTimeMs,
+  nativeCoin,
+});
 
 /**
  * The five networks. The EIP-712 name of USDC differs between mainnets ("USD Coin") and the Sepolia
  * deployments ("USDC"); public tables disagree about it, so `serve` compares `DOMAIN_SEPARATOR()` at start.
  */
-export const networks: Readonly<Record<NetworkName, Network>> = {
+export const networks: { readonly [N in BuiltInNetworkName]: BuiltInNetwork<N> } = {
   base: network(
     "base",
     8453,
@@ -84,23 +105,55 @@ export const networks: Readonly<Record<NetworkName, Network>> = {
     "mainnet",
     2000,
     usdc("0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359", "USD Coin"),
+    "POL",
   ),
 };
 
-const byV1Name = new Map<string, Network>(networkNames.map((name) => [name, networks[name]]));
-const byCaip2 = new Map<string, Network>(networkNames.map((name) => [networks[name].caip2, networks[name]]));
+/** Networks that somebody knows, by all that they are called. */
+export type NetworkRegistry<N extends Network = Network> = {
+  readonly all: readonly N[];
+  readonly names: readonly NetworkName[];
+  /** The network of a v1 name; undefined when unknown. */
+  named(name: string): N | undefined;
+  /** The network that a caller of the given protocol version means by `spelling`; undefined when unknown. */
+  find(spelling: string, x402Version: 1 | 2): N | undefined;
+  ofChain(chainId: number): N | undefined;
+};
 
-/** The network with a chain id; undefined when unknown. */
-export function findNetworkOfChain(chainId: number): Network | undefined {
-  return byCaip2.get(`eip155:${chainId}`);
+/** Makes a registry. Names and chain ids are each there once. */
+export function createNetworkRegistry<N extends Network>(all: readonly N[]): NetworkRegistry<N> {
+  // Maps, since an object would also know names like `constructor`.
+  const byName = new Map<string, N>(all.map((one) => [one.name, one]));
+  const byCaip2 = new Map<string, N>(all.map((one) => [one.caip2, one]));
+  return {
+    all,
+    names: all.map(({ name }) => name),
+    named: (name) => byName.get(name),
+    find: (spelling, x402Version) => (x402Version === 1 ? byName : byCaip2).get(spelling),
+    ofChain: (chainId) => byCaip2.get(`eip155:${chainId}`),
+  };
 }
 
-/** The network that a caller of the given protocol version means by `spelling`; undefined when unknown. */
+/** The five networks that are always known. */
+export const builtInNetworks: NetworkRegistry = createNetworkRegistry(
+  networkNames.map((name) => networks[name]),
+);
+
+/** The five, and what was added to them. What is built in stays as it is. */
+export function addToBuiltIn(added: readonly Network[]): NetworkRegistry {
+  const others = added.filter(({ name }) => builtInNetworks.named(name) === undefined);
+  return others.length === 0 ? builtInNetworks : createNetworkRegistry([...builtInNetworks.all, ...others]);
+}
+
+/** The built-in network that a caller of the given protocol version means by `spelling`; undefined when unknown. */
 export function findNetwork(spelling: string, x402Version: 1 | 2): Network | undefined {
-  return x402Version === 1 ? byV1Name.get(spelling) : byCaip2.get(spelling);
+  return builtInNetworks.find(spelling, x402Version);
 }
 
 /** How a network is spelled in the given protocol version: `base` in v1, `eip155:8453` in v2. */
-export function formatNetwork(network: Network, x402Version: 1 | 2): string {
+export function formatNetwork(
+  network: Pick<Network, "name"> & { caip2: string },
+  x402Version: 1 | 2,
+): string {
   return x402Version === 1 ? network.name : network.caip2;
 }

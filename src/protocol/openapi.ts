@@ -9,13 +9,14 @@ import {
   supportedSchema,
   verifyAnswerSchema,
 } from "./answers.ts";
+import { builtInNetworks, type NetworkRegistry } from "./networks.ts";
 import { problemMediaType } from "./problems.ts";
-import { paymentRequestSchema } from "./request-schemas.ts";
+import { createPaymentRequestSchema } from "./request-schemas.ts";
 import { type Route, type RouteName, routes } from "./routes.ts";
 import { settlementQuerySchema } from "./settlement-query.ts";
 
 /** The OpenAPI 3.1 document of the service, from the schemas that it reads and writes with. */
-export function describeService(): object {
+export function describeService(known: NetworkRegistry = builtInNetworks): object {
   const problems = (...statuses: string[]) =>
     Object.fromEntries(
       statuses.map((status) => [
@@ -133,7 +134,7 @@ export function describeService(): object {
         },
       },
       schemas: {
-        PaymentRequest: schemaOf(paymentRequestSchema),
+        PaymentRequest: schemaOf(createPaymentRequestSchema(known)),
         VerifyAnswer: schemaOf(verifyAnswerSchema),
         SettleAnswer: schemaOf(settleAnswerSchema),
         Settlement: schemaOf(settlementViewSchema),

@@ -2,11 +2,10 @@ import { type Address, sameAddress } from "./hex.ts";
 import { type MistakeId, mistakes } from "./mistakes.ts";
 import {
   type Asset,
-  findNetwork,
+  builtInNetworks,
   formatNetwork,
   type NetworkName,
-  networkNames,
-  networks,
+  type NetworkRegistry,
 } from "./networks.ts";
 import { type Invalid, type InvalidPart, invalid } from "./reasons.ts";
 
@@ -23,7 +22,7 @@ const isInMilliseconds = (time: bigint) => time > 100_000_000_000n && time < 100
 
 /** Says of USDC of another network which one it is of. */
 function homeOf(asset: Address, network: string): string {
-  const home = networkNames.find((name) => sameAddress(networks[name].usdc.address, asset));
+  const home = builtInNetworks.all.find(({ usdc }) => sameAddress(usdc.address, asset))?.name;
   return home === undefined || home === network ? "" : `, which is USDC on ${home},`;
 }
 
@@ -64,12 +63,13 @@ export const refusals = {
     at: string,
     spelling: string,
     { x402Version, fault }: { x402Version: 1 | 2; fault: InvalidPart },
+    networks: NetworkRegistry = builtInNetworks,
   ) => {
     const known =
       x402Version === 1
-        ? `one of ${networkNames.join(", ")}`
+        ? `one of ${networks.names.join(", ")}`
         : "the CAIP-2 name of a supported network, such as eip155:8453";
-    const meant = findNetwork(spelling, x402Version === 1 ? 2 : 1);
+    const meant = networks.find(spelling, x402Version === 1 ? 2 : 1);
     const hint =
       meant === undefined ? "" : `: ${formatNetwork(meant, x402Version)} in version ${x402Version}`;
     return invalid("invalid_network", `${at}.network must be ${known}${hint}`, fault);

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { sameAddress } from "./hex.ts";
-import { networkNames, networks } from "./networks.ts";
+import { builtInNetworks, type NetworkRegistry } from "./networks.ts";
 import { address, uint256String } from "./primitives.ts";
 import { exactPayloadSchema, requirementDetails } from "./requests.ts";
 
@@ -10,80 +10,87 @@ import { exactPayloadSchema, requirementDetails } from "./requests.ts";
  */
 
 const scheme = z.literal("exact");
-const networkV1 = z.enum(networkNames).meta({ example: "base" });
-const networkV2 = z.enum(networkNames.map((name) => networks[name].caip2)).meta({ example: "eip155:8453" });
-
-const paymentPayloadV1 = z.object({
-  x402Version: z.literal(1),
-  scheme,
-  network: networkV1,
-  payload: exactPayloadSchema,
-});
-
-const requirementsV1 = { network: networkV1, asset: address, ...requirementDetails };
-
-/** `paymentRequirements` of protocol version 1: the full form, or the short one. Both at once must agree. */
-const paymentRequirementsV1 = z
-  .union([
-    z
-      .object({
-        ...requirementsV1,
-        scheme,
-        maxAmountRequired: uint256String,
-        payTo: address,
-        amount: uint256String.optional(),
-        recipient: address.optional(),
-      })
-      .meta({ description: "The full form" }),
-    z
-      .object({
-        ...requirementsV1,
-        scheme: scheme.optional(),
-        amount: uint256String,
-        recipient: address.optional(),
-        maxAmountRequired: uint256String.optional(),
-        payTo: address.optional(),
-      })
-      .meta({ description: "The short form; recipient, where given, is the facilitator contract" }),
-  ])
-  .refine(
-    ({ amount, maxAmountRequired, payTo, recipient }) =>
-      (amount === undefined || maxAmountRequired === undefined || amount === maxAmountRequired) &&
-      (payTo === undefined || recipient === undefined || sameAddress(payTo, recipient)),
-    "the two forms must agree",
-  );
-
-const paymentPayloadV2 = z.object({
-  x402Version: z.literal(2),
-  accepted: z.object({ scheme, network: networkV2 }),
-  payload: exactPayloadSchema,
-});
-
-/** `paymentRequirements` of protocol version 2. */
-const paymentRequirementsV2 = z.object({
-  scheme,
-  network: networkV2,
-  amount: uint256String,
-  asset: address,
-  payTo: address,
-  maxTimeoutSeconds: requirementDetails.maxTimeoutSeconds,
-});
-
-const oneNetwork = "the payment and the requirements must name the same network";
-
 /** The body of verify and of settle, in either version. Unknown keys are ignored everywhere. */
-export const paymentRequestSchema = z.union([
-  z
-    .object({ paymentPayload: paymentPayloadV1, paymentRequirements: paymentRequirementsV1 })
+export function createPaymentRequestSchema(known: NetworkRegistry) {
+  const networkV1 = z.enum(known.names).meta({ example: "base" });
+  const networkV2 = z.enum(known.all.map(({ caip2 }) => caip2)).meta({ example: "eip155:8453" });
+
+  /** `paymentPayload` of protocol version 1. */
+  const paymentPayloadV1 = z.object({
+    x402Version: z.literal(1),
+    scheme,
+    network: networkV1,
+    payload: exactPayloadSchema,
+  });
+
+  const requirementsV1 = { network: networkV1, asset: address, ...requirementDetails };
+
+  /** `paymentRequirements` of protocol version 1: the full form, or the short one. Both at once must agree. */
+  const paymentRequirementsV1 = z
+    .union([
+      z
+        .object({
+          ...requirementsV1,
+          scheme,
+          maxAmountRequired: uint256String,
+          payTo: address,
+          amount: uint256String.optional(),
+          recipient: address.optional(),
+        })
+        .meta({ description: "The full form" }),
+      z
+        .object({
+          ...requirementsV1,
+          scheme: scheme.optional(),
+          amount: uint256String,
+          recipient: address.optional(),
+          maxAmountRequired: uint256String.optional(),
+          payTo: address.optional(),
+        })
+        .meta({ description: "The short form; recipient, where given, is the facilitator contract" }),
+    ])
     .refine(
-      ({ paymentPayload, paymentRequirements }) => paymentPayload.network === paymentRequirements.network,
-      oneNetwork,
-    ),
-  z
-    .object({ paymentPayload: paymentPayloadV2, paymentRequirements: paymentRequirementsV2 })
-    .refine(
-      ({ paymentPayload, paymentRequirements }) =>
-        paymentPayload.accepted.network === paymentRequirements.network,
-      oneNetwork,
-    ),
-]);
+      ({ amount, maxAmountRequired, payTo, recipient }) =>
+        (amount === undefined || maxAmountRequired === undefined || amount === maxAmountRequired) &&
+        (payTo === undefined || recipient === undefined || sameAddress(payTo, recipient)),
+      "the two forms must agree",
+    );
+
+  /** `paymentPayload` of protocol version 2. */
+  const paymentPayloadV2 = z.object({
+    x402Version: z.literal(2),
+    accepted: z.object({ scheme, network: networkV2 }),
+    payload: exactPayloadSchema,
+  });
+
+  /** `paymentRequirements` of protocol version 2. */
+  const paymentRequirementsV2 = z.object({
+    scheme,
+    network: networkV2,
+    amount: uint256String,
+    asset: address,
+    payTo: address,
+    maxTimeoutSeconds: requirementDetails.maxTimeoutSeconds,
+  });
+
+  const oneNetwork = "the payment and the requirements must name the same network";
+
+  return z.union([
+    z
+      .object({ paymentPayload: paymentPayloadV1, paymentRequirements: paymentRequirementsV1 })
+      .refine(
+        ({ paymentPayload, paymentRequirements }) => paymentPayload.network === paymentRequirements.network,
+        oneNetwork,
+      ),
+    z
+      .object({ paymentPayload: paymentPayloadV2, paymentRequirements: paymentRequirementsV2 })
+      .refine(
+        ({ paymentPayload, paymentRequirements }) =>
+          paymentPayload.accepted.network === paymentRequirements.network,
+        oneNetwork,
+      ),
+  ]);
+}
+
+/** {@link createPaymentRequestSchema} of the built-in networks. */
+export const paymentRequestSchema = createPaymentRequestSchema(builtInNetworks);

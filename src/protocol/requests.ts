@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type Authorization, settlementId } from "./authorization.ts";
 import { type Address, type Hex, sameAddress } from "./hex.ts";
-import { findNetwork, type Network } from "./networks.ts";
+import { builtInNetworks, type Network, type NetworkRegistry } from "./networks.ts";
 import { address, bytes32, signature, uint256String } from "./primitives.ts";
 import { type Invalid, type InvalidPart, invalid } from "./reasons.ts";
 import { refusals } from "./refusals.ts";
@@ -78,8 +78,10 @@ export type ParsedRequest =
 /**
  * Reads the JSON body of a verify or settle call of either version. Whatever the body is, the outcome is a request
  * or a refusal with its reason; this never throws. Types are not coerced.
+ *
+ * @param known the networks that exist at all; the built-in ones by default
  */
-export function parsePaymentRequest(body: unknown): ParsedRequest {
+export function parsePaymentRequest(body: unknown, known: NetworkRegistry = builtInNetworks): ParsedRequest {
   const envelope = readEnvelope(body);
   const refuse = (refusal: Invalid): ParsedRequest => ({ ok: false, envelope, invalid: refusal });
 
@@ -93,7 +95,7 @@ export function parsePaymentRequest(body: unknown): ParsedRequest {
   const acceptedAt = version === 1 ? "paymentPayload" : "paymentPayload.accepted";
   if (!isRecord(accepted)) return refuse(invalid("invalid_payload", `${acceptedAt} must be an object`));
 
-  const named = readSchemeAndNetwork(accepted, acceptedAt, version, "payload", true);
+  const named = readSchemeAndNetwork(known, accepted, acceptedAt, version, "payload", true);
   if ("reason" in named) return refuse(named);
 
   const requirements = member(body, "paymentRequirements");
@@ -102,6 +104,7 @@ export function parsePaymentRequest(body: unknown): ParsedRequest {
   }
   const schemeRequired = version === 2 || member(requirements, "amount") === undefined;
   const asked = readSchemeAndNetwork(
+    known,
     requirements,
     "paymentRequirements",
     version,
@@ -151,6 +154,7 @@ function readEnvelope(body: unknown): Envelope {
 }
 
 function readSchemeAndNetwork(
+  known: NetworkRegistry,
   part: object,
   path: string,
   version: X402Version,
@@ -170,7 +174,8 @@ function readSchemeAndNetwork(
   const spelling = member(part, "network");
   if (typeof spelling !== "string") return malformed(`${path}.network must be a string`);
   return (
-    findNetwork(spelling, version) ?? refusals.networkUnknown(path, spelling, { x402Version: version, fault })
+    known.find(spelling, version) ??
+    refusals.networkUnknown(path, spelling, { x402Version: version, fault }, known)
   );
 }
 

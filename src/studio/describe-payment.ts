@@ -8,7 +8,7 @@ import type { PaymentDetail } from "./payment-view.ts";
 /** All that is known of a payment, with what is wrong with it. */
 export function detailOf(
   { summary, request, timeline, omitted }: LoggedPayment,
-  contracts: ExplainContext["contracts"],
+  context: Pick<ExplainContext, "contracts" | "networks">,
 ): PaymentDetail {
   return {
     ...summary,
@@ -16,7 +16,7 @@ export function detailOf(
     required: request === undefined ? null : termsOf(request),
     timeline: timeline.toSorted((a, b) => a.at - b.at),
     omitted,
-    explanations: explanationsOf({ summary, request, timeline, omitted }, contracts),
+    explanations: explanationsOf({ summary, request, timeline, omitted }, context),
   };
 }
 
@@ -27,7 +27,7 @@ function termsOf({ requirements: { amount, asset, payTo } }: PaymentRequest): Re
 /** Why the newest of its refusals was one. */
 function explanationsOf(
   { summary, request }: LoggedPayment,
-  contracts: ExplainContext["contracts"],
+  context: Pick<ExplainContext, "contracts" | "networks">,
 ): RefusalExplanation[] {
   const refused = [summary.settle, summary.verify].find(
     (operation) => operation !== null && !["open", "valid", "settled"].includes(operation.outcome),
@@ -36,6 +36,6 @@ function explanationsOf(
   const { reason, message } = refused;
   return explainRefusal(
     { reason: reason ?? undefined, message: message ?? undefined, request, at: summary.lastSeenAt },
-    contracts,
+    context,
   );
 }

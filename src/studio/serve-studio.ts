@@ -7,9 +7,9 @@ import { studioRoutes } from "./studio-routes.ts";
 /** Serves what a store knows of payments, and the page that shows it, beside the service. */
 export function serveStudio(
   app: FastifyInstance,
-  { store, contracts }: { store: PaymentStore; contracts: ExplainContext["contracts"] },
+  { store, ...context }: { store: PaymentStore } & Pick<ExplainContext, "contracts" | "networks">,
 ): void {
   const log = createPaymentLog(store);
-  app.register(async (scope) => studioRoutes(scope, { log, contracts }));
+  app.register(async (scope) => studioRoutes(scope, { log, context }));
   app.addHook("onClose", async () => log.close());
 }

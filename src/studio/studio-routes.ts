@@ -10,7 +10,7 @@ import { paymentApiVersion } from "./payment-view.ts";
 
 export type StudioOptions = {
   log: PaymentLog;
-  contracts: ExplainContext["contracts"];
+  context: Pick<ExplainContext, "contracts" | "networks">;
 };
 
 /** The page and its files, as `npm run build` leaves them. */
@@ -39,7 +39,7 @@ const mostListed = 10_000;
  * `GET /payments`, `GET /payments/{id}`, `GET /events` and the page `GET /studio`: what a local service did about each
  * payment. Read only, and without signatures or keys.
  */
-export async function studioRoutes(app: FastifyInstance, { log, contracts }: StudioOptions): Promise<void> {
+export async function studioRoutes(app: FastifyInstance, { log, context }: StudioOptions): Promise<void> {
   const readers = new Set<ServerResponse>();
 
   app.get<{ Querystring: { limit?: string } }>("/payments", async (request) => {
@@ -52,7 +52,7 @@ export async function studioRoutes(app: FastifyInstance, { log, contracts }: Stu
     if (payment === undefined) {
       return reply.code(404).send({ error: "No request has named this payment, or it is forgotten by now" });
     }
-    return { apiVersion: paymentApiVersion, payment: detailOf(payment, contracts) };
+    return { apiVersion: paymentApiVersion, payment: detailOf(payment, context) };
   });
 
   app.get("/events", async (request, reply) => {

@@ -7,7 +7,7 @@ import { mockToken } from "../../src/harness/stage/mock-token.ts";
 import { placeContracts } from "../../src/harness/stage/place-contract.ts";
 import { mintCall } from "../../src/harness/stage/test-accounts.ts";
 import { type Address, addressWord, type Hex } from "../../src/protocol/hex.ts";
-import { type NetworkName, networks } from "../../src/protocol/networks.ts";
+import { type BuiltInNetworkName, type Network, networks } from "../../src/protocol/networks.ts";
 import { harnessAccounts, usdcImplementationAddress } from "../../src/published/accounts.ts";
 import { testPayers } from "../../src/published/test-payers.ts";
 
@@ -23,8 +23,8 @@ export type RealChain = {
 };
 
 /** Starts a chain as a stranger would find it. */
-export async function startRealChain(name: NetworkName): Promise<RealChain> {
-  const { chainId, usdc, tier } = networks[name];
+export async function startRealChain(of: BuiltInNetworkName | Network): Promise<RealChain> {
+  const { name, chainId, usdc, tier } = typeof of === "string" ? networks[of] : of;
   const watchdog = startWatchdog();
   const node = await startNode({ name: `real ${name}`, chainId, watchdog });
   const contract = resolveFacilitatorContracts()[tier];

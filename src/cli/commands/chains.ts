@@ -2,7 +2,14 @@ import { readAmount, readWholeNumber } from "../../config/values.ts";
 import { createControlClient, type HarnessControl } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
-import { addressOption, defineCommand, networkOption, urlOption, valueOption } from "../kit/command.ts";
+import {
+  addressOption,
+  defineCommand,
+  networkFileOption,
+  networkOption,
+  urlOption,
+  valueOption,
+} from "../kit/command.ts";
 import { self } from "../kit/terminal.ts";
 
 /**
@@ -18,6 +25,7 @@ async function controlOf(url: string, network: NetworkName): Promise<HarnessCont
 export const fund = defineCommand({
   options: {
     network: networkOption,
+    ...networkFileOption,
     to: { ...addressOption("the account"), required: true },
     amount: {
       ...valueOption(
@@ -41,6 +49,7 @@ export const fund = defineCommand({
 export const advanceTime = defineCommand({
   options: {
     network: networkOption,
+    ...networkFileOption,
     seconds: {
       ...valueOption("by how many seconds", "SECONDS", "3600", readWholeNumber(1, Number.MAX_SAFE_INTEGER)),
       required: true,

@@ -4,7 +4,14 @@ import { KitError } from "../../errors.ts";
 import { explain } from "../../explain/explain.ts";
 import { formatExplanation } from "../../explain/format-explanation.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
-import { contractOptions, contractsOf, defineCommand, flag, textOption } from "../kit/command.ts";
+import {
+  contractOptions,
+  contractsOf,
+  defineCommand,
+  flag,
+  networkFileOption,
+  textOption,
+} from "../kit/command.ts";
 
 /** Longer than any payment, shorter than what would be read by mistake. */
 const mostBytes = 1_048_576;
@@ -21,11 +28,13 @@ export const explainCommand = defineCommand({
       required: true,
     },
     ...contractOptions,
+    ...networkFileOption,
     json: flag("print one line of JSON"),
   },
 
-  async run({ what, json, ...contracts }, { print }) {
+  async run({ what, json, ...contracts }, { print, networks }) {
     const explanation = explain(await readWhat(what), {
+      networks,
       contracts: resolveFacilitatorContracts(contractsOf(contracts)),
       now: BigInt(Math.floor(Date.now() / 1000)),
     });

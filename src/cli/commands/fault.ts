@@ -9,7 +9,14 @@ import {
   faultKinds,
   readFaultSpec,
 } from "../../harness/faults/fault-spec.ts";
-import { defineCommand, flag, textOption, urlOption, valueOption } from "../kit/command.ts";
+import {
+  defineCommand,
+  flag,
+  networkFileOption,
+  textOption,
+  urlOption,
+  valueOption,
+} from "../kit/command.ts";
 import { renderTable, self } from "../kit/terminal.ts";
 
 const matching = "which calls: of the method NAME, in which * stands for any letters";
@@ -45,12 +52,16 @@ export const fault = defineCommand({
     hash: textOption("drop: which transaction (default all that wait)", "HASH", `0x${"5f".repeat(32)}`),
     depth: number("reorg: how many blocks", "N", "3"),
     wei: textOption("base-fee: wei per gas", "WEI", "100000000000"),
+    ...networkFileOption,
     url: urlOption,
   },
 
-  async run({ url, disguised, "retry-after-seconds": retryAfterSeconds, ...given }, { print }) {
+  async run(
+    { url, disguised, "network-file": _networkFile, "retry-after-seconds": retryAfterSeconds, ...given },
+    { print, networks },
+  ) {
     const { network } = given;
-    const order = readOrder({
+    const order = readOrder(networks.names, {
       ...given,
       retryAfterSeconds,
       // A flag that is not given says nothing; as a field it would be one too many for most kinds.
@@ -65,10 +76,11 @@ export const fault = defineCommand({
 });
 
 /** @throws ConfigurationError that names the options instead of the fields. */
-function readOrder(fields: Record<string, unknown>): FaultSpec {
+function readOrder(names: readonly string[], fields: Record<string, unknown>): FaultSpec {
   try {
     return readFaultSpec(
       Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)),
+      names,
     );
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;

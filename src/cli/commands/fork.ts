@@ -6,6 +6,7 @@ import {
   contractOptions,
   contractsOf,
   defineCommand,
+  networkFileOption,
   networkOption,
   textOption,
   valueOption,
@@ -35,17 +36,18 @@ export const forkRecord = defineCommand({
       readWholeNumber(0, 999_999_999_999),
     ),
     ...contractOptions,
+    ...networkFileOption,
   },
   usesEnvFile: true,
 
-  async run({ network, out, block, ...values }, { print, printError, env, takeSignals }) {
+  async run({ network, out, block, ...values }, { print, printError, env, networks, takeSignals }) {
     const problems: ConfigurationProblem[] = [];
     const url = readRpcUrl(network, env, problems);
     if (url === undefined) throw new ConfigurationError(problems);
     const facilitatorContracts = resolveFacilitatorContracts(contractsOf(values));
     const { createLogger } = await import("../../logging/logger.ts");
     const { blockNumber, bytes } = await recordFork({
-      ...{ network, url, facilitatorContracts, path: out },
+      ...{ network, knownNetworks: networks, url, facilitatorContracts, path: out },
       blockNumber: block === undefined ? undefined : BigInt(block),
       logger: createLogger("warn", { write: (line) => printError(renderLogLine(line)) }),
       signal: takeSignals(),

@@ -1,4 +1,10 @@
-import { InvalidValue, readHttpUrl, readList, readNetworks, readWholeNumber } from "../../config/values.ts";
+import {
+  InvalidValue,
+  readBuiltInNetwork,
+  readHttpUrl,
+  readList,
+  readWholeNumber,
+} from "../../config/values.ts";
 import { KitError } from "../../errors.ts";
 import { clientCases } from "../../judge/client/client-cases.ts";
 import { judgeClient } from "../../judge/client/judge-client.ts";
@@ -47,7 +53,7 @@ export const judgeClientCommand = defineCommand({
       describe: "on these networks, separated by commas, one after the other",
       placeholder: "NAMES",
       example: "base,polygon",
-      read: readNetworks,
+      read: (text: string) => readList("network", readBuiltInNetwork)(text),
       default: "base-sepolia",
     },
     v1: flag("the shop speaks protocol version 1 alone (without --v1 and --v2 both at once)"),
@@ -110,7 +116,13 @@ export const judgeShopCommand = defineCommand({
     },
     path: { ...pathOption("where the shop of a command sells"), default: "/report" },
     "other-path": { ...pathOption("where it sells something else for the same price"), default: "/other" },
-    network: { ...networkOption, describe: "where is paid", required: false, default: "base-sepolia" },
+    network: {
+      ...networkOption,
+      describe: "where is paid",
+      read: (text: string) => readBuiltInNetwork(text),
+      required: false,
+      default: "base-sepolia",
+    },
     ...common,
   },
   check({ command, url }) {

@@ -22,7 +22,7 @@ export const mock = defineCommand({
     json: flag("print one line of JSON when ready, and nothing else"),
   },
 
-  async run(values, { print, printError, takeSignals }) {
+  async run(values, { print, printError, networks: known, takeSignals }) {
     const interrupted = takeSignals();
     const { networks, host, port, scenario: usual = [], json } = values;
     const { mainnet, testnet } = contractsOf(values);
@@ -30,6 +30,7 @@ export const mock = defineCommand({
       host,
       port,
       networks,
+      addedNetworks: known.all,
       contracts: { ...(mainnet && { mainnet }), ...(testnet && { testnet }) },
       scenarios: usual,
     });

@@ -2,13 +2,20 @@ import { createChain } from "../../chain/create-chain.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import { chainVariables, readRecoverEnvironment } from "../../config/recover-environment.ts";
 import { createConfigurationReader, type Environment } from "../../config/variable-reader.ts";
-import { rpcVariables } from "../../config/variables.ts";
+import { rpcVariableOf } from "../../config/variables.ts";
 import { chooseEndpoint } from "../../deploy/endpoints.ts";
 import { KitError, UndeterminedError } from "../../errors.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Address } from "../../protocol/hex.ts";
-import { type NetworkName, networks } from "../../protocol/networks.ts";
-import { addressOption, defineCommand, flag, networkOption } from "../kit/command.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
+import {
+  addressOption,
+  defineCommand,
+  flag,
+  networkFileOption,
+  networkOption,
+  requireNetwork,
+} from "../kit/command.ts";
 import { actorOption, actorOr, usesDatabase, withLedger } from "../kit/database.ts";
 import { renderTable } from "../kit/terminal.ts";
 
@@ -17,15 +24,16 @@ export const operatorShow = defineCommand({
   variables: chainVariables,
   options: {
     network: networkOption,
+    ...networkFileOption,
     operator: { ...addressOption("the operator's account"), required: true },
     json: flag("print JSON"),
   },
 
-  run: ({ network, operator, json }, { print, env }, { databaseUrl }) =>
+  run: ({ network, operator, json }, { print, env, networks }, { databaseUrl }) =>
     withLedger(databaseUrl, async (ledger) => {
       // The chain first: what a running service sends after that is in the ledger before it is on the chain.
       const known = await readKnownTransactions(env, network, operator);
-      const { chainId } = networks[network];
+      const { chainId } = requireNetwork(networks, network);
       const next = await ledger.nextTxNonce(chainId, operator);
       const changes = (await ledger.operatorChanges(chainId, operator)).map((change) => ({
         ...change,
@@ -68,7 +76,7 @@ async function readKnownTransactions(
   network: NetworkName,
   operator: Address,
 ): Promise<number | null> {
-  if (!createConfigurationReader(env).isSet(rpcVariables[network])) return null;
+  if (!createConfigurationReader(env).isSet(rpcVariableOf(network))) return null;
   const [config] = readRecoverEnvironment(env, network, { key: false }).networks;
   if (config === undefined) return null;
   const chain = createChain({ network: config, operator });
@@ -96,6 +104,7 @@ export const operatorAcceptTxNonce = defineCommand({
   variables: chainVariables,
   options: {
     network: networkOption,
+    ...networkFileOption,
     operator: {
       ...addressOption("the account whose key others have sent with, and do not any more"),
       required: true,

@@ -9,6 +9,7 @@ import {
   addressOption,
   defineCommand,
   flag,
+  networkFileOption,
   networkOption,
   textOption,
   valueOption,
@@ -101,12 +102,13 @@ export const orgShow = defineCommand({
 });
 
 export const orgSetRecipient = defineCommand({
-  ...usingDatabase([...Object.values(contractVariables), "ASSETS"], (reader) => ({
-    reserved: reserveByTier(readContracts(reader), reader.read("ASSETS")),
+  ...usingDatabase([...Object.values(contractVariables), "ASSETS", "NETWORKS_FILE"], (reader) => ({
+    reserved: reserveByTier(readContracts(reader), reader.read("ASSETS"), reader.networks.all),
   })),
   options: {
     id: organizationOption,
     network: networkOption,
+    ...networkFileOption,
     address: {
       ...addressOption("the wallet that is paid; payments under way still go to the one before"),
       required: true,
@@ -132,6 +134,7 @@ export const orgSetLimits = defineCommand({
   options: {
     id: organizationOption,
     network: networkOption,
+    ...networkFileOption,
     "minimum-amount": limit("least amount that is settled, in the asset's smallest unit", "UNITS", "10000"),
     "daily-gas-budget": limit(
       "most that settling may cost in gas per day (UTC), in wei",
@@ -176,7 +179,9 @@ function limit(describe: string, placeholder: string, example: string) {
 
 /** An organization as JSON: amounts are decimal text in smallest units. */
 function organizationAsJson({ id, name, recipients, limits }: Organization) {
-  const networks = networkNames.flatMap((network) => {
+  // The built-in ones in their order, and then what else there is.
+  const names = [...new Set([...networkNames, ...Object.keys(recipients)])];
+  const networks = names.flatMap((network) => {
     const recipient = recipients[network];
     if (recipient === undefined) return [];
     const { minimumAmount, dailyGasBudget } = limits[network] ?? {};

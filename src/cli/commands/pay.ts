@@ -1,12 +1,12 @@
 import { readAmount, readNetwork, readOneOf } from "../../config/values.ts";
 import { KitError } from "../../errors.ts";
-import type { HarnessDescription } from "../../harness/control/description.ts";
+import { type HarnessDescription, networksOf } from "../../harness/control/description.ts";
 import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
 import { pay as payOnHarness } from "../../harness/control/pay.ts";
 import { settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
-import { type NetworkName, networkNames } from "../../protocol/networks.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
-import { defineCommand, urlOption, valueOption } from "../kit/command.ts";
+import { defineCommand, networkFileOption, urlOption, valueOption } from "../kit/command.ts";
 import { self } from "../kit/terminal.ts";
 
 const payerNames = Object.keys(testPayers) as TestPayerName[];
@@ -40,6 +40,7 @@ export const pay = defineCommand({
       ),
       default: "1",
     },
+    ...networkFileOption,
     url: urlOption,
   },
 
@@ -65,7 +66,7 @@ export type SamplePayment = { network: NetworkName; transaction: string; tookMs:
  * @throws KitError when one does not settle: then something is broken.
  */
 export function payOnEveryNetwork(harness: HarnessDescription): Promise<SamplePayment[]> {
-  const running = networkNames.filter((network) => harness.networks[network] !== undefined);
+  const running = networksOf(harness);
   return Promise.all(
     running.map(async (network) => {
       const { verify, settle, tookMs } = await payOnHarness(harness, {

@@ -7,6 +7,7 @@ import {
   addressOption,
   defineCommand,
   flag,
+  networkFileOption,
   onlyNetworkOption,
   textOption,
   valueOption,
@@ -23,6 +24,7 @@ export const settlementsList = defineCommand({
   options: {
     org: textOption("only of this organization", "ID", "org_0123456789abcdef"),
     network: onlyNetworkOption,
+    ...networkFileOption,
     state: valueOption(
       `only in this state: ${settlementStates.join(", ")}`,
       "STATE",

@@ -6,8 +6,10 @@ import {
   addressOption,
   defineCommand,
   flag,
+  networkFileOption,
   type Option,
   type Options,
+  requireNetwork,
   type Values,
   valueOption,
 } from "../kit/command.ts";
@@ -17,6 +19,7 @@ const usualAdminDelay = 172_800;
 
 const deployOptions = {
   network: { ...valueOption("where to deploy", "NAME", "base-sepolia", readNetwork), required: true },
+  ...networkFileOption,
   "dry-run": flag("print what would be sent, and send nothing"),
   yes: flag("send without asking"),
   json: flag("print one line of JSON; with --yes or --dry-run"),
@@ -56,7 +59,7 @@ export const deployCommand = defineCommand({
     } = values;
     const { openSession } = await import("./session.ts");
     const mode = values["dry-run"] ? "dry run" : yes ? "send" : "ask";
-    const session = openSession({ name, mode, json, terminal });
+    const session = openSession({ network: requireNetwork(terminal.networks, name), mode, json, terminal });
     if (grants.length + revocations.length === 0) {
       const { deployAnew } = await import("./deploy-contract.ts");
       return deployAnew(session, values);

@@ -105,9 +105,7 @@ async function renderChanges(
       ["contract", contract],
       [
         "admin",
-        sends
-          ? `${admin}, which has ${formatCoins(await readBalance(onChain.rpc, admin), network.name)}`
-          : admin,
+        sends ? `${admin}, which has ${formatCoins(await readBalance(onChain.rpc, admin), network)}` : admin,
       ],
       ...changes.map((one): [string, string] => [one.account, describe(one)]),
       ...(first === undefined ? [] : costRows(network, await priceTransaction(onChain, admin, first))),

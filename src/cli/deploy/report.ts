@@ -26,7 +26,7 @@ export function renderPlan(network: Network, deployment: Deployment, sending: Se
     ...rows([
       ["contract", deployment.address],
       ...argumentRows(deployment),
-      ["sent by", `${sending.sender}, which has ${formatCoins(sending.balance, network.name)}`],
+      ["sent by", `${sending.sender}, which has ${formatCoins(sending.balance, network)}`],
       ...costRows(network, sending.transaction),
     ]),
     "",
@@ -84,14 +84,14 @@ export function renderInPlace(network: Network, deployment: Deployment, contract
 }
 
 /** What a transaction takes, as rows of a plan. */
-export function costRows({ name }: Network, transaction: PricedTransaction): [string, string][] {
+export function costRows(network: Network, transaction: PricedTransaction): [string, string][] {
   const { gas, gasLimit, price, expectedCost, highestCost } = transaction;
   return [
     [
       "gas",
       `${formatCount(gas)} at ${formatGwei(price.perGas)}; at most ${formatCount(gasLimit)} at ${formatGwei(price.fees.maxFeePerGas)}`,
     ],
-    ["cost", `about ${formatCoins(expectedCost, name)}, at most ${formatCoins(highestCost, name)}`],
+    ["cost", `about ${formatCoins(expectedCost, network)}, at most ${formatCoins(highestCost, network)}`],
   ];
 }
 
@@ -114,7 +114,7 @@ function argumentRows({ salt, arguments: given }: Deployment): [string, string][
 }
 
 function explainAddress(network: Network, deployment: Deployment): string[] {
-  const siblings = siblingsOf(network.name);
+  const siblings = siblingsOf(network);
   const options = formatArguments(deployment.arguments);
   return [
     "The address follows from the admin, its delay, the operators, the recoverer and the pauser, as they are here.",

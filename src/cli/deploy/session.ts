@@ -2,14 +2,13 @@ import { createInterface } from "node:readline/promises";
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
 import type { Signer } from "../../chain/signing/signer.ts";
 import { type DeployEnvironment, readDeployEnvironment } from "../../config/deploy-environment.ts";
-import { networkDefaults } from "../../config/network-defaults.ts";
+import type { KnownNetwork } from "../../config/known-networks.ts";
 import { isLoopbackUrl } from "../../config/values.ts";
 import { chooseEndpoint } from "../../deploy/endpoints.ts";
 import type { OnChain } from "../../deploy/on-chain.ts";
 import { ConfigurationError, KitError } from "../../errors.ts";
 import { isPublishedAddress } from "../../inspection/keys.ts";
 import type { Address } from "../../protocol/hex.ts";
-import { type Network, type NetworkName, networks } from "../../protocol/networks.ts";
 import { Interruption, type Terminal } from "../kit/terminal.ts";
 
 /** Whether to send: no, yes, or after a question at the terminal. */
@@ -17,7 +16,7 @@ export type Mode = "dry run" | "send" | "ask";
 
 /** What every kind of `deploy` works with. */
 export type DeploySession = {
-  network: Network;
+  network: KnownNetwork;
   environment: DeployEnvironment;
   /** Who sends; undefined in a dry run without a key. */
   signer: Signer | undefined;
@@ -34,13 +33,13 @@ export type DeploySession = {
  * @throws ConfigurationError when something is missing
  */
 export function openSession(options: {
-  name: NetworkName;
+  network: KnownNetwork;
   mode: Mode;
   json: boolean;
   terminal: Terminal;
 }): DeploySession {
-  const { name, terminal, ...how } = options;
-  const environment = readDeployEnvironment(terminal.env, name);
+  const { network, terminal, ...how } = options;
+  const environment = readDeployEnvironment(terminal.env, network);
   const { deployerKey, rpcUrls, warnings } = environment;
   const isLocal = rpcUrls.every(isLoopbackUrl);
   if (deployerKey === undefined && how.mode !== "dry run") {
@@ -54,7 +53,7 @@ export function openSession(options: {
   }
   for (const warning of warnings) terminal.printError(`warning: ${warning.name}: ${warning.problem}`);
   const signer = deployerKey && createLocalSigner(deployerKey);
-  return { ...how, network: networks[name], environment, signer, isLocal, terminal };
+  return { ...how, network, environment, signer, isLocal, terminal };
 }
 
 /** An RPC endpoint of the network, and the network with its contract, as the service would be configured for it. */
@@ -64,9 +63,8 @@ export async function connectToNetwork(
 ): Promise<OnChain> {
   const { network: known, environment } = session;
   const { rpcUrls, maxFeePerGas } = environment;
-  const { confirmations } = networkDefaults[known.name];
   const assets = [known.usdc];
-  const network = { ...known, facilitatorContract, rpcUrls, assets, confirmations, maxFeePerGas };
+  const network = { ...known, facilitatorContract, rpcUrls, assets, maxFeePerGas };
   return { network, rpc: await chooseEndpoint(network) };
 }
 

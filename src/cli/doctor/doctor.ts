@@ -16,12 +16,12 @@ import { inspectNetwork } from "../../inspection/inspect-network.ts";
 import { createLedger } from "../../ledger/create-ledger.ts";
 import { createOrganizations } from "../../organizations/create-organizations.ts";
 import { wrongPepper } from "../../organizations/pepper.ts";
-import { defineCommand, flag } from "../kit/command.ts";
+import { defineCommand, flag, networkFileOption } from "../kit/command.ts";
 
 export const doctor = defineCommand({
   usesEnvFile: true,
   showsWarnings: true,
-  options: { json: flag("print one line of JSON") },
+  options: { json: flag("print one line of JSON"), ...networkFileOption },
   variables: variablesOf("serve"),
 
   async run({ json }, { print, env, warnings }) {

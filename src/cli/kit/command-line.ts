@@ -1,13 +1,20 @@
 import { parseArgs } from "node:util";
+import type { KnownNetworks } from "../../config/known-networks.ts";
 import { InvalidValue } from "../../config/values.ts";
-import { type Environment, readVariable } from "../../config/variable-reader.ts";
+import { type Environment, readKnownNetworks, readVariable } from "../../config/variable-reader.ts";
 import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../errors.ts";
 import { typosBetween } from "../../util/nearest.ts";
 import type { Command, Option, Options, Values } from "./command.ts";
 import { formatOption } from "./command.ts";
 
 /** What a command needs to run. */
-export type CommandInput<O extends Options, E> = { values: Values<O>; environment: E };
+export type CommandInput<O extends Options, E> = {
+  values: Values<O>;
+  environment: E;
+  /** The networks that there are, and the environment, in which NETWORKS_FILE is the file of the command line. */
+  networks: KnownNetworks;
+  env: Environment;
+};
 
 /**
  * Reads a command line and the environment against what a command takes. Everything that is wrong is reported at once.
@@ -17,10 +24,19 @@ export type CommandInput<O extends Options, E> = { values: Values<O>; environmen
 export function readCommandLine<O extends Options, E>(
   command: Pick<Command<O, E>, "options" | "variables" | "environment" | "check">,
   args: readonly string[],
-  env: Environment,
+  ofProcess: Environment,
 ): CommandInput<O, E> {
   const { options, check = () => [] } = command;
   const { given, problems } = readArguments(command, args);
+  const networkFile = given.get("network-file");
+  const env = { ...ofProcess, ...(networkFile !== undefined && { NETWORKS_FILE: networkFile }) };
+  const { networks, problem: fileProblem } = readKnownNetworks(env);
+  if (fileProblem !== undefined) {
+    const name = networkFile === undefined ? "NETWORKS_FILE" : "--network-file";
+    problems.push({ ...fileProblem, name });
+    // Said once is enough.
+    delete env.NETWORKS_FILE;
+  }
   const nameOf = (name: string) => {
     const written = formatOption(name, options[name]);
     return given.has(name) ? written : (options[name]?.variable ?? written);
@@ -29,7 +45,10 @@ export function readCommandLine<O extends Options, E>(
   const values: Record<string, unknown> = {};
   for (const [name, option] of Object.entries(options)) {
     const text = given.get(name);
-    const read = text === undefined ? readElsewhere(name, option, env) : readGiven(name, option, text);
+    const read =
+      text === undefined
+        ? readElsewhere(name, option, env, networks)
+        : readGiven(name, option, text, networks);
     if ("value" in read) values[name] = read.value;
     // That a value is missing is said already.
     else if (!problems.some((problem) => problem.name === `--${name}`)) problems.push(read.problem);
@@ -43,14 +62,14 @@ export function readCommandLine<O extends Options, E>(
     command.environment?.(env, values as Partial<Values<O>>),
   );
   if (problems.length > 0) throw new ConfigurationError(problems);
-  return { values, environment } as CommandInput<O, E>;
+  return { values, environment, networks, env } as CommandInput<O, E>;
 }
 
 type Read = { value: unknown } | { problem: ConfigurationProblem };
 
-function readGiven(name: string, option: Option, text: string): Read {
+function readGiven(name: string, option: Option, text: string, networks: KnownNetworks): Read {
   try {
-    return { value: option.read(text) };
+    return { value: option.read(text, networks) };
   } catch (error) {
     if (!(error instanceof InvalidValue)) throw error;
     return { problem: { name: formatOption(name, option), problem: error.message, ...exampleOf(option) } };
@@ -58,15 +77,16 @@ function readGiven(name: string, option: Option, text: string): Read {
 }
 
 /** The value of an option that the command line does not give. */
-function readElsewhere(name: string, option: Option, env: Environment): Read {
-  const fromVariable = option.variable && readVariable(env, option.variable, option.read);
+function readElsewhere(name: string, option: Option, env: Environment, networks: KnownNetworks): Read {
+  const fromVariable =
+    option.variable && readVariable(env, option.variable, (text) => option.read(text, networks));
   if (fromVariable !== undefined) return fromVariable;
   if (option.required === true) {
     const prefix = option.isRest === true ? "-- " : option.positional === true ? "" : `--${name} `;
     const example = exampleOf(option, prefix);
     return { problem: { name: formatOption(name, option), problem: "is needed", ...example } };
   }
-  if (option.default !== undefined) return { value: option.read(option.default) };
+  if (option.default !== undefined) return { value: option.read(option.default, networks) };
   return { value: isFlag(option) ? false : undefined };
 }
 

@@ -1,13 +1,16 @@
+import type { KnownNetwork, KnownNetworks } from "../../config/known-networks.ts";
 import { readAddress, readNetwork, readNetworks } from "../../config/values.ts";
 import type { Environment } from "../../config/variable-reader.ts";
 import { type VariableName, variables } from "../../config/variables.ts";
 import type { ConfigurationProblem } from "../../errors.ts";
 import type { Address } from "../../protocol/hex.ts";
-import { networkNames } from "../../protocol/networks.ts";
+import { type NetworkName, networkNames } from "../../protocol/networks.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** What a command runs in. */
 export type CommandTerminal = Terminal & {
+  /** The networks that there are: the built-in ones, and those of NETWORKS_FILE. */
+  networks: KnownNetworks;
   /** What is to be mended about the file `.env`, though it works. */
   warnings: readonly ConfigurationProblem[];
 };
@@ -25,8 +28,8 @@ export type Option<T = unknown> = {
   /** The variable that gives the value when the command line does not. */
   variable?: VariableName;
   example?: string;
-  /** Throws InvalidValue with what is wrong. */
-  read: (text: string) => T;
+  /** Throws InvalidValue with what is wrong. `known` are the networks that there are. */
+  read: (text: string, known?: KnownNetworks) => T;
   /** Whether it may be given without a value; the text is then empty. */
   mayBeBare?: boolean;
   /** Whether it must be given. */
@@ -77,7 +80,7 @@ export function valueOption<T>(
   describe: string,
   placeholder: string,
   example: string,
-  read: (text: string) => T,
+  read: (text: string, known?: KnownNetworks) => T,
 ) {
   return { describe, placeholder, example, read } satisfies Option;
 }
@@ -91,6 +94,21 @@ export function textOption(describe: string, placeholder: string, example: strin
 export function formatOption(name: string, option: Option | undefined): string {
   if (option?.isRest === true) return `-- ${option.placeholder}`;
   return option?.positional === true ? (option.placeholder ?? name) : `--${name}`;
+}
+
+/** Networks besides the built-in ones. It is read before all other options, which may name them. */
+export const networkFileOption = {
+  "network-file": variableOption("NETWORKS_FILE", {
+    placeholder: "FILE",
+    describe: "JSON file with networks besides the five",
+  }),
+};
+
+/** The network of a name that {@link networkOption} has read. */
+export function requireNetwork(networks: KnownNetworks, name: NetworkName): KnownNetwork {
+  const network = networks.named(name);
+  if (network === undefined) throw new Error(`${name} was read as a network and is none`);
+  return network;
 }
 
 /** `--network` of commands that act on one network. */
@@ -159,4 +177,5 @@ export const localOptions = {
   port: variableOption("PORT", { placeholder: "PORT" }),
   host: variableOption("HOST", { placeholder: "ADDRESS" }),
   ...contractOptions,
+  ...networkFileOption,
 };

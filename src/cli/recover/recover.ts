@@ -9,7 +9,7 @@ import type { Hex } from "../../protocol/hex.ts";
 import { createOutcomes } from "../../relayer/outcomes.ts";
 import { createRecoverer } from "../../relayer/recoverer.ts";
 import { createRecovery } from "../../relayer/recovery.ts";
-import { defineCommand, flag, onlyNetworkOption } from "../kit/command.ts";
+import { defineCommand, flag, networkFileOption, onlyNetworkOption } from "../kit/command.ts";
 import { withLedger } from "../kit/database.ts";
 import { renderTable } from "../kit/terminal.ts";
 import { type RecoverResult, recoverNetwork } from "./network.ts";
@@ -18,6 +18,7 @@ export const recover = defineCommand({
   usesEnvFile: true,
   options: {
     network: onlyNetworkOption,
+    ...networkFileOption,
     "dry-run": flag("tell what would be recovered, and send nothing"),
     json: flag("print JSON"),
   },

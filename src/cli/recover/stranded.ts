@@ -6,7 +6,7 @@ import { readMoment } from "../../config/values.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { settlementId } from "../../protocol/authorization.ts";
 import type { Asset, NetworkName } from "../../protocol/networks.ts";
-import { defineCommand, flag, onlyNetworkOption, valueOption } from "../kit/command.ts";
+import { defineCommand, flag, networkFileOption, onlyNetworkOption, valueOption } from "../kit/command.ts";
 import { withLedger } from "../kit/database.ts";
 import { renderTable } from "../kit/terminal.ts";
 
@@ -29,6 +29,7 @@ export const stranded = defineCommand({
   usesEnvFile: true,
   options: {
     network: onlyNetworkOption,
+    ...networkFileOption,
     since: valueOption(
       `look at transfers from this time on (default ${usualDays} days ago)`,
       "TIME",

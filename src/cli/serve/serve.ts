@@ -2,12 +2,12 @@ import { readEnvironment } from "../../config/environment.ts";
 import { warnOfOpenFiles } from "../../config/open-files.ts";
 import { variablesOf } from "../../config/variables.ts";
 import { ConfigurationError } from "../../errors.ts";
-import { defineCommand, flag } from "../kit/command.ts";
+import { defineCommand, flag, networkFileOption } from "../kit/command.ts";
 
 export const serve = defineCommand({
   usesEnvFile: true,
   showsWarnings: true,
-  options: { migrate: flag("bring the database up to date first") },
+  options: { migrate: flag("bring the database up to date first"), ...networkFileOption },
   variables: variablesOf("serve"),
   environment: readEnvironment,
 

@@ -12,17 +12,17 @@ const unexplained = ["valid", "settled", "abandoned"];
  * answers. Gives what ends that.
  */
 export function followPayments(
-  contracts: ExplainContext["contracts"],
+  context: Pick<ExplainContext, "contracts" | "networks">,
   write: (line: PaymentLine) => void,
 ): () => void {
   const subscriptions = [
     channels.payment.subscribe((ended) => {
-      const line = describeEnded(ended, Date.now(), contracts);
+      const line = describeEnded(ended, Date.now(), context);
       write(line);
     }),
     channels.unrouted.subscribe((unrouted) => {
       if (unrouted.path === "/favicon.ico") return;
-      write(describeUnrouted(unrouted, Date.now(), contracts));
+      write(describeUnrouted(unrouted, Date.now(), context));
     }),
   ];
   return () => {
@@ -33,12 +33,12 @@ export function followPayments(
 function describeEnded(
   { requestId, operation, payment, settlementId, status, result, tookMs }: RequestEnded,
   at: number,
-  contracts: ExplainContext["contracts"],
+  context: Pick<ExplainContext, "contracts" | "networks">,
 ): PaymentLine {
   const { outcome, reason, message, transaction } = result;
   const explanations = unexplained.includes(outcome)
     ? []
-    : explainRefusal({ reason, message, request: payment, at }, contracts);
+    : explainRefusal({ reason, message, request: payment, at }, context);
   const payer = payment?.authorization.from;
   return {
     time: new Date(at).toISOString(),
@@ -61,7 +61,7 @@ function describeEnded(
 function describeUnrouted(
   { requestId, method, path, status, message }: RequestUnrouted,
   at: number,
-  contracts: ExplainContext["contracts"],
+  context: Pick<ExplainContext, "contracts" | "networks">,
 ): PaymentLine {
   const reason = status === 404 ? "not-found" : "method-not-allowed";
   return {
@@ -73,6 +73,6 @@ function describeUnrouted(
     status,
     reason,
     message,
-    fix: fixOf(explainRefusal({ reason, message, request: undefined, at }, contracts)),
+    fix: fixOf(explainRefusal({ reason, message, request: undefined, at }, context)),
   };
 }

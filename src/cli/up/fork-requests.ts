@@ -1,8 +1,8 @@
 import { InvalidValue, readHttpUrl, readList, readNetwork } from "../../config/values.ts";
-import { rpcVariables } from "../../config/variables.ts";
+import { rpcVariableOf } from "../../config/variables.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import type { ForkOption, ForkOptions } from "../../harness/fork/fork-options.ts";
-import type { NetworkName } from "../../protocol/networks.ts";
+import type { NetworkName, NetworkRegistry } from "../../protocol/networks.ts";
 
 /**
  * What `--fork` asks for: a source for a network, or undefined where the network's variable names it; "all" whose
@@ -11,13 +11,13 @@ import type { NetworkName } from "../../protocol/networks.ts";
 export type ForkRequests = ReadonlyMap<NetworkName, ForkOption | undefined> | "all" | undefined;
 
 /** Reads `--fork`: bare, `base,polygon`, `base=https://…`, or `base=FILE`. Its messages show no URL. */
-export function readForkRequests(text: string): ForkRequests {
+export function readForkRequests(text: string, known?: NetworkRegistry): ForkRequests {
   if (text === "") return "all";
   const requests = new Map<NetworkName, ForkOption | undefined>();
   for (const part of text.split(",")) {
     const [, name = "", source] = /^([^=]*)(?:=(.*))?$/.exec(part.trim()) ?? [];
     if (/^https?:/i.test(name)) throw new InvalidValue("a URL needs the name of its network before it");
-    const network = readNetwork(name);
+    const network = readNetwork(name, known);
     if (requests.has(network)) throw new InvalidValue(`names ${network} twice`);
     if (source === "") throw new InvalidValue(`has nothing after ${network}=`);
     requests.set(network, source === undefined ? undefined : readSource(source));
@@ -59,7 +59,7 @@ export function resolveForks(
     problems.push({
       name: "--fork",
       problem: "none of these networks has its RPC URL in the environment",
-      example: `${rpcVariables[networks[0] ?? "base"]}=https://…`,
+      example: `${rpcVariableOf(networks[0] ?? "base")}=https://…`,
     });
   }
   if (problems.length > 0) throw new ConfigurationError(problems);
@@ -67,7 +67,7 @@ export function resolveForks(
 }
 
 const isSet = (env: Readonly<Record<string, string | undefined>>, network: NetworkName) =>
-  (env[rpcVariables[network]]?.trim() ?? "") !== "";
+  (env[rpcVariableOf(network)]?.trim() ?? "") !== "";
 
 /** The first RPC URL of a network's variable; notes what is wrong with it. */
 export function readRpcUrl(
@@ -75,7 +75,7 @@ export function readRpcUrl(
   env: Readonly<Record<string, string | undefined>>,
   problems: ConfigurationProblem[],
 ): string | undefined {
-  const name = rpcVariables[network];
+  const name = rpcVariableOf(network);
   const example = "https://…";
   if (!isSet(env, network)) {
     problems.push({ name, problem: `is needed to fork ${network}`, example });

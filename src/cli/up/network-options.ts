@@ -1,13 +1,13 @@
 import { type ByNetwork, readByNetwork } from "../../config/local-assets.ts";
 import { InvalidValue, quote, readWholeNumber } from "../../config/values.ts";
 import type { ConfigurationProblem } from "../../errors.ts";
-import type { NetworkName } from "../../protocol/networks.ts";
+import { builtInNetworks, type NetworkName, type NetworkRegistry } from "../../protocol/networks.ts";
 
 const readPort = readWholeNumber(1, 65_535);
 
 /** Reads `--rpc-port`: `base=8545,polygon=8546`. */
-export function readRpcPorts(text: string): ByNetwork<number> {
-  return readByNetwork(text.split(","), readPort);
+export function readRpcPorts(text: string, known: NetworkRegistry = builtInNetworks): ByNetwork<number> {
+  return readByNetwork(text.split(","), known, readPort);
 }
 
 /** Reads `--rpc-ports`: `8545..`, the port of the first network; the others follow. */

@@ -2,7 +2,7 @@ import { InvalidValue, isLoopbackHost, logLevels, readOneOf } from "../../config
 import { describeUnset } from "../../config/variables.ts";
 import { type ConfigurationProblem, collectProblems } from "../../errors.ts";
 import { collision, resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
-import { networkNames, networks } from "../../protocol/networks.ts";
+import { builtInNetworks, type NetworkRegistry } from "../../protocol/networks.ts";
 import {
   contractsOf,
   flag,
@@ -85,9 +85,9 @@ export function checkUp(values: GivenValues): readonly ConfigurationProblem[] {
 type GivenValues = Partial<Values<typeof upOptions>>;
 
 /** Addresses of the facilitator contract, which are not those of the tokens. */
-export function resolveContracts(values: GivenValues) {
-  const { asset } = values;
-  const assets = asset && networkNames.map((name) => asset[name] ?? networks[name].usdc);
+export function resolveContracts(values: GivenValues, known: NetworkRegistry = builtInNetworks) {
+  const { asset = {} } = values;
+  const assets = known.all.map(({ name, usdc }) => asset[name] ?? usdc);
   return resolveFacilitatorContracts(contractsOf(values), assets);
 }
 

@@ -1,6 +1,5 @@
-import type { HarnessDescription } from "../../harness/control/description.ts";
+import { type HarnessDescription, networksOf } from "../../harness/control/description.ts";
 import { signPayment } from "../../harness/control/pay.ts";
-import { networkNames } from "../../protocol/networks.ts";
 import { type SamplePayment, sampleAmount } from "../commands/pay.ts";
 import { urlOption } from "../kit/command.ts";
 import { type Column, renderTable, self } from "../kit/terminal.ts";
@@ -43,7 +42,7 @@ export async function describeUp(
 
 /** Commands to paste, which reach this very harness. */
 function commandsFor(harness: HarnessDescription, origin: string): readonly string[] {
-  const network = networkNames.find((name) => harness.networks[name] !== undefined) ?? "base";
+  const network = networksOf(harness)[0] ?? "base";
   const url = origin === urlOption.default ? "" : ` --url ${origin}`;
   return [
     `${self} pay --network ${network}${url}`,
@@ -56,7 +55,7 @@ function commandsFor(harness: HarnessDescription, origin: string): readonly stri
 function networkTable(harness: HarnessDescription, payments: readonly SamplePayment[] | undefined): string {
   const columns: Column[] = ["network", { right: "chain id" }, "RPC URL"];
   if (payments !== undefined) columns.push("payment", { right: "took" });
-  const rows = networkNames.flatMap((name) => {
+  const rows = networksOf(harness).flatMap((name) => {
     const network = harness.networks[name];
     if (network === undefined) return [];
     const { chainId, rpcUrl } = network;
@@ -75,7 +74,7 @@ function networkTable(harness: HarnessDescription, payments: readonly SamplePaym
 }
 
 function addressTable(harness: HarnessDescription): string {
-  const rows = networkNames.flatMap((name) => {
+  const rows = networksOf(harness).flatMap((name) => {
     const network = harness.networks[name];
     return network === undefined ? [] : [[name, network.facilitatorContract, network.asset.address]];
   });
@@ -89,7 +88,7 @@ const isForked = (harness: HarnessDescription) =>
   Object.values(harness.networks).some(({ fork }) => fork !== undefined);
 
 function describeForks(harness: HarnessDescription): readonly string[] {
-  const lines = networkNames.flatMap((name) => {
+  const lines = networksOf(harness).flatMap((name) => {
     const fork = harness.networks[name]?.fork;
     if (fork === undefined) return [];
     const from = fork.from === "recording" ? "a recording of block" : "block";
@@ -102,7 +101,7 @@ function describeForks(harness: HarnessDescription): readonly string[] {
 }
 
 async function curl(harness: HarnessDescription): Promise<string> {
-  const network = networkNames.find((name) => harness.networks[name] !== undefined);
+  const network = networksOf(harness)[0];
   if (network === undefined) return "";
   const { request } = await signPayment(harness, {
     network,

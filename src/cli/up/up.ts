@@ -16,7 +16,7 @@ export const up = defineCommand({
   options: upOptions,
   check: checkUp,
 
-  async run(values, { print, printError, env, takeSignals }) {
+  async run(values, { print, printError, env, networks, takeSignals }) {
     const fork = resolveForks(values.fork, values.networks, env);
     const closed = new AbortController();
     const interrupted = AbortSignal.any([takeSignals(), closed.signal]);
@@ -28,9 +28,10 @@ export const up = defineCommand({
         printError(values.json ? line.trimEnd() : renderLogLine(line));
       },
     });
-    const facilitatorContracts = resolveContracts(values);
+    const facilitatorContracts = resolveContracts(values, networks);
     const harness = await startHarness({
       networks: values.networks,
+      knownNetworks: networks,
       facilitatorContracts,
       assets: values.asset,
       rpcPorts: assignRpcPorts(values.networks, values["rpc-port"], values["rpc-ports"]),
@@ -69,7 +70,7 @@ export const up = defineCommand({
       }
       if (!values.quiet && (!values.json || values["log-format"] !== undefined)) {
         const { followPayments } = await import("./follow-payments.ts");
-        followPayments(facilitatorContracts, (line) =>
+        followPayments({ contracts: facilitatorContracts, networks }, (line) =>
           print(values["log-format"] === "json" ? JSON.stringify(line) : renderPaymentLine(line)),
         );
       }

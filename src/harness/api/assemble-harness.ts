@@ -67,10 +67,9 @@ export function assembleHarness<N extends NetworkName>(
   const harness: Omit<Harness<N>, "close" | typeof Symbol.asyncDispose> = {
     facilitator: description.facilitator,
     organization: description.organization,
-    networks: Object.fromEntries(assembled.map(({ network }) => [network.name, network])) as Record<
-      N,
-      HarnessNetwork
-    >,
+    networks: Object.fromEntries(assembled.map(({ network }) => [network.name, network])) as {
+      readonly [K in N]: HarnessNetwork<K>;
+    },
 
     async sign(spec) {
       requireOpen();
@@ -143,11 +142,12 @@ function assembleNetwork(
     inTurn: InTurn;
   },
 ): { network: HarnessNetwork; forgetImpersonated(): Promise<void> } {
-  const { chainId, caip2, rpcUrl, facilitatorContract, asset, fork } = requireRunning(description, name);
+  const running = requireRunning(description, name);
+  const { chainId, caip2, rpcUrl, facilitatorContract, asset, fork } = running;
 
   // A node does not tell whom it sends unsigned transactions for, and keeps them through a revert.
   const impersonated = new Set<Address>();
-  const client = createViemClient(name, rpcUrl, ({ method, params }) => {
+  const client = createViemClient(name, running, ({ method, params }) => {
     requireOpen();
     if (!/^(anvil|hardhat)_impersonateAccount$/.test(method) || !Array.isArray(params)) return;
     const account = address.safeParse(params[0]);

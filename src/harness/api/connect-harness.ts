@@ -1,4 +1,4 @@
-import { type NetworkName, networkNames } from "../../protocol/networks.ts";
+import type { BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
 import { createControlClient } from "../control/control-client.ts";
 import { findHarness } from "../control/find-harness.ts";
 import type { Harness } from "./harness-api.ts";
@@ -15,7 +15,7 @@ import type { Harness } from "./harness-api.ts";
  * const harness = await connectHarness("http://127.0.0.1:4402", ["base"]);
  * await harness.networks.base.advanceTime(3_600);
  */
-export async function connectHarness<const N extends NetworkName = NetworkName>(
+export async function connectHarness<const N extends NetworkName = BuiltInNetworkName>(
   url: string,
   networks?: readonly N[],
 ): Promise<Harness<N>> {
@@ -23,7 +23,7 @@ export async function connectHarness<const N extends NetworkName = NetworkName>(
   const importing = import("./assemble-harness.ts");
   importing.catch(() => {});
   const description = await findHarness(origin);
-  const running = networkNames.filter((name) => description.networks[name] !== undefined);
+  const running = Object.keys(description.networks);
   const { assembleHarness } = await importing;
   return assembleHarness(networks ?? (running as readonly NetworkName[] as readonly N[]), {
     description,

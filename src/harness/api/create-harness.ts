@@ -1,4 +1,4 @@
-import type { NetworkName } from "../../protocol/networks.ts";
+import type { BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
 import { controlOf } from "../control/control-client.ts";
 import { startHarness } from "../run/start-harness.ts";
 import type { Harness } from "./harness-api.ts";
@@ -15,7 +15,7 @@ import { type HarnessOptions, readHarnessOptions } from "./harness-options.ts";
  * await using harness = await createHarness({ networks: ["base", "polygon"] });
  * const { settle, receipt } = await harness.pay({ network: "base", amount: 10_000n });
  */
-export async function createHarness<const N extends NetworkName = NetworkName>(
+export async function createHarness<const N extends NetworkName = BuiltInNetworkName>(
   options: HarnessOptions<N> = {},
 ): Promise<Harness<N>> {
   const { names, start, logLevel } = readHarnessOptions(options);

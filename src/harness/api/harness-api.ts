@@ -3,18 +3,18 @@ import type { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import type { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
 import type { ProblemDetails, SettleAnswer, VerifyAnswer } from "../../protocol/answers.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
-import type { Asset, NetworkName } from "../../protocol/networks.ts";
+import type { Asset, BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
 import type { PaymentSpec } from "../control/pay.ts";
 import type { Faults } from "../faults/faults.ts";
 import type { Journal } from "../journal/journal-reader.ts";
 import type { HarnessClient } from "./viem-client.ts";
 
 /** A local chain of a harness. Amounts are in the asset's smallest unit, times in unix seconds. */
-export type HarnessNetwork = {
-  readonly name: NetworkName;
+export type HarnessNetwork<N extends NetworkName = NetworkName> = {
+  readonly name: N;
   readonly chainId: number;
   /** The network's x402 v2 name. */
-  readonly caip2: string;
+  readonly caip2: `eip155:${number}`;
   /** The node itself: for wallets, and for whatever else a test does to the chain. */
   readonly rpcUrl: string;
   /** A viem client with public, wallet and test actions, whose `chain` is this one. */
@@ -75,7 +75,7 @@ export type SettleOptions = {
 };
 
 /** Local chains with a facilitator on them. Disposing of it leaves nothing behind. */
-export type Harness<N extends NetworkName = NetworkName> = AsyncDisposable & {
+export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposable & {
   readonly facilitator: {
     /** What clients are configured with; ends in `/v1`. */
     readonly url: string;
@@ -83,7 +83,7 @@ export type Harness<N extends NetworkName = NetworkName> = AsyncDisposable & {
   /** Who is paid, and the API key that speaks for it. */
   readonly organization: { readonly id: string; readonly apiKey: string; readonly recipient: Address };
   /** The chains, by network. */
-  readonly networks: Readonly<Record<N, HarnessNetwork>>;
+  readonly networks: { readonly [K in N]: HarnessNetwork<K> };
   /**
    * Signs a payment, and sends it nowhere. Give the result to a server, or change it and give it to {@link verify}.
    *

@@ -1,10 +1,19 @@
 import { isIP } from "node:net";
+import { builtIn } from "../../config/known-networks.ts";
+import { type NetworkData, readNetworkData, readNetworkFile } from "../../config/network-file.ts";
 import { settleWaitBoundsMs } from "../../config/settle-wait.ts";
-import { type LogLevel, logLevels } from "../../config/values.ts";
+import { InvalidValue, type LogLevel, logLevels } from "../../config/values.ts";
 import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../errors.ts";
 import { readAddress } from "../../protocol/address.ts";
 import type { Address } from "../../protocol/hex.ts";
-import { type Asset, type NetworkName, networkNames, networks } from "../../protocol/networks.ts";
+import {
+  type Asset,
+  type BuiltInNetworkName,
+  type Network,
+  type NetworkName,
+  type NetworkRegistry,
+  networkNames,
+} from "../../protocol/networks.ts";
 import { type ForkOption, type ForkOptions, readForkOptions } from "../fork/fork-options.ts";
 import { requireNode } from "../nodes/require-node.ts";
 import type { StartOptions } from "../run/start-harness.ts";
@@ -15,9 +24,17 @@ import type { Harness } from "./harness-api.ts";
 export type AssetOptions = { address: Address; name?: string; version?: string; decimals?: number };
 
 /** How a harness is started. Everything has a default. */
-export type HarnessOptions<N extends NetworkName = NetworkName> = {
+export type HarnessOptions<N extends NetworkName = BuiltInNetworkName> = {
   /** Which chains to start; all five by default. Each costs some 40 MB of memory. */
   networks?: readonly N[];
+  /**
+   * Networks besides the five: the path of a network file, or what would be in it. Only those start that `networks`
+   * names. See docs/guides/networks.md.
+   *
+   * @example
+   * await createHarness({ networkFile: "networks.json", networks: ["base", "my-chain"] })
+   */
+  networkFile?: string | NetworkData | readonly NetworkData[];
   /**
    * Where the facilitator contract stands: on base, optimism and polygon, and on the two testnets. Those of your
    * deployment make clients sign what they sign in production.
@@ -87,11 +104,14 @@ export function readHarnessOptions<N extends NetworkName>(
     port = 0,
     settleWaitMs,
   } = options;
+  const known = readKnownNetworks(options.networkFile, add);
   const names = options.networks ?? (networkNames as readonly NetworkName[] as readonly N[]);
-  checkNetworks(names, add);
+  checkNetworks(names, known, add);
   const isRunning = (option: string, network: string): network is NetworkName => {
     const running = names.some((name) => name === network);
-    if (!running) add(option, isNetwork(network) ? "is not among the networks of this harness" : notANetwork);
+    if (!running) {
+      add(option, known.named(network) ? "is not among the networks of this harness" : notOneOf(known));
+    }
     return running;
   };
   if (!isWhole(port, 0, 65_535)) add("port", `${port} is not a port`, "4402");
@@ -107,7 +127,10 @@ export function readHarnessOptions<N extends NetworkName>(
 
   const assets: Partial<Record<NetworkName, Asset>> = {};
   for (const [network, asset] of entriesOf(options.assets)) {
-    if (isRunning(`assets.${network}`, network)) assets[network] = readAsset(network, asset, add);
+    if (isRunning(`assets.${network}`, network)) {
+      const found = known.named(network);
+      if (found !== undefined) assets[network] = readAsset(found, asset, add);
+    }
   }
   for (const [network, rpcPort] of entriesOf(options.rpcPorts)) {
     const name = `rpcPorts.${network}`;
@@ -122,7 +145,7 @@ export function readHarnessOptions<N extends NetworkName>(
   const contracts = collectProblems(problems, () =>
     resolveFacilitatorContracts(
       options.contracts,
-      networkNames.map((name) => assets[name] ?? networks[name].usdc),
+      known.all.map(({ name, usdc }) => assets[name] ?? usdc),
       { mainnet: "contracts.mainnet", testnet: "contracts.testnet" },
     ),
   );
@@ -133,6 +156,7 @@ export function readHarnessOptions<N extends NetworkName>(
     logLevel,
     start: {
       networks: names,
+      knownNetworks: known,
       facilitatorContracts: contracts,
       assets,
       fork,
@@ -153,6 +177,7 @@ type Add = (name: string, problem: string, example?: string) => void;
 
 const optionNames: ReadonlySet<string> = new Set<keyof HarnessOptions>([
   "networks",
+  "networkFile",
   "contracts",
   "assets",
   "fork",
@@ -168,22 +193,33 @@ const optionNames: ReadonlySet<string> = new Set<keyof HarnessOptions>([
   "signal",
 ]);
 
-const notANetwork = `is not one of ${networkNames.join(", ")}`;
+const notOneOf = (known: NetworkRegistry) => `is not one of ${known.names.join(", ")}`;
 
-function checkNetworks(names: readonly string[], add: Add): void {
+/** The five, and those of a file or given as data. */
+function readKnownNetworks(given: HarnessOptions["networkFile"], add: Add): NetworkRegistry {
+  try {
+    if (given === undefined) return builtIn;
+    return typeof given === "string" ? readNetworkFile(given) : readNetworkData(given);
+  } catch (error) {
+    if (!(error instanceof InvalidValue)) throw error;
+    add("networkFile", error.message);
+    return builtIn;
+  }
+}
+
+function checkNetworks(names: readonly string[], known: NetworkRegistry, add: Add): void {
   if (!Array.isArray(names) || names.length === 0) {
     add("networks", "names no network", '["base"]');
     return;
   }
   for (const [index, name] of names.entries()) {
-    if (!isNetwork(name)) add("networks", `"${name}" ${notANetwork}`);
+    if (!known.named(name)) add("networks", `"${name}" ${notOneOf(known)}`);
     else if (names.indexOf(name) < index) add("networks", `names ${name} twice`);
   }
 }
 
 /** The token that is asked for; USDC, and a problem, where it cannot be. */
-function readAsset(network: NetworkName, asset: AssetOptions | undefined, add: Add): Asset {
-  const { usdc } = networks[network];
+function readAsset({ name: network, usdc }: Network, asset: AssetOptions | undefined, add: Add): Asset {
   const { name = usdc.name, version = usdc.version, decimals = usdc.decimals } = asset ?? {};
   const refuse = (member: string, problem: string, example: string) => {
     add(`assets.${network}.${member}`, problem, example);
@@ -196,10 +232,6 @@ function readAsset(network: NetworkName, asset: AssetOptions | undefined, add: A
   if (!isWhole(decimals, 0, 36))
     return refuse("decimals", `${decimals} is not a whole number from 0 to 36`, "6");
   return { address, name: String(name), version: String(version), decimals };
-}
-
-function isNetwork(name: string): name is NetworkName {
-  return networkNames.some((known) => known === name);
 }
 
 function isWhole(value: unknown, least: number, most: number): boolean {

@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import type { Logger } from "pino";
 import { selector } from "../../chain/contract/calldata.ts";
 import { KitError } from "../../errors.ts";
-import type { NetworkName } from "../../protocol/networks.ts";
+import type { NetworkName, NetworkRegistry } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { RpcRefusal } from "../../rpc/local-rpc.ts";
@@ -14,6 +14,8 @@ import type { HarnessChain } from "../stage/chain.ts";
 
 export type RecordForkOptions = {
   network: NetworkName;
+  /** What its name means; the built-in networks by default. */
+  knownNetworks?: NetworkRegistry | undefined;
   /** A JSON-RPC URL of the network. */
   url: string;
   blockNumber?: bigint | undefined;
@@ -46,6 +48,7 @@ export async function recordFork(
   const { network, url, blockNumber, path, facilitatorContracts, logger, signal } = options;
   const harness = await startHarness({
     networks: [network],
+    knownNetworks: options.knownNetworks,
     facilitatorContracts,
     fork: { [network]: { url, blockNumber, recordTo: path } },
     host: "127.0.0.1",

@@ -11,7 +11,8 @@ import {
   type WalletActions,
   walletActions,
 } from "viem";
-import { type NetworkName, networks } from "../../protocol/networks.ts";
+import { builtInNetworks, type NetworkName } from "../../protocol/networks.ts";
+import type { HarnessDescription } from "../control/description.ts";
 
 /** A viem client of a local chain: public, wallet and test actions in one. */
 export type HarnessClient = Client<
@@ -28,16 +29,21 @@ export type OnRequest = (request: { method: string; params?: unknown }) => void;
 /** How often viem asks for what it waits for, in milliseconds: local chains mine at once. */
 const pollingInterval = 20;
 
-/** A client of the local chain of a network, whose node listens at `rpcUrl`. */
-export function createViemClient(name: NetworkName, rpcUrl: string, onRequest: OnRequest): HarnessClient {
-  const { chainId, tier } = networks[name];
+/** A client of the local chain of a network, as the harness describes it. */
+export function createViemClient(
+  name: NetworkName,
+  { chainId, rpcUrl, ...described }: NonNullable<HarnessDescription["networks"][string]>,
+  onRequest: OnRequest,
+): HarnessClient {
+  const { tier, nativeCoin = "ETH" } = builtInNetworks.named(name) ?? described;
   const chain = defineChain({
     id: chainId,
     name: `${name} (local)`,
-    nativeCurrency:
-      name === "polygon"
-        ? { name: "POL", symbol: "POL", decimals: 18 }
-        : { name: "Ether", symbol: "ETH", decimals: 18 },
+    nativeCurrency: {
+      name: nativeCoin === "ETH" ? "Ether" : nativeCoin,
+      symbol: nativeCoin,
+      decimals: 18,
+    },
     rpcUrls: { default: { http: [rpcUrl] } },
     testnet: tier === "testnet",
   });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type NetworkName, networkNames } from "../../protocol/networks.ts";
+import { builtInNetworks, type NetworkName, networkNames } from "../../protocol/networks.ts";
 import { address, bytes32 } from "../../protocol/primitives.ts";
 
 /** What a running harness is made of: printed by `up --json`, and served at `GET /harness`. */
@@ -9,14 +9,17 @@ export const harnessDescriptionSchema = z.object({
   /** Only where the chains have a clock of their own. */
   seed: z.int().optional(),
   payers: z.record(z.string(), z.object({ address, privateKey: bytes32 })),
-  networks: z.partialRecord(
-    z.enum(networkNames),
+  networks: z.record(
+    z.string(),
     z.object({
       chainId: z.int(),
-      caip2: z.string(),
+      caip2: z.templateLiteral(["eip155:", z.int()]),
       rpcUrl: z.string(),
       facilitatorContract: address,
       asset: z.object({ address, name: z.string(), version: z.string(), decimals: z.int() }),
+      /** Only of a network that is not built in: whose contract address it has, and what gas is paid in. */
+      tier: z.enum(["mainnet", "testnet"]).optional(),
+      nativeCoin: z.string().optional(),
       /** Only of a fork: the block that it goes on from, where the rest is read, and whether its token can blacklist. */
       fork: z
         .object({ block: z.int(), from: z.enum(["remote", "recording"]), hasBlacklist: z.boolean() })
@@ -25,6 +28,16 @@ export const harnessDescriptionSchema = z.object({
   ),
 });
 
+/** The networks of a running harness: the built-in ones in their order, and then what was added. */
+export function networksOf({ networks }: HarnessDescription): readonly NetworkName[] {
+  const running = Object.keys(networks);
+  return [
+    ...networkNames.filter((name) => running.includes(name)),
+    ...running.filter((name) => builtInNetworks.named(name) === undefined),
+  ];
+}
+
 export type HarnessDescription = z.infer<typeof harnessDescriptionSchema>;
 
-export type RunningNetwork = NonNullable<HarnessDescription["networks"][NetworkName]>;
+/** One of the networks of a running harness. */
+export type RunningNetwork = NonNullable<HarnessDescription["networks"][string]>;

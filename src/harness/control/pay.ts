@@ -6,7 +6,7 @@ import {
 } from "../../protocol/authorization.ts";
 import { buildPaymentRequest } from "../../protocol/build-request.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import { type NetworkName, networks } from "../../protocol/networks.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { createPayerSigner } from "../../published/payer-signer.ts";
 import { signAs } from "../../published/sign-as.ts";
@@ -80,7 +80,7 @@ export async function signPayment(
   });
   const request = buildPaymentRequest({
     x402Version,
-    network: networks[network],
+    network: { name: network, caip2: running.caip2 },
     asset,
     payTo: facilitatorContract,
     amount,

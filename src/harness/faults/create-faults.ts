@@ -1,7 +1,7 @@
 import { channels } from "../../channels/channels.ts";
 import { ConfigurationError } from "../../errors.ts";
 import type { Address } from "../../protocol/hex.ts";
-import type { NetworkName } from "../../protocol/networks.ts";
+import { type NetworkName, networkNames } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import type { HarnessChain } from "../stage/chain.ts";
 import { type ChainFaults, createChainFaults } from "./chain-faults.ts";
@@ -12,7 +12,7 @@ import { type FaultSpec, readFaultSpec } from "./fault-spec.ts";
 type Listed = { report(): FaultReport; undo(): Promise<void> | void };
 
 /** Chains with the proxies before their nodes. */
-type ProxiedChains = Partial<Record<NetworkName, { chain: HarnessChain; proxy: FaultProxy }>>;
+type ProxiedChains = Record<string, { chain: HarnessChain; proxy: FaultProxy }>;
 
 /** Sets faults between the service and the nodes of these chains, and on the chains themselves. */
 export function createFaults(options: {
@@ -45,7 +45,7 @@ export function createFaults(options: {
 
   return {
     async add(raw) {
-      const spec = readFaultSpec(raw);
+      const spec = readFaultSpec(raw, [...new Set([...networkNames, ...onChains.keys()])]);
       const { network } = spec;
       const proxy = networks[network]?.proxy;
       const onChain = onChains.get(network);

@@ -25,5 +25,7 @@ const numbered = z.looseObject({ id: z.string(), fired: z.int() });
 /** Reads what another process tells of a fault. Throws what is wrong with it. */
 export function readFaultReport(raw: unknown): FaultReport {
   const { id, fired, ...spec } = numbered.parse(raw);
-  return { ...readFaultSpec(spec), id, fired };
+  // The other process knows its networks.
+  const names = typeof spec.network === "string" ? [spec.network] : [];
+  return { ...readFaultSpec(spec, names), id, fired };
 }

@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { ConfigurationError } from "../../errors.ts";
+import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { networkNames } from "../../protocol/networks.ts";
 import { parseUint256 } from "../../protocol/primitives.ts";
 
-const network = z.enum(networkNames, `is not one of ${networkNames.join(", ")}`);
+const network = z.string("is not the name of a network");
 
 /** Which calls a fault of the connection hits: every one unless a field narrows it. */
 const matchFields = {
@@ -98,15 +98,22 @@ const examples: Readonly<Record<string, string>> = {
 /**
  * Reads a fault from data.
  *
+ * @param names of the networks that there are; the built-in ones by default
  * @throws ConfigurationError with everything that is wrong with it.
  */
-export function readFaultSpec(raw: unknown): FaultSpec {
+export function readFaultSpec(raw: unknown, names: readonly string[] = networkNames): FaultSpec {
   const named = z.looseObject({ kind: z.unknown() }).safeParse(raw).data?.kind;
   const schema = specs.find(({ shape }) => shape.kind.value === named) ?? unknownKind;
   const read = schema.safeParse(raw);
-  if (read.success) return read.data as FaultSpec;
-  throw new ConfigurationError(
-    read.error.issues.flatMap((issue) => {
+  const { network: name } = z.looseObject({ network: z.unknown() }).safeParse(raw).data ?? {};
+  const unknown: readonly ConfigurationProblem[] =
+    typeof name !== "string" || names.includes(name)
+      ? []
+      : [{ name: "network", problem: `is not one of ${names.join(", ")}`, example: "base" }];
+  if (read.success && unknown.length === 0) return read.data as FaultSpec;
+  throw new ConfigurationError([
+    ...unknown,
+    ...(read.error?.issues ?? []).flatMap((issue) => {
       if (issue.code === "unrecognized_keys") {
         return issue.keys.map((name) => ({ name, problem: `a fault of kind ${String(named)} has none` }));
       }
@@ -114,7 +121,7 @@ export function readFaultSpec(raw: unknown): FaultSpec {
       const example = examples[name];
       return [{ name, problem: issue.message, ...(example !== undefined && { example }) }];
     }),
-  );
+  ]);
 }
 
 /** What else is wrong with a fault of an unknown kind. */

@@ -1,5 +1,5 @@
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
-import { type NetworkName, networkNames } from "../../protocol/networks.ts";
+import { builtInNetworks, type NetworkName } from "../../protocol/networks.ts";
 
 /** What a local chain is forked from. */
 export type ForkOption =
@@ -49,20 +49,19 @@ export function readForkOptions(
   }
   const specs = new Map<NetworkName, ForkSpec>();
   for (const [name, option] of Object.entries(fork)) {
-    const network = networkNames.find((known) => known === name);
-    if (network === undefined) {
+    if (!networks.includes(name) && builtInNetworks.named(name) === undefined) {
       problems.push({
         name: `fork.${name}`,
-        problem: `there is no such network; there are ${networkNames.join(", ")}`,
+        problem: `there is no such network; there are ${builtInNetworks.names.join(", ")}`,
       });
-    } else if (!networks.includes(network)) {
+    } else if (!networks.includes(name)) {
       problems.push({
         name: `fork.${name}`,
         problem: `${name} is not among the networks that are started: ${networks.join(", ")}`,
       });
     } else {
       const spec = readForkOption(`fork.${name}`, option, problems);
-      if (spec !== undefined) specs.set(network, spec);
+      if (spec !== undefined) specs.set(name, spec);
     }
   }
   if (problems.length > 0) throw new ConfigurationError(problems);

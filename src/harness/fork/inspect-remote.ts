@@ -1,6 +1,6 @@
 import { KitError } from "../../errors.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import { type Network, networkNames, networks } from "../../protocol/networks.ts";
+import { builtInNetworks, type Network } from "../../protocol/networks.ts";
 import { isBytes, isWord, readQuantity } from "../../rpc/read-hex.ts";
 import type { RpcAnswer } from "../../rpc/rpc.ts";
 import { membersOf } from "../../util/json.ts";
@@ -30,7 +30,7 @@ export async function inspectRemote(
 
   const chain = readQuantity(await expect("eth_chainId"));
   if (chain !== BigInt(chainId)) {
-    const other = networkNames.find((known) => BigInt(networks[known].chainId) === chain);
+    const other = chain === undefined ? undefined : builtInNetworks.ofChain(Number(chain))?.name;
     const what =
       chain === undefined ? "names no chain id" : `is of chain ${chain}${other ? ` (${other})` : ""}`;
     throw new KitError(`${who} ${what}; ${name} is chain ${chainId}`, {

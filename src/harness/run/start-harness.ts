@@ -6,7 +6,7 @@ import { refuseForeign } from "../../local-server/refuse-foreign.ts";
 import { explainListenError, requireFree } from "../../local-server/require-free.ts";
 import type { Organizations } from "../../organizations/organizations.ts";
 import { keccak256Text } from "../../protocol/hex.ts";
-import type { NetworkName } from "../../protocol/networks.ts";
+import { builtInNetworks, type NetworkName } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { localOrganization } from "../../published/local-organization.ts";
 import { testPayers } from "../../published/test-payers.ts";
@@ -188,6 +188,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
 
     app = await createApp({
       facilitator: replaceable.facilitator,
+      knownNetworks: options.knownNetworks,
       organizations: replaceable.organizations,
       checkHealth: replaceable.checkHealth,
       now: () => Date.now(),
@@ -218,7 +219,11 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       const { serveStudio } = studioModule;
       await app.register(async (scope) => {
         refuseForeign(scope, host);
-        serveStudio(scope, { store, contracts: options.facilitatorContracts });
+        serveStudio(scope, {
+          store,
+          contracts: options.facilitatorContracts,
+          networks: options.knownNetworks,
+        });
       });
     }
     const origin = await listenOn(app, { host, port });
@@ -279,8 +284,9 @@ function describeHarness(
 }
 
 function describeChain({ network, rpcUrl, facilitatorContract, asset, hasBlacklist, node }: HarnessChain) {
-  const { chainId, caip2 } = network;
-  const described = { chainId, caip2, rpcUrl, facilitatorContract, asset };
+  const { name, chainId, caip2, tier, nativeCoin } = network;
+  const added = builtInNetworks.named(name) === undefined ? { tier, nativeCoin } : {};
+  const described = { chainId, caip2, rpcUrl, facilitatorContract, asset, ...added };
   if (node.fork === undefined) return described;
   const { kind, blockNumber } = node.fork;
   return { ...described, fork: { block: Number(blockNumber), from: kind, hasBlacklist } };

@@ -1,5 +1,11 @@
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../../errors.ts";
-import { type Asset, type NetworkName, networkNames, networks } from "../../protocol/networks.ts";
+import {
+  type Asset,
+  builtInNetworks,
+  type Network,
+  type NetworkName,
+  type NetworkRegistry,
+} from "../../protocol/networks.ts";
 import { type ForkOptions, readForkOptions } from "../fork/fork-options.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";
 import { startWatchdog } from "../nodes/watchdog.ts";
@@ -10,6 +16,8 @@ import { startFork } from "./start-fork.ts";
 export type StartChainsOptions = {
   /** Which networks; each at most once. */
   networks: readonly NetworkName[];
+  /** What their names mean; the built-in networks by default. */
+  knownNetworks?: NetworkRegistry | undefined;
   facilitatorContracts: FacilitatorContracts;
   /** The token of a network, where it is not to be its USDC. */
   assets?: Readonly<Partial<Record<NetworkName, Asset>>> | undefined;
@@ -28,7 +36,7 @@ export type StartChainsOptions = {
 /** Running chains. Disposing of them stops them. */
 export type Chains = AsyncDisposable & {
   /** By network, in the order in which they were asked for. */
-  readonly chains: Readonly<Partial<Record<NetworkName, HarnessChain>>>;
+  readonly chains: Readonly<Record<string, HarnessChain>>;
   /** The pids of everything that was started: the nodes, and the watchdog last. */
   readonly pids: readonly number[];
   /** Calls the listener when a node ends without having been asked to, with an error that names it. */
@@ -50,7 +58,7 @@ export type Chains = AsyncDisposable & {
  */
 export async function startChains(options: StartChainsOptions): Promise<Chains> {
   const { facilitatorContracts, assets = {}, rpcPorts = {}, signal, genesisTime } = options;
-  checkOptions(options);
+  const networks = checkOptions(options);
   const forks = readForkOptions(options.fork ?? {}, options.networks);
   signal?.throwIfAborted();
 
@@ -65,9 +73,8 @@ export async function startChains(options: StartChainsOptions): Promise<Chains> 
   preparation.catch(() => {});
 
   const results = await Promise.allSettled(
-    options.networks.map(async (name) => {
-      const network = networks[name];
-      const { chainId, tier } = network;
+    networks.map(async (network) => {
+      const { name, chainId, tier } = network;
       const port = rpcPorts[name];
       const asset = assets[name] ?? network.usdc;
       const facilitatorContract = facilitatorContracts[tier];
@@ -122,11 +129,19 @@ function oneError(failures: readonly unknown[], asked: number): unknown {
   });
 }
 
-function checkOptions({ networks: names, rpcPorts = {} }: StartChainsOptions): void {
+/** Gives the networks that are asked for. */
+function checkOptions(options: StartChainsOptions): readonly Network[] {
+  const { networks: names, rpcPorts = {}, knownNetworks = builtInNetworks } = options;
   const problems: ConfigurationProblem[] = [];
   const taken = new Map<number, string>();
-  for (const name of networkNames) {
+  for (const name of new Set(names)) {
     const port = rpcPorts[name];
+    if (knownNetworks.named(name) === undefined) {
+      problems.push({
+        name: "networks",
+        problem: `"${name}" is not one of ${knownNetworks.names.join(", ")}`,
+      });
+    }
     if (names.filter((other) => other === name).length > 1) {
       problems.push({ name: "networks", problem: `names ${name} twice` });
     }
@@ -142,4 +157,5 @@ function checkOptions({ networks: names, rpcPorts = {} }: StartChainsOptions): v
   }
   if (names.length === 0) problems.push({ name: "networks", problem: "names no network", example: "base" });
   if (problems.length > 0) throw new ConfigurationError(problems);
+  return names.flatMap((name) => knownNetworks.named(name) ?? []);
 }

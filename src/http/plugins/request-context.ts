@@ -1,4 +1,5 @@
 import fp from "fastify-plugin";
+import type { NetworkName } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { Envelope, PaymentRequest } from "../../protocol/requests.ts";
 import { callerRequestId } from "./request-id.ts";
@@ -11,6 +12,8 @@ declare module "fastify" {
     route: Pick<FastifyRequest["routeOptions"], "url" | "config">;
     /** What was read of the payment before anything could fail; problems repeat it. */
     envelope: Envelope | undefined;
+    /** The network that the envelope names, where it is known: a caller may write whole books into it. */
+    networkName: NetworkName | undefined;
     /** The payment, where it is well formed. */
     payment: PaymentRequest | undefined;
   }
@@ -25,6 +28,7 @@ export const requestContext = fp<{ serviceId: string }>(async (app, { serviceId 
   app.decorateRequest("serviceId", serviceId);
   app.decorateRequest("route");
   app.decorateRequest("envelope", undefined);
+  app.decorateRequest("networkName", undefined);
   app.decorateRequest("payment", undefined);
 
   // Hooks call back instead of being async: every request runs all of them.

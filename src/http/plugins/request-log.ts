@@ -4,9 +4,8 @@ import { channels, type RequestResult } from "../../channels/channels.ts";
 import { wouldLog } from "../../logging/logger.ts";
 import type { Metrics } from "../../metrics/metrics.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import { findNetwork, type NetworkName } from "../../protocol/networks.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
-import type { Envelope } from "../../protocol/requests.ts";
 import type { ExchangeEnd } from "../connections/exchange.ts";
 
 declare module "fastify" {
@@ -59,7 +58,7 @@ function recordPayment(
     outcome: request.result?.outcome ?? "abandoned",
     reason: request.result?.reason,
     x402Version: request.envelope?.x402Version,
-    network: networkOf(request.envelope),
+    network: request.networkName,
     seconds: reply.elapsedTime / 1_000,
   });
 }
@@ -82,7 +81,7 @@ function describeRequest(request: FastifyRequest, reply: FastifyReply, end: Exch
 }
 
 /** What names the payment of a request in every line about it. */
-export function logFieldsOf({ envelope, payment }: FastifyRequest): {
+export function logFieldsOf({ envelope, payment, networkName }: FastifyRequest): {
   settlement?: Hex;
   network?: NetworkName | undefined;
   payer?: string | undefined;
@@ -90,10 +89,5 @@ export function logFieldsOf({ envelope, payment }: FastifyRequest): {
   if (payment !== undefined) {
     return { settlement: payment.settlementId, network: payment.knownNetwork.name, payer: payment.payer };
   }
-  return envelope === undefined ? {} : { network: networkOf(envelope), payer: envelope.payer };
-}
-
-/** Only what is known: a caller may write whole books into the name of a network. */
-function networkOf(envelope: Envelope | undefined): NetworkName | undefined {
-  return envelope && findNetwork(envelope.network, envelope.x402Version)?.name;
+  return envelope === undefined ? {} : { network: networkName, payer: envelope.payer };
 }

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from "fastify";
 import { channels, type RequestResult } from "../../channels/channels.ts";
+import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { type Operation, problemDetails } from "../../protocol/problems.ts";
 import type { Invalid } from "../../protocol/reasons.ts";
 import { parsePaymentRequest } from "../../protocol/requests.ts";
@@ -9,10 +10,13 @@ import { ProblemError } from "../problems/problem-error.ts";
 export function readPaymentRequest(
   request: FastifyRequest,
   operation: Operation,
+  knownNetworks: NetworkRegistry,
 ): ReturnType<typeof parsePaymentRequest> {
   if (request.body === undefined) throw new ProblemError("malformed", problemDetails.empty);
-  const parsed = parsePaymentRequest(request.body);
-  request.envelope = parsed.ok ? parsed.request : parsed.envelope;
+  const parsed = parsePaymentRequest(request.body, knownNetworks);
+  const envelope = parsed.ok ? parsed.request : parsed.envelope;
+  request.envelope = envelope;
+  request.networkName = knownNetworks.find(envelope.network, envelope.x402Version)?.name;
   if (!parsed.ok) return parsed;
   const payment = parsed.request;
   request.payment = payment;

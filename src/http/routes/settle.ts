@@ -4,6 +4,7 @@ import type { Facilitator } from "../../facilitator/facilitator.ts";
 import type { Metrics } from "../../metrics/metrics.ts";
 import type { SettleAnswer } from "../../protocol/answers.ts";
 import type { Hex } from "../../protocol/hex.ts";
+import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { problemMediaType } from "../../protocol/problems.ts";
 import type { Envelope } from "../../protocol/requests.ts";
 import { settlementPath } from "../../protocol/routes.ts";
@@ -20,15 +21,16 @@ import { invalidResult, readPaymentRequest } from "./payment-request.ts";
 import { urlsOf } from "./urls.ts";
 
 /** `POST /settle`. */
-export const settleRoute: FastifyPluginAsync<{ facilitator: Facilitator; metrics: Metrics }> = async (
-  app,
-  { facilitator, metrics },
-) => {
+export const settleRoute: FastifyPluginAsync<{
+  facilitator: Facilitator;
+  knownNetworks: NetworkRegistry;
+  metrics: Metrics;
+}> = async (app, { facilitator, knownNetworks, metrics }) => {
   const config = { operation: "settle", apiKey: "required" } as const;
   for (const url of urlsOf("settle")) app.post(url, { config }, answer);
 
   async function answer(request: FastifyRequest, reply: FastifyReply): Promise<SettleAnswer | FastifyReply> {
-    const parsed = readPaymentRequest(request, "settle");
+    const parsed = readPaymentRequest(request, "settle", knownNetworks);
     const idempotency = readIdempotencyKey(request);
     if (!parsed.ok) {
       request.result = invalidResult(parsed.invalid);

@@ -1,6 +1,6 @@
 import type { SettlementFilter } from "../../ledger/ledger.ts";
 import type { Cursor } from "../../protocol/cursor.ts";
-import { settlementQuerySchema, usualPage } from "../../protocol/settlement-query.ts";
+import { type createSettlementQuerySchema, usualPage } from "../../protocol/settlement-query.ts";
 import { ProblemError } from "../problems/problem-error.ts";
 
 /**
@@ -9,11 +9,14 @@ import { ProblemError } from "../problems/problem-error.ts";
  * @throws ProblemError with everything that is wrong. A parameter that does not exist is wrong as well: ignored, a
  * filter with a typo would list everything.
  */
-export function readSettlementQuery(query: unknown): {
+export function readSettlementQuery(
+  query: unknown,
+  schema: ReturnType<typeof createSettlementQuerySchema>,
+): {
   filter: Omit<SettlementFilter, "organizationId">;
   page: { limit: number; after: Cursor | undefined };
 } {
-  const { data, error } = settlementQuerySchema.safeParse(query);
+  const { data, error } = schema.safeParse(query);
   if (error !== undefined) {
     const problems = error.issues.map(({ path, message }) => [...path, message].join(" "));
     throw new ProblemError("malformed", problems.join("; "));

@@ -3,24 +3,27 @@ import type { Facilitator } from "../../facilitator/facilitator.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
 import type { SettlementList, SettlementView } from "../../protocol/answers.ts";
 import { writeCursor } from "../../protocol/cursor.ts";
+import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { bytes32 } from "../../protocol/primitives.ts";
 import { problemDetails } from "../../protocol/problems.ts";
+import { createSettlementQuerySchema } from "../../protocol/settlement-query.ts";
 import { callerOf } from "../plugins/authentication.ts";
 import { ProblemError } from "../problems/problem-error.ts";
 import { readSettlementQuery } from "./settlement-query.ts";
 import { urlsOf } from "./urls.ts";
 
 /** `GET /settlements` and `GET /settlements/{id}`: the state of settlements of the caller's organization. */
-export const settlementRoutes: FastifyPluginAsync<{ facilitator: Facilitator }> = async (
-  app,
-  { facilitator },
-) => {
+export const settlementRoutes: FastifyPluginAsync<{
+  facilitator: Facilitator;
+  knownNetworks: NetworkRegistry;
+}> = async (app, { facilitator, knownNetworks }) => {
+  const querySchema = createSettlementQuerySchema(knownNetworks);
   const config = { apiKey: "required" } as const;
   const [listUrl = ""] = urlsOf("listSettlements");
   const [url = ""] = urlsOf("getSettlement");
 
   app.get(listUrl, { config }, async (request): Promise<SettlementList> => {
-    const { filter, page } = readSettlementQuery(request.query);
+    const { filter, page } = readSettlementQuery(request.query, querySchema);
     const { settlements, next } = await facilitator.listSettlements(filter, page, callerOf(request));
     return { settlements: settlements.map(view), next: next === null ? null : writeCursor(next) };
   });

@@ -1,12 +1,14 @@
 import type { FastifyPluginAsync, FastifyRequest } from "fastify";
 import type { Facilitator } from "../../facilitator/facilitator.ts";
 import type { VerifyAnswer } from "../../protocol/answers.ts";
+import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { verifyAnswer } from "../../protocol/write-answers.ts";
 import { invalidResult, readPaymentRequest } from "./payment-request.ts";
 import { urlsOf } from "./urls.ts";
 
 export type VerifyRouteOptions = {
   facilitator: Facilitator;
+  knownNetworks: NetworkRegistry;
   /** Unix milliseconds. */
   now: () => number;
   /** Whether callers without an API key may verify. */
@@ -15,7 +17,7 @@ export type VerifyRouteOptions = {
 
 /** `POST /verify`. */
 export const verifyRoute: FastifyPluginAsync<VerifyRouteOptions> = async (app, options) => {
-  const { facilitator, now, anonymousVerify } = options;
+  const { facilitator, knownNetworks, now, anonymousVerify } = options;
   const apiKey = anonymousVerify ? "optional" : "required";
 
   const config = { operation: "verify", apiKey } as const;
@@ -23,7 +25,7 @@ export const verifyRoute: FastifyPluginAsync<VerifyRouteOptions> = async (app, o
 
   async function answer(request: FastifyRequest): Promise<VerifyAnswer> {
     const { caller } = request;
-    const parsed = readPaymentRequest(request, "verify");
+    const parsed = readPaymentRequest(request, "verify", knownNetworks);
     const refusal = parsed.ok ? await facilitator.verify(parsed.request, caller) : parsed.invalid;
     request.result = refusal === undefined ? { outcome: "valid" } : invalidResult(refusal);
     const network = parsed.ok ? parsed.request.knownNetwork.name : undefined;

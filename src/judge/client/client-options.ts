@@ -1,4 +1,4 @@
-import type { NetworkName } from "../../protocol/networks.ts";
+import type { BuiltInNetworkName } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import type { ClientCase } from "./client-case.ts";
 
@@ -7,7 +7,7 @@ export type JudgeClientOptions = {
   /** The program and its arguments. */
   command: readonly string[];
   cases: readonly ClientCase[];
-  networks: readonly NetworkName[];
+  networks: readonly BuiltInNetworkName[];
   versions: readonly X402Version[];
   header?: { name: string; value: string } | undefined;
   /** How long the command may take in a case. */

@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import type { NetworkName } from "../../protocol/networks.ts";
+import type { BuiltInNetworkName } from "../../protocol/networks.ts";
 import { inParallel } from "../scene/in-parallel.ts";
 import { openScene, type Scene } from "../scene/scene.ts";
 import type { ClientCase } from "./client-case.ts";
@@ -21,7 +21,7 @@ export async function judgeClient(options: JudgeClientOptions): Promise<readonly
 }
 
 async function judgeOn(
-  network: NetworkName,
+  network: BuiltInNetworkName,
   shops: Shops,
   options: JudgeClientOptions,
 ): Promise<ClientResult[]> {

@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { NetworkName } from "../../protocol/networks.ts";
+import type { BuiltInNetworkName } from "../../protocol/networks.ts";
 import { type CasePayer, goodsOf, payerOf } from "../scene/payers.ts";
 import { type CommandEnd, endWithin, startCommand } from "../scene/run-command.ts";
 import type { Scene } from "../scene/scene.ts";
@@ -15,7 +15,7 @@ import type { Shops } from "./shops.ts";
 /** What became of one case on one network. */
 export type ClientResult = {
   tested: ClientCase;
-  network: NetworkName;
+  network: BuiltInNetworkName;
   verdict: ClientVerdict;
   transfers: readonly TokenTransfer[];
   runs: readonly ClientRun[];

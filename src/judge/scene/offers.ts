@@ -1,11 +1,11 @@
 import { type Address, sameAddress } from "../../protocol/hex.ts";
-import { type Asset, formatNetwork, type NetworkName, networks } from "../../protocol/networks.ts";
+import { type Asset, type BuiltInNetworkName, formatNetwork, networks } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import type { ReceivedPayment } from "./received-payment.ts";
 
 /** One way to pay that a shop offers. */
 export type Offer = {
-  network: NetworkName;
+  network: BuiltInNetworkName;
   asset: Asset;
   payTo: Address;
   /** In the asset's smallest unit. */

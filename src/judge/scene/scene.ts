@@ -3,7 +3,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { KitError } from "../../errors.ts";
 import { createHarness, type Fault, type HarnessNetwork } from "../../harness/index.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
-import { type Asset, type NetworkName, networkNames } from "../../protocol/networks.ts";
+import { type Asset, type BuiltInNetworkName, networkNames } from "../../protocol/networks.ts";
 import { mockUsdcInitCode } from "../../published/init-code.ts";
 import type { Offer } from "./offers.ts";
 import { type CasePayer, payerOf } from "./payers.ts";
@@ -27,7 +27,7 @@ const abi = parseAbi([
 
 /** A facilitator on real chains, and what payments can be asked for there. */
 export type Scene = AsyncDisposable & {
-  readonly network: NetworkName;
+  readonly network: BuiltInNetworkName;
   /** Its name in version 2. */
   readonly caip2: string;
   /** The facilitator's base URL; ends in `/v1`. */
@@ -58,7 +58,7 @@ export type Scene = AsyncDisposable & {
 };
 
 export type SceneOptions = {
-  network: NetworkName;
+  network: BuiltInNetworkName;
   /** Whether a second network runs. */
   hasOtherNetwork?: boolean;
   /** How long the facilitator waits for an outcome. */
@@ -72,7 +72,7 @@ export type SceneOptions = {
 export async function openScene(options: SceneOptions): Promise<Scene> {
   const { network, hasOtherNetwork = false, settleWaitMs, aheadSeconds = 0, signal } = options;
   const other = hasOtherNetwork ? otherThan(network) : undefined;
-  const harness = await createHarness<NetworkName>({
+  const harness = await createHarness<BuiltInNetworkName>({
     networks: other === undefined ? [network] : [network, other],
     journal: false,
     ...(settleWaitMs !== undefined && { settleWaitMs }),
@@ -85,7 +85,7 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
     const now = Number(await chain.now());
     await chain.advanceTime(Math.floor(Date.now() / 1_000) + aheadSeconds - now);
   }
-  const offerOn = ({ name, asset, facilitatorContract }: HarnessNetwork): Offer => {
+  const offerOn = ({ name, asset, facilitatorContract }: HarnessNetwork<BuiltInNetworkName>): Offer => {
     const { address, name: tokenName, version, decimals } = asset;
     return {
       network: name,
@@ -147,13 +147,13 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
 }
 
 /** A network that public clients of both versions know, other than the one that is used. */
-function otherThan(network: NetworkName): NetworkName {
+function otherThan(network: BuiltInNetworkName): BuiltInNetworkName {
   const known = networkNames.filter((name) => !name.startsWith("optimism"));
   return known.find((name) => name !== network) ?? "base";
 }
 
 /** Deploys a second token on a chain: the mock of USDC under another name. */
-async function deployToken({ client }: HarnessNetwork): Promise<Asset> {
+async function deployToken({ client }: HarnessNetwork<BuiltInNetworkName>): Promise<Asset> {
   const token = { name: "Dollar", version: "2", decimals: 6 };
   const deployer = payerOf(0, "deployer");
   await client.setBalance({ address: deployer.address, value: gasMoney });
@@ -169,7 +169,10 @@ async function deployToken({ client }: HarnessNetwork): Promise<Asset> {
 type Call = { address: Address; data: Hex; sender: CasePayer };
 
 /** Sends a call, and waits until it is mined. Undefined when the token refuses it. */
-async function send({ client }: HarnessNetwork, { address, data, sender }: Call): Promise<Hex | undefined> {
+async function send(
+  { client }: HarnessNetwork<BuiltInNetworkName>,
+  { address, data, sender }: Call,
+): Promise<Hex | undefined> {
   await client.setBalance({ address: sender.address, value: gasMoney });
   try {
     const account = privateKeyToAccount(sender.privateKey);

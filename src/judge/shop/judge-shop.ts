@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { KitError } from "../../errors.ts";
-import type { NetworkName } from "../../protocol/networks.ts";
+import type { BuiltInNetworkName } from "../../protocol/networks.ts";
 import { startFacilitatorLine } from "../scene/facilitator-line.ts";
 import { freePort } from "../scene/free-port.ts";
 import { endWithin, type RunningCommand, startCommand } from "../scene/run-command.ts";
@@ -12,7 +12,7 @@ import { readTerms, type Terms } from "./terms.ts";
 
 export type JudgeShopOptions = {
   cases: readonly ShopCase[];
-  network: NetworkName;
+  network: BuiltInNetworkName;
   /** A shop that runs, or the command that starts one. */
   shop:
     | { url: string; otherUrl: string | undefined; facilitatorPort: number }
@@ -112,7 +112,7 @@ async function waitForAnswer(
 }
 
 /** What the shop asks for on the network. */
-function requireTerms(url: string, answer: Answer, network: NetworkName): Terms {
+function requireTerms(url: string, answer: Answer, network: BuiltInNetworkName): Terms {
   if (answer.status !== 402 && (answer.status < 200 || answer.status > 299)) {
     throw new KitError(`The shop answers ${answer.status} at ${url}, where a 402 is due`, {
       hints: [answer.body.slice(0, 200), "Where it sells is said with --path, or with --url."],

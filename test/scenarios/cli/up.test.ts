@@ -13,7 +13,7 @@ import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { pay } from "../../../src/harness/control/pay.ts";
 import { type AuthorizationSigner, signAuthorization } from "../../../src/protocol/authorization.ts";
 import { buildPaymentRequest } from "../../../src/protocol/build-request.ts";
-import { type NetworkName, networkNames, networks } from "../../../src/protocol/networks.ts";
+import { type BuiltInNetworkName, networkNames, networks } from "../../../src/protocol/networks.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { localOrganization } from "../../../src/published/local-organization.ts";
 import { createPayerSigner } from "../../../src/published/payer-signer.ts";
@@ -36,7 +36,7 @@ async function describedBy(up: CliProcess): Promise<HarnessDescription> {
 /** Pays with nothing but what `up --json` prints, and gives what settle answers. */
 async function payBy(
   { facilitator, organization, networks: running }: HarnessDescription,
-  network: NetworkName,
+  network: BuiltInNetworkName,
   payer: AuthorizationSigner,
 ): Promise<unknown> {
   const chain = running[network];
@@ -64,7 +64,10 @@ async function payBy(
 }
 
 /** How many transactions the operator has sent on a network. */
-function settlesSent({ networks: running }: HarnessDescription, network: NetworkName): Promise<unknown> {
+function settlesSent(
+  { networks: running }: HarnessDescription,
+  network: BuiltInNetworkName,
+): Promise<unknown> {
   const rpc = createLocalRpc(running[network]?.rpcUrl ?? "");
   return rpc.request("eth_getTransactionCount", harnessAccounts.operator.address, "latest");
 }

@@ -31,7 +31,7 @@ async function play(harness: Seeded): Promise<void> {
 
 /** The hashes of all blocks and their transactions, with their times. */
 async function history({ networks }: Seeded): Promise<unknown> {
-  const blocksOf = async ({ client }: Seeded["networks"]["base"]) => {
+  const blocksOf = async ({ client }: Seeded["networks"]["base" | "polygon"]) => {
     const height = Number(await client.getBlockNumber({ cacheTime: 0 }));
     const numbers = Array.from({ length: height + 1 }, (_, number) => BigInt(number));
     return Promise.all(

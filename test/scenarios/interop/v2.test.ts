@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { type NetworkName, networkNames, networks } from "../../../src/protocol/networks.ts";
+import { type BuiltInNetworkName, networkNames, networks } from "../../../src/protocol/networks.ts";
 import { localOrganization } from "../../../src/published/local-organization.ts";
 import { createBuyer, fundedAccount } from "../../support/buyer.ts";
 import type { LoopbackServer } from "../../support/loopback-server.ts";
@@ -20,7 +20,7 @@ let merchant: LoopbackServer;
 
 beforeAll(async () => {
   harness = await startTestHarness({ networks: networkNames });
-  const offer = (name: NetworkName, price: Offer["price"]): Offer => ({
+  const offer = (name: BuiltInNetworkName, price: Offer["price"]): Offer => ({
     network: networks[name].caip2,
     payTo: runningChain(harness, name).facilitatorContract,
     price,

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
-import { readNetwork } from "../../../src/config/values.ts";
+import { readBuiltInNetwork } from "../../../src/config/values.ts";
 import { signAuthorization } from "../../../src/protocol/authorization.ts";
 import { authorizationJson } from "../../../src/protocol/build-request.ts";
 import { networks } from "../../../src/protocol/networks.ts";
@@ -67,7 +67,7 @@ for (let attempt = 1; attempt <= attempts; attempt++) {
 process.exit(1);
 
 async function sign({ network, asset, payTo, maxAmountRequired, extra }: Offer): Promise<string> {
-  const name = readNetwork(network);
+  const name = readBuiltInNetwork(network);
   const { authorization, signature } = await signAuthorization(signer, {
     asset: { address: asset, ...extra },
     chainId: networks[name].chainId,

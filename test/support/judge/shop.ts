@@ -1,5 +1,5 @@
 import { createServer, type ServerResponse } from "node:http";
-import { readNetwork } from "../../../src/config/values.ts";
+import { readBuiltInNetwork } from "../../../src/config/values.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 
 /*
@@ -15,7 +15,7 @@ import { networks } from "../../../src/protocol/networks.ts";
 
 const manner = process.argv[2] ?? "good";
 const { PORT, X402_FACILITATOR_URL = "", X402_API_KEY = "", X402_PAY_TO = "", X402_PRICE = "" } = process.env;
-const { name: network, usdc } = networks[readNetwork(process.env.X402_NETWORK ?? "")];
+const { name: network, usdc } = networks[readBuiltInNetwork(process.env.X402_NETWORK ?? "")];
 
 if (manner === "ends") {
   console.error("cannot open the shop");

@@ -2,10 +2,10 @@ import { startHeartbeat } from "../../../src/harness/nodes/heartbeat.ts";
 import { type LocalNode, startNode } from "../../../src/harness/nodes/nodes.ts";
 import { startWatchdog } from "../../../src/harness/nodes/watchdog.ts";
 import type { Address } from "../../../src/protocol/hex.ts";
-import { type NetworkName, networks } from "../../../src/protocol/networks.ts";
+import { type BuiltInNetworkName, networks } from "../../../src/protocol/networks.ts";
 
 /** Nodes with nothing on them: what a chain is to somebody who has not deployed yet. */
-export async function startBareChains<const N extends NetworkName>(
+export async function startBareChains<const N extends BuiltInNetworkName>(
   names: readonly N[],
 ): Promise<{ nodes: Readonly<Record<N, LocalNode>>; stop(): Promise<void> }> {
   const watchdog = startWatchdog();

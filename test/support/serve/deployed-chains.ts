@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { readNetworkFile } from "../../../src/config/network-file.ts";
 import { migrate } from "../../../src/database/migrate.ts";
 import { openDatabase } from "../../../src/database/open-database.ts";
 import { resolveFacilitatorContracts } from "../../../src/harness/stage/addresses.ts";
@@ -29,12 +30,21 @@ const ether = 10n ** 18n;
 
 export async function startDeployedChains<const N extends NetworkName>(
   names: readonly [N, ...N[]],
+  /** The network file that some of the names are from. */
+  networkFile?: string,
 ): Promise<DeployedChains<N>> {
-  const running = await startChains({ networks: names, facilitatorContracts: resolveFacilitatorContracts() });
+  const running = await startChains({
+    networks: names,
+    ...(networkFile !== undefined && { knownNetworks: readNetworkFile(networkFile) }),
+    facilitatorContracts: resolveFacilitatorContracts(),
+  });
   const chains = running.chains as Readonly<Record<N, HarnessChain>>;
-  const rpcUrls = Object.fromEntries(
-    names.map((name) => [`${name.toUpperCase().replaceAll("-", "_")}_RPC_URL`, chains[name].rpcUrl]),
-  );
+  const rpcUrls = {
+    ...(networkFile !== undefined && { NETWORKS_FILE: networkFile }),
+    ...Object.fromEntries(
+      names.map((name) => [`${name.toUpperCase().replaceAll("-", "_")}_RPC_URL`, chains[name].rpcUrl]),
+    ),
+  };
   const keys = { OPERATOR_PRIVATE_KEY: keyOf("operator"), DEPLOYER_PRIVATE_KEY: keyOf("deployer") };
   let contract: Address | undefined;
   for (const name of names) {

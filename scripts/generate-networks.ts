@@ -1,0 +1,66 @@
+/**
+ * Writes networks/x402-defaults.json: the chains that the public x402 packages pay on by default, as a network file.
+ * Addresses and domains are those of @x402/evm, which is installed; names, coins and block times those of viem.
+ * With `--check` it writes nothing, and fails where the file is not what it would write.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { DEFAULT_ASSETS } from "@x402/evm";
+import { EVM_NETWORK_CHAIN_ID_MAP } from "@x402/evm/v1";
+import * as viemChains from "viem/chains";
+import { type NetworkData, readNetworkData } from "../src/config/network-file.ts";
+import { builtInNetworks } from "../src/protocol/networks.ts";
+
+const path = new URL("../networks/x402-defaults.json", import.meta.url);
+
+const chains = Object.values(viemChains);
+const v1Names = new Map<number, string>(
+  Object.entries(EVM_NETWORK_CHAIN_ID_MAP).map(([name, chainId]) => [Number(chainId), name]),
+);
+
+/** What is paid for a settlement is worth a look before real money is settled: the guide says so. */
+const usual = {
+  mainnet: { confirmations: 12, maxFeeGwei: "100" },
+  testnet: { confirmations: 1, maxFeeGwei: "100" },
+} as const;
+
+const described = Object.entries(DEFAULT_ASSETS).flatMap(([caip2, [token]]): NetworkData[] => {
+  const chainId = Number(caip2.slice("eip155:".length));
+  // This facilitator settles by EIP-3009 alone.
+  if (builtInNetworks.ofChain(chainId) !== undefined || token === undefined) return [];
+  if (token.assetTransferMethod !== undefined) return [];
+  const chain = chains.find(({ id }) => id === chainId);
+  if (chain === undefined) return [];
+  const tier = chain.testnet === true ? "testnet" : "mainnet";
+  const { name, version, decimals } = token;
+  const explorer = chain.blockExplorers?.default.url.replace(/\/$/, "");
+  return [
+    {
+      name: v1Names.get(chainId) ?? kebab(chain.name),
+      caip2,
+      tier,
+      token: { address: token.asset, name, version, decimals },
+      ...usual[tier],
+      blockTimeMs: Math.max(chain.blockTime ?? 2_000, 50),
+      nativeCoin: chain.nativeCurrency.symbol,
+      ...(explorer !== undefined && { explorer }),
+    },
+  ];
+});
+
+function kebab(name: string): string {
+  return name
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-|-$/g, "");
+}
+
+readNetworkData(described);
+const text = `${JSON.stringify(described, null, 2)}\n`;
+if (process.argv.includes("--check")) {
+  if (readFileSync(path, "utf8") !== text) {
+    console.error("networks/x402-defaults.json is not what the installed packages say: npm run generate");
+    process.exitCode = 1;
+  }
+} else {
+  writeFileSync(path, text);
+}

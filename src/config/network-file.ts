@@ -1,0 +1,176 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import { readAddress as parseAddress } from "../protocol/address.ts";
+import { extendBuiltIn, findClash, type KnownNetwork, type KnownNetworks } from "./known-networks.ts";
+import { InvalidValue, quote, readGwei } from "./values.ts";
+
+/** The largest chain id that all clients can sign for: EIP-2294 leaves room below 2^53. */
+const largestChainId = Number.MAX_SAFE_INTEGER / 2 - 36;
+
+const text = (what: string) =>
+  z.string(`must be ${what}`).min(1, `must be ${what}`).max(64, "must have at most 64 characters");
+
+const ascii = (what: string) => text(what).regex(/^[\x20-\x7e]*$/, "must be ASCII");
+
+const whole = (least: number, most: number) => {
+  const message = `must be a whole number from ${least} to ${most}`;
+  return z.int(message).min(least, message).max(most, message);
+};
+
+const address = z.string("must be an address").transform((given, context) => {
+  const { address: parsed, problem } = parseAddress(given);
+  if (parsed !== undefined) return parsed;
+  context.addIssue({ code: "custom", message: problem });
+  return z.NEVER;
+});
+
+const feeCap = z
+  .union([z.string(), z.number()], 'must be gwei, such as "0.5"')
+  .transform((given, context) => {
+    try {
+      return readGwei(String(given));
+    } catch (error) {
+      if (!(error instanceof InvalidValue)) throw error;
+      context.addIssue({ code: "custom", message: error.message });
+      return z.NEVER;
+    }
+  });
+
+const caip2 = /^eip155:([1-9]\d{0,15})$/;
+
+/** One network as a network file describes it. The guide for operators says what each field is for. */
+const networkSchema = z
+  .strictObject(
+    {
+      name: z
+        .string("must be a name")
+        .regex(
+          /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/,
+          "must be lower-case letters, digits and single hyphens, such as my-chain",
+        )
+        .max(40, "must have at most 40 characters"),
+      caip2: z
+        .string("must be eip155: and the chain id")
+        .regex(caip2, "must be eip155: and the chain id, such as eip155:43114"),
+      chainId: whole(1, largestChainId).optional(),
+      tier: z.enum(
+        ["mainnet", "testnet"],
+        "must be mainnet or testnet: it chooses the contract's address and CREATE2 salt",
+      ),
+      token: z.strictObject(
+        {
+          address,
+          name: text("the token's EIP-712 name"),
+          version: text("the token's EIP-712 version"),
+          decimals: whole(0, 36),
+        },
+        "must be the token's address, name, version and decimals",
+      ),
+      confirmations: whole(1, 1_000),
+      blockTimeMs: whole(50, 600_000),
+      maxFeeGwei: feeCap,
+      nativeCoin: ascii("what gas is paid in, such as ETH").default("ETH"),
+      explorer: z
+        .string("must be a URL")
+        .regex(/^https?:\/\/[^\s/]+(\/[^\s]*[^\s/])?$/, "must be a URL without a slash at its end")
+        .optional(),
+    },
+    "must be a network",
+  )
+  .refine(({ chainId, caip2: name }) => chainId === undefined || name === `eip155:${chainId}`, {
+    path: ["chainId"],
+    error: "is not the one of caip2",
+  });
+
+/** A network as a file writes it. */
+export type NetworkData = z.input<typeof networkSchema>;
+
+/**
+ * Reads networks that are given as data: one, or a list of them.
+ *
+ * @throws {InvalidValue} with the first thing that is wrong, and the field that it is in
+ */
+export function readNetworkData(data: unknown): KnownNetworks {
+  const isList = Array.isArray(data);
+  const { data: read, error } = z.array(networkSchema).safeParse(isList ? data : [data]);
+  if (error !== undefined) throw new InvalidValue(describe(data, error));
+  const added: KnownNetwork[] = [];
+  for (const [index, { token, maxFeeGwei, explorer, ...rest }] of read.entries()) {
+    const network: KnownNetwork = {
+      ...rest,
+      caip2: `eip155:${Number(rest.caip2.slice("eip155:".length))}`,
+      chainId: Number(rest.caip2.slice("eip155:".length)),
+      usdc: token,
+      maxFeePerGas: maxFeeGwei,
+      ...(explorer !== undefined && { explorer }),
+    };
+    const clash = findClash(network, added);
+    if (clash !== undefined)
+      throw new InvalidValue(`${isList ? `[${index}].` : ""}${clash.field}: ${clash.problem}`);
+    added.push(network);
+  }
+  return extendBuiltIn(added);
+}
+
+/** The chains that the public x402 packages pay on by default; it is part of this package. */
+const x402Defaults = fileURLToPath(new URL("../../networks/x402-defaults.json", import.meta.url));
+
+/**
+ * Reads a network file: JSON, one network or a list of them.
+ *
+ * @param given its path; `x402` stands for the file of this package with the default chains of the public x402 packages
+ * @throws {InvalidValue} with the first thing that is wrong, and the field that it is in
+ */
+export function readNetworkFile(given: string): KnownNetworks {
+  const path = given === "x402" ? x402Defaults : given;
+  // A secret, set here by mistake, does not begin as a path does.
+  const shown = /^\.{0,2}\//.test(path) ? path : quote(path);
+  let json: string;
+  try {
+    json = readFileSync(path, "utf8");
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "unknown";
+    throw new InvalidValue(`names the file ${shown}, which cannot be read: ${code}`);
+  }
+  let data: unknown;
+  try {
+    data = JSON.parse(json.replace(/^\uFEFF/, ""));
+  } catch {
+    throw new InvalidValue(`names the file ${shown}, which is not JSON`);
+  }
+  try {
+    return readNetworkData(data);
+  } catch (error) {
+    throw error instanceof InvalidValue
+      ? new InvalidValue(`names the file ${shown}; ${error.message}`)
+      : error;
+  }
+}
+
+/** The first issue as a sentence that begins with the field: `[2].token.decimals: must be …`. */
+function describe(data: unknown, { issues }: z.ZodError): string {
+  const [issue] = issues;
+  if (issue === undefined) return "cannot be read";
+  const [, ...path] = Array.isArray(data) ? ["", ...issue.path] : issue.path;
+  const unknown = issue.code === "unrecognized_keys" ? issue.keys[0] : undefined;
+  const field = [...path, ...(unknown === undefined ? [] : [unknown])]
+    .map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`))
+    .join("")
+    .replace(/^\./, "");
+  const isMissing = issue.code !== "custom" && at(data, path) === undefined;
+  const message =
+    unknown !== undefined
+      ? "there is no such field"
+      : isMissing
+        ? `is missing: it ${issue.message}`
+        : issue.message;
+  return field === "" ? message : `${field}: ${message}`;
+}
+
+function at(data: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (value, key) => (typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined),
+    data,
+  );
+}

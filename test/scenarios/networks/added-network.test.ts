@@ -1,0 +1,234 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { readNetworkData } from "../../../src/config/network-file.ts";
+import { createFixtureEngine } from "../../../src/fixtures/index.ts";
+import { requestJson } from "../../../src/harness/control/http-json.ts";
+import { connectHarness, createHarness } from "../../../src/harness/index.ts";
+import { buildPaymentRequest } from "../../../src/protocol/build-request.ts";
+import { signAs } from "../../../src/published/sign-as.ts";
+import { startCli } from "../../support/cli.ts";
+import { accountOf } from "../../support/key-accounts.ts";
+import { startRealChain } from "../../support/real-chain.ts";
+import { makeDirectory, runHere, startCommand } from "../../support/serve/command.ts";
+import { type DeployedChains, startDeployedChains } from "../../support/serve/deployed-chains.ts";
+
+/*
+ * A chain that is not built in, given as data: whatever works on the five works on it.
+ */
+
+const avalanche = {
+  name: "avalanche",
+  caip2: "eip155:43114",
+  tier: "mainnet",
+  token: {
+    address: "0xB97EF9Ef8734C71904D8002F8b6Bc66Dd9c48a6E",
+    name: "USD Coin",
+    version: "2",
+    decimals: 6,
+  },
+  confirmations: 1,
+  blockTimeMs: 2_000,
+  maxFeeGwei: "100",
+  nativeCoin: "AVAX",
+} as const;
+
+let directory: Awaited<ReturnType<typeof makeDirectory>>;
+let file: string;
+
+beforeAll(async () => {
+  directory = await makeDirectory();
+  file = join(directory.path, "networks.json");
+  await writeFile(file, JSON.stringify(avalanche));
+});
+afterAll(() => directory[Symbol.asyncDispose]());
+
+test("the harness starts it beside a built-in one, and it is paid on in both versions", async () => {
+  await using harness = await createHarness({ networkFile: file, networks: ["avalanche", "base"] });
+  const { client, caip2, facilitatorContract } = harness.networks.avalanche;
+  expect(await client.getChainId()).toBe(43_114);
+  expect([caip2, client.chain.nativeCurrency.symbol]).toEqual(["eip155:43114", "AVAX"]);
+  expect(facilitatorContract.address).toBe(harness.networks.base.facilitatorContract.address);
+
+  for (const x402Version of [1, 2] as const) {
+    const { settle, receipt } = await harness.pay({ network: "avalanche", x402Version });
+    expect(settle.body).toMatchObject({ success: true, network: x402Version === 1 ? "avalanche" : caip2 });
+    expect(receipt?.status).toBe("success");
+  }
+  const { settle } = await harness.pay({ network: "avalanche", payer: "empty" });
+  expect(settle.body).toMatchObject({ success: false, errorReason: "insufficient_funds" });
+
+  await using other = await connectHarness(harness.facilitator.url, ["avalanche"]);
+  await using _late = await other.faults.on("avalanche").delay(1);
+  await other.networks.avalanche.advanceTime(60);
+  await other.reset();
+  expect((await other.pay({ network: "avalanche" })).settle.status).toBe(200);
+});
+
+test("it is forked like any other, with its own token", async () => {
+  const network = readNetworkData(avalanche).named("avalanche");
+  if (network === undefined) throw new Error("avalanche is missing");
+  const real = await startRealChain(network);
+  try {
+    await using harness = await createHarness({
+      networkFile: avalanche,
+      networks: ["avalanche"],
+      fork: { avalanche: real.node.rpcUrl },
+    });
+    expect(await harness.networks.avalanche.balanceOf(real.holder)).toBe(real.held);
+    expect((await harness.pay({ network: "avalanche" })).settle.body).toMatchObject({ success: true });
+  } finally {
+    await real.stop();
+  }
+});
+
+test("the fixtures answer for it as the service does", async () => {
+  const fixtures = createFixtureEngine({
+    addedNetworks: readNetworkData(avalanche).all,
+    networks: ["avalanche"],
+  });
+  const [network] = fixtures.environment.networks;
+  const payment = await signAs("funded", {
+    asset: network.usdc,
+    chainId: network.chainId,
+    to: network.facilitatorContract,
+    value: 10_000n,
+    validBefore: BigInt(Math.floor(Date.now() / 1000)) + 600n,
+  });
+  const body = buildPaymentRequest({
+    x402Version: 2,
+    network,
+    asset: network.usdc,
+    payTo: network.facilitatorContract,
+    amount: 10_000n,
+    resource: "https://merchant.example/resource",
+    ...payment,
+  });
+  const answer = await fixtures.reply({
+    method: "POST",
+    path: "/v1/verify",
+    headers: { authorization: fixtures.environment.keys.local.apiKey, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  expect(answer).toMatchObject({ status: 200, body: { isValid: true } });
+});
+
+test("`up` starts it, commands act on it, and the studio explains its payments", async () => {
+  const cli = await startCli([
+    "up",
+    "--network-file",
+    file,
+    "--networks",
+    "avalanche",
+    "--port",
+    "0",
+    "--json",
+  ]);
+  try {
+    const [line] = await cli.printed(/^\{.*\}$/m);
+    const { facilitator, networks } = JSON.parse(line);
+    expect(networks.avalanche).toMatchObject({ chainId: 43_114, asset: avalanche.token, nativeCoin: "AVAX" });
+    const options = ["--network", "avalanche", "--network-file", file, "--url", facilitator.url];
+    expect(
+      await runHere(["fund", ...options, "--to", accountOf("a buyer").address, "--amount", "5"], {}),
+    ).toMatchObject({ code: 0 });
+    expect(await runHere(["pay", ...options, "--payer", "empty"], {})).toMatchObject({ code: 1 });
+
+    const { body } = await requestJson(facilitator.url.replace("/v1", "/payments"), { method: "GET" });
+    const { payments } = body as { payments: { id: string; network: string }[] };
+    expect(payments.map(({ network }) => network)).toEqual(["avalanche", "avalanche"]);
+    const id = payments[0]?.id;
+    const detail = await requestJson(facilitator.url.replace("/v1", `/payments/${id}`), { method: "GET" });
+    expect(JSON.stringify(detail.body)).not.toContain("unknown-network");
+  } finally {
+    await cli[Symbol.asyncDispose]();
+  }
+});
+
+test("a bad file is one sentence with its field", async () => {
+  const bad = join(directory.path, "bad.json");
+  await writeFile(bad, JSON.stringify({ ...avalanche, confirmations: 0 }));
+  const { code, stderr } = await runHere(["up", "--network-file", bad, "--networks", "avalanche"], {});
+  expect(code).toBe(1);
+  expect(stderr).toContain(
+    `--network-file: names the file ${bad}; confirmations: must be a whole number from 1 to 1000`,
+  );
+});
+
+describe("in production", () => {
+  let deployed: DeployedChains<"avalanche">;
+  let key: string;
+  beforeAll(async () => {
+    deployed = await startDeployedChains(["avalanche"], file);
+    const run = async (...args: string[]) => {
+      const { code, stdout, stderr } = await runHere(args, { ...deployed.variables });
+      if (code !== 0) throw new Error(stderr);
+      return stdout;
+    };
+    await run("org", "create", "--name", "Shop", "--id", "shop");
+    const wallet = accountOf("the wallet of the shop").address;
+    await run("org", "set-recipient", "--id", "shop", "--network", "avalanche", "--address", wallet);
+    key = /x4k_\w+_\w+/.exec(await run("key", "create", "--org", "shop"))?.[0] ?? "";
+  });
+  afterAll(() => deployed.stop());
+
+  test("`org set-recipient` refuses its token as a wallet", async () => {
+    const { token } = avalanche;
+    const args = [
+      "org",
+      "set-recipient",
+      "--id",
+      "shop",
+      "--network",
+      "avalanche",
+      "--address",
+      token.address,
+    ];
+    const { stderr } = await runHere(args, { ...deployed.variables });
+    expect(stderr).toContain('is the token "USD Coin" on avalanche, and not a wallet');
+  });
+
+  test("`doctor` compares it with the chain, and finds a token of another domain", async () => {
+    const good = await runHere(["doctor"], { ...deployed.variables });
+    expect(good.stdout).toContain('signs for name "USD Coin", version "2"');
+    expect(good.code).toBe(0);
+
+    const wrong = join(directory.path, "wrong.json");
+    await writeFile(wrong, JSON.stringify({ ...avalanche, token: { ...avalanche.token, name: "USDC" } }));
+    const bad = await runHere(["doctor", "--network-file", wrong], { ...deployed.variables });
+    expect(bad.code).toBe(1);
+    expect(bad.stdout).toContain('signs for another domain than name "USDC", version "2"');
+  });
+
+  test("`serve` settles on it", async () => {
+    await using serve = startCommand(["serve"], deployed.variables, directory.path);
+    const { url } = JSON.parse(await serve.logged(/"serving"/));
+    const { chains, contract } = deployed;
+    const payment = await signAs("funded", {
+      asset: avalanche.token,
+      chainId: 43_114,
+      to: contract,
+      value: 10_000n,
+      validBefore: (await chains.avalanche.now()) + 600n,
+    });
+    const body = buildPaymentRequest({
+      x402Version: 2,
+      network: avalanche,
+      asset: avalanche.token,
+      payTo: contract,
+      amount: 10_000n,
+      resource: "https://merchant.example/resource",
+      ...payment,
+    });
+    const headers = { authorization: key };
+    expect((await requestJson(`${url}/supported`, { method: "GET" })).body).toMatchObject({
+      kinds: [{ network: "avalanche" }, { network: "eip155:43114" }],
+    });
+    expect((await requestJson(`${url}/settle`, { method: "POST", headers, body })).body).toMatchObject({
+      success: true,
+      network: "eip155:43114",
+    });
+    serve.kill("SIGTERM");
+    expect((await serve.ended).code).toBe(0);
+  });
+});
