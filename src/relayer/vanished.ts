@@ -23,8 +23,11 @@ export type VanishedTransactions = {
   /**
    * Takes back what has vanished, so that it is sent again, and fills gaps among the txNonces. Costs one database
    * query while nothing was decided for half an hour and nothing is under way. True when something was opened again.
+   *
+   * `next` is the txNonce after the last one that was taken, read before `lowestOpen`, the lowest that is open: all
+   * below either were decided when they were read, so that the chain, asked after that, has mined them.
    */
-  find(lowestOpen: number | undefined): Promise<boolean>;
+  find(known: { next: number; lowestOpen: number | undefined }): Promise<boolean>;
 };
 
 export type VanishedOptions = {
@@ -94,18 +97,17 @@ export function createVanishedTransactions(options: VanishedOptions): VanishedTr
   }
 
   return {
-    async find(lowestOpen) {
+    async find({ next, lowestOpen }) {
       const [newest] = await store.concluded({ limit: 1 });
       const isRecent = newest !== undefined && now() - newest.concludedAt <= finalityMs;
       if (hasCompared && !isRecent && lowestOpen === undefined && gapSince === undefined) return false;
-      // The chain is asked before the ledger: what other instances send is in the ledger first.
       const [mined, hasReopened] = await Promise.all([
         chain.transactionCount(account),
         isRecent ? reopenVanished(newest) : false,
       ]);
       hasCompared = true;
       if (hasReopened) return true;
-      return findGap(mined, lowestOpen ?? (await store.next()));
+      return findGap(mined, Math.min(next, lowestOpen ?? next));
     },
   };
 }

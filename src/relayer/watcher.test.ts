@@ -74,3 +74,41 @@ test("a transaction whose receipt proves nothing does not keep the next one from
   await vi.waitFor(() => expect(replaced.length).toBeGreaterThan(2));
   expect(new Set(replaced)).toEqual(new Set([1]));
 });
+
+test("a busy operator, whose txNonces are taken and mined while they are compared, has no gap", async () => {
+  // Each question finds one more transaction signed, mined and decided.
+  let decided = 100;
+  let comparisons = 0;
+  const chain = {
+    network,
+    transactionCount: async () => decided++,
+    receipts: async () => [],
+  } as unknown as Chain;
+  const store = {
+    open: async () => [],
+    concluded: async () => [],
+    reopen: async () => {},
+    next: async () => {
+      comparisons++;
+      return decided++;
+    },
+  };
+  const filled: number[] = [];
+  watcher = createWatcher({
+    chain,
+    store: store as unknown as TransactionStore,
+    outcomes: createOutcomes(),
+    account: operator,
+    now: () => Date.now(),
+    log: createLogger("silent"),
+    onRoom: () => {},
+    replace: async () => undefined,
+    fill: async (txNonce) => {
+      filled.push(txNonce);
+      return null;
+    },
+  });
+  await watcher.start();
+  await vi.waitFor(() => expect(comparisons).toBeGreaterThan(10));
+  expect(filled).toEqual([]);
+});

@@ -383,11 +383,12 @@ export function createWatcher(options: WatcherOptions): Watcher {
 
   async function compare(): Promise<void> {
     try {
+      const next = await store.next();
       const adopted = await compareWithLedger();
       if (adopted.length > 0) watch();
       onRoom();
-      const lowest = slots.size === 0 ? undefined : Math.min(...slots.keys());
-      if (stopped || !(await vanishedTransactions.find(lowest))) return;
+      const lowestOpen = slots.size === 0 ? undefined : Math.min(...slots.keys());
+      if (stopped || !(await vanishedTransactions.find({ next, lowestOpen }))) return;
       await adopt();
       const txNonces = [...slots.values()].flatMap((slot) => (slot.hasVanished ? slot.txNonce : []));
       log.error(
