@@ -79,7 +79,6 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   cli: [
     ...[
       "chain",
-      "channels",
       "config",
       "conformance",
       "database",

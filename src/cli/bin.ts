@@ -9,7 +9,8 @@ if (major < 22 || (major === 22 && minor < 18)) {
 }
 const { enableCompileCache } = await import("node:module");
 enableCompileCache();
-const { Interruption, isRunByNpm } = await import("./kit/terminal.ts");
+const { Interruption } = await import("./kit/terminal.ts");
+const { isRunByNpm } = await import("../util/self-command.ts");
 const { main } = await import("./main.ts");
 
 /** A second Ctrl-C within this is the same one: npm passes on what the terminal has sent to the whole group. */

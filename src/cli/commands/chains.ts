@@ -10,7 +10,6 @@ import {
   urlOption,
   valueOption,
 } from "../kit/command.ts";
-import { self } from "../kit/terminal.ts";
 
 /**
  * Control of the `up` that runs at a URL.
@@ -18,7 +17,7 @@ import { self } from "../kit/terminal.ts";
  * @throws KitError when none runs there, or it runs without the network
  */
 async function controlOf(url: string, network: NetworkName): Promise<HarnessControl> {
-  requireRunning(await findHarness(url, self), network);
+  requireRunning(await findHarness(url), network);
   return createControlClient(url);
 }
 
@@ -68,7 +67,7 @@ export const reset = defineCommand({
   options: { url: urlOption },
 
   async run({ url }, { print }) {
-    const { networks } = await findHarness(url, self);
+    const { networks } = await findHarness(url);
     await createControlClient(url).reset();
     print(`${Object.keys(networks).join(", ")} and the facilitator are as they were at the start.`);
     return 0;

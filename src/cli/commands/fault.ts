@@ -9,6 +9,7 @@ import {
   faultKinds,
   readFaultSpec,
 } from "../../harness/faults/fault-spec.ts";
+import { self } from "../../util/self-command.ts";
 import {
   defineCommand,
   flag,
@@ -17,7 +18,7 @@ import {
   urlOption,
   valueOption,
 } from "../kit/command.ts";
-import { renderTable, self } from "../kit/terminal.ts";
+import { renderTable } from "../kit/terminal.ts";
 
 const matching = "which calls: of the method NAME, in which * stands for any letters";
 
@@ -67,7 +68,7 @@ export const fault = defineCommand({
       // A flag that is not given says nothing; as a field it would be one too many for most kinds.
       ...(disguised && { disguised }),
     });
-    requireRunning(await findHarness(url, self), network);
+    requireRunning(await findHarness(url), network);
     const set = await createControlClient(url).faults.add(order);
     print(`${network}: ${describeFault(set)}`);
     if (set.kind !== "drop" && set.kind !== "reorg") print(`To end it: ${self} fault clear --id ${set.id}`);
@@ -103,7 +104,7 @@ export const faultList = defineCommand({
   options: { json: flag("print JSON"), url: urlOption },
 
   async run({ json, url }, { print }) {
-    await findHarness(url, self);
+    await findHarness(url);
     const faults = await createControlClient(url).faults.list();
     if (json) print(JSON.stringify(faults));
     else if (faults.length === 0) print("No fault is set.");
@@ -132,7 +133,7 @@ export const faultClear = defineCommand({
   },
 
   async run({ id, url }, { print }) {
-    await findHarness(url, self);
+    await findHarness(url);
     const { faults } = createControlClient(url);
     if (id === undefined) {
       await faults.clear();

@@ -1,7 +1,9 @@
+import { readRpcUrl } from "../../config/rpc-url.ts";
 import { readWholeNumber } from "../../config/values.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import { recordFork } from "../../harness/api/record-fork.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
+import { renderLogLine } from "../../logging/log-lines.ts";
 import {
   contractOptions,
   contractsOf,
@@ -11,8 +13,6 @@ import {
   textOption,
   valueOption,
 } from "../kit/command.ts";
-import { renderLogLine } from "../kit/log-lines.ts";
-import { readRpcUrl } from "../up/fork-requests.ts";
 
 export const forkRecord = defineCommand({
   options: {

@@ -1,8 +1,8 @@
 import { readWholeNumber } from "../../config/values.ts";
+import { fixOf, type PaymentLine, renderPaymentLine } from "../../explain/payment-line.ts";
 import type { OperationView, PaymentSummary } from "../../studio/payment-view.ts";
 import { createPaymentReader } from "../../studio/read-payments.ts";
 import { defineCommand, flag, urlOption } from "../kit/command.ts";
-import { fixOf, type PaymentLine, renderPaymentLine } from "../kit/payment-line.ts";
 
 const usualLimit = 20;
 

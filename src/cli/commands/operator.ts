@@ -9,6 +9,7 @@ import type { Ledger } from "../../ledger/ledger.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import {
+  actorOption,
   addressOption,
   defineCommand,
   flag,
@@ -16,7 +17,7 @@ import {
   networkOption,
   requireNetwork,
 } from "../kit/command.ts";
-import { actorOption, actorOr, usesDatabase, withLedger } from "../kit/database.ts";
+import { actorOr, usesDatabase, withLedger } from "../kit/database.ts";
 import { renderTable } from "../kit/terminal.ts";
 
 export const operatorShow = defineCommand({

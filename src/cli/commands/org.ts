@@ -6,6 +6,7 @@ import type { Organization } from "../../organizations/organizations.ts";
 import { reserveByTier } from "../../organizations/recipient.ts";
 import { networkNames } from "../../protocol/networks.ts";
 import {
+  actorOption,
   addressOption,
   defineCommand,
   flag,
@@ -14,7 +15,7 @@ import {
   textOption,
   valueOption,
 } from "../kit/command.ts";
-import { actorOption, usesDatabase, usingDatabase, withOrganizations } from "../kit/database.ts";
+import { usesDatabase, usingDatabase, withOrganizations } from "../kit/database.ts";
 import { renderTable } from "../kit/terminal.ts";
 import { describeKeys, keyAsJson, organizationOption } from "./key.ts";
 

@@ -1,19 +1,13 @@
 import { readAmount, readNetwork, readOneOf } from "../../config/values.ts";
-import { KitError } from "../../errors.ts";
-import { type HarnessDescription, networksOf } from "../../harness/control/description.ts";
 import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
 import { pay as payOnHarness } from "../../harness/control/pay.ts";
-import { settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
-import type { NetworkName } from "../../protocol/networks.ts";
+import { sampleAmount } from "../../harness/control/sample-payments.ts";
+import { settleAnswerSchema } from "../../protocol/answers.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { defineCommand, networkFileOption, urlOption, valueOption } from "../kit/command.ts";
-import { self } from "../kit/terminal.ts";
 
 const payerNames = Object.keys(testPayers) as TestPayerName[];
 const versions = { "1": 1, "2": 2 } as const;
-
-/** What a sample payment moves: 0.01 USDC. */
-export const sampleAmount = 10_000n;
 
 export const pay = defineCommand({
   options: {
@@ -45,7 +39,7 @@ export const pay = defineCommand({
   },
 
   async run({ network, payer, amount, version, url }, { print }) {
-    const harness = await findHarness(url, self);
+    const harness = await findHarness(url);
     requireRunning(harness, network);
     const payment = { network, payer, amount, x402Version: version, validForSeconds: 600 };
     const { verify, settle, tookMs } = await payOnHarness(harness, payment);
@@ -56,34 +50,3 @@ export const pay = defineCommand({
     return settled ? 0 : 1;
   },
 });
-
-/** One sample payment that went through. */
-export type SamplePayment = { network: NetworkName; transaction: string; tookMs: number };
-
-/**
- * Pays once on every running network, at the same time.
- *
- * @throws KitError when one does not settle: then something is broken.
- */
-export function payOnEveryNetwork(harness: HarnessDescription): Promise<SamplePayment[]> {
-  const running = networksOf(harness);
-  return Promise.all(
-    running.map(async (network) => {
-      const { verify, settle, tookMs } = await payOnHarness(harness, {
-        network,
-        payer: "funded",
-        amount: sampleAmount,
-        x402Version: 1,
-        validForSeconds: 600,
-      });
-      const verdict = verifyAnswerSchema.safeParse(verify.body);
-      const outcome = settleAnswerSchema.safeParse(settle.body);
-      if (verdict.data?.isValid !== true || outcome.data?.success !== true) {
-        throw new KitError(`The sample payment on ${network} did not go through`, {
-          hints: [`verify: ${JSON.stringify(verify.body)}`, `settle: ${JSON.stringify(settle.body)}`],
-        });
-      }
-      return { network, transaction: outcome.data.transaction, tookMs };
-    }),
-  );
-}

@@ -1,8 +1,8 @@
 import { KitError } from "../../errors.ts";
+import { formatUsdc } from "../../explain/payment-line.ts";
 import type { PaymentDetail, PaymentSummary, TimelineEntry } from "../../studio/payment-view.ts";
 import { createPaymentReader, type PaymentReader } from "../../studio/read-payments.ts";
 import { defineCommand, flag, urlOption } from "../kit/command.ts";
-import { formatUsdc } from "../kit/payment-line.ts";
 
 /** More than an `up` remembers. */
 const all = 10_000;

@@ -111,6 +111,13 @@ export function requireNetwork(networks: KnownNetworks, name: NetworkName): Know
   return network;
 }
 
+/** Who makes a change, for the audit trail. */
+export const actorOption = textOption(
+  "who makes this change, for the audit trail (default the user of the operating system)",
+  "NAME",
+  "alice",
+);
+
 /** `--network` of commands that act on one network. */
 export const networkOption = {
   ...valueOption("on which network", "NAME", "base", readNetwork),

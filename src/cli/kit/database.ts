@@ -13,7 +13,6 @@ import type { Ledger } from "../../ledger/ledger.ts";
 import { createOrganizationAdministration } from "../../organizations/create-organizations.ts";
 import type { OrganizationAdministration } from "../../organizations/organizations.ts";
 import type { ReservedAddresses } from "../../organizations/recipient.ts";
-import { textOption } from "./command.ts";
 
 /** What a command reads of the environment that opens the database: where it is, and what `read` takes besides. */
 export function usingDatabase<E>(more: readonly VariableName[], read: (reader: VariableReader) => E) {
@@ -37,13 +36,6 @@ export const usesKeys = usingDatabase(["API_KEY_PEPPER"], (reader) => {
   if (!reader.isSet("API_KEY_PEPPER")) reader.refuse("API_KEY_PEPPER", "is needed");
   return { pepper: reader.read("API_KEY_PEPPER") ?? "" };
 });
-
-/** Who makes a change, for the audit trail. */
-export const actorOption = textOption(
-  "who makes this change, for the audit trail (default the user of the operating system)",
-  "NAME",
-  "alice",
-);
 
 /** The given name, or that of the operating system's user who runs this process. */
 export function actorOr(given: string | undefined): string {

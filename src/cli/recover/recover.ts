@@ -7,12 +7,12 @@ import type { Ledger } from "../../ledger/ledger.ts";
 import { createLogger } from "../../logging/logger.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { createOutcomes } from "../../relayer/outcomes.ts";
+import { type RecoverResult, recoverNetwork } from "../../relayer/recover-network.ts";
 import { createRecoverer } from "../../relayer/recoverer.ts";
 import { createRecovery } from "../../relayer/recovery.ts";
 import { defineCommand, flag, networkFileOption, onlyNetworkOption } from "../kit/command.ts";
 import { withLedger } from "../kit/database.ts";
 import { renderTable } from "../kit/terminal.ts";
-import { type RecoverResult, recoverNetwork } from "./network.ts";
 
 export const recover = defineCommand({
   usesEnvFile: true,

@@ -10,7 +10,7 @@ import { createMetricsApp } from "../../http/metrics-app.ts";
 import { createMetrics } from "../../metrics/create-metrics.ts";
 import type { Metrics } from "../../metrics/metrics.ts";
 import { createService, type Service } from "../../service.ts";
-import { closeWithTimeout } from "./close-with-timeout.ts";
+import { closeWithTimeout } from "../../util/close-with-timeout.ts";
 
 export type ServeOptions = {
   config: ServeConfig;

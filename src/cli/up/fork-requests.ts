@@ -1,4 +1,5 @@
-import { InvalidValue, readHttpUrl, readList, readNetwork } from "../../config/values.ts";
+import { isRpcUrlSet, readRpcUrl } from "../../config/rpc-url.ts";
+import { InvalidValue, readNetwork } from "../../config/values.ts";
 import { rpcVariableOf } from "../../config/variables.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import type { ForkOption, ForkOptions } from "../../harness/fork/fork-options.ts";
@@ -42,7 +43,7 @@ export function resolveForks(
   if (requests === undefined) return {};
   const problems: ConfigurationProblem[] = [];
   const forks: { [N in NetworkName]?: ForkOption } = {};
-  const asked = requests === "all" ? networks.filter((name) => isSet(env, name)) : [...requests.keys()];
+  const asked = requests === "all" ? networks.filter((name) => isRpcUrlSet(env, name)) : [...requests.keys()];
   for (const network of asked) {
     if (!networks.includes(network)) {
       problems.push({
@@ -64,29 +65,4 @@ export function resolveForks(
   }
   if (problems.length > 0) throw new ConfigurationError(problems);
   return forks;
-}
-
-const isSet = (env: Readonly<Record<string, string | undefined>>, network: NetworkName) =>
-  (env[rpcVariableOf(network)]?.trim() ?? "") !== "";
-
-/** The first RPC URL of a network's variable; notes what is wrong with it. */
-export function readRpcUrl(
-  network: NetworkName,
-  env: Readonly<Record<string, string | undefined>>,
-  problems: ConfigurationProblem[],
-): string | undefined {
-  const name = rpcVariableOf(network);
-  const example = "https://…";
-  if (!isSet(env, network)) {
-    problems.push({ name, problem: `is needed to fork ${network}`, example });
-    return undefined;
-  }
-  try {
-    const [first] = readList("URL", readHttpUrl)(env[name] ?? "");
-    return first;
-  } catch (error) {
-    if (!(error instanceof InvalidValue)) throw error;
-    problems.push({ name, problem: error.message, example });
-    return undefined;
-  }
 }

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { assignRpcPorts } from "../../config/rpc-ports.ts";
 import { variablesOf } from "../../config/variables.ts";
 import { ConfigurationError } from "../../errors.ts";
 import { readCommandLine } from "../kit/command-line.ts";
 import { serve } from "../serve/serve.ts";
-import { assignRpcPorts } from "./network-options.ts";
 import { checkUp, upOptions } from "./up-options.ts";
 
 const token = "0x60a3E35Cc302bFA44Cb288Bc5a4F316Fdb1adb42";

@@ -1,3 +1,4 @@
+import { assignRpcPorts, checkNetworksOf, readFirstRpcPort, readRpcPorts } from "../../config/rpc-ports.ts";
 import { InvalidValue, isLoopbackHost, logLevels, readOneOf } from "../../config/values.ts";
 import { describeUnset } from "../../config/variables.ts";
 import { type ConfigurationProblem, collectProblems } from "../../errors.ts";
@@ -12,7 +13,6 @@ import {
   variableOption,
 } from "../kit/command.ts";
 import { readForkRequests } from "./fork-requests.ts";
-import { assignRpcPorts, checkNetworksOf, readFirstRpcPort, readRpcPorts } from "./network-options.ts";
 
 const lineFormats = ["text", "json"] as const;
 

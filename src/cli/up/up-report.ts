@@ -1,8 +1,9 @@
+import { variables } from "../../config/variables.ts";
 import { type HarnessDescription, networksOf } from "../../harness/control/description.ts";
 import { signPayment } from "../../harness/control/pay.ts";
-import { type SamplePayment, sampleAmount } from "../commands/pay.ts";
-import { urlOption } from "../kit/command.ts";
-import { type Column, renderTable, self } from "../kit/terminal.ts";
+import { type SamplePayment, sampleAmount } from "../../harness/control/sample-payments.ts";
+import { self } from "../../util/self-command.ts";
+import { type Column, renderTable } from "../kit/terminal.ts";
 import { curlValidSeconds, describePayers, verifyCurl } from "./start-report.ts";
 
 /** What a person reads when `up` is ready. */
@@ -43,7 +44,7 @@ export async function describeUp(
 /** Commands to paste, which reach this very harness. */
 function commandsFor(harness: HarnessDescription, origin: string): readonly string[] {
   const network = networksOf(harness)[0] ?? "base";
-  const url = origin === urlOption.default ? "" : ` --url ${origin}`;
+  const url = origin === variables.X402_KIT_URL.default ? "" : ` --url ${origin}`;
   return [
     `${self} pay --network ${network}${url}`,
     `${self} fund --network ${network} --to ADDRESS --amount 1000000${url}`,

@@ -1,14 +1,14 @@
+import { assignRpcPorts } from "../../config/rpc-ports.ts";
 import { isLoopbackHost } from "../../config/values.ts";
 import { KitError } from "../../errors.ts";
+import { renderPaymentLine } from "../../explain/payment-line.ts";
+import { payOnEveryNetwork } from "../../harness/control/sample-payments.ts";
 import type { RunningHarness } from "../../harness/run/running-harness.ts";
 import { startHarness } from "../../harness/run/start-harness.ts";
-import { payOnEveryNetwork } from "../commands/pay.ts";
+import { isWarning, renderLogLine } from "../../logging/log-lines.ts";
+import { self } from "../../util/self-command.ts";
 import { defineCommand } from "../kit/command.ts";
-import { isWarning, renderLogLine } from "../kit/log-lines.ts";
-import { renderPaymentLine } from "../kit/payment-line.ts";
-import { self } from "../kit/terminal.ts";
 import { resolveForks } from "./fork-requests.ts";
-import { assignRpcPorts } from "./network-options.ts";
 import { checkUp, resolveContracts, upOptions } from "./up-options.ts";
 import { describeUp } from "./up-report.ts";
 
@@ -69,7 +69,7 @@ export const up = defineCommand({
         print(`Ready in ${(performance.now() / 1000).toFixed(2)} s. Ctrl-C stops everything.`);
       }
       if (!values.quiet && (!values.json || values["log-format"] !== undefined)) {
-        const { followPayments } = await import("./follow-payments.ts");
+        const { followPayments } = await import("../../studio/follow-payments.ts");
         followPayments({ contracts: facilitatorContracts, networks }, (line) =>
           print(values["log-format"] === "json" ? JSON.stringify(line) : renderPaymentLine(line)),
         );

@@ -1,5 +1,6 @@
 import { KitError } from "../../errors.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
+import { self } from "../../util/self-command.ts";
 import { type HarnessDescription, harnessDescriptionSchema, type RunningNetwork } from "./description.ts";
 import { requestJson } from "./http-json.ts";
 
@@ -28,10 +29,9 @@ export async function askHarness(origin: string): Promise<HarnessDescription | u
 /**
  * The harness that runs at a URL: an `x402-kit up`, or one that a test has created.
  *
- * @param command how `x402-kit` is called where this is printed
  * @throws KitError when nothing answers there, or something else does, with what to do about it
  */
-export async function findHarness(origin: string, command = "npx x402-kit"): Promise<HarnessDescription> {
+export async function findHarness(origin: string): Promise<HarnessDescription> {
   const address = "the address that `x402-kit up` printed, such as http://127.0.0.1:4402";
   let description: HarnessDescription | undefined;
   try {
@@ -41,7 +41,7 @@ export async function findHarness(origin: string, command = "npx x402-kit"): Pro
     const { message, cause } = error;
     throw new KitError(message, {
       cause,
-      hints: [`Start it in another terminal: ${command} up`, `If it listens elsewhere, give ${address}`],
+      hints: [`Start it in another terminal: ${self} up`, `If it listens elsewhere, give ${address}`],
     });
   }
   if (description !== undefined) return description;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { PaymentLine } from "../../../src/cli/kit/payment-line.ts";
+import type { PaymentLine } from "../../../src/explain/payment-line.ts";
 import { harnessDescriptionSchema } from "../../../src/harness/control/description.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { pay, signPayment } from "../../../src/harness/control/pay.ts";

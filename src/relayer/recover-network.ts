@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Chain } from "../../chain/chain.ts";
-import { KitError } from "../../errors.ts";
-import type { Ledger } from "../../ledger/ledger.ts";
-import type { FailedSettlement } from "../../ledger/recoveries.ts";
-import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
-import { classifyFailure } from "../../relayer/classify-failure.ts";
-import type { RecoveryLoop } from "../../relayer/recovery.ts";
+import type { Chain } from "../chain/chain.ts";
+import { KitError } from "../errors.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { FailedSettlement } from "../ledger/recoveries.ts";
+import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
+import { classifyFailure } from "./classify-failure.ts";
+import type { RecoveryLoop } from "./recovery.ts";
 
 /** One payment that was, or may have been, submitted directly to the token, and what became of it. JSON as it is. */
 export type RecoverResult = {

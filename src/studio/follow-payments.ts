@@ -1,8 +1,8 @@
-import { channels, type RequestEnded, type RequestUnrouted } from "../../channels/channels.ts";
-import type { ExplainContext } from "../../explain/explain.ts";
-import { explainRefusal } from "../../explain/explain-refusal.ts";
-import { nameOfTestPayer } from "../../published/test-payers.ts";
-import { fixOf, type PaymentLine } from "../kit/payment-line.ts";
+import { channels, type RequestEnded, type RequestUnrouted } from "../channels/channels.ts";
+import type { ExplainContext } from "../explain/explain.ts";
+import { explainRefusal } from "../explain/explain-refusal.ts";
+import { fixOf, type PaymentLine } from "../explain/payment-line.ts";
+import { nameOfTestPayer } from "../published/test-payers.ts";
 
 /** Outcomes with nothing to explain: all is well, or the caller is not there any more. */
 const unexplained = ["valid", "settled", "abandoned"];

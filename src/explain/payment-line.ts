@@ -1,4 +1,4 @@
-import type { RefusalExplanation } from "../../explain/explain-refusal.ts";
+import type { RefusalExplanation } from "./explain-refusal.ts";
 
 /** One verify or settle that has ended, or a request that was none, as `up` and `logs` print it. */
 export type PaymentLine = {

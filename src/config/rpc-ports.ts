@@ -1,7 +1,7 @@
-import { type ByNetwork, readByNetwork } from "../../config/local-assets.ts";
-import { InvalidValue, quote, readWholeNumber } from "../../config/values.ts";
-import type { ConfigurationProblem } from "../../errors.ts";
-import { builtInNetworks, type NetworkName, type NetworkRegistry } from "../../protocol/networks.ts";
+import type { ConfigurationProblem } from "../errors.ts";
+import { builtInNetworks, type NetworkName, type NetworkRegistry } from "../protocol/networks.ts";
+import { type ByNetwork, readByNetwork } from "./local-assets.ts";
+import { InvalidValue, quote, readWholeNumber } from "./values.ts";
 
 const readPort = readWholeNumber(1, 65_535);
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { parseJson } from "../../util/json.ts";
+import { parseJson } from "../util/json.ts";
 
 /** What pino writes of an error; see logging/logger.ts. */
 const describedError = z.object({

@@ -1,0 +1,39 @@
+import { KitError } from "../../errors.ts";
+import { settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
+import { type HarnessDescription, networksOf } from "./description.ts";
+import { pay } from "./pay.ts";
+
+/** What a sample payment moves: 0.01 USDC. */
+export const sampleAmount = 10_000n;
+
+/** One sample payment that went through. */
+export type SamplePayment = { network: NetworkName; transaction: string; tookMs: number };
+
+/**
+ * Pays once on every running network, at the same time.
+ *
+ * @throws KitError when one does not settle: then something is broken.
+ */
+export function payOnEveryNetwork(harness: HarnessDescription): Promise<SamplePayment[]> {
+  const running = networksOf(harness);
+  return Promise.all(
+    running.map(async (network) => {
+      const { verify, settle, tookMs } = await pay(harness, {
+        network,
+        payer: "funded",
+        amount: sampleAmount,
+        x402Version: 1,
+        validForSeconds: 600,
+      });
+      const verdict = verifyAnswerSchema.safeParse(verify.body);
+      const outcome = settleAnswerSchema.safeParse(settle.body);
+      if (verdict.data?.isValid !== true || outcome.data?.success !== true) {
+        throw new KitError(`The sample payment on ${network} did not go through`, {
+          hints: [`verify: ${JSON.stringify(verify.body)}`, `settle: ${JSON.stringify(settle.body)}`],
+        });
+      }
+      return { network, transaction: outcome.data.transaction, tookMs };
+    }),
+  );
+}

@@ -1,0 +1,17 @@
+const { npm_lifecycle_event: npmEvent = "", npm_lifecycle_script: npmScript = "" } = process.env;
+
+/** Whether npm runs this command as a script of the checkout: `npm start`, or `npm run x402-kit`. */
+const isScriptOfCheckout = ["start", "x402-kit"].includes(npmEvent);
+
+/**
+ * Whether npm runs this command and nothing else: by `npx`, by a script of the checkout, or by one of the user's own,
+ * `"serve": "x402-kit serve"`. Not by a script that leaves it running in the background.
+ */
+export const isRunByNpm =
+  isScriptOfCheckout || npmEvent === "npx" || (/\bx402-kit\b/.test(npmScript) && !npmScript.includes("&"));
+
+/**
+ * How this command is called again from where it was called. In a checkout `npx x402-kit` would first install the
+ * checkout somewhere, for half a minute.
+ */
+export const self = isScriptOfCheckout ? "npm run -s x402-kit --" : "npx x402-kit";
