@@ -69,6 +69,11 @@ const commands: readonly CommandEntry[] = [
     async () => (await import("./commands/fork.ts")).forkRecord,
   ],
   [
+    "network",
+    "read a token of any EVM chain, and print the network file that adds the chain",
+    async () => (await import("./commands/network.ts")).network,
+  ],
+  [
     "explain",
     "say what is wrong with a payment header, a request body, a challenge or an answer",
     async () => (await import("./commands/explain.ts")).explainCommand,

@@ -226,6 +226,8 @@ describe("help", () => {
         --contract-testnet ADDRESS  facilitator contract address on base-sepolia and
                                     optimism-sepolia [env:
                                     FACILITATOR_CONTRACT_TESTNET]
+        --network-file FILE         JSON file with networks besides the five [env:
+                                    NETWORKS_FILE]
         --fork [NAMES]              fork real chains: of the networks that are named,
                                     or of all whose *_RPC_URL is set; NAME=URL and
                                     NAME=RECORDING say what to fork
@@ -266,15 +268,17 @@ describe("help", () => {
     expect(await helpOf("pay", "-h")).toMatchInlineSnapshot(`
       "x402-kit pay: make one payment against a running \`up\`
 
-        --network NAME  where to pay (default base)
-        --payer NAME    who pays: funded, empty, blacklisted, smartWallet,
-                        undeployedWallet, delegated, hijacked, gasBurner, fickle
-                        (default funded)
-        --amount UNITS  how much, in the asset's smallest unit (1 USDC is 1000000)
-                        (default 10000)
-        --version N     x402 protocol version, 1 or 2 (default 1)
-        --url URL       where \`x402-kit up\` listens (default http://127.0.0.1:4402)
-                        [env: X402_KIT_URL]
+        --network NAME       where to pay (default base)
+        --payer NAME         who pays: funded, empty, blacklisted, smartWallet,
+                             undeployedWallet, delegated, hijacked, gasBurner, fickle
+                             (default funded)
+        --amount UNITS       how much, in the asset's smallest unit (1 USDC is
+                             1000000) (default 10000)
+        --version N          x402 protocol version, 1 or 2 (default 1)
+        --network-file FILE  JSON file with networks besides the five [env:
+                             NETWORKS_FILE]
+        --url URL            where \`x402-kit up\` listens (default
+                             http://127.0.0.1:4402) [env: X402_KIT_URL]
       "
     `);
   });
@@ -283,12 +287,14 @@ describe("help", () => {
     expect(await helpOf("help", "fund")).toMatchInlineSnapshot(`
       "x402-kit fund: give an account of a running \`up\` some of the token
 
-        --network NAME  on which network (needed)
-        --to ADDRESS    the account (needed)
-        --amount UNITS  how much, in the asset's smallest unit (1 USDC is 1000000)
-                        (needed)
-        --url URL       where \`x402-kit up\` listens (default http://127.0.0.1:4402)
-                        [env: X402_KIT_URL]
+        --network NAME       on which network (needed)
+        --network-file FILE  JSON file with networks besides the five [env:
+                             NETWORKS_FILE]
+        --to ADDRESS         the account (needed)
+        --amount UNITS       how much, in the asset's smallest unit (1 USDC is
+                             1000000) (needed)
+        --url URL            where \`x402-kit up\` listens (default
+                             http://127.0.0.1:4402) [env: X402_KIT_URL]
       "
     `);
   });

@@ -11,7 +11,7 @@ import { startCli } from "../../support/cli.ts";
 import { accountOf } from "../../support/key-accounts.ts";
 import { startRealChain } from "../../support/real-chain.ts";
 import { makeDirectory, runHere, startCommand } from "../../support/serve/command.ts";
-import { type DeployedChains, startDeployedChains } from "../../support/serve/deployed-chains.ts";
+import { type DeployedChains, operator, startDeployedChains } from "../../support/serve/deployed-chains.ts";
 
 /*
  * A chain that is not built in, given as data: whatever works on the five works on it.
@@ -186,6 +186,26 @@ describe("in production", () => {
     ];
     const { stderr } = await runHere(args, { ...deployed.variables });
     expect(stderr).toContain('is the token "USD Coin" on avalanche, and not a wallet');
+  });
+
+  test("`network` reads the file from the chain", async () => {
+    const args = ["network", "--name", "avalanche", "--token", avalanche.token.address, "--tier", "mainnet"];
+    const { AVALANCHE_RPC_URL = "" } = deployed.variables;
+    const { stdout, code } = await runHere([...args, "--native-coin", "AVAX"], { AVALANCHE_RPC_URL });
+    const read = JSON.parse(stdout);
+    expect([code, read]).toMatchObject([
+      0,
+      { ...avalanche, confirmations: 12, blockTimeMs: expect.any(Number), maxFeeGwei: "1" },
+    ]);
+    expect(readNetworkData(read).names).toContain("avalanche");
+
+    const noToken = args.with(4, operator);
+    expect((await runHere(noToken, { AVALANCHE_RPC_URL })).stderr).toContain(
+      `There is no EIP-3009 token at ${operator} on chain 43114`,
+    );
+    expect((await runHere(args, {})).stderr).toContain("AVALANCHE_RPC_URL: is needed");
+    const silent = { AVALANCHE_RPC_URL: "http://127.0.0.1:9/secret" };
+    expect((await runHere(args, silent)).stderr).not.toContain("secret");
   });
 
   test("`doctor` compares it with the chain, and finds a token of another domain", async () => {

@@ -1,0 +1,75 @@
+import { readNetworkData } from "../../config/network-file.ts";
+import { InvalidValue, readHttpUrl, readList, readOneOf } from "../../config/values.ts";
+import { rpcVariableOf } from "../../config/variables.ts";
+import { ConfigurationError } from "../../errors.ts";
+import { addressOption, defineCommand, textOption, valueOption } from "../kit/command.ts";
+
+const gwei = 1_000_000_000n;
+
+export const network = defineCommand({
+  usesEnvFile: true,
+  options: {
+    name: {
+      ...textOption(
+        "what the network is called; its RPC URL is that of MY_CHAIN_RPC_URL for my-chain",
+        "NAME",
+        "my-chain",
+      ),
+      required: true,
+    },
+    token: { ...addressOption("the token that is paid with"), required: true },
+    tier: {
+      ...valueOption(
+        "whose facilitator contract address it uses, and so which CREATE2 salt: mainnet or testnet",
+        "TIER",
+        "mainnet",
+        readOneOf(["mainnet", "testnet"]),
+      ),
+      required: true,
+    },
+    "native-coin": { ...textOption("what gas is paid in", "COIN", "AVAX"), default: "ETH" },
+  },
+
+  async run({ name, token: address, tier, "native-coin": nativeCoin }, { print, printError, env }) {
+    const variable = rpcVariableOf(name);
+    const { readChainFacts } = await import("../../inspection/read-token.ts");
+    const { chainId, token, blockTimeMs, gasPrice } = await readChainFacts(
+      readUrl(variable, env[variable]),
+      address,
+    );
+    const file = {
+      name,
+      caip2: `eip155:${chainId}`,
+      tier,
+      token,
+      confirmations: tier === "mainnet" ? 12 : 1,
+      blockTimeMs,
+      // Ten times of what gas costs now, in whole gwei.
+      maxFeeGwei: `${(gasPrice * 10n) / gwei + 1n}`,
+      nativeCoin,
+    };
+    try {
+      readNetworkData(file);
+    } catch (error) {
+      if (!(error instanceof InvalidValue)) throw error;
+      throw new ConfigurationError([{ name: "--name", problem: error.message, example: "--name my-chain" }]);
+    }
+    print(JSON.stringify(file, null, 2));
+    printError(
+      "confirmations and maxFeeGwei are careful guesses: look at them before real money is settled.",
+    );
+    return 0;
+  },
+});
+
+function readUrl(name: string, text = ""): string {
+  const example = "https://…";
+  if (text.trim() === "")
+    throw new ConfigurationError([{ name, problem: "is needed: it says where the chain is asked", example }]);
+  try {
+    return readList("URL", readHttpUrl)(text)[0];
+  } catch (error) {
+    if (!(error instanceof InvalidValue)) throw error;
+    throw new ConfigurationError([{ name, problem: error.message, example }]);
+  }
+}
