@@ -1,13 +1,16 @@
 /**
  * The public reference facilitator (`@x402/core`, `@x402/evm`) behind plain HTTP, in a process of its own, for
- * {@link file://./peers.ts}. Its settings are those of its documentation: one viem client, one key.
+ * {@link file://./peers.ts} and the tests of `x402-kit conformance`. Its settings and routes are those of its
+ * documentation: one viem client, one key, both versions of the protocol at the root (and below `/v1`, for the benchmark).
  *
  * node reference-facilitator.ts RPC_URL CHAIN_ID PRIVATE_KEY
  */
 import { createServer } from "node:http";
 import { x402Facilitator } from "@x402/core/facilitator";
+import type { Network } from "@x402/core/types";
 import { toFacilitatorEvmSigner } from "@x402/evm";
 import { ExactEvmScheme } from "@x402/evm/exact/facilitator";
+import { ExactEvmSchemeV1 } from "@x402/evm/exact/v1/facilitator";
 import { createWalletClient, defineChain, http, publicActions } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 
@@ -23,20 +26,23 @@ const account = privateKeyToAccount(`0x${privateKey.replace(/^0x/, "")}`);
 const client = createWalletClient({ account, chain, transport: http(rpcUrl), pollingInterval: 20 }).extend(
   publicActions,
 );
-const facilitator = new x402Facilitator().register(
-  `eip155:${chain.id}`,
-  new ExactEvmScheme(
-    toFacilitatorEvmSigner({
-      address: account.address,
-      readContract: (args) => client.readContract({ ...args, args: args.args ?? [] }),
-      verifyTypedData: (args) => client.verifyTypedData(args as Parameters<typeof client.verifyTypedData>[0]),
-      writeContract: (args) => client.writeContract({ ...args, args: args.args ?? [] }),
-      sendTransaction: (args) => client.sendTransaction(args),
-      waitForTransactionReceipt: (args) => client.waitForTransactionReceipt(args),
-      getCode: (args) => client.getCode(args),
-    }),
-  ),
-);
+const signer = toFacilitatorEvmSigner({
+  address: account.address,
+  readContract: (args) => client.readContract({ ...args, args: args.args ?? [] }),
+  verifyTypedData: (args) => client.verifyTypedData(args as Parameters<typeof client.verifyTypedData>[0]),
+  writeContract: (args) => client.writeContract({ ...args, args: args.args ?? [] }),
+  sendTransaction: (args) => client.sendTransaction(args),
+  waitForTransactionReceipt: (args) => client.waitForTransactionReceipt(args),
+  getCode: (args) => client.getCode(args),
+});
+const facilitator = new x402Facilitator().register(`eip155:${chain.id}`, new ExactEvmScheme(signer));
+const namesV1: Readonly<Record<number, string>> = {
+  8453: "base",
+  84532: "base-sepolia",
+  137: "polygon",
+};
+const nameV1 = namesV1[chain.id];
+if (nameV1 !== undefined) facilitator.registerV1(nameV1 as Network, new ExactEvmSchemeV1(signer));
 
 const server = createServer((request, response) => {
   let text = "";
@@ -44,17 +50,25 @@ const server = createServer((request, response) => {
   request.on("data", (chunk: string) => {
     text += chunk;
   });
+  const send = (status: number, body: unknown) => {
+    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+  };
   request.on("end", async () => {
-    const { paymentPayload, paymentRequirements } = JSON.parse(text);
-    const answering: Promise<unknown> =
-      request.url === "/v1/settle"
-        ? facilitator.settle(paymentPayload, paymentRequirements)
-        : facilitator.verify(paymentPayload, paymentRequirements);
-    const answer = await answering.catch((error: unknown) => ({ error: String(error).slice(0, 200) }));
-    response.setHeader("content-type", "application/json");
-    response.end(JSON.stringify(answer));
+    try {
+      send(200, await answer(request.url ?? "", text));
+    } catch (error) {
+      send(500, { error: String(error).slice(0, 200) });
+    }
   });
 });
+
+async function answer(url: string, text: string): Promise<unknown> {
+  if (url === "/supported") return facilitator.getSupported();
+  const { paymentPayload, paymentRequirements } = JSON.parse(text);
+  if (url.endsWith("/settle")) return facilitator.settle(paymentPayload, paymentRequirements);
+  return facilitator.verify(paymentPayload, paymentRequirements);
+}
+
 server.listen(0, "127.0.0.1", () => {
   const address = server.address();
   if (address !== null && typeof address === "object") console.log(`http://127.0.0.1:${address.port}/v1`);

@@ -9,12 +9,14 @@ import {
 } from "../fixtures/engine/environment.ts";
 import type { HarnessDescription } from "../harness/control/description.ts";
 import { askHarness } from "../harness/control/find-harness.ts";
-import type { Address, Hex } from "../protocol/hex.ts";
+import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
 import { findNetwork, type NetworkName } from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";
+import { harnessAccounts } from "../published/accounts.ts";
 import { testKeys } from "../published/test-keys.ts";
 import { readHeadTime } from "../rpc/head-time.ts";
 import { createLocalRpc } from "../rpc/local-rpc.ts";
+import type { Access, Auth } from "./access.ts";
 import { compareContract } from "./compare-contract.ts";
 import { compareExactly } from "./compare-exactly.ts";
 import type { Comparison } from "./comparison.ts";
@@ -24,12 +26,16 @@ import { sendRequest } from "./send-request.ts";
 export type FacilitatorOptions = {
   /** Without `/v1`. */
   baseUrl: string;
-  /** A published one means that the facilitator is of this kit, and has the other published ones and the test payers. */
-  apiKey: string;
+  /** By default the published one where the facilitator is that of `up` or `mock`, and none elsewhere. */
+  apiKey?: string | undefined;
+  /** How the key is sent; as it is by default. */
+  auth?: Auth | undefined;
+  /** The header that it is sent in; `Authorization` by default. */
+  authHeader?: string | undefined;
   /** Where to pay; the first network that the facilitator lists by default. */
   network?: NetworkName | undefined;
-  /** Where payments must go: `payTo`. */
-  contract?: Address | undefined;
+  /** Where payments must go: a facilitator contract, or the merchant's own address. */
+  payTo?: Address | undefined;
   /** Of an account that has money on the network; it pays for what settles. */
   payerKey?: Hex | undefined;
 };
@@ -37,6 +43,7 @@ export type FacilitatorOptions = {
 /** A facilitator, and what scenarios must know of it. */
 export type FoundFacilitator = {
   baseUrl: string;
+  access: Access;
   environment: ScenarioEnvironment;
   /** Whether it is one of this kit, with the published keys and the test payers. */
   isKit: boolean;
@@ -53,6 +60,7 @@ export type FoundFacilitator = {
 /** What others have in it besides does not matter. */
 const supportedSchema = z.object({
   kinds: z.array(z.object({ x402Version: z.number(), scheme: z.string(), network: z.string() })),
+  signers: z.record(z.string(), z.array(z.string())).optional().catch(undefined),
 });
 
 /** It answers from memory. */
@@ -64,9 +72,11 @@ const answersWithinMs = 10_000;
  * @throws {KitError} when nothing answers, it is no facilitator, or payments cannot be made there
  */
 export async function findFacilitator(options: FacilitatorOptions): Promise<FoundFacilitator> {
-  const { baseUrl, apiKey, payerKey } = options;
-  const kinds = await readKinds(baseUrl);
-  const isKit = apiKey === testKeys.local.apiKey;
+  const { baseUrl, payerKey } = options;
+  const { kinds, prefix, isPublished } = await readSupported(baseUrl);
+  const isKit = isPublished && (options.apiKey ?? testKeys.local.apiKey) === testKeys.local.apiKey;
+  const apiKey = options.apiKey ?? (isKit ? testKeys.local.apiKey : undefined);
+  const { auth = apiKey === undefined ? "none" : "bare", authHeader = "authorization" } = options;
   const harness = isKit ? await askHarness(baseUrl) : undefined;
 
   const names = [...new Set(kinds.map(({ name }) => name))];
@@ -76,7 +86,7 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
       `The facilitator at ${baseUrl} lists no payments by scheme "exact" on ${name ?? "a known network"}`,
       {
         hints: [
-          `GET ${baseUrl}/v1/supported lists ${names.length === 0 ? "none that is known" : names.join(", ")}`,
+          `GET ${baseUrl}${prefix}/supported lists ${names.length === 0 ? "none that is known" : names.join(", ")}`,
         ],
       },
     );
@@ -89,6 +99,7 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
   const rpcUrl = harness?.networks[name]?.rpcUrl;
   return {
     baseUrl,
+    access: { prefix, auth, authHeader: authHeader.toLowerCase() },
     isKit,
     hasFunds: isKit || payerKey !== undefined,
     hasBlacklist: harness?.networks[name]?.fork?.hasBlacklist ?? true,
@@ -102,7 +113,7 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
       network,
       keys: isKit
         ? testKeys
-        : { ...testKeys, local: { apiKey, organizationId: testKeys.local.organizationId } },
+        : { ...testKeys, local: { apiKey: apiKey ?? "none", organizationId: testKeys.local.organizationId } },
       ...(!isKit && { payers: { funded: accountOf(payerKey), empty: accountOf(undefined) } }),
       now:
         rpcUrl === undefined
@@ -113,25 +124,45 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
   };
 }
 
-async function readKinds(baseUrl: string): Promise<{ name: NetworkName; x402Version: X402Version }[]> {
-  const answer = await ask(baseUrl, "/v1/supported");
-  const read = supportedSchema.safeParse(answer.kind === "json" ? answer.body : undefined);
-  if (answer.kind !== "json" || answer.status !== 200 || !read.success) {
-    const came =
+type SupportedAnswer = {
+  kinds: { name: NetworkName; x402Version: X402Version }[];
+  prefix: Access["prefix"];
+  /** Whether it signs with the published operator: then it is that of `up` or `mock`. */
+  isPublished: boolean;
+};
+
+/** Looks below `/v1` first, then at the root. */
+async function readSupported(baseUrl: string): Promise<SupportedAnswer> {
+  const came: string[] = [];
+  for (const prefix of ["/v1", ""] as const) {
+    const answer = await ask(baseUrl, `${prefix}/supported`);
+    const read = supportedSchema.safeParse(answer.kind === "json" ? answer.body : undefined);
+    if (answer.kind === "json" && answer.status === 200 && read.success) {
+      const { kinds, signers = {} } = read.data;
+      const published = harnessAccounts.operator.address;
+      return {
+        prefix,
+        isPublished: Object.values(signers)
+          .flat()
+          .some((signer) => sameAddress(signer, published)),
+        kinds: kinds.flatMap(({ scheme, x402Version, network }) => {
+          if (scheme !== "exact" || (x402Version !== 1 && x402Version !== 2)) return [];
+          const known = findNetwork(network, x402Version);
+          return known === undefined ? [] : [{ name: known.name, x402Version }];
+        }),
+      };
+    }
+    const what =
       answer.kind === "reset"
         ? "no answer"
         : `${answer.kind === "json" ? "JSON" : "something else than JSON"} with status ${answer.status}`;
-    throw new KitError(`What answers at ${baseUrl} is not an x402 facilitator`, {
-      hints: [
-        `GET ${baseUrl}/v1/supported gave ${came}; a facilitator lists its kinds of payment there.`,
-        "Give the address that /v1/verify and /v1/settle are behind.",
-      ],
-    });
+    came.push(`GET ${baseUrl}${prefix}/supported gave ${what}`);
   }
-  return read.data.kinds.flatMap(({ scheme, x402Version, network }) => {
-    if (scheme !== "exact" || (x402Version !== 1 && x402Version !== 2)) return [];
-    const known = findNetwork(network, x402Version);
-    return known === undefined ? [] : [{ name: known.name, x402Version }];
+  throw new KitError(`What answers at ${baseUrl} is not an x402 facilitator`, {
+    hints: [
+      `${came.join(", and ")}; a facilitator lists its kinds of payment there.`,
+      "Give the address that /v1/verify and /v1/settle, or /verify and /settle, are behind.",
+    ],
   });
 }
 
@@ -148,19 +179,19 @@ async function ask(baseUrl: string, path: string) {
 
 function describe(
   name: NetworkName,
-  { contract }: FacilitatorOptions,
+  { payTo }: FacilitatorOptions,
   { isKit, harness }: { isKit: boolean; harness: HarnessDescription | undefined },
 ): FixtureNetwork {
   const network = findNetwork(name, 1);
   if (network === undefined) throw new Error(`${name} is no network`);
   const running = harness?.networks[name];
   const known = running?.facilitatorContract ?? (isKit ? defaultContracts[network.tier] : undefined);
-  const facilitatorContract = contract ?? known;
+  const facilitatorContract = payTo ?? known;
   if (facilitatorContract === undefined) {
     throw new KitError("Where payments must go is not known", {
       hints: [
-        "Give the address that this facilitator wants as payTo: --contract ADDRESS",
-        "Of a facilitator of this kit, it is the facilitator contract.",
+        "Give the address that this facilitator wants as payTo: --pay-to ADDRESS",
+        "Of a facilitator of this kit, it is the facilitator contract; of others, usually any wallet of yours.",
       ],
     });
   }

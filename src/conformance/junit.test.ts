@@ -7,6 +7,7 @@ import { renderJunit } from "./junit.ts";
 test("whatever a facilitator answers, the report stays XML", () => {
   const facilitator = {
     baseUrl: "http://127.0.0.1:1/?a&b",
+    access: { prefix: "/v1", auth: "bare", authHeader: "authorization" } as const,
     environment: createFixtureEngine().environment,
     isKit: false,
     hasFunds: true,
@@ -21,6 +22,7 @@ test("whatever a facilitator answers, the report stays XML", () => {
       scenario: findScenario("settle.unauthorized.no_key"),
       outcome: "failed",
       tookMs: 1_500,
+      level: "wrong",
       differences: [
         { at: "status", expected: "401", got: "200" },
         { at: "body", expected: "nothing", got },
@@ -36,7 +38,7 @@ test("whatever a facilitator answers, the report stays XML", () => {
       </testsuite>
       <testsuite name="settle, version 1" tests="2" failures="1" errors="0" skipped="1" time="1.500">
         <testcase name="settle.unauthorized.no_key" classname="settle.v1.unauthorized" time="1.500">
-          <failure message="status: expected 401, got 200, and 1 more">There is no API key: 401.
+          <failure type="wrong" message="status: expected 401, got 200, and 1 more">There is no API key: 401.
     status: expected 401, got 200
     body: expected nothing, got ]]&#62;&#60;/failure&#62;&#34;&#38;'���&#10;&#60;b&#62;</failure>
         </testcase>

@@ -3,7 +3,10 @@ import { differenceLine, groupOf, obstacleLine, type Tally, tally } from "./repo
 import type { ConformanceResult } from "./run-conformance.ts";
 
 /** The report as JUnit XML, which CI systems read: a suite for each operation and version. */
-export function renderJunit({ baseUrl }: FoundFacilitator, results: readonly ConformanceResult[]): string {
+export function renderJunit(
+  { baseUrl, access }: FoundFacilitator,
+  results: readonly ConformanceResult[],
+): string {
   const suites = Map.groupBy(
     results,
     ({ scenario }) => `${scenario.operation}, version ${scenario.x402Version}`,
@@ -15,7 +18,7 @@ export function renderJunit({ baseUrl }: FoundFacilitator, results: readonly Con
   ]);
   return [
     '<?xml version="1.0" encoding="UTF-8"?>',
-    `<testsuites name="${escapeXml(`x402 conformance of ${baseUrl}/v1`)}"${counts(tally(results))}${time(results)}>`,
+    `<testsuites name="${escapeXml(`x402 conformance of ${baseUrl}${access.prefix}`)}"${counts(tally(results))}${time(results)}>`,
     ...lines,
     "</testsuites>",
     "",
@@ -34,18 +37,24 @@ function renderCase(result: ConformanceResult): string[] {
     case "failed": {
       const [first = "", ...others] = result.differences.map(differenceLine);
       const message = others.length === 0 ? first : `${first}, and ${others.length} more`;
+      if (result.level === "kit") {
+        const why = `a choice of this kit: ${message}`;
+        return [`${open}>`, `      <skipped message="${escapeXml(why)}"/>`, "    </testcase>"];
+      }
       const text = [scenario.means, first, ...others].map(escapeXml).join("\n");
       return [
         `${open}>`,
-        `      <failure message="${escapeXml(message)}">${text}</failure>`,
+        `      <failure type="${result.level}" message="${escapeXml(message)}">${text}</failure>`,
         "    </testcase>",
       ];
     }
   }
 }
 
-function counts({ passed, failed, not_run }: Tally): string {
-  return ` tests="${passed + failed + not_run}" failures="${failed}" errors="0" skipped="${not_run}"`;
+function counts({ passed, wrong, differs, kit, notRun }: Tally): string {
+  const failures = wrong + differs;
+  const skipped = kit + notRun;
+  return ` tests="${passed + failures + skipped}" failures="${failures}" errors="0" skipped="${skipped}"`;
 }
 
 function time(results: readonly ConformanceResult[]): string {

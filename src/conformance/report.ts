@@ -4,13 +4,18 @@ import type { ConformanceResult } from "./run-conformance.ts";
 import type { Obstacle } from "./why-not-run.ts";
 
 /** How many scenarios ended in which way. */
-export type Tally = Record<ConformanceResult["outcome"], number>;
+export type Tally = { passed: number; wrong: number; differs: number; kit: number; notRun: number };
 
 /** Counts what became of scenarios. */
 export function tally(results: readonly ConformanceResult[]): Tally {
-  const count = (outcome: ConformanceResult["outcome"]) =>
-    results.filter((result) => result.outcome === outcome).length;
-  return { passed: count("passed"), failed: count("failed"), not_run: count("not_run") };
+  const tally: Tally = { passed: 0, wrong: 0, differs: 0, kit: 0, notRun: 0 };
+  for (const result of results) tally[placeOf(result)]++;
+  return tally;
+}
+
+function placeOf(result: ConformanceResult): keyof Tally {
+  if (result.outcome === "failed") return result.level;
+  return result.outcome === "passed" ? "passed" : "notRun";
 }
 
 /** The part of a scenario's name that says what the answer is: `insufficient_funds`. */
@@ -20,17 +25,20 @@ export function groupOf({ scenario }: ConformanceResult): string {
 
 /** The report as data. */
 export function describeResults(
-  { baseUrl, environment, isKit }: FoundFacilitator,
+  { baseUrl, access, environment, isKit }: FoundFacilitator,
   results: readonly ConformanceResult[],
 ) {
-  const { passed, failed, not_run } = tally(results);
+  const { passed, wrong, differs, kit, notRun } = tally(results);
   return {
-    facilitator: `${baseUrl}/v1`,
+    facilitator: `${baseUrl}${access.prefix}`,
     network: environment.network.name,
     compared: isKit ? "everything" : "contract",
     passed,
-    failed,
-    notRun: not_run,
+    failed: wrong + differs,
+    wrong,
+    differs,
+    kitOnly: kit,
+    notRun,
     scenarios: results.map(({ scenario, ...result }) => {
       const { name, means } = scenario;
       if (result.outcome === "not_run") return { name, means, ...result };

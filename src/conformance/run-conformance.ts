@@ -2,7 +2,10 @@ import { setTimeout } from "node:timers/promises";
 import { KitError } from "../errors.ts";
 import type { ScenarioRow } from "../fixtures/cases/scenarios.ts";
 import type { Difference, FixtureAnswer, FixtureRequest } from "../fixtures/engine/answer.ts";
+import { adaptRequest } from "./access.ts";
+import type { Comparison } from "./comparison.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
+import { type Classified, classifyDifference } from "./level.ts";
 import { runScenario } from "./run-scenario.ts";
 import { sendRequest } from "./send-request.ts";
 import { type Obstacle, whyNotRun } from "./why-not-run.ts";
@@ -10,12 +13,9 @@ import { type Obstacle, whyNotRun } from "./why-not-run.ts";
 /** What became of a scenario. */
 export type ConformanceResult = { scenario: ScenarioRow } & (
   | { outcome: "passed"; tookMs: number }
-  | { outcome: "failed"; tookMs: number; differences: readonly Difference[] }
+  | ({ outcome: "failed"; tookMs: number; differences: readonly Difference[] } & Classified)
   | ({ outcome: "not_run" } & Obstacle)
 );
-
-/** So many at a time: settles wait for blocks, not for us. */
-const atATime = 8;
 
 /** After so many requests without an answer the rest is not sent. */
 const mostUnanswered = 3;
@@ -24,13 +24,17 @@ const mostUnanswered = 3;
 const mostRetryAfterSeconds = 15;
 const mostRetries = 5;
 
-/** Runs scenarios against a facilitator, as far as they can be, and gives what became of each, in the same order. */
+/**
+ * Runs scenarios against a facilitator, as far as they can be, and gives what became of each, in the same order.
+ *
+ * @param parallel how many at a time; one by default
+ */
 export async function runConformance(
   facilitator: FoundFacilitator,
   scenarios: readonly ScenarioRow[],
+  { parallel = 1 }: { parallel?: number } = {},
 ): Promise<readonly ConformanceResult[]> {
-  const { baseUrl, environment, compare } = facilitator;
-  const send = (request: FixtureRequest) => sendWithRetries(baseUrl, request);
+  const { baseUrl, access, environment, compare, isKit } = facilitator;
   let unanswered = 0;
 
   async function run(scenario: ScenarioRow): Promise<ConformanceResult> {
@@ -40,25 +44,43 @@ export async function runConformance(
       return { scenario, outcome: "not_run", why: "the facilitator does not answer any more" };
     }
     const from = performance.now();
+    const answers: FixtureAnswer[] = [];
+    let compared: { expected: FixtureAnswer; actual: FixtureAnswer } | undefined;
+    const send = async (request: FixtureRequest) => {
+      const answer = await sendWithRetries(baseUrl, adaptRequest(request, access));
+      answers.push(answer);
+      return answer;
+    };
+    const follow: Comparison = (expected, actual) => {
+      compared = { expected, actual };
+      return compare(expected, actual);
+    };
     try {
-      const differences = await runScenario(scenario, { environment, send }, compare);
+      const differences = await runScenario(scenario, { environment, send }, follow);
       const tookMs = performance.now() - from;
       return differences.length === 0
         ? { scenario, outcome: "passed", tookMs }
-        : { scenario, outcome: "failed", tookMs, differences };
+        : { scenario, outcome: "failed", tookMs, ...classify(), differences };
     } catch (error) {
       if (!(error instanceof KitError)) throw error;
       unanswered++;
       const cause = error.cause instanceof Error ? error.cause.message : error.message;
       const differences = [{ at: "answer", expected: "one", got: `none: ${cause}` }];
-      return { scenario, outcome: "failed", tookMs: performance.now() - from, differences };
+      const tookMs = performance.now() - from;
+      return { scenario, outcome: "failed", tookMs, level: "wrong", differences };
+    }
+
+    function classify(): Classified {
+      // What is of this kit keeps to its table.
+      if (isKit || compared === undefined) return { level: "wrong" };
+      return classifyDifference(scenario, compared.expected, compared.actual, answers.slice(0, -1));
     }
   }
 
   const results: ConformanceResult[] = [];
   const waiting = scenarios.entries();
   await Promise.all(
-    Array.from({ length: atATime }, async () => {
+    Array.from({ length: parallel }, async () => {
       for (const [index, scenario] of waiting) results[index] = await run(scenario);
     }),
   );

@@ -4,9 +4,12 @@ import type { FoundFacilitator } from "./find-facilitator.ts";
 /** Why a scenario is not run; `lacking` names what is missing, where it differs from scenario to scenario. */
 export type Obstacle = { why: string; lacking?: string };
 
+/** Situations that only an API key makes. */
+const aboutKeys = /^(unauthorized|forbidden)\.|^success\.(bearer|default_authentication)$/;
+
 /** Why a scenario cannot be run against a facilitator from outside; undefined when it can. */
 export function whyNotRun(scenario: ScenarioRow, facilitator: FoundFacilitator): Obstacle | undefined {
-  const { environment, isKit, hasFunds, hasBlacklist, versions } = facilitator;
+  const { environment, access, isKit, hasFunds, hasBlacklist, versions } = facilitator;
   const { cause, outcome, x402Version } = scenario;
   if (!versions.has(x402Version)) {
     return { why: `the facilitator lists no version ${x402Version} of the protocol for the network` };
@@ -21,6 +24,9 @@ export function whyNotRun(scenario: ScenarioRow, facilitator: FoundFacilitator):
     return { why: "needs a token with a blacklist" };
   }
   if (isKit) return undefined;
+  if (access.auth === "none" && aboutKeys.test(scenario.situation)) {
+    return { why: "is about API keys, and none is sent" };
+  }
 
   const key = keys.find((name) => name !== "local" && name !== "unknown");
   if (key !== undefined) return { why: "needs an API key that only this kit has", lacking: key };

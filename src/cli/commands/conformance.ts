@@ -1,14 +1,20 @@
 import { writeFile } from "node:fs/promises";
-import { readFacilitatorUrl, readNetwork } from "../../config/values.ts";
+import {
+  InvalidValue,
+  readFacilitatorUrl,
+  readNetwork,
+  readOneOf,
+  readWholeNumber,
+} from "../../config/values.ts";
 import { createVariableReader } from "../../config/variable-reader.ts";
 import { variables } from "../../config/variables.ts";
-import { type FoundFacilitator, findFacilitator } from "../../conformance/find-facilitator.ts";
+import { authKinds } from "../../conformance/access.ts";
+import { findFacilitator } from "../../conformance/find-facilitator.ts";
 import { renderJunit } from "../../conformance/junit.ts";
-import { describeResults, groupOf, tally } from "../../conformance/report.ts";
-import { type ConformanceResult, runConformance } from "../../conformance/run-conformance.ts";
+import { describeResults, tally } from "../../conformance/report.ts";
+import { runConformance } from "../../conformance/run-conformance.ts";
 import { ConfigurationError, KitError } from "../../errors.ts";
 import { scenarios } from "../../fixtures/cases/scenarios.ts";
-import type { Difference } from "../../fixtures/engine/answer.ts";
 import { testKeys } from "../../published/test-keys.ts";
 import { nearest } from "../../util/nearest.ts";
 import {
@@ -19,7 +25,7 @@ import {
   valueOption,
   variableOption,
 } from "../kit/command.ts";
-import { renderTable, wrapText } from "../kit/terminal.ts";
+import { exitCodeOf, renderConformance } from "./conformance-report.ts";
 
 const url = variables.X402_KIT_URL.default;
 
@@ -41,7 +47,24 @@ export const conformance = defineCommand({
       "base-sepolia",
       readNetwork,
     ),
-    contract: addressOption("payTo of payments: the facilitator contract (that of `up` is known)"),
+    auth: valueOption(
+      `how the API key is sent: ${authKinds.join(", ")} (default: bare where there is one, else none)`,
+      "KIND",
+      "bearer",
+      readOneOf(authKinds),
+    ),
+    "auth-header": {
+      ...valueOption("the header that the API key is sent in", "NAME", "X-API-Key", readHeaderName),
+      default: "Authorization",
+    },
+    "pay-to": addressOption(
+      "payTo of payments: what the facilitator wants there, a wallet of yours or its contract (that of `up` is known)",
+    ),
+    contract: addressOption("the same as --pay-to, for a facilitator contract"),
+    parallel: {
+      ...valueOption("how many scenarios run at a time", "NUMBER", "8", readWholeNumber(1, 64)),
+      default: "1",
+    },
     filter: {
       ...textOption(
         "run only scenarios whose names contain this, such as settle.v2 or insufficient_funds",
@@ -54,6 +77,10 @@ export const conformance = defineCommand({
     json: flag("print the report as JSON"),
   },
   variables: ["PAYER_PRIVATE_KEY"],
+  check: (values) =>
+    values["pay-to"] === undefined || values.contract === undefined
+      ? []
+      : [{ name: "--contract", problem: "says the same as --pay-to; give one of them" }],
   environment(env) {
     const reader = createVariableReader(env);
     const payerKey = reader.read("PAYER_PRIVATE_KEY");
@@ -62,8 +89,8 @@ export const conformance = defineCommand({
   },
 
   async run(values, { print }, { payerKey }) {
-    const { url, network, contract, filter, junit, json } = values;
-    const apiKey = values["api-key"] ?? testKeys.local.apiKey;
+    const { url, network, contract, filter, junit, json, auth, parallel } = values;
+    const apiKey = values["api-key"];
     const chosen = scenarios.filter(({ name }) => name.includes(filter));
     if (chosen.length === 0) {
       const names = scenarios.map(({ name }) => name);
@@ -71,15 +98,20 @@ export const conformance = defineCommand({
         hints: [`The nearest are ${nearest(filter, names, 3).join(", ")}`],
       });
     }
-    const facilitator = await findFacilitator({ baseUrl: url, apiKey, network, contract, payerKey });
-    const results = await runConformance(facilitator, chosen);
+    const facilitator = await findFacilitator({
+      ...{ baseUrl: url, apiKey, network, payerKey, auth },
+      authHeader: values["auth-header"],
+      payTo: values["pay-to"] ?? contract,
+    });
+    const results = await runConformance(facilitator, chosen, { parallel });
 
     print(
-      json ? JSON.stringify(describeResults(facilitator, results)) : renderConformance(facilitator, results),
+      json
+        ? JSON.stringify(describeResults(facilitator, results))
+        : renderConformance(facilitator, results, { parallel }),
     );
     if (junit !== undefined) await write(junit, renderJunit(facilitator, results));
-    const { passed, failed } = tally(results);
-    return failed === 0 && passed > 0 ? 0 : 1;
+    return exitCodeOf(tally(results), results);
   },
 });
 
@@ -91,93 +123,7 @@ async function write(file: string, text: string): Promise<void> {
   }
 }
 
-/** An answer of another kind differs everywhere; the first places say enough. */
-const mostDifferences = 6;
-
-/** More failures are one mistake in many places: of the others only the names are shown. */
-const mostFailures = 20;
-
-/** Longer than any sentence of the service. */
-const mostCharacters = 300;
-
-/** The report for a person: a table by what the answers are, then each failure, then what was not run and why. */
-function renderConformance(
-  { baseUrl, environment, isKit }: FoundFacilitator,
-  results: readonly ConformanceResult[],
-): string {
-  const { passed, failed, not_run } = tally(results);
-  const compared = isKit
-    ? "headers and bodies, to the letter"
-    : "status, verdict and reason; messages and headers are its own";
-  const groups = [...Map.groupBy(results, groupOf)].map(([group, ofGroup]) => {
-    const counted = tally(ofGroup);
-    return [group, ...[counted.passed, counted.failed, counted.not_run].map(String)];
-  });
-  const failures = results.filter((result) => result.outcome === "failed");
-  const skipped = Map.groupBy(
-    results.filter((result) => result.outcome === "not_run"),
-    ({ why }) => why,
-  );
-  return [
-    `Conformance of ${baseUrl}/v1 on ${environment.network.name}`,
-    `Compared: ${compared}`,
-    "",
-    renderTable(
-      ["scenarios", { right: "passed" }, { right: "failed" }, { right: "not run" }],
-      [...groups, ["all", `${passed}`, `${failed}`, `${not_run}`]],
-    ),
-    ...(failures.length === 0
-      ? []
-      : ["", "Failed", ...failures.slice(0, mostFailures).flatMap(renderFailure)]),
-    ...failures.slice(mostFailures).map(({ scenario }) => `  ${scenario.name}`),
-    ...(skipped.size === 0 ? [] : ["", "Not run"]),
-    ...[...skipped].flatMap(([why, ofWhy]) => renderObstacle(why, ofWhy)),
-    "",
-    summarize({ passed, failed, not_run }),
-    ...(failures.length > 0 && failures.every(isUnauthorized)
-      ? ["Every failure is a 401. Is the API key one of this facilitator? Set X402_API_KEY."]
-      : []),
-  ].join("\n");
-}
-
-function renderFailure(result: Extract<ConformanceResult, { outcome: "failed" }>): string[] {
-  const { scenario, differences } = result;
-  const more = differences.length - mostDifferences;
-  return [
-    `  ${scenario.name}`,
-    `    ${scenario.means}`,
-    ...differences.slice(0, mostDifferences).flatMap(renderDifference),
-    ...(more > 0 ? [`      and ${more} more`] : []),
-  ];
-}
-
-function isUnauthorized({ differences }: Extract<ConformanceResult, { outcome: "failed" }>): boolean {
-  return differences.some(({ at, got }) => at === "status" && got === "401");
-}
-
-function renderObstacle(why: string, results: readonly Extract<ConformanceResult, { outcome: "not_run" }>[]) {
-  const lacking = [...new Set(results.flatMap(({ lacking }) => lacking ?? []))];
-  const reason = lacking.length === 0 ? why : `${why}: ${lacking.join(", ")}`;
-  const [first = "", ...others] = wrapText(reason, 72);
-  return [`  ${`${results.length}`.padStart(4)}  ${first}`, ...others.map((line) => `        ${line}`)];
-}
-
-function renderDifference({ at, expected, got }: Difference): string[] {
-  // The names of members are the facilitator's, and so may be what a terminal acts on.
-  return [
-    `      ${at.replace(/\p{Cc}/gu, "�")}`,
-    `        - ${shorten(expected)}`,
-    `        + ${shorten(got)}`,
-  ];
-}
-
-function shorten(text: string): string {
-  return text.length > mostCharacters ? `${text.slice(0, mostCharacters)}…` : text;
-}
-
-function summarize({ passed, failed, not_run }: ReturnType<typeof tally>): string {
-  if (passed + failed === 0) return "Nothing was run.";
-  const others = not_run === 0 ? "" : ` ${not_run} could not be run.`;
-  if (failed === 0) return `All ${passed} scenarios passed.${others}`;
-  return `${failed} of ${passed + failed} scenarios failed (- expected, + got).${others}`;
+function readHeaderName(text: string): string {
+  if (!/^[\w!#$%&'*+.^`|~-]{1,100}$/.test(text)) throw new InvalidValue("is not the name of a header");
+  return text;
 }

@@ -1,0 +1,95 @@
+import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { z } from "zod";
+import { main } from "../../../src/cli/main.ts";
+import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
+import {
+  type ReferenceFacilitator,
+  startReferenceFacilitator,
+} from "../../support/conformance/reference-facilitator.ts";
+import { runningChain } from "../../support/running-chain.ts";
+import { startTestHarness } from "../../support/service.ts";
+
+/*
+ * `x402-kit conformance` against the public reference facilitator: what it calls wrong is wrong by a sentence of the
+ * public specification, and what it merely does otherwise is not held against it.
+ */
+
+const reportSchema = z.object({
+  facilitator: z.string(),
+  wrong: z.number(),
+  scenarios: z.array(
+    z.object({
+      name: z.string(),
+      outcome: z.string(),
+      level: z.string().optional(),
+      rule: z.object({ section: z.string(), says: z.string() }).optional(),
+      differences: z.array(z.object({ at: z.string(), expected: z.string(), got: z.string() })).optional(),
+    }),
+  ),
+});
+
+let harness: RunningHarness;
+let reference: ReferenceFacilitator;
+let report: z.infer<typeof reportSchema>;
+let code: number;
+beforeAll(async () => {
+  harness = await startTestHarness({ networks: ["base"] });
+  const chain = runningChain(harness, "base");
+  reference = await startReferenceFacilitator(chain);
+  const payerKey = generatePrivateKey();
+  await chain.fund(privateKeyToAddress(payerKey), 1_000_000n);
+  const merchant = privateKeyToAddress(generatePrivateKey());
+  const lines: string[] = [];
+  const print = (text: string) => void lines.push(text);
+  code = await main(["conformance", "--url", reference.origin, "--pay-to", merchant, "--json"], {
+    ...{ print, printError: print, env: { PAYER_PRIVATE_KEY: payerKey } },
+    takeSignals: () => new AbortController().signal,
+  });
+  report = reportSchema.parse(JSON.parse(lines.join("\n")));
+}, 120_000);
+afterAll(async () => {
+  reference?.close();
+  await harness?.close();
+});
+
+test("it is found at the root, without a key", () => {
+  expect(report.facilitator).toBe(reference.origin);
+  const passed = report.scenarios.filter(({ outcome }) => outcome === "passed").map(({ name }) => name);
+  expect(passed).toEqual(
+    expect.arrayContaining([
+      ...["verify.success.funded", "verify.v2.success.funded"],
+      ...["settle.success.funded", "settle.v2.success.funded"],
+    ]),
+  );
+});
+
+test("every wrong answer rests on a sentence of the specification, and is another verdict or no answer at all", () => {
+  const wrong = report.scenarios.filter(({ level }) => level === "wrong");
+  const told = wrong.map(({ name, rule, differences = [] }) => {
+    const { at, got, expected } = differences.at(-1) ?? {};
+    return [`${name}: ${at} is ${got}, not ${expected}`, `${rule?.section} ${rule?.says}`];
+  });
+  expect(told).toMatchInlineSnapshot(`
+    [
+      [
+        "settle.invalid_payload.no_network: body.network is nothing, not "base"",
+        "5.3.2 SettlementResponse: success, transaction (a hash, or an empty string) and network are required",
+      ],
+      [
+        "settle.v2.invalid_payload.no_network: body.network is nothing, not "eip155:8453"",
+        "5.3.2 SettlementResponse: success, transaction (a hash, or an empty string) and network are required",
+      ],
+    ]
+  `);
+  expect(wrong).toHaveLength(report.wrong);
+  expect(code).toBe(1);
+});
+
+test("verdicts that are right by other words differ, and extensions of this kit are not counted", () => {
+  const levelOf = (wanted: string) => report.scenarios.find(({ name }) => name === wanted)?.level;
+  expect(levelOf("verify.insufficient_funds.empty")).toBe("differs");
+  expect(levelOf("settle.v2.insufficient_funds.empty")).toBe("differs");
+  expect(levelOf("verify.success.short_form")).toBe("kit");
+  expect(levelOf("settle.invalid_payment_requirements.two_amounts")).toBe("kit");
+});
