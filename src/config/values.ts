@@ -72,6 +72,19 @@ export function readHost(text: string): string {
   return text;
 }
 
+const hostNamePattern = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]*[a-z0-9])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9])?)*$/i;
+
+/** Whether a text is the name of a host, such as that of a container. */
+export function isHostName(text: string): boolean {
+  return hostNamePattern.test(text);
+}
+
+/** The name of a host. */
+export function readHostName(text: string): string {
+  if (!isHostName(text)) throw new InvalidValue(`${quote(text)} is not the name of a host`);
+  return text;
+}
+
 const gweiPattern = /^(\d{1,6})(?:\.(\d{1,9}))?$/;
 
 /** A number of gwei, with up to nine decimals, as wei. */

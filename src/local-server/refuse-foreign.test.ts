@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { foreign } from "./refuse-foreign.ts";
 
-const loopback = "127.0.0.1";
+const loopback = { host: "127.0.0.1" };
 
 test.each([
   { host: "127.0.0.1:4402" },
@@ -31,12 +31,21 @@ test.each([
 });
 
 test("the address that was asked for may be named, and no other one", () => {
-  expect(foreign({ host: "192.168.1.7:4402" }, "192.168.1.7")).toBeUndefined();
-  expect(foreign({ host: "192.168.1.8:4402" }, "192.168.1.7")).toBeDefined();
+  expect(foreign({ host: "192.168.1.7:4402" }, { host: "192.168.1.7" })).toBeUndefined();
+  expect(foreign({ host: "192.168.1.8:4402" }, { host: "192.168.1.7" })).toBeDefined();
 });
 
 test("on every address, any IP address may be named, which DNS cannot rebind, and no name", () => {
-  expect(foreign({ host: "192.168.1.7:4402" }, "0.0.0.0")).toBeUndefined();
-  expect(foreign({ host: "[fd00::7]:4402" }, "::")).toBeUndefined();
-  expect(foreign({ host: "evil.example:4402" }, "0.0.0.0")).toBeDefined();
+  expect(foreign({ host: "192.168.1.7:4402" }, { host: "0.0.0.0" })).toBeUndefined();
+  expect(foreign({ host: "[fd00::7]:4402" }, { host: "::" })).toBeUndefined();
+  expect(foreign({ host: "evil.example:4402" }, { host: "0.0.0.0" })).toBeDefined();
+});
+
+test("a name that was allowed may be named, by programs and by pages that it served, and no other name", () => {
+  const listening = { host: "0.0.0.0", allowHosts: ["facilitator", "pay.internal"] };
+  expect(foreign({ host: "Facilitator:4402" }, listening)).toBeUndefined();
+  expect(foreign({ host: "pay.internal", origin: "http://pay.internal:4402" }, listening)).toBeUndefined();
+  expect(foreign({ host: "evil.example:4402" }, listening)).toBeDefined();
+  expect(foreign({ host: "facilitator.evil.example" }, listening)).toBeDefined();
+  expect(foreign({ host: "facilitator:4402", origin: "http://evil.example" }, listening)).toBeDefined();
 });

@@ -5,23 +5,28 @@ import { isLoopbackHost } from "../config/values.ts";
 /** Addresses that mean every one of the machine. */
 const wildcards: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
 
+/** The address that a server was asked to listen on, and names besides it that callers may use for it. */
+export type Listening = { host: string; allowHosts?: readonly string[] | undefined };
+
 /**
  * Answers 403 to requests of web pages on the routes of this scope: those whose `Origin` is neither of this machine nor
  * of the address listened on, and those whose `Host` is a foreign name, which a page gets there by DNS
  * rebinding. Without it every page in a browser on this machine could act here. Programs send no `Origin`.
  *
- * @param host the address that the server was asked to listen on; where that is every address (0.0.0.0), callers may
- * name any IP address, but no name besides `localhost`
+ * Where the server listens on every address (0.0.0.0), callers may name any IP address, but no name besides `localhost`
+ * and those that were allowed.
  */
-export function refuseForeign(scope: FastifyInstance, host: string): void {
+export function refuseForeign(scope: FastifyInstance, listening: Listening): void {
+  const { host, allowHosts = [] } = listening;
+  const names = [host, "localhost", "127.0.0.1", ...allowHosts];
   scope.addHook("onRequest", (request, reply, done) => {
-    const problem = foreign(request.headers, host);
+    const problem = foreign(request.headers, listening);
     if (problem === undefined) return done();
     reply.code(403).send({
       error: `Refused: ${problem}`,
       because: [],
       hints: [
-        `Only programs, and pages served from this machine, may call this; ask for it as ${host}, localhost or 127.0.0.1.`,
+        `Only programs, and pages served from this machine, may call this; ask for it as ${names.join(", ")}. Another name, such as a container's, is allowed by --allow-host NAME.`,
       ],
     });
   });
@@ -30,11 +35,12 @@ export function refuseForeign(scope: FastifyInstance, host: string): void {
 /** What gives a request away as another site's; undefined when nothing does. */
 export function foreign(
   { host: named, origin }: { host?: string | undefined; origin?: string | undefined },
-  host: string,
+  { host, allowHosts = [] }: Listening,
 ): string | undefined {
   const isOurs = (hostname: string | undefined) => {
     if (hostname === undefined) return false;
     if (isLoopbackHost(hostname) || hostname === host.toLowerCase()) return true;
+    if (allowHosts.some((name) => name.toLowerCase() === hostname)) return true;
     return wildcards.has(host) && isIP(hostname) !== 0;
   };
   if (!isOurs(hostnameOf(`http://${named}`))) return `the Host header names ${quote(named)}`;

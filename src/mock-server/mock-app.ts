@@ -2,7 +2,7 @@ import cors from "@fastify/cors";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import type { FixtureRequest } from "../fixtures/engine/answer.ts";
 import type { FixtureEngine } from "../fixtures/engine/engine.ts";
-import { refuseForeign } from "../local-server/refuse-foreign.ts";
+import { type Listening, refuseForeign } from "../local-server/refuse-foreign.ts";
 import { mockControlRoutes } from "./control-routes.ts";
 import { sendAnswer } from "./send-answer.ts";
 
@@ -12,8 +12,8 @@ const bodyLimit = 16 * 1024 * 1024;
 /** What clients in a browser may read besides the usual. */
 const exposedHeaders = ["location", "retry-after", "www-authenticate", "x-request-id", "x-settlement-state"];
 
-/** The fixtures as an HTTP server, not listening yet; `host` is the address that it will be asked to listen on. */
-export async function createMockApp(fixtures: FixtureEngine, host: string): Promise<FastifyInstance> {
+/** The fixtures as an HTTP server, not listening yet; `listening` says where it will. */
+export async function createMockApp(fixtures: FixtureEngine, listening: Listening): Promise<FastifyInstance> {
   const app = Fastify({
     bodyLimit,
     // Connections that clients keep open, or that wait for a late answer, do not hold up the end.
@@ -26,7 +26,7 @@ export async function createMockApp(fixtures: FixtureEngine, host: string): Prom
   app.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => done(null, body));
 
   await app.register(async (scope) => {
-    refuseForeign(scope, host);
+    refuseForeign(scope, listening);
     mockControlRoutes(scope, fixtures);
   });
   app.get("/openapi.json", async () => (await import("../protocol/openapi.ts")).describeService());

@@ -7,6 +7,8 @@ import { createMockApp } from "./mock-app.ts";
 export type MockServerOptions = FixtureOptions & {
   /** The address to listen on; 127.0.0.1 by default. */
   host?: string;
+  /** Names besides `localhost` that the control routes may be called by, such as that of a container. */
+  allowHosts?: readonly string[] | undefined;
   /** 0, the default, for any free one. */
   port?: number;
   /** What requests of their operations come to when nothing else was asked for; also after a reset. */
@@ -37,7 +39,7 @@ export type MockServer = FixtureEngine &
  * await fetch(`${mock.url}/settle`, { method: "POST", … });
  */
 export async function startMockServer(options: MockServerOptions = {}): Promise<MockServer> {
-  const { host = "127.0.0.1", port = 0, scenarios = [], ...fixtureOptions } = options;
+  const { host = "127.0.0.1", allowHosts, port = 0, scenarios = [], ...fixtureOptions } = options;
   const engine = createFixtureEngine(fixtureOptions);
   const usual = scenarios.map((name) => findScenario(name).name);
   const orderUsual = () => {
@@ -52,7 +54,7 @@ export async function startMockServer(options: MockServerOptions = {}): Promise<
     },
   });
 
-  const app = await createMockApp(fixtures, host);
+  const app = await createMockApp(fixtures, { host, allowHosts });
   let origin: string;
   try {
     origin = await app.listen({ host, port });

@@ -28,6 +28,7 @@ export const mock = defineCommand({
     const { mainnet, testnet } = contractsOf(values);
     await using server = await startMockServer({
       host,
+      allowHosts: values["allow-host"],
       port,
       networks,
       addedNetworks: known.all,

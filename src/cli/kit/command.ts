@@ -1,5 +1,5 @@
 import type { KnownNetwork, KnownNetworks } from "../../config/known-networks.ts";
-import { readAddress, readNetwork, readNetworks } from "../../config/values.ts";
+import { readAddress, readHostName, readList, readNetwork, readNetworks } from "../../config/values.ts";
 import type { Environment } from "../../config/variable-reader.ts";
 import { type VariableName, variables } from "../../config/variables.ts";
 import type { ConfigurationProblem } from "../../errors.ts";
@@ -183,6 +183,12 @@ export const localOptions = {
   },
   port: variableOption("PORT", { placeholder: "PORT" }),
   host: variableOption("HOST", { placeholder: "ADDRESS" }),
+  "allow-host": valueOption(
+    "let the control routes be called by these host names too, separated by commas, such as a container's",
+    "NAMES",
+    "facilitator",
+    readList("host name", readHostName),
+  ),
   ...contractOptions,
   ...networkFileOption,
 };

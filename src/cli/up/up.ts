@@ -38,6 +38,7 @@ export const up = defineCommand({
       open: values.open ? { onClose: () => closed.abort() } : undefined,
       fork,
       host: values.host,
+      allowHosts: values["allow-host"],
       port: values.port,
       settleWaitMs: values["settle-wait"],
       journal: values.journal,

@@ -2,7 +2,7 @@ import { isIP } from "node:net";
 import { builtIn } from "../../config/known-networks.ts";
 import { type NetworkData, readNetworkData, readNetworkFile } from "../../config/network-file.ts";
 import { settleWaitBoundsMs } from "../../config/settle-wait.ts";
-import { InvalidValue, type LogLevel, logLevels } from "../../config/values.ts";
+import { InvalidValue, isHostName, type LogLevel, logLevels } from "../../config/values.ts";
 import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../errors.ts";
 import { readAddress } from "../../protocol/address.ts";
 import type { Address } from "../../protocol/hex.ts";
@@ -52,6 +52,8 @@ export type HarnessOptions<N extends NetworkName = BuiltInNetworkName> = {
   fork?: Partial<Record<N, ForkOption>>;
   /** The IP address that the facilitator listens on; one of this machine alone by default. */
   host?: string;
+  /** Names besides `localhost` by which other processes may control the harness, such as that of a container. */
+  allowHosts?: readonly string[];
   /** The facilitator's port; any free one by default. */
   port?: number;
   /** The ports of nodes; free ones by default. */
@@ -116,6 +118,9 @@ export function readHarnessOptions<N extends NetworkName>(
   };
   if (!isWhole(port, 0, 65_535)) add("port", `${port} is not a port`, "4402");
   if (isIP(host) === 0 && host !== "localhost") add("host", `"${host}" is not an IP address`, "127.0.0.1");
+  for (const [index, name] of (options.allowHosts ?? []).entries()) {
+    if (!isHostName(name)) add(`allowHosts[${index}]`, `"${name}" is not the name of a host`, "facilitator");
+  }
   const { least, most } = settleWaitBoundsMs;
   if (settleWaitMs !== undefined && !isWhole(settleWaitMs, least, most)) {
     add("settleWaitMs", `${settleWaitMs} is not a whole number from ${least} to ${most}`, "5000");
@@ -161,6 +166,7 @@ export function readHarnessOptions<N extends NetworkName>(
       assets,
       fork,
       host,
+      allowHosts: options.allowHosts,
       port,
       rpcPorts,
       settleWaitMs,
@@ -182,6 +188,7 @@ const optionNames: ReadonlySet<string> = new Set<keyof HarnessOptions>([
   "assets",
   "fork",
   "host",
+  "allowHosts",
   "port",
   "rpcPorts",
   "settleWaitMs",

@@ -20,6 +20,8 @@ import { withTestKeys } from "./with-test-keys.ts";
 
 export type StartOptions = Omit<StartChainsOptions, "genesisTime"> & {
   host: string;
+  /** Names besides `localhost` that all but the service may be called by, such as that of a container. */
+  allowHosts?: readonly string[] | undefined;
   /** 0 for any free port. */
   port: number;
   settleWaitMs?: number | undefined;
@@ -203,12 +205,12 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
     };
     if (open !== undefined) {
       await app.register(async (scope) => {
-        refuseForeign(scope, host);
+        refuseForeign(scope, options);
         closeRoute(scope, open);
       });
     }
     await app.register(async (scope) => {
-      refuseForeign(scope, host);
+      refuseForeign(scope, options);
       controlRoutes(scope, {
         describe,
         harness,
@@ -218,7 +220,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
     if (store !== undefined && studioModule !== undefined) {
       const { serveStudio } = studioModule;
       await app.register(async (scope) => {
-        refuseForeign(scope, host);
+        refuseForeign(scope, options);
         serveStudio(scope, {
           store,
           contracts: options.facilitatorContracts,

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connectHarness, createHarness, type Harness } from "../../../src/harness/index.ts";
 import { startMockServer } from "../../../src/mock-server/index.ts";
 import { runCli } from "../../support/cli.ts";
+import { makeDirectory, startCommand } from "../../support/serve/command.ts";
 
 /* A web page must not act on what runs on the machine of whoever looks at it. */
 
@@ -55,6 +56,27 @@ describe("a harness", () => {
     expect(local.status).toBe(200);
     const { code, stderr } = await runCli(["reset", "--url", origin]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  });
+});
+
+describe("a name that was allowed, such as a container's,", () => {
+  const byName = { host: "facilitator:4402" };
+  const byAnother = { host: "evil.example:4402" };
+
+  test("controls a harness, and no other name does", async () => {
+    await using harness = await createHarness({ networks: ["base"], allowHosts: ["facilitator"] });
+    const url = `${new URL(harness.facilitator.url).origin}/harness/reset`;
+    expect((await ask(url, "POST", byName)).status).toBe(200);
+    expect((await ask(url, "POST", byAnother)).status).toBe(403);
+  });
+
+  test("controls the mock of the command line", async () => {
+    await using directory = await makeDirectory();
+    const args = ["mock", "--port", "0", "--json", "--allow-host", "facilitator,other"];
+    await using command = startCommand(args, {}, directory.path);
+    const url = `${new URL(JSON.parse(await command.printed(/^{/)).facilitator.url).origin}/__reset`;
+    expect((await ask(url, "POST", byName)).status).toBe(204);
+    expect((await ask(url, "POST", byAnother)).status).toBe(403);
   });
 });
 
