@@ -5,6 +5,7 @@ import type { Hex } from "../protocol/hex.ts";
 import { bytes32 } from "../protocol/primitives.ts";
 import { problemDetails } from "../protocol/problems.ts";
 import { invalidReasons } from "../protocol/reasons.ts";
+import { type Situation, situations } from "../protocol/situations.ts";
 import { poll } from "../relayer/poll.ts";
 import type { Waiting } from "./claim-payment.ts";
 import type { Delivery, SettleResult } from "./settle.ts";
@@ -19,6 +20,8 @@ const storedAnswer = z.discriminatedUnion("kind", [
       reason: z.enum(invalidReasons),
       fault: z.enum(["payload", "requirements"]),
       message: z.string(),
+      situation: z.enum(Object.keys(situations) as [Situation, ...Situation[]]).optional(),
+      retryAfterSeconds: z.union([z.number(), z.string()]).optional(),
     }),
   }),
   z.object({ kind: z.literal("success"), transaction: bytes32 }),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type NextStep, nextStepSchema } from "./next-step.ts";
 import { invalidReasons, settleErrorReasonsV2 } from "./reasons.ts";
 
 const payer = z.string().meta({ description: "authorization.from, when it could be read" }).optional();
@@ -26,6 +27,7 @@ export const verifyAnswerSchema = z.object({
   payer,
   network,
   authContext: authContextSchema,
+  ...nextStepSchema,
 });
 
 export type VerifyAnswer = z.infer<typeof verifyAnswerSchema>;
@@ -38,9 +40,15 @@ export const settleAnswerSchema = z.object({
   payer,
   errorReason: z.enum(settleErrorReasonsV2).optional(),
   errorMessage: z.string().meta({ description: "What happened, in a sentence" }).optional(),
+  ...nextStepSchema,
 });
 
 export type SettleAnswer = z.infer<typeof settleAnswerSchema>;
+
+/** An answer as it is written: in expected answers of the fixtures some numbers are placeholders. */
+export type Written<Answer> = Omit<Answer, keyof NextStep> & {
+  [Member in keyof NextStep]?: NextStep[Member] | undefined;
+};
 
 /** One way to pay that the service takes. */
 export const supportedSchema = z.object({
@@ -78,6 +86,7 @@ export const problemSchema = z.object({
   transaction: z.string().optional(),
   network: z.string().optional(),
   payer: z.string().optional(),
+  ...nextStepSchema,
 });
 
 export type ProblemDetails = z.infer<typeof problemSchema>;

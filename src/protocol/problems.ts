@@ -1,4 +1,5 @@
-import type { ProblemDetails } from "./answers.ts";
+import type { ProblemDetails, Written } from "./answers.ts";
+import { nextStepOfProblem } from "./next-step.ts";
 import { limitMessage } from "./reasons.ts";
 import type { Envelope } from "./requests.ts";
 
@@ -62,9 +63,13 @@ export const idempotencyKeyFormat = /^[\x21-\x7e]{1,255}$/;
 
 /** The body of a problem, with the x402 members that public clients look for. */
 export function problemBody(
-  { kind, detail }: { kind: ProblemKind; detail: string },
+  {
+    kind,
+    detail,
+    retryAfterSeconds,
+  }: { kind: ProblemKind; detail: string; retryAfterSeconds?: number | string | undefined },
   context: { operation: Operation | undefined; requestId: string; envelope: Envelope | undefined },
-): ProblemDetails {
+): Written<ProblemDetails> {
   const { operation, requestId, envelope } = context;
   const problem: ProblemDetails = {
     type: `urn:x402-facilitator-kit:problem:${kind.name}`,
@@ -75,7 +80,11 @@ export function problemBody(
   };
   if (operation === undefined) return problem;
   const { network = "", payer } = envelope ?? {};
-  const common = { network, ...(payer === undefined ? {} : { payer }) };
+  const common = {
+    network,
+    ...(payer === undefined ? {} : { payer }),
+    ...nextStepOfProblem(kind.status, retryAfterSeconds),
+  };
   return operation === "verify"
     ? {
         ...problem,

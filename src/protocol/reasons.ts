@@ -1,3 +1,5 @@
+import type { Situation } from "./situations.ts";
+
 /**
  * Why a payment is not valid: the closed set of `invalidReason`, taken from the public x402 v1 list.
  * `unexpected_verify_error` is not among them: it stands for "no verdict" and only ever comes with a 503.
@@ -51,6 +53,10 @@ export type Invalid = {
   fault: InvalidPart;
   /** One sentence for the caller: what is wrong and what would be right. Never internal error text. */
   message: string;
+  /** What a machine should make of it, where the reason alone does not say so. */
+  situation?: Situation | undefined;
+  /** When it may be otherwise, where that is known. */
+  retryAfterSeconds?: number | string | undefined;
 };
 
 /** Says that a payment is invalid. `fault` matters only for the reasons that either half can cause. */

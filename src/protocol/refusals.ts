@@ -54,6 +54,9 @@ export function powerOfTenBetween(a: bigint, b: bigint): number | undefined {
 /** A number, or a placeholder where it is not known beforehand. */
 type Shown = bigint | string;
 
+/** Some seconds, where they are not known beforehand. */
+const shownSeconds = "<seconds>";
+
 /**
  * Why a well-formed payment is refused, each with its reason and its sentence. The service and the fixtures say these
  * same sentences.
@@ -129,11 +132,16 @@ export const refusals = {
       `authorization.value is ${value}, but exactly ${required} is required. ${adviceOnAmounts(value, required)}`,
     ),
 
-  tooEarly: (validAfter: bigint, now: Shown) =>
-    invalid(
+  tooEarly: (validAfter: bigint, now: Shown): Invalid => {
+    const waitsLong = isInMilliseconds(validAfter);
+    const refusal = invalid(
       "invalid_exact_evm_payload_authorization_valid_after",
-      `The authorization is valid after ${validAfter}; the chain's time is ${now}. ${adviceOn(isInMilliseconds(validAfter) ? "times-in-milliseconds" : "not-valid-yet")}`,
-    ),
+      `The authorization is valid after ${validAfter}; the chain's time is ${now}. ${adviceOn(waitsLong ? "times-in-milliseconds" : "not-valid-yet")}`,
+    );
+    if (waitsLong) return refusal;
+    const retryAfterSeconds = typeof now === "bigint" ? Number(validAfter - now) + 1 : shownSeconds;
+    return { ...refusal, situation: "not_valid_yet", retryAfterSeconds };
+  },
 
   tooLate: (validBefore: bigint, now: Shown) =>
     invalid(
@@ -165,11 +173,13 @@ export const refusals = {
       `The contract at ${payer} does not accept the signature (EIP-1271)`,
     ),
 
-  tokenRefusesSignature: (payer: Address) =>
-    invalid(
+  tokenRefusesSignature: (payer: Address) => ({
+    ...invalid(
       "invalid_exact_evm_payload_signature",
       `The token does not accept the signature for ${payer}: code at the payer's address (EIP-7702, EIP-1271) decides there`,
     ),
+    situation: "payer_cannot_pay",
+  }),
 
   walletNotDeployed: (payer: Address, network: string) =>
     invalid(
@@ -183,38 +193,62 @@ export const refusals = {
       `The payer holds ${balance} of the asset's smallest unit; ${value} is needed. Fund the payer, or mend the price if it is off by decimals: 1 USDC is 1000000`,
     ),
 
-  balanceTakenUp: (balance: Shown, value: bigint) =>
-    invalid(
+  balanceTakenUp: (balance: Shown, value: bigint) => ({
+    ...invalid(
       "insufficient_funds",
       `The payer's balance of ${balance} is taken up by settlements under way; ${value} more is needed`,
     ),
+    situation: "balance_taken_up",
+  }),
 
   /** Used or cancelled on chain by another party: the token does not tell the two apart. */
-  usedOnChain: () => invalid("invalid_transaction_state", "The authorization was used or cancelled before"),
+  usedOnChain: () => ({
+    ...invalid("invalid_transaction_state", "The authorization was used or cancelled before"),
+    situation: "used_on_chain",
+  }),
 
   /** Claimed here before. Says no more, because the caller may not be its owner. */
   usedHere: () => invalid("invalid_transaction_state", "The authorization was used before"),
 
-  beingSettled: () => invalid("invalid_transaction_state", "Another request is settling this authorization"),
+  beingSettled: () => ({
+    ...invalid("invalid_transaction_state", "Another request is settling this authorization"),
+    situation: "under_way",
+  }),
 
-  settledBefore: (transaction: string) =>
-    invalid(
+  settledBefore: (transaction: string) => ({
+    ...invalid(
       "invalid_transaction_state",
       `This authorization was settled before, by transaction ${transaction}`,
     ),
+    situation: "settled_before",
+  }),
 
   /** `why` is the settlement's failure, and perhaps what became of it since. */
-  failed: (transaction: string, why: string) =>
-    invalid("invalid_transaction_state", `The settlement failed in transaction ${transaction}: ${why}`),
+  failed: (transaction: string, why: string) => ({
+    ...invalid("invalid_transaction_state", `The settlement failed in transaction ${transaction}: ${why}`),
+    situation: "transaction_failed",
+  }),
 
-  assetPaused: () => invalid("invalid_transaction_state", "The asset is paused by its issuer"),
+  assetPaused: () => ({
+    ...invalid("invalid_transaction_state", "The asset is paused by its issuer"),
+    situation: "asset_paused",
+  }),
 
-  payerBlacklisted: () =>
-    invalid("invalid_transaction_state", "The payer is blacklisted by the asset's issuer"),
+  payerBlacklisted: () => ({
+    ...invalid("invalid_transaction_state", "The payer is blacklisted by the asset's issuer"),
+    situation: "payer_cannot_pay",
+  }),
 
-  recipientBlacklisted: (recipient: Address) =>
-    invalid("invalid_transaction_state", `The recipient ${recipient} is blacklisted by the asset's issuer`),
+  recipientBlacklisted: (recipient: Address) => ({
+    ...invalid(
+      "invalid_transaction_state",
+      `The recipient ${recipient} is blacklisted by the asset's issuer`,
+    ),
+    situation: "contract_blacklisted",
+  }),
 
-  contractBlacklisted: () =>
-    invalid("invalid_transaction_state", "The facilitator contract is blacklisted by the asset's issuer"),
+  contractBlacklisted: () => ({
+    ...invalid("invalid_transaction_state", "The facilitator contract is blacklisted by the asset's issuer"),
+    situation: "contract_blacklisted",
+  }),
 } as const satisfies Record<string, (...facts: never[]) => Invalid>;

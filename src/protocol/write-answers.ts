@@ -1,17 +1,25 @@
-import type { AuthContext, ProblemDetails, SettleAnswer, VerifyAnswer } from "./answers.ts";
+import type { AuthContext, ProblemDetails, SettleAnswer, VerifyAnswer, Written } from "./answers.ts";
+import { nextStepOfPending, nextStepOfRefusal } from "./next-step.ts";
 import { type Invalid, settleErrorReason } from "./reasons.ts";
-import type { Envelope } from "./requests.ts";
+import type { Envelope, PaymentRequest } from "./requests.ts";
+import { situations } from "./situations.ts";
 
 /** The verdict of a verify: valid when nothing refuses the payment. */
 export function verifyAnswer(
   envelope: Envelope,
   refusal: Invalid | undefined,
   authContext: AuthContext,
-): VerifyAnswer {
+): Written<VerifyAnswer> {
   const rest = { ...payerMember(envelope), network: envelope.network, authContext };
   return refusal === undefined
     ? { isValid: true, ...rest }
-    : { isValid: false, invalidReason: refusal.reason, invalidMessage: refusal.message, ...rest };
+    : {
+        isValid: false,
+        invalidReason: refusal.reason,
+        invalidMessage: refusal.message,
+        ...rest,
+        ...nextStepOfRefusal(refusal, idOf(envelope)),
+      };
 }
 
 /** The answer of a settle that moved the money. */
@@ -20,7 +28,7 @@ export function settledAnswer(envelope: Envelope, transaction: string): SettleAn
 }
 
 /** The answer of a settle that did not, and never will. */
-export function refusedSettleAnswer(envelope: Envelope, refusal: Invalid): SettleAnswer {
+export function refusedSettleAnswer(envelope: Envelope, refusal: Invalid): Written<SettleAnswer> {
   return {
     success: false,
     errorReason: settleErrorReason(refusal, envelope.x402Version),
@@ -28,17 +36,22 @@ export function refusedSettleAnswer(envelope: Envelope, refusal: Invalid): Settl
     transaction: "",
     network: envelope.network,
     ...payerMember(envelope),
+    ...nextStepOfRefusal(refusal, idOf(envelope)),
   };
 }
 
 /** Seconds after which a pending settle may be asked for again. */
-export const pendingRetryAfterSeconds = 2;
+export const pendingRetryAfterSeconds = situations.pending.retryAfterSeconds;
 
 /**
  * The payment is on its way, and its outcome is not known in time; status 503. v2 has a reason for it, which makes
  * public servers ask again; v1 can only say that it could not tell, and names the hash in the text.
  */
-export function pendingProblem(envelope: Envelope, transaction: string, requestId: string): ProblemDetails {
+export function pendingProblem(
+  envelope: Envelope,
+  transaction: string,
+  requestId: string,
+): Written<ProblemDetails> {
   const detail = `Transaction ${transaction} is sent and not decided yet; ask again with the same payment, or at the address in Location`;
   const isV2 = envelope.x402Version === 2;
   return {
@@ -53,7 +66,13 @@ export function pendingProblem(envelope: Envelope, transaction: string, requestI
     transaction: isV2 ? transaction : "",
     network: envelope.network,
     ...payerMember(envelope),
+    ...nextStepOfPending(idOf(envelope)),
   };
+}
+
+/** The settlement id of a request that could be read. */
+function idOf(envelope: Envelope | PaymentRequest): string | undefined {
+  return "settlementId" in envelope ? envelope.settlementId : undefined;
 }
 
 function payerMember({ payer }: Envelope): { payer?: string } {

@@ -2,7 +2,7 @@ import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import { channels } from "../../channels/channels.ts";
 import type { Facilitator } from "../../facilitator/facilitator.ts";
 import type { Metrics } from "../../metrics/metrics.ts";
-import type { SettleAnswer } from "../../protocol/answers.ts";
+import type { SettleAnswer, Written } from "../../protocol/answers.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { problemMediaType } from "../../protocol/problems.ts";
@@ -29,7 +29,10 @@ export const settleRoute: FastifyPluginAsync<{
   const config = { operation: "settle", apiKey: "required" } as const;
   for (const url of urlsOf("settle")) app.post(url, { config }, answer);
 
-  async function answer(request: FastifyRequest, reply: FastifyReply): Promise<SettleAnswer | FastifyReply> {
+  async function answer(
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<Written<SettleAnswer> | FastifyReply> {
     const parsed = readPaymentRequest(request, "settle", knownNetworks);
     const idempotency = readIdempotencyKey(request);
     if (!parsed.ok) {

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsync, FastifyRequest } from "fastify";
 import type { Facilitator } from "../../facilitator/facilitator.ts";
-import type { VerifyAnswer } from "../../protocol/answers.ts";
+import type { VerifyAnswer, Written } from "../../protocol/answers.ts";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { verifyAnswer } from "../../protocol/write-answers.ts";
 import { invalidResult, readPaymentRequest } from "./payment-request.ts";
@@ -23,7 +23,7 @@ export const verifyRoute: FastifyPluginAsync<VerifyRouteOptions> = async (app, o
   const config = { operation: "verify", apiKey } as const;
   for (const url of urlsOf("verify")) app.post(url, { config }, answer);
 
-  async function answer(request: FastifyRequest): Promise<VerifyAnswer> {
+  async function answer(request: FastifyRequest): Promise<Written<VerifyAnswer>> {
     const { caller } = request;
     const parsed = readPaymentRequest(request, "verify", knownNetworks);
     const refusal = parsed.ok ? await facilitator.verify(parsed.request, caller) : parsed.invalid;

@@ -50,12 +50,12 @@ test("a wrong key, a wrong path and a body that is no payment have a line too", 
     requestJson(`${origin}${path}`, { method: "POST", headers, body: { paymentPayload: 7 } });
   const key = { authorization: description.organization.apiKey };
   await post("/v1/verify", { authorization: "x4k_wrong" });
-  await post("/verify", key);
+  await post("/v2/verify", key);
   await post("/v1/settle", key);
   await expect.poll(() => printed().length).toBe(before + 3);
   expect(printed().slice(before)).toMatchObject([
     { operation: "verify", status: 401, fix: expect.stringContaining("x402-kit up") },
-    { operation: null, status: 404, outcome: "POST /verify", fix: expect.stringContaining("ends in /v1") },
+    { operation: null, status: 404, outcome: "POST /v2/verify", fix: expect.stringContaining("ends in /v1") },
     { operation: "settle", status: 200, reason: "invalid_payload", payer: null },
   ]);
 });

@@ -263,7 +263,9 @@ describe("up for a person", () => {
           "organizationId": "org_local",
           "authMethod": "organization_specific",
           "timestamp": "…"
-        }
+        },
+        "nextAction": "give_up",
+        "paymentState": "not_taken"
       }
       settle  200  {
         "success": false,
@@ -271,7 +273,9 @@ describe("up for a person", () => {
         "errorMessage": "The payer holds 0 of the asset's smallest unit; 10000 is needed. Fund the payer, or mend the price if it is off by decimals: 1 USDC is 1000000",
         "transaction": "",
         "network": "base",
-        "payer": "0xF44DC5355909ac8b48873E7995dEfC56D1620a52"
+        "payer": "0xF44DC5355909ac8b48873E7995dEfC56D1620a52",
+        "nextAction": "give_up",
+        "paymentState": "not_taken"
       }
 
       Not settled on base in … ms.

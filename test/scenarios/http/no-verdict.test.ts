@@ -95,6 +95,8 @@ describe.each(operations)("%s", (operation) => {
       network: "",
       ...x402Members[operation],
       [operation === "verify" ? "invalidMessage" : "errorMessage"]: expect.any(String),
+      nextAction: "fix_request",
+      paymentState: "unknown",
     });
   });
 

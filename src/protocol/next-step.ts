@@ -1,0 +1,77 @@
+import { z } from "zod";
+import type { Invalid, InvalidReason } from "./reasons.ts";
+import { settlementPath } from "./routes.ts";
+import { nextActions, paymentStates, type Situation, type Step, situations } from "./situations.ts";
+
+/** What is meant by a reason where a refusal does not say more. */
+const situationOf: Readonly<Record<InvalidReason, Situation>> = {
+  invalid_payload: "request_wrong",
+  invalid_x402_version: "request_wrong",
+  unsupported_scheme: "request_wrong",
+  invalid_network: "request_wrong",
+  invalid_payment_requirements: "request_wrong",
+  invalid_exact_evm_payload_recipient_mismatch: "authorization_wrong",
+  invalid_exact_evm_payload_authorization_value: "authorization_wrong",
+  invalid_exact_evm_payload_authorization_valid_after: "authorization_wrong",
+  invalid_exact_evm_payload_authorization_valid_before: "authorization_wrong",
+  invalid_exact_evm_payload_signature: "authorization_wrong",
+  invalid_exact_evm_payload_undeployed_smart_wallet: "payer_cannot_pay",
+  insufficient_funds: "payer_cannot_pay",
+  invalid_transaction_state: "used_here",
+};
+
+/** The members of every answer that is not a success. */
+export const nextStepSchema = {
+  nextAction: z
+    .enum(Object.keys(nextActions) as [keyof typeof nextActions, ...(keyof typeof nextActions)[]])
+    .meta({ description: "What a machine should do; docs/errors.md has the table" })
+    .optional(),
+  paymentState: z
+    .enum(Object.keys(paymentStates) as [keyof typeof paymentStates, ...(keyof typeof paymentStates)[]])
+    .meta({ description: "What is known of the payer's money" })
+    .optional(),
+  retryAfterSeconds: z.number().meta({ description: "When to ask again, at the soonest" }).optional(),
+  poll: z.string().meta({ description: "Where the settlement can be asked for" }).optional(),
+};
+
+/** The members as they are written; in expected answers the seconds may be a placeholder. */
+export type NextStep = {
+  nextAction: keyof typeof nextActions;
+  paymentState: keyof typeof paymentStates;
+  retryAfterSeconds?: number | string;
+  poll?: string;
+};
+
+/** What follows from a refusal. `settlementId` is that of the payment, where it could be read. */
+export function nextStepOfRefusal(
+  { reason, situation = situationOf[reason], retryAfterSeconds }: Invalid,
+  settlementId: string | undefined,
+): NextStep {
+  return writeStep(situation, { retryAfterSeconds, settlementId });
+}
+
+/** What follows from a problem: from 4xx that the request is wrong, and otherwise that nothing is known. */
+export function nextStepOfProblem(status: number, retryAfterSeconds?: number | string): NextStep {
+  if (status === 403) return writeStep("not_allowed", {});
+  const isTransient = status >= 500 || status === 429 || status === 408;
+  return isTransient ? writeStep("no_verdict", { retryAfterSeconds }) : writeStep("request_refused", {});
+}
+
+/** What follows from a settlement that is not decided in time. */
+export function nextStepOfPending(settlementId: string | undefined): NextStep {
+  return writeStep("pending", { settlementId });
+}
+
+function writeStep(
+  situation: Situation,
+  given: { retryAfterSeconds?: number | string | undefined; settlementId?: string | undefined },
+): NextStep {
+  const { nextAction, paymentState, retryAfterSeconds: usual, poll }: Step = situations[situation];
+  const retryAfterSeconds = given.retryAfterSeconds ?? usual;
+  return {
+    nextAction,
+    paymentState,
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+    ...(poll && given.settlementId !== undefined && { poll: settlementPath(given.settlementId) }),
+  };
+}
