@@ -2,6 +2,7 @@ import { HTTPFacilitatorClient } from "@x402/core/server";
 import { ExactEvmScheme } from "@x402/evm/exact/server";
 import { paymentMiddleware, x402ResourceServer } from "@x402/express";
 import express, { type Express } from "express";
+import { redeliver } from "./redeliver.ts";
 
 export type ShopOptions = {
   /** Where the facilitator is; ends in `/v1`. */
@@ -11,7 +12,7 @@ export type ShopOptions = {
   payTo: string;
 };
 
-/** A shop that sells one report for a cent, in USDC on base. */
+/** A shop that sells two reports for a cent each, in USDC on base. */
 export function createShop({ facilitatorUrl, apiKey, payTo }: ShopOptions): Express {
   const headers = { Authorization: `Bearer ${apiKey}` };
   const facilitator = new HTTPFacilitatorClient({
@@ -22,9 +23,13 @@ export function createShop({ facilitatorUrl, apiKey, payTo }: ShopOptions): Expr
   const accepts = { scheme: "exact", network: "eip155:8453", payTo, price: "$0.01" } as const;
 
   const shop = express();
-  shop.use(paymentMiddleware({ "GET /report": { accepts } }, server));
+  shop.use(redeliver());
+  shop.use(paymentMiddleware({ "GET /report": { accepts }, "GET /other": { accepts } }, server));
   shop.get("/report", (_request, response) => {
     response.json({ report: "all is well" });
+  });
+  shop.get("/other", (_request, response) => {
+    response.json({ report: "all is well elsewhere" });
   });
   return shop;
 }

@@ -1,4 +1,3 @@
-import { writeFile } from "node:fs/promises";
 import {
   InvalidValue,
   readFacilitatorUrl,
@@ -25,6 +24,7 @@ import {
   valueOption,
   variableOption,
 } from "../kit/command.ts";
+import { writeReport } from "../kit/report-file.ts";
 import { exitCodeOf, renderConformance } from "./conformance-report.ts";
 
 const url = variables.X402_KIT_URL.default;
@@ -110,18 +110,10 @@ export const conformance = defineCommand({
         ? JSON.stringify(describeResults(facilitator, results))
         : renderConformance(facilitator, results, { parallel }),
     );
-    if (junit !== undefined) await write(junit, renderJunit(facilitator, results));
+    await writeReport(junit, () => renderJunit(facilitator, results));
     return exitCodeOf(tally(results), results);
   },
 });
-
-async function write(file: string, text: string): Promise<void> {
-  try {
-    await writeFile(file, text);
-  } catch (cause) {
-    throw new KitError(`The report could not be written to ${file}`, { cause });
-  }
-}
 
 function readHeaderName(text: string): string {
   if (!/^[\w!#$%&'*+.^`|~-]{1,100}$/.test(text)) throw new InvalidValue("is not the name of a header");

@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { relative, resolve } from "node:path";
 import {
   InvalidValue,
   readBuiltInNetwork,
@@ -9,11 +11,14 @@ import { KitError } from "../../errors.ts";
 import { clientCases } from "../../judge/client/client-cases.ts";
 import { judgeClient } from "../../judge/client/judge-client.ts";
 import { reportClient } from "../../judge/report/client-report.ts";
+import type { Finding } from "../../judge/report/finding.ts";
+import { renderBadge, renderJudgmentJunit, renderSarif } from "../../judge/report/formats.ts";
 import { reportShop } from "../../judge/report/shop-report.ts";
 import { judgeShop } from "../../judge/shop/judge-shop.ts";
 import { shopCases } from "../../judge/shop/shop-cases.ts";
 import { nearest } from "../../util/nearest.ts";
-import { commandOption, defineCommand, flag, networkOption } from "../kit/command.ts";
+import { commandOption, defineCommand, flag, networkOption, textOption } from "../kit/command.ts";
+import { writeReport } from "../kit/report-file.ts";
 import { renderJudgment } from "./judge-report.ts";
 
 const common = {
@@ -44,6 +49,9 @@ const common = {
     default: "1",
   },
   json: flag("print the report as JSON"),
+  junit: textOption("write the report as JUnit XML to a file too", "FILE", "judge.xml"),
+  sarif: textOption("write the report as SARIF to a file too", "FILE", "judge.sarif"),
+  badge: textOption("write a badge to a file too", "FILE", "badge.svg"),
 } as const;
 
 export const judgeClientCommand = defineCommand({
@@ -72,7 +80,7 @@ export const judgeClientCommand = defineCommand({
     return [{ name: "--slow", problem: `is not below --timeout (${timeout})`, example: "12" }];
   },
   async run(values, { print, takeSignals }) {
-    const { command = [], networks, v1, v2, slow, timeout, cases, header, seed, json } = values;
+    const { command = [], networks, v1, v2, slow, timeout, cases, header, seed } = values;
     const versions = v1 === v2 ? ([1, 2] as const) : v1 ? ([1] as const) : ([2] as const);
     const results = await judgeClient({
       command,
@@ -85,10 +93,7 @@ export const judgeClientCommand = defineCommand({
       slowMs: slow * 1_000,
       signal: takeSignals(),
     });
-    const findings = reportClient(results);
-    const title = `${command.join(" ")} on ${networks.join(", ")}`;
-    print(json ? JSON.stringify({ command, seed, findings }) : renderJudgment(title, findings, seed));
-    return findings.every(({ isGood }) => isGood) ? 0 : 1;
+    return report(reportClient(results), command.join(" "), networks.join(", "), values, print);
   },
 });
 
@@ -138,7 +143,7 @@ export const judgeShopCommand = defineCommand({
     ];
   },
   async run(values, { print, printError, takeSignals }) {
-    const { command = [], url, network, timeout, cases, header, seed, json } = values;
+    const { command = [], url, network, timeout, cases, header, seed } = values;
     const shop =
       url === undefined
         ? { command, path: values.path, otherPath: values["other-path"] }
@@ -153,12 +158,42 @@ export const judgeShopCommand = defineCommand({
       },
       signal: takeSignals(),
     });
-    const findings = reportShop(results, network);
-    const title = `${url ?? command.join(" ")} on ${network}`;
-    print(json ? JSON.stringify({ shop, seed, findings }) : renderJudgment(title, findings, seed));
-    return findings.every(({ isGood }) => isGood) ? 0 : 1;
+    return report(reportShop(results, network), url ?? command.join(" "), network, values, print);
   },
 });
+
+/** Prints and writes the report in every form that was asked for; gives the exit code. */
+async function report(
+  findings: readonly Finding[],
+  subject: string,
+  where: string,
+  { seed, json, junit, sarif, badge }: ReportValues,
+  print: (text: string) => void,
+): Promise<number> {
+  const title = `${subject} on ${where}`;
+  print(json ? JSON.stringify({ subject, seed, findings }) : renderJudgment(title, findings, seed));
+  await writeReport(junit, () => renderJudgmentJunit(subject, findings));
+  await writeReport(sarif, () => renderSarif(fileIn(subject), findings));
+  await writeReport(badge, () => renderBadge(findings));
+  return findings.every(({ isGood }) => isGood) ? 0 : 1;
+}
+
+type ReportValues = {
+  seed: number;
+  json: boolean;
+  junit: string | undefined;
+  sarif: string | undefined;
+  badge: string | undefined;
+};
+
+/** The file of the project that a command line names last; code scanning shows results at one. */
+function fileIn(subject: string): string {
+  const here = process.cwd();
+  const files = subject.split(" ").map((word) => relative(here, resolve(here, word)));
+  return (
+    files.findLast((file) => !file.startsWith("..") && /\.\w+$/.test(file) && existsSync(file)) ?? "README.md"
+  );
+}
 
 function pathOption(describe: string) {
   return {

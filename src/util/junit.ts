@@ -1,0 +1,59 @@
+/** What became of one case, for JUnit XML. */
+export type JunitCase = {
+  name: string;
+  /** What groups it in reports. */
+  className: string;
+  /** Zero where it was not run. */
+  tookMs: number;
+  /** Undefined when it passed. */
+  failure?: { type?: string; message: string; lines: readonly string[] } | undefined;
+  /** Why it was not run. */
+  skipped?: string | undefined;
+};
+
+/** Cases as JUnit XML, which CI systems read, in suites by their names. */
+export function renderJunitXml(name: string, suites: ReadonlyMap<string, readonly JunitCase[]>): string {
+  const lines = [...suites].flatMap(([suite, cases]) => [
+    `  <testsuite name="${escapeXml(suite)}"${summaryOf(cases)}>`,
+    ...cases.flatMap(renderCase),
+    "  </testsuite>",
+  ]);
+  return [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    `<testsuites name="${escapeXml(name)}"${summaryOf([...suites.values()].flat())}>`,
+    ...lines,
+    "</testsuites>",
+    "",
+  ].join("\n");
+}
+
+function renderCase({ name, className, tookMs, failure, skipped }: JunitCase): string[] {
+  const open = `    <testcase name="${escapeXml(name)}" classname="${escapeXml(className)}"${time(tookMs)}`;
+  if (failure === undefined && skipped === undefined) return [`${open}/>`];
+  const inner =
+    failure === undefined
+      ? `<skipped message="${escapeXml(skipped ?? "")}"/>`
+      : `<failure${failure.type === undefined ? "" : ` type="${escapeXml(failure.type)}"`} message="${escapeXml(failure.message)}">${failure.lines.map(escapeXml).join("\n")}</failure>`;
+  return [`${open}>`, `      ${inner}`, "    </testcase>"];
+}
+
+function summaryOf(cases: readonly JunitCase[]): string {
+  const failures = cases.filter(({ failure }) => failure !== undefined).length;
+  const skipped = cases.filter((one) => one.skipped !== undefined).length;
+  const tookMs = cases.reduce((sum, one) => sum + one.tookMs, 0);
+  return ` tests="${cases.length}" failures="${failures}" errors="0" skipped="${skipped}"${time(tookMs)}`;
+}
+
+function time(ms: number): string {
+  return ` time="${(ms / 1_000).toFixed(3)}"`;
+}
+
+/** Text for XML and SVG. What XML 1.0 has no place for, even escaped, is replaced. */
+export function escapeXml(text: string): string {
+  return (
+    text
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what must go
+      .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Surrogate}/gu, "\ufffd")
+      .replace(/[&<>"\n]/g, (character) => `&#${character.codePointAt(0)};`)
+  );
+}
