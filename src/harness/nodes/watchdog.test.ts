@@ -24,9 +24,12 @@ async function exitOf({ child }: { child: ChildProcess }): Promise<unknown> {
 }
 
 // A closed watchdog does what one without its parent does: it learns of both by the end of the pipe.
-describe.concurrent("a watchdog that has lost its parent", () => {
+describe.concurrent.each([
+  { kind: "a shell", hasShell: true },
+  { kind: "a Node process", hasShell: false },
+])("a watchdog that has lost its parent, which is $kind,", ({ hasShell }) => {
   it("ends what it guards, and itself", async () => {
-    const watchdog = startWatchdog();
+    const watchdog = startWatchdog(hasShell);
     const [first, second] = [await startProcess(), await startProcess()];
     watchdog.guard(first.pid);
     watchdog.guard(second.pid);
@@ -37,7 +40,7 @@ describe.concurrent("a watchdog that has lost its parent", () => {
   });
 
   it("kills what does not end when asked to", async () => {
-    const watchdog = startWatchdog();
+    const watchdog = startWatchdog(hasShell);
     const stubborn = await startProcess(`process.on("SIGTERM", () => {}); ${forever}`);
     watchdog.guard(stubborn.pid);
     await watchdog.close();
@@ -45,7 +48,7 @@ describe.concurrent("a watchdog that has lost its parent", () => {
   });
 
   it("leaves alone what it was never given, and what was released", async () => {
-    const watchdog = startWatchdog();
+    const watchdog = startWatchdog(hasShell);
     const [stranger, released] = [await startProcess(), await startProcess()];
     watchdog.guard(released.pid);
     watchdog.release(released.pid);
@@ -55,7 +58,7 @@ describe.concurrent("a watchdog that has lost its parent", () => {
   });
 
   it.runIf(existsSync("/proc/self/stat"))("leaves alone who has got the pid of what it guarded", async () => {
-    const watchdog = startWatchdog();
+    const watchdog = startWatchdog(hasShell);
     const successor = await startProcess();
     watchdog.guard(successor.pid, `${Number(processStartTime(successor.pid)) - 1}`);
     await watchdog.close();
@@ -65,9 +68,12 @@ describe.concurrent("a watchdog that has lost its parent", () => {
   });
 });
 
-describe.concurrent("a watchdog", () => {
+describe.concurrent.each([
+  { kind: "a shell", hasShell: true },
+  { kind: "a Node process", hasShell: false },
+])("a watchdog, which is $kind,", ({ hasShell }) => {
   it("stays when it is signalled: what ends its parent must not take the guard away first", async () => {
-    const watchdog = startWatchdog();
+    const watchdog = startWatchdog(hasShell);
     const guarded = await startProcess();
     watchdog.guard(guarded.pid);
     await sleep(500);
@@ -79,7 +85,7 @@ describe.concurrent("a watchdog", () => {
   });
 
   it("can be closed again, and told things after it is gone", async () => {
-    const watchdog = startWatchdog();
+    const watchdog = startWatchdog(hasShell);
     await Promise.all([watchdog.close(), watchdog.close()]);
     watchdog.guard(process.pid);
     watchdog.release(process.pid);

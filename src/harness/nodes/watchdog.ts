@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 
 /**
  * Ends child processes when this process is gone, however it went: `kill -9` leaves no chance to clean up after
- * oneself. A small Node process of its own holds the read end of a pipe; the kernel closes the write end together
- * with this process, and what is still guarded then gets SIGTERM, and half a second later SIGKILL.
+ * oneself. A small shell of its own holds the read end of a pipe; the kernel closes the write end together with this
+ * process, and what is still guarded then gets SIGTERM, and half a second later SIGKILL. A shell, because
+ * `killall -9 node` takes every Node process at once; a Node process only where there is no shell.
  *
  * | State | Meaning | Authority |
  * |---|---|---|
@@ -25,15 +26,20 @@ export type Watchdog = {
   close(): Promise<void>;
 };
 
+const shell = "/bin/sh";
+
 /** Starts a watchdog. It does not keep this process alive. */
-export function startWatchdog(): Watchdog {
+export function startWatchdog(hasShell = existsSync(shell)): Watchdog {
   // The function's own text is the script: a file of its own would have another name once compiled, and under
   // type stripping would cost the watchdog twice its start-up time.
-  const child = spawn(process.execPath, ["--eval", `(${watch.toString()})()`], {
+  const [file, args] = hasShell
+    ? [shell, ["-c", watchScript, "x402-kit-watchdog"]]
+    : [process.execPath, ["--eval", `(${watch.toString()})()`]];
+  const child = spawn(file, args, {
     // Its own process group: Ctrl-C in a terminal goes to the whole group of the parent.
     detached: process.platform !== "win32",
     // Nothing from NODE_OPTIONS: loaders, inspectors and coverage are the parent's affair.
-    env: {},
+    env: { PATH: process.env.PATH ?? "/usr/bin:/bin" },
     stdio: ["pipe", "ignore", "ignore"],
     windowsHide: true,
   });
@@ -81,7 +87,36 @@ function unref(stream: object): void {
   if ("unref" in stream && typeof stream.unref === "function") stream.unref();
 }
 
-/** The watchdog's whole program. It runs from its own source text, so nothing outside the function is in reach. */
+/**
+ * {@link watch} for a shell: reads the same lines, and ignores the same signals. The start time is the 22nd field of
+ * `/proc/PID/stat`, the 20th after the name in parentheses.
+ */
+const watchScript = `
+set -f
+trap '' INT TERM HUP
+guarded=
+while read -r verb pid start; do
+  if [ "$verb" = guard ]; then guarded="$guarded $pid:$start"; continue; fi
+  others=
+  for one in $guarded; do [ "\${one%%:*}" = "$pid" ] || others="$others $one"; done
+  guarded=$others
+done
+is_same() {
+  [ -n "$2" ] || return 0
+  { read -r stat < "/proc/$1/stat"; } 2>/dev/null || return 1
+  set -- "$2" \${stat##*) }
+  [ "\${21}" = "$1" ]
+}
+end() {
+  for one in $guarded; do
+    is_same "\${one%%:*}" "\${one#*:}" && kill -s "$1" "\${one%%:*}" 2>/dev/null
+  done
+}
+end TERM
+[ -z "$guarded" ] || { sleep 0.5; end KILL; }
+`;
+
+/** The watchdog's whole program, where there is no shell. It runs from its own source text, so nothing outside the function is in reach. */
 function watch(): void {
   const fs = process.getBuiltinModule("node:fs");
   const guarded = new Map<number, string>();

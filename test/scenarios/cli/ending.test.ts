@@ -99,6 +99,17 @@ describe("nothing is left of up", () => {
     expect(await Promise.all(ports.map(isFree))).toEqual(ports.map(() => true));
   });
 
+  test("after kill -9 of every Node process", async () => {
+    await using up = await startCli(upOnTwoNetworks);
+    const ports = await portsOf(up);
+    const nodes = [...up.descendants()].filter((pid) => /^\S*\bnode /.test(commandOf(pid)));
+    for (const pid of nodes) process.kill(pid, "SIGKILL");
+    up.kill("SIGKILL");
+    await up.ended;
+    expect(await up.leftovers()).toEqual({ processes: [], files: [] });
+    expect(await Promise.all(ports.map(isFree))).toEqual(ports.map(() => true));
+  });
+
   test("after Ctrl-C on npm start", async () => {
     await using npm = await startNpmScript(["start", "--", "--port", "0", "--networks", "base", "--json"]);
     const ports = await portsOf(npm);
