@@ -1,3 +1,4 @@
+import { checksumAddress } from "./address.ts";
 import {
   type Authorization,
   authorizationDigest,
@@ -40,7 +41,7 @@ export async function describeWrongSignature(
   const signer = await recover(authorizationDigest(own, authorization), signature);
   return signer === undefined
     ? adviceOn("malformed-signature")
-    : `For these values it is the signature of ${signer}. ${adviceOn("signed-by-another-key")}`;
+    : `For these values it is the signature of ${checksumAddress(signer)}. ${adviceOn("signed-by-another-key")}`;
 }
 
 /** A domain in the words of a message. */
