@@ -33,11 +33,11 @@ export function createChainPublisher(network: NetworkName, serviceId: string): (
     },
 
     async broadcast(rawTransactions, options = {}) {
-      const { everywhere = false } = options;
-      for (const raw of rawTransactions) {
+      const { everywhere = false, hashes } = options;
+      for (const [index, raw] of rawTransactions.entries()) {
         channels.transaction.publish(() => ({
           ...{ serviceId, network, step: "broadcast", everywhere },
-          transaction: keccak256(raw),
+          transaction: hashes?.[index] ?? keccak256(raw),
         }));
       }
       await chain.broadcast(rawTransactions, options);

@@ -335,13 +335,17 @@ export function createWatcher(options: WatcherOptions): Watcher {
     const inOrder = [...sent].sort((a, b) => a.txNonce - b.txNonce);
     try {
       // The newest attempt first: once the node has it, it has no use for the older ones.
-      const raws = inOrder.flatMap((slot) => slot.attempts.map(({ raw }) => raw).reverse());
+      const attempts = inOrder.flatMap((slot) => slot.attempts.toReversed());
       let left = mostSentAgain;
-      const bounded = raws.filter((raw, index) => {
+      const bounded = attempts.filter(({ raw }, index) => {
         left -= raw.length;
         return index === 0 || left >= 0;
       });
-      await chain.broadcast(bounded, options);
+      const hashes = bounded.map(({ hash }) => hash);
+      await chain.broadcast(
+        bounded.map(({ raw }) => raw),
+        { ...options, hashes },
+      );
     } catch (error) {
       // Whether it arrived is not known; the receipts will tell, and the same bytes go out again.
       log.warn({ network: network.name, err: error }, "a broadcast got no answer");

@@ -57,7 +57,7 @@ export type PaymentStore = {
 };
 
 /** How much is kept: a service that runs for weeks must not fill the memory. The oldest payments are forgotten first. */
-const most = { payments: 10_000, messages: 300_000, messagesEach: 5_000 };
+const most = { payments: 10_000, messages: 150_000, messagesEach: 5_000 };
 
 /** Calls of a batch belong to one of the payments that are open then; among more than these it is not worth saying. */
 const mostSharing = 4;
@@ -70,6 +70,8 @@ export function createPaymentStore(serviceId: string, bounds = most, now = Date.
   const carriedBy = new Map<Hex, readonly Hex[]>();
   /** Requests under way on each network, by their ids: what goes to a node meanwhile is about them. */
   const underWay = new Map<NetworkName, Map<string, StoredPayment>>();
+  /** The payment of the newest check: checks come one right after the other. */
+  let checked: StoredPayment | undefined;
   let messages = 0;
   let era = randomUUID();
 
@@ -79,6 +81,7 @@ export function createPaymentStore(serviceId: string, bounds = most, now = Date.
 
   /** Forgets a twentieth at once: a map whose first entries were removed one by one takes long to find its first. */
   function forgetOldest(): void {
+    checked = undefined;
     for (const [id, oldest] of payments) {
       if (payments.size <= 0.95 * bounds.payments && messages <= 0.95 * bounds.messages) return;
       payments.delete(id);
@@ -149,7 +152,9 @@ export function createPaymentStore(serviceId: string, bounds = most, now = Date.
       keep(payment, message);
     }),
     channels.check.subscribe((message) => {
-      if (isOurs(message)) keep(payments.get(message.settlementId), message);
+      if (!isOurs(message)) return;
+      if (checked?.id !== message.settlementId) checked = payments.get(message.settlementId);
+      keep(checked, message);
     }),
     channels.payment.subscribe((message) => {
       if (!isOurs(message)) return;
@@ -192,6 +197,7 @@ export function createPaymentStore(serviceId: string, bounds = most, now = Date.
       payments.clear();
       carriedBy.clear();
       underWay.clear();
+      checked = undefined;
       messages = 0;
       era = randomUUID();
       changed();

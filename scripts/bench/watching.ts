@@ -1,0 +1,96 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { type HarnessDescription, harnessDescriptionSchema } from "../../src/harness/control/description.ts";
+import { startHarness } from "../../src/harness/run/start-harness.ts";
+import { resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
+import { createLogger } from "../../src/logging/logger.ts";
+import { type Load, load, median } from "./load.ts";
+import { signBodies } from "./up.ts";
+
+/**
+ * What it costs to keep payments for the studio while nobody looks: two services, one with the studio and one without,
+ * take the same verifies and settles in turns.
+ */
+const rounds = 9;
+const connections = 64;
+const requests = { verify: 3_000, settle: 400 } as const;
+
+const [role] = process.argv.slice(2);
+if (role === undefined) await compare();
+else await serve(role === "with");
+
+/** In a process of its own: the harness until it is told to end. */
+async function serve(studio: boolean): Promise<void> {
+  const harness = await startHarness({
+    networks: ["base"],
+    facilitatorContracts: resolveFacilitatorContracts(),
+    host: "127.0.0.1",
+    port: 0,
+    studio,
+    logger: createLogger("warn"),
+  });
+  console.log(JSON.stringify(harness.description));
+  process.once("SIGINT", () => void harness.close());
+}
+
+type Side = { name: string; child: ChildProcess; description: HarnessDescription; verifies: string[] };
+
+async function start(name: string): Promise<Side> {
+  const child = spawn(process.execPath, [fileURLToPath(import.meta.url), name], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let text = "";
+  for await (const chunk of child.stdout) {
+    text += String(chunk);
+    if (text.includes("\n")) break;
+  }
+  const description = harnessDescriptionSchema.parse(JSON.parse(text));
+  return { name, child, description, verifies: await signBodies(description, 200, 1) };
+}
+
+async function run({ child, description, verifies }: Side, operation: "verify" | "settle"): Promise<Load> {
+  const count = requests[operation];
+  const bodies =
+    operation === "settle"
+      ? await signBodies(description, count, 1)
+      : Array.from({ length: count }, (_, index) => verifies[index % verifies.length] ?? "");
+  const result = await load({
+    url: `${description.facilitator.url}/${operation}`,
+    headers: { authorization: description.organization.apiKey },
+    bodies,
+    connections,
+    expect: operation === "verify" ? '"isValid":true' : '"success":true',
+    pid: child.pid ?? 0,
+  });
+  if (result.good < count) throw new Error(`${count - result.good} of ${count} were not good`);
+  return result;
+}
+
+async function compare(): Promise<void> {
+  const sides = [await start("without"), await start("with")];
+  for (const operation of ["verify", "settle"] as const) {
+    const results = new Map(sides.map((side) => [side, [] as Load[]]));
+    // The first round warms up.
+    for (let round = 0; round <= rounds; round++) {
+      for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
+        const result = await run(side, operation);
+        if (round > 0) results.get(side)?.push(result);
+      }
+    }
+    const [without = Number.NaN, watched = Number.NaN] = sides.map((side) => {
+      const all = results.get(side) ?? [];
+      const cpu = median(all.map((result) => result.cpu ?? Number.NaN));
+      const perSecond = median(all.map((result) => result.perSecond));
+      console.log(
+        `${operation} ${side.name} the studio: ${perSecond.toFixed(0)}/s, service CPU ${cpu.toFixed(3)} ms each`,
+      );
+      return cpu;
+    });
+    console.log(`${operation}: the studio adds ${((watched / without - 1) * 100).toFixed(1)} % of CPU`);
+  }
+  for (const { child } of sides) {
+    child.kill("SIGINT");
+    if (child.exitCode === null) await once(child, "exit");
+  }
+}
