@@ -1,0 +1,210 @@
+import { execFile } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import { z } from "zod";
+import { defaultOf, variableNames } from "../src/config/variables.ts";
+import { createMetrics } from "../src/metrics/create-metrics.ts";
+import { routes } from "../src/protocol/routes.ts";
+
+/*
+ * What production/ says exists: metrics, variables, commands, files and routes. Docker, Prometheus and Grafana are not
+ * started here.
+ */
+
+const root = new URL("../", import.meta.url);
+const read = (path: string) => readFileSync(new URL(path, root), "utf8");
+
+const dockerfile = read("production/Dockerfile");
+const stages = dockerfile.split(/^(?=FROM )/m).slice(1);
+const [build = "", final = ""] = stages;
+const commands = [...read("src/cli/main.ts").matchAll(/^ {2,4}\[?"([a-z- ]+)",/gm)].map(([, name]) => name);
+
+const composeSchema = z.object({
+  services: z.record(
+    z.string(),
+    z.object({
+      command: z.array(z.string()).optional(),
+      environment: z.record(z.string(), z.string()).optional(),
+      volumes: z.array(z.string()).optional(),
+      build: z.object({ context: z.string(), dockerfile: z.string() }).optional(),
+      read_only: z.boolean().optional(),
+      stop_grace_period: z.string().optional(),
+      ports: z.array(z.string()).optional(),
+      depends_on: z.record(z.string(), z.object({ condition: z.string() })).optional(),
+    }),
+  ),
+});
+const compose = composeSchema.parse(parse(read("production/compose.yaml")));
+
+const rulesSchema = z.object({
+  groups: z.array(z.object({ rules: z.array(z.object({ alert: z.string(), expr: z.string() })) })),
+});
+const alerts = rulesSchema.parse(parse(read("production/alerts.yml"))).groups.flatMap(({ rules }) => rules);
+
+const dashboardSchema = z.object({
+  panels: z.array(z.object({ title: z.string(), targets: z.array(z.object({ expr: z.string() })) })),
+});
+const dashboard = dashboardSchema.parse(JSON.parse(read("production/grafana/dashboards/x402.json")));
+
+/** Every series that the service offers, and what labels it has. */
+async function findSeries(): Promise<Map<string, readonly string[]>> {
+  const { metrics, register } = await createMetrics();
+  metrics.rpc("base", ["base.example"]);
+  const found = new Map<string, readonly string[]>();
+  for (const { name, type } of await register.getMetricsAsJSON()) {
+    const { labelNames = [] } = z
+      .object({ labelNames: z.array(z.string()).optional() })
+      .parse(register.getSingleMetric(name));
+    const suffixes = String(type) === "histogram" ? ["_bucket", "_sum", "_count"] : [""];
+    for (const suffix of suffixes) found.set(`${name}${suffix}`, [...labelNames, "le"]);
+  }
+  return found;
+}
+
+const expressions = [
+  ...alerts.map(({ alert, expr }) => [alert, expr] as const),
+  ...dashboard.panels.flatMap(({ title, targets }) => targets.map(({ expr }) => [title, expr] as const)),
+];
+
+test.each(expressions)("%s asks for metrics and labels that the service has", async (_title, expr) => {
+  const series = await findSeries();
+  const names = expr.match(/\bx402_\w+/g) ?? [];
+  expect(names.length).toBeGreaterThan(0);
+  for (const name of names) expect([...series.keys()]).toContain(name);
+  const labels = [
+    ...[...expr.matchAll(/by \(([^)]*)\)/g)].flatMap(([, list = ""]) => list.split(/, */)),
+    ...[...expr.matchAll(/[{,]\s*(\w+)\s*(?:=~|!~|!=|=)/g)].map(([, label = ""]) => label),
+  ];
+  const known = names.flatMap((name) => series.get(name) ?? []);
+  for (const label of labels) expect(known).toContain(label);
+});
+
+test("every alert has its row in the guide, which says what to do", () => {
+  const guide = read("docs/guides/monitoring.md");
+  expect([...guide.matchAll(/^\| `(X402\w+)`/gm)].map(([, name]) => name)).toEqual(
+    alerts.map(({ alert }) => alert),
+  );
+});
+
+test("the image runs as nobody special, without what is for development", () => {
+  expect(final).toMatch(/^USER node$/m);
+  expect(build.match(/^RUN npm ci .*$/gm)?.at(-1)).toContain("--omit=dev --omit=optional");
+  const [, args = ""] = /^ENTRYPOINT (.*)$/m.exec(final) ?? [];
+  const [, command = ""] = /^CMD (.*)$/m.exec(final) ?? [];
+  expect([...JSON.parse(args), ...JSON.parse(command)]).toEqual(["node", "/app/dist/cli/bin.js", "serve"]);
+  const { bin, files } = z
+    .object({ bin: z.object({ "x402-kit": z.string() }), files: z.array(z.string()) })
+    .parse(JSON.parse(read("package.json")));
+  expect(bin["x402-kit"]).toBe("./dist/cli/bin.js");
+  const copied = [...final.matchAll(/^COPY --from=build \/build\/(\S+)/gm)].map(([, path = ""]) => path);
+  expect(copied).toEqual(["package.json", "node_modules", "networks", "dist"]);
+  expect(files).toEqual(expect.arrayContaining(["networks", "dist"]));
+  expect(final).toContain(`EXPOSE ${defaultOf("PORT")}`);
+});
+
+test("what the image is built from exists, and what is copied is not ignored", () => {
+  const kept = [...read("production/Dockerfile.dockerignore").matchAll(/^!(\S+)$/gm)].map(
+    ([, path = ""]) => path,
+  );
+  for (const path of kept.filter((one) => !one.includes("*")))
+    expect(existsSync(new URL(path, root))).toBe(true);
+  for (const path of ["package.json", "package-lock.json", "scripts/build.ts", "src", "networks"]) {
+    expect(kept).toContain(path);
+  }
+});
+
+test.each([
+  { answers: "well", status: 200, code: 0 },
+  { answers: "badly", status: 503, code: 1 },
+  { answers: "not at all", status: undefined, code: 1 },
+])("the health check of the image tells a service that answers $answers", async ({ status, code }) => {
+  const [, health = ""] = /^HEALTHCHECK [\s\S]*?\n\s+CMD (\[.*\])$/m.exec(final) ?? [];
+  const [file = "", ...args] = z.array(z.string()).parse(JSON.parse(health));
+  expect(file).toBe("node");
+  const asked: (string | undefined)[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request.url);
+    response.writeHead(status ?? 200).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = z.object({ port: z.int() }).parse(server.address());
+  if (status === undefined) server.close();
+  try {
+    const run = promisify(execFile)(process.execPath, args, { env: { PORT: String(port) } });
+    expect(
+      await run.then(
+        () => 0,
+        (error: { code: number }) => error.code,
+      ),
+    ).toBe(code);
+    expect(asked).toEqual(status === undefined ? [] : [...routes.livez.paths]);
+  } finally {
+    server.close();
+  }
+});
+
+test("compose sets variables that are read, mounts files that are there, and outlasts the shutdown", () => {
+  const { facilitator, postgres, prometheus, grafana } = compose.services;
+  expect([postgres, prometheus, grafana]).not.toContain(undefined);
+  for (const name of Object.keys(facilitator?.environment ?? {})) expect(variableNames).toContain(name);
+  expect(commands).toContain(facilitator?.command?.[0]);
+  expect(facilitator?.read_only).toBe(true);
+  expect(
+    existsSync(new URL(`production/${facilitator?.build?.context}/${facilitator?.build?.dockerfile}`, root)),
+  ).toBe(true);
+  expect(Number.parseInt(facilitator?.stop_grace_period ?? "", 10) * 1_000).toBeGreaterThan(
+    defaultOf("SHUTDOWN_TIMEOUT_MS"),
+  );
+  const mounted = Object.values(compose.services).flatMap(({ volumes = [] }) =>
+    volumes.filter((one) => one.startsWith("./")),
+  );
+  expect(mounted.length).toBeGreaterThan(3);
+  for (const volume of mounted)
+    expect(existsSync(new URL(`production/${volume.split(":")[0]}`, root))).toBe(true);
+  for (const [name, { depends_on = {} }] of Object.entries(compose.services)) {
+    for (const other of Object.keys(depends_on))
+      expect(`${name} ${Object.keys(compose.services)}`).toContain(other);
+  }
+  // Everything is for this machine; a proxy stands before it.
+  const ports = Object.values(compose.services).flatMap(({ ports: published = [] }) => published);
+  for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/);
+});
+
+test("Prometheus finds the service where compose has it", () => {
+  const { scrape_configs, rule_files } = z
+    .object({
+      rule_files: z.array(z.string()),
+      scrape_configs: z.array(
+        z.object({ static_configs: z.array(z.object({ targets: z.array(z.string()) })) }),
+      ),
+    })
+    .parse(parse(read("production/prometheus.yml")));
+  const { METRICS_PORT } = compose.services.facilitator?.environment ?? {};
+  expect(scrape_configs[0]?.static_configs[0]?.targets).toEqual([`facilitator:${METRICS_PORT}`]);
+  for (const file of rule_files) expect(existsSync(new URL(`production/${file}`, root))).toBe(true);
+});
+
+test("Grafana's provisioning is YAML, and names where the dashboard is mounted", () => {
+  const folder = new URL("production/grafana/provisioning/", root);
+  for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
+    if (name.endsWith(".yml"))
+      expect(parse(readFileSync(new URL(name, folder), "utf8"))).toMatchObject({ apiVersion: 1 });
+  }
+  expect(read("production/grafana/provisioning/dashboards/x402.yml")).toContain(
+    "/var/lib/grafana/dashboards",
+  );
+  expect(compose.services.grafana?.volumes?.join()).toContain(":/var/lib/grafana/dashboards");
+});
+
+test("the system service starts a command that exists, and is the one of the guide", () => {
+  const unit = read("production/x402-kit.service");
+  const [, path = "", command = ""] =
+    /^ExecStart=\S+ \S*x402-facilitator-kit\/(\S+) (\S+)$/m.exec(unit) ?? [];
+  expect([path, commands.includes(command)]).toEqual(["dist/cli/bin.js", true]);
+  const [, seconds] = /^TimeoutStopSec=(\d+)$/m.exec(unit) ?? [];
+  expect(Number(seconds) * 1_000).toBeGreaterThan(defaultOf("SHUTDOWN_TIMEOUT_MS"));
+  expect(read("docs/guides/operations.md")).toContain("production/x402-kit.service");
+});
