@@ -243,7 +243,7 @@ async function explainUnknown(words: readonly string[], { print, printError }: T
 }
 
 async function describeCommands(some: readonly CommandEntry[]): Promise<string> {
-  const { renderRows } = await import("./kit/terminal.ts");
+  const { renderRows } = await import("../util/table.ts");
   return [
     "x402-kit: an x402 facilitator, and local chains to try it on",
     "",

@@ -9,6 +9,7 @@ import { createVariableReader } from "../../config/variable-reader.ts";
 import { variables } from "../../config/variables.ts";
 import { authKinds } from "../../conformance/access.ts";
 import { findFacilitator } from "../../conformance/find-facilitator.ts";
+import { exitCodeOf, renderConformance } from "../../conformance/format-report.ts";
 import { renderJunit } from "../../conformance/junit.ts";
 import { describeResults, tally } from "../../conformance/report.ts";
 import { runConformance } from "../../conformance/run-conformance.ts";
@@ -25,7 +26,6 @@ import {
   variableOption,
 } from "../kit/command.ts";
 import { writeReport } from "../kit/report-file.ts";
-import { exitCodeOf, renderConformance } from "./conformance-report.ts";
 
 const url = variables.X402_KIT_URL.default;
 

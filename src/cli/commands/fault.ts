@@ -10,6 +10,7 @@ import {
   readFaultSpec,
 } from "../../harness/faults/fault-spec.ts";
 import { self } from "../../util/self-command.ts";
+import { renderTable } from "../../util/table.ts";
 import {
   defineCommand,
   flag,
@@ -18,7 +19,6 @@ import {
   urlOption,
   valueOption,
 } from "../kit/command.ts";
-import { renderTable } from "../kit/terminal.ts";
 
 const matching = "which calls: of the method NAME, in which * stands for any letters";
 

@@ -12,6 +12,7 @@ import { clientCases } from "../../judge/client/client-cases.ts";
 import { judgeClient } from "../../judge/client/judge-client.ts";
 import { reportClient } from "../../judge/report/client-report.ts";
 import type { Finding } from "../../judge/report/finding.ts";
+import { renderJudgment } from "../../judge/report/format-judgment.ts";
 import { renderBadge, renderJudgmentJunit, renderSarif } from "../../judge/report/formats.ts";
 import { reportShop } from "../../judge/report/shop-report.ts";
 import { judgeShop } from "../../judge/shop/judge-shop.ts";
@@ -19,7 +20,6 @@ import { shopCases } from "../../judge/shop/shop-cases.ts";
 import { nearest } from "../../util/nearest.ts";
 import { commandOption, defineCommand, flag, networkOption, textOption } from "../kit/command.ts";
 import { writeReport } from "../kit/report-file.ts";
-import { renderJudgment } from "./judge-report.ts";
 
 const common = {
   timeout: {

@@ -1,9 +1,9 @@
 import { InvalidValue, readDuration, readMoment, readOneOf } from "../../config/values.ts";
 import { createOrganizations } from "../../organizations/create-organizations.ts";
 import { type KeyRecord, type Scope, scopes } from "../../organizations/organizations.ts";
+import { renderTable } from "../../util/table.ts";
 import { actorOption, defineCommand, flag, type Option, textOption, valueOption } from "../kit/command.ts";
 import { actorOr, usesDatabase, usesKeys, withDatabase, withOrganizations } from "../kit/database.ts";
-import { renderTable } from "../kit/terminal.ts";
 
 const json = flag("print JSON");
 const now = Date.now;

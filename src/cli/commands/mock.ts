@@ -4,8 +4,8 @@ import { findScenario, type ScenarioName, scenarios } from "../../fixtures/cases
 import { signForScenario } from "../../fixtures/sign.ts";
 import { type MockServer, startMockServer } from "../../mock-server/start-mock-server.ts";
 import { buildPaymentRequest } from "../../protocol/build-request.ts";
+import { renderTable } from "../../util/table.ts";
 import { contractsOf, defineCommand, flag, localOptions, valueOption } from "../kit/command.ts";
-import { renderTable } from "../kit/terminal.ts";
 import { curlValidSeconds, describePayers, verifyCurl } from "../up/start-report.ts";
 
 const everyAddress = ["0.0.0.0", "::"];

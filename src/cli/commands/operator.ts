@@ -8,6 +8,7 @@ import { KitError, UndeterminedError } from "../../errors.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
+import { renderTable } from "../../util/table.ts";
 import {
   actorOption,
   addressOption,
@@ -18,7 +19,6 @@ import {
   requireNetwork,
 } from "../kit/command.ts";
 import { actorOr, usesDatabase, withLedger } from "../kit/database.ts";
-import { renderTable } from "../kit/terminal.ts";
 
 export const operatorShow = defineCommand({
   ...usesDatabase,

@@ -5,6 +5,7 @@ import { KitError } from "../../errors.ts";
 import type { Organization } from "../../organizations/organizations.ts";
 import { reserveByTier } from "../../organizations/recipient.ts";
 import { networkNames } from "../../protocol/networks.ts";
+import { renderTable } from "../../util/table.ts";
 import {
   actorOption,
   addressOption,
@@ -16,7 +17,6 @@ import {
   valueOption,
 } from "../kit/command.ts";
 import { usesDatabase, usingDatabase, withOrganizations } from "../kit/database.ts";
-import { renderTable } from "../kit/terminal.ts";
 import { describeKeys, keyAsJson, organizationOption } from "./key.ts";
 
 const json = flag("print JSON");

@@ -3,6 +3,7 @@ import { KitError } from "../../errors.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
 import { settlementStates } from "../../protocol/answers.ts";
 import { type Cursor, readCursor, writeCursor } from "../../protocol/cursor.ts";
+import { renderTable } from "../../util/table.ts";
 import {
   addressOption,
   defineCommand,
@@ -13,7 +14,6 @@ import {
   valueOption,
 } from "../kit/command.ts";
 import { usesDatabase, withLedger } from "../kit/database.ts";
-import { renderTable } from "../kit/terminal.ts";
 
 const usualLimit = 50;
 /** Settlements read at a time. */

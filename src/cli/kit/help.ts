@@ -1,7 +1,7 @@
 import { describeVariable, type VariableName } from "../../config/variables.ts";
+import { renderRows, terminalWidth, wrapText } from "../../util/table.ts";
 import type { Command, Option } from "./command.ts";
 import { formatOption } from "./command.ts";
-import { renderRows, terminalWidth, wrapText } from "./terminal.ts";
 
 /** What `--help` prints of a command. */
 export function describeCommand(name: string, summary: string, { options, variables = [] }: Command): string {

@@ -10,9 +10,9 @@ import { createOutcomes } from "../../relayer/outcomes.ts";
 import { type RecoverResult, recoverNetwork } from "../../relayer/recover-network.ts";
 import { createRecoverer } from "../../relayer/recoverer.ts";
 import { createRecovery } from "../../relayer/recovery.ts";
+import { renderTable } from "../../util/table.ts";
 import { defineCommand, flag, networkFileOption, onlyNetworkOption } from "../kit/command.ts";
 import { withLedger } from "../kit/database.ts";
-import { renderTable } from "../kit/terminal.ts";
 
 export const recover = defineCommand({
   usesEnvFile: true,

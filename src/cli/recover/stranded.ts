@@ -6,9 +6,9 @@ import { readMoment } from "../../config/values.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { settlementId } from "../../protocol/authorization.ts";
 import type { Asset, NetworkName } from "../../protocol/networks.ts";
+import { renderTable } from "../../util/table.ts";
 import { defineCommand, flag, networkFileOption, onlyNetworkOption, valueOption } from "../kit/command.ts";
 import { withLedger } from "../kit/database.ts";
-import { renderTable } from "../kit/terminal.ts";
 
 const usualDays = 7;
 const dayMs = 24 * 60 * 60 * 1000;

@@ -1,5 +1,5 @@
 import { type TestPayer, testPayers } from "../../published/test-payers.ts";
-import { renderTable } from "../kit/terminal.ts";
+import { renderTable } from "../../util/table.ts";
 
 /*
  * What `up` and `mock` both print when they are ready.

@@ -3,7 +3,7 @@ import { type HarnessDescription, networksOf } from "../../harness/control/descr
 import { signPayment } from "../../harness/control/pay.ts";
 import { type SamplePayment, sampleAmount } from "../../harness/control/sample-payments.ts";
 import { self } from "../../util/self-command.ts";
-import { type Column, renderTable } from "../kit/terminal.ts";
+import { type Column, renderTable } from "../../util/table.ts";
 import { curlValidSeconds, describePayers, verifyCurl } from "./start-report.ts";
 
 /** What a person reads when `up` is ready. */

@@ -1,5 +1,5 @@
-import type { Finding } from "../../judge/report/finding.ts";
-import { renderTable, terminalWidth, wrapText } from "../kit/terminal.ts";
+import { renderTable, terminalWidth, wrapText } from "../../util/table.ts";
+import type { Finding } from "./finding.ts";
 
 /** The report for a person: a table, worst first, and of what went wrong what was sent and what is safe. */
 export function renderJudgment(title: string, findings: readonly Finding[], seed: number): string {

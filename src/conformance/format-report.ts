@@ -1,9 +1,9 @@
-import type { FoundFacilitator } from "../../conformance/find-facilitator.ts";
-import type { Level } from "../../conformance/level.ts";
-import { groupOf, type Tally, tally } from "../../conformance/report.ts";
-import type { ConformanceResult } from "../../conformance/run-conformance.ts";
-import type { Difference } from "../../fixtures/engine/answer.ts";
-import { renderTable, wrapText } from "../kit/terminal.ts";
+import type { Difference } from "../fixtures/engine/answer.ts";
+import { renderTable, wrapText } from "../util/table.ts";
+import type { FoundFacilitator } from "./find-facilitator.ts";
+import type { Level } from "./level.ts";
+import { groupOf, type Tally, tally } from "./report.ts";
+import type { ConformanceResult } from "./run-conformance.ts";
 
 /** An answer of another kind differs everywhere; the first places say enough. */
 const mostDifferences = 6;
