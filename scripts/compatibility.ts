@@ -1,0 +1,154 @@
+/**
+ * Judges the public packages of the registry and writes docs/compatibility.md: installs them into a folder, runs
+ * `x402-kit judge` with each of scripts/compatibility/, and reads the versions that were judged.
+ *
+ *     node scripts/compatibility.ts [FOLDER]
+ *
+ * A folder that holds an installation already is used as it is. A bad verdict that nobody has looked at (see
+ * scripts/compatibility/attributions.ts) ends the script with 1, and nothing is written.
+ */
+import { execFile } from "node:child_process";
+import { cp, mkdir, mkdtemp, readFile, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import { attributionOf } from "./compatibility/attributions.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+type Subject = { kind: "client" | "shop"; name: string; protocol: "v1" | "v2" };
+
+const subjects: readonly Subject[] = [
+  { kind: "client", name: "x402-fetch", protocol: "v1" },
+  { kind: "client", name: "x402-axios", protocol: "v1" },
+  { kind: "client", name: "@x402/fetch", protocol: "v2" },
+  { kind: "client", name: "@x402/axios", protocol: "v2" },
+  { kind: "shop", name: "x402-express", protocol: "v1" },
+  { kind: "shop", name: "x402-hono", protocol: "v1" },
+  { kind: "shop", name: "@x402/express", protocol: "v2" },
+  { kind: "shop", name: "@x402/hono", protocol: "v2" },
+];
+
+/** What the subjects need besides themselves. */
+const manifest = {
+  name: "x402-compatibility",
+  private: true,
+  type: "module",
+  dependencies: {
+    ...Object.fromEntries(subjects.map(({ name }) => [name, "latest"])),
+    ...{ "@x402/core": "latest", "@x402/evm": "latest", "@hono/node-server": "latest" },
+    ...{ axios: "latest", express: "latest", hono: "latest", viem: "2.57.1" },
+  },
+  // The packages ask for different ones, which would sign with classes of different kinds.
+  overrides: { viem: "$viem" },
+};
+
+const judgment = z.object({
+  findings: z.array(
+    z.object({ name: z.string(), verdict: z.string(), verdictText: z.string(), isGood: z.boolean() }),
+  ),
+});
+
+type Judged = Subject & { version: string; findings: z.infer<typeof judgment>["findings"] };
+
+const folder = process.argv[2] ?? (await mkdtemp(join(tmpdir(), "x402-compatibility-")));
+await install(folder);
+const judged: Judged[] = [];
+for (const subject of subjects) {
+  console.error(`judging ${subject.name}`);
+  judged.push({ ...subject, ...(await judge(subject)) });
+}
+const unknown = judged.flatMap(({ kind, name, findings }) =>
+  findings
+    .filter((finding) => !finding.isGood && attributionOf(kind, name, finding.name) === undefined)
+    .map((finding) => `${name}: ${finding.name}: ${finding.verdictText}`),
+);
+if (unknown.length > 0) {
+  console.error("Look at these, and say whose fault they are in scripts/compatibility/attributions.ts:");
+  console.error(unknown.map((line) => `  ${line}`).join("\n"));
+  process.exitCode = 1;
+} else {
+  await writeFile(join(root, "docs/compatibility.md"), renderPage(judged, new Date()));
+}
+
+async function install(at: string): Promise<void> {
+  await mkdir(at, { recursive: true });
+  for (const kind of ["clients", "shops"]) {
+    await cp(join(root, "scripts/compatibility", kind), join(at, kind), { recursive: true });
+  }
+  if (await stat(join(at, "node_modules")).catch(() => undefined)) return;
+  await writeFile(join(at, "package.json"), JSON.stringify(manifest, null, 2));
+  await run("npm", ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], at);
+}
+
+async function judge({ kind, name }: Subject): Promise<Pick<Judged, "version" | "findings">> {
+  const program = join(`${kind}s`, `${name.replace("/", "-")}.mjs`);
+  const bin = join(root, "src/cli/bin.ts");
+  const args = [bin, "judge", kind, "--json", "--", process.execPath, program];
+  const { findings } = judgment.parse(JSON.parse(await run(process.execPath, args, folder)));
+  const installed = await readFile(join(folder, "node_modules", name, "package.json"), "utf8");
+  return { version: z.object({ version: z.string() }).parse(JSON.parse(installed)).version, findings };
+}
+
+/** What a command prints. It may end with 1, as the judge does when it has found something. */
+function run(file: string, args: readonly string[], cwd: string): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  execFile(file, args, { cwd, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
+    if (error !== null && stdout === "") reject(new Error(`${file} ${args.join(" ")}: ${stderr}`));
+    else resolve(stdout);
+  });
+  return promise;
+}
+
+function renderPage(all: readonly Judged[], date: Date): string {
+  const table = (kind: Subject["kind"]) => [
+    "| package | version | protocol | cases | good | bad |",
+    "|---|---|---|---|---|---|",
+    ...all
+      .filter((one) => one.kind === kind)
+      .map(({ name, version, protocol, findings }) => {
+        const bad = findings.filter(({ isGood }) => !isGood);
+        const good = findings.length - bad.length;
+        const shown = bad.length === 0 ? "none" : bad.map((one) => `${one.name}`).join(", ");
+        return `| ${name} | ${version} | ${protocol} | ${findings.length} | ${good} | ${shown} |`;
+      }),
+  ];
+  const found = all.flatMap(({ kind, name, findings }) =>
+    findings.filter(({ isGood }) => !isGood).map((finding) => ({ kind, subject: name, ...finding })),
+  );
+  const bad = Map.groupBy(found, ({ kind, name, verdictText, subject }) => {
+    const { whose, why } = attributionOf(kind, subject, name) ?? { whose: "", why: "" };
+    return `| ${name} | **${verdictText}** | ${whose} | ${why} |`;
+  });
+  return [
+    "# Compatibility",
+    "",
+    "What [`x402-kit judge`](guides/judge.md) finds out about the public packages of the npm registry, each used as its own",
+    "documentation shows, in a program of a dozen lines ([scripts/compatibility](../scripts/compatibility)). Generated by",
+    `\`node scripts/compatibility.ts\` on ${date.toISOString().slice(0, 10)}, with Node ${process.versions.node}, on the local`,
+    "chain of base-sepolia. Versions are the newest that the registry gave that day.",
+    "",
+    "## Clients",
+    "",
+    ...table("client"),
+    "",
+    "## Servers",
+    "",
+    ...table("shop"),
+    "",
+    "## Bad verdicts",
+    "",
+    "Each was looked at by hand. “The protocol's” means that the package does what the protocol says, and the protocol does",
+    "not say what is to be done there.",
+    "",
+    "| case | verdict | whose | why | packages |",
+    "|---|---|---|---|---|",
+    ...[...bad].map(([line, ofCase]) => `${line} ${ofCase.map(({ subject }) => subject).join(", ")} |`),
+    "",
+    "What passes every case is [examples/buyer](../examples/buyer) with `@x402/fetch`, and",
+    "[examples/merchant](../examples/merchant) with `@x402/express`: the first sends its payment again when the answer is lost",
+    "or bad, the second delivers what it has settled when a payment comes again whose buyer was gone.",
+    "",
+  ].join("\n");
+}
