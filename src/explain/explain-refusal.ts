@@ -51,22 +51,30 @@ const adviceOnProblems: Readonly<Record<string, string>> = {
   undetermined: "Send the same payment again, never a new one.",
 };
 
-function findMistakes(
+/** The body of a verify or settle that a payment came in, in the full form of its version. */
+export function requestBodyOf(
   request: PaymentRequest,
-  context: Pick<ExplainContext, "contracts" | "networks">,
-  at: number,
-): RefusalExplanation[] {
+  contracts: ExplainContext["contracts"],
+): Record<string, unknown> {
   const { knownNetwork, requirements, authorization, signature, x402Version } = request;
-  const body = buildPaymentRequest({
+  return buildPaymentRequest({
     x402Version,
     network: knownNetwork,
     asset: { ...knownNetwork.usdc, address: requirements.asset },
-    payTo: requirements.payTo ?? context.contracts[knownNetwork.tier],
+    payTo: requirements.payTo ?? contracts[knownNetwork.tier],
     amount: requirements.amount,
     resource: "",
     authorization,
     signature,
   });
+}
+
+function findMistakes(
+  request: PaymentRequest,
+  context: Pick<ExplainContext, "contracts" | "networks">,
+  at: number,
+): RefusalExplanation[] {
+  const body = requestBodyOf(request, context.contracts);
   const { findings } = explain(JSON.stringify(body), { ...context, now: BigInt(Math.floor(at / 1000)) });
   return findings.map(({ mistake, at: where, got = null, expected = null, fix }) => {
     const { title, why } = mistakes[mistake];

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import type { ExplainContext } from "../explain/explain.ts";
+import type { Resend } from "./again-routes.ts";
 import { createPaymentLog } from "./payment-log.ts";
 import type { PaymentStore } from "./payment-store.ts";
 import { studioRoutes } from "./studio-routes.ts";
@@ -7,9 +8,13 @@ import { studioRoutes } from "./studio-routes.ts";
 /** Serves what a store knows of payments, and the page that shows it, beside the service. */
 export function serveStudio(
   app: FastifyInstance,
-  { store, ...context }: { store: PaymentStore } & Pick<ExplainContext, "contracts" | "networks">,
+  {
+    store,
+    resend,
+    ...context
+  }: { store: PaymentStore; resend?: Resend } & Pick<ExplainContext, "contracts" | "networks">,
 ): void {
   const log = createPaymentLog(store);
-  app.register(async (scope) => studioRoutes(scope, { log, context }));
+  app.register(async (scope) => studioRoutes(scope, { log, context, resend }));
   app.addHook("onClose", async () => log.close());
 }

@@ -4,6 +4,7 @@ import { extname } from "node:path";
 import type { FastifyInstance } from "fastify";
 import { KitError } from "../errors.ts";
 import type { ExplainContext } from "../explain/explain.ts";
+import { againRoutes, type Resend } from "./again-routes.ts";
 import { detailOf } from "./describe-payment.ts";
 import type { PaymentLog } from "./payment-log.ts";
 import { paymentApiVersion } from "./payment-view.ts";
@@ -11,6 +12,8 @@ import { paymentApiVersion } from "./payment-view.ts";
 export type StudioOptions = {
   log: PaymentLog;
   context: Pick<ExplainContext, "contracts" | "networks">;
+  /** Where payments may be sent again; read only without. */
+  resend?: Resend | undefined;
 };
 
 /** The page and its files, as `npm run build` leaves them. */
@@ -37,9 +40,13 @@ const mostListed = 10_000;
 
 /**
  * `GET /payments`, `GET /payments/{id}`, `GET /events` and the page `GET /studio`: what a local service did about each
- * payment. Read only, and without signatures or keys.
+ * payment, without signatures or keys. With `resend`, `POST /payments/{id}/again` sends a payment once more, and
+ * `POST /payments/{id}/curl` writes it as a command; the caller keeps foreign pages from both.
  */
-export async function studioRoutes(app: FastifyInstance, { log, context }: StudioOptions): Promise<void> {
+export async function studioRoutes(
+  app: FastifyInstance,
+  { log, context, resend }: StudioOptions,
+): Promise<void> {
   const readers = new Set<ServerResponse>();
 
   app.get<{ Querystring: { limit?: string } }>("/payments", async (request) => {
@@ -54,6 +61,8 @@ export async function studioRoutes(app: FastifyInstance, { log, context }: Studi
     }
     return { apiVersion: paymentApiVersion, payment: detailOf(payment, context) };
   });
+
+  if (resend !== undefined) againRoutes(app, { log, contracts: context.contracts, resend });
 
   app.get("/events", async (request, reply) => {
     reply.hijack();

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { KitError } from "../../errors.ts";
 import { bytes32, uint256String } from "../../protocol/primitives.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
+import { describeChains } from "./chain-states.ts";
 import { controlOf, runningChain } from "./control-client.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
 import type { HarnessDescription } from "./description.ts";
@@ -27,6 +28,9 @@ const payRequestSchema = z.object({
   network: z.string(),
   payer: z.enum(Object.keys(testPayers) as [TestPayerName, ...TestPayerName[]]),
   amount: uint256String,
+  x402Version: z.union([z.literal(1), z.literal(2)]).default(1),
+  /** From the chain's time; below zero it has expired. */
+  validForSeconds: z.int().default(600),
 });
 
 /** A payment that `POST /harness/pay` makes. */
@@ -67,6 +71,8 @@ export function controlRoutes(
   const control = controlOf(harness);
   const { faults, journal } = control;
   app.get("/harness", describe);
+
+  app.get("/harness/chains", () => describeChains(Object.values(harness.chains)));
 
   app.post("/harness/fund", async (request) => {
     const { network, to, amount } = fundRequestSchema.parse(request.body);

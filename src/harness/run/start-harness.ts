@@ -11,6 +11,7 @@ import { harnessAccounts } from "../../published/accounts.ts";
 import { localOrganization } from "../../published/local-organization.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { closeRoute } from "../control/close-route.ts";
+import { curlOf } from "../control/curl.ts";
 import type { HarnessDescription } from "../control/description.ts";
 import type { HarnessChain } from "../stage/chain.ts";
 import { type Chains, type StartChainsOptions, startChains } from "../stage/chains.ts";
@@ -223,6 +224,11 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
         refuseForeign(scope, options);
         serveStudio(scope, {
           store,
+          resend: {
+            send: async (operation, body) =>
+              (await import("../control/pay.ts")).postPayment(describe(), operation, body),
+            describeCurl: (operation, body) => curlOf(describe(), operation, body),
+          },
           contracts: options.facilitatorContracts,
           networks: options.knownNetworks,
         });

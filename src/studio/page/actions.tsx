@@ -1,16 +1,17 @@
-import { useSignal } from "@preact/signals";
-import { act, harness } from "./state.ts";
+import { act, draft, harness } from "./state.ts";
 
 /** What can be done to the local chains: pay as a test payer, move time, reset. */
 export function Actions() {
   const view = harness.value;
-  const network = useSignal("");
-  const payer = useSignal("funded");
-  const amount = useSignal("0.01");
-  if (view === null) return null;
+  const { network, payer, amount, x402Version, validForSeconds } = draft.value;
+  const edit = (change: Partial<typeof draft.value>) => {
+    draft.value = { ...draft.value, ...change };
+  };
+  // The mock has no chains to pay on.
+  if (view === null || Object.values(view.networks).every(({ rpcUrl }) => rpcUrl === undefined)) return null;
   const names = Object.keys(view.networks);
-  const chosen = network.value || names[0] || "";
-  const units = String(Math.round(Number(amount.value) * 1_000_000));
+  const chosen = network || names[0] || "";
+  const units = String(Math.round(Number(amount) * 1_000_000));
   return (
     <form
       class="actions"
@@ -19,14 +20,18 @@ export function Actions() {
         event.preventDefault();
         void act(
           "/harness/pay",
-          { network: chosen, payer: payer.value, amount: units },
+          {
+            ...{ network: chosen, payer, amount: units },
+            x402Version: Number(x402Version),
+            validForSeconds: Number(validForSeconds),
+          },
           "Paid; see the list.",
         );
       }}
     >
       <label>
         Network
-        <select value={chosen} onChange={(event) => (network.value = event.currentTarget.value)}>
+        <select value={chosen} onChange={(event) => edit({ network: event.currentTarget.value })}>
           {names.map((name) => (
             <option key={name}>{name}</option>
           ))}
@@ -34,7 +39,7 @@ export function Actions() {
       </label>
       <label>
         Payer
-        <select value={payer.value} onChange={(event) => (payer.value = event.currentTarget.value)}>
+        <select value={payer} onChange={(event) => edit({ payer: event.currentTarget.value })}>
           {Object.keys(view.payers).map((name) => (
             <option key={name}>{name}</option>
           ))}
@@ -46,19 +51,27 @@ export function Actions() {
           type="number"
           min="0"
           step="0.000001"
-          value={amount.value}
-          onInput={(event) => (amount.value = event.currentTarget.value)}
+          id="amount"
+          value={amount}
+          onInput={(event) => edit({ amount: event.currentTarget.value })}
+        />
+      </label>
+      <label>
+        Version
+        <select value={x402Version} onChange={(event) => edit({ x402Version: event.currentTarget.value })}>
+          <option>1</option>
+          <option>2</option>
+        </select>
+      </label>
+      <label>
+        Valid for (s)
+        <input
+          type="number"
+          value={validForSeconds}
+          onInput={(event) => edit({ validForSeconds: event.currentTarget.value })}
         />
       </label>
       <button type="submit">Pay</button>
-      <button
-        type="button"
-        onClick={() =>
-          act("/harness/advance-time", { network: chosen, seconds: 60 }, `${chosen} is a minute later.`)
-        }
-      >
-        +1 minute
-      </button>
       <button
         type="button"
         onClick={() => act("/harness/reset", {}, "Everything is as it was at the start.")}

@@ -1,8 +1,9 @@
 import type { ComponentChildren } from "preact";
 import type { RefusalExplanation } from "../../explain/explain-refusal.ts";
 import type { PaymentDetail, TimelineEntry } from "../payment-view.ts";
+import { Again } from "./again.tsx";
 import { formatAmount, formatMs, formatSeconds, formatTime } from "./format.ts";
-import { detail, notice, select } from "./state.ts";
+import { copyText, detail, select } from "./state.ts";
 
 /** Everything about the chosen payment. */
 export function DetailPane() {
@@ -20,6 +21,7 @@ export function DetailPane() {
         </button>
       </header>
       <Explanations explanations={payment.explanations} />
+      <Again payment={payment} />
       <Facts payment={payment} />
       <Comparison payment={payment} />
       <h3>What happened</h3>
@@ -136,10 +138,7 @@ function Timeline({ entries, omitted }: { entries: readonly TimelineEntry[]; omi
 }
 
 function Fact({ name, children }: { name: string; children: ComponentChildren }) {
-  const copy = async () => {
-    await navigator.clipboard.writeText(String(children));
-    notice.value = `Copied ${name}.`;
-  };
+  const copy = () => copyText(String(children), name);
   return (
     <div>
       <dt>{name}</dt>

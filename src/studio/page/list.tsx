@@ -100,7 +100,7 @@ function Outcome({ operation }: { operation: OperationView | null }) {
   return (
     <td>
       <span class={`outcome ${outcome}`} title={reason ?? outcome}>
-        {(reason ?? outcome).replace(/^invalid_exact_evm_payload_/, "")}
+        {(reason ?? outcome).replace(/^invalid_(exact_evm_payload_)?(authorization_)?/, "")}
       </span>
       {count > 1 && <span class="count"> ×{count}</span>}
     </td>

@@ -1,7 +1,10 @@
 import { render } from "preact";
 import { Actions } from "./actions.tsx";
+import { ChainsPane } from "./chains-pane.tsx";
 import { DetailPane } from "./detail-pane.tsx";
+import { FaultsPane } from "./faults-pane.tsx";
 import { PaymentList } from "./list.tsx";
+import { SetupPane } from "./setup-pane.tsx";
 import {
   connected,
   filterNetwork,
@@ -14,11 +17,14 @@ import {
   move,
   notice,
   paused,
+  place,
   rows,
   select,
   selectedId,
   total,
 } from "./state.ts";
+
+const places = ["payments", "chains", "faults", "setup"] as const;
 
 function App() {
   const networks = Object.keys(harness.value?.networks ?? {});
@@ -26,6 +32,20 @@ function App() {
     <>
       <header class="top">
         <h1>x402 studio</h1>
+        <nav aria-label="Views">
+          {places.map((name) => (
+            <button
+              type="button"
+              key={name}
+              aria-current={place.value === name ? "page" : undefined}
+              onClick={() => {
+                place.value = name;
+              }}
+            >
+              {name}
+            </button>
+          ))}
+        </nav>
         <span class={connected.value ? "live" : "lost"} role="status">
           {connected.value ? "live" : "connection lost, trying again"}
         </span>
@@ -70,14 +90,22 @@ function App() {
           {rows.value.length} of {total.value}
         </span>
       </header>
-      <main class={selectedId.value === null ? "" : "split"}>
-        <PaymentList />
-        {selectedId.value !== null && (
-          <aside>
-            <DetailPane />
-          </aside>
-        )}
-      </main>
+      {place.value === "payments" ? (
+        <main class={selectedId.value === null ? "" : "split"}>
+          <PaymentList />
+          {selectedId.value !== null && (
+            <aside>
+              <DetailPane />
+            </aside>
+          )}
+        </main>
+      ) : (
+        <main class="views">
+          {place.value === "chains" && <ChainsPane />}
+          {place.value === "faults" && <FaultsPane />}
+          {place.value === "setup" && <SetupPane />}
+        </main>
+      )}
       <footer>
         <Actions />
         <output>{notice.value}</output>

@@ -19,11 +19,44 @@ export type HarnessView = {
   payers: Record<string, { address: string; privateKey: string }>;
   networks: Record<
     string,
-    { chainId: number; rpcUrl: string; facilitatorContract: string; asset: { address: string; name: string } }
+    {
+      chainId: number;
+      caip2: string;
+      /** The mock has no chains. */
+      rpcUrl?: string;
+      facilitatorContract: string;
+      asset: { address: string; name: string; version: string };
+    }
   >;
 };
 export const harness = signal<HarnessView | null>(null);
 export const notice = signal("");
+
+/** What the page shows beside the footer. */
+export const place = signal<"payments" | "chains" | "faults" | "setup">("payments");
+
+/** The payment in the form, as it is typed. */
+export const draft = signal({
+  network: "",
+  payer: "funded",
+  amount: "0.01",
+  x402Version: "1",
+  validForSeconds: "600",
+});
+
+/** A chain, from `GET /harness/chains`. */
+export type ChainView = {
+  network: string;
+  blockNumber: number;
+  time: number;
+  balances: Record<string, string>;
+  operatorGasMoney: string;
+};
+export const chains = signal<readonly ChainView[]>([]);
+
+/** A fault that is set, and how often it has hit. */
+export type FaultView = { id: string; network: string; kind: string; fired: number };
+export const faults = signal<readonly FaultView[]>([]);
 
 /** Changes are shown together: a burst of them must not make the page stutter. */
 const takeInEveryMs = 50;
@@ -127,15 +160,41 @@ export async function loadHarness(): Promise<void> {
   if (response.ok) harness.value = (await response.json()) as HarnessView;
 }
 
-/** Posts to a control route, and says what came of it. */
-export async function act(path: string, body: unknown, done: string): Promise<void> {
+export async function loadChains(): Promise<void> {
+  const response = await fetch("/harness/chains");
+  if (response.ok) chains.value = (await response.json()) as ChainView[];
+}
+
+export async function loadFaults(): Promise<void> {
+  const answer = await ask("/harness/faults/list", {});
+  if (Array.isArray(answer?.faults)) faults.value = answer.faults as FaultView[];
+}
+
+/** Posts to a route of this service, and gives the answer; says what went wrong. */
+export async function ask(path: string, body: unknown): Promise<Record<string, unknown> | undefined> {
   const response = await fetch(path, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
   });
-  const answer = (await response.json().catch(() => ({}))) as { error?: string };
-  notice.value = response.ok ? done : (answer.error ?? `That failed with status ${response.status}.`);
+  const answer = (await response.json().catch(() => ({}))) as Record<string, unknown>;
+  if (response.ok) return answer;
+  notice.value = String(answer.error ?? `That failed with status ${response.status}.`);
+  return undefined;
+}
+
+/** Posts to a control route, and says what came of it. */
+export async function act(path: string, body: unknown, done: string): Promise<void> {
+  if ((await ask(path, body)) !== undefined) notice.value = done;
+}
+
+export async function copyText(text: string, what: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    notice.value = `Copied ${what}.`;
+  } catch {
+    notice.value = `The browser does not let the page copy ${what}.`;
+  }
 }
 
 addEventListener("hashchange", () => select(readHash()));

@@ -1,4 +1,6 @@
+import { execFile } from "node:child_process";
 import { request as httpRequest, type IncomingMessage } from "node:http";
+import { promisify } from "node:util";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { channels } from "../../../src/channels/channels.ts";
@@ -87,6 +89,28 @@ describe("over HTTP", () => {
     const told = JSON.stringify([payment, await detailOf(payment?.id ?? "")]);
     expect(told).not.toContain(body.paymentPayload.payload.signature.slice(2, 66));
     expect(told).not.toContain(harness.description.organization.apiKey);
+  });
+
+  test("a payment is sent again, and written as a command that works when pasted", async () => {
+    await payAs("funded");
+    const [payment] = await list();
+    const postTo = (what: string, headers: Record<string, string> = {}) =>
+      fetch(`${origin}/payments/${payment?.id}/${what}`, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...headers },
+        body: '{"operation":"verify"}',
+      });
+    const again = (await (await postTo("again")).json()) as { status: number; body: unknown };
+    expect(again).toMatchObject({ status: 200, body: { isValid: false, paymentState: "unknown" } });
+    const { curl } = (await (await postTo("curl")).json()) as { curl: string };
+    const { stdout } = await promisify(execFile)("sh", ["-c", curl]);
+    expect(JSON.parse(stdout)).toMatchObject({ isValid: false, invalidReason: "invalid_transaction_state" });
+    expect((await list())[0]?.verify?.count).toBe(3);
+    // A page of another site must neither pay nor read a signature.
+    for (const what of ["again", "curl"]) {
+      expect((await postTo(what, { origin: "https://evil.example" })).status).toBe(403);
+    }
+    expect((await fetch(`${origin}/payments/0x12/again`, { method: "POST" })).status).toBe(404);
   });
 
   test("what was never seen is 404, and the page has a policy of its own", async () => {
@@ -188,6 +212,57 @@ describe("in a browser", { timeout: 60_000 }, () => {
     await page.waitForSelector("text=3 of 3");
     await page.getByRole("button", { name: "Reset" }).click();
     await page.waitForSelector("text=0 of 0");
+  });
+
+  test("a payment is done again: the same, a fresh one, and one with edited terms", async () => {
+    await payAs("funded");
+    await rows().first().click();
+    await page.getByRole("button", { name: "Same settle" }).click();
+    await expect.poll(() => rows().first().textContent(), { timeout }).toContain("×2");
+    await page.getByRole("button", { name: "Fresh" }).click();
+    await page.waitForSelector("text=2 of 2");
+    await page.getByRole("button", { name: "Edit…" }).click();
+    await page.getByLabel("USDC").fill("0.02");
+    await page.getByLabel("Valid for (s)").fill("-5");
+    await page.getByRole("button", { name: "Pay", exact: true }).click();
+    await page.waitForSelector("text=3 of 3");
+    await expect.poll(() => rows().first().textContent(), { timeout }).toMatch(/0\.02.*valid_before/s);
+  });
+
+  test("chains can be mined, moved in time and funded; their balances follow", async () => {
+    await page.getByRole("button", { name: "chains", exact: true }).click();
+    const card = page.getByLabel("base", { exact: true });
+    const balance = () => card.locator("tr", { hasText: "empty" }).locator("td").textContent();
+    await expect.poll(balance, { timeout }).toBe("0");
+    await card.getByRole("button", { name: "Fund 1 USDC" }).click();
+    await expect.poll(balance, { timeout }).toBe("1");
+    const time = async () => Number((await get<{ time: number }[]>("/harness/chains"))[0]?.time);
+    const before = await time();
+    await card.getByRole("button", { name: "+1 hour" }).click();
+    await page.waitForSelector("text=base is an hour later.");
+    expect(await time()).toBeGreaterThanOrEqual(before + 3_600);
+  });
+
+  test("faults are switches that count what they hit", async () => {
+    await page.getByRole("button", { name: "faults", exact: true }).click();
+    const fault = page.getByRole("switch", { name: "delay" });
+    await fault.click();
+    await expect.poll(() => fault.getAttribute("aria-checked"), { timeout }).toBe("true");
+    await payAs("funded");
+    await page.waitForSelector("text=/hit [1-9]\\d* times/");
+    await fault.click();
+    await expect.poll(() => fault.getAttribute("aria-checked"), { timeout }).toBe("false");
+  });
+
+  test("keys, addresses and a shop's configuration are there to copy", async () => {
+    await page.getByRole("button", { name: "setup", exact: true }).click();
+    const { organization, networks } = harness.description;
+    const text = () => page.locator("main").textContent();
+    await expect.poll(text, { timeout }).toContain(organization.apiKey);
+    await page.getByRole("button", { name: "hono" }).click();
+    const shop = await page.locator("pre").textContent();
+    expect(shop).toContain("@x402/hono");
+    expect(shop).toContain(`payTo: "${networks.base?.facilitatorContract}"`);
   });
 
   test("thousands of payments stay quick: only the rows in view are in the page", async () => {

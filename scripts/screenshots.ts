@@ -1,0 +1,49 @@
+/**
+ * Takes the README's screenshots of the studio, from a real run: payments that settle, are refused and meet a fault.
+ *
+ *   npm run screenshots
+ */
+import { mkdirSync, statSync } from "node:fs";
+import { pay } from "../src/harness/control/pay.ts";
+import { startBrowser } from "../test/support/browser.ts";
+import { post, signedRequest, startTestHarness } from "../test/support/service.ts";
+
+const folder = new URL("../docs/images/", import.meta.url);
+const mostBytes = 300_000;
+
+const harness = await startTestHarness({ networks: ["base", "polygon"], studio: true });
+const browser = await startBrowser();
+try {
+  const { description } = harness;
+  const origin = description.facilitator.url.replace(/\/v1$/, "");
+  for (const payer of ["funded", "smartWallet", "delegated", "empty", "blacklisted", "funded"] as const) {
+    await pay(description, { network: "base", payer });
+    await pay(description, { network: "polygon", payer, x402Version: 2, amount: 2_500_000n });
+  }
+  await harness.faults.add({ network: "base", kind: "delay", ms: 200 });
+  await pay(description, { network: "base" });
+  await harness.faults.clear();
+  await post(harness, "verify", await signedRequest(harness, { validBefore: -5 }));
+
+  mkdirSync(folder, { recursive: true });
+  for (const [name, colorScheme, view] of [
+    ["studio-light", "light", "payment"],
+    ["studio-dark", "dark", "chains"],
+  ] as const) {
+    const page = await browser.newPage({ colorScheme, viewport: { width: 1_280, height: 800 } });
+    await page.goto(`${origin}/studio`);
+    await page.waitForSelector("tr.row");
+    if (view === "payment") await page.locator("tr.row").first().click();
+    else await page.getByRole("button", { name: view, exact: true }).click();
+    await page.waitForSelector(view === "payment" ? "article" : ".balances");
+    const path = new URL(`${name}.png`, folder).pathname;
+    await page.screenshot({ path });
+    const { size } = statSync(path);
+    if (size > mostBytes) throw new Error(`${name}.png has ${size} bytes; ${mostBytes} are the most`);
+    console.log(`${name}.png: ${size} bytes`);
+    await page.close();
+  }
+} finally {
+  await browser.close();
+  await harness.close();
+}

@@ -1,0 +1,44 @@
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { z } from "zod";
+import type { ExplainContext } from "../explain/explain.ts";
+import { requestBodyOf } from "../explain/explain-refusal.ts";
+import type { Operation } from "../protocol/problems.ts";
+import type { PaymentLog } from "./payment-log.ts";
+
+/** Sends the body of a payment to the service, with the key of the local organization. */
+export type Resend = {
+  /** Gives the answer. */
+  send(operation: Operation, body: Record<string, unknown>): Promise<{ status: number; body: unknown }>;
+  /** The command for a terminal that does the same. */
+  describeCurl(operation: Operation, body: Record<string, unknown>): string;
+};
+
+const againSchema = z.object({ operation: z.enum(["verify", "settle"]) });
+
+/** `POST /payments/{id}/again` and `POST /payments/{id}/curl`: the same payment once more, or as a command. */
+export function againRoutes(
+  app: FastifyInstance,
+  { log, contracts, resend }: { log: PaymentLog; contracts: ExplainContext["contracts"]; resend: Resend },
+): void {
+  const read = (request: FastifyRequest<{ Params: { id: string } }>) => {
+    const asked = againSchema.safeParse(request.body);
+    const payment = log.find(request.params.id.toLowerCase())?.request;
+    if (!asked.success || payment === undefined) return undefined;
+    return { operation: asked.data.operation, body: requestBodyOf(payment, contracts) };
+  };
+  const refusal = {
+    error: 'No payment of this id can be sent again; the body is {"operation":"verify"} or settle',
+  };
+
+  app.post<{ Params: { id: string } }>("/payments/:id/again", async (request, reply) => {
+    const found = read(request);
+    if (found === undefined) return reply.code(404).send(refusal);
+    return resend.send(found.operation, found.body);
+  });
+
+  app.post<{ Params: { id: string } }>("/payments/:id/curl", async (request, reply) => {
+    const found = read(request);
+    if (found === undefined) return reply.code(404).send(refusal);
+    return { curl: resend.describeCurl(found.operation, found.body) };
+  });
+}

@@ -1,0 +1,78 @@
+import type { PaymentDetail } from "../payment-view.ts";
+import { scenarioOf, vitestOf } from "./snippets.ts";
+import { act, ask, copyText, draft, harness, place } from "./state.ts";
+
+/** What can be done with a payment once more. */
+export function Again({ payment }: { payment: PaymentDetail }) {
+  const { id, signed, payerName, network, amount } = payment;
+  const chains = harness.value;
+  const operation = payment.settle === null ? "verify" : "settle";
+  const isKnown = payerName !== null && network !== null && amount !== null;
+  const scenario = scenarioOf(payment);
+  const again = async () => {
+    await act(`/payments/${id}/again`, { operation }, `Sent the same ${operation} again.`);
+  };
+  const copyCurl = async () => {
+    const answer = await ask(`/payments/${id}/curl`, { operation });
+    if (typeof answer?.curl === "string") await copyText(answer.curl, "the command");
+  };
+  return (
+    <section class="again" aria-label="Do it again">
+      <h3>Do it again</h3>
+      <div class="buttons">
+        {chains !== null && signed !== null && (
+          <button type="button" onClick={again}>
+            Same {operation}
+          </button>
+        )}
+        {chains !== null && isKnown && (
+          <button
+            type="button"
+            onClick={() =>
+              act(
+                "/harness/pay",
+                { network, payer: payerName, amount, x402Version: payment.x402Version ?? 1 },
+                "Paid anew with the same terms.",
+              )
+            }
+          >
+            Fresh
+          </button>
+        )}
+        {chains !== null && network !== null && amount !== null && (
+          <button
+            type="button"
+            onClick={() => {
+              draft.value = {
+                network,
+                payer: payerName ?? "funded",
+                amount: String(Number(amount) / 1_000_000),
+                x402Version: String(payment.x402Version ?? 1),
+                validForSeconds: "600",
+              };
+              place.value = "payments";
+              document.getElementById("amount")?.focus();
+            }}
+          >
+            Edit…
+          </button>
+        )}
+        {chains !== null && signed !== null && (
+          <button type="button" onClick={copyCurl}>
+            Copy as curl
+          </button>
+        )}
+        {isKnown && (
+          <button type="button" onClick={() => copyText(vitestOf(payment), "the test")}>
+            Copy as test
+          </button>
+        )}
+        {scenario !== undefined && (
+          <button type="button" onClick={() => copyText(scenario, "the scenario's name")}>
+            Copy scenario
+          </button>
+        )}
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,92 @@
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { formatAmount } from "./format.ts";
+import { act, type ChainView, chains, harness, loadChains } from "./state.ts";
+
+const refreshEveryMs = 2_000;
+
+/** The local chains: block, time and balances, and what moves them. */
+export function ChainsPane() {
+  useEffect(() => {
+    void loadChains();
+    const timer = setInterval(loadChains, refreshEveryMs);
+    return () => clearInterval(timer);
+  }, []);
+  return (
+    <div class="pane">
+      {chains.value.map((chain) => (
+        <Chain key={chain.network} chain={chain} />
+      ))}
+      {chains.value.length === 0 && <p class="empty">There are no chains here: the mock has none.</p>}
+    </div>
+  );
+}
+
+function Chain({ chain: { network, blockNumber, time, balances, operatorGasMoney } }: { chain: ChainView }) {
+  const payer = useSignal("empty");
+  const payers = harness.value?.payers ?? {};
+  const move = async (path: string, body: object, done: string) => {
+    await act(`/harness/${path}`, { network, ...body }, done);
+    await loadChains();
+  };
+  return (
+    <section class="card" aria-label={network}>
+      <h2>{network}</h2>
+      <p class="soft">
+        block {blockNumber} · {new Date(time * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC ·
+        operator {(Number(BigInt(operatorGasMoney) / 10n ** 12n) / 1e6).toFixed(2)} coins for gas
+      </p>
+      <div class="buttons">
+        <button type="button" onClick={() => move("mine", { blocks: 1 }, `${network} has a block more.`)}>
+          Mine a block
+        </button>
+        <button
+          type="button"
+          onClick={() => move("advance-time", { seconds: 60 }, `${network} is a minute later.`)}
+        >
+          +1 minute
+        </button>
+        <button
+          type="button"
+          onClick={() => move("advance-time", { seconds: 3_600 }, `${network} is an hour later.`)}
+        >
+          +1 hour
+        </button>
+        <label>
+          <select
+            aria-label={`Payer to fund on ${network}`}
+            value={payer.value}
+            onChange={(event) => (payer.value = event.currentTarget.value)}
+          >
+            {Object.keys(payers).map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+        <button
+          type="button"
+          onClick={() =>
+            move(
+              "fund",
+              { to: payers[payer.value]?.address, amount: "1000000" },
+              `${payer.value} has 1 USDC more.`,
+            )
+          }
+        >
+          Fund 1 USDC
+        </button>
+      </div>
+      <table class="balances">
+        <caption>Balances in USDC</caption>
+        <tbody>
+          {Object.entries(balances).map(([name, units]) => (
+            <tr key={name}>
+              <th scope="row">{name}</th>
+              <td class="number">{formatAmount(units)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
