@@ -4,6 +4,8 @@ import { mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/prom
 import { isBuiltin } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { publint } from "publint";
+import { formatMessage } from "publint/utils";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { migrate } from "../../../src/database/migrate.ts";
 import { openDatabase } from "../../../src/database/open-database.ts";
@@ -180,6 +182,25 @@ describe("the package", () => {
     }
     const files = await readdir(installed, { recursive: true });
     expect(files.filter((file) => /\.test\.|\/testing\//.test(file))).toEqual([]);
+  });
+
+  test("has what README.md, its guides and llms.txt link to", async () => {
+    const files = await readdir(installed, { recursive: true });
+    const pages = ["README.md", "llms.txt", ...files.filter((file) => /^docs\/guides\/.*\.md$/.test(file))];
+    const missing: string[] = [];
+    for (const page of pages) {
+      const text = await readFile(join(installed, page), "utf8");
+      for (const [, path = ""] of text.matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)) {
+        const target = join(installed, page, "..", path);
+        await stat(target).catch(() => missing.push(`${page}: ${path}`));
+      }
+    }
+    expect(missing).toEqual([]);
+  });
+
+  test("is as publint wants packages to be", async () => {
+    const { messages, pkg } = await publint({ pkgDir: installed, strict: true, pack: false });
+    expect(messages.map((message) => formatMessage(message, pkg))).toEqual([]);
   });
 
   test("has a command that runs", async () => {
