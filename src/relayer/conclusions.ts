@@ -1,7 +1,7 @@
-import { parseTransaction } from "viem/utils";
 import type { Receipt } from "../chain/chain.ts";
 import { settlesSeveral } from "../chain/contract/calldata.ts";
 import { provesForwarding, readSettlements } from "../chain/contract/receipt-proof.ts";
+import { readCalldata } from "../chain/signing/read-transaction.ts";
 import type { Conclusion } from "../ledger/ledger.ts";
 import type { Attempt, Claim } from "../ledger/settlement.ts";
 import type { Address } from "../protocol/hex.ts";
@@ -46,8 +46,9 @@ export function decide(
     case "settle": {
       if (!receipt.succeeded) {
         // By what was signed: of a batch whose payments are being sent again singly, one may be left.
-        const { data = "0x" } = parseTransaction(attempt.raw);
-        return settlesSeveral(data) ? { kind: "redrive" } : allFailed("the transaction was reverted");
+        return settlesSeveral(readCalldata(attempt.raw))
+          ? { kind: "redrive" }
+          : allFailed("the transaction was reverted");
       }
       const proofs = readSettlements(receipt, facilitatorContract);
       const conclusions: Conclusion[] = [];
