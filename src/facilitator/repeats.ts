@@ -17,22 +17,24 @@ export type Repeats = {
 const mostWaiting = 32;
 
 export function createRepeats(now: () => number): Repeats {
-  const running = new Map<string, { ended: AbortController; waiting: number }>();
+  const running = new Map<string, { ended?: AbortController; waiting: number }>();
   return {
     async begin(key, waitMs, signal) {
       const until = now() + waitMs;
       for (let first = running.get(key); first !== undefined; first = running.get(key)) {
         if (first.waiting >= mostWaiting || now() >= until || signal.aborted) return undefined;
         first.waiting++;
+        // Made for the few payments that are repeated: it takes more than all the rest here.
+        first.ended ??= new AbortController();
         await sleep(until - now(), AbortSignal.any([first.ended.signal, signal]));
         first.waiting--;
       }
-      const own = { ended: new AbortController(), waiting: 0 };
+      const own: { ended?: AbortController; waiting: number } = { waiting: 0 };
       running.set(key, own);
       return {
         end() {
           if (running.get(key) === own) running.delete(key);
-          own.ended.abort();
+          own.ended?.abort();
         },
       };
     },

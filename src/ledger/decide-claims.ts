@@ -10,6 +10,13 @@ export type Reserved = {
   minedIn: bigint | null;
 };
 
+type Account = {
+  unmined: bigint;
+  mined: { value: bigint; block: bigint }[];
+  /** What was mined after a block, once it was asked for: payments that are claimed together mostly share theirs. */
+  minedAfter: Map<bigint, bigint>;
+};
+
 /**
  * Decides which payments may be claimed, in the given order, each against the balance it brings:
  *
@@ -27,12 +34,12 @@ export function decideClaims(
   reserved: readonly Reserved[],
 ): ClaimOutcome[] {
   const taken = new Set(takenIds);
-  const accounts = new Map<string, { unmined: bigint; mined: { value: bigint; block: bigint }[] }>();
+  const accounts = new Map<string, Account>();
   const accountOf = (asset: string, payer: string) => {
     const key = `${asset} ${payer}`;
     let account = accounts.get(key);
     if (account === undefined) {
-      account = { unmined: 0n, mined: [] };
+      account = { unmined: 0n, mined: [], minedAfter: new Map() };
       accounts.set(key, account);
     }
     return account;
@@ -48,12 +55,19 @@ export function decideClaims(
     const account = accountOf(lowerCase(asset), lowerCase(payer));
     const needed = account.unmined + value;
     if (needed > balance) return "over_balance";
-    const justMined = account.mined
-      .filter(({ block }) => block > balanceBlock)
-      .reduce((sum, mined) => sum + mined.value, 0n);
-    if (needed + justMined > balance) return "stale_balance";
+    if (needed + minedAfter(account, balanceBlock) > balance) return "stale_balance";
     account.unmined = needed;
     taken.add(lowerCase(id));
     return "claimed";
   });
+}
+
+function minedAfter({ mined, minedAfter }: Account, balanceBlock: bigint): bigint {
+  let sum = minedAfter.get(balanceBlock);
+  if (sum === undefined) {
+    sum = 0n;
+    for (const { value, block } of mined) if (block > balanceBlock) sum += value;
+    minedAfter.set(balanceBlock, sum);
+  }
+  return sum;
 }

@@ -284,7 +284,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
 
   function addAttempt(slot: Slot, attempt: Attempt): void {
     slot.attempts.push(attempt);
-    const cost = mostCost(attempt.raw);
+    const cost = mostCost(attempt);
     if (cost > slot.cost) slot.cost = cost;
   }
 
@@ -420,7 +420,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
       settlements,
       state: "sent",
       hasVanished,
-      cost: mostCost(attempt.raw),
+      cost: mostCost(attempt),
       rounds: 0,
       lastSentAt: now(),
       attemptedAt: now(),

@@ -1,4 +1,5 @@
 import { keccak256, parseTransaction, recoverTransactionAddress } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { keyOf } from "../../../test/support/key-accounts.ts";
 import { KitError } from "../../errors.ts";
@@ -34,6 +35,14 @@ test("the same transaction is signed to the same bytes, so that sending it again
   const first = await signer.signTransaction(later);
   expect(await signer.signTransaction(later)).toEqual(first);
   expect(parseTransaction(first.raw).nonce).toBe(7);
+});
+
+test("and to the bytes that viem signs", async () => {
+  const account = privateKeyToAccount(keyOf("operator"));
+  for (let nonce = 0; nonce < 20; nonce++) {
+    const { raw } = await createLocalSigner(keyOf("operator")).signTransaction({ ...transaction, nonce });
+    expect(raw).toBe(await account.signTransaction({ type: "eip1559", ...transaction, nonce }));
+  }
 });
 
 test.each<[string, Hex]>([

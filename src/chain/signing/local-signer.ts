@@ -1,7 +1,12 @@
+import { keccak_256 } from "@noble/hashes/sha3";
 import { privateKeyToAccount } from "viem/accounts";
 import { KitError } from "../../errors.ts";
-import { type Hex, keccak256 } from "../../protocol/hex.ts";
+import { type Hex, toHex } from "../../protocol/hex.ts";
+import { encodeTransaction } from "./encode-transaction.ts";
+import { loadRecovery } from "./recover-public-key.ts";
 import type { Signer } from "./signer.ts";
+
+const { signDigest } = loadRecovery();
 
 /**
  * A signer whose key is in this process.
@@ -10,14 +15,25 @@ import type { Signer } from "./signer.ts";
  */
 export function createLocalSigner(privateKey: Hex): Signer {
   const account = readKey(privateKey);
+  const key = Buffer.from(privateKey.slice(2), "hex");
   return {
     address: account.address,
     async signTransaction(transaction) {
       const { maxFeePerGas, maxPriorityFeePerGas } = transaction;
-      const raw = await account.signTransaction({ type: "eip1559", value: 0n, ...transaction });
-      return { raw, hash: keccak256(raw), maxFeePerGas, maxPriorityFeePerGas };
+      const { rs, recoveryId } = signDigest(hashOf(encodeTransaction(transaction)), key);
+      const signature = Buffer.from(rs).toString("hex");
+      const raw = encodeTransaction(transaction, {
+        r: signature.slice(0, 64),
+        s: signature.slice(64),
+        yParity: recoveryId,
+      });
+      return { raw, hash: toHex(hashOf(raw)), maxFeePerGas, maxPriorityFeePerGas };
     },
   };
+}
+
+function hashOf(bytes: Hex): Uint8Array {
+  return keccak_256(Buffer.from(bytes.slice(2), "hex"));
 }
 
 function readKey(privateKey: Hex): ReturnType<typeof privateKeyToAccount> {

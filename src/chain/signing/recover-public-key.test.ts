@@ -45,3 +45,19 @@ test("both ways of recovering agree about any signature", () => {
   );
   expect(keys).toBeGreaterThan(20);
 });
+
+test("both ways of signing give the same signature, and its signer is recovered from it", () => {
+  const bytes = fc.uint8Array({ minLength: 32, maxLength: 32 });
+  const key = Uint8Array.from(Buffer.from("5a".repeat(32), "hex"));
+  fc.assert(
+    fc.property(bytes, (digest) => {
+      const signed = native.signDigest(digest, key);
+      const other = substitute.signDigest(digest, key);
+      expect([...other.rs, other.recoveryId]).toEqual([...signed.rs, signed.recoveryId]);
+      expect(outcome(native.recoverPublicKey, signed.rs, signed.recoveryId, digest)).toBe(
+        outcome(substitute.recoverPublicKey, other.rs, other.recoveryId, digest),
+      );
+    }),
+    { numRuns: 50 },
+  );
+});

@@ -8,11 +8,20 @@ import { createRequire } from "node:module";
  */
 export type RecoverPublicKey = (rs: Uint8Array, recoveryId: 0 | 1, digest: Uint8Array) => Uint8Array;
 
-/** How public keys are recovered in this process. */
+/**
+ * Signs a 32-byte digest (RFC 6979, low s).
+ *
+ * @param key 32 bytes
+ * @returns r and s, 64 bytes, and the parity of the point that r is of
+ */
+export type SignDigest = (digest: Uint8Array, key: Uint8Array) => { rs: Uint8Array; recoveryId: 0 | 1 };
+
+/** How public keys are recovered, and digests signed, in this process. */
 export type Recovery = {
   /** Whether by libsecp256k1, which takes 0.07 ms, or in JavaScript, which takes some 3 ms. */
   isNative: boolean;
   recoverPublicKey: RecoverPublicKey;
+  signDigest: SignDigest;
 };
 
 const require = createRequire(import.meta.url);
@@ -24,20 +33,44 @@ const require = createRequire(import.meta.url);
  */
 export function loadRecovery(load = loadNative): Recovery {
   try {
-    return { isNative: true, recoverPublicKey: load() };
+    return { isNative: true, ...load() };
   } catch {
-    return { isNative: false, recoverPublicKey: loadNoble() };
+    return { isNative: false, ...loadNoble() };
   }
 }
 
 /** @throws Error where there is no binding for the platform */
-function loadNative(): RecoverPublicKey {
-  const native: Pick<typeof import("secp256k1"), "ecdsaRecover"> = require("secp256k1/bindings.js");
-  return (rs, recoveryId, digest) => native.ecdsaRecover(rs, recoveryId, digest, false);
+function loadNative(): Omit<Recovery, "isNative"> {
+  const native: Pick<
+    typeof import("secp256k1"),
+    "ecdsaRecover" | "ecdsaSign"
+  > = require("secp256k1/bindings.js");
+  return {
+    recoverPublicKey: (rs, recoveryId, digest) => native.ecdsaRecover(rs, recoveryId, digest, false),
+    signDigest(digest, key) {
+      const { signature, recid } = native.ecdsaSign(digest, key);
+      return { rs: signature, recoveryId: parity(recid) };
+    },
+  };
 }
 
-function loadNoble(): RecoverPublicKey {
+function loadNoble(): Omit<Recovery, "isNative"> {
   const { secp256k1 }: typeof import("@noble/curves/secp256k1") = require("@noble/curves/secp256k1");
-  return (rs, recoveryId, digest) =>
-    secp256k1.Signature.fromCompact(rs).addRecoveryBit(recoveryId).recoverPublicKey(digest).toRawBytes(false);
+  return {
+    recoverPublicKey: (rs, recoveryId, digest) =>
+      secp256k1.Signature.fromCompact(rs)
+        .addRecoveryBit(recoveryId)
+        .recoverPublicKey(digest)
+        .toRawBytes(false),
+    signDigest(digest, key) {
+      const signature = secp256k1.sign(digest, key, { lowS: true });
+      return { rs: signature.toCompactRawBytes(), recoveryId: parity(signature.recovery) };
+    },
+  };
+}
+
+/** 2 and 3 would be of an r above the order of the curve: once in 2^127 signatures, and none that Ethereum takes. */
+function parity(recoveryId: number): 0 | 1 {
+  if (recoveryId !== 0 && recoveryId !== 1) throw new RangeError("a signature that no transaction can carry");
+  return recoveryId;
 }

@@ -1,9 +1,9 @@
-import { parseTransaction } from "viem/utils";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Head } from "../../rpc/calls.ts";
 import { encodeForwardReceived, encodeSettle, encodeSettleBatch } from "../contract/calldata.ts";
 import type { ForwardCall, SettleCall } from "../contract/calls.ts";
+import { readGasLimit } from "./encode-transaction.ts";
 
 /*
  * Gas limits. What a limit leaves over is not paid for, but running out reverts everything in the transaction. So
@@ -41,13 +41,23 @@ const gasPerByte = 40n;
 export function settleTransaction(calls: readonly SettleCall[]): { data: Hex; gas: bigint } {
   const [first, ...others] = calls;
   if (first === undefined) throw new RangeError("a settle transaction needs at least one payment");
-  if (others.length === 0) {
-    const data = encodeSettle(first);
-    return { data, gas: settleGas + calldataGas(data) };
-  }
+  if (others.length === 0) return settleAlone(first);
   const data = encodeSettleBatch(first.asset, calls);
   const gas = batchGas + BigInt(calls.length) * batchPaymentGas + calldataGas(data);
   return { data, gas: gas < transactionGasCap ? gas : transactionGasCap };
+}
+
+const settledAlone = new WeakMap<SettleCall, { data: Hex; gas: bigint }>();
+
+/** Encoded once for each payment: it is simulated, priced and counted by it. */
+function settleAlone(call: SettleCall): { data: Hex; gas: bigint } {
+  let known = settledAlone.get(call);
+  if (known === undefined) {
+    const data = encodeSettle(call);
+    known = { data, gas: settleGas + calldataGas(data) };
+    settledAlone.set(call, known);
+  }
+  return known;
 }
 
 /** The most calldata of one transaction, in bytes: nodes take no transaction of more than 128 KiB in all. */
@@ -68,11 +78,11 @@ export function countBatch(calls: readonly SettleCall[], limits: BatchLimits): n
   let bytes = 0;
   let gas = batchGas;
   for (const [index, call] of calls.entries()) {
-    const data = encodeSettle(call);
-    bytes += data.length / 2 + batchPaymentBytes;
-    gas += batchPaymentGas + calldataGas(data) + BigInt(batchPaymentBytes) * gasPerByte;
+    const alone = settleAlone(call);
+    bytes += alone.data.length / 2 + batchPaymentBytes;
+    gas += batchPaymentGas + alone.gas - settleGas + BigInt(batchPaymentBytes) * gasPerByte;
     const isAlone = index === 0;
-    const cost = (isAlone ? settleGas + calldataGas(data) : gas) * limits.maxFeePerGas;
+    const cost = (isAlone ? alone.gas : gas) * limits.maxFeePerGas;
     const fits = isAlone || (bytes <= mostCalldata && gas <= transactionGasCap);
     if (index >= limits.maxPayments || !fits || cost > limits.maxCost) return index;
   }
@@ -80,9 +90,8 @@ export function countBatch(calls: readonly SettleCall[], limits: BatchLimits): n
 }
 
 /** The most that a signed transaction may cost, in wei. */
-export function mostCost(raw: Hex): bigint {
-  const { gas = 0n, maxFeePerGas = 0n } = parseTransaction(raw);
-  return gas * maxFeePerGas;
+export function mostCost({ raw, maxFeePerGas }: { raw: Hex; maxFeePerGas: bigint }): bigint {
+  return readGasLimit(raw) * maxFeePerGas;
 }
 
 /** The part of a transaction that pays out what an authorization brought to the contract by itself. */
@@ -96,10 +105,12 @@ export function noopTransaction(account: Address): { to: Address; data: Hex; gas
   return { to: account, data: "0x", gas: noopGas };
 }
 
+const zeroDigit = "0".charCodeAt(0);
+
 function calldataGas(data: Hex): bigint {
   let zeros = 0;
   for (let index = 2; index < data.length; index += 2) {
-    if (data[index] === "0" && data[index + 1] === "0") zeros++;
+    if (data.charCodeAt(index) === zeroDigit && data.charCodeAt(index + 1) === zeroDigit) zeros++;
   }
   const others = data.length / 2 - 1 - zeros;
   return BigInt(zeros) * gasPerZeroByte + BigInt(others) * gasPerByte;
