@@ -30,6 +30,7 @@ import type { Organizations } from "./organizations/organizations.ts";
 import { wrongPepper } from "./organizations/pepper.ts";
 import { reserve } from "./organizations/recipient.ts";
 import type { NetworkHealth } from "./protocol/answers.ts";
+import { loadFastKeccak } from "./protocol/fast-keccak.ts";
 import { addToBuiltIn, type NetworkName } from "./protocol/networks.ts";
 import { createOutcomes } from "./relayer/outcomes.ts";
 import { createRecoverer } from "./relayer/recoverer.ts";
@@ -128,6 +129,7 @@ export type Service = {
 
 const reconnectMs = 5_000;
 const usualLeaseMs = 30_000;
+const fastKeccakAfterMs = 500;
 /** How long readiness waits for one network's newest block. */
 const healthPatienceMs = 2_000;
 
@@ -290,6 +292,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
   }, leaseMs / 6);
   renewal.unref();
   let reconnection: NodeJS.Timeout | undefined;
+  let hashing: NodeJS.Timeout | undefined;
   let inspecting = Promise.resolve();
   const { inspectEveryMs } = options;
   const repetition =
@@ -427,12 +430,15 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       }
       const problems = await startOthers();
       if (problems.length > 0) throw new ConfigurationError(problems);
+      // Not while the first payments wait for their start.
+      hashing = setTimeout(() => void loadFastKeccak(), fastKeccakAfterMs).unref();
     },
     drain() {
       draining = true;
     },
     async stop() {
       clearTimeout(reconnection);
+      clearTimeout(hashing);
       clearInterval(repetition);
       closing.abort();
       await Promise.all([

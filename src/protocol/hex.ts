@@ -6,14 +6,26 @@ export type Hex = `0x${string}`;
 /** A 20-byte address as 0x-prefixed hexadecimal, in any casing. Compare with {@link sameAddress}. */
 export type Address = Hex;
 
+let hash: (bytes: Uint8Array) => Uint8Array = keccak_256;
+
+/** Has keccak256 computed by another implementation from now on; see `fast-keccak.ts`. */
+export function computeKeccakBy(implementation: (bytes: Uint8Array) => Uint8Array): void {
+  hash = implementation;
+}
+
+/** keccak256 of bytes. */
+export function keccakBytes(bytes: Uint8Array): Uint8Array {
+  return hash(bytes);
+}
+
 /** keccak256 of bytes given as hex, as hex. */
 export function keccak256(bytes: Hex): Hex {
-  return toHex(keccak_256(toBytes(bytes)));
+  return toHex(hash(toBytes(bytes)));
 }
 
 /** keccak256 of the UTF-8 bytes of a text. */
 export function keccak256Text(text: string): Hex {
-  return toHex(keccak_256(new TextEncoder().encode(text)));
+  return toHex(hash(new TextEncoder().encode(text)));
 }
 
 /** Whether two addresses are the same twenty bytes, whatever their casing. */

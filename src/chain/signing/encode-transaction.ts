@@ -21,8 +21,13 @@ export function encodeTransaction(transaction: UnsignedTransaction, signature?: 
   return `0x02${encodeList(`${body}${encodeNumber(yParity)}${encodeWord(r)}${encodeWord(s)}`)}`;
 }
 
+/** The most that a signed transaction may cost, in wei. */
+export function mostCost({ raw, maxFeePerGas }: { raw: Hex; maxFeePerGas: bigint }): bigint {
+  return readGasLimit(raw) * maxFeePerGas;
+}
+
 /** The gas limit of a signed transaction of type 2, read without the rest of it. */
-export function readGasLimit(raw: Hex): bigint {
+function readGasLimit(raw: Hex): bigint {
   // 0x02, the head of the list; then chain id, txNonce, tip, fee, gas limit.
   let at = skipHead(raw, 4);
   for (let item = 0; item < 4; item++) at = endOfNumber(raw, at);

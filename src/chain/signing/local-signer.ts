@@ -1,7 +1,6 @@
-import { keccak_256 } from "@noble/hashes/sha3";
 import { privateKeyToAccount } from "viem/accounts";
 import { KitError } from "../../errors.ts";
-import { type Hex, toHex } from "../../protocol/hex.ts";
+import { type Hex, keccakBytes, toHex } from "../../protocol/hex.ts";
 import { encodeTransaction } from "./encode-transaction.ts";
 import { loadRecovery } from "./recover-public-key.ts";
 import type { Signer } from "./signer.ts";
@@ -33,7 +32,7 @@ export function createLocalSigner(privateKey: Hex): Signer {
 }
 
 function hashOf(bytes: Hex): Uint8Array {
-  return keccak_256(Buffer.from(bytes.slice(2), "hex"));
+  return keccakBytes(Buffer.from(bytes.slice(2), "hex"));
 }
 
 function readKey(privateKey: Hex): ReturnType<typeof privateKeyToAccount> {

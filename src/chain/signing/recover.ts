@@ -1,5 +1,4 @@
-import { keccak_256 } from "@noble/hashes/sha3";
-import { type Address, type Hex, toHex } from "../../protocol/hex.ts";
+import { type Address, type Hex, keccakBytes, toHex } from "../../protocol/hex.ts";
 import { readEcdsaSignature } from "../../protocol/signature.ts";
 import { loadRecovery } from "./recover-public-key.ts";
 
@@ -30,7 +29,7 @@ export function recoverSigner(digest: Hex, signature: Hex): Address | undefined 
       Buffer.from(digest.slice(2), "hex"),
     );
     // Without the first byte, which says that the key is not compressed.
-    return toHex(keccak_256(publicKey.subarray(1)).subarray(12));
+    return toHex(keccakBytes(publicKey.subarray(1)).subarray(12));
   } catch {
     // r or s out of range, or r of no point on the curve: the signature of no key.
     return undefined;

@@ -3,7 +3,6 @@ import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Head } from "../../rpc/calls.ts";
 import { encodeForwardReceived, encodeSettle, encodeSettleBatch } from "../contract/calldata.ts";
 import type { ForwardCall, SettleCall } from "../contract/calls.ts";
-import { readGasLimit } from "./encode-transaction.ts";
 
 /*
  * Gas limits. What a limit leaves over is not paid for, but running out reverts everything in the transaction. So
@@ -87,11 +86,6 @@ export function countBatch(calls: readonly SettleCall[], limits: BatchLimits): n
     if (index >= limits.maxPayments || !fits || cost > limits.maxCost) return index;
   }
   return calls.length;
-}
-
-/** The most that a signed transaction may cost, in wei. */
-export function mostCost({ raw, maxFeePerGas }: { raw: Hex; maxFeePerGas: bigint }): bigint {
-  return readGasLimit(raw) * maxFeePerGas;
 }
 
 /** The part of a transaction that pays out what an authorization brought to the contract by itself. */
