@@ -9,12 +9,13 @@ import type { Boundary } from "./crash/boundaries.ts";
 import type { Body } from "./service.ts";
 
 /** The key of the one organization that the processes know. */
-const apiKey = `x4k_crash_${"0".repeat(64)}`;
+export const apiKey = `x4k_crash_${"0".repeat(64)}`;
 const headers = { authorization: apiKey };
 
 /** A service in a process of its own. */
 export type ServiceProcess = {
   child: ChildProcess;
+  origin: string;
   settle(body: Body): Promise<JsonResponse>;
   get(path: string): Promise<JsonResponse>;
   /** Ends it as an operator would, and resolves when it is gone. */
@@ -27,16 +28,28 @@ const running = new Set<ChildProcess>();
 
 /**
  * Starts a service on a database and a chain; `dieAt` has it kill itself at a step of its first settle. Its operator
- * is the harness's unless it is given the private keys of others.
+ * is the harness's unless it is given the private keys of others. With `drainDelayMs`, SIGTERM ends it as it ends
+ * `serve`: it goes on for so long while it says that it is not ready, and finishes what is under way.
  */
 export async function startServiceProcess(
   { chain }: Composition,
   databaseUrl: string,
-  { dieAt, operators }: { dieAt?: Boundary; operators?: readonly Hex[] } = {},
+  {
+    dieAt,
+    operators,
+    rpcUrl = chain.rpcUrl,
+    drainDelayMs,
+  }: {
+    dieAt?: Boundary;
+    operators?: readonly Hex[];
+    rpcUrl?: string | undefined;
+    drainDelayMs?: number;
+  } = {},
 ): Promise<ServiceProcess> {
-  const { rpcUrl, facilitatorContract } = chain;
+  const { facilitatorContract } = chain;
   const script = fileURLToPath(new URL("./crash/service-child.ts", import.meta.url));
-  const options = JSON.stringify({ rpcUrl, facilitatorContract, databaseUrl, apiKey, dieAt, operators });
+  const service = { rpcUrl, facilitatorContract, databaseUrl, apiKey, dieAt, operators, drainDelayMs };
+  const options = JSON.stringify(service);
   const child = spawn(process.execPath, [script, options], { stdio: ["ignore", "pipe", "inherit"] });
   running.add(child);
   child.once("exit", () => running.delete(child));
@@ -54,6 +67,7 @@ export async function startServiceProcess(
   };
   return {
     child,
+    origin: url,
     settle: (body) => requestJson(`${url}/v1/settle`, { method: "POST", headers, body }),
     get: (path) => requestJson(`${url}${path}`, { headers }),
     stop: () => end("SIGTERM"),

@@ -33,7 +33,7 @@ afterAll(async () => {
 });
 
 test(`${payments} payments, duplicates and deaths: none lost, none paid twice (seed ${random.seed})`, {
-  timeout: 600_000,
+  timeout: Math.max(600_000, payments * 300),
 }, async () => {
   const url = await (await sharedPostgres()).createDatabase();
   const first = await startServiceProcess(composition, url);

@@ -102,8 +102,22 @@ async function payInTrouble(
   const told = await withBlocks(chain, Promise.all(bodies.map(pay)));
   await during;
   await faults.clear();
+  if (kind.afterAnswers !== undefined) {
+    await kind.afterAnswers(scene);
+    await withBlocks(chain, untilPaid(composition, bodies));
+  }
   const paid = (await composition.recipientBalance()) - before;
   return judge({ composition, running, kind, paid }, told);
+}
+
+/** What vanished from the chain comes back. Given up after a minute, which {@link judge} then shows. */
+async function untilPaid(composition: Stage["composition"], bodies: readonly Told["body"][]): Promise<void> {
+  const isPaid = async (body: Told["body"]) => (await hashesOnChain(composition, body)).length > 0;
+  for (const end = performance.now() + 60_000; performance.now() < end; await wait(100)) {
+    if ((await Promise.all(bodies.map(isPaid))).every(Boolean)) break;
+  }
+  // Until the service has seen it too.
+  await wait(1_000);
 }
 
 describe.concurrent(`payments in trouble (seed ${seed})`, () => {

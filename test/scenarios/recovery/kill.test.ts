@@ -11,7 +11,7 @@ import { type RecoveryStep, recoverySteps } from "../../support/recovery-steps.t
  * kill -9 at any point of a recovery: the next process finds it, and the recipient is paid once.
  */
 
-const kills = Number(process.env.KILL_REPETITIONS ?? 1) * recoverySteps.length;
+const kills = Number(process.env.RECOVERY_KILL_REPETITIONS ?? 1) * recoverySteps.length;
 const random = createRandom();
 const steps: RecoveryStep[] = [];
 while (steps.length < kills) steps.push(...random.shuffle(recoverySteps));

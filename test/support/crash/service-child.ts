@@ -17,6 +17,7 @@ const options = z
     apiKey: z.string(),
     dieAt: z.enum(boundaries).optional(),
     operators: z.array(bytes32).optional(),
+    drainDelayMs: z.number().optional(),
   })
   .parse(JSON.parse(process.argv[2] ?? "{}"));
 
@@ -51,4 +52,8 @@ if ((await organizations.find("org")) === null) {
 }
 await service.start();
 console.log(await service.listen({ host: "127.0.0.1", port: 0 }));
-process.on("SIGTERM", () => void service.close());
+process.on("SIGTERM", async () => {
+  const { drainDelayMs: delayMs } = options;
+  if (delayMs !== undefined) await service.drain({ delayMs, finishMs: 10_000 });
+  await service.close();
+});

@@ -24,6 +24,8 @@ export type Kind = {
    * they stay until every payment is decided.
    */
   afterwards?(scene: Scene): Promise<unknown>;
+  /** What goes on when every payment is answered: when that is over, they must be on chain again. */
+  afterAnswers?(scene: Scene): Promise<unknown>;
   /** What settle must have answered at least once beside the outcome. */
   alsoAnswers?: "pending" | "undecided";
   outcome?: "settled" | "failed";
@@ -51,6 +53,25 @@ const ofTheChain: readonly Kind[] = [
       },
     }),
   ),
+  ...[2, 4].map(
+    (depth): Kind => ({
+      name: `a reorganization of depth ${depth} after the success, deeper than the confirmations`,
+      async afterAnswers({ chain, mine }) {
+        await mine(depth - 1);
+        await chain.reorg(depth);
+      },
+    }),
+  ),
+  {
+    name: "the gas money goes, and with it the transactions, while they wait",
+    settleWaitMs: 500,
+    held: true,
+    async during({ chain, undecided }) {
+      await Promise.all([chain.emptyOperator(), chain.drop()]);
+      await undecided();
+    },
+    alsoAnswers: "pending",
+  },
   {
     name: "the base fee rises above what was offered",
     settleWaitMs: 5_000,

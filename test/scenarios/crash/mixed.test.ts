@@ -1,0 +1,99 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { resolveFacilitatorContracts } from "../../../src/harness/stage/addresses.ts";
+import { type Chains, startChains } from "../../../src/harness/stage/chains.ts";
+import { startFleet } from "../../support/crash/fleet.ts";
+import { sharedPostgres } from "../../support/databases.ts";
+import { createStage, type Stage } from "../../support/faults/stage.ts";
+import { createRandom } from "../../support/random.ts";
+import { killServiceProcesses } from "../../support/service-process.ts";
+import { noFindings, tally } from "../../support/tally.ts";
+
+/*
+ * Two instances under payments, while instances are killed and ended, the way to the node fails in every way, blocks are
+ * held and the chain is reorganized, in any order. Judged by the chain when all is over.
+ */
+
+const seconds = Number(process.env.MIXED_SECONDS ?? 4);
+/** Buyers who pay one payment after the other. */
+const buyers = 6;
+const random = createRandom();
+
+let chains: Chains;
+let stage: Stage;
+beforeAll(async () => {
+  chains = await startChains({ networks: ["base"], facilitatorContracts: resolveFacilitatorContracts() });
+  const { base } = chains.chains;
+  if (base === undefined) throw new Error("base is not running");
+  await base.mine(25);
+  stage = await createStage(base);
+});
+afterAll(async () => {
+  killServiceProcesses();
+  await stage?.close();
+  await chains?.stop();
+});
+
+test(`${seconds} s of deaths, faults and reorganizations: nothing is lost, paid twice or refused (seed ${random.seed})`, {
+  timeout: seconds * 1_000 + 150_000,
+}, async () => {
+  const { composition, faults, url: rpcUrl } = stage;
+  const { node } = composition.chain;
+  const database = await (await sharedPostgres()).createDatabase();
+  const before = await composition.recipientBalance();
+  const fleet = await startFleet(composition, database, { size: 2, rpcUrl });
+
+  /** Sets a fault for a moment. */
+  const during = async (setting: Promise<{ remove(): Promise<void> }>) => {
+    const fault = await setting;
+    await wait(random.between(100, 800));
+    await fault.remove();
+  };
+  const { on } = faults;
+  const chain = faults.chain("base");
+  const troubles: [() => Promise<unknown>, ...(() => Promise<unknown>)[]] = [
+    () => fleet.replace(random.between(0, 1), "SIGKILL"),
+    () => fleet.replace(random.between(0, 1), "SIGTERM"),
+    () => during(on("base").reset()),
+    () => during(on("base").status(random.pick([429, 500, 502, 503]))),
+    () => during(on("base").malformed(random.pick(["html", "cut-off"]))),
+    () => during(on("base").delay(random.between(50, 400))),
+    () => during(on("base").staleHead(random.between(3, 10))),
+    () => during(on("base", { method: "eth_sendRawTransaction*" }).answerLost()),
+    () => during(on("base", { method: "eth_getTransactionReceipt" }).receiptOfAnother({ disguised: true })),
+    () => during(chain.holdBlocks()),
+    () => during(chain.emptyOperator()),
+    () => chain.drop(),
+    () => chain.reorg(random.between(1, 5)),
+    () => chain.reorg(random.between(1, 3)),
+  ];
+
+  let working = true;
+  let mining = true;
+  const blocks = (async () => {
+    while (mining) {
+      await wait(200);
+      if ((await node.request("anvil_getAutomine")) === true) await node.request("evm_mine");
+    }
+  })();
+  const paying = Array.from({ length: buyers }, async () => {
+    while (working) await fleet.pay(await composition.payment());
+  });
+  const end = performance.now() + seconds * 1_000;
+  let count = 0;
+  while (performance.now() < end) {
+    await random.pick(troubles)();
+    count++;
+    await wait(random.between(0, 300));
+  }
+  await faults.clear();
+  working = false;
+  fleet.troubleIsOver();
+  await Promise.all(paying);
+  const findings = await fleet.judge(async () => (await composition.recipientBalance()) - before);
+  mining = false;
+  await blocks;
+  await fleet.stop();
+  tally(`mixed troubles, ${fleet.payments} payments, ${count} troubles in ${seconds} s`, findings);
+  expect(findings).toEqual(noFindings);
+});

@@ -1,0 +1,78 @@
+import { once } from "node:events";
+import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { buffer } from "node:stream/consumers";
+
+export type Balancer = { origin: string; close(): Promise<void> };
+
+/** Between two looks whether the services are ready, milliseconds: balancers find out late. */
+const probeMs = 100;
+
+/**
+ * An HTTP proxy on loopback that hands each request to one of the services that say they are ready, in turns. It
+ * keeps connections to them and resets those that are idle, as HAProxy does. A request goes to another service only
+ * where none had taken it; a connection that breaks is a 502.
+ */
+export async function startBalancer(services: () => readonly string[]): Promise<Balancer> {
+  const agent = new Agent({ keepAlive: true });
+  agent.on("free", (socket: Socket) => {
+    setTimeout(() => {
+      const isIdle = Object.values(agent.freeSockets).some((sockets) => sockets?.includes(socket));
+      if (isIdle) socket.resetAndDestroy();
+    }, 30).unref();
+  });
+  let ready: readonly string[] = [];
+  const probing = setInterval(() => void probe(), probeMs);
+  let turn = 0;
+
+  async function probe(): Promise<void> {
+    const asked = services().map(async (origin) => {
+      const answer = await fetch(`${origin}/readyz`).catch(() => undefined);
+      await answer?.arrayBuffer().catch(() => {});
+      return answer?.status === 200 ? [origin] : [];
+    });
+    ready = (await Promise.all(asked)).flat();
+  }
+
+  async function forward(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const body = await buffer(incoming);
+    const known = ready.length > 0 ? ready : services();
+    for (let attempt = 0; attempt < known.length; attempt++) {
+      const origin = known[turn++ % known.length] ?? "";
+      try {
+        const answer = await ask(origin, incoming, body);
+        const content = await buffer(answer);
+        const { connection: _, "transfer-encoding": __, ...headers } = answer.headers;
+        outgoing.writeHead(answer.statusCode ?? 502, headers).end(content);
+        return;
+      } catch (error) {
+        if (Reflect.get(Object(error), "code") !== "ECONNREFUSED") break;
+      }
+    }
+    outgoing.writeHead(502, { "content-type": "text/plain" }).end("bad gateway");
+  }
+
+  async function ask(origin: string, incoming: IncomingMessage, body: Buffer): Promise<IncomingMessage> {
+    const { method, headers, url = "/" } = incoming;
+    const outgoing = request(`${origin}${url}`, { method, headers, agent });
+    outgoing.end(body);
+    const [answer] = await once(outgoing, "response");
+    return answer;
+  }
+
+  const server = createServer((incoming, outgoing) => {
+    void forward(incoming, outgoing).catch(() => outgoing.destroy());
+  });
+  server.listen(0, "127.0.0.1");
+  await Promise.all([once(server, "listening"), probe()]);
+  return {
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async close() {
+      clearInterval(probing);
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+      agent.destroy();
+    },
+  };
+}

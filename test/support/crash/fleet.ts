@@ -1,0 +1,129 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { authorizationUsedTopic } from "../../../src/chain/contract/events.ts";
+import { type JsonResponse, requestJson } from "../../../src/harness/control/http-json.ts";
+import { type Balancer, startBalancer } from "../balancer.ts";
+import type { Composition } from "../composition.ts";
+import type { Body } from "../service.ts";
+import { apiKey, type ServiceProcess, startServiceProcess } from "../service-process.ts";
+import type { Findings } from "../tally.ts";
+
+/** Some instances of the service on one database, behind a balancer. */
+export type Fleet = {
+  /** Of the balancer. */
+  origin: string;
+  /** Ends one and starts another in its place: before it ends where it is told to, after it where it is killed. */
+  replace(index: number, how: "SIGTERM" | "SIGKILL"): Promise<void>;
+  /** Pays until there is a verdict, and remembers it. */
+  pay(body: Body): Promise<void>;
+  /** From now on every payment has to be decided within a minute. */
+  troubleIsOver(): void;
+  /** Compares what was answered with what the chain shows, once that has come to rest. */
+  judge(paid: () => Promise<bigint>): Promise<Findings>;
+  readonly payments: number;
+  stop(): Promise<void>;
+};
+
+/** How long what is undecided at the end of all trouble may stay so. */
+const decisionMs = 60_000;
+
+export async function startFleet(
+  composition: Composition,
+  databaseUrl: string,
+  { size, rpcUrl }: { size: number; rpcUrl?: string },
+): Promise<Fleet> {
+  const start = () => startServiceProcess(composition, databaseUrl, { rpcUrl, drainDelayMs: 300 });
+  const instances: ServiceProcess[] = [];
+  for (let index = 0; index < size; index++) instances.push(await start());
+  const balancer: Balancer = await startBalancer(() => instances.map(({ origin }) => origin));
+  const answers = new Map<Body, { success?: string; refusal?: string }>();
+  let overAt = Number.POSITIVE_INFINITY;
+
+  async function settleOnce(body: Body): Promise<JsonResponse | undefined> {
+    const headers = { authorization: apiKey };
+    // A proxy's own answer is no JSON.
+    return requestJson(`${balancer.origin}/v1/settle`, { method: "POST", headers, body }).catch(
+      () => undefined,
+    );
+  }
+
+  /** The transactions on chain in which an authorization was used, by its nonce. */
+  async function usedOnChain(): Promise<ReadonlyMap<string, number>> {
+    const { node, asset } = composition.chain;
+    const filter = { address: asset.address, fromBlock: "0x0", toBlock: "latest" };
+    const logs = await node.request("eth_getLogs", { ...filter, topics: [authorizationUsedTopic] });
+    const counts = new Map<string, number>();
+    for (const { topics } of logs as { topics: readonly string[] }[]) {
+      const nonce = topics[2] ?? "";
+      counts.set(nonce, (counts.get(nonce) ?? 0) + 1);
+    }
+    return counts;
+  }
+
+  return {
+    origin: balancer.origin,
+
+    async replace(index, how) {
+      const old = instances[index];
+      if (how === "SIGKILL") await old?.kill();
+      const next = await start();
+      instances[index] = next;
+      if (how === "SIGTERM") await old?.stop();
+    },
+
+    async pay(body) {
+      const answer: { success?: string; refusal?: string } = {};
+      answers.set(body, answer);
+      for (;;) {
+        const { status, body: told } = (await settleOnce(body)) ?? {};
+        const { success, transaction, errorMessage } = Object(told);
+        if (status === 200) {
+          if (success === true) answer.success = transaction;
+          // The success went to a request whose answer was lost on the way through the proxy.
+          else if (!/was settled before/.test(errorMessage)) answer.refusal = errorMessage;
+          return;
+        }
+        if (performance.now() - overAt > decisionMs) return;
+        await wait(100);
+      }
+    },
+
+    troubleIsOver() {
+      overAt = performance.now();
+    },
+
+    async judge(paid) {
+      const findings: Findings = { lost: [], paidTwice: [], wrongAnswers: [] };
+      const countOf = (counts: ReadonlyMap<string, number>, body: Body) =>
+        counts.get(body.paymentPayload.payload.authorization.nonce.toLowerCase()) ?? 0;
+      let counts = await usedOnChain();
+      while (
+        [...answers.keys()].some((body) => countOf(counts, body) === 0) &&
+        performance.now() - overAt < decisionMs
+      ) {
+        await wait(200);
+        counts = await usedOnChain();
+      }
+      for (const [body, { refusal }] of answers) {
+        const { nonce } = body.paymentPayload.payload.authorization;
+        const count = countOf(counts, body);
+        if (count === 0) findings.lost.push(nonce);
+        if (count > 1) findings.paidTwice.push(nonce);
+        if (refusal !== undefined) findings.wrongAnswers.push(`${nonce}: ${refusal}`);
+      }
+      const sum = await paid();
+      const due = BigInt(answers.size) * 10_000n;
+      if (sum > due) findings.paidTwice.push(`${sum} was paid instead of ${due}`);
+      if (sum < due) findings.lost.push(`${sum} was paid instead of ${due}`);
+      return findings;
+    },
+
+    get payments() {
+      return answers.size;
+    },
+
+    async stop() {
+      await balancer.close();
+      await Promise.all(instances.map((instance) => instance.kill()));
+    },
+  };
+}
