@@ -1,7 +1,7 @@
 import { type Difference, findDifferences } from "../fixtures/engine/answer.ts";
 import type { Comparison } from "./comparison.ts";
 
-/** The headers by which the service tells something: one that is not expected is a mistake. */
+/** Headers that carry meaning: one that is not expected is a difference. */
 const telling = ["allow", "location", "retry-after", "www-authenticate", "x-settlement-state"];
 
 /** Compares the status, the headers that matter, and the body to the letter, placeholders aside. */

@@ -36,7 +36,7 @@ export async function sendRequest(
     response.on("end", () => resolve(readAnswer(head, text())));
   });
   outgoing.on("error", (cause) => {
-    // Then the answer tells whether it is whole.
+    // The answer then shows whether it is whole.
     if (answered) return;
     if (wasReset(cause)) resolve({ kind: "reset" });
     else reject(noAnswer(baseUrl, cause));

@@ -4,7 +4,7 @@ import { KitError } from "../errors.ts";
 import type { RunningHarness } from "../harness/run/running-harness.ts";
 import type { HarnessPool } from "./harness-pool.ts";
 
-/** What a leaseholder is told: a line of JSON. */
+/** The answer to a lease: a line of JSON. */
 export type LeaseGrant = { url: string } | { error: string; hints: readonly string[] };
 
 export type LeaseServer = {

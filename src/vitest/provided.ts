@@ -1,6 +1,6 @@
 import type { NetworkName } from "../protocol/networks.ts";
 
-/** Under which name the global setup tells the workers where harnesses are leased. */
+/** The name under which the global setup gives the workers the URL of the lease server. */
 export const providedKey = "x402-facilitator-kit";
 
 /** Where harnesses are leased, and the networks that each of them has. */

@@ -84,10 +84,12 @@ export const keyRotate = defineCommand({
   options: {
     id: keyOption,
     grace: {
-      describe: "for how long the old key still works: 30m, 12h, 7d, or 0m",
-      placeholder: "SPAN",
-      example: "24h",
-      read: readDuration,
+      ...valueOption(
+        "for how long the old key still works: 30m, 12h, 7d, or 0m",
+        "SPAN",
+        "24h",
+        readDuration,
+      ),
       default: "24h",
     },
     expires: expiryOption,

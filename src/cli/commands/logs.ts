@@ -2,7 +2,7 @@ import { readWholeNumber } from "../../config/values.ts";
 import { fixOf, type PaymentLine, renderPaymentLine } from "../../explain/payment-line.ts";
 import type { OperationView, PaymentSummary } from "../../studio/payment-view.ts";
 import { createPaymentReader } from "../../studio/read-payments.ts";
-import { defineCommand, flag, urlOption } from "../kit/command.ts";
+import { defineCommand, flag, urlOption, valueOption } from "../kit/command.ts";
 
 const usualLimit = 20;
 
@@ -13,10 +13,7 @@ export const logs = defineCommand({
   options: {
     follow: flag("go on with what happens from now on, until Ctrl-C"),
     limit: {
-      describe: "how many payments of before, at most",
-      placeholder: "N",
-      example: "100",
-      read: readWholeNumber(1, mostListed),
+      ...valueOption("how many payments of before, at most", "N", "100", readWholeNumber(1, mostListed)),
       default: `${usualLimit}`,
     },
     json: flag("print lines of JSON"),

@@ -67,7 +67,7 @@ function readScenarios(text: string): readonly ScenarioName[] {
 }
 
 /** What to begin with: the ends that clients most often get wrong. */
-const worthATry: readonly ScenarioName[] = [
+const suggested: readonly ScenarioName[] = [
   "settle.insufficient_funds",
   "settle.invalid_transaction_state.used_before",
   "settle.v2.pending",
@@ -98,9 +98,9 @@ async function describeRunningMock(server: MockServer, usual: readonly ScenarioN
     "",
     `curl -s ${control.scenario} -d '{"name":"settle.insufficient_funds"}'`,
     "",
-    ...worthATry.map((name) => {
+    ...suggested.map((name) => {
       const { means } = findScenario(name);
-      return `  ${name.padEnd(Math.max(...worthATry.map(({ length }) => length)))}  ${means}`;
+      return `  ${name.padEnd(Math.max(...suggested.map(({ length }) => length)))}  ${means}`;
     }),
     "",
     `All ${scenarios.length} scenarios  ${control.scenarios}`,

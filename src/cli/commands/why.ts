@@ -2,7 +2,7 @@ import { KitError } from "../../errors.ts";
 import { formatUsdc } from "../../explain/payment-line.ts";
 import type { PaymentDetail, PaymentSummary, TimelineEntry } from "../../studio/payment-view.ts";
 import { createPaymentReader, type PaymentReader } from "../../studio/read-payments.ts";
-import { defineCommand, flag, urlOption } from "../kit/command.ts";
+import { defineCommand, flag, textOption, urlOption } from "../kit/command.ts";
 
 /** More than an `up` remembers. */
 const all = 10_000;
@@ -10,11 +10,12 @@ const all = 10_000;
 export const why = defineCommand({
   options: {
     which: {
-      describe: "a payment by its settlement id or the hash of its transaction, or last for the newest",
-      placeholder: "ID",
+      ...textOption(
+        "a payment by its settlement id or the hash of its transaction, or last for the newest",
+        "ID",
+        "last",
+      ),
       positional: true,
-      example: "last",
-      read: (text) => text,
       default: "last",
     },
     json: flag("print one line of JSON"),

@@ -10,6 +10,7 @@ import {
   localOptions,
   type Options,
   type Values,
+  valueOption,
   variableOption,
 } from "../kit/command.ts";
 import { readForkRequests } from "./fork-requests.ts";
@@ -29,18 +30,18 @@ export const upOptions = {
   open: flag(
     "let requests without an API key act for the local organization, and `POST /close` end this; for test suites that know no keys",
   ),
-  "rpc-port": {
-    describe: "the port of a network's node; several, separated by commas (default: any free ones)",
-    placeholder: "NETWORK=PORT",
-    example: "base-sepolia=8545",
-    read: readRpcPorts,
-  },
-  "rpc-ports": {
-    describe: "the ports of all nodes: this one for the first network, the next for the second, and so on",
-    placeholder: "PORT..",
-    example: "8545..",
-    read: readFirstRpcPort,
-  },
+  "rpc-port": valueOption(
+    "the port of a network's node; several, separated by commas (default: any free ones)",
+    "NETWORK=PORT",
+    "base-sepolia=8545",
+    readRpcPorts,
+  ),
+  "rpc-ports": valueOption(
+    "the ports of all nodes: this one for the first network, the next for the second, and so on",
+    "PORT..",
+    "8545..",
+    readFirstRpcPort,
+  ),
   asset: variableOption("LOCAL_ASSETS", { placeholder: "NETWORK=ADDRESS" }),
   "settle-wait": variableOption("SETTLE_WAIT_MS", {
     placeholder: "MS",
@@ -56,18 +57,18 @@ export const upOptions = {
   "no-recovery": flag("leave direct submissions to the token stranded, as `serve` without a recoverer"),
   "no-demo": flag("make no sample payments"),
   quiet: flag("print no line for each verify and settle"),
-  "log-format": {
-    describe: `how these lines are written: ${lineFormats.join(" or ")}; with --json they are left out unless this is given`,
-    placeholder: "FORMAT",
-    example: "json",
-    read: readOneOf<(typeof lineFormats)[number]>(lineFormats),
-  },
-  "ready-line": {
-    describe: "print this line when everything is ready, for a test suite that waits for it",
-    placeholder: "TEXT",
-    example: '"Facilitator listening"',
-    read: readLine,
-  },
+  "log-format": valueOption(
+    `how these lines are written: ${lineFormats.join(" or ")}; with --json they are left out unless this is given`,
+    "FORMAT",
+    "json",
+    readOneOf<(typeof lineFormats)[number]>(lineFormats),
+  ),
+  "ready-line": valueOption(
+    "print this line when everything is ready, for a test suite that waits for it",
+    "TEXT",
+    '"Facilitator listening"',
+    readLine,
+  ),
   json: flag("print one line of JSON when ready, and nothing else"),
 } as const satisfies Options;
 

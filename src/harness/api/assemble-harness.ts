@@ -47,7 +47,7 @@ export function assembleHarness<N extends NetworkName>(
 
   const isForked = Object.values(description.networks).some(({ fork }) => fork !== undefined);
 
-  /** The service could not tell, and says no more: where a fork lacked what it asked for, that is the reason. */
+  /** The answer to a request; where it is 503 because a fork lacked something, an error that says what. */
   async function explained(post: () => Promise<JsonResponse>): Promise<JsonResponse> {
     if (!isForked) return post();
     const before = await control.forkFailures();
@@ -145,7 +145,7 @@ function assembleNetwork(
   const running = requireRunning(description, name);
   const { chainId, caip2, rpcUrl, facilitatorContract, asset, fork } = running;
 
-  // A node does not tell whom it sends unsigned transactions for, and keeps them through a revert.
+  // A node does not list the accounts that it impersonates, and keeps them through a revert.
   const impersonated = new Set<Address>();
   const client = createViemClient(name, running, ({ method, params }) => {
     requireOpen();

@@ -22,7 +22,7 @@ export type FaultBoard = {
 
 const numbered = z.looseObject({ id: z.string(), fired: z.int() });
 
-/** Reads what another process tells of a fault. Throws what is wrong with it. */
+/** Reads the report of a fault from another process. Throws what is wrong with it. */
 export function readFaultReport(raw: unknown): FaultReport {
   const { id, fired, ...spec } = numbered.parse(raw);
   // The other process knows its networks.

@@ -1,7 +1,7 @@
 import { type Address, addressWord, type Hex, keccak256, uintWord } from "../../protocol/hex.ts";
 
 /**
- * Which storage slots of a token say whether an authorization is used, judged by the calls that were seen. A recording
+ * Which storage slots of a token say whether an authorization is used, found from the calls that were seen. A recording
  * cannot hold those: their keys come from random authorizationNonces, which every payment chooses anew. What was
  * signed after the recording cannot be used on the recorded chain, so the answer is known all the same.
  */

@@ -15,7 +15,7 @@ export type ForkServerOptions = Pick<ForkSource, "network" | "kind" | "blockNumb
   blankAccounts: readonly Address[];
 };
 
-/** How many different failures are told of: a loop over accounts should not fill a log. */
+/** How many different failures are reported: a loop over accounts should not fill a log. */
 const mostReports = 100;
 
 /** Starts the server that a node forks from. What `answer` throws is a failure. */

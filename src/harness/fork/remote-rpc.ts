@@ -92,7 +92,7 @@ export function createRemoteRpc(name: string, url: URL): RemoteRpc {
 
 /**
  * -32000 to -32099 are a node's own: most often it has not seen the block yet, since another one behind the same URL
- * named it, or it is asked too much. Nothing better tells these from what stays.
+ * named it, or it is asked too much. No better sign tells passing errors from lasting ones.
  */
 function mayPass(code: number | undefined): boolean {
   return code !== undefined && code <= -32_000 && code >= -32_099;

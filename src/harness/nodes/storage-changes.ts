@@ -3,7 +3,7 @@ import type { Address, Hex } from "../../protocol/hex.ts";
 import { isWord } from "../../rpc/read-hex.ts";
 import { isObject } from "../../util/json.ts";
 
-/** The tracer that tells what a call would change. */
+/** The tracer that shows what a call would change. */
 export const changesTracer = { tracer: "prestateTracer", tracerConfig: { diffMode: true } } as const;
 
 /** A word of storage as a call would leave it. The address is in lower case. */

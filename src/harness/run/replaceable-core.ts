@@ -7,7 +7,7 @@ import type { ServiceCore } from "../../service.ts";
 export type ReplaceableCore = Omit<ServiceCore, "start" | "drain"> & {
   /**
    * Ends the core, answering requests under way, and starts a new one in its place after `meanwhile`. Until then callers
-   * are told that the service is shutting down.
+   * get the answer that the service is shutting down.
    */
   replace(meanwhile: () => Promise<void>): Promise<void>;
 };

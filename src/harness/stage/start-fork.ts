@@ -68,7 +68,7 @@ async function connect(node: LocalNode, source: ForkSource): Promise<LocalNode> 
   const gate = await openGate(node, source);
   let stopping: Promise<void> | undefined;
 
-  /** A node wraps what it was told; the error that it was told says what to do. */
+  /** Throws the error of the fork's source instead of the node's, which only wraps it: it says what to do. */
   async function explain<T>(asked: () => Promise<T>): Promise<T> {
     const before = source.failures().count;
     try {
