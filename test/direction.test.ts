@@ -73,7 +73,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   ],
   vitest: ["harness", "logging"],
   fixtures: ["published"],
-  "mock-server": ["fixtures", "local-server", "published"],
+  "mock-server": ["channels", "fixtures", "local-server", "published", "studio"],
   conformance: ["fixtures", "harness", "published", "rpc"],
   judge: ["harness", "published"],
   cli: [

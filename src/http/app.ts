@@ -4,6 +4,7 @@ import type { Facilitator } from "../facilitator/facilitator.ts";
 import { type Metrics, noMetrics } from "../metrics/metrics.ts";
 import type { Organizations } from "../organizations/organizations.ts";
 import { builtInNetworks, type NetworkRegistry } from "../protocol/networks.ts";
+import type { ApiBeside } from "../protocol/openapi.ts";
 import { bodyLimit } from "../protocol/problems.ts";
 import type { ConnectionLimits } from "./connections/open-connections.ts";
 import { authentication, type CallerWithoutKey } from "./plugins/authentication.ts";
@@ -58,6 +59,8 @@ export type AppOptions = {
   timeouts?: Timeouts;
   /** Whether `/docs` shows a page to read `/openapi.json` with. Off by default: its script has 4 MB. */
   docs?: boolean;
+  /** What else is served on the address, for `/openapi.json`: the studio of `up`. */
+  describeBeside?: (() => ApiBeside) | undefined;
   logger: FastifyBaseLogger;
 };
 
@@ -108,7 +111,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(settlementRoutes, { facilitator, knownNetworks });
   await app.register(supportedRoute, { facilitator });
   await app.register(healthRoutes, { checkHealth });
-  await app.register(openApiRoute, { knownNetworks });
+  await app.register(openApiRoute, { knownNetworks, describeBeside: options.describeBeside });
   if (docs) await app.register(docsRoutes);
   return app;
 }

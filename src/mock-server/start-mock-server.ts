@@ -1,6 +1,7 @@
 import { findScenario, type ScenarioName } from "../fixtures/cases/scenarios.ts";
 import { createFixtureEngine, type FixtureEngine, type FixtureOptions } from "../fixtures/engine/engine.ts";
 import { explainListenError } from "../local-server/require-free.ts";
+import { createPaymentStore } from "../studio/payment-store.ts";
 import { describeMock, type MockDescription } from "./describe-mock.ts";
 import { createMockApp } from "./mock-app.ts";
 
@@ -46,15 +47,24 @@ export async function startMockServer(options: MockServerOptions = {}): Promise<
     for (const name of usual) engine.scenario(name).always();
   };
   orderUsual();
+  const serviceId = crypto.randomUUID();
+  const store = createPaymentStore(serviceId);
   const resetEngine = engine.reset;
   const fixtures = Object.assign(engine, {
     reset() {
       resetEngine();
+      store.clear();
       orderUsual();
     },
   });
 
-  const app = await createMockApp(fixtures, { host, allowHosts });
+  let described: MockDescription | undefined;
+  const app = await createMockApp(
+    fixtures,
+    { host, allowHosts },
+    { store, serviceId, describe: () => described ?? {} },
+  );
+  app.addHook("onClose", async () => store.close());
   let origin: string;
   try {
     origin = await app.listen({ host, port });
@@ -63,6 +73,7 @@ export async function startMockServer(options: MockServerOptions = {}): Promise<
     throw explainListenError(error, host, port, "x402-kit mock");
   }
   const description = describeMock(origin, fixtures.environment);
+  described = description;
   const { url } = description.facilitator;
   const close = () => app.close();
   return Object.assign(fixtures, { url, description, close, [Symbol.asyncDispose]: close });

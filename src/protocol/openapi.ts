@@ -15,8 +15,14 @@ import { createPaymentRequestSchema } from "./request-schemas.ts";
 import { type Route, type RouteName, routes } from "./routes.ts";
 import { settlementQuerySchema } from "./settlement-query.ts";
 
+/** What stands beside the service on the same address, for its document. */
+export type ApiBeside = { paths: object; schemas: object };
+
 /** The OpenAPI 3.1 document of the service, from the schemas that it reads and writes with. */
-export function describeService(known: NetworkRegistry = builtInNetworks): object {
+export function describeService(
+  known: NetworkRegistry = builtInNetworks,
+  beside: ApiBeside = { paths: {}, schemas: {} },
+): object {
   const problems = (...statuses: string[]) =>
     Object.fromEntries(
       statuses.map((status) => [
@@ -44,86 +50,89 @@ export function describeService(known: NetworkRegistry = builtInNetworks): objec
         "Verifies and settles x402 payments of scheme “exact”. A verdict, good or bad, is status 200; 4xx and 5xx mean that there is none.",
     },
     servers: [{ url: "/" }],
-    paths: pathsOf({
-      verify: {
-        summary: "Judge a payment",
-        security: [{ apiKey: [] }],
-        requestBody: paymentBody,
-        responses: {
-          ...answer("VerifyAnswer", "The verdict"),
-          ...problems("400", "401", "403", "413", "415", "429", "503"),
-        },
-      },
-      settle: {
-        summary: "Settle a payment to the organization's recipient",
-        security: [{ apiKey: [] }],
-        parameters: [
-          {
-            name: "Idempotency-Key",
-            in: "header",
-            schema: { type: "string" },
-            description: "With the same key and the same body, the same answer again for 24 hours",
+    paths: {
+      ...pathsOf({
+        verify: {
+          summary: "Judge a payment",
+          security: [{ apiKey: [] }],
+          requestBody: paymentBody,
+          responses: {
+            ...answer("VerifyAnswer", "The verdict"),
+            ...problems("400", "401", "403", "413", "415", "429", "503"),
           },
-        ],
-        requestBody: paymentBody,
-        responses: {
-          ...answer("SettleAnswer", "The outcome"),
-          ...problems("400", "401", "403", "413", "415", "422", "429", "503"),
         },
-      },
-      listSettlements: {
-        summary: "The organization's settlements, newest first",
-        security: [{ apiKey: [] }],
-        parameters: Object.entries(settlementQuerySchema.shape).map(([name, schema]) => {
-          const { description, example, ...rest } = schemaOf(schema);
-          return { name, in: "query", description, example, schema: rest };
-        }),
-        responses: {
-          ...answer("SettlementList", "A page of settlements"),
-          ...problems("400", "401", "503"),
-        },
-      },
-      getSettlement: {
-        summary: "How a settlement stands",
-        security: [{ apiKey: [] }],
-        parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
-        responses: { ...answer("Settlement", "The settlement"), ...problems("401", "404", "429", "503") },
-      },
-      health: {
-        summary: "The same as /livez, under its name in the public protocol",
-        responses: answer("Liveness", "It does"),
-      },
-      livez: {
-        summary: "Whether the process answers",
-        responses: answer("Liveness", "It does"),
-      },
-      readyz: {
-        summary: "How the networks are",
-        parameters: [
-          {
-            name: "network",
-            in: "query",
-            schema: { type: "array", items: { type: "string" } },
-            description: "Only this one; several times for several, all of which must be ready then",
+        settle: {
+          summary: "Settle a payment to the organization's recipient",
+          security: [{ apiKey: [] }],
+          parameters: [
+            {
+              name: "Idempotency-Key",
+              in: "header",
+              schema: { type: "string" },
+              description: "With the same key and the same body, the same answer again for 24 hours",
+            },
+          ],
+          requestBody: paymentBody,
+          responses: {
+            ...answer("SettleAnswer", "The outcome"),
+            ...problems("400", "401", "403", "413", "415", "422", "429", "503"),
           },
-        ],
-        responses: {
-          ...answer(
-            "Readiness",
-            "Ready, or degraded: one network at least can be asked, and all that were named",
-          ),
-          "503": {
-            description: "No network can be asked, or one of those that were named cannot",
-            content: { "application/json": { schema: reference("Readiness") } },
-          },
-          ...problems("404"),
         },
-      },
-      supported: {
-        summary: "The kinds of payment that are taken",
-        responses: answer("Supported", "Every configured network in both versions of the protocol"),
-      },
-    }),
+        listSettlements: {
+          summary: "The organization's settlements, newest first",
+          security: [{ apiKey: [] }],
+          parameters: Object.entries(settlementQuerySchema.shape).map(([name, schema]) => {
+            const { description, example, ...rest } = schemaOf(schema);
+            return { name, in: "query", description, example, schema: rest };
+          }),
+          responses: {
+            ...answer("SettlementList", "A page of settlements"),
+            ...problems("400", "401", "503"),
+          },
+        },
+        getSettlement: {
+          summary: "How a settlement stands",
+          security: [{ apiKey: [] }],
+          parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
+          responses: { ...answer("Settlement", "The settlement"), ...problems("401", "404", "429", "503") },
+        },
+        health: {
+          summary: "The same as /livez, under its name in the public protocol",
+          responses: answer("Liveness", "It does"),
+        },
+        livez: {
+          summary: "Whether the process answers",
+          responses: answer("Liveness", "It does"),
+        },
+        readyz: {
+          summary: "How the networks are",
+          parameters: [
+            {
+              name: "network",
+              in: "query",
+              schema: { type: "array", items: { type: "string" } },
+              description: "Only this one; several times for several, all of which must be ready then",
+            },
+          ],
+          responses: {
+            ...answer(
+              "Readiness",
+              "Ready, or degraded: one network at least can be asked, and all that were named",
+            ),
+            "503": {
+              description: "No network can be asked, or one of those that were named cannot",
+              content: { "application/json": { schema: reference("Readiness") } },
+            },
+            ...problems("404"),
+          },
+        },
+        supported: {
+          summary: "The kinds of payment that are taken",
+          responses: answer("Supported", "Every configured network in both versions of the protocol"),
+        },
+      }),
+      ...beside.paths,
+    },
     components: {
       securitySchemes: {
         apiKey: {
@@ -143,6 +152,7 @@ export function describeService(known: NetworkRegistry = builtInNetworks): objec
         Liveness: schemaOf(livenessSchema),
         Readiness: schemaOf(readinessSchema),
         Problem: schemaOf(problemSchema),
+        ...beside.schemas,
       },
     },
   };

@@ -5,6 +5,8 @@ import { createPaymentLog } from "./payment-log.ts";
 import type { PaymentStore } from "./payment-store.ts";
 import { studioRoutes } from "./studio-routes.ts";
 
+export { describeStudioApi } from "./studio-api.ts";
+
 /** Serves what a store knows of payments, and the page that shows it, beside the service. */
 export function serveStudio(
   app: FastifyInstance,

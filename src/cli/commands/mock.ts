@@ -105,6 +105,7 @@ async function describeRunningMock(server: MockServer, usual: readonly ScenarioN
     "",
     `All ${scenarios.length} scenarios  ${control.scenarios}`,
     `What was asked    ${control.calls}`,
+    `Studio            ${facilitator.url.replace(/\/v1$/, "/studio")}`,
     `Mock facilitator  ${facilitator.url}`,
     `API key           ${organization.apiKey}`,
     `Organization      ${organization.id}, paid at ${organization.recipient}`,

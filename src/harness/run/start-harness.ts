@@ -197,6 +197,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       now: () => Date.now(),
       serviceId,
       docs: true,
+      describeBeside: studioModule?.describeStudioApi,
       callerWithoutKey: open && (() => replaceable.organizations.authenticate(localOrganization.apiKey)),
       logger,
     });

@@ -250,7 +250,7 @@ describe("the rest of the surface", () => {
   });
 
   test("a path that does not exist names those that do", async () => {
-    const { status, text } = await get("/verify");
+    const { status, text } = await get("/v2/verify");
     expect(status).toBe(404);
     expect(JSON.parse(text).detail).toContain("POST /v1/verify");
   });
@@ -295,7 +295,7 @@ function routesOf({ app }: RunningHarness): string[] {
       return parents.join("");
     });
   return paths
-    .filter((path) => /^\/(v1\/|livez$|readyz$)/.test(path))
+    .filter((path) => /^\/(v1\/|(livez|readyz|health|verify|settle|supported)$)/.test(path))
     .map((path) => path.replace(/:(\w+)/g, "{$1}"))
     .sort();
 }

@@ -4,11 +4,18 @@ import { promisify } from "node:util";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { channels } from "../../../src/channels/channels.ts";
+import { findScenario } from "../../../src/fixtures/index.ts";
 import { type PaymentSpec, pay } from "../../../src/harness/control/pay.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
+import { startMockServer } from "../../../src/mock-server/index.ts";
 import { toHex } from "../../../src/protocol/hex.ts";
 import { parsePaymentRequest } from "../../../src/protocol/requests.ts";
-import type { PaymentDetail, PaymentSummary } from "../../../src/studio/payment-view.ts";
+import {
+  type PaymentDetail,
+  type PaymentSummary,
+  paymentAnswerSchema,
+  paymentListSchema,
+} from "../../../src/studio/payment-view.ts";
 import { startBrowser } from "../../support/browser.ts";
 import { post, signedRequest, startTestHarness } from "../../support/service.ts";
 
@@ -120,6 +127,45 @@ describe("over HTTP", () => {
     expect(page.url).toBe(`${origin}/studio`);
     expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
   });
+});
+
+test("the OpenAPI document describes what the studio is fed by, and the answers are as it says", async () => {
+  const document = await get<{ paths: object; components: { schemas: object } }>("/openapi.json");
+  expect(Object.keys(document.paths)).toEqual(
+    expect.arrayContaining(["/payments", "/payments/{id}", "/events", "/v1/verify"]),
+  );
+  expect(Object.keys(document.components.schemas)).toContain("PaymentSummary");
+  await payAs("empty");
+  const [payment] = await list();
+  expect(paymentListSchema.parse(await get("/payments")).payments).toHaveLength(1);
+  paymentAnswerSchema.parse(await get(`/payments/${payment?.id}`));
+});
+
+test("the mock has the studio too: what was asked of it, and how it ended", async () => {
+  await using mock = await startMockServer();
+  const at = mock.url.replace(/\/v1$/, "");
+  const { request } = await findScenario("settle.insufficient_funds").plan(mock.environment);
+  mock.scenario("settle.unavailable");
+  const send = () =>
+    fetch(`${at}${request.path}`, {
+      method: "POST",
+      headers: request.headers,
+      body: request.body ?? null,
+    });
+  await send();
+  await send();
+  const { payments } = paymentListSchema.parse(await (await fetch(`${at}/payments`)).json());
+  expect(payments).toMatchObject([
+    { payerName: "empty", settle: { outcome: "invalid", reason: "insufficient_funds", count: 2 } },
+  ]);
+  const { payment } = paymentAnswerSchema.parse(
+    await (await fetch(`${at}/payments/${payments[0]?.id}`)).json(),
+  );
+  expect(payment.timeline.map(({ title }) => title)).toContain("settle: undetermined");
+  expect((await fetch(`${at}/studio`)).status).toBe(200);
+  expect((await fetch(`${at}/payments`, { headers: { origin: "https://evil.example" } })).status).toBe(403);
+  mock.reset();
+  expect(paymentListSchema.parse(await (await fetch(`${at}/payments`)).json()).payments).toEqual([]);
 });
 
 describe("the stream of events", () => {
