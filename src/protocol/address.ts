@@ -1,4 +1,4 @@
-import { type Address, keccak256Text } from "./hex.ts";
+import { type Address, keccak256Text, keccakBytes, toHex } from "./hex.ts";
 
 /** What came of reading an address: it, or what is wrong, as the rest of a sentence that begins with its name. */
 export type ReadAddress =
@@ -24,6 +24,11 @@ export function readAddress(text: string): ReadAddress {
 /** Whether a text is an address in any casing, its checksum unread. */
 function isAddress(text: string): text is Address {
   return /^0x[0-9a-fA-F]{40}$/.test(text);
+}
+
+/** The address of an account, of its uncompressed public key: 65 bytes. */
+export function addressOfPublicKey(publicKey: Uint8Array): Address {
+  return checksumAddress(toHex(keccakBytes(publicKey.subarray(1)).subarray(12)));
 }
 
 /** An address in the mixed case that carries its checksum (EIP-55). */

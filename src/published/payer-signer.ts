@@ -1,7 +1,7 @@
 import secp256k1 from "secp256k1";
-import { checksumAddress } from "../protocol/address.ts";
+import { addressOfPublicKey } from "../protocol/address.ts";
 import { type AuthorizationSigner, authorizationDigest, domainSeparator } from "../protocol/authorization.ts";
-import { type Address, type Hex, keccak256, toBytes, toHex } from "../protocol/hex.ts";
+import { type Hex, toBytes, toHex } from "../protocol/hex.ts";
 
 /**
  * Signs payments with a private key, as a viem account would: the same signature, without viem's import, which
@@ -12,7 +12,7 @@ import { type Address, type Hex, keccak256, toBytes, toHex } from "../protocol/h
 export function createPayerSigner(privateKey: Hex): AuthorizationSigner {
   const key = toBytes(privateKey);
   return {
-    address: addressOf(key),
+    address: addressOfPublicKey(secp256k1.publicKeyCreate(key, false)),
     async signTypedData({ domain, message }) {
       const { name, version, chainId, verifyingContract } = domain;
       const separator = domainSeparator({ name, version, address: verifyingContract }, chainId);
@@ -20,10 +20,4 @@ export function createPayerSigner(privateKey: Hex): AuthorizationSigner {
       return `${toHex(signature)}${recid === 0 ? "1b" : "1c"}`;
     },
   };
-}
-
-function addressOf(key: Uint8Array): Address {
-  // Without the leading 04, which says that the key is not compressed.
-  const publicKey = secp256k1.publicKeyCreate(key, false).subarray(1);
-  return checksumAddress(`0x${keccak256(toHex(publicKey)).slice(26)}`);
 }

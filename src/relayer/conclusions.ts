@@ -1,7 +1,7 @@
 import type { Receipt } from "../chain/chain.ts";
 import { settlesSeveral } from "../chain/contract/calldata.ts";
 import { provesForwarding, readSettlements } from "../chain/contract/receipt-proof.ts";
-import { readCalldata } from "../chain/signing/read-transaction.ts";
+import { readTransaction } from "../chain/signing/read-transaction.ts";
 import type { Conclusion } from "../ledger/ledger.ts";
 import type { Attempt, Claim } from "../ledger/settlement.ts";
 import type { Address } from "../protocol/hex.ts";
@@ -46,7 +46,7 @@ export function decide(
     case "settle": {
       if (!receipt.succeeded) {
         // By what was signed: of a batch whose payments are being sent again singly, one may be left.
-        return settlesSeveral(readCalldata(attempt.raw))
+        return settlesSeveral(readTransaction(attempt.raw).data)
           ? { kind: "redrive" }
           : allFailed("the transaction was reverted");
       }

@@ -43,6 +43,7 @@ test("and to the bytes that viem signs", async () => {
     const { raw } = await createLocalSigner(keyOf("operator")).signTransaction({ ...transaction, nonce });
     expect(raw).toBe(await account.signTransaction({ type: "eip1559", ...transaction, nonce }));
   }
+  expect(createLocalSigner(keyOf("operator")).address).toBe(account.address);
 });
 
 test.each<[string, Hex]>([
@@ -50,6 +51,8 @@ test.each<[string, Hex]>([
   ["zero", `0x${"0".repeat(64)}`],
   ["the order of the curve", "0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141"],
   ["no hex", `0x${"zz".repeat(32)}`],
+  ["too long", `0x${"11".repeat(33)}`],
+  ["followed by something", `0x${"11".repeat(32)}zz`],
 ])("a key that is none (%s) is refused without being quoted", (_, key) => {
   try {
     createLocalSigner(key);

@@ -1,11 +1,11 @@
-import { privateKeyToAccount } from "viem/accounts";
 import { KitError } from "../../errors.ts";
-import { type Hex, keccakBytes, toHex } from "../../protocol/hex.ts";
+import { addressOfPublicKey } from "../../protocol/address.ts";
+import { type Address, type Hex, keccakBytes, toHex } from "../../protocol/hex.ts";
 import { encodeTransaction } from "./encode-transaction.ts";
 import { loadRecovery } from "./recover-public-key.ts";
 import type { Signer } from "./signer.ts";
 
-const { signDigest } = loadRecovery();
+const { signDigest, publicKeyOf } = loadRecovery();
 
 /**
  * A signer whose key is in this process.
@@ -13,10 +13,9 @@ const { signDigest } = loadRecovery();
  * @throws KitError when the key is none. The error has no cause: libraries quote the key in theirs.
  */
 export function createLocalSigner(privateKey: Hex): Signer {
-  const account = readKey(privateKey);
-  const key = Buffer.from(privateKey.slice(2), "hex");
+  const { key, address } = readKey(privateKey);
   return {
-    address: account.address,
+    address,
     async signTransaction(transaction) {
       const { maxFeePerGas, maxPriorityFeePerGas } = transaction;
       const { rs, recoveryId } = signDigest(hashOf(encodeTransaction(transaction)), key);
@@ -35,9 +34,11 @@ function hashOf(bytes: Hex): Uint8Array {
   return keccakBytes(Buffer.from(bytes.slice(2), "hex"));
 }
 
-function readKey(privateKey: Hex): ReturnType<typeof privateKeyToAccount> {
+function readKey(privateKey: Hex): { key: Uint8Array; address: Address } {
   try {
-    return privateKeyToAccount(privateKey);
+    // Buffer takes what comes before the first character that is no digit.
+    const key = Buffer.from(/^0x([0-9a-fA-F]{64})$/.exec(privateKey)?.[1] ?? "", "hex");
+    return { key, address: addressOfPublicKey(publicKeyOf(key)) };
   } catch {
     throw new KitError(
       "An operator's private key must be 32 bytes of hex after 0x, above zero and below the order of secp256k1",

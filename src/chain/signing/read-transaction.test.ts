@@ -3,11 +3,11 @@ import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { toHex } from "../../protocol/hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { readCalldata } from "./read-transaction.ts";
+import { readTransaction } from "./read-transaction.ts";
 
 const account = privateKeyToAccount(harnessAccounts.operator.privateKey);
 
-test("the calldata of any transaction is read as it was signed", async () => {
+test("any transaction is read as it was signed", async () => {
   const number = fc.bigInt({ min: 0n, max: 2n ** 64n });
   await fc.assert(
     fc.asyncProperty(
@@ -19,7 +19,7 @@ test("the calldata of any transaction is read as it was signed", async () => {
           ...{ type: "eip1559", value: 0n, to: account.address, maxPriorityFeePerGas: 0n },
           ...{ ...fields, data },
         });
-        expect(readCalldata(raw)).toBe(data);
+        expect(readTransaction(raw)).toEqual({ txNonce: fields.nonce, data });
       },
     ),
     { numRuns: 30 },

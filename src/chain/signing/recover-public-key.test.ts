@@ -61,3 +61,24 @@ test("both ways of signing give the same signature, and its signer is recovered 
     { numRuns: 50 },
   );
 });
+
+test("both ways give a private key the same public key, and refuse what is none", () => {
+  const keys = [
+    "5a".repeat(32),
+    `${"00".repeat(31)}01`,
+    "00".repeat(32),
+    "ff".repeat(32),
+    "5a".repeat(31),
+    "",
+  ];
+  const publicKeys = ({ publicKeyOf }: typeof native) =>
+    keys.map((key) => {
+      try {
+        return Buffer.from(publicKeyOf(Buffer.from(key, "hex"))).toString("hex");
+      } catch {
+        return "none";
+      }
+    });
+  expect(publicKeys(substitute)).toEqual(publicKeys(native));
+  expect(publicKeys(native).map((key) => key.length)).toEqual([130, 130, 4, 4, 4, 4]);
+});

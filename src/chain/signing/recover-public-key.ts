@@ -16,12 +16,20 @@ export type RecoverPublicKey = (rs: Uint8Array, recoveryId: 0 | 1, digest: Uint8
  */
 export type SignDigest = (digest: Uint8Array, key: Uint8Array) => { rs: Uint8Array; recoveryId: 0 | 1 };
 
+/**
+ * The uncompressed public key (65 bytes) of a private key.
+ *
+ * @throws Error when the key is not 32 bytes, zero, or not below the order of the curve
+ */
+export type PublicKeyOf = (key: Uint8Array) => Uint8Array;
+
 /** How public keys are recovered, and digests signed, in this process. */
 export type Recovery = {
   /** Whether by libsecp256k1, which takes 0.07 ms, or in JavaScript, which takes some 3 ms. */
   isNative: boolean;
   recoverPublicKey: RecoverPublicKey;
   signDigest: SignDigest;
+  publicKeyOf: PublicKeyOf;
 };
 
 const require = createRequire(import.meta.url);
@@ -43,7 +51,7 @@ export function loadRecovery(load = loadNative): Recovery {
 function loadNative(): Omit<Recovery, "isNative"> {
   const native: Pick<
     typeof import("secp256k1"),
-    "ecdsaRecover" | "ecdsaSign"
+    "ecdsaRecover" | "ecdsaSign" | "publicKeyCreate"
   > = require("secp256k1/bindings.js");
   return {
     recoverPublicKey: (rs, recoveryId, digest) => native.ecdsaRecover(rs, recoveryId, digest, false),
@@ -51,6 +59,7 @@ function loadNative(): Omit<Recovery, "isNative"> {
       const { signature, recid } = native.ecdsaSign(digest, key);
       return { rs: signature, recoveryId: parity(recid) };
     },
+    publicKeyOf: (key) => native.publicKeyCreate(key, false),
   };
 }
 
@@ -66,6 +75,7 @@ function loadNoble(): Omit<Recovery, "isNative"> {
       const signature = secp256k1.sign(digest, key, { lowS: true });
       return { rs: signature.toCompactRawBytes(), recoveryId: parity(signature.recovery) };
     },
+    publicKeyOf: (key) => secp256k1.getPublicKey(key, false),
   };
 }
 

@@ -1,4 +1,4 @@
-import { parseTransaction } from "viem/utils";
+import { readTransaction } from "../../chain/signing/read-transaction.ts";
 import { type Hex, keccak256 } from "../../protocol/hex.ts";
 import { readQuantity } from "../../rpc/read-hex.ts";
 import { membersOf } from "../../util/json.ts";
@@ -25,7 +25,7 @@ export function findTransactions(
     const mined = calls.map((call) => readMined(call, hash)).find((receipt) => receipt !== undefined);
     found.set(hash, {
       hash,
-      txNonce: parseTransaction(raw).nonce ?? 0,
+      txNonce: readTransaction(raw).txNonce,
       sentAt: at,
       payments: countPayments(raw),
       ...(mined && { mined }),
