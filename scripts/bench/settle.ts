@@ -1,69 +1,56 @@
-import { requestJson } from "../../src/harness/control/http-json.ts";
-import { startHarness } from "../../src/harness/run/start-harness.ts";
-import { resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
-import { createLogger } from "../../src/logging/logger.ts";
-import { buildPaymentRequest } from "../../src/protocol/build-request.ts";
-import { localOrganization } from "../../src/published/local-organization.ts";
-import { signAs } from "../../src/published/sign-as.ts";
+/**
+ * Settles sent at once, over new connections, to an `up` in a process of its own with one operator key:
+ *
+ *   node scripts/bench/settle.ts [COUNT…]
+ *
+ * One round after the other on the same chain. Of each: how many succeeded and how fast, the CPU of the service, how many
+ * payments shared a transaction, and how many blocks there were.
+ */
+import { createLocalRpc } from "../../src/rpc/local-rpc.ts";
+import { load } from "./load.ts";
+import { signBodies, startUp } from "./up.ts";
 
 const counts = process.argv.slice(2).map(Number);
 
-for (const count of counts.length > 0 ? counts : [200, 2_000]) {
-  const harness = await startHarness({
-    networks: ["base"],
-    facilitatorContracts: resolveFacilitatorContracts(),
-    host: "127.0.0.1",
-    port: 0,
-    logger: createLogger("warn"),
+const up = await startUp(["--json", "--no-demo", "--networks", "base"]);
+const { facilitator, organization, networks } = up.description;
+const rpc = createLocalRpc(networks.base?.rpcUrl ?? "");
+
+for (const count of counts.length > 0 ? counts : [20, 200, 1_000, 1_000, 1_000, 1_000, 1_000]) {
+  const bodies = await signBodies(up.description, count, 1);
+  const before = await countMined();
+  const isLone = count <= 50;
+  const { good, perSecond, p50, p99, cpu } = await load({
+    url: `${facilitator.url}/settle`,
+    headers: { authorization: organization.apiKey },
+    bodies,
+    connections: isLone ? 1 : count,
+    expect: '"success":true',
+    pid: up.pid,
   });
-  const chain = harness.chains.base;
-  if (chain === undefined) throw new Error("base is not running");
-  const now = await chain.now();
-  const bodies = await Promise.all(
-    Array.from({ length: count }, async () =>
-      buildPaymentRequest({
-        x402Version: 1,
-        network: chain.network,
-        asset: chain.asset,
-        payTo: chain.facilitatorContract,
-        amount: 1n,
-        resource: "https://merchant.example/resource",
-        ...(await signAs("funded", {
-          asset: chain.asset,
-          chainId: chain.network.chainId,
-          to: chain.facilitatorContract,
-          value: 1n,
-          validBefore: now + 600n,
-        })),
-      }),
-    ),
-  );
-  const headers = { authorization: localOrganization.apiKey };
-  const url = `${harness.description.facilitator.url}/settle`;
-  const from = performance.now();
-  const answers = await Promise.all(
-    bodies.map((body) =>
-      requestJson(url, { method: "POST", headers, body }).catch((error: unknown) => ({
-        status: 0,
-        body: String(error),
-      })),
-    ),
-  );
-  const seconds = (performance.now() - from) / 1000;
-  const succeeded = answers.filter(({ body }) => JSON.stringify(body).includes('"success":true')).length;
-  const others = new Map<string, number>();
-  for (const { status, body } of answers) {
-    const text = `${status} ${JSON.stringify(body).slice(0, 300)}`;
-    if (!text.includes('"success":true')) others.set(text, (others.get(text) ?? 0) + 1);
-  }
-  const block = await chain.node.request(
-    "eth_getTransactionCount",
-    "0x750bAd95cdbC92De8024b090caE68D6202FE5b74",
-    "latest",
-  );
+  const after = await countMined();
+  const transactions = after.transactions - before.transactions;
   console.log(
-    `${count} settles at once, one operator key: ${succeeded} succeeded in ${seconds.toFixed(2)} s (${Math.round(count / seconds)}/s), in ${Number(block)} transactions`,
+    [
+      `${count} ${isLone ? "one after the other" : "at once"}: ${good} succeeded`,
+      `${Math.round(perSecond)}/s`,
+      `median ${p50.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms`,
+      `${cpu?.toFixed(2) ?? "unknown"} ms of CPU each`,
+      `${(good / transactions).toFixed(1)} in a transaction`,
+      `${Math.round(((after.blocks - before.blocks) * 1_000) / count)} blocks for 1,000`,
+    ].join(", "),
   );
-  for (const [text, times] of [...others].slice(0, 5)) console.log(`  ${times} × ${text}`);
-  await harness.close();
+}
+await up.stop();
+
+/** Blocks of the chain, and transactions of the operator, so far. */
+async function countMined(): Promise<{ transactions: number; blocks: number }> {
+  const response = await fetch(`${facilitator.url}/supported`);
+  const { signers } = Object(await response.json());
+  const [operator] = Object.values(Object(signers)).flat();
+  const [blocks, transactions] = await rpc.batch([
+    ["eth_blockNumber"],
+    ["eth_getTransactionCount", operator, "latest"],
+  ]);
+  return { blocks: Number(blocks), transactions: Number(transactions) };
 }
