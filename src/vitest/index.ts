@@ -1,12 +1,12 @@
 import { test as base, type TestAPI } from "vitest";
 import type { Harness } from "../harness/api/harness-api.ts";
-import type { NetworkName } from "../protocol/networks.ts";
+import type { BuiltInNetworkName, NetworkName } from "../protocol/networks.ts";
 import { leaseHarness } from "./lease-harness.ts";
 
 export { leaseHarness } from "./lease-harness.ts";
 
 /** What a test gets that asks for it: a harness of its own, as new. */
-export type HarnessFixtures<N extends NetworkName = NetworkName> = { harness: Harness<N> };
+export type HarnessFixtures<N extends NetworkName = BuiltInNetworkName> = { harness: Harness<N> };
 
 /**
  * vitest's `test` with a `harness` fixture, typed for the networks that the global setup starts. Each test that asks
@@ -20,7 +20,7 @@ export type HarnessFixtures<N extends NetworkName = NetworkName> = { harness: Ha
  *   expect(settle.body.success).toBe(true);
  * });
  */
-export function createTest<const N extends NetworkName = NetworkName>(
+export function createTest<const N extends NetworkName = BuiltInNetworkName>(
   networks?: readonly N[],
 ): TestAPI<HarnessFixtures<N>> {
   return base.extend<HarnessFixtures<N>>({

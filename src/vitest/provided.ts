@@ -1,13 +1,10 @@
-import type { NetworkName } from "../protocol/networks.ts";
+import type { PoolAddress } from "../pool/lease.ts";
 
 /** The name under which the global setup gives the workers the URL of the lease server. */
 export const providedKey = "x402-facilitator-kit";
 
-/** Where harnesses are leased, and the networks that each of them has. */
-export type Provided = { url: string; networks: readonly NetworkName[] };
-
 declare module "vitest" {
   interface ProvidedContext {
-    "x402-facilitator-kit": Provided;
+    "x402-facilitator-kit": PoolAddress;
   }
 }
