@@ -9,6 +9,7 @@ import { refusals } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { poll } from "../relayer/poll.ts";
 import type { FollowUp } from "../relayer/recovery.ts";
+import { createBackOff } from "./back-off.ts";
 import { type Claimant, claimPayment, type Waiting } from "./claim-payment.ts";
 import type { FacilitatorContext, Lane } from "./context.ts";
 import { createGasBudget } from "./gas-budget.ts";
@@ -71,6 +72,7 @@ export function createSettle(context: FacilitatorContext): Settle {
   const intake = createPaymentIntake(networks);
   const gasBudget = createGasBudget(ledger, now);
   const repeats = createRepeats(now);
+  const backOff = createBackOff(ledger, now);
 
   return async (request, caller, signal) => {
     const waiting: Waiting = { now, signal, deadline: now() + settleWaitMs[request.x402Version] };
@@ -104,9 +106,12 @@ export function createSettle(context: FacilitatorContext): Settle {
     }
 
     async function settleLeased(claimant: Omit<Claimant, keyof Lane>): Promise<SettleResult> {
+      const payer = `${payment.network.name} ${payment.authorization.from.toLowerCase()}`;
+      let isClaimed = false;
       try {
         if ((await ledger.find(payment.id)) === null) {
           checked("authorizationIsFree", undefined);
+          await backOff.turn(payer, waiting);
           const refusal = await withOperator(lanes, (lane) =>
             claimPayment({ ...claimant, ...lane }, { ...waiting, gasBudget }),
           );
@@ -114,9 +119,13 @@ export function createSettle(context: FacilitatorContext): Settle {
             await ledger.releaseLease(payment.id, lease.holder);
             return refuse(refusal, { final: false });
           }
+          isClaimed = true;
         }
-        return await awaitOutcome(lease, waiting);
+        const result = await awaitOutcome(lease, waiting);
+        if (isClaimed) backOff.note(payer, payment.id, outcomeOf[result.kind]);
+        return result;
       } catch (error) {
+        if (isClaimed) backOff.note(payer, payment.id, "undecided");
         await ledger.releaseLease(payment.id, lease.holder);
         throw error;
       }
@@ -253,6 +262,9 @@ export function createSettle(context: FacilitatorContext): Settle {
     };
   }
 }
+
+/** What a claimed settlement came to, as far as its request knows. */
+const outcomeOf = { success: "paid", invalid: "reverted", pending: "undecided" } as const;
 
 function refuse(invalid: Invalid, { final }: { final: boolean }): SettleResult {
   return { kind: "invalid", invalid, final };

@@ -1,0 +1,96 @@
+import { UndeterminedError } from "../errors.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Hex } from "../protocol/hex.ts";
+import { sleep } from "../relayer/poll.ts";
+import type { Waiting } from "./claim-payment.ts";
+
+/**
+ * Spaces out the payments of payers whose settles were reverted lately: the operator pays for each. They are never
+ * refused, only later.
+ */
+export type BackOff = {
+  /**
+   * Waits for the payer's turn; `payer` names it together with its network.
+   *
+   * @throws UndeterminedError when it does not come in time; nothing was signed then.
+   */
+  turn(payer: string, waiting: Waiting): Promise<void>;
+  /** What a settlement of theirs came to; what is not decided yet is looked up at the next turn. */
+  note(payer: string, id: Hex, outcome: "paid" | "reverted" | "undecided"): void;
+};
+
+type Record = {
+  /** Settlements whose outcome has not been looked up. */
+  open: Hex[];
+  reverts: number;
+  /** Unix milliseconds. */
+  nextTurnAt: number;
+  revertedAt: number;
+};
+
+/** Reverts that may be mishaps: a balance that went elsewhere, a wallet that was changed. */
+const freeReverts = 3;
+const firstDelayMs = 1_000;
+const longestDelayMs = 8_000;
+/** After so long without a revert a payer begins anew. */
+const forgottenMs = 600_000;
+/** Payers remembered at a time; the one that was quiet for longest makes room. */
+const mostPayers = 10_000;
+/** Settlements under way that are remembered of one payer. */
+const mostOpen = 64;
+
+export function createBackOff(ledger: Pick<Ledger, "find">, now: () => number): BackOff {
+  const payers = new Map<string, Record>();
+
+  /** Counts what has become of settlements that were undecided when their requests ended. */
+  async function lookUp(record: Record): Promise<void> {
+    for (const id of record.open.splice(0)) {
+      const settlement = await ledger.find(id);
+      if (settlement === null) continue;
+      if (settlement.state === "submitted") record.open.push(id);
+      else count(record, settlement.state === "failed" ? "reverted" : "paid", settlement.concludedAt);
+    }
+  }
+
+  /** Whoever has paid begins anew. */
+  function count(record: Record, outcome: "paid" | "reverted", at: number | null): void {
+    if (outcome === "paid") record.reverts = 0;
+    else {
+      record.reverts++;
+      record.revertedAt = at ?? now();
+    }
+  }
+
+  return {
+    async turn(payer, { deadline, signal }) {
+      const record = payers.get(payer);
+      if (record === undefined) return;
+      await lookUp(record);
+      if (now() - record.revertedAt > forgottenMs) record.reverts = 0;
+      const excess = record.reverts - freeReverts;
+      if (excess <= 0) return;
+      const delayMs = Math.min(longestDelayMs, firstDelayMs * 2 ** (excess - 1));
+      const at = Math.max(now(), record.nextTurnAt, record.revertedAt + delayMs);
+      if (at >= deadline) {
+        throw new UndeterminedError(
+          "Settles of this payer were reverted lately, and its turn does not come in time; nothing was sent, try again",
+        );
+      }
+      record.nextTurnAt = at + delayMs;
+      await sleep(at - now(), signal);
+      if (signal.aborted) throw new UndeterminedError("The caller left; nothing was sent");
+    },
+
+    note(payer, id, outcome) {
+      const known = payers.get(payer);
+      if (known === undefined && outcome === "paid") return;
+      const record = known ?? { open: [], reverts: 0, nextTurnAt: 0, revertedAt: 0 };
+      if (outcome === "undecided") record.open = [...record.open, id].slice(-mostOpen);
+      else count(record, outcome, now());
+      payers.delete(payer);
+      payers.set(payer, record);
+      const [oldest] = payers.keys();
+      if (payers.size > mostPayers && oldest !== undefined) payers.delete(oldest);
+    },
+  };
+}
