@@ -38,6 +38,7 @@ import { createRecovery, type RecoveryLoop } from "./relayer/recovery.ts";
 import { createRelayer } from "./relayer/relayer.ts";
 import type { Rpc } from "./rpc/rpc.ts";
 import { createMetricSources } from "./service-sources.ts";
+import { createPending } from "./util/pending.ts";
 import { withTimeout } from "./util/with-timeout.ts";
 
 export type ServiceOptions = {
@@ -272,10 +273,16 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
   /** Networks that answer, and are not served as they are. */
   const refused = new Set<NetworkName>();
 
+  /** What becomes of answers is recorded after them: the database must be there until it is. */
+  const recordings = createPending();
   const facilitator = createFacilitator({
     networks,
     recoveries,
-    ledger,
+    ledger: {
+      ...ledger,
+      markDelivered: recordings.track(ledger.markDelivered),
+      releaseLease: recordings.track(ledger.releaseLease),
+    },
     outcomes,
     now,
     settleWaitMs: settleWaitMs === undefined ? settleWaitDefaultsMs : { 1: settleWaitMs, 2: settleWaitMs },
@@ -451,6 +458,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       // Until now, as answers that were under way needed their leases.
       clearInterval(renewal);
       await renewing;
+      await recordings.settled();
       for (const { chain } of lanes) chain.close();
       for (const rpc of [...endpoints.values()].flat()) rpc.close();
       await db.destroy();
