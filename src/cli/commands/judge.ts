@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { relative, resolve } from "node:path";
 import {
@@ -10,12 +11,14 @@ import {
 import { KitError } from "../../errors.ts";
 import { clientCases } from "../../judge/client/client-cases.ts";
 import { judgeClient } from "../../judge/client/judge-client.ts";
+import type { ClientResult } from "../../judge/client/run-client-case.ts";
 import { reportClient } from "../../judge/report/client-report.ts";
 import type { Finding } from "../../judge/report/finding.ts";
 import { renderJudgment } from "../../judge/report/format-judgment.ts";
 import { renderBadge, renderJudgmentJunit, renderSarif } from "../../judge/report/formats.ts";
 import { reportShop } from "../../judge/report/shop-report.ts";
 import { judgeShop } from "../../judge/shop/judge-shop.ts";
+import type { ShopResult } from "../../judge/shop/run-shop-case.ts";
 import { shopCases } from "../../judge/shop/shop-cases.ts";
 import { nearest } from "../../util/nearest.ts";
 import { commandOption, defineCommand, flag, networkOption, textOption } from "../kit/command.ts";
@@ -48,6 +51,9 @@ const common = {
     read: readWholeNumber(0, 1_000_000_000),
     default: "1",
   },
+  studio: flag(
+    "leave the chains and the studio running after the report, until Ctrl-C, with a link for each payment",
+  ),
   json: flag("print the report as JSON"),
   junit: textOption("write the report as JUnit XML to a file too", "FILE", "judge.xml"),
   sarif: textOption("write the report as SARIF to a file too", "FILE", "judge.sarif"),
@@ -75,25 +81,34 @@ export const judgeClientCommand = defineCommand({
     },
     ...common,
   },
-  check({ slow, timeout }) {
+  check({ slow, timeout, studio, networks = [] }) {
+    if (studio === true && networks.length > 1) {
+      return [{ name: "--studio", problem: "goes with one network", example: "--networks base" }];
+    }
     if (slow === undefined || timeout === undefined || slow < timeout) return [];
     return [{ name: "--slow", problem: `is not below --timeout (${timeout})`, example: "12" }];
   },
-  async run(values, { print, takeSignals }) {
-    const { command = [], networks, v1, v2, slow, timeout, cases, header, seed } = values;
+  async run(values, { print, printError, takeSignals }) {
+    const { command = [], networks, v1, v2, slow, timeout, cases, header, seed, studio } = values;
+    const signal = takeSignals();
+    const show = (results: readonly ClientResult[]) =>
+      report(reportClient(results), command.join(" "), networks.join(", "), values, print);
     const versions = v1 === v2 ? ([1, 2] as const) : v1 ? ([1] as const) : ([2] as const);
-    const results = await judgeClient({
-      command,
-      networks,
-      versions,
-      header,
-      seed,
-      cases: chooseCases(clientCases, cases),
-      timeoutMs: timeout * 1_000,
-      slowMs: slow * 1_000,
-      signal: takeSignals(),
-    });
-    return report(reportClient(results), command.join(" "), networks.join(", "), values, print);
+    let shown: number | undefined;
+    const results = await judgeClient(
+      {
+        ...{ command, networks, versions, header, seed, studio, signal },
+        cases: chooseCases(clientCases, cases),
+        timeoutMs: timeout * 1_000,
+        slowMs: slow * 1_000,
+      },
+      async (soFar) => {
+        if (!studio) return;
+        shown = await show(soFar);
+        await untilInterrupted(signal, printError);
+      },
+    );
+    return shown ?? show(results);
   },
 });
 
@@ -143,24 +158,40 @@ export const judgeShopCommand = defineCommand({
     ];
   },
   async run(values, { print, printError, takeSignals }) {
-    const { command = [], url, network, timeout, cases, header, seed } = values;
+    const { command = [], url, network, timeout, cases, header, seed, studio } = values;
+    const signal = takeSignals();
+    const show = (results: readonly ShopResult[]) =>
+      report(reportShop(results, network), url ?? command.join(" "), network, values, print);
     const shop =
       url === undefined
         ? { command, path: values.path, otherPath: values["other-path"] }
         : { url, otherUrl: values["other-url"], facilitatorPort: values["facilitator-port"] };
-    const results = await judgeShop({
-      ...{ shop, network, header, seed },
-      cases: chooseCases(shopCases, cases),
-      timeoutMs: timeout * 1_000,
-      onFacilitator(facilitatorUrl, apiKey) {
-        if (url !== undefined)
+    let shown: number | undefined;
+    const results = await judgeShop(
+      {
+        ...{ shop, network, header, seed, studio, signal },
+        cases: chooseCases(shopCases, cases),
+        timeoutMs: timeout * 1_000,
+        onFacilitator(facilitatorUrl, apiKey) {
+          if (url === undefined) return;
           printError(`The shop's facilitator is ${facilitatorUrl}, with the API key ${apiKey}`);
+        },
       },
-      signal: takeSignals(),
-    });
-    return report(reportShop(results, network), url ?? command.join(" "), network, values, print);
+      async (soFar) => {
+        if (!studio) return;
+        shown = await show(soFar);
+        await untilInterrupted(signal, printError);
+      },
+    );
+    return shown ?? show(results);
   },
 });
+
+/** Until Ctrl-C, which is how the user ends what `--studio` leaves running. */
+async function untilInterrupted(signal: AbortSignal, printError: (text: string) => void): Promise<void> {
+  printError("The chains and the studio run until Ctrl-C.");
+  if (!signal.aborted) await once(signal, "abort");
+}
 
 /** Prints and writes the report in every form that was asked for; gives the exit code. */
 async function report(

@@ -67,6 +67,8 @@ export type HarnessOptions<N extends NetworkName = BuiltInNetworkName> = {
   recovery?: boolean;
   /** Whether {@link Harness.journal} is kept; it is by default. Without it the service is a little quicker. */
   journal?: boolean;
+  /** Whether the facilitator serves the studio too, at `/studio`; it does not by default. */
+  studio?: boolean;
   /** "fatal" by default: tests provoke failures, and those are no news. */
   logLevel?: LogLevel;
   /**
@@ -101,6 +103,7 @@ export function readHarnessOptions<N extends NetworkName>(
     seed,
     logLevel = "fatal",
     journal = true,
+    studio = false,
     recovery = true,
     host = "127.0.0.1",
     port = 0,
@@ -128,6 +131,7 @@ export function readHarnessOptions<N extends NetworkName>(
   if (seed !== undefined && !Number.isSafeInteger(seed)) add("seed", `${seed} is not a whole number`, "1");
   if (typeof recovery !== "boolean") add("recovery", `${recovery} is not true or false`, "false");
   if (typeof journal !== "boolean") add("journal", `${journal} is not true or false`, "false");
+  if (typeof studio !== "boolean") add("studio", `${studio} is not true or false`, "true");
   if (!logLevels.includes(logLevel)) add("logLevel", `${logLevel} is not one of ${logLevels.join(", ")}`);
 
   const assets: Partial<Record<NetworkName, Asset>> = {};
@@ -173,6 +177,7 @@ export function readHarnessOptions<N extends NetworkName>(
       seed,
       recovery,
       journal,
+      studio,
       anvilBinary,
       signal,
     },
@@ -195,6 +200,7 @@ const optionNames: ReadonlySet<string> = new Set<keyof HarnessOptions>([
   "logLevel",
   "recovery",
   "journal",
+  "studio",
   "seed",
   "anvilBinary",
   "signal",

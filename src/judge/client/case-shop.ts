@@ -2,8 +2,10 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { finished } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import { settlementId } from "../../protocol/authorization.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { sameAddress } from "../../protocol/hex.ts";
+import { networks } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { startFacilitatorLine } from "../scene/facilitator-line.ts";
 import { challengeOf, encodeHeader, type Offer, offerOf, requirementsOf } from "../scene/offers.ts";
@@ -13,13 +15,22 @@ import type { Scene } from "../scene/scene.ts";
 import type { ClientCase } from "./client-case.ts";
 import type { PaidVisit, ResetPlace, Settled, Visit } from "./visit.ts";
 
+/** A payment as the report shows it; `settlementId` is its id in the studio. */
+export type SentPayment = {
+  number: number;
+  amount: string;
+  to: string;
+  network: string;
+  settlementId: Hex;
+};
+
 /** One request of the client, and what it was answered. */
 export type Exchange = {
   /** Since the case began. */
   atMs: number;
   request: string;
   /** The payment it carries: the first of the case is 1, and one that comes again keeps its number. */
-  payment: { number: number; amount: string; to: string; network: string } | undefined;
+  payment: SentPayment | undefined;
   answer: string;
 };
 
@@ -41,7 +52,7 @@ export type CaseShop = {
   handle(request: IncomingMessage, response: ServerResponse, path: string): Promise<void>;
   /** What the client sent, in order. */
   readonly exchanges: readonly Exchange[];
-  /** Waits until nothing that was begun is left to do. */
+  /** Waits until nothing that was begun is left to do. Throws what went wrong in the shop itself. */
   idle(): Promise<void>;
 };
 
@@ -62,8 +73,11 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
   const exchanges: Exchange[] = [];
   const received = new Map<Hex, { payment: ReceivedPayment; times: number; settling?: Promise<Settled> }>();
   const work = new Set<Promise<unknown>>();
+  const failures: unknown[] = [];
   const track = <T>(promise: Promise<T>): Promise<T> => {
-    const tracked = promise.catch(() => {}).finally(() => work.delete(tracked));
+    const tracked: Promise<unknown> = promise
+      .catch((error: unknown) => failures.push(error))
+      .finally(() => work.delete(tracked));
     work.add(tracked);
     return promise;
   };
@@ -99,7 +113,7 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
   function settle(payment: ReceivedPayment): Promise<Settled> {
     const known = received.get(payment.authorization.nonce);
     if (known?.settling !== undefined) return known.settling;
-    const settling = track(settleNow(payment)).then(
+    const settling = settleNow(payment).then(
       (settled) => {
         // What was not decided can be asked again.
         if (known !== undefined && (settled.isPending || settled.reason === "unexpected_settle_error")) {
@@ -113,13 +127,15 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
       },
     );
     if (known !== undefined) known.settling = settling;
-    return settling;
+    return track(settling);
   }
 
   return {
     exchanges,
     async idle() {
       while (work.size > 0) await Promise.all(work);
+      // A mistake of the shop must not be taken for one of the client.
+      if (failures.length > 0) throw failures[0];
     },
     handle: (request, response, path) => track(handle(request, response, path)),
   };
@@ -147,8 +163,15 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
     const repeats = entry.times++;
     received.set(nonce, entry);
     const number = [...received.keys()].indexOf(nonce) + 1;
-    const { value, to } = payment.authorization;
-    exchange.payment = { number, amount: `${value}`, to, network: payment.network };
+    const { value, to, from } = payment.authorization;
+    const { network, asset } = offerOf(payment, offersMade) ?? scene.offer;
+    exchange.payment = {
+      number,
+      amount: `${value}`,
+      to,
+      network: payment.network,
+      settlementId: settlementId(networks[network].chainId, asset.address, from, nonce),
+    };
     // Whatever was signed can be settled by whoever holds it. A second payment shows what that costs.
     if (repeats === 0) await Promise.all(others.map((other) => settle(other.payment)));
     const paid: PaidVisit = {
@@ -218,6 +241,7 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
         if (reset === undefined) {
           response.end(body);
           await finished(response).catch(() => {});
+          if (!response.writableFinished) exchange.answer = "200 goods, but the client was gone";
           return;
         }
         await breakOff(response, body, reset);

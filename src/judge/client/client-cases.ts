@@ -29,7 +29,7 @@ export const clientCases: readonly ClientCase[] = [
     isSlow: true,
     async paid(visit, { slowMs }) {
       const settled = await visit.settle();
-      if (visit.repeats === 0) await sleep(slowMs);
+      if (visit.repeats + visit.othersBefore === 0) await sleep(slowMs);
       await (settled.success ? visit.serve(settled) : visit.sell());
     },
   },
@@ -39,7 +39,7 @@ export const clientCases: readonly ClientCase[] = [
     safe: `The receipt says settlement_pending and names the transaction. ${sendAgain}`,
     own: { settleWaitMs: 1_500 },
     async paid(visit) {
-      if (visit.repeats > 0) return visit.sell();
+      if (visit.repeats + visit.othersBefore > 0) return visit.sell();
       const held = await visit.scene.holdBlocks();
       const pending = await visit.settle();
       // Long enough for whoever signs a second payment to do so.

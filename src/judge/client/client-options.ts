@@ -15,5 +15,7 @@ export type JudgeClientOptions = {
   /** How long the slow shop takes. */
   slowMs: number;
   seed: number;
+  /** Whether the facilitator serves the studio, and payments have links into it. */
+  studio?: boolean;
   signal?: AbortSignal | undefined;
 };

@@ -11,12 +11,16 @@ import { requireWorkingClient } from "./working-client.ts";
 /**
  * Runs a client once for each case and network, against shops that go wrong, and judges it by the chain.
  *
+ * @param onJudged called with what was found on each network, while its chains still run
  * @throws {KitError} when the command cannot be started, or does not buy where nothing goes wrong
  */
-export async function judgeClient(options: JudgeClientOptions): Promise<readonly ClientResult[]> {
+export async function judgeClient(
+  options: JudgeClientOptions,
+  onJudged: (results: readonly ClientResult[]) => Promise<void> = async () => {},
+): Promise<readonly ClientResult[]> {
   await using shops = await openShops();
   const results: ClientResult[] = [];
-  for (const network of options.networks) results.push(...(await judgeOn(network, shops, options)));
+  for (const network of options.networks) results.push(...(await judgeOn(network, shops, options, onJudged)));
   return results;
 }
 
@@ -24,10 +28,10 @@ async function judgeOn(
   network: BuiltInNetworkName,
   shops: Shops,
   options: JudgeClientOptions,
+  onJudged: (results: readonly ClientResult[]) => Promise<void>,
 ): Promise<ClientResult[]> {
-  const { cases, signal } = options;
-  await using scene = await openScene({ network, hasOtherNetwork: true, signal });
-  await scene.otherAsset();
+  const { cases, studio, signal } = options;
+  await using scene = await openScene({ network, hasOtherNetwork: true, studio, signal });
   const run = async (tested: ClientCase) => {
     if (tested.own === undefined) return runClientCase(tested, scene, shops, options);
     await using own: Scene = await openScene({ network, signal, ...tested.own });
@@ -39,7 +43,12 @@ async function judgeOn(
   // Where this one fails, the others would say nothing.
   const plain = await run(first);
   requireWorkingClient(plain, options);
+  // In place before payers are given some of it.
+  await scene.otherAsset();
   const slowFirst = others.toSorted((a, b) => Number(b.isSlow ?? false) - Number(a.isSlow ?? false));
   const rest = await inParallel(slowFirst, availableParallelism() + 1, run);
-  return [plain, ...rest.toSorted((a, b) => others.indexOf(a.tested) - others.indexOf(b.tested))];
+  const inOrder = rest.toSorted((a, b) => others.indexOf(a.tested) - others.indexOf(b.tested));
+  const results = [plain, ...inOrder];
+  await onJudged(results);
+  return results;
 }

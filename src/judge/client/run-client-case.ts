@@ -20,6 +20,8 @@ export type ClientResult = {
   transfers: readonly TokenTransfer[];
   runs: readonly ClientRun[];
   exchanges: readonly Exchange[];
+  /** Of each payment in the studio, where there is one. */
+  links: readonly string[];
   tookMs: number;
 };
 
@@ -63,7 +65,15 @@ export async function runClientCase(
   });
   const { network } = scene;
   const tookMs = Math.round(performance.now() - startedAt);
-  return { tested, network, verdict, transfers, runs, exchanges: shop.exchanges, tookMs };
+  const { exchanges } = shop;
+  const links = new Set(
+    exchanges.flatMap(({ payment }) =>
+      payment === undefined || scene.studioUrl === undefined
+        ? []
+        : [`${scene.studioUrl}#${payment.settlementId}`],
+    ),
+  );
+  return { tested, network, verdict, transfers, runs, exchanges, links: [...links], tookMs };
 }
 
 async function runOnce(

@@ -9,7 +9,7 @@ export function reportClient(results: readonly ClientResult[]): Finding[] {
   return results
     .toSorted((a, b) => clientVerdicts.indexOf(a.verdict) - clientVerdicts.indexOf(b.verdict))
     .map((result) => {
-      const { tested, network, verdict, transfers, runs, exchanges, tookMs } = result;
+      const { tested, network, verdict, transfers, runs, exchanges, links, tookMs } = result;
       return {
         name: networks.size > 1 ? `${tested.name} (${network})` : tested.name,
         network,
@@ -21,6 +21,7 @@ export function reportClient(results: readonly ClientResult[]): Finding[] {
         transfers: transfers.map(({ amount, ...transfer }) => ({ ...transfer, amount: `${amount}` })),
         services: runs.filter(({ served }) => served).length,
         exchanges: exchanges.map(describeExchange),
+        links,
         notes: runs.flatMap(notesOf),
         tookMs,
       };

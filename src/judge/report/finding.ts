@@ -16,6 +16,8 @@ export type Finding = {
   services: number;
   /** Every request and its answer, in order. */
   exchanges: readonly string[];
+  /** Of each payment in the studio, where there is one. */
+  links: readonly string[];
   notes: readonly string[];
   tookMs: number;
 };

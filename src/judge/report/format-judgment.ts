@@ -29,7 +29,7 @@ function inCapitals(verdict: string): string {
   return verdict.replace(/ (although|than) .*/, "").toUpperCase();
 }
 
-function renderBad({ name, verdictText, situation, safe, exchanges, notes }: Finding): string[] {
+function renderBad({ name, verdictText, situation, safe, exchanges, links, notes }: Finding): string[] {
   const indent = (text: string, by: string) =>
     wrapText(text, terminalWidth - by.length).map((line) => `${by}${line}`);
   return [
@@ -40,6 +40,7 @@ function renderBad({ name, verdictText, situation, safe, exchanges, notes }: Fin
       const [first = "", ...others] = wrapText(line, terminalWidth - 12);
       return [`    ${first}`, ...others.map((other) => `            ${other}`)];
     }),
+    ...links.map((link, index) => `    payment ${index + 1} in the studio: ${link}`),
     ...notes.flatMap((note) => indent(`(${note})`, "    ")),
     ...indent(`Good: ${safe}`, "  "),
   ];

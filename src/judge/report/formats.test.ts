@@ -14,6 +14,7 @@ const good: Finding = {
   transfers: [],
   services: 1,
   exchanges: [],
+  links: [],
   notes: [],
   tookMs: 1_000,
 };

@@ -7,7 +7,7 @@ import type { Finding } from "./finding.ts";
 export function reportShop(results: readonly ShopResult[], network: BuiltInNetworkName): Finding[] {
   return results
     .toSorted((a, b) => shopVerdicts.indexOf(a.verdict) - shopVerdicts.indexOf(b.verdict))
-    .map(({ tested, verdict, transfers, services, exchanges, notes, tookMs }) => ({
+    .map(({ tested, verdict, transfers, services, exchanges, links, notes, tookMs }) => ({
       name: tested.name,
       network,
       verdict,
@@ -18,6 +18,7 @@ export function reportShop(results: readonly ShopResult[], network: BuiltInNetwo
       transfers: transfers.map(({ amount, ...transfer }) => ({ ...transfer, amount: `${amount}` })),
       services,
       exchanges,
+      links,
       notes,
       tookMs,
     }));

@@ -32,6 +32,8 @@ export type Scene = AsyncDisposable & {
   readonly caip2: string;
   /** The facilitator's base URL; ends in `/v1`. */
   readonly facilitatorUrl: string;
+  /** Where the studio is; undefined when it is not served. */
+  readonly studioUrl: string | undefined;
   readonly apiKey: string;
   /** The facilitator contracts of the chains: what is to be paid to them goes through the facilitator. */
   readonly contracts: readonly Address[];
@@ -65,16 +67,26 @@ export type SceneOptions = {
   settleWaitMs?: number | undefined;
   /** Seconds that the chain is ahead of the clock; below zero for behind. */
   aheadSeconds?: number | undefined;
+  /** Whether the facilitator serves the studio. */
+  studio?: boolean | undefined;
   signal?: AbortSignal | undefined;
 };
 
 /** Starts chains and a facilitator for the cases of a run. */
 export async function openScene(options: SceneOptions): Promise<Scene> {
-  const { network, hasOtherNetwork = false, settleWaitMs, aheadSeconds = 0, signal } = options;
+  const {
+    network,
+    hasOtherNetwork = false,
+    settleWaitMs,
+    aheadSeconds = 0,
+    studio = false,
+    signal,
+  } = options;
   const other = hasOtherNetwork ? otherThan(network) : undefined;
   const harness = await createHarness<BuiltInNetworkName>({
     networks: other === undefined ? [network] : [network, other],
     journal: false,
+    studio,
     ...(settleWaitMs !== undefined && { settleWaitMs }),
     // With a seed chains have a clock of their own, which begins in the past.
     ...(aheadSeconds < 0 && { seed: 1 }),
@@ -101,6 +113,7 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
     network,
     caip2: chain.caip2,
     facilitatorUrl: harness.facilitator.url,
+    studioUrl: studio ? new URL("/studio", harness.facilitator.url).href : undefined,
     apiKey: harness.organization.apiKey,
     contracts: chains.map(({ facilitatorContract }) => facilitatorContract.address),
     offer: offerOn(chain),

@@ -23,17 +23,23 @@ export type JudgeShopOptions = {
   seed: number;
   /** Called when the facilitator is there that a running shop has to use. */
   onFacilitator?(url: string, apiKey: string): void;
+  /** Whether the facilitator serves the studio, and payments have links into it. */
+  studio?: boolean;
   signal?: AbortSignal | undefined;
 };
 
 /**
  * Lets buyers loose on a shop, good and bad ones, with a facilitator that can fail, and judges it by the chain.
  *
+ * @param onJudged called with what was found, while the chain and the shop still run
  * @throws {KitError} when the shop cannot be started, does not answer, or sells nothing there
  */
-export async function judgeShop(options: JudgeShopOptions): Promise<readonly ShopResult[]> {
-  const { cases, network, shop, header, seed, timeoutMs, signal } = options;
-  await using scene = await openScene({ network, signal });
+export async function judgeShop(
+  options: JudgeShopOptions,
+  onJudged: (results: readonly ShopResult[]) => Promise<void> = async () => {},
+): Promise<readonly ShopResult[]> {
+  const { cases, network, shop, header, seed, timeoutMs, studio, signal } = options;
+  await using scene = await openScene({ network, studio, signal });
   const port = "command" in shop ? undefined : shop.facilitatorPort;
   await using line = await startFacilitatorLine(scene.facilitatorUrl, port);
   options.onFacilitator?.(line.url, scene.apiKey);
@@ -56,6 +62,7 @@ export async function judgeShop(options: JudgeShopOptions): Promise<readonly Sho
     );
     requireRunning(started?.running);
   }
+  await onJudged(results);
   return results;
 }
 

@@ -1,3 +1,4 @@
+import { settlementId } from "../../protocol/authorization.ts";
 import type { FacilitatorLine } from "../scene/facilitator-line.ts";
 import { payerOf } from "../scene/payers.ts";
 import { readPayment } from "../scene/received-payment.ts";
@@ -17,6 +18,8 @@ export type ShopResult = {
   services: number;
   /** What was sent and answered, in order. */
   exchanges: readonly string[];
+  /** Of each payment in the studio, where there is one. */
+  links: readonly string[];
   /** What is wrong with answers, or why it was not run. */
   notes: readonly string[];
   tookMs: number;
@@ -43,6 +46,7 @@ export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): P
   const payer = payerOf(seed, `shop/${terms.network.name}/${tested.name}`);
   await scene.fund(payer.address);
   const exchanges: string[] = [];
+  const links = new Set<string>();
   const wrong: string[] = [];
   const sent: string[] = [];
   let services = 0;
@@ -56,6 +60,8 @@ export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): P
     },
     async send(payment = {}, { url: at = url, breakOffAfterMs } = {}) {
       const startedSending = `+${((performance.now() - startedAt) / 1_000).toFixed(1)} s`;
+      const id = idOf(payment, terms);
+      if (id !== undefined && scene.studioUrl !== undefined) links.add(`${scene.studioUrl}#${id}`);
       const answer = await send(at, {
         headers: { ...headers, ...payment },
         timeoutMs,
@@ -91,10 +97,19 @@ export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): P
   const verdict =
     skipped === undefined ? judgeShopFacts({ transfers, price: terms.amount, services, wrong }) : "not_run";
   return {
-    ...{ tested, verdict, transfers, services, exchanges },
+    ...{ tested, verdict, transfers, services, exchanges, links: [...links] },
     notes: skipped === undefined ? wrong : [skipped],
     tookMs: Math.round(performance.now() - startedAt),
   };
+}
+
+/** The settlement's id of the payment in a header. */
+function idOf(headers: Readonly<Record<string, string>>, { network, asset }: Terms): string | undefined {
+  const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
+  const payment = readPayment(Object.fromEntries(lower));
+  if (payment === undefined || payment === "unreadable") return undefined;
+  const { from, nonce } = payment.authorization;
+  return settlementId(network.chainId, asset.address, from, nonce);
 }
 
 /** Payments are numbered in the order in which they first came. */

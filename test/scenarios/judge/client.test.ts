@@ -8,10 +8,13 @@ import { judge, subject } from "../../support/judge/judge.ts";
 
 const buyer = (manner: string) => subject("buyer", manner);
 
-test("a safe buyer passes every case", async () => {
-  const { code, findings } = await judge("client", buyer("safe"), "--slow", "2");
-  expect(findings.filter(({ isGood }) => !isGood)).toEqual([]);
-  expect(findings.length).toBeGreaterThan(20);
+// The others need no more than the buyers below and the examples, and all of them take half a minute.
+const telling = "slow,pending,unavailable,asks,other-terms,redirect,parallel,used,clock,malformed";
+
+test("a safe buyer passes the cases that are worst for careless ones", async () => {
+  const { code, findings, bad } = await judge("client", buyer("safe"), "--slow", "5", "--cases", telling);
+  expect(bad).toEqual({});
+  expect(findings.length).toBeGreaterThan(12);
   expect(findings.find(({ name }) => name === "parallel")).toMatchObject({ services: 2 });
   expect(code).toBe(0);
 });
@@ -22,7 +25,7 @@ test("a buyer that signs anew when no answer comes is found to pay twice", async
     "client",
     buyer("signs-anew"),
     "--slow",
-    "2",
+    "5",
     "--cases",
     cases,
   );
@@ -94,6 +97,22 @@ test("a buyer that gives up is shown what it has paid for, and what would have b
   expect(code).toBe(1);
 });
 
+test("what was paid can be followed into the studio, which stays until Ctrl-C", async () => {
+  await using cli = await startCli([
+    ...["judge", "client", "--studio", "--cases", "bad-gateway,shop-answer", "--v1", "--"],
+    ...buyer("signs-anew"),
+  ]);
+  const [, link = "", id = ""] = await cli.printed(
+    /payment 1 in the studio: (http:\S+)\/studio#(0x\w{64})\n/,
+  );
+  await cli.printed(/cases are bad/);
+  const payment = await fetch(`${link}/payments/${id}`);
+  expect([payment.status, await payment.text()]).toEqual([200, expect.stringContaining(id)]);
+  cli.kill("SIGINT");
+  expect((await cli.ended).code).toBe(1);
+  expect(await cli.leftovers()).toEqual({ processes: [], files: [] });
+});
+
 describe("a command that does not buy is told so in a sentence", () => {
   test.concurrent.each([
     [
@@ -105,21 +124,6 @@ describe("a command that does not buy is told so in a sentence", () => {
       "never asks",
       buyer("never-asks"),
       /: The command ended with exit code 3 and never asked the shop at X402_URL/,
-    ],
-    [
-      "never pays",
-      buyer("never-pays"),
-      /: The command asked the shop, which speaks v1 and v2, and did not pay; it ended with exit code 1/,
-    ],
-    [
-      "prints nothing",
-      buyer("silent"),
-      /: The command paid, and printed nothing of what it got; it ended with exit code 0/,
-    ],
-    [
-      "fails although it has the goods",
-      buyer("wrong-exit"),
-      /: The command got what it paid for, and yet ended with exit code 7: it must exit with 0/,
     ],
   ])("%s", async (_what, command, sentence) => {
     const { code, stdout, stderr } = await runCli(["judge", "client", "--", ...command]);

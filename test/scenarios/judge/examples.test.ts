@@ -6,7 +6,8 @@ import { repository, runCli } from "../../support/cli.ts";
 import { judge } from "../../support/judge/judge.ts";
 
 /*
- * The examples of this repository, in the cases that the public packages alone do not pass.
+ * The examples of this repository, in the cases that the public packages alone do not pass; in all of them with
+ * `npm run judge:examples`.
  */
 
 const example = (file: string) => [process.execPath, join(repository, "examples", file)];

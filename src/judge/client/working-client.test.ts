@@ -1,0 +1,81 @@
+import { expect, test } from "vitest";
+import { KitError } from "../../errors.ts";
+import { clientCases } from "./client-cases.ts";
+import type { ClientResult, ClientRun } from "./run-client-case.ts";
+import { requireWorkingClient } from "./working-client.ts";
+
+const [plain] = clientCases;
+if (plain === undefined) throw new Error("no cases");
+const asked = { atMs: 1, request: "GET /report", payment: undefined, answer: "402" };
+const payment = { number: 1, amount: "1", to: "0x", network: "base", settlementId: "0x01" } as const;
+const transfer = { network: "base", token: "0x", to: "0x", amount: 1n, transaction: "0x" } as const;
+const run: ClientRun = { end: { code: 0, signal: null }, served: true, stdout: "", stderr: "" };
+const working: ClientResult = {
+  tested: plain,
+  network: "base",
+  verdict: "paid_once_served",
+  transfers: [transfer],
+  runs: [run],
+  exchanges: [asked, { ...asked, payment, answer: "200 goods" }],
+  links: [],
+  tookMs: 1,
+};
+
+function problemOf(change: Partial<ClientResult>, changedRun: Partial<ClientRun> = {}) {
+  const runs = [{ ...run, ...changedRun }];
+  const options = { ...{ command: [], cases: [], networks: [] }, timeoutMs: 30_000, slowMs: 1, seed: 1 };
+  try {
+    requireWorkingClient({ ...working, ...change, runs }, { ...options, versions: [2] });
+    return undefined;
+  } catch (error) {
+    return error instanceof KitError ? error.message : error;
+  }
+}
+
+test("a client that buys where nothing goes wrong is judged", () => {
+  expect(problemOf({})).toBeUndefined();
+});
+
+test("one that pays twice even there is judged too", () => {
+  expect(problemOf({ verdict: "paid_twice", transfers: [transfer, transfer] })).toBeUndefined();
+});
+
+test.each([
+  [
+    "does not pay",
+    { verdict: "not_paid_not_served", transfers: [], exchanges: [asked] },
+    { end: { code: 1, signal: null }, served: false },
+    "The command asked the shop, which speaks v2, and did not pay; it ended with exit code 1",
+  ],
+  [
+    "is refused",
+    {
+      verdict: "not_paid_not_served",
+      transfers: [],
+      exchanges: [{ ...asked, payment, answer: "402 asks 1 (x)" }],
+    },
+    { end: { code: 1, signal: null }, served: false },
+    "The command's payment was refused (402 asks 1 (x)), and it ended with exit code 1",
+  ],
+  [
+    "prints nothing",
+    { verdict: "paid_not_served" },
+    { served: false },
+    "The command paid, and printed nothing of what it got; it ended with exit code 0",
+  ],
+  [
+    "fails although it has the goods",
+    {},
+    { end: { code: 7, signal: null } },
+    "The command got what it paid for, and yet ended with exit code 7: it must exit with 0",
+  ],
+  [
+    "is ended by a signal",
+    { verdict: "not_paid_not_served", transfers: [], exchanges: [] },
+    { end: { code: null, signal: "SIGSEGV" }, served: false },
+    "The command ended by SIGSEGV and never asked the shop at X402_URL",
+  ],
+  ["does not end", { verdict: "hung" }, { end: undefined }, "The command still ran after 30 s; it was ended"],
+] as const)("one that %s is told so", (_what, change, changedRun, sentence) => {
+  expect(problemOf(change, changedRun)).toBe(sentence);
+});
