@@ -57,7 +57,7 @@ export type ServiceOptions = {
   /** Protections of the HTTP side, and its metrics; see `AppOptions`. */
   http?: Pick<
     AppOptions,
-    "metrics" | "rateLimits" | "pressure" | "connections" | "trustProxy" | "timeouts" | "docs"
+    "metrics" | "rateLimits" | "pressure" | "connections" | "trustProxy" | "timeouts" | "docs" | "corsOrigins"
   >;
   /** How long what a dead instance held stays out of reach, in milliseconds; 30 s by default. */
   leaseMs?: number;

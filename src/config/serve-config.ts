@@ -1,4 +1,5 @@
 import type { ConfigurationProblem } from "../errors.ts";
+import type { CorsOrigins } from "../protocol/cors.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkConfig } from "./network-config.ts";
 import type { LogLevel, RequestRate, TrustProxy } from "./values.ts";
@@ -30,6 +31,8 @@ export type ServeConfig = {
   /** After SIGTERM: how long new requests are still taken, and when the process has ended at the latest. */
   readonly shutdown: { readonly drainDelayMs: number; readonly timeoutMs: number };
   readonly anonymousVerify: boolean;
+  /** The origins of web pages that may call; none where it is undefined. */
+  readonly corsOrigins: CorsOrigins | undefined;
   /** Whether `/docs` shows a page about the API. */
   readonly docs: boolean;
   readonly logLevel: LogLevel;

@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import type { ConfigurationProblem } from "../errors.ts";
 import { readAddress as parseAddress } from "../protocol/address.ts";
+import type { CorsOrigins } from "../protocol/cors.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import {
   type BuiltInNetworkName,
@@ -279,6 +280,20 @@ export function readDuration(text: string): number {
 /** Where a facilitator listens, without `/v1`: the URL with it, as `up` prints it, means the same. */
 export function readFacilitatorUrl(text: string): string {
   return readHttpUrl(text).replace(/(\/v1)?\/*$/, "");
+}
+
+/** `*`, or origins of web pages. */
+export function readCorsOrigins(text: string): CorsOrigins {
+  if (text === "*") return text;
+  return readList("origin", (one) => {
+    const origin = URL.parse(one)?.origin;
+    if (origin === undefined || origin !== one.replace(/\/$/, "")) {
+      throw new InvalidValue(
+        `${quote(one)} is not an origin: a scheme and a host, as in https://shop.example`,
+      );
+    }
+    return origin;
+  })(text);
 }
 
 export function readApiKey(text: string): string {

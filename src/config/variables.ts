@@ -14,6 +14,7 @@ import {
   readAddress,
   readApiKey,
   readCoins,
+  readCorsOrigins,
   readDatabaseUrl,
   readFacilitatorUrl,
   readGwei,
@@ -250,6 +251,14 @@ export const variables = {
     read: readPort,
     default: "4402",
     example: "8080",
+    usedBy: ["serve", "up", "mock"],
+  },
+  CORS_ORIGINS: {
+    summary:
+      "origins of web pages that may call the API, separated by commas, or `*` for all; no cookies are read",
+    read: readCorsOrigins,
+    unset: "no page of another origin may",
+    example: "https://shop.example",
     usedBy: ["serve", "up", "mock"],
   },
   TRUST_PROXY: {

@@ -117,7 +117,7 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
       ...(!isKit && { payers: { funded: accountOf(payerKey), empty: accountOf(undefined) } }),
       now:
         rpcUrl === undefined
-          ? () => BigInt(Math.floor(Date.now() / 1000))
+          ? await clockOf(baseUrl, isKit)
           : () => readHeadTime(createLocalRpc(rpcUrl), name),
       run: randomUUID(),
     },
@@ -208,4 +208,17 @@ function accountOf(privateKey: Hex = `0x${randomBytes(32).toString("hex")}`) {
       "PAYER_PRIVATE_KEY is no private key: it is not below the order of secp256k1, or zero",
     );
   }
+}
+
+const clockSchema = z.object({ now: z.int() });
+
+/** The time of a mock server, which may have a clock of its own; elsewhere that of this machine. */
+async function clockOf(baseUrl: string, isKit: boolean): Promise<() => bigint | Promise<bigint>> {
+  const read = async () => {
+    const answer = await ask(baseUrl, "/__clock");
+    return clockSchema.safeParse(answer.kind === "json" ? answer.body : undefined).data?.now;
+  };
+  const machine = () => BigInt(Math.floor(Date.now() / 1000));
+  if (!isKit || (await read()) === undefined) return machine;
+  return async () => BigInt((await read()) ?? machine());
 }

@@ -1,15 +1,17 @@
 import { randomUUID } from "node:crypto";
+import cors from "@fastify/cors";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import type { Facilitator } from "../facilitator/facilitator.ts";
 import { type Metrics, noMetrics } from "../metrics/metrics.ts";
 import type { Organizations } from "../organizations/organizations.ts";
+import { type CorsOrigins, corsOptions } from "../protocol/cors.ts";
 import { builtInNetworks, type NetworkRegistry } from "../protocol/networks.ts";
 import type { ApiBeside } from "../protocol/openapi.ts";
 import { bodyLimit } from "../protocol/problems.ts";
 import type { ConnectionLimits } from "./connections/open-connections.ts";
 import { authentication, type CallerWithoutKey } from "./plugins/authentication.ts";
 import { connections } from "./plugins/connections.ts";
-import { answerUnroutable, errorHandler } from "./plugins/error-handler.ts";
+import { answerUnroutable, errorHandler, refuseUnknownPaths } from "./plugins/error-handler.ts";
 import { limitPressure, type PressureLimits } from "./plugins/pressure.ts";
 import { limitRates, type RateLimits } from "./plugins/rate-limits.ts";
 import { refuseWhileClosing } from "./plugins/refuse-while-closing.ts";
@@ -57,6 +59,8 @@ export type AppOptions = {
    */
   trustProxy?: false | number | readonly string[];
   timeouts?: Timeouts;
+  /** The origins of web pages that may call; none by default. */
+  corsOrigins?: CorsOrigins | undefined;
   /** Whether `/docs` shows a page to read `/openapi.json` with. Off by default: its script has 4 MB. */
   docs?: boolean;
   /** What else is served on the address, for `/openapi.json`: the studio of `up`. */
@@ -100,11 +104,14 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(logRequests, { metrics });
   await app.register(logSettlements, { serviceId });
   await app.register(errorHandler);
+  const { corsOrigins } = options;
+  if (corsOrigins !== undefined) await app.register(cors, corsOptions(corsOrigins));
   await app.register(requireHost);
   await app.register(refuseWhileClosing);
   if (options.rateLimits !== undefined) await app.register(limitRates, options.rateLimits);
   await app.register(limitPressure, { limits: options.pressure, metrics });
   await app.register(authentication, { organizations, callerWithoutKey: options.callerWithoutKey });
+  await app.register(refuseUnknownPaths);
 
   await app.register(verifyRoute, { facilitator, knownNetworks, now, anonymousVerify });
   await app.register(settleRoute, { facilitator, knownNetworks, metrics });

@@ -1,8 +1,10 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { findScenario, type ScenarioRow, scenarios } from "../fixtures/cases/scenarios.ts";
 import type { FixtureCall, FixtureEngine } from "../fixtures/engine/engine.ts";
 import { nearest } from "../util/nearest.ts";
+import { describeMock } from "./describe-mock.ts";
+import { type Sessions, sessionPath } from "./sessions.ts";
 
 const longestDelayMs = 600_000;
 
@@ -19,13 +21,24 @@ const scenariosSchema = z.array(scenarioSchema).min(1);
 
 const timeSchema = z.strictObject({ seconds: z.number().min(0).max(longestAdvanceSeconds) });
 
+const sessionSchema = z.strictObject({ clock: z.iso.datetime().pipe(z.coerce.date()).optional() });
+
+function noSuchSession(id: string): ControlError {
+  return new ControlError(404, `There is no session ${JSON.stringify(id.slice(0, 40))}, or it was ended`, [
+    "POST /__sessions makes one, and says where it is.",
+  ]);
+}
+
 const paths = [
   "POST /__scenario",
   "GET /__scenarios",
   "GET /__scenarios/{name}",
   "GET /__calls",
   "POST /__advance-time",
+  "GET /__clock",
   "POST /__reset",
+  "POST /__sessions",
+  "DELETE /__sessions/{id}",
 ] as const;
 
 /** A request to these routes that cannot be done; the message is for its sender. */
@@ -40,7 +53,10 @@ class ControlError extends Error {
 }
 
 /** The routes by which tests in any language say how requests are to end, and see what was asked. */
-export function mockControlRoutes(app: FastifyInstance, fixtures: FixtureEngine): void {
+export function mockControlRoutes(
+  app: FastifyInstance,
+  { sessions, engineOf }: { sessions: Sessions; engineOf: (request: FastifyRequest) => FixtureEngine },
+): void {
   app.setErrorHandler((error, _request, reply) => {
     const { status, message, hints } = explain(error);
     return reply.code(status).send({ error: message, hints });
@@ -54,7 +70,7 @@ export function mockControlRoutes(app: FastifyInstance, fixtures: FixtureEngine)
     // All of them are found before the first is set: a mistake changes nothing.
     const wanted = scenariosSchema.parse(list).map((each) => ({ ...each, row: findScenario(each.name) }));
     for (const { row, times, delayMs } of wanted) {
-      const control = fixtures.scenario(row.name);
+      const control = engineOf(request).scenario(row.name);
       if (times === "always") control.always();
       else control.times(times);
       if (delayMs !== undefined) control.delay(delayMs);
@@ -66,19 +82,41 @@ export function mockControlRoutes(app: FastifyInstance, fixtures: FixtureEngine)
 
   app.get<{ Params: { name: string } }>("/__scenarios/:name", async (request) => {
     const row = findScenario(request.params.name);
-    return { ...describeRow(row), ...(await row.plan(fixtures.environment)) };
+    return { ...describeRow(row), ...(await row.plan(engineOf(request).environment)) };
   });
 
-  app.get("/__calls", () => fixtures.calls.map(describeCall));
+  app.get("/__calls", (request) => engineOf(request).calls.map(describeCall));
 
   app.post("/__advance-time", async (request) => {
     const { seconds } = timeSchema.parse(readJson(request.body));
-    fixtures.advanceTime(seconds);
-    return { now: Number(await fixtures.environment.now()) };
+    engineOf(request).advanceTime(seconds);
+    return clockOf(request);
   });
 
-  app.post("/__reset", (_request, reply) => {
-    fixtures.reset();
+  app.get("/__clock", clockOf);
+
+  async function clockOf(request: FastifyRequest) {
+    return { now: Number(await engineOf(request).environment.now()) };
+  }
+
+  app.post("/__sessions", (request) => {
+    const { clock } = sessionSchema.parse(request.body ? readJson(request.body) : {});
+    const { id, engine } = sessions.create(clock === undefined ? {} : { clock });
+    const origin = `${request.protocol}://${request.host}`;
+    return { id, ...describeMock(`${origin}${sessionPath(id)}`, engine.environment) };
+  });
+
+  app.delete<{ Params: { id: string } }>("/__sessions/:id", (request, reply) => {
+    if (!sessions.end(request.params.id)) throw noSuchSession(request.params.id);
+    return reply.code(204).send();
+  });
+
+  app.all<{ Params: { id: string } }>("/__sessions/:id/*", ({ params: { id } }) => {
+    throw noSuchSession(id);
+  });
+
+  app.post("/__reset", (request, reply) => {
+    engineOf(request).reset();
     return reply.code(204).send();
   });
 

@@ -8,7 +8,15 @@ import { testPayers } from "../published/test-payers.ts";
 export type MockDescription = {
   facilitator: { url: string };
   /** Where tests say how requests are to end, and see what was asked. */
-  control: { scenario: string; scenarios: string; calls: string; advanceTime: string; reset: string };
+  control: {
+    scenario: string;
+    scenarios: string;
+    calls: string;
+    advanceTime: string;
+    clock: string;
+    reset: string;
+    sessions: string;
+  };
   organization: { id: string; apiKey: string; recipient: Address };
   payers: Readonly<Record<string, { address: Address; privateKey: Hex }>>;
   networks: Readonly<
@@ -27,7 +35,9 @@ export function describeMock(origin: string, { networks }: ScenarioEnvironment):
       scenarios: `${origin}/__scenarios`,
       calls: `${origin}/__calls`,
       advanceTime: `${origin}/__advance-time`,
+      clock: `${origin}/__clock`,
       reset: `${origin}/__reset`,
+      sessions: `${origin.replace(/\/__sessions\/.*$/, "")}/__sessions`,
     },
     organization: { id: organizationId, apiKey, recipient: testOrganizations[organizationId].recipient },
     payers: Object.fromEntries(

@@ -1,44 +1,62 @@
 import cors from "@fastify/cors";
-import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
-import type { FixtureAnswer, FixtureRequest } from "../fixtures/engine/answer.ts";
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import type { FixtureRequest } from "../fixtures/engine/answer.ts";
 import type { FixtureEngine } from "../fixtures/engine/engine.ts";
 import { defaultContracts } from "../fixtures/engine/environment.ts";
 import { type Listening, refuseForeign } from "../local-server/refuse-foreign.ts";
+import { type CorsOrigins, corsOptions } from "../protocol/cors.ts";
 import { addToBuiltIn, type NetworkTier } from "../protocol/networks.ts";
 import type { PaymentStore } from "../studio/payment-store.ts";
 import { describeStudioApi, serveStudio } from "../studio/serve-studio.ts";
 import { mockControlRoutes } from "./control-routes.ts";
 import { publishCall } from "./publish-calls.ts";
 import { sendAnswer } from "./send-answer.ts";
+import { type Sessions, sessionPath, splitSessionPath } from "./sessions.ts";
 
 /** Beyond what the service takes, so that the fixtures get to refuse what is too large as it does. */
 const bodyLimit = 16 * 1024 * 1024;
 
-/** What clients in a browser may read besides the usual. */
-const exposedHeaders = ["location", "retry-after", "www-authenticate", "x-request-id", "x-settlement-state"];
+export type MockAppOptions = Listening & {
+  /** None by default. */
+  corsOrigins?: CorsOrigins | undefined;
+};
 
-/** The fixtures as an HTTP server, not listening yet; `listening` says where it will. */
+/** The fixtures as an HTTP server, not listening yet: the root's, and those of sessions. */
 export async function createMockApp(
-  fixtures: FixtureEngine,
-  listening: Listening,
+  sessions: Sessions,
+  { corsOrigins, ...listening }: MockAppOptions,
   { describe, store, serviceId }: { describe: () => object; store: PaymentStore; serviceId: string },
 ): Promise<FastifyInstance> {
+  /** Requests below a session's path are routed as if its facilitator were at the root. */
+  const inSession = new WeakMap<object, { engine: FixtureEngine; base: string }>();
+  const facilitatorOf = ({ raw }: FastifyRequest) =>
+    inSession.get(raw) ?? { engine: sessions.root, base: "" };
   const app = Fastify({
     bodyLimit,
     // Connections that clients keep open, or that wait for a late answer, do not hold up the end.
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 200 },
     schemaController: { compilersFactory: noSchemas },
+    // Paths that cannot be decoded.
+    frameworkErrors: (_error, request, reply) => void answer(request, reply),
+    rewriteUrl(request) {
+      const { url = "/" } = request;
+      const split = splitSessionPath(url);
+      const engine = split && sessions.find(split.id);
+      if (split === undefined || engine === undefined) return url;
+      inSession.set(request, { engine, base: sessionPath(split.id) });
+      return split.path;
+    },
   });
-  await app.register(cors, { origin: "*", exposedHeaders });
+  if (corsOrigins !== undefined) await app.register(cors, corsOptions(corsOrigins));
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => done(null, body));
 
   await app.register(async (scope) => {
     refuseForeign(scope, listening);
-    mockControlRoutes(scope, fixtures);
+    mockControlRoutes(scope, { sessions, engineOf: (request) => facilitatorOf(request).engine });
   });
-  const { networks } = fixtures.environment;
+  const { networks } = sessions.root.environment;
   const contractOn = (wanted: NetworkTier) =>
     networks.find(({ tier }) => tier === wanted)?.facilitatorContract ?? defaultContracts[wanted];
   await app.register(async (scope) => {
@@ -54,25 +72,25 @@ export async function createMockApp(
     (await import("../protocol/openapi.ts")).describeService(undefined, describeStudioApi()),
   );
 
-  /** The answer, which the studio is told of too. */
-  async function answerTo(request: FixtureRequest): Promise<FixtureAnswer> {
-    const from = performance.now();
-    const answer = await fixtures.reply(request);
-    const call = fixtures.calls.findLast((one) => one.request === request);
-    if (call !== undefined) publishCall(call, { serviceId, tookMs: performance.now() - from });
-    return answer;
-  }
-  app.route({
-    method: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
-    url: "/*",
-    handler: async (request, reply) => sendAnswer(request, reply, await answerTo(read(request))),
-    // What Fastify itself cannot read, such as a content type that is none: the fixtures know what the service says.
-    errorHandler: async (error, request, reply) => {
-      if (error.code !== "FST_ERR_CTP_INVALID_MEDIA_TYPE") throw error;
-      return sendAnswer(request, reply, await answerTo(read(request)));
-    },
+  // Every path is the fixtures' to answer, whatever its method; and what Fastify itself cannot read: they know what the
+  // service says.
+  app.setNotFoundHandler(answer);
+  app.setErrorHandler((error, request, reply) => {
+    if (Reflect.get(Object(error), "code") !== "FST_ERR_CTP_INVALID_MEDIA_TYPE") throw error;
+    return answer(request, reply);
   });
   return app;
+
+  async function answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { engine, base } = facilitatorOf(request);
+    const sent = read(request);
+    const from = performance.now();
+    const answered = await engine.reply(sent);
+    // The studio is told of it too.
+    const call = engine.calls.findLast((one) => one.request === sent);
+    if (call !== undefined) publishCall(call, { serviceId, tookMs: performance.now() - from });
+    return sendAnswer(request, reply, answered, base);
+  }
 }
 
 function read({ method, url, headers, body }: FastifyRequest): FixtureRequest {

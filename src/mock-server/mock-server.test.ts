@@ -104,7 +104,6 @@ test("breaks an answer off that announces the length of the whole", async () => 
   const [head = "", body] = received.split("\r\n\r\n");
   expect(head).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
   expect(head).toMatch(new RegExp(`^content-length: ${Buffer.byteLength(whole)}\r?$`, "m"));
-  expect(head).toMatch(/^access-control-allow-origin: \*\r?$/m);
   expect({ body, error }).toEqual({ body: whole.slice(0, 16), error: undefined });
 });
 
@@ -209,21 +208,28 @@ test.each([
   expect(mock.calls).toHaveLength(1);
 });
 
-test("a page of another origin may ask, and read the headers that matter", async () => {
-  const preflight = await fetch(`${mock.url}/settle`, {
-    method: "OPTIONS",
-    headers: {
-      origin: "http://127.0.0.1:3000",
-      "access-control-request-method": "POST",
-      "access-control-request-headers": "authorization,content-type,idempotency-key",
-    },
-  });
+test("pages of other origins may ask where that is configured, and read the headers that matter", async () => {
+  const preflightOf = (url: string, origin: string) =>
+    fetch(`${url}/settle`, {
+      method: "OPTIONS",
+      headers: {
+        origin,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization,content-type,idempotency-key",
+      },
+    });
+  expect((await preflightOf(mock.url, "https://shop.example")).status).toBe(405);
+  await using shop = await startMockServer({ corsOrigins: ["https://shop.example"] });
+  const preflight = await preflightOf(shop.url, "https://shop.example");
   expect(preflight.status).toBe(204);
   expect(preflight.headers.get("access-control-allow-headers")).toContain("idempotency-key");
-  const { headers } = await send(await requestOf("settle.success"));
+  const other = await preflightOf(shop.url, "https://other.example");
+  expect(other.headers.get("access-control-allow-origin")).toBeNull();
+  await using all = await startMockServer({ corsOrigins: "*" });
+  const { headers } = await send(await requestOf("settle.success"), all);
   expect(headers.get("access-control-allow-origin")).toBe("*");
   expect(headers.get("access-control-expose-headers")).toMatch(/location.*retry-after.*x-settlement-state/);
-  expect(mock.calls).toHaveLength(1);
+  expect(all.calls).toHaveLength(1);
 });
 
 test.each([
@@ -253,4 +259,51 @@ test("a port in use is said to be", async () => {
   } finally {
     other.close();
   }
+});
+
+const sessionSchema = z.object({ id: z.string(), facilitator: z.object({ url: z.string() }) });
+
+test("tests at the same time have a session each, and see nothing of one another", async () => {
+  const worker = async (index: number) => {
+    const made = await control("/__sessions", {});
+    const { id, facilitator } = sessionSchema.parse(await made.json());
+    const at = (path: string, init?: RequestInit) => fetch(facilitator.url.replace("/v1", path), init);
+    const isRefused = index % 2 === 0;
+    if (isRefused) await at("/__scenario", { method: "POST", body: '"settle.insufficient_funds"' });
+    // The same payment everywhere: a shared ledger would settle it once.
+    const { path, headers, body = null } = await requestOf("settle.success");
+    const answer = await at(path, { method: "POST", headers, body });
+    expect(await answer.json()).toMatchObject({ success: !isRefused });
+    expect(answer.headers.get("location")).toMatch(new RegExp(`^/__sessions/${id}/v1/settlements/0x`));
+    if (!isRefused) {
+      const { authorization = "" } = headers;
+      const location = new URL(`${answer.headers.get("location")}`, mock.url);
+      expect((await fetch(location, { headers: { authorization } })).status).toBe(200);
+    }
+    expect(await (await at("/__calls")).json()).toHaveLength(isRefused ? 1 : 2);
+    expect((await fetch(new URL(`/__sessions/${id}`, mock.url), { method: "DELETE" })).status).toBe(204);
+    expect((await at("/__calls")).status).toBe(404);
+  };
+  await Promise.all(Array.from({ length: 40 }, (_, index) => worker(index)));
+  expect(mock.calls).toEqual([]);
+});
+
+test("a session has a clock of its own, which stands still until it is moved", async () => {
+  const made = await control("/__sessions", { clock: "2026-01-01T00:00:00Z" });
+  const { facilitator } = sessionSchema.parse(await made.json());
+  const clock = async () => (await fetch(facilitator.url.replace("/v1", "/__clock"))).json();
+  expect(await clock()).toEqual({ now: 1_767_225_600 });
+  await fetch(facilitator.url.replace("/v1", "/__advance-time"), { method: "POST", body: '{"seconds":60}' });
+  expect(await clock()).toEqual({ now: 1_767_225_660 });
+  await using session = mock.createSession({ clock: new Date("2026-01-01T00:00:00Z") });
+  expect(session.description.control.clock).toBe(session.url.replace("/v1", "/__clock"));
+  expect(session.environment.now()).toBe(1_767_225_600n);
+});
+
+test("a session that is not there is told of", async () => {
+  const answer = await fetch(mock.url.replace("/v1", "/__sessions/none/v1/settle"), { method: "POST" });
+  expect([answer.status, await answer.json()]).toEqual([
+    404,
+    expect.objectContaining({ error: 'There is no session "none", or it was ended' }),
+  ]);
 });

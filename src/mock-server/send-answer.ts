@@ -2,12 +2,18 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { FixtureAnswer } from "../fixtures/engine/answer.ts";
 
-/** Sends what the fixtures answer, on the wire: late, whole, in part, or not at all. */
+/**
+ * Sends what the fixtures answer, on the wire: late, whole, in part, or not at all.
+ *
+ * @param base what the paths of the facilitator begin with, so that its `Location` leads back to it
+ */
 export async function sendAnswer(
   request: FastifyRequest,
   reply: FastifyReply,
-  answer: FixtureAnswer,
+  answered: FixtureAnswer,
+  base: string,
 ): Promise<FastifyReply> {
+  const answer = relocate(answered, base);
   // Unreferenced: a late answer does not keep the process alive.
   if (answer.delayMs !== undefined) await sleep(answer.delayMs, undefined, { ref: false });
   switch (answer.kind) {
@@ -38,4 +44,9 @@ function sendPart(reply: FastifyReply, answer: Extract<FixtureAnswer, { kind: "c
   // Ended, not reset: after a reset the receiver's system may throw away what it had not read yet.
   raw.write(text, () => raw.socket?.end());
   return reply;
+}
+
+function relocate(answer: FixtureAnswer, base: string): FixtureAnswer {
+  if (answer.kind === "reset" || base === "" || answer.headers.location === undefined) return answer;
+  return { ...answer, headers: { ...answer.headers, location: `${base}${answer.headers.location}` } };
 }

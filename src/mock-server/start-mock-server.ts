@@ -1,23 +1,25 @@
-import { findScenario, type ScenarioName } from "../fixtures/cases/scenarios.ts";
-import { createFixtureEngine, type FixtureEngine, type FixtureOptions } from "../fixtures/engine/engine.ts";
+import type { FixtureEngine } from "../fixtures/engine/engine.ts";
 import { explainListenError } from "../local-server/require-free.ts";
+import type { CorsOrigins } from "../protocol/cors.ts";
 import { createPaymentStore } from "../studio/payment-store.ts";
 import { describeMock, type MockDescription } from "./describe-mock.ts";
 import { createMockApp } from "./mock-app.ts";
+import { createMockEngine, type MockEngineOptions } from "./mock-engine.ts";
+import { createSessions, type SessionOptions, sessionPath } from "./sessions.ts";
 
-export type MockServerOptions = FixtureOptions & {
+export type MockServerOptions = MockEngineOptions & {
   /** The address to listen on; 127.0.0.1 by default. */
   host?: string;
   /** Names besides `localhost` that the control routes may be called by, such as that of a container. */
   allowHosts?: readonly string[] | undefined;
   /** 0, the default, for any free one. */
   port?: number;
-  /** What requests of their operations come to when nothing else was asked for; also after a reset. */
-  scenarios?: readonly ScenarioName[];
+  /** The origins of web pages that may call it; none by default, as in the service. */
+  corsOrigins?: CorsOrigins | undefined;
 };
 
-/** A mock facilitator that listens, and control of how its requests end. */
-export type MockServer = FixtureEngine &
+/** A facilitator of its own within a mock server, which shares nothing with others but the address. */
+export type MockSession = FixtureEngine &
   AsyncDisposable & {
     /** What clients are given: `http://127.0.0.1:4402/v1`. */
     readonly url: string;
@@ -26,6 +28,12 @@ export type MockServer = FixtureEngine &
     /** Ends it; answers that are still to come are not given. */
     close(): Promise<void>;
   };
+
+/** A mock facilitator that listens, and control of how its requests end. */
+export type MockServer = MockSession & {
+  /** Makes a facilitator of its own below the same address, for one test among many that run at the same time. */
+  createSession(options?: SessionOptions): MockSession;
+};
 
 /**
  * Starts a facilitator without chains as an HTTP server: the fixtures, for clients in any language. What `createFixtures`
@@ -40,28 +48,23 @@ export type MockServer = FixtureEngine &
  * await fetch(`${mock.url}/settle`, { method: "POST", … });
  */
 export async function startMockServer(options: MockServerOptions = {}): Promise<MockServer> {
-  const { host = "127.0.0.1", allowHosts, port = 0, scenarios = [], ...fixtureOptions } = options;
-  const engine = createFixtureEngine(fixtureOptions);
-  const usual = scenarios.map((name) => findScenario(name).name);
-  const orderUsual = () => {
-    for (const name of usual) engine.scenario(name).always();
-  };
-  orderUsual();
+  const { host = "127.0.0.1", allowHosts, port = 0, corsOrigins, ...engineOptions } = options;
   const serviceId = crypto.randomUUID();
   const store = createPaymentStore(serviceId);
-  const resetEngine = engine.reset;
-  const fixtures = Object.assign(engine, {
+  const sessions = createSessions((session) => createMockEngine({ ...engineOptions, ...session }));
+  const { root } = sessions;
+  const resetRoot = root.reset;
+  Object.assign(root, {
     reset() {
-      resetEngine();
+      resetRoot();
       store.clear();
-      orderUsual();
     },
   });
 
   let described: MockDescription | undefined;
   const app = await createMockApp(
-    fixtures,
-    { host, allowHosts },
+    sessions,
+    { host, allowHosts, corsOrigins },
     { store, serviceId, describe: () => described ?? {} },
   );
   app.addHook("onClose", async () => store.close());
@@ -72,9 +75,21 @@ export async function startMockServer(options: MockServerOptions = {}): Promise<
     await app.close();
     throw explainListenError(error, host, port, "x402-kit mock");
   }
-  const description = describeMock(origin, fixtures.environment);
-  described = description;
-  const { url } = description.facilitator;
+  const describe = (base: string, engine: FixtureEngine) => {
+    const description = describeMock(base, engine.environment);
+    return { description, url: description.facilitator.url };
+  };
+  const ofRoot = describe(origin, root);
+  described = ofRoot.description;
   const close = () => app.close();
-  return Object.assign(fixtures, { url, description, close, [Symbol.asyncDispose]: close });
+  return Object.assign(root, ofRoot, {
+    createSession(session: SessionOptions = {}): MockSession {
+      const { id, engine } = sessions.create(session);
+      const end = async () => void sessions.end(id);
+      const described = describe(`${origin}${sessionPath(id)}`, engine);
+      return Object.assign(engine, described, { close: end, [Symbol.asyncDispose]: end });
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  });
 }

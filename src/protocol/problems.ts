@@ -39,6 +39,8 @@ export const problemKinds = {
 export const problemDetails = {
   unauthorized: "Send a valid API key in the Authorization header, as it is or after the word Bearer",
   empty: "The body is empty; send the payment as JSON",
+  undecodable: "The path cannot be decoded",
+  uriTooLong: "No path of this service has such a long part",
   malformed: "The body is not JSON, or names a key that JSON should not carry",
   tooLarge: "The body may have at most 32 KiB",
   mediaType: "Send the body with content-type: application/json",

@@ -23,6 +23,18 @@ export function settlementPath(id: string): string {
   return routes.getSettlement.paths[0].replace("{id}", id);
 }
 
+/** The longest `{id}` that a router looks at. */
+export const longestParameter = 100;
+
+/**
+ * A path as routers match it, its escapes decoded but for those of reserved characters.
+ *
+ * @throws URIError when it cannot be decoded
+ */
+export function decodePath(path: string): string {
+  return path.includes("%") ? decodeURI(path) : path;
+}
+
 /** The route at a path, and the `{id}` in it; undefined where there is none. A slash at the end does not count. */
 export function findRoute(path: string): { name: RouteName; id: string | undefined } | undefined {
   for (const { name, pattern } of patterns) {

@@ -5,7 +5,14 @@ import { signForScenario } from "../../fixtures/sign.ts";
 import { type MockServer, startMockServer } from "../../mock-server/start-mock-server.ts";
 import { buildPaymentRequest } from "../../protocol/build-request.ts";
 import { renderTable } from "../../util/table.ts";
-import { contractsOf, defineCommand, flag, localOptions, valueOption } from "../kit/command.ts";
+import {
+  contractsOf,
+  defineCommand,
+  flag,
+  localOptions,
+  valueOption,
+  variableOption,
+} from "../kit/command.ts";
 import { curlValidSeconds, describePayers, verifyCurl } from "../up/start-report.ts";
 
 const everyAddress = ["0.0.0.0", "::"];
@@ -19,12 +26,19 @@ export const mock = defineCommand({
       "settle.insufficient_funds",
       readScenarios,
     ),
+    clock: valueOption(
+      "the time that it begins at and keeps, until /__advance-time; by default, that of the machine",
+      "TIME",
+      "2026-01-01T00:00:00Z",
+      readTime,
+    ),
+    "cors-origins": variableOption("CORS_ORIGINS", { placeholder: "ORIGINS" }),
     json: flag("print one line of JSON when ready, and nothing else"),
   },
 
   async run(values, { print, printError, networks: known, takeSignals }) {
     const interrupted = takeSignals();
-    const { networks, host, port, scenario: usual = [], json } = values;
+    const { networks, host, port, scenario: usual = [], clock, json } = values;
     const { mainnet, testnet } = contractsOf(values);
     await using server = await startMockServer({
       host,
@@ -34,6 +48,8 @@ export const mock = defineCommand({
       addedNetworks: known.all,
       contracts: { ...(mainnet && { mainnet }), ...(testnet && { testnet }) },
       scenarios: usual,
+      ...(clock !== undefined && { clock }),
+      corsOrigins: values["cors-origins"],
     });
     if (everyAddress.includes(host)) {
       printError(
@@ -64,6 +80,14 @@ function readScenarios(text: string): readonly ScenarioName[] {
       throw error;
     }
   });
+}
+
+function readTime(text: string): Date {
+  const time = new Date(text);
+  if (!/^\d{4}-\d\d-\d\dT.*(Z|[+-]\d\d:\d\d)$/.test(text) || Number.isNaN(time.getTime())) {
+    throw new InvalidValue("is not a time of ISO 8601 with its offset");
+  }
+  return time;
 }
 
 /** What to begin with: the ends that clients most often get wrong. */

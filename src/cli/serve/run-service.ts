@@ -94,7 +94,7 @@ function composeService(
   metrics: Metrics | undefined,
 ): Promise<Service> {
   const { networks, recovererKey, apiKeyPepper, settleWaitMs, anonymousVerify } = config;
-  const { trustProxy, rateLimits, maxSettles, docs } = config;
+  const { trustProxy, rateLimits, maxSettles, docs, corsOrigins } = config;
   const connections = connectionCapacity(readOpenFileLimit());
   return createService({
     networks,
@@ -112,6 +112,7 @@ function composeService(
       pressure: { maxSettles, maxVerifies, maxOthers, organizationShare, maxLagMs },
       connections,
       docs,
+      corsOrigins,
       ...(metrics !== undefined && { metrics }),
     },
     logger,

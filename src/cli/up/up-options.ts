@@ -43,6 +43,7 @@ export const upOptions = {
     readFirstRpcPort,
   ),
   asset: variableOption("LOCAL_ASSETS", { placeholder: "NETWORK=ADDRESS" }),
+  "cors-origins": variableOption("CORS_ORIGINS", { placeholder: "ORIGINS" }),
   "settle-wait": variableOption("SETTLE_WAIT_MS", {
     placeholder: "MS",
     describe: `how long a settle waits for its outcome, in milliseconds (default: ${describeUnset("SETTLE_WAIT_MS")})`,

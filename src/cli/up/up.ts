@@ -36,6 +36,7 @@ export const up = defineCommand({
       assets: values.asset,
       rpcPorts: assignRpcPorts(values.networks, values["rpc-port"], values["rpc-ports"]),
       open: values.open ? { onClose: () => closed.abort() } : undefined,
+      corsOrigins: values["cors-origins"],
       fork,
       host: values.host,
       allowHosts: values["allow-host"],

@@ -5,6 +5,7 @@ import { listen } from "../../http/connections/listen.ts";
 import { refuseForeign } from "../../local-server/refuse-foreign.ts";
 import { explainListenError, requireFree } from "../../local-server/require-free.ts";
 import type { Organizations } from "../../organizations/organizations.ts";
+import type { CorsOrigins } from "../../protocol/cors.ts";
 import { keccak256Text } from "../../protocol/hex.ts";
 import { builtInNetworks, type NetworkName } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
@@ -33,6 +34,8 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime"> & {
   journal?: boolean;
   /** Whether the studio is served: `/studio`, `/payments` and `/events`; not by default. */
   studio?: boolean;
+  /** The origins of web pages that may call the facilitator; none by default. */
+  corsOrigins?: CorsOrigins | undefined;
   /** Makes runs repeatable: the chains have a clock of their own, and authorization nonces follow from the seed. */
   seed?: number | undefined;
   /**
@@ -198,6 +201,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       serviceId,
       docs: true,
       describeBeside: studioModule?.describeStudioApi,
+      corsOrigins: options.corsOrigins,
       callerWithoutKey: open && (() => replaceable.organizations.authenticate(localOrganization.apiKey)),
       logger,
     });

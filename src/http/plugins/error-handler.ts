@@ -10,6 +10,13 @@ import { classify, ProblemError } from "../problems/problem-error.ts";
 import { callerRequestId } from "./request-id.ts";
 import { logFieldsOf } from "./request-log.ts";
 
+declare module "fastify" {
+  interface FastifyInstance {
+    /** Answers a request that has no route; always throws. */
+    refuseUnknownPath(request: FastifyRequest, reply: FastifyReply): never;
+  }
+}
+
 /**
  * The one place where an error becomes an answer: a problem of RFC 9457 with the x402 members of its route. Paths that
  * no route answers are errors as well. Registered before the routes.
@@ -37,7 +44,10 @@ export const errorHandler = fp(async (app) => {
       .send(problemBody(problem, { operation, requestId: request.id, envelope: request.envelope }));
   });
 
-  app.setNotFoundHandler((request, reply) => {
+  app.setNotFoundHandler(refuseUnknownPath);
+  app.decorate("refuseUnknownPath", refuseUnknownPath);
+
+  function refuseUnknownPath(request: FastifyRequest, reply: FastifyReply): never {
     const [whole = ""] = request.url.split("?");
     const path = shortenPath(whole);
     const allowed = allowedMethods(whole);
@@ -53,6 +63,17 @@ export const errorHandler = fp(async (app) => {
       message: problem.message,
     }));
     throw problem;
+  }
+});
+
+/**
+ * Answers requests for paths that no route answers before their body is read: nothing in it could make a difference.
+ * Registered after what limits requests.
+ */
+export const refuseUnknownPaths = fp(async (app) => {
+  app.addHook("onRequest", (request, reply, done) => {
+    if (request.is404) app.refuseUnknownPath(request, reply);
+    done();
   });
 });
 
@@ -60,8 +81,8 @@ export const errorHandler = fp(async (app) => {
 export function answerUnroutable(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
   const problem = classify(
     error.code === "FST_ERR_MAX_PARAM_LENGTH"
-      ? new ProblemError("uriTooLong", "No path of this service has such a long part")
-      : new ProblemError("malformed", "The path cannot be decoded"),
+      ? new ProblemError("uriTooLong", problemDetails.uriTooLong)
+      : new ProblemError("malformed", problemDetails.undecodable),
   );
   void reply
     .code(problem.kind.status)

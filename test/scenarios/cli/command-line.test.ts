@@ -245,6 +245,9 @@ describe("help", () => {
                                     as NETWORK=ADDRESS,NAME,VERSION,DECIMALS; several,
                                     separated by semicolons. What is left out after
                                     the address is as USDC has it [env: LOCAL_ASSETS]
+        --cors-origins ORIGINS      origins of web pages that may call the API,
+                                    separated by commas, or \`*\` for all; no cookies
+                                    are read [env: CORS_ORIGINS]
         --settle-wait MS            how long a settle waits for its outcome, in
                                     milliseconds (default: 80000 in protocol version
                                     1, 45000 in version 2) [env: SETTLE_WAIT_MS]

@@ -53,7 +53,11 @@ test("the commands of the guide work when pasted", async () => {
   const origin = new URL(mock.url).origin;
   for (const command of commands) {
     const ordered = await paste(command.replace("http://127.0.0.1:4402", origin));
-    expect(ordered).toEqual({ scenarios: expect.arrayContaining([expect.anything()]) });
+    expect(ordered).toMatchObject(
+      command.includes("__sessions")
+        ? { id: expect.any(String), facilitator: { url: expect.stringContaining("/__sessions/") } }
+        : { scenarios: expect.arrayContaining([expect.anything()]) },
+    );
   }
 });
 
@@ -70,6 +74,8 @@ test("--json prints one line with all that a client needs, and the scenario is w
       scenarios: expect.stringMatching(/:\d+\/__scenarios$/),
       calls: expect.stringMatching(/:\d+\/__calls$/),
       advanceTime: expect.stringMatching(/:\d+\/__advance-time$/),
+      clock: expect.stringMatching(/:\d+\/__clock$/),
+      sessions: expect.stringMatching(/:\d+\/__sessions$/),
       reset: expect.stringMatching(/:\d+\/__reset$/),
     },
     organization: { id: "org_local", apiKey: testKeys.local.apiKey, recipient: address },

@@ -7,13 +7,14 @@ import { type ScenarioPaymentSpec, writeRequest } from "../../../src/fixtures/ca
 import { refusalCases } from "../../../src/fixtures/cases/refusal-cases.ts";
 import type { ScenarioCase } from "../../../src/fixtures/cases/scenario.ts";
 import { successCases } from "../../../src/fixtures/cases/success-cases.ts";
-import type { Difference, FixtureAnswer, FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
+import type { Difference, FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
 import { createFixtureEngine } from "../../../src/fixtures/engine/engine.ts";
 import type { ScenarioEnvironment } from "../../../src/fixtures/engine/environment.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import type { Operation } from "../../../src/protocol/problems.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
 import { type TestKeyName, testKeys } from "../../../src/published/test-keys.ts";
+import { loosen } from "../../support/conformance/loosen.ts";
 import { startTestHarness } from "../../support/service.ts";
 
 /* The same requests to the fixtures and to the service, beyond those of the table: the answers are the same. */
@@ -278,29 +279,5 @@ function combine(first: ScenarioPaymentSpec, second: ScenarioPaymentSpec): Scena
       const once = first.resign?.(signature) ?? signature;
       return second.resign?.(once) ?? once;
     },
-  };
-}
-
-/** The answer of the fixtures, with placeholders for what only one of the two can know. */
-function loosen(answer: FixtureAnswer): FixtureAnswer {
-  if (answer.kind !== "json") return answer;
-  const { body, headers } = answer;
-  const text = JSON.stringify(body)
-    .replaceAll(/0x[0-9a-f]{64}/g, "<transaction>")
-    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "<timestamp>")
-    .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "<request-id>")
-    .replaceAll(/(There is no [A-Z]+ [^;]+; )[^"]+/g, "$1<text>")
-    .replaceAll(/"blockNumber":"\d+"/g, '"blockNumber":"<seconds>"')
-    .replaceAll(/"next":"[^"]+"/g, '"next":"<text>"')
-    .replaceAll(/time is \d+/g, "time is <time>")
-    .replaceAll(/balance (of|is) \d+/g, "balance $1 <balance>");
-  return {
-    ...answer,
-    headers: {
-      ...headers,
-      "x-request-id": "<request-id>",
-      ...(headers["retry-after"] !== undefined && { "retry-after": "<seconds>" }),
-    },
-    body: JSON.parse(text),
   };
 }

@@ -42,6 +42,6 @@ describe.each([
   test("describes every path of the table at /openapi.json", async () => {
     const answer = await fetch(`${originOf()}/openapi.json`);
     const { paths } = z.object({ paths: z.record(z.string(), z.unknown()) }).parse(await answer.json());
-    expect(Object.keys(paths).sort()).toEqual(table.map(({ path }) => path).sort());
+    expect(Object.keys(paths)).toEqual(expect.arrayContaining(table.map(({ path }) => path)));
   });
 });

@@ -1,0 +1,135 @@
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { compareExactly } from "../../../src/conformance/compare-exactly.ts";
+import { sendRequest } from "../../../src/conformance/send-request.ts";
+import { writeRequest } from "../../../src/fixtures/cases/payment-spec.ts";
+import type { FixtureAnswer, FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
+import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
+import { type MockServer, startMockServer } from "../../../src/mock-server/index.ts";
+import { testKeys } from "../../../src/published/test-keys.ts";
+import { loosen } from "../../support/conformance/loosen.ts";
+import { startTestHarness } from "../../support/service.ts";
+
+/*
+ * Requests drawn at random to the mock server and to the service, over HTTP: other methods, odd paths, odd bodies. Both
+ * give the same answer. EQUAL_RUNS=100000 draws more of them than `npm test` does.
+ */
+
+const numRuns = Number(process.env.EQUAL_RUNS ?? 300);
+
+let harness: RunningHarness;
+let mock: MockServer;
+let body: string;
+beforeAll(async () => {
+  harness = await startTestHarness({ networks: ["base"], studio: true });
+  mock = await startMockServer({ networks: ["base"] });
+  const now = async () => (await harness.chains.base?.now()) ?? 0n;
+  const at = { operation: "verify", x402Version: 1, label: "equal" } as const;
+  ({ body = "" } = await writeRequest({ ...mock.environment, now }, at, { validBefore: 80_000 }));
+});
+afterAll(async () => {
+  await mock?.close();
+  await harness?.close();
+});
+
+const base = fc.constantFrom("", "/v1", "/v1/", "/V1", "/v2", "//", "/%76%31");
+const name = fc.constantFrom(
+  ...["verify", "settle", "supported", "settlements", "health", "livez", "readyz", "nothing"],
+  ...["%73ettle", "settle%2F", "%zz", "%E0%A4%A", "settlements/0x12", `settlements/0x${"12".repeat(32)}`],
+  ...[
+    `settlements/${"a".repeat(100)}`,
+    `settlements/${"a".repeat(101)}`,
+    "settlements/%zz",
+    "settlements/%2e%2e",
+  ],
+  ...["a".repeat(120), "\u00e4".normalize("NFC").replace(/./, "%C3%A4"), "..", "."],
+);
+const path = fc
+  .tuple(base, name, fc.constantFrom("", "/", "//", "?", "?a=b", "?limit=0", "/?x", "%20"))
+  .map(([start, middle, end]) => `${start}/${middle}${end}`);
+const method = fc.constantFrom(
+  "GET",
+  "HEAD",
+  "POST",
+  "POST",
+  "POST",
+  "PUT",
+  "PATCH",
+  "DELETE",
+  "OPTIONS",
+  "TRACE",
+);
+const { local, rival, revoked } = testKeys;
+const authorization = fc.constantFrom(
+  ...[undefined, local.apiKey, local.apiKey, `Bearer ${local.apiKey}`, `bearer  ${rival.apiKey}`],
+  ...[revoked.apiKey, "nonsense", "Basic eDp5"],
+);
+const contentType = fc.constantFrom(
+  ...["application/json", "application/json", "application/json;charset=utf-8", "text/plain", "nonsense"],
+  undefined,
+);
+const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
+const text = fc.oneof(
+  fc.constantFrom<(payment: string) => string>(
+    (payment) => payment,
+    (payment) => payment.replace("{", `{"deep":${nested(5_000)},`),
+    (payment) => payment.replace('"payload":{', `"payload":{"deep":${nested(9_000)},`),
+    (payment) => payment.slice(0, -1),
+    (payment) => payment.replace("{", '{"__proto__":1,'),
+    (payment) => payment.replaceAll('"base"', '"polygon"'),
+    (payment) => payment.replaceAll('"exact"', "7"),
+    () => nested(10_000),
+    () => "",
+    () => `"${"x".repeat(40_000)}"`,
+  ),
+  fc.json().map((json) => () => json),
+);
+const idempotencyKey = fc.constantFrom(undefined, undefined, "a b", "fine");
+
+const request = fc.record({ method, path, authorization, contentType, text, idempotencyKey });
+
+function write({
+  method,
+  path,
+  ...drawn
+}: typeof request extends fc.Arbitrary<infer R> ? R : never): FixtureRequest {
+  const hasBody = method !== "GET" && method !== "HEAD" && method !== "TRACE";
+  const headers = Object.entries({
+    authorization: drawn.authorization,
+    "content-type": hasBody ? drawn.contentType : undefined,
+    // Not every method has it by itself.
+    "content-length": hasBody ? `${Buffer.byteLength(drawn.text(body))}` : undefined,
+    // A key is kept by what settles with it, and these are verified.
+    "idempotency-key": /verify/.test(path) ? drawn.idempotencyKey : undefined,
+  }).flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
+  return {
+    ...{ method, path, headers: Object.fromEntries(headers) },
+    ...(hasBody && { body: drawn.text(body) }),
+  };
+}
+
+/** The headers that say something; others are the connection's. */
+const telling =
+  /^(content-type|allow|location|retry-after|www-authenticate|x-settlement-state|access-control-.*)$/;
+
+/** What the mock answers, without what only one of the two can know. */
+function expectedOf(answer: FixtureAnswer): FixtureAnswer {
+  if (answer.kind === "reset") return answer;
+  const headers = Object.fromEntries(Object.entries(answer.headers).filter(([name]) => telling.test(name)));
+  if (answer.kind !== "json") return { ...answer, headers };
+  return loosen({ ...answer, headers });
+}
+
+test(`${numRuns} requests drawn at random are answered alike by the mock and the service`, async () => {
+  const mockOrigin = new URL(mock.url).origin;
+  const { origin } = new URL(harness.description.facilitator.url);
+  const found: object[] = [];
+  for (const drawn of fc.sample(request, numRuns)) {
+    const sent = write(drawn);
+    const [mocked, actual] = await Promise.all([sendRequest(mockOrigin, sent), sendRequest(origin, sent)]);
+    const differences = compareExactly(expectedOf(mocked), actual);
+    if (differences.length > 0) found.push({ ...sent, body: sent.body?.slice(0, 60), differences });
+    if (found.length > 9) break;
+  }
+  expect(found).toEqual([]);
+}, 3_600_000);
