@@ -14,6 +14,7 @@ const parts: Readonly<
 > = {
   // 8 steps on two databases: 1,008 deaths.
   kills: { files: ["crash/kill"], counts: { KILL_REPETITIONS: "63" } },
+  redrives: { files: ["crash/redrive"], counts: { REDRIVE_REPETITIONS: "20" } },
   recovery: { files: ["recovery/kill"], counts: { RECOVERY_KILL_REPETITIONS: "20" } },
   instances: { files: ["crash/instances"], counts: { INSTANCE_PAYMENTS: "10000" } },
   rolling: { files: ["crash/rolling"], counts: { ROLLING_RESTARTS: "40" } },

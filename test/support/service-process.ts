@@ -39,17 +39,21 @@ export async function startServiceProcess(
     operators,
     rpcUrl = chain.rpcUrl,
     drainDelayMs,
+    takesBytes,
   }: {
     dieAt?: Boundary;
     operators?: readonly Hex[];
     rpcUrl?: string | undefined;
     drainDelayMs?: number;
+    /** No node takes larger transactions; it kills itself when it sends the first of their payments singly. */
+    takesBytes?: number;
   } = {},
 ): Promise<ServiceProcess> {
   const { facilitatorContract } = chain;
   const script = fileURLToPath(new URL("./crash/service-child.ts", import.meta.url));
-  const service = { rpcUrl, facilitatorContract, databaseUrl, apiKey, dieAt, operators, drainDelayMs };
-  const options = JSON.stringify(service);
+  const wrapping = { dieAt, takesBytes };
+  const service = { rpcUrl, facilitatorContract, databaseUrl, apiKey, operators, drainDelayMs };
+  const options = JSON.stringify({ ...service, ...wrapping });
   const child = spawn(process.execPath, [script, options], { stdio: ["ignore", "pipe", "inherit"] });
   running.add(child);
   child.once("exit", () => running.delete(child));

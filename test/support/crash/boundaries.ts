@@ -53,3 +53,28 @@ export function stopAt(boundary: Boundary, reached: () => void) {
     }),
   };
 }
+
+/**
+ * Wraps what a service works with, so that no node takes a transaction of more than so many bytes, as if it were too
+ * large; `reached` is called when the first of its payments is stored to be sent again by itself.
+ */
+export function refuseLarge(mostBytes: number, reached: () => void) {
+  return {
+    ledger: (ledger: Ledger): Ledger => ({
+      ...ledger,
+      async redrive(from, ids, sign) {
+        const batch = await ledger.redrive(from, ids, sign);
+        if (batch !== null) reached();
+        return batch;
+      },
+    }),
+    chain: (chain: Chain): Chain => ({
+      ...chain,
+      broadcast: (raws, options) =>
+        chain.broadcast(
+          raws.filter((raw) => raw.length / 2 <= mostBytes),
+          options,
+        ),
+    }),
+  };
+}

@@ -7,7 +7,7 @@ import { networks } from "../../../src/protocol/networks.ts";
 import { address, bytes32 } from "../../../src/protocol/primitives.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { createWrappedService } from "../wrapped-service.ts";
-import { boundaries, stopAt } from "./boundaries.ts";
+import { boundaries, refuseLarge, stopAt } from "./boundaries.ts";
 
 const options = z
   .object({
@@ -18,13 +18,18 @@ const options = z
     dieAt: z.enum(boundaries).optional(),
     operators: z.array(bytes32).optional(),
     drainDelayMs: z.number().optional(),
+    takesBytes: z.number().optional(),
   })
   .parse(JSON.parse(process.argv[2] ?? "{}"));
 
 const [first = createLocalSigner(harnessAccounts.operator.privateKey), ...others] = (
   options.operators ?? []
 ).map(createLocalSigner);
-const wrap = options.dieAt && stopAt(options.dieAt, () => process.kill(process.pid, "SIGKILL"));
+const die = () => process.kill(process.pid, "SIGKILL");
+const wrap =
+  options.takesBytes === undefined
+    ? options.dieAt && stopAt(options.dieAt, die)
+    : refuseLarge(options.takesBytes, die);
 const service = await createWrappedService(wrap, {
   networks: [
     {

@@ -1,0 +1,87 @@
+import { once } from "node:events";
+import { setTimeout as wait } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Composition, compose } from "../../support/composition.ts";
+import { backends, useTestDatabase } from "../../support/databases.ts";
+import { hashesOnChain } from "../../support/faults/judge.ts";
+import type { Body } from "../../support/service.ts";
+import {
+  killServiceProcesses,
+  type ServiceProcess,
+  startServiceProcess,
+} from "../../support/service-process.ts";
+import { type Findings, noFindings, tally } from "../../support/tally.ts";
+
+/*
+ * A batch that is too large for every node is taken apart, and the process dies when the first of its payments is
+ * stored to be sent by itself: the next one sends the others.
+ */
+
+/** How often it is tried on each database. */
+const repetitions = Number(process.env.REDRIVE_REPETITIONS ?? 1);
+const payments = 8;
+/** A settle of one payment has fewer bytes, a batch more. */
+const takesBytes = 700;
+
+let composition: Composition;
+beforeAll(async () => {
+  composition = await compose();
+});
+afterAll(async () => {
+  killServiceProcesses();
+  await composition.close();
+});
+
+async function settleUntilDecided(service: ServiceProcess, body: Body): Promise<unknown> {
+  for (let attempt = 0; attempt < 300; attempt++) {
+    const answer = await service.settle(body);
+    if (answer.status === 200) return answer.body;
+    await wait(100);
+  }
+  throw new Error("the payment stayed undecided");
+}
+
+describe.each(backends)("on $name", (backend) => {
+  const database = useTestDatabase(backend);
+
+  test("killed while a batch that no node takes is sent singly: each payment is settled once", {
+    timeout: 60_000 * repetitions,
+  }, async () => {
+    for (let repetition = 0; repetition < repetitions; repetition++) {
+      const before = await composition.recipientBalance();
+      const bodies = await Promise.all(Array.from({ length: payments }, () => composition.payment()));
+      const first = await startServiceProcess(composition, database.url, { takesBytes });
+      const died = once(first.child, "exit");
+      const cutOff = bodies.map((body) => first.settle(body).catch(() => undefined));
+      let isAlive = true;
+      const mining = (async () => {
+        while (isAlive) {
+          await wait(200);
+          await composition.chain.mine();
+        }
+      })();
+      expect((await died)[1]).toBe("SIGKILL");
+      await Promise.all(cutOff);
+
+      const second = await startServiceProcess(composition, database.url);
+      const findings: Findings = { lost: [], paidTwice: [], wrongAnswers: [] };
+      const answers = await Promise.all(bodies.map((body) => settleUntilDecided(second, body)));
+      for (const [index, body] of bodies.entries()) {
+        const { success, errorMessage } = Object(answers[index]);
+        // One may have been answered by the process that died.
+        if (success !== true && !/was settled before/.test(errorMessage))
+          findings.wrongAnswers.push(errorMessage);
+        const hashes = await hashesOnChain(composition, body);
+        if (hashes.length === 0) findings.lost.push(JSON.stringify(answers[index]));
+        if (hashes.length > 1) findings.paidTwice.push(hashes.join());
+      }
+      const paid = (await composition.recipientBalance()) - before;
+      if (paid !== BigInt(payments) * 10_000n) findings.paidTwice.push(`${paid} was paid`);
+      isAlive = false;
+      await mining;
+      await second.stop();
+      tally(`killed while a batch that is too large is sent singly, on ${backend.name}`, findings);
+      expect(findings).toEqual(noFindings);
+    }
+  });
+});
