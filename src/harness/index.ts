@@ -1,5 +1,6 @@
 export type { LogLevel } from "../config/values.ts";
 export { ConfigurationError, KitError } from "../errors.ts";
+export type { HarnessBuyer } from "./api/buyer.ts";
 export { connectHarness } from "./api/connect-harness.ts";
 export { createHarness } from "./api/create-harness.ts";
 export type {
@@ -11,6 +12,7 @@ export type {
   SettleOptions,
 } from "./api/harness-api.ts";
 export type { AssetOptions, HarnessOptions } from "./api/harness-options.ts";
+export type { ShopConfig } from "./api/shop-config.ts";
 export type { HarnessClient } from "./api/viem-client.ts";
 export type { Payer, PaymentSpec } from "./control/pay.ts";
 export type { FaultReport } from "./faults/fault-board.ts";

@@ -57,9 +57,15 @@ export async function startRealChain(of: BuiltInNetworkName | Network): Promise<
   const held = 123_456_789n;
   await node.request("anvil_impersonateAccount", treasury.address);
   await node.request("anvil_setBalance", treasury.address, `0x${(10n ** 20n).toString(16)}`);
-  // Dust at a public address, as on live chains.
-  for (const data of [mintCall(holder, held), mintCall(testPayers.empty.address, 5n)]) {
-    await node.request("eth_sendTransaction", { from: treasury.address, to: usdc.address, data });
+  // Dust at public addresses, as on live chains.
+  const blocks = [
+    [mintCall(holder, held)],
+    [mintCall(testPayers.empty.address, 5n), mintCall(harnessAccounts.recipient.address, 1n)],
+  ];
+  for (const calls of blocks) {
+    for (const data of calls) {
+      await node.request("eth_sendTransaction", { from: treasury.address, to: usdc.address, data });
+    }
     await node.request("evm_mine");
   }
   return {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
 import { KitError } from "../../errors.ts";
@@ -17,8 +18,13 @@ import { requireAccount } from "../control/require-account.ts";
 import { createFaultSetters } from "../faults/faults.ts";
 import { createJournal } from "../journal/journal-reader.ts";
 import { createTurns, type InTurn } from "../nodes/turns.ts";
+import { createHarnessBuyer } from "./buyer.ts";
 import type { Harness, HarnessNetwork, ServiceAnswer } from "./harness-api.ts";
+import { describeShop } from "./shop-config.ts";
 import { createViemClient, type HarnessClient } from "./viem-client.ts";
+
+/** Between two looks at the journal. */
+const nextPaymentPollMs = 20;
 
 export type AssembleOptions = {
   description: HarnessDescription;
@@ -111,6 +117,27 @@ export function assembleHarness<N extends NetworkName>(
       },
     }),
     journal: createJournal(control.journal),
+    async nextPayment({ timeoutMs = 10_000 } = {}) {
+      requireOpen();
+      const before = new Set(await control.journal.payments());
+      const giveUpAt = performance.now() + timeoutMs;
+      for (;;) {
+        const id = (await control.journal.payments()).find((one) => !before.has(one));
+        const found = id === undefined ? undefined : await control.journal.payment(id);
+        // It is named when its first request comes, and of use once that has ended.
+        if (found !== undefined && found.requests.length > 0) return found;
+        if (performance.now() > giveUpAt) {
+          throw new KitError(`No payment came within ${timeoutMs} ms`, {
+            hints: [
+              "Does the shop use the facilitator of this harness? harness.shopConfig() has what it needs.",
+            ],
+          });
+        }
+        await sleep(nextPaymentPollMs);
+      }
+    },
+    buyer: (payer) => createHarnessBuyer(description, payer),
+    shopConfig: (network, price) => describeShop(description, network, price),
     async reset() {
       requireOpen();
       await forgetAllImpersonated();
@@ -181,6 +208,14 @@ function assembleNetwork(
     async advanceTime(seconds) {
       requireOpen();
       return inTurn(name, () => control.advanceTime(name, seconds));
+    },
+    async advanceTimeTo(time) {
+      const seconds = time instanceof Date ? BigInt(Math.ceil(time.getTime() / 1_000)) : BigInt(time);
+      const now = await network.now();
+      if (seconds <= now) {
+        throw new KitError(`${name} is at ${now} already, and time only goes forward; asked for ${seconds}`);
+      }
+      return network.advanceTime(Number(seconds - now));
     },
     now: async () => (await client.getBlock()).timestamp,
   };

@@ -4,9 +4,13 @@ import type { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
 import type { ProblemDetails, SettleAnswer, VerifyAnswer } from "../../protocol/answers.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Asset, BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
+import type { TestPayerName } from "../../published/test-payers.ts";
 import type { PaymentSpec } from "../control/pay.ts";
 import type { Faults } from "../faults/faults.ts";
 import type { Journal } from "../journal/journal-reader.ts";
+import type { PaymentJournal } from "../journal/payment-journal.ts";
+import type { HarnessBuyer } from "./buyer.ts";
+import type { ShopConfig } from "./shop-config.ts";
 import type { HarnessClient } from "./viem-client.ts";
 
 /** A local chain of a harness. Amounts are in the asset's smallest unit, times in unix seconds. */
@@ -40,6 +44,12 @@ export type HarnessNetwork<N extends NetworkName = NetworkName> = {
    * new time.
    */
   advanceTime(seconds: number): Promise<bigint>;
+  /**
+   * The same, up to a time: unix seconds, or a date.
+   *
+   * @throws {KitError} when the chain is there already
+   */
+  advanceTimeTo(time: number | bigint | Date): Promise<bigint>;
   /** The time of the newest block. */
   now(): Promise<bigint>;
 };
@@ -119,6 +129,31 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    * console.log(await harness.journal.describe(settlementId));
    */
   readonly journal: Journal;
+  /**
+   * Waits for a payment that no request has named before, such as one that a page or a buyer makes, and gives what the
+   * service has done about it so far.
+   *
+   * @throws {KitError} when none comes in time (10 s by default), or no journal is kept
+   */
+  nextPayment(options?: { timeoutMs?: number }): Promise<PaymentJournal>;
+  /**
+   * A buyer with the money, or the lack of it, of a test payer: pays what a shop asks for on these chains.
+   *
+   * @example
+   * const response = await harness.buyer("funded").fetch("http://127.0.0.1:3000/report");
+   */
+  buyer(payer: TestPayerName): HarnessBuyer;
+  /**
+   * What a shop of the public server packages needs to be paid here.
+   *
+   * @param price in the asset's smallest unit
+   *
+   * @example
+   * const { facilitator, accepts } = harness.shopConfig("base", 10_000n);
+   * const server = new x402ResourceServer(new HTTPFacilitatorClient(facilitator)).register("eip155:*", new ExactEvmScheme());
+   * app.use(paymentMiddleware({ "GET /report": { accepts } }, server));
+   */
+  shopConfig(network: N, price: bigint): ShopConfig;
   /**
    * Puts everything back to the start: accounts, contracts, blocks, pool, mining, time and fees of every chain, and
    * the service with its ledger and journal; faults are cleared. Requests under way are answered with 503.

@@ -26,6 +26,9 @@ export type HarnessClient = Client<
 /** Called before each request; what it throws, the client throws. */
 export type OnRequest = (request: { method: string; params?: unknown }) => void;
 
+/** Tells msw to let a request through, whatever it is told to do with those that it has no handler for. */
+const passthrough = "application/json, msw/passthrough";
+
 /** How often viem asks for what it waits for, in milliseconds: local chains mine at once. */
 const pollingInterval = 20;
 
@@ -47,7 +50,7 @@ export function createViemClient(
     rpcUrls: { default: { http: [rpcUrl] } },
     testnet: tier === "testnet",
   });
-  const overHttp = http(rpcUrl, { retryCount: 0 });
+  const overHttp = http(rpcUrl, { retryCount: 0, fetchOptions: { headers: { accept: passthrough } } });
   const transport: HttpTransport = (config) => {
     const { request, ...rest } = overHttp(config);
     return {

@@ -73,6 +73,10 @@ describe("a fork of a real chain", () => {
     for (const [account, amount] of payerBalances(usdc)) expect(await base.balanceOf(account)).toBe(amount);
   });
 
+  it("begins with a recipient that has been paid nothing, whatever strangers have sent there", async () => {
+    expect(await base.balanceOf(harness.organization.recipient)).toBe(0n);
+  });
+
   it("has nothing left of what others did to the addresses of test payers and contract", async () => {
     const { client, facilitatorContract } = base;
     const { funded, undeployedWallet } = testPayers;

@@ -67,7 +67,10 @@ export async function readRecording(
   const parsed = parseJson(text);
   const head = header.safeParse(parsed);
   if (!head.success) {
-    throw new KitError(`${path} is not a recording of a fork, or is damaged`, { cause: head.error, hints });
+    throw new KitError(`${path} is not a recording of a fork, or is damaged`, {
+      cause: new Error(z.prettifyError(head.error)),
+      hints,
+    });
   }
   if (head.data.version !== version) {
     throw new KitError(

@@ -201,6 +201,9 @@ describe("a running harness", () => {
     const mistyped = "0x857b06519E91e3A54538791bDbb0E22373e36b67";
     const message = `The account "${mistyped}" has a wrong checksum (EIP-55): a digit may be mistyped`;
     expect((await refusalOf(harness.networks.base.fund(mistyped, 1n))).message).toBe(message);
+    expect((await refusalOf(harness.networks.base.fund("0x12", 5n))).message).toBe(
+      'The account "0x12" is not an address: 0x and 40 hexadecimal digits',
+    );
     const { status, body } = await requestJson(`${harness.facilitator.url.replace("/v1", "")}/harness/fund`, {
       method: "POST",
       body: { network: "base", to: mistyped, amount: "1" },

@@ -1,0 +1,96 @@
+import { z } from "zod";
+import { KitError } from "../../errors.ts";
+import { authorizationJson } from "../../protocol/build-request.ts";
+import { address, uint256String } from "../../protocol/primitives.ts";
+import { signAs } from "../../published/sign-as.ts";
+import type { TestPayerName } from "../../published/test-payers.ts";
+import { readHeadTime } from "../../rpc/head-time.ts";
+import { createLocalRpc } from "../../rpc/local-rpc.ts";
+import type { HarnessDescription } from "../control/description.ts";
+
+/** Buys at shops as one of the test payers. */
+export type HarnessBuyer = {
+  /** `fetch`, which pays once where the answer is 402, and gives the answer to the payment. */
+  fetch(url: string | URL, init?: RequestInit): Promise<Response>;
+};
+
+const offerSchema = z.looseObject({
+  scheme: z.literal("exact"),
+  network: z.string(),
+  asset: address,
+  payTo: address,
+  amount: uint256String.optional(),
+  maxAmountRequired: uint256String.optional(),
+  maxTimeoutSeconds: z.int().positive().default(60),
+});
+
+const challengeSchema = z.looseObject({
+  x402Version: z.union([z.literal(1), z.literal(2)]),
+  accepts: z.array(z.unknown()),
+  resource: z.unknown().optional(),
+});
+
+/** @throws {KitError} from `fetch` when a 402 offers nothing that can be paid on this harness */
+export function createHarnessBuyer(description: HarnessDescription, payer: TestPayerName): HarnessBuyer {
+  return {
+    async fetch(url, init) {
+      const first = await fetch(url, init);
+      if (first.status !== 402) return first;
+      const headers = new Headers(init?.headers);
+      for (const [name, value] of Object.entries(await pay(description, payer, first)))
+        headers.set(name, value);
+      return fetch(url, { ...init, headers });
+    },
+  };
+}
+
+async function pay(
+  description: HarnessDescription,
+  payer: TestPayerName,
+  response: Response,
+): Promise<Record<string, string>> {
+  const refuse = (why: string) => new KitError(`The shop at ${response.url} ${why}`);
+  const header = response.headers.get("PAYMENT-REQUIRED");
+  const challenge = challengeSchema.safeParse(
+    header === null ? await response.json().catch(() => null) : readHeader(header),
+  );
+  if (!challenge.success) throw refuse("answers 402 without saying what it wants to be paid");
+  const { x402Version, accepts, resource } = challenge.data;
+  for (const written of accepts) {
+    const offer = offerSchema.safeParse(written);
+    if (!offer.success) continue;
+    const { network, amount, maxAmountRequired, asset, payTo, maxTimeoutSeconds } = offer.data;
+    const value = maxAmountRequired ?? amount;
+    const [name, running] =
+      Object.entries(description.networks).find(
+        ([key, { caip2 }]) => network === (x402Version === 1 ? key : caip2),
+      ) ?? [];
+    if (name === undefined || running === undefined || value === undefined) continue;
+    const now = await readHeadTime(createLocalRpc(running.rpcUrl), name);
+    const { authorization, signature } = await signAs(payer, {
+      asset: { ...running.asset, address: asset },
+      chainId: running.chainId,
+      to: payTo,
+      value,
+      validBefore: now + BigInt(maxTimeoutSeconds),
+    });
+    const payload = { signature, authorization: authorizationJson(authorization) };
+    return x402Version === 1
+      ? { "X-PAYMENT": writeHeader({ x402Version, scheme: "exact", network, payload }) }
+      : { "PAYMENT-SIGNATURE": writeHeader({ x402Version, resource, accepted: written, payload }) };
+  }
+  const running = Object.keys(description.networks).join(", ");
+  throw refuse(`wants nothing that can be paid here: this harness has ${running}, and pays by scheme exact`);
+}
+
+function readHeader(text: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(text, "base64").toString("utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
+function writeHeader(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString("base64");
+}
