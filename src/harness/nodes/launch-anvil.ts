@@ -25,6 +25,8 @@ export type LaunchOptions = {
    */
   genesisTime?: number | undefined;
   startTimeoutMs?: number | undefined;
+  /** Called when the process runs, while it comes to listen. */
+  onSpawn?: (() => void) | undefined;
   /** Forks a chain, instead of starting an empty one. The URL shows in the arguments of the process. */
   fork?: { url: string; blockNumber: bigint } | undefined;
 };
@@ -132,7 +134,10 @@ export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil
     });
     // The message comes from the constructor: by the next microtask the process is spawned, and its promise is on it.
     queueMicrotask(() => {
-      if (started.pid !== undefined) watchdog.guard(started.pid);
+      if (started.pid !== undefined) {
+        watchdog.guard(started.pid);
+        options.onSpawn?.();
+      }
       if ("catch" in started && typeof started.catch === "function") started.catch(() => {});
     });
   };

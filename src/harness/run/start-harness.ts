@@ -60,21 +60,8 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
   const { host, port, logger, seed, open, recovery = true } = options;
   const serviceId = crypto.randomUUID();
   await requireFree(host, port);
-  // The imports of the service take as long as the nodes do: both at once.
-  const importing = Promise.all([
-    import("../../service.ts"),
-    import("../../database/open-migrated.ts"),
-    import("../../http/app.ts"),
-    import("../control/control.ts"),
-    import("./replaceable-core.ts"),
-    import("../../chain/signing/local-signer.ts"),
-    import("../faults/create-faults.ts"),
-    options.journal === true || options.studio === true ? import("../../studio/payment-store.ts") : undefined,
-    options.journal === true ? import("../journal/journal.ts") : undefined,
-    options.studio === true ? import("../../studio/serve-studio.ts") : undefined,
-  ]);
-  importing.catch(() => {});
   const parts: HarnessPart[] = [];
+  let importing: ReturnType<typeof importService> | undefined;
   let chains: Chains | undefined;
   let core: ReplaceableCore | undefined;
   let app: FastifyInstance | undefined;
@@ -104,6 +91,10 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
     chains = await startChains({
       ...options,
       genesisTime: seed === undefined ? undefined : genesisTime,
+      meanwhile() {
+        importing = importService(options);
+        importing.catch(() => {});
+      },
     });
     const running = Object.values(chains.chains);
     for (const { node } of running) {
@@ -120,7 +111,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       storeModule,
       journalModule,
       studioModule,
-    ] = await importing;
+    ] = await (importing ?? importService(options));
     const store = storeModule?.createPaymentStore(serviceId);
     const journal = store && journalModule?.createJournalStore(store);
     const startedFaults = await startFaults(running, {
@@ -246,6 +237,22 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
     await close();
     throw error;
   }
+}
+
+/** What the service on the chains is made of. Reading it takes as long as the nodes take to come up. */
+function importService({ journal = false, studio = false }: StartOptions) {
+  return Promise.all([
+    import("../../service.ts"),
+    import("../../database/open-migrated.ts"),
+    import("../../http/app.ts"),
+    import("../control/control.ts"),
+    import("./replaceable-core.ts"),
+    import("../../chain/signing/local-signer.ts"),
+    import("../faults/create-faults.ts"),
+    journal || studio ? import("../../studio/payment-store.ts") : undefined,
+    journal ? import("../journal/journal.ts") : undefined,
+    studio ? import("../../studio/serve-studio.ts") : undefined,
+  ]);
 }
 
 /** @throws {KitError} when the address is taken, even if it was free a moment ago */

@@ -29,6 +29,11 @@ export type StartChainsOptions = {
   signal?: AbortSignal | undefined;
   /** Path of the anvil binary; the one of this platform's package by default. */
   anvilBinary?: string | undefined;
+  /**
+   * Called once, while the nodes come up, which they do by themselves: for what keeps this process busy. An import does
+   * not return before all that it imports is read, so that nodes which are started after one wait for it.
+   */
+  meanwhile?: (() => void) | undefined;
   /** Gives the chains a clock of their own that begins there (unix seconds); they then stand still between blocks. */
   genesisTime?: number | undefined;
 };
@@ -68,9 +73,24 @@ export async function startChains(options: StartChainsOptions): Promise<Chains> 
     await Promise.all(nodes.map((node) => node.stop()));
     await watchdog.close();
   };
-  // The contracts' code is read while the nodes start.
-  const preparation = import("./chain.ts");
-  preparation.catch(() => {});
+  let preparation: Promise<typeof import("./chain.ts")> | undefined;
+  const prepare = () => {
+    // The contracts' code.
+    preparation ??= import("./chain.ts");
+    return preparation;
+  };
+  let isBusy = false;
+  const onSpawn = () => {
+    if (isBusy) return;
+    isBusy = true;
+    // The other nodes are started in this turn of the event loop.
+    setImmediate(() => {
+      prepare().catch(() => {});
+      options.meanwhile?.();
+    });
+  };
+  // A fork asks its network first.
+  if (networks.every(({ name }) => forks.has(name))) onSpawn();
 
   const results = await Promise.allSettled(
     networks.map(async (network) => {
@@ -78,13 +98,13 @@ export async function startChains(options: StartChainsOptions): Promise<Chains> 
       const port = rpcPorts[name];
       const asset = assets[name] ?? network.usdc;
       const facilitatorContract = facilitatorContracts[tier];
-      const launch = { watchdog, port, signal, binary: options.anvilBinary };
+      const launch = { watchdog, port, signal, binary: options.anvilBinary, onSpawn };
       const spec = forks.get(name);
       const node = await (spec === undefined
         ? startNode({ ...launch, name, chainId, genesisTime })
         : startFork({ ...launch, network, spec, facilitatorContract, asset }));
       nodes.push(node);
-      const { prepareChain } = await preparation;
+      const { prepareChain } = await prepare();
       const preparing = prepareChain({
         network,
         facilitatorContract,
