@@ -35,7 +35,7 @@ export function decodePath(path: string): string {
   return path.includes("%") ? decodeURI(path) : path;
 }
 
-/** The route at a path, and the `{id}` in it; undefined where there is none. A slash at the end does not count. */
+/** The route at a path, and the `{id}` in it; undefined where there is none. A slash at the end does not count; an id may be empty, as routers have it. */
 export function findRoute(path: string): { name: RouteName; id: string | undefined } | undefined {
   for (const { name, pattern } of patterns) {
     const match = pattern.exec(path);
@@ -45,7 +45,7 @@ export function findRoute(path: string): { name: RouteName; id: string | undefin
 }
 
 const patterns = (Object.entries(routes) as readonly [RouteName, Route][]).flatMap(([name, { paths }]) =>
-  paths.map((path) => ({ name, pattern: new RegExp(`^${path.replace("{id}", "([^/]+)")}/?$`) })),
+  paths.map((path) => ({ name, pattern: new RegExp(`^${path.replace("{id}", "([^/]*)")}/?$`) })),
 );
 
 /** The methods of a route, as `Allow` lists them. */

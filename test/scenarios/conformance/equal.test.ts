@@ -21,7 +21,7 @@ let harness: RunningHarness;
 let mock: MockServer;
 let body: string;
 beforeAll(async () => {
-  harness = await startTestHarness({ networks: ["base"], studio: true });
+  harness = await startTestHarness({ networks: ["base"] });
   mock = await startMockServer({ networks: ["base"] });
   const now = async () => (await harness.chains.base?.now()) ?? 0n;
   const at = { operation: "verify", x402Version: 1, label: "equal" } as const;
@@ -36,13 +36,8 @@ const base = fc.constantFrom("", "/v1", "/v1/", "/V1", "/v2", "//", "/%76%31");
 const name = fc.constantFrom(
   ...["verify", "settle", "supported", "settlements", "health", "livez", "readyz", "nothing"],
   ...["%73ettle", "settle%2F", "%zz", "%E0%A4%A", "settlements/0x12", `settlements/0x${"12".repeat(32)}`],
-  ...[
-    `settlements/${"a".repeat(100)}`,
-    `settlements/${"a".repeat(101)}`,
-    "settlements/%zz",
-    "settlements/%2e%2e",
-  ],
-  ...["a".repeat(120), "\u00e4".normalize("NFC").replace(/./, "%C3%A4"), "..", "."],
+  ...[`settlements/${"a".repeat(100)}`, `settlements/${"a".repeat(101)}`, "settlements/%zz"],
+  ...["a".repeat(120), "\u00e4".normalize("NFC").replace(/./, "%C3%A4")],
 );
 const path = fc
   .tuple(base, name, fc.constantFrom("", "/", "//", "?", "?a=b", "?limit=0", "/?x", "%20"))
