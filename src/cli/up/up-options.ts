@@ -1,5 +1,5 @@
 import { assignRpcPorts, checkNetworksOf, readFirstRpcPort, readRpcPorts } from "../../config/rpc-ports.ts";
-import { InvalidValue, isLoopbackHost, logLevels, readOneOf } from "../../config/values.ts";
+import { InvalidValue, isLoopbackHost, logLevels, readOneOf, readWholeNumber } from "../../config/values.ts";
 import { describeUnset } from "../../config/variables.ts";
 import { type ConfigurationProblem, collectProblems } from "../../errors.ts";
 import { collision, resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
@@ -70,6 +70,14 @@ export const upOptions = {
     '"Facilitator listening"',
     readLine,
   ),
+  seed: {
+    describe:
+      "makes runs repeatable, to the hash of each block: chains with a clock of their own, and no sample payments",
+    placeholder: "N",
+    example: "1",
+    read: readWholeNumber(0, 2_147_483_647),
+  },
+  env: flag("print lines for a .env when ready, and nothing else: URL, key, payTo, payer, RPC URLs"),
   json: flag("print one line of JSON when ready, and nothing else"),
 } as const satisfies Options;
 
@@ -81,6 +89,7 @@ export function checkUp(values: GivenValues): readonly ConfigurationProblem[] {
     ...checkNetworksOf("asset", values.asset, values.networks),
     ...checkRpcPorts(values),
     ...checkOpen(values),
+    ...checkSeed(values),
   ];
 }
 
@@ -114,6 +123,17 @@ function checkRpcPorts({ networks: names = [], ...values }: GivenValues): readon
       ? []
       : [{ name: "--rpc-port", problem: `${name} and ${other} have the same port` }];
   });
+}
+
+function checkSeed({ seed, fork, env, json }: GivenValues): readonly ConfigurationProblem[] {
+  const problems: ConfigurationProblem[] = [];
+  if (seed !== undefined && fork !== undefined) {
+    problems.push({ name: "--seed", problem: "a fork goes by the clock, so its runs cannot be repeated" });
+  }
+  if (env === true && json === true) {
+    problems.push({ name: "--env", problem: "prints lines, and --json one line of JSON: take one of them" });
+  }
+  return problems;
 }
 
 function checkOpen({ open, host, json, ...values }: GivenValues): readonly ConfigurationProblem[] {

@@ -17,6 +17,7 @@ export const up = defineCommand({
   check: checkUp,
 
   async run(values, { print, printError, env, networks, takeSignals }) {
+    const isForMachines = values.json || values.env;
     const fork = resolveForks(values.fork, values.networks, env);
     const closed = new AbortController();
     const interrupted = AbortSignal.any([takeSignals(), closed.signal]);
@@ -25,7 +26,7 @@ export const up = defineCommand({
       write(line) {
         // Payments that Ctrl-C cuts short are no news to the person who pressed it.
         if (interrupted.aborted && isWarning(line)) return;
-        printError(values.json ? line.trimEnd() : renderLogLine(line));
+        printError(isForMachines ? line.trimEnd() : renderLogLine(line));
       },
     });
     const facilitatorContracts = resolveContracts(values, networks);
@@ -42,6 +43,7 @@ export const up = defineCommand({
       allowHosts: values["allow-host"],
       port: values.port,
       settleWaitMs: values["settle-wait"],
+      seed: values.seed,
       journal: values.journal,
       recovery: !values["no-recovery"],
       studio: true,
@@ -55,7 +57,9 @@ export const up = defineCommand({
     }
     try {
       const ended = untilEnd(harness, interrupted);
-      const paying = values["no-demo"] ? undefined : payOnEveryNetwork(harness.description);
+      // What their moment decides would differ from run to run.
+      const hasDemo = !values["no-demo"] && values.seed === undefined;
+      const paying = !hasDemo ? undefined : payOnEveryNetwork(harness.description);
       // Ctrl-C, or a node that died, may come first; this then fails unobserved.
       paying?.catch(() => {});
       await Promise.race([paying, ended]);
@@ -64,13 +68,16 @@ export const up = defineCommand({
       const payments = await paying;
       if (values.json) {
         print(JSON.stringify(harness.description));
+      } else if (values.env) {
+        const { describeAsEnv } = await import("./env-lines.ts");
+        print(describeAsEnv(harness.description));
       } else {
         print(await describeUp(harness.description, payments));
         if (values.open)
           print("Requests without an API key act for the organization above; POST /close ends this.");
         print(`Ready in ${(performance.now() / 1000).toFixed(2)} s. Ctrl-C stops everything.`);
       }
-      if (!values.quiet && (!values.json || values["log-format"] !== undefined)) {
+      if (!values.quiet && (!isForMachines || values["log-format"] !== undefined)) {
         const { followPayments } = await import("../../studio/follow-payments.ts");
         followPayments({ contracts: facilitatorContracts, networks }, (line) =>
           print(values["log-format"] === "json" ? JSON.stringify(line) : renderPaymentLine(line)),
@@ -78,7 +85,7 @@ export const up = defineCommand({
       }
       if (values["ready-line"] !== undefined) print(values["ready-line"]);
       await ended;
-      if (!values.json) print("\nStopping…");
+      if (!isForMachines) print("\nStopping…");
       return 0;
     } finally {
       await harness.close();

@@ -264,6 +264,11 @@ describe("help", () => {
                                     --json they are left out unless this is given
         --ready-line TEXT           print this line when everything is ready, for a
                                     test suite that waits for it
+        --seed N                    makes runs repeatable, to the hash of each block:
+                                    chains with a clock of their own, and no sample
+                                    payments
+        --env                       print lines for a .env when ready, and nothing
+                                    else: URL, key, payTo, payer, RPC URLs
         --json                      print one line of JSON when ready, and nothing
                                     else
       "
