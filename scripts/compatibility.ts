@@ -28,6 +28,8 @@ const subjects: readonly Subject[] = [
   { kind: "shop", name: "x402-hono", protocol: "v1" },
   { kind: "shop", name: "@x402/express", protocol: "v2" },
   { kind: "shop", name: "@x402/hono", protocol: "v2" },
+  { kind: "shop", name: "x402-next", protocol: "v1" },
+  { kind: "shop", name: "@x402/next", protocol: "v2" },
 ];
 
 /** What the subjects need besides themselves. */
@@ -39,6 +41,7 @@ const manifest = {
     ...Object.fromEntries(subjects.map(({ name }) => [name, "latest"])),
     ...{ "@x402/core": "latest", "@x402/evm": "latest", "@hono/node-server": "latest" },
     ...{ axios: "latest", express: "latest", hono: "latest", viem: "2.57.1" },
+    ...{ next: "latest", react: "latest", "react-dom": "latest" },
   },
   // The packages ask for different ones, which would sign with classes of different kinds.
   overrides: { viem: "$viem" },
@@ -74,8 +77,11 @@ if (unknown.length > 0) {
 
 async function install(at: string): Promise<void> {
   await mkdir(at, { recursive: true });
-  for (const kind of ["clients", "shops"]) {
+  for (const kind of ["clients", "shops", "next"]) {
     await cp(join(root, "scripts/compatibility", kind), join(at, kind), { recursive: true });
+  }
+  for (const app of ["x402-next", "@x402-next"]) {
+    await cp(join(at, "next", app, "app/report"), join(at, "next", app, "app/other"), { recursive: true });
   }
   if (await stat(join(at, "node_modules")).catch(() => undefined)) return;
   await writeFile(join(at, "package.json"), JSON.stringify(manifest, null, 2));
@@ -83,9 +89,13 @@ async function install(at: string): Promise<void> {
 }
 
 async function judge({ kind, name }: Subject): Promise<Pick<Judged, "version" | "findings">> {
-  const program = join(`${kind}s`, `${name.replace("/", "-")}.mjs`);
+  const file = name.replace("/", "-");
+  // Next compiles a route when it is first asked for.
+  const isNext = name.endsWith("next");
+  const program = isNext ? ["next/start.mjs", `next/${file}`] : [`${kind}s/${file}.mjs`];
   const bin = join(root, "src/cli/bin.ts");
-  const args = [bin, "judge", kind, "--json", "--", process.execPath, program];
+  const options = ["--json", "--timeout", isNext ? "90" : "30"];
+  const args = [bin, "judge", kind, ...options, "--", process.execPath, ...program];
   const { findings } = judgment.parse(JSON.parse(await run(process.execPath, args, folder)));
   const installed = await readFile(join(folder, "node_modules", name, "package.json"), "utf8");
   return { version: z.object({ version: z.string() }).parse(JSON.parse(installed)).version, findings };

@@ -97,6 +97,21 @@ test("a buyer that gives up is shown what it has paid for, and what would have b
   expect(code).toBe(1);
 });
 
+test("the shop speaks the version, on the networks, and asks for the header that it is told", async () => {
+  const { findings, code } = await judge(
+    "client",
+    buyer("safe"),
+    ...["--v1", "--networks", "base,polygon", "--header", "X-Shop: a b", "--cases", "plain"],
+  );
+  expect(findings.map(({ name, exchanges }) => [name, exchanges.at(-1)?.replace(/^\S+ s {2}/, "")])).toEqual([
+    ["plain (base)", expect.stringMatching(/with payment 1: 10000 to 0x\w+… on base → 200 goods$/)],
+    ["plain (polygon)", expect.stringMatching(/with payment 1: 10000 to 0x\w+… on polygon → 200 goods$/)],
+  ]);
+  expect(code).toBe(0);
+  const { stderr } = await runCli(["judge", "client", "--header", "X-Shop", "--", "true"]);
+  expect(stderr).toContain("--header: is not of the form NAME: VALUE");
+});
+
 test("what was paid can be followed into the studio, which stays until Ctrl-C", async () => {
   await using cli = await startCli([
     ...["judge", "client", "--studio", "--cases", "bad-gateway,shop-answer", "--v1", "--"],

@@ -35,7 +35,10 @@ if (manner === "hangs") {
   await sleep(600_000);
 }
 
-const first = await fetch(X402_URL);
+const [, headerName = "", headerValue = ""] = /^([^:]+): (.*)$/.exec(process.env.X402_HEADER ?? "") ?? [];
+const headers = headerName === "" ? {} : { [headerName]: headerValue };
+
+const first = await fetch(X402_URL, { headers });
 const { accepts }: { accepts: Offer[] } = JSON.parse(await first.text());
 const offer =
   manner === "obedient"
@@ -51,7 +54,7 @@ const attempts = manner === "gives-up" ? 1 : 4;
 for (let attempt = 1; attempt <= attempts; attempt++) {
   try {
     const signal = AbortSignal.timeout(4_000);
-    const response = await fetch(X402_URL, { headers: { "X-PAYMENT": payment }, signal });
+    const response = await fetch(X402_URL, { headers: { ...headers, "X-PAYMENT": payment }, signal });
     const body = await response.text();
     if (response.ok) {
       console.log(body);
