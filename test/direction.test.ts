@@ -30,6 +30,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   relayer: ["chain", "ledger", "logging", "rpc"],
   facilitator: ["chain", "channels", "config", "ledger", "organizations", "relayer", "rpc"],
   http: ["channels", "facilitator", "ledger", "logging", "metrics", "organizations"],
+  capture: ["chain"],
   explain: ["chain"],
   studio: ["channels", "explain", "published"],
   deploy: ["chain", "config", "contracts", "rpc"],
@@ -55,6 +56,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   ],
   harness: [
     ...[
+      "capture",
       "chain",
       "channels",
       "config",
@@ -79,6 +81,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   judge: ["harness", "published"],
   cli: [
     ...[
+      "capture",
       "chain",
       "config",
       "conformance",

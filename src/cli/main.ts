@@ -33,6 +33,16 @@ const commands: readonly CommandEntry[] = [
     async () => (await import("./commands/why.ts")).why,
   ],
   [
+    "capture",
+    "write a payment of a running `up` to a file, with the state of the chain that decided it",
+    async () => (await import("./commands/capture.ts")).capture,
+  ],
+  [
+    "replay",
+    "judge a captured payment again, without any chain",
+    async () => (await import("./commands/replay.ts")).replay,
+  ],
+  [
     "logs",
     "list the payments of a running `up`, and follow those that come",
     async () => (await import("./commands/logs.ts")).logs,

@@ -3,19 +3,24 @@ import { z } from "zod";
 import type { ExplainContext } from "../explain/explain.ts";
 import { requestBodyOf } from "../explain/explain-refusal.ts";
 import type { Operation } from "../protocol/problems.ts";
-import type { PaymentLog } from "./payment-log.ts";
+import type { LoggedPayment, PaymentLog } from "./payment-log.ts";
 
 /** Sends the body of a payment to the service, with the key of the local organization. */
 export type Resend = {
   /** Gives the answer. */
   send(operation: Operation, body: Record<string, unknown>): Promise<{ status: number; body: unknown }>;
+  /** Everything that the payment was judged by, as `x402-kit replay` reads it. */
+  capture(payment: LoggedPayment, body: Record<string, unknown>): Promise<object>;
   /** The command for a terminal that does the same. */
   describeCurl(operation: Operation, body: Record<string, unknown>): string;
 };
 
 const againSchema = z.object({ operation: z.enum(["verify", "settle"]) });
 
-/** `POST /payments/{id}/again` and `POST /payments/{id}/curl`: the same payment once more, or as a command. */
+/**
+ * `POST /payments/{id}/again`, `/curl` and `/capture`: the same payment once more, as a command, and as a file that holds
+ * all it was judged by.
+ */
 export function againRoutes(
   app: FastifyInstance,
   { log, contracts, resend }: { log: PaymentLog; contracts: ExplainContext["contracts"]; resend: Resend },
@@ -40,5 +45,13 @@ export function againRoutes(
     const found = read(request);
     if (found === undefined) return reply.code(404).send(refusal);
     return { curl: resend.describeCurl(found.operation, found.body) };
+  });
+
+  app.post<{ Params: { id: string } }>("/payments/:id/capture", async (request, reply) => {
+    const payment = log.find(request.params.id.toLowerCase());
+    if (payment?.request === undefined) {
+      return reply.code(404).send({ error: "No readable payment of this id was seen here" });
+    }
+    return resend.capture(payment, requestBodyOf(payment.request, contracts));
   });
 }

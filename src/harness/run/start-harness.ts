@@ -223,6 +223,8 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
           resend: {
             send: async (operation, body) =>
               (await import("../control/pay.ts")).postPayment(describe(), operation, body),
+            capture: async (payment, body) =>
+              (await import("../control/capture-payment.ts")).capturePayment(harness.chains, payment, body),
             describeCurl: (operation, body) => curlOf(describe(), operation, body),
           },
           contracts: options.facilitatorContracts,

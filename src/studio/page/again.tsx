@@ -1,6 +1,6 @@
 import type { PaymentDetail } from "../payment-view.ts";
 import { scenarioOf, vitestOf } from "./snippets.ts";
-import { act, ask, copyText, draft, harness, place } from "./state.ts";
+import { act, ask, copyText, draft, harness, notice, place } from "./state.ts";
 
 /** What can be done with a payment once more. */
 export function Again({ payment }: { payment: PaymentDetail }) {
@@ -15,6 +15,18 @@ export function Again({ payment }: { payment: PaymentDetail }) {
   const copyCurl = async () => {
     const answer = await ask(`/payments/${id}/curl`, { operation });
     if (typeof answer?.curl === "string") await copyText(answer.curl, "the command");
+  };
+  const capture = async () => {
+    const answer = await ask(`/payments/${id}/capture`, {});
+    if (answer === undefined) return;
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(
+      new Blob([JSON.stringify(answer, null, 2)], { type: "application/json" }),
+    );
+    link.download = "bug.x402.json";
+    link.click();
+    URL.revokeObjectURL(link.href);
+    notice.value = "Judge it again, on any machine: npx x402-kit replay bug.x402.json";
   };
   return (
     <section class="again" aria-label="Do it again">
@@ -60,6 +72,11 @@ export function Again({ payment }: { payment: PaymentDetail }) {
         {chains !== null && signed !== null && (
           <button type="button" onClick={copyCurl}>
             Copy as curl
+          </button>
+        )}
+        {chains !== null && signed !== null && (
+          <button type="button" onClick={capture}>
+            Capture to a file
           </button>
         )}
         {isKnown && (

@@ -265,6 +265,9 @@ describe("in a browser", { timeout: 60_000 }, () => {
     await rows().first().click();
     await page.getByRole("button", { name: "Same settle" }).click();
     await expect.poll(() => rows().first().textContent(), { timeout }).toContain("×2");
+    const download = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Capture to a file" }).click();
+    expect((await download).suggestedFilename()).toBe("bug.x402.json");
     await page.getByRole("button", { name: "Fresh" }).click();
     await page.waitForSelector("text=2 of 2");
     await page.getByRole("button", { name: "Edit…" }).click();

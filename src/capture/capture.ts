@@ -1,0 +1,75 @@
+import { z } from "zod";
+import { KitError } from "../errors.ts";
+import { address, uint256String } from "../protocol/primitives.ts";
+
+/** The format that this version writes, and reads. */
+const captureVersion = 1;
+
+const uint256Text = z
+  .string()
+  .refine((text) => uint256String.safeParse(text).success, "must be decimal digits");
+
+/** What a decision about a payment read of its chain, at one block. */
+const chainStateSchema = z.object({
+  network: z.string(),
+  chainId: z.int(),
+  facilitatorContract: address,
+  asset: z.object({ address, name: z.string(), version: z.string(), decimals: z.int() }),
+  blockNumber: z.int(),
+  /** Unix seconds. */
+  time: z.int(),
+  payerBalance: uint256Text,
+  payerHasCode: z.boolean(),
+  /** What the contract at the payer's address says of the signature (EIP-1271); null where it was not asked. */
+  walletAccepts: z.boolean().nullable(),
+  authorizationUsed: z.boolean(),
+  payerBlacklisted: z.boolean(),
+  assetPaused: z.boolean(),
+});
+
+export type CapturedChain = z.infer<typeof chainStateSchema>;
+
+/** A payment with all that was decided about it, as a file. There is no private key and no API key in it. */
+export const captureSchema = z.object({
+  x402Capture: z.literal(captureVersion),
+  kit: z.string().meta({ description: "The version of the package that wrote it" }),
+  capturedAt: z.string().meta({ description: "ISO 8601, UTC" }),
+  operation: z.enum(["verify", "settle"]),
+  /** The body of the request, signature included: the payment is spent, or can be replaced. */
+  request: z.record(z.string(), z.unknown()),
+  /** How it ended. */
+  outcome: z.string(),
+  reason: z.string().nullable(),
+  message: z.string().nullable(),
+  ledger: z.string().nullable(),
+  transaction: z.string().nullable(),
+  chain: chainStateSchema,
+  /** What happened, for a person. */
+  timeline: z.array(z.unknown()),
+});
+
+export type Capture = z.infer<typeof captureSchema>;
+
+/**
+ * Reads a file that `x402-kit capture` wrote.
+ *
+ * @throws KitError with one sentence when it is damaged, foreign, or of a newer version
+ */
+export function readCapture(text: string): Capture {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new KitError("The file is no capture: it is not JSON, or it is cut off", { cause });
+  }
+  const version: unknown = Reflect.get(Object(value), "x402Capture");
+  if (version === undefined) throw new KitError("The file is no capture of x402-kit: it has no x402Capture");
+  if (typeof version === "number" && version > captureVersion) {
+    throw new KitError(`The capture is of format ${version}; this x402-kit reads ${captureVersion}`, {
+      hints: ["Use the version of x402-facilitator-kit that wrote it, or a newer one"],
+    });
+  }
+  const read = captureSchema.safeParse(value);
+  if (!read.success) throw new KitError(`The capture is damaged: ${z.prettifyError(read.error)}`);
+  return read.data;
+}

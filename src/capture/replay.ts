@@ -1,0 +1,117 @@
+import { recoverSigner } from "../chain/signing/recover.ts";
+import { authorizationDigest, domainSeparator } from "../protocol/authorization.ts";
+import { checkTerms, checkValidityWindow } from "../protocol/checks.ts";
+import { sameAddress } from "../protocol/hex.ts";
+import type { Invalid } from "../protocol/reasons.ts";
+import { refusals } from "../protocol/refusals.ts";
+import { type PaymentRequest, parsePaymentRequest } from "../protocol/requests.ts";
+import { isErc6492 } from "../protocol/signature.ts";
+import { describeWrongSignature } from "../protocol/signature-mistakes.ts";
+import type { Capture, CapturedChain } from "./capture.ts";
+
+/** One check of a payment, made again; `refusal` is undefined when it passes. */
+export type ReplayedCheck = { check: string; refusal: Invalid | undefined };
+
+/** What came out when a captured payment was judged again, and whether that is what came out then. */
+export type Replay = {
+  checks: readonly ReplayedCheck[];
+  /** `valid` or the reason. */
+  verdict: string;
+  /** What was answered then, in the same words; undefined where there was no verdict, or the ledger alone decided. */
+  recorded: string | undefined;
+  same: boolean;
+};
+
+/**
+ * Judges a captured payment again, without chain, ledger or network: the checks of the service in their order, with what
+ * they read then.
+ */
+export async function replayCapture(capture: Capture): Promise<Replay> {
+  const checks = await makeChecks(capture);
+  const verdict = checks.find(({ refusal }) => refusal !== undefined)?.refusal?.reason ?? "valid";
+  const recorded = recordedVerdict(capture);
+  return { checks, verdict, recorded, same: recorded === undefined || recorded === verdict };
+}
+
+function recordedVerdict({ outcome, reason }: Capture): string | undefined {
+  if (["valid", "settled", "pending"].includes(outcome)) return "valid";
+  return outcome === "invalid" ? (reason ?? undefined) : undefined;
+}
+
+async function makeChecks({ request: body, chain }: Capture): Promise<ReplayedCheck[]> {
+  const checks: ReplayedCheck[] = [];
+  const parsed = parsePaymentRequest(body);
+  checks.push({ check: "isReadable", refusal: parsed.ok ? undefined : parsed.invalid });
+  if (!parsed.ok) return checks;
+  const { request } = parsed;
+  const served = {
+    name: chain.network,
+    facilitatorContract: chain.facilitatorContract,
+    assets: [chain.asset],
+  };
+  const terms = checkTerms(request, served, (check, refusal) => checks.push({ check, refusal }));
+  if (terms !== undefined) return checks;
+  for (const [check, judge] of stateChecks) {
+    const refusal = await judge(request, chain);
+    checks.push({ check, refusal });
+    if (refusal !== undefined) break;
+  }
+  return checks;
+}
+
+type StateCheck = (
+  request: PaymentRequest,
+  chain: CapturedChain,
+) => Invalid | undefined | Promise<Invalid | undefined>;
+
+const stateChecks: readonly (readonly [string, StateCheck])[] = [
+  ["signatureHolds", checkSignature],
+  [
+    "isInTime",
+    ({ authorization }, chain) =>
+      checkValidityWindow(authorization, BigInt(chain.time), {
+        name: chain.network,
+        facilitatorContract: chain.facilitatorContract,
+        assets: [chain.asset],
+      }),
+  ],
+  [
+    "authorizationIsFree",
+    (_, { authorizationUsed }) => (authorizationUsed ? refusals.usedOnChain() : undefined),
+  ],
+  ["assetIsOpen", (_, { assetPaused }) => (assetPaused ? refusals.assetPaused() : undefined)],
+  [
+    "payerIsAllowed",
+    (_, { payerBlacklisted }) => (payerBlacklisted ? refusals.payerBlacklisted() : undefined),
+  ],
+  [
+    "balanceSuffices",
+    ({ authorization: { value } }, { payerBalance }) =>
+      BigInt(payerBalance) < value ? refusals.balanceTooSmall(BigInt(payerBalance), value) : undefined,
+  ],
+];
+
+async function checkSignature(
+  { authorization, signature }: PaymentRequest,
+  { asset, chainId, network, payerHasCode, walletAccepts }: CapturedChain,
+): Promise<Invalid | undefined> {
+  const signer = recoverSigner(
+    authorizationDigest(domainSeparator(asset, chainId), authorization),
+    signature,
+  );
+  if (signer !== undefined && sameAddress(signer, authorization.from)) {
+    // A delegated account (EIP-7702): its delegate has the last word.
+    return payerHasCode && walletAccepts === false
+      ? refusals.tokenRefusesSignature(authorization.from)
+      : undefined;
+  }
+  if (walletAccepts === true) return undefined;
+  if (payerHasCode) return refusals.walletRefuses(authorization.from);
+  if (isErc6492(signature)) return refusals.walletNotDeployed(authorization.from, network);
+  const mistake = await describeWrongSignature(
+    { authorization, signature },
+    { asset, chainId },
+    recoverSigner,
+  );
+  return refusals.notSignedByPayer(authorization.from, network, asset, mistake);
+}
