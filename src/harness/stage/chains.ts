@@ -154,7 +154,7 @@ function checkOptions(options: StartChainsOptions): readonly Network[] {
   const { networks: names, rpcPorts = {}, knownNetworks = builtInNetworks } = options;
   const problems: ConfigurationProblem[] = [];
   const taken = new Map<number, string>();
-  for (const name of new Set(names)) {
+  for (const name of new Set([...knownNetworks.names, ...names])) {
     const port = rpcPorts[name];
     if (knownNetworks.named(name) === undefined) {
       problems.push({
