@@ -1,4 +1,8 @@
-import { describe, expect, test } from "vitest";
+import { spawn } from "node:child_process";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { defaultContracts } from "../../../src/fixtures/engine/environment.ts";
+import { freePort } from "../../../src/judge/scene/free-port.ts";
+import { testKeys } from "../../../src/published/test-keys.ts";
 import { runCli, startCli } from "../../support/cli.ts";
 import { judge, subject } from "../../support/judge/judge.ts";
 
@@ -67,6 +71,33 @@ describe.concurrent("a shop that", () => {
     expect([cli.stdout(), code]).toEqual(["", 1]);
     expect(await cli.leftovers()).toEqual({ processes: [], files: [] });
   });
+});
+
+test("a shop that runs already is judged at its URL, with the facilitator at the port it was told", async () => {
+  const [port, facilitatorPort] = [await freePort(), await freePort()];
+  const [file = "", ...args] = subject("shop", "good");
+  const shop = spawn(file, args, {
+    env: {
+      PORT: `${port}`,
+      X402_FACILITATOR_URL: `http://127.0.0.1:${facilitatorPort}/v1`,
+      X402_API_KEY: testKeys.local.apiKey,
+      X402_PAY_TO: defaultContracts.testnet,
+      X402_NETWORK: "base-sepolia",
+      X402_PRICE: "2500",
+    },
+    stdio: "ignore",
+  });
+  onTestFinished(() => void shop.kill());
+  const origin = `http://127.0.0.1:${port}`;
+  const { code, stdout, stderr } = await runCli([
+    ...["judge", "shop", "--url", `${origin}/report`, "--other-url", `${origin}/other`],
+    ...["--facilitator-port", `${facilitatorPort}`, "--cases", "two-routes,settle-answer-lost"],
+  ]);
+  expect(stderr).toBe(
+    `The shop's facilitator is http://127.0.0.1:${facilitatorPort}/v1, with the API key ${testKeys.local.apiKey}\n`,
+  );
+  expect(stdout).toMatch(/plain +1 +1 +good\ntwo-routes +1 +1 +good\nsettle-answer-lost +1 +1 +good\n/);
+  expect(code).toBe(0);
 });
 
 test("a shop is named in one way", async () => {
