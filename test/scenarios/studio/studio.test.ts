@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { promisify } from "node:util";
+import { gzipSync } from "node:zlib";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { channels } from "../../../src/channels/channels.ts";
@@ -118,6 +119,17 @@ describe("over HTTP", () => {
       expect((await postTo(what, { origin: "https://evil.example" })).status).toBe(403);
     }
     expect((await fetch(`${origin}/payments/0x12/again`, { method: "POST" })).status).toBe(404);
+  });
+
+  test("the page and its files have 60 kB at most, as they are sent compressed", async () => {
+    const html = await (await fetch(`${origin}/studio`)).text();
+    const names = [...html.matchAll(/(?:src|href)="(\/studio\/[^"]+)"/g)].map(([, name = ""]) => name);
+    expect(names.length).toBeGreaterThan(1);
+    const files = await Promise.all(
+      names.map(async (name) => Buffer.from(await (await fetch(`${origin}${name}`)).arrayBuffer())),
+    );
+    const sizes = [Buffer.from(html), ...files].map((file) => gzipSync(file).length);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(60_000);
   });
 
   test("what was never seen is 404, and the page has a policy of its own", async () => {
