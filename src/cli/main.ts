@@ -170,6 +170,21 @@ const commands: readonly CommandEntry[] = [
     async () => (await operator()).operatorAcceptTxNonce,
   ],
   ["settlements list", "list settlements, also as CSV", async () => (await settlements()).settlementsList],
+  [
+    "completion",
+    "print a script that has bash or zsh complete these commands",
+    async () => {
+      const { createCompletionCommand } = await import("./commands/completion.ts");
+      return createCompletionCommand(async () =>
+        Promise.all(
+          commands.map(async ([name, , load]) => ({
+            name,
+            options: name === "completion" ? {} : (await load()).options,
+          })),
+        ),
+      );
+    },
+  ],
   ["settlements show", "show a settlement", async () => (await settlements()).settlementsShow],
 ];
 

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defaultFacilitatorContracts } from "../../../src/harness/stage/addresses.ts";
 import { runCli } from "../../support/cli.ts";
 import { type LoopbackServer, listenOnLoopback } from "../../support/loopback-server.ts";
+import { runHere } from "../../support/serve/command.ts";
 
 /*
  * What a person gets for a command line or a variable that cannot be: everything that is wrong at once, each with how
@@ -350,4 +351,12 @@ describe.each([
       ].join("\n")}`,
     );
   });
+});
+
+test("completion knows every command and its options", async () => {
+  const { code, stdout } = await runHere(["completion", "bash"], {});
+  expect(code).toBe(0);
+  expect(stdout).toContain("complete -F _x402_kit x402-kit");
+  expect(stdout).toMatch(/^ {4}"up"\) words="[^"]*--network-file/m);
+  expect(stdout).toMatch(/^ {4}"org create"\) .*--name/m);
 });
