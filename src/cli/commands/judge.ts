@@ -26,11 +26,11 @@ import { writeReport } from "../kit/report-file.ts";
 
 const common = {
   timeout: {
-    describe: "how long the command may take in a case, in seconds",
+    describe: "how long a client may take in a case, and a shop until its first answer, in seconds",
     placeholder: "SECONDS",
-    example: "30",
+    example: "25",
     read: readWholeNumber(1, 600),
-    default: "30",
+    default: "25",
   },
   cases: {
     describe: "only cases whose names contain one of these",

@@ -8,6 +8,9 @@ import { type ClientResult, runClientCase } from "./run-client-case.ts";
 import { openShops, type Shops } from "./shops.ts";
 import { requireWorkingClient } from "./working-client.ts";
 
+/** Clients mostly wait: so many that a run stays below 90 s even where each case outlives its time. */
+const atOncePerCore = 4;
+
 /**
  * Runs a client once for each case and network, against shops that go wrong, and judges it by the chain.
  *
@@ -46,7 +49,7 @@ async function judgeOn(
   // In place before payers are given some of it.
   await scene.otherAsset();
   const slowFirst = others.toSorted((a, b) => Number(b.isSlow ?? false) - Number(a.isSlow ?? false));
-  const rest = await inParallel(slowFirst, availableParallelism() + 1, run);
+  const rest = await inParallel(slowFirst, atOncePerCore * availableParallelism(), run);
   const inOrder = rest.toSorted((a, b) => others.indexOf(a.tested) - others.indexOf(b.tested));
   const results = [plain, ...inOrder];
   await onJudged(results);

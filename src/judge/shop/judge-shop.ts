@@ -5,7 +5,7 @@ import { startFacilitatorLine } from "../scene/facilitator-line.ts";
 import { freePort } from "../scene/free-port.ts";
 import { endWithin, type RunningCommand, startCommand } from "../scene/run-command.ts";
 import { openScene, price, type Scene } from "../scene/scene.ts";
-import { runShopCase, type ShopResult } from "./run-shop-case.ts";
+import { notRun, runShopCase, type ShopResult } from "./run-shop-case.ts";
 import { type Answer, send } from "./send.ts";
 import type { ShopCase } from "./shop-case.ts";
 import { readTerms, type Terms } from "./terms.ts";
@@ -18,7 +18,7 @@ export type JudgeShopOptions = {
     | { url: string; otherUrl: string | undefined; facilitatorPort: number }
     | { command: readonly string[]; path: string; otherPath: string };
   header?: { name: string; value: string } | undefined;
-  /** How long the shop may take to start, and for each answer. */
+  /** How long the shop may take until its first answer. */
   timeoutMs: number;
   seed: number;
   /** Called when the facilitator is there that a running shop has to use. */
@@ -52,11 +52,16 @@ export async function judgeShop(
   const other = otherUrl === undefined ? undefined : await send(otherUrl, { headers, timeoutMs });
   const sellsOther = other?.status === 402 && sells(other, terms);
   const results: ShopResult[] = [];
+  const until = performance.now() + runMs;
   for (const tested of cases) {
     signal?.throwIfAborted();
+    if (performance.now() > until) {
+      results.push(notRun(tested, `the run had taken ${runMs / 1_000} s`));
+      continue;
+    }
     results.push(
       await runShopCase(tested, {
-        ...{ scene, line, terms, url, headers, timeoutMs, seed },
+        ...{ scene, line, terms, url, headers, seed, timeoutMs: answerTimeoutMs },
         otherUrl: sellsOther ? otherUrl : undefined,
       }),
     );
@@ -65,6 +70,12 @@ export async function judgeShop(
   await onJudged(results);
   return results;
 }
+
+/** No case is begun after that, so that a shop that hangs is judged within 90 s. */
+const runMs = 60_000;
+
+/** More than the slow facilitator takes for both of its answers. */
+const answerTimeoutMs = 10_000;
 
 type StartedShop = AsyncDisposable & { url: string; otherUrl: string; running: RunningCommand };
 

@@ -36,6 +36,12 @@ export type ShopCaseOptions = {
   seed: number;
 };
 
+/** The result of a case that was not tried. */
+export function notRun(tested: ShopCase, why: string): ShopResult {
+  const nothing = { transfers: [], services: 0, exchanges: [], links: [], tookMs: 0 };
+  return { tested, verdict: "not_run", ...nothing, notes: [why] };
+}
+
 /** The case cannot be tried with this shop. */
 class Skipped extends Error {}
 
