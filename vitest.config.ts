@@ -3,8 +3,11 @@ import { defineConfig } from "vitest/config";
 /** Tests of real processes on a busy machine: in CI a failed one is tried twice more, and the retry is reported. */
 const retry = process.env.CI ? 2 : 0;
 
-/** What starts nodes, databases or servers: few files at a time, and time-outs for a loaded machine. */
-const processes = { retry, maxWorkers: 3, testTimeout: 60_000, hookTimeout: 60_000 };
+/** Few files at a time: many start nodes, databases or servers. The same for each project, or they would run in turns. */
+const maxWorkers = 3;
+
+/** What starts nodes, databases or servers: time-outs for a loaded machine. */
+const processes = { retry, maxWorkers, testTimeout: 60_000, hookTimeout: 60_000 };
 
 const chain = "src/**/*.chain.test.ts";
 const msw = "src/**/*.msw.test.ts";
@@ -17,16 +20,17 @@ export default defineConfig({
         // In processes that many files share: loading viem anew for each would take longer than the tests do.
         test: {
           name: "unit",
+          maxWorkers,
           isolate: false,
           include: ["src/**/*.test.ts", "test/*.test.ts"],
           exclude: [chain, database, msw],
         },
       },
       // With each of msw's two major versions. Its handlers belong to the whole process, so each file has its own.
-      { test: { name: "msw", include: [msw] } },
+      { test: { name: "msw", maxWorkers, include: [msw] } },
       {
         resolve: { alias: [{ find: /^msw(?=\/|$)/, replacement: "msw-2" }] },
-        test: { name: "msw-2", env: { MSW_MAJOR: "2" }, include: [msw] },
+        test: { name: "msw-2", maxWorkers, env: { MSW_MAJOR: "2" }, include: [msw] },
       },
       { test: { ...processes, name: "chain", include: [chain] } },
       { test: { ...processes, name: "database", include: [database] } },
