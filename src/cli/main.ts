@@ -186,6 +186,11 @@ const commands: readonly CommandEntry[] = [
     },
   ],
   ["settlements show", "show a settlement", async () => (await settlements()).settlementsShow],
+  [
+    "settlements archive",
+    "move old settlements out of the database into a file",
+    async () => (await import("./archive/archive-settlements.ts")).settlementsArchive,
+  ],
 ];
 
 /** Runs `x402-kit` with the given arguments; gives the exit code. */

@@ -1,0 +1,213 @@
+import type { ExpressionBuilder, Transaction } from "kysely";
+import type { Database } from "../database/database.ts";
+import { inTransaction } from "../database/transaction.ts";
+import type { Cursor } from "../protocol/cursor.ts";
+import type { Address, Hex } from "../protocol/hex.ts";
+import { lockOperator } from "./locks.ts";
+import type { AttemptsTable, LedgerTables, SettlementsTable } from "./tables.ts";
+
+/** The account and number of a transaction. */
+type TxNonce = { chain_id: number; operator: Address; tx_nonce: number };
+
+/**
+ * Takes old settlements out of the ledger, for the caller to keep elsewhere. What is removed must be what was kept: every
+ * row is compared with its {@link serializeRow} first, and stays when it has changed since.
+ *
+ * A settlement may go when nothing can happen to it any more, and its claim, its conclusion and the end of its
+ * authorization are all before a moment:
+ * - `settled` and handed over: a success that was not is still owed to its organization;
+ * - `failed`, and not to be looked at again.
+ *
+ * What was recovered, or is being recovered, stays: its row in `recoveries` says which log has been paid out.
+ */
+export type LedgerArchive = {
+  /** A page of settlements that may go, the oldest first; it may be empty and have a next one all the same. */
+  findSettlements(
+    before: number,
+    page: { limit: number; after: Cursor | null },
+  ): Promise<{ rows: SettlementsTable[]; next: Cursor | null }>;
+  /** The transactions signed with some txNonces. */
+  findAttempts(txNonces: readonly TxNonce[]): Promise<AttemptsTable[]>;
+  /** Removes those of the settlements, by their ids, that are in the ledger as given. How many, in one transaction. */
+  removeSettlements(serialized: ReadonlyMap<Hex, string>): Promise<number>;
+  /** Removes those of the transactions, by their hashes, that no settlement in the ledger needs any more. How many. */
+  removeAttempts(serialized: ReadonlyMap<Hex, string>): Promise<number>;
+};
+
+export function createLedgerArchive(database: Database): LedgerArchive {
+  const db = database.$extendTables<LedgerTables>();
+  return {
+    async findSettlements(before, { limit, after }) {
+      let query = db
+        .selectFrom("settlements")
+        .selectAll()
+        .where("claimed_at", "<", before)
+        .where("concluded_at", "<", before)
+        .where(isFinished)
+        .where(isNotRecovered)
+        .orderBy("claimed_at")
+        .orderBy("id")
+        .limit(limit);
+      if (after !== null) {
+        query = query.where(({ eb, refTuple, tuple }) =>
+          eb(refTuple("claimed_at", "id"), ">", tuple(after.claimedAt, after.id)),
+        );
+      }
+      const page = await query.execute();
+      const last = page.at(-1);
+      return {
+        // It is text of any length up to 78 digits, which databases do not compare as numbers.
+        rows: page.filter(({ valid_before }) => BigInt(valid_before) * 1_000n < BigInt(before)),
+        next: page.length < limit || last === undefined ? null : { claimedAt: last.claimed_at, id: last.id },
+      };
+    },
+
+    async findAttempts(txNonces) {
+      if (txNonces.length === 0) return [];
+      return (
+        db
+          .selectFrom("attempts")
+          .selectAll()
+          .where(({ eb, or, and }) =>
+            or(
+              txNonces.map(({ chain_id, operator, tx_nonce }) =>
+                and([
+                  eb("chain_id", "=", chain_id),
+                  eb("operator", "=", operator),
+                  eb("tx_nonce", "=", tx_nonce),
+                ]),
+              ),
+            ),
+          )
+          // In the words of the index.
+          .where("state", "in", ["mined", "superseded"])
+          .orderBy("chain_id")
+          .orderBy("operator")
+          .orderBy("tx_nonce")
+          .orderBy("hash")
+          .execute()
+      );
+    },
+
+    removeSettlements: (serialized) =>
+      inTransaction(db, async (transaction) => {
+        const ids = [...serialized.keys()];
+        if (ids.length === 0) return 0;
+        await lockOperatorsOf(
+          transaction,
+          await transaction
+            .selectFrom("settlements")
+            .select(["chain_id", "operator"])
+            .where("id", "in", ids)
+            .execute(),
+        );
+        // Written back as they are: nobody changes them until this transaction has ended.
+        const current = await transaction
+          .updateTable("settlements")
+          .set((row) => ({ failure: row.ref("failure") }))
+          .where("id", "in", ids)
+          .returningAll()
+          .execute();
+        const same = current.filter((row) => serializeRow(row) === serialized.get(row.id));
+        if (same.length === 0) return 0;
+        const removed = await transaction
+          .deleteFrom("settlements")
+          .where(
+            "id",
+            "in",
+            same.map(({ id }) => id),
+          )
+          .where(isFinished)
+          .where(isNotRecovered)
+          .executeTakeFirstOrThrow();
+        return Number(removed.numDeletedRows);
+      }),
+
+    removeAttempts: (serialized) =>
+      inTransaction(db, async (transaction) => {
+        const hashes = [...serialized.keys()];
+        if (hashes.length === 0) return 0;
+        await lockOperatorsOf(
+          transaction,
+          await transaction
+            .selectFrom("attempts")
+            .select(["chain_id", "operator"])
+            .where("hash", "in", hashes)
+            .execute(),
+        );
+        const current = await transaction
+          .selectFrom("attempts")
+          .selectAll()
+          .where("hash", "in", hashes)
+          .execute();
+        const same = current.filter((row) => serializeRow(row) === serialized.get(row.hash));
+        if (same.length === 0) return 0;
+        const removed = await transaction
+          .deleteFrom("attempts")
+          .where(
+            "hash",
+            "in",
+            same.map(({ hash }) => hash),
+          )
+          .where("state", "in", ["mined", "superseded"])
+          .where(isUnused)
+          .executeTakeFirstOrThrow();
+        return Number(removed.numDeletedRows);
+      }),
+  };
+}
+
+/** A row as it is compared and kept: JSON of its columns, in the order of their names. */
+export function serializeRow(row: SettlementsTable | AttemptsTable): string {
+  return JSON.stringify(Object.fromEntries(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1))));
+}
+
+type OnSettlements = ExpressionBuilder<LedgerTables, "settlements">;
+
+function isFinished({ eb, or, and }: OnSettlements) {
+  return or([
+    and([eb("state", "=", "settled"), eb("delivered_at", "is not", null)]),
+    and([eb("state", "=", "failed"), eb("next_look_at", "is", null)]),
+  ]);
+}
+
+function isNotRecovered({ not, exists, selectFrom }: OnSettlements) {
+  return not(
+    exists(selectFrom("recoveries").select("recoveries.id").whereRef("recoveries.id", "=", "settlements.id")),
+  );
+}
+
+/** Whether a transaction's txNonce has neither a settlement nor a recovery in the ledger. */
+function isUnused({ not, and, exists, selectFrom }: ExpressionBuilder<LedgerTables, "attempts">) {
+  return and([
+    not(
+      exists(
+        selectFrom("settlements")
+          .select("settlements.id")
+          .whereRef("settlements.chain_id", "=", "attempts.chain_id")
+          .whereRef("settlements.operator", "=", "attempts.operator")
+          .whereRef("settlements.tx_nonce", "=", "attempts.tx_nonce"),
+      ),
+    ),
+    not(
+      exists(
+        selectFrom("recoveries")
+          .select("recoveries.id")
+          .whereRef("recoveries.chain_id", "=", "attempts.chain_id")
+          .whereRef("recoveries.recoverer", "=", "attempts.operator")
+          .whereRef("recoveries.tx_nonce", "=", "attempts.tx_nonce"),
+      ),
+    ),
+  ]);
+}
+
+/** Locks the operators of some rows, in one order everywhere: two transactions must not wait for each other. */
+async function lockOperatorsOf(
+  transaction: Transaction<LedgerTables>,
+  operators: readonly { chain_id: number; operator: Address }[],
+): Promise<void> {
+  const distinct = new Map(operators.map((row) => [`${row.chain_id} ${row.operator}`, row]));
+  for (const [, row] of [...distinct].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    await lockOperator(transaction, { chainId: row.chain_id, operator: row.operator });
+  }
+}

@@ -1,0 +1,206 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { main } from "../../../src/cli/main.ts";
+import { backends, useTestDatabase } from "../../support/databases.ts";
+import { createTestLedger, paymentOf, settled } from "../../support/ledger/test-ledger.ts";
+
+/*
+ * `x402-kit settlements archive`, as an operator runs it.
+ */
+
+const claimedAt = Date.parse("2026-01-15");
+const before = "2026-02-01";
+
+describe.each(backends)("on $name", (backend) => {
+  const database = useTestDatabase(backend);
+  let folder: string;
+  let file: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "x402-kit-archive-"));
+    file = join(folder, "2026-01.jsonl");
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  async function archive(...args: string[]) {
+    const stdout: string[] = [];
+    const stderr: string[] = [];
+    const code = await main(["settlements", "archive", ...args], {
+      print: (text) => stdout.push(text),
+      printError: (text) => stderr.push(text),
+      env: { DATABASE_URL: database.url },
+      takeSignals: () => new AbortController().signal,
+    });
+    return { code, stdout: stdout.join("\n"), stderr: stderr.join("\n") };
+  }
+  const run = (moment = before) => archive("--before", moment, "--out", file);
+
+  const old = (index: number) =>
+    paymentOf(`old ${index}`, {
+      payer: index,
+      value: 1n,
+      validBefore: BigInt(claimedAt / 1_000 + 300),
+    });
+
+  /** Settles payments of January, fifty in a transaction, and one that stays: it never expires. */
+  async function settleOld(count: number) {
+    const ledger = createTestLedger(await database.open(), () => claimedAt);
+    await ledger.introduce();
+    const lasting = paymentOf("lasting", { payer: 0xffff, value: 1n, validBefore: 2n ** 255n });
+    const claims = [lasting, ...Array.from({ length: count }, (_, index) => old(index))];
+    for (let from = 0; from < claims.length; from += 50) {
+      const batch = claims.slice(from, from + 50);
+      const { attempt } = await ledger.claimAll(batch);
+      await ledger.mine(attempt?.txNonce ?? -1, batch.map(settled));
+      await Promise.all(
+        batch.map(async ({ id }) => {
+          await ledger.acquireLease(id, `request ${id}`);
+          await ledger.markDelivered(id, `request ${id}`);
+        }),
+      );
+    }
+    return ledger;
+  }
+  async function countOf(ledger: ReturnType<typeof createTestLedger>) {
+    return (await ledger.list({}, { limit: 10_000 })).settlements.length;
+  }
+  const linesOf = (kind: string) =>
+    readFileSync(file, "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line))
+      .filter((line) => line.kind === kind)
+      .map(({ row }) => row);
+
+  test("old settlements and their transactions move to the file, and what may still be of use stays", async () => {
+    const ledger = await settleOld(260);
+    const kept = await ledger.find(old(7).id);
+    expect(await run()).toEqual({
+      code: 0,
+      stderr: "",
+      stdout: `260 settlements are in ${file}; 260 of them were removed from the ledger.`,
+    });
+    expect(await countOf(ledger)).toBe(1);
+    const rows = linesOf("settlement");
+    expect(new Set(rows.map(({ id }) => id)).size).toBe(260);
+    expect(rows.find(({ id }) => id === kept?.id)).toMatchObject({
+      state: "settled",
+      value: "1",
+      signature: kept?.signature,
+      transaction_hash: kept?.transactionHash,
+      claimed_at: claimedAt,
+    });
+    expect(linesOf("attempt").map(({ tx_nonce }) => tx_nonce)).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(readdirSync(folder)).toEqual(["2026-01.jsonl"]);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+
+    // Once more: there is nothing left to do, and nothing changes.
+    const text = readFileSync(file, "utf8");
+    expect((await run()).stdout).toBe(
+      `260 settlements are in ${file}; 0 of them were removed from the ledger now. The others had been before, or have changed since and stay.`,
+    );
+    expect(readFileSync(file, "utf8")).toBe(text);
+  });
+
+  test("one that was killed while it removed is gone on with by the same command", async () => {
+    await settleOld(60);
+    await run();
+    const text = readFileSync(file, "utf8");
+    // As it is after a kill with everything in the file, and nothing removed.
+    await database.clear();
+    const again = await settleOld(60);
+    expect(await countOf(again)).toBe(61);
+    expect((await run()).stdout).toContain("60 of them were removed from the ledger.");
+    expect(await countOf(again)).toBe(1);
+    expect(readFileSync(file, "utf8")).toBe(text);
+  });
+
+  test("a kill with the file just written loses no settlement, and the same command ends the work", async () => {
+    const ledger = await settleOld(400);
+    const child = spawn(
+      process.execPath,
+      ["src/cli/bin.ts", "settlements", "archive", "--before", before, "--out", file],
+      { env: { ...process.env, DATABASE_URL: database.url }, stdio: "ignore" },
+    );
+    const ended = once(child, "exit");
+    await vi.waitUntil(() => existsSync(file), { interval: 2, timeout: 30_000 });
+    child.kill("SIGKILL");
+    await ended;
+    const inLedger = (await ledger.list({}, { limit: 10_000 })).settlements.map(({ id }) => id);
+    const inFile = linesOf("settlement").map(({ id }) => id);
+    expect(inFile).toHaveLength(400);
+    expect(new Set([...inFile, ...inLedger]).size).toBe(401);
+
+    expect((await run()).code).toBe(0);
+    expect(await countOf(ledger)).toBe(1);
+  });
+
+  test("a settlement that the file does not hold as the ledger does is not removed", async () => {
+    await settleOld(3);
+    await run();
+    const other = readFileSync(file, "utf8").replace(/"recipient":"0x[0-9a-f]{40}"/, `"recipient":"0x00"`);
+    await database.clear();
+    const again = await settleOld(3);
+    writeFileSync(file, other);
+    expect((await run()).stdout).toContain("2 of them were removed from the ledger now.");
+    expect(await countOf(again)).toBe(2);
+  });
+
+  test("what stands behind a line that cannot be read stays in the ledger", async () => {
+    await settleOld(3);
+    await run();
+    const whole = readFileSync(file, "utf8");
+    await database.clear();
+    const again = await settleOld(3);
+    writeFileSync(file, whole.slice(0, whole.indexOf("\n") + 30));
+    const { code, stderr } = await run();
+    expect(code).toBe(1);
+    expect(stderr).toContain(`Line 2 of the archive ${file} cannot be read`);
+    expect(stderr).toContain("left in the ledger");
+    expect(await countOf(again)).toBe(4);
+  });
+
+  test("nothing to archive: no file", async () => {
+    await settleOld(3);
+    expect(await run("2026-01-01")).toMatchObject({
+      code: 0,
+      stdout: "There is nothing to archive; no file was written.",
+    });
+    expect(existsSync(file)).toBe(false);
+  });
+
+  test("bad input is refused before anything changes", async () => {
+    const ledger = await settleOld(3);
+    const refusalOf = async (...args: string[]) => {
+      const { code, stderr } = await archive(...args);
+      expect(code).toBe(1);
+      return stderr;
+    };
+    const yesterday = new Date(Date.now() - 86_400_000).toISOString();
+    expect(await refusalOf("--before", yesterday, "--out", file)).toContain(
+      "--before: must be at least 7 days ago",
+    );
+    expect(await refusalOf("--before", "last week", "--out", file)).toContain('"last week" is not a time');
+    expect(await refusalOf("--before", before)).toContain("--out");
+    expect(await refusalOf("--out", file)).toContain("--before");
+    const nowhere = join(folder, "no", "where.jsonl");
+    expect(await refusalOf("--before", before, "--out", nowhere)).toContain(
+      `The archive ${nowhere} could not be written, and nothing was removed from the ledger`,
+    );
+    writeFileSync(file, "something else\n");
+    expect(await refusalOf("--before", before, "--out", file)).toContain(
+      `${file} exists, and is no archive of settlements`,
+    );
+    expect(readFileSync(file, "utf8")).toBe("something else\n");
+    rmSync(file);
+    expect(await countOf(ledger)).toBe(4);
+
+    await run();
+    expect(await refusalOf("--before", "2026-03-01", "--out", file)).toContain(
+      "--out: names an archive of settlements before 2026-02-01T00:00:00.000Z",
+    );
+  });
+});
