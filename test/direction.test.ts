@@ -22,6 +22,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   "local-server": ["config"],
   config: ["published"],
   metrics: ["channels"],
+  tracing: ["channels"],
   database: [],
   rpc: [],
   chain: ["channels", "config", "contracts", "rpc"],
@@ -104,6 +105,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
       "relayer",
       "service",
       "studio",
+      "tracing",
     ],
   ],
 };

@@ -8,10 +8,18 @@ import { type Channel, defineChannel } from "./channel.ts";
 /** Which service of this process a message is from: a process may run several. */
 export type FromService = { readonly serviceId: string };
 
+/** The headers of a request that say which trace it is part of, unchecked; see W3C Trace Context. */
+export type TraceHeaders = {
+  readonly traceparent?: string | string[] | undefined;
+  readonly tracestate?: string | string[] | undefined;
+};
+
 /** A verify or settle whose body is a well-formed payment, before anything of it is checked. */
 export type RequestRead = FromService & {
   /** The id of the request in answers and logs. */
   readonly requestId: string;
+  /** Undefined where the request came another way than by the service's own HTTP. */
+  readonly headers?: TraceHeaders;
   readonly operation: Operation;
   readonly settlementId: Hex;
   readonly payment: PaymentRequest;
@@ -57,6 +65,8 @@ export type RequestResult = {
 /** A verify or settle that has ended, well-formed or not. */
 export type RequestEnded = FromService & {
   readonly requestId: string;
+  /** As in {@link RequestRead}. */
+  readonly headers?: TraceHeaders;
   readonly operation: Operation;
   /** Undefined when the body is not a well-formed payment. */
   readonly payment: PaymentRequest | undefined;

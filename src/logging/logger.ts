@@ -12,6 +12,9 @@ import { KitError, UndeterminedError } from "../errors.ts";
 /** What the parts of the service need of a logger. */
 export type ServiceLog = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
 
+/** Gives further fields of a line, by its own fields and by the id of its request. */
+export type FieldsBeside = (fields: object, requestId: () => unknown) => object;
+
 /**
  * The service's logger: JSON lines without keys, signatures or RPC URLs. Headers and bodies are never logged; errors
  * are reduced to names, codes, messages and hints, and a stack where they may be bugs: "we could not tell" is foreseen. In those, since libraries put into their messages what they were
@@ -20,8 +23,16 @@ export type ServiceLog = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
  *
  * Writes to stderr, so that stdout stays free for what commands print.
  */
-export function createLogger(level: string, stream: DestinationStream = destination(2)): Logger {
-  return pino({ level, serializers: { err: (error: unknown) => describeError(error) } }, stream);
+export function createLogger(
+  level: string,
+  stream: DestinationStream = destination(2),
+  fieldsBeside?: FieldsBeside,
+): Logger {
+  const serializers = { err: (error: unknown) => describeError(error) };
+  if (fieldsBeside === undefined) return pino({ level, serializers }, stream);
+  const mixin = (fields: object, _level: number, line: Logger) =>
+    fieldsBeside(fields, () => line.bindings().reqId);
+  return pino({ level, serializers, mixin }, stream);
 }
 
 /** Whether a line of this level would be written: what is only there to be logged need not be computed otherwise. */

@@ -18,6 +18,8 @@ export type ServeOptions = {
   /** Open and up to date; closed with the service. */
   database: Database;
   logger: Logger;
+  /** Names the service on the channels. A random one by default. */
+  serviceId?: string;
 };
 
 /** Verifies at a time take one request to a node each; 2,500 are more than a second of work. */
@@ -90,7 +92,7 @@ async function createMetricsServer(logger: Logger) {
 
 /** The service, put together as it is configured. */
 function composeService(
-  { config, signers, database, logger }: ServeOptions,
+  { config, signers, database, logger, serviceId }: ServeOptions,
   metrics: Metrics | undefined,
 ): Promise<Service> {
   const { networks, recovererKey, apiKeyPepper, settleWaitMs, anonymousVerify } = config;
@@ -115,6 +117,7 @@ function composeService(
       corsOrigins,
       ...(metrics !== undefined && { metrics }),
     },
+    ...(serviceId !== undefined && { serviceId }),
     logger,
   });
 }

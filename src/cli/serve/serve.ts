@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { readEnvironment } from "../../config/environment.ts";
 import { warnOfOpenFiles } from "../../config/open-files.ts";
 import { variablesOf } from "../../config/variables.ts";
@@ -21,6 +22,7 @@ export const serve = defineCommand({
       { checkDiskSpace },
       { checkSignatureRecovery },
       { runService },
+      { openTracing },
     ] = await Promise.all([
       import("../../logging/logger.ts"),
       import("../../inspection/keys.ts"),
@@ -29,11 +31,14 @@ export const serve = defineCommand({
       import("../../inspection/disk-space.ts"),
       import("../../inspection/signature-recovery.ts"),
       import("./run-service.ts"),
+      import("../../tracing/open-tracing.ts"),
     ]);
     const refused = findRefusedKeys(config);
     if (refused.length > 0) throw new ConfigurationError(refused);
 
-    const logger = createLogger(config.logLevel);
+    const serviceId = randomUUID();
+    const tracing = await openTracing(serviceId);
+    const logger = createLogger(config.logLevel, undefined, tracing?.logFields);
     const warnings = [...terminal.warnings, ...config.warnings, ...warnOfOpenFiles(config.maxSettles)];
     for (const { name, problem } of warnings) logger.warn({ variable: name }, problem);
     const plainText = await warnOfPlainText(config.databaseUrl);
@@ -47,7 +52,12 @@ export const serve = defineCommand({
     const onMigrated = (migrations: readonly string[]) =>
       logger.info({ migrations }, "the database was brought up to date");
     const database = await openReady(config.databaseUrl, migrate ? onMigrated : undefined);
-    await runService(interrupted, { config, signers, database, logger });
+    if (tracing !== undefined) logger.info("tracing: an OpenTelemetry SDK is registered");
+    try {
+      await runService(interrupted, { config, signers, database, logger, serviceId });
+    } finally {
+      tracing?.close();
+    }
     return 0;
   },
 });

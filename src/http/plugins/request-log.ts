@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import fp from "fastify-plugin";
-import { channels, type RequestResult } from "../../channels/channels.ts";
+import { channels, type RequestResult, type TraceHeaders } from "../../channels/channels.ts";
 import { wouldLog } from "../../logging/logger.ts";
 import type { Metrics } from "../../metrics/metrics.ts";
 import type { Hex } from "../../protocol/hex.ts";
@@ -33,7 +33,7 @@ export const logRequests = fp<{ metrics: Metrics }>(async (app, { metrics }) => 
         recordPayment(operation, request, reply, metrics);
         const { serviceId, id: requestId, payment } = request;
         channels.payment.publish(() => ({
-          ...{ serviceId, requestId, operation, payment },
+          ...{ serviceId, requestId, operation, payment, headers: traceHeadersOf(request) },
           settlementId: payment?.settlementId,
           status: end === "written" ? reply.statusCode : undefined,
           result: result ?? { outcome: "abandoned" },
@@ -78,6 +78,11 @@ function describeRequest(request: FastifyRequest, reply: FastifyReply, end: Exch
     reason: result?.reason,
     hash: result?.transaction,
   };
+}
+
+/** Only these: the others hold the API key. */
+export function traceHeadersOf({ headers }: FastifyRequest): TraceHeaders {
+  return { traceparent: headers.traceparent, tracestate: headers.tracestate };
 }
 
 /** What names the payment of a request in every line about it. */

@@ -4,6 +4,7 @@ import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { type Operation, problemDetails } from "../../protocol/problems.ts";
 import type { Invalid } from "../../protocol/reasons.ts";
 import { parsePaymentRequest } from "../../protocol/requests.ts";
+import { traceHeadersOf } from "../plugins/request-log.ts";
 import { ProblemError } from "../problems/problem-error.ts";
 
 /** Reads the payment of a request's body, and keeps what could be read for problems and the log. */
@@ -22,7 +23,7 @@ export function readPaymentRequest(
   request.payment = payment;
   const { serviceId, id: requestId } = request;
   channels.request.publish(() => ({
-    ...{ serviceId, requestId, operation, payment },
+    ...{ serviceId, requestId, operation, payment, headers: traceHeadersOf(request) },
     settlementId: payment.settlementId,
   }));
   return parsed;

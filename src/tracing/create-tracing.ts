@@ -1,0 +1,92 @@
+import type * as OpenTelemetry from "@opentelemetry/api";
+import type { Channel } from "../channels/channel.ts";
+import { channels, type FromService, type RpcRequested } from "../channels/channels.ts";
+import type { Hex } from "../protocol/hex.ts";
+import { bytes32 } from "../protocol/primitives.ts";
+import { createRequestSpans } from "./request-spans.ts";
+import { createRpcSpans } from "./rpc-spans.ts";
+import { createSettlementSpans } from "./settlement-spans.ts";
+import { createTraceContext } from "./tracer.ts";
+import { createTransactionSpans } from "./transaction-spans.ts";
+
+/** The spans of a service, made while it is not closed. */
+export type Tracing = {
+  /** `traceId` and `spanId` of a log line: of its request, or the transaction or payment that it names. */
+  logFields(fields: object, requestId: () => unknown): { traceId?: string; spanId?: string };
+  /** Ends the subscriptions and the spans that are open. What is not exported yet is the SDK's. */
+  close(): void;
+};
+
+/** What is asked about transactions that are sent; everything else is read for a payment that is checked. */
+const transactionMethods: readonly string[] = ["eth_sendRawTransaction", "eth_getTransactionReceipt"];
+
+/** Makes spans of what the channels say of the service with this id. */
+export function createTracing(api: typeof OpenTelemetry, serviceId: string): Tracing {
+  const context = createTraceContext(api, serviceId);
+  const requests = createRequestSpans(context);
+  const settlements = createSettlementSpans(context);
+  const transactions = createTransactionSpans(context, settlements.find);
+  const rpc = createRpcSpans(context, underWay);
+
+  function underWay(
+    { network, purpose, methods }: RpcRequested,
+    startedAt: number,
+  ): readonly OpenTelemetry.Span[] {
+    if (purpose === "probe") return [];
+    if (methods.some((method) => transactionMethods.includes(method))) return transactions.inFlight(network);
+    return requests.checking(network, startedAt);
+  }
+
+  /** What an SDK throws must not become an uncaught exception of a service that moves money. */
+  function subscribe<Message extends FromService>(
+    channel: Channel<Message>,
+    listener: (message: Message) => void,
+  ): () => void {
+    return channel.subscribe((message) => {
+      if (message.serviceId !== serviceId) return;
+      try {
+        listener(message);
+      } catch (error) {
+        api.diag.error("x402-facilitator-kit could not make a span", error);
+      }
+    });
+  }
+
+  const subscriptions = [
+    subscribe(channels.request, requests.read),
+    subscribe(channels.check, requests.checked),
+    subscribe(channels.settlement, (step) => {
+      settlements.step(step);
+      if (step.step === "claimed") requests.claimed(step.settlementId);
+    }),
+    subscribe(channels.transaction, transactions.step),
+    subscribe(channels.rpc, rpc.requested),
+    subscribe(channels.payment, requests.ended),
+  ];
+
+  function spanOf(fields: object, requestId: () => unknown): OpenTelemetry.SpanContext | undefined {
+    const request = requestId();
+    if (typeof request === "string") return requests.spanOf(request);
+    const { hash, settlement } = readFields(fields);
+    return (hash && transactions.spanOf(hash)) ?? (settlement && context.payments.get(settlement));
+  }
+
+  return {
+    logFields(fields, requestId) {
+      const span = spanOf(fields, requestId);
+      return span === undefined ? {} : { traceId: span.traceId, spanId: span.spanId };
+    },
+    close() {
+      for (const unsubscribe of subscriptions) unsubscribe();
+      transactions.close();
+      settlements.close();
+      requests.close();
+    },
+  };
+}
+
+/** The names that all lines about payments and transactions have for them. */
+function readFields(fields: object): { hash: Hex | undefined; settlement: Hex | undefined } {
+  const read = (name: string) => bytes32.safeParse(Reflect.get(fields, name)).data;
+  return { hash: read("hash"), settlement: read("settlement") };
+}

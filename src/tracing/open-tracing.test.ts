@@ -1,0 +1,49 @@
+import { channel } from "node:diagnostics_channel";
+import * as api from "@opentelemetry/api";
+import { TracerProvider } from "@opentelemetry/sdk-trace";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { channels } from "../channels/channels.ts";
+import { openTracing } from "./open-tracing.ts";
+
+/** The names of the channels with subscribers: other tests of this process may have left some. */
+const heard = () =>
+  Object.values(channels).flatMap(({ name }) => (channel(name).hasSubscribers ? [name] : []));
+
+let before: readonly string[] = [];
+beforeEach(() => {
+  before = heard();
+});
+afterEach(() => api.trace.disable());
+
+const notInstalled = () =>
+  Promise.reject(
+    Object.assign(new Error("Cannot find package '@opentelemetry/api'"), { code: "ERR_MODULE_NOT_FOUND" }),
+  );
+
+test("without the API nothing is subscribed", async () => {
+  expect(await openTracing("service", notInstalled)).toBeUndefined();
+  expect(heard()).toEqual(before);
+});
+
+test("with the API and no SDK nothing is subscribed: other packages bring the API", async () => {
+  expect(await openTracing("service")).toBeUndefined();
+  expect(heard()).toEqual(before);
+});
+
+test("an API that is installed and broken is no silence", async () => {
+  await expect(openTracing("service", () => Promise.reject(new SyntaxError("cut off")))).rejects.toThrow(
+    "cut off",
+  );
+});
+
+test("with an SDK the channels are heard until tracing is closed", async () => {
+  api.trace.setGlobalTracerProvider(new TracerProvider());
+  const tracing = await openTracing("service");
+  expect(heard()).toEqual(expect.arrayContaining(["request", "rpc", "payment"].map(fullName)));
+  tracing?.close();
+  expect(heard()).toEqual(before);
+});
+
+function fullName(name: string): string {
+  return `x402-facilitator-kit:${name}`;
+}

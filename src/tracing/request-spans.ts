@@ -1,0 +1,132 @@
+import type { Attributes, Context, Link, Span, SpanContext } from "@opentelemetry/api";
+import type { CheckMade, RequestEnded, RequestRead, TraceHeaders } from "../channels/channels.ts";
+import type { Hex } from "../protocol/hex.ts";
+import type { NetworkName } from "../protocol/networks.ts";
+import type { PaymentRequest } from "../protocol/requests.ts";
+import { readTraceparent } from "./traceparent.ts";
+import { contextAfter, type TraceContext } from "./tracer.ts";
+
+type OpenRequest = {
+  readonly span: Span;
+  readonly payment: PaymentRequest;
+  readonly startedAt: number;
+  /** From its claim on the transaction does what is to be done. */
+  isClaimed: boolean;
+};
+
+/** A server span for each verify and settle, from the reading of its payment to its answer. */
+export function createRequestSpans({ api, tracer, payments }: TraceContext) {
+  const { SpanKind, SpanStatusCode, context, trace } = api;
+  const open = new Map<string, OpenRequest>();
+  const byPayment = new WeakMap<PaymentRequest, Span>();
+  let lastEnded: { requestId: string; span: Span } | undefined;
+
+  /**
+   * A span of an HTTP instrumentation comes first, then the caller's trace, then the one that the payment is in. The
+   * last is linked where another is continued.
+   */
+  function placeOf(
+    headers: TraceHeaders | undefined,
+    settlementId: Hex | undefined,
+  ): { parent: Context; links: Link[] } {
+    const earlier = settlementId === undefined ? undefined : payments.get(settlementId);
+    const active = trace.getSpanContext(context.active());
+    const parent = active ?? readTraceparent(api, headers) ?? earlier;
+    const isElsewhere = earlier !== undefined && earlier.traceId !== parent?.traceId;
+    return { parent: contextAfter(api, parent), links: isElsewhere ? [{ context: earlier }] : [] };
+  }
+
+  return {
+    read({ requestId, operation, settlementId, payment, headers }: RequestRead): void {
+      const { parent, links } = placeOf(headers, settlementId);
+      const attributes = {
+        "x402.operation": operation,
+        "x402.request.id": requestId,
+        ...describePayment(payment),
+      };
+      const span = tracer.startSpan(
+        `x402.${operation}`,
+        { kind: SpanKind.SERVER, attributes, links },
+        parent,
+      );
+      open.set(requestId, { span, payment, startedAt: Date.now(), isClaimed: false });
+      byPayment.set(payment, span);
+      payments.set(settlementId, span.spanContext());
+    },
+
+    checked({ payment, check, refusal }: CheckMade): void {
+      if (refusal !== undefined) byPayment.get(payment)?.setAttribute("x402.check", check);
+    },
+
+    claimed(settlementId: Hex): void {
+      for (const request of open.values()) {
+        if (request.payment.settlementId === settlementId) request.isClaimed = true;
+      }
+    },
+
+    ended({ requestId, operation, headers, status, result, tookMs }: RequestEnded): void {
+      const { outcome, reason, transaction } = result;
+      const span =
+        open.get(requestId)?.span ??
+        tracer.startSpan(
+          `x402.${operation}`,
+          {
+            kind: SpanKind.SERVER,
+            startTime: Date.now() - tookMs,
+            attributes: { "x402.operation": operation, "x402.request.id": requestId },
+          },
+          placeOf(headers, undefined).parent,
+        );
+      span.setAttributes({
+        "x402.outcome": outcome,
+        ...(reason !== undefined && { "x402.reason": reason }),
+        ...(transaction !== undefined && { "x402.transaction.hash": transaction }),
+        ...(status !== undefined && { "http.response.status_code": status }),
+      });
+      if (outcome === "undetermined") {
+        span.setStatus({ code: SpanStatusCode.ERROR, ...(reason !== undefined && { message: reason }) });
+      }
+      span.end();
+      open.delete(requestId);
+      // The line about the request is logged right after this.
+      lastEnded = { requestId, span };
+    },
+
+    spanOf(requestId: string): SpanContext | undefined {
+      const span = lastEnded?.requestId === requestId ? lastEnded.span : open.get(requestId)?.span;
+      return span?.spanContext();
+    },
+
+    /** Those that are being checked on a network, and were before the given time. */
+    checking(network: NetworkName, before: number): Span[] {
+      return [...open.values()]
+        .filter(
+          ({ payment, startedAt, isClaimed }) =>
+            !isClaimed && startedAt <= before && payment.knownNetwork.name === network,
+        )
+        .map(({ span }) => span);
+    },
+
+    close(): void {
+      for (const { span } of open.values()) span.end();
+      open.clear();
+    },
+  };
+}
+
+function describePayment({
+  x402Version,
+  settlementId,
+  knownNetwork,
+  payer,
+  requirements,
+}: PaymentRequest): Attributes {
+  return {
+    "x402.version": x402Version,
+    "x402.payment.id": settlementId,
+    "x402.network": knownNetwork.name,
+    "x402.payer": payer,
+    "x402.asset": requirements.asset,
+    "x402.amount": `${requirements.amount}`,
+  };
+}
