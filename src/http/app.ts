@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import cors from "@fastify/cors";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import type { Facilitator } from "../facilitator/facilitator.ts";
 import { type Metrics, noMetrics } from "../metrics/metrics.ts";
@@ -105,7 +104,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(logSettlements, { serviceId });
   await app.register(errorHandler);
   const { corsOrigins } = options;
-  if (corsOrigins !== undefined) await app.register(cors, corsOptions(corsOrigins));
+  if (corsOrigins !== undefined) await app.register(import("@fastify/cors"), corsOptions(corsOrigins));
   await app.register(requireHost);
   await app.register(refuseWhileClosing);
   if (options.rateLimits !== undefined) await app.register(limitRates, options.rateLimits);

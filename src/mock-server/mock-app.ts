@@ -1,4 +1,3 @@
-import cors from "@fastify/cors";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { FixtureRequest } from "../fixtures/engine/answer.ts";
 import type { FixtureEngine } from "../fixtures/engine/engine.ts";
@@ -48,7 +47,7 @@ export async function createMockApp(
       return split.path;
     },
   });
-  if (corsOrigins !== undefined) await app.register(cors, corsOptions(corsOrigins));
+  if (corsOrigins !== undefined) await app.register(import("@fastify/cors"), corsOptions(corsOrigins));
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => done(null, body));
 

@@ -33,7 +33,7 @@ test("a challenge in a file is explained: what is wrong, why, and what to change
 
       1. The challenge offers nothing that this facilitator settles (accepts)
          why:      Each entry of \`accepts\` has another scheme, network, asset or payTo.
-         fix:      Offer scheme “exact” on a supported network with its USDC and the facilitator contract as payTo.
+         fix:      Offer scheme "exact" on a supported network with its USDC and the facilitator contract as payTo.
          more:     docs/errors.md#nothing-accepted
 
       2. payTo is not the facilitator contract (accepts[0].payTo)
@@ -47,7 +47,7 @@ test("a challenge in a file is explained: what is wrong, why, and what to change
          got:      "$0.01"
          expected: "10000"
          why:      A decimal point or a currency sign is no number of smallest units.
-         fix:      Write the amount in the smallest unit: “$0.01” is "10000".
+         fix:      Write the amount in the smallest unit: $0.01 is "10000".
          more:     docs/errors.md#amount-in-dollars
       "
     `);

@@ -82,7 +82,7 @@ test("a page pays, and is told of a payer without money and of an answer that is
 });
 
 test("a page asks the mock server, which is of another origin, and reads where the settlement is", async () => {
-  await using mock = await startMockServer();
+  await using mock = await startMockServer({ corsOrigins: [new URL(page.url()).origin] });
   const { request } = await findScenario("settle.success").plan(mock.environment);
   const { method, path, headers, body = "" } = request;
   const settle = { url: mock.url.replace("/v1", path), method, headers, body };
