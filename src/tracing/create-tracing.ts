@@ -23,8 +23,8 @@ const transactionMethods: readonly string[] = ["eth_sendRawTransaction", "eth_ge
 /** Makes spans of what the channels say of the service with this id. */
 export function createTracing(api: typeof OpenTelemetry, serviceId: string): Tracing {
   const context = createTraceContext(api, serviceId);
-  const requests = createRequestSpans(context);
   const settlements = createSettlementSpans(context);
+  const requests = createRequestSpans(context, (id) => settlements.find(id) !== undefined);
   const transactions = createTransactionSpans(context, settlements.find);
   const rpc = createRpcSpans(context, underWay);
 

@@ -10,14 +10,20 @@ type OpenRequest = {
   readonly span: Span;
   readonly payment: PaymentRequest;
   readonly startedAt: number;
-  /** From its claim on the transaction does what is to be done. */
-  isClaimed: boolean;
 };
 
+/** Clocks of two precisions are compared: the wall's, in whole milliseconds, and a duration. */
+const clockToleranceMs = 1;
+
 /** A server span for each verify and settle, from the reading of its payment to its answer. */
-export function createRequestSpans({ api, tracer, payments }: TraceContext) {
+export function createRequestSpans(
+  { api, tracer, payments }: TraceContext,
+  isSettling: (settlementId: Hex) => boolean,
+) {
   const { SpanKind, SpanStatusCode, context, trace } = api;
   const open = new Map<string, OpenRequest>();
+  /** Those without a claim, by settlement id: from its claim on the transaction does what is to be done. */
+  const checking = new Map<Hex, OpenRequest[]>();
   const byPayment = new WeakMap<PaymentRequest, Span>();
   let lastEnded: { requestId: string; span: Span } | undefined;
 
@@ -36,6 +42,13 @@ export function createRequestSpans({ api, tracer, payments }: TraceContext) {
     return { parent: contextAfter(api, parent), links: isElsewhere ? [{ context: earlier }] : [] };
   }
 
+  function forget(ended: OpenRequest): void {
+    const { settlementId } = ended.payment;
+    const others = checking.get(settlementId)?.filter((request) => request !== ended) ?? [];
+    if (others.length > 0) checking.set(settlementId, others);
+    else checking.delete(settlementId);
+  }
+
   return {
     read({ requestId, operation, settlementId, payment, headers }: RequestRead): void {
       const { parent, links } = placeOf(headers, settlementId);
@@ -49,7 +62,10 @@ export function createRequestSpans({ api, tracer, payments }: TraceContext) {
         { kind: SpanKind.SERVER, attributes, links },
         parent,
       );
-      open.set(requestId, { span, payment, startedAt: Date.now(), isClaimed: false });
+      const request = { span, payment, startedAt: Date.now() };
+      open.set(requestId, request);
+      const waitsForAnother = operation === "settle" && isSettling(settlementId);
+      if (!waitsForAnother) checking.set(settlementId, [...(checking.get(settlementId) ?? []), request]);
       byPayment.set(payment, span);
       payments.set(settlementId, span.spanContext());
     },
@@ -59,15 +75,14 @@ export function createRequestSpans({ api, tracer, payments }: TraceContext) {
     },
 
     claimed(settlementId: Hex): void {
-      for (const request of open.values()) {
-        if (request.payment.settlementId === settlementId) request.isClaimed = true;
-      }
+      checking.delete(settlementId);
     },
 
     ended({ requestId, operation, headers, status, result, tookMs }: RequestEnded): void {
       const { outcome, reason, transaction } = result;
+      const request = open.get(requestId);
       const span =
-        open.get(requestId)?.span ??
+        request?.span ??
         tracer.startSpan(
           `x402.${operation}`,
           {
@@ -88,6 +103,7 @@ export function createRequestSpans({ api, tracer, payments }: TraceContext) {
       }
       span.end();
       open.delete(requestId);
+      if (request !== undefined) forget(request);
       // The line about the request is logged right after this.
       lastEnded = { requestId, span };
     },
@@ -97,19 +113,22 @@ export function createRequestSpans({ api, tracer, payments }: TraceContext) {
       return span?.spanContext();
     },
 
-    /** Those that are being checked on a network, and were before the given time. */
+    /** Those that are being checked on a network, and were before the given time; the newest first. */
     checking(network: NetworkName, before: number): Span[] {
-      return [...open.values()]
+      return [...checking.values()]
+        .flat()
         .filter(
-          ({ payment, startedAt, isClaimed }) =>
-            !isClaimed && startedAt <= before && payment.knownNetwork.name === network,
+          ({ payment, startedAt }) =>
+            startedAt <= before + clockToleranceMs && payment.knownNetwork.name === network,
         )
+        .sort((one, other) => other.startedAt - one.startedAt)
         .map(({ span }) => span);
     },
 
     close(): void {
       for (const { span } of open.values()) span.end();
       open.clear();
+      checking.clear();
     },
   };
 }

@@ -6,8 +6,9 @@ import type { TraceContext } from "./tracer.ts";
 const mostLinks = 16;
 
 /**
- * A client span for each HTTP request to an RPC endpoint that payments were under way for. One request asks for several
- * payments at once, so its span is a child of the first and has links to the others.
+ * A client span for each HTTP request to an RPC endpoint while payments are under way on its network. One request may
+ * ask for several of them, and the channel does not say for which: the span is a child of the first and has links to
+ * the others.
  */
 export function createRpcSpans(
   { api, tracer }: TraceContext,
@@ -29,7 +30,7 @@ export function createRpcSpans(
             "x402.rpc.endpoint": endpoint,
             "x402.rpc.purpose": purpose,
             "x402.rpc.methods": [...methods],
-            "x402.rpc.shared_by": 1 + others.length,
+            "x402.rpc.under_way": 1 + others.length,
             ...(error !== undefined && { "error.type": error }),
           },
           links: others.slice(0, mostLinks).map((other) => ({ context: other.spanContext() })),

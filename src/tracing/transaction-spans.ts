@@ -96,9 +96,12 @@ export function createTransactionSpans(
 
     spanOf: (hash: Hex) => byHash.get(hash)?.span.spanContext(),
 
-    /** The spans of those that are not closed yet on a network. */
+    /** The spans of those that are not closed yet on a network; the newest first. */
     inFlight(network: NetworkName): Span[] {
-      return [...byTxNonce.values()].filter((one) => one.network === network).map(({ span }) => span);
+      return [...byTxNonce.values()]
+        .filter((one) => one.network === network)
+        .map(({ span }) => span)
+        .reverse();
     },
 
     close(): void {
