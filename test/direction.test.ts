@@ -73,6 +73,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     ],
     "service",
     "studio",
+    "tracing",
   ],
   pool: ["harness", "logging"],
   vitest: ["harness", "pool"],

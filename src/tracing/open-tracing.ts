@@ -1,5 +1,5 @@
 import type * as OpenTelemetry from "@opentelemetry/api";
-import { createTracing, type Tracing } from "./create-tracing.ts";
+import type { Tracing } from "./create-tracing.ts";
 
 /**
  * Traces of what the service with this id does, where `@opentelemetry/api` is installed and an SDK is registered with
@@ -14,6 +14,7 @@ export async function openTracing(
 ): Promise<Tracing | undefined> {
   const api = await load().catch(absent);
   if (api === undefined || !isRegistered(api)) return undefined;
+  const { createTracing } = await import("./create-tracing.ts");
   return createTracing(api, serviceId);
 }
 

@@ -108,6 +108,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       { createReplaceableCore },
       { createLocalSigner },
       { startFaults },
+      { openTracing },
       storeModule,
       journalModule,
       studioModule,
@@ -122,6 +123,17 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
     parts.push(startedFaults);
     if (store !== undefined) parts.push({ afterReset: store.clear, close: store.close });
     if (journal !== undefined) parts.push({ afterReset: journal.clear });
+    let tracing = await openTracing(serviceId);
+    if (tracing !== undefined) {
+      parts.push({
+        async afterReset() {
+          // The txNonces of the chains begin again.
+          tracing?.close();
+          tracing = await openTracing(serviceId);
+        },
+        close: () => tracing?.close(),
+      });
+    }
     const replaceable = await createReplaceableCore(async () => {
       const made = createCore({
         networks: running.map((chain) => configure(chain, serviceRpcUrl(chain))),
@@ -251,6 +263,7 @@ function importService({ journal = false, studio = false }: StartOptions) {
     import("./replaceable-core.ts"),
     import("../../chain/signing/local-signer.ts"),
     import("../faults/create-faults.ts"),
+    import("../../tracing/open-tracing.ts"),
     journal || studio ? import("../../studio/payment-store.ts") : undefined,
     journal ? import("../journal/journal.ts") : undefined,
     studio ? import("../../studio/serve-studio.ts") : undefined,
