@@ -1,6 +1,7 @@
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../errors.ts";
 import { kitVersion } from "../util/kit-version.ts";
 import { nearest, typosBetween } from "../util/nearest.ts";
+import { self } from "../util/self-command.ts";
 import type { Command } from "./kit/command.ts";
 import { Interruption, type Terminal } from "./kit/terminal.ts";
 
@@ -219,6 +220,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
     return await run(command, rest, terminal);
   } catch (error) {
     if (error instanceof Interruption) return 130;
+    if (isMisspelt(words, name, error)) return explainUnknown(words, terminal);
     terminal.printError(describeFailure(name, error));
     return 1;
   }
@@ -258,18 +260,36 @@ async function explainUnknown(words: readonly string[], { print, printError }: T
   }
   const known = group.length === 0 ? commands : group;
   const tried = group.length === 0 || second === undefined ? first : `${first} ${second}`;
+  const meant = findMeant(tried, known);
+  const hint = meant === undefined ? "" : `; did you mean ${meant}?`;
+  const problem =
+    group.length > 0 && second === undefined
+      ? `"${first}" needs a second word`
+      : `there is no command "${tried}"${hint}`;
+  const more = group.length === 0 ? `The commands: ${self} --help` : await describeCommands(known);
+  printError(`x402-kit: ${problem}\n\n${more}`);
+  return 1;
+}
+
+/** The command that is near enough to be what was meant: the shorter the word, the fewer letters may differ. */
+function findMeant(tried: string, known: readonly CommandEntry[]): string | undefined {
   const [meant] = nearest(
     tried,
     known.map(([name]) => name),
     1,
   );
-  const hint = meant !== undefined && typosBetween(tried, meant) <= 2 ? `; did you mean ${meant}?` : "";
-  const problem =
-    group.length > 0 && second === undefined
-      ? `"${first}" needs a second word`
-      : `there is no command "${tried}"${hint}`;
-  printError(`x402-kit: ${problem}\n\n${await describeCommands(known)}`);
-  return 1;
+  const mostTypos = Math.min(2, Math.max(1, Math.floor(tried.length / 3)));
+  return meant !== undefined && typosBetween(tried, meant) <= mostTypos ? meant : undefined;
+}
+
+/** Whether the second word, which could not be read as a value, is nearly that of a command: `fault lst`. */
+function isMisspelt([first = "", second = ""]: readonly string[], name: string, error: unknown): boolean {
+  if (first !== name || !(error instanceof ConfigurationError)) return false;
+  const group = commands.filter(([other]) => other.startsWith(`${first} `));
+  return (
+    error.problems.some(({ problem }) => problem.startsWith(`"${second}" `)) &&
+    findMeant(`${first} ${second}`, group) !== undefined
+  );
 }
 
 async function describeCommands(some: readonly CommandEntry[]): Promise<string> {

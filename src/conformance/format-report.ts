@@ -61,7 +61,7 @@ export function renderConformance(
     ...(skipped.size === 0 ? [] : ["", "Not run"]),
     ...[...skipped].flatMap(([why, ofWhy]) => renderObstacle(why, ofWhy)),
     "",
-    summarize(counts, isKit),
+    summarize(counts, isKit, [...skipped.keys()]),
     ...(isEverywhereUnauthorized(failures)
       ? ["Every failure is a 401. Is the API key one of this facilitator? Set X402_API_KEY."]
       : []),
@@ -126,12 +126,16 @@ function shorten(text: string): string {
   return text.length > mostCharacters ? `${text.slice(0, mostCharacters)}…` : text;
 }
 
-function summarize({ passed, wrong, differs, kit, notRun }: Tally, isKit: boolean): string {
+function summarize(
+  { passed, wrong, differs, kit, notRun }: Tally,
+  isKit: boolean,
+  whyNot: readonly string[],
+): string {
   const run = passed + wrong + differs;
   if (run + kit === 0) return "Nothing was run.";
   const others = [
     ...(kit === 0 ? [] : [`${kit} are choices of this kit, and not counted.`]),
-    ...(notRun === 0 ? [] : [`${notRun} could not be run.`]),
+    ...(notRun === 0 ? [] : [`${notRun} could not be run (${summarizeReasons(whyNot)}).`]),
   ];
   if (run === 0) return ["Nothing that the specification decides was run.", ...others].join(" ");
   if (wrong + differs === 0) return [`All ${passed} scenarios passed.`, ...others].join(" ");
@@ -139,4 +143,9 @@ function summarize({ passed, wrong, differs, kit, notRun }: Tally, isKit: boolea
     ? `${wrong} of ${run} scenarios failed (- expected, + got).`
     : `Of ${run} scenarios ${wrong} are wrong and ${differs} differ (- expected, + got).`;
   return [what, ...others].join(" ");
+}
+
+function summarizeReasons([first = "", ...others]: readonly string[]): string {
+  if (others.length === 0) return first;
+  return `${first}, and ${others.length} other ${others.length === 1 ? "reason" : "reasons"}, above`;
 }

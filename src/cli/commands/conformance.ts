@@ -25,7 +25,7 @@ import {
   valueOption,
   variableOption,
 } from "../kit/command.ts";
-import { writeReport } from "../kit/report-file.ts";
+import { requireWritable, writeReport } from "../kit/report-file.ts";
 
 const url = variables.X402_KIT_URL.default;
 
@@ -90,6 +90,7 @@ export const conformance = defineCommand({
 
   async run(values, { print }, { payerKey }) {
     const { url, network, contract, filter, junit, json, auth, parallel } = values;
+    requireWritable({ junit });
     const apiKey = values["api-key"];
     const chosen = scenarios.filter(({ name }) => name.includes(filter));
     if (chosen.length === 0) {

@@ -141,7 +141,7 @@ export const faultClear = defineCommand({
     } else if (await faults.remove(id)) {
       print(`The fault ${id} has ended.`);
     } else {
-      throw new KitError(`No fault ${id} is set`, { hints: ["x402-kit fault list names those that are."] });
+      throw new KitError(`No fault ${id} is set`, { hints: [`Those that are set: ${self} fault list`] });
     }
     return 0;
   },

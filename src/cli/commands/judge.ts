@@ -22,7 +22,10 @@ import type { ShopResult } from "../../judge/shop/run-shop-case.ts";
 import { shopCases } from "../../judge/shop/shop-cases.ts";
 import { nearest } from "../../util/nearest.ts";
 import { commandOption, defineCommand, flag, networkOption, textOption } from "../kit/command.ts";
-import { writeReport } from "../kit/report-file.ts";
+import { requireWritable, writeReport } from "../kit/report-file.ts";
+
+/** A shop that takes longer, in seconds, shows no more of a client. */
+const mostSlow = 12;
 
 const common = {
   timeout: {
@@ -73,11 +76,10 @@ export const judgeClientCommand = defineCommand({
     v1: flag("the shop speaks protocol version 1 alone (without --v1 and --v2 both at once)"),
     v2: flag("the shop speaks protocol version 2 alone"),
     slow: {
-      describe: "how long the slow shop takes, in seconds",
+      describe: "how long the slow shop takes, in seconds (default: half of --timeout, and 12 at most)",
       placeholder: "SECONDS",
       example: "12",
       read: readWholeNumber(1, 300),
-      default: "12",
     },
     ...common,
   },
@@ -86,9 +88,11 @@ export const judgeClientCommand = defineCommand({
       return [{ name: "--studio", problem: "goes with one network", example: "--networks base" }];
     }
     if (slow === undefined || timeout === undefined || slow < timeout) return [];
-    return [{ name: "--slow", problem: `is not below --timeout (${timeout})`, example: "12" }];
+    const example = timeout > 1 ? { example: `${Math.floor(timeout / 2)}` } : {};
+    return [{ name: "--slow", problem: `${slow} is not below --timeout, which is ${timeout}`, ...example }];
   },
   async run(values, { print, printError, takeSignals }) {
+    requireWritable(reportFiles(values));
     const { command = [], networks, v1, v2, slow, timeout, cases, header, seed, studio } = values;
     const signal = takeSignals();
     const show = (results: readonly ClientResult[]) =>
@@ -100,7 +104,7 @@ export const judgeClientCommand = defineCommand({
         ...{ command, networks, versions, header, seed, studio, signal },
         cases: chooseCases(clientCases, cases),
         timeoutMs: timeout * 1_000,
-        slowMs: slow * 1_000,
+        slowMs: (slow ?? Math.min(mostSlow, timeout / 2)) * 1_000,
       },
       async (soFar) => {
         if (!studio) return;
@@ -158,6 +162,7 @@ export const judgeShopCommand = defineCommand({
     ];
   },
   async run(values, { print, printError, takeSignals }) {
+    requireWritable(reportFiles(values));
     const { command = [], url, network, timeout, cases, header, seed, studio } = values;
     const signal = takeSignals();
     const show = (results: readonly ShopResult[]) =>
@@ -208,6 +213,8 @@ async function report(
   await writeReport(badge, () => renderBadge(findings));
   return findings.every(({ isGood }) => isGood) ? 0 : 1;
 }
+
+const reportFiles = ({ junit, sarif, badge }: ReportValues) => ({ junit, sarif, badge });
 
 type ReportValues = {
   seed: number;

@@ -54,7 +54,6 @@ describe("values", () => {
     },
     { from: "a word that begins with a dash", args: ["--word", "-x"], env: {}, values: { word: "-x" } },
     { from: "flags", args: ["--json", "--json"], env: {}, values: { json: true } },
-    { from: "the last of several", args: ["--port", "5", "--port", "6"], env: {}, values: { port: 6 } },
     { from: "an empty variable: not at all", args: [], env: { PORT: "" }, values: { port: 1 } },
   ])("come from $from", ({ args, env, values }) => {
     expect(valuesOf(options, args, env)).toMatchObject(values);
@@ -125,6 +124,10 @@ describe("what is wrong", () => {
     expect(problemsOf(["--port", "70000"], { PORT: "80" })).toMatchInlineSnapshot(
       `"--port: "70000" is not a whole number from 0 to 65535 (for example 4402)"`,
     );
+  });
+
+  test("an option with a value is given once: which of two was meant is not guessed", () => {
+    expect(problemsOf(["--port", "5", "--port", "6", "--word=a"])).toBe("--port: is given twice");
   });
 
   test("an option that another one follows has no value", () => {

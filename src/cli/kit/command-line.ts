@@ -147,6 +147,8 @@ function readArguments(
           ? `there is no such option${suggest(name, options)}`
           : `is read from the variable ${variable} alone`;
       problems.push({ name: rawName, problem });
+    } else if (!isFlag(option) && given.has(name)) {
+      problems.push({ name: rawName, problem: "is given twice" });
     } else if (isFlag(option)) {
       if (value === undefined) given.set(name, "");
       else problems.push({ name: rawName, problem: "takes no value" });

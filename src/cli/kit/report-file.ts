@@ -1,5 +1,21 @@
+import { accessSync, constants, statSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
-import { KitError } from "../../errors.ts";
+import { dirname } from "node:path";
+import { ConfigurationError, type ConfigurationProblem, KitError } from "../../errors.ts";
+
+/**
+ * Requires that reports can be written, before the run that they report.
+ *
+ * @param files by the options that name them, without dashes
+ * @throws {ConfigurationError} with each file that cannot be
+ */
+export function requireWritable(files: Readonly<Record<string, string | undefined>>): void {
+  const problems = Object.entries(files).flatMap(([option, file]): ConfigurationProblem[] => {
+    const problem = file === undefined ? undefined : whyNotWritable(file);
+    return problem === undefined ? [] : [{ name: `--${option}`, problem }];
+  });
+  if (problems.length > 0) throw new ConfigurationError(problems);
+}
 
 /**
  * Writes a report to a file, where one is named.
@@ -12,5 +28,20 @@ export async function writeReport(file: string | undefined, render: () => string
     await writeFile(file, render());
   } catch (cause) {
     throw new KitError(`The report could not be written to ${file}`, { cause });
+  }
+}
+
+function whyNotWritable(file: string): string | undefined {
+  const folder = dirname(file);
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) {
+    return `there is no folder ${folder}`;
+  }
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found?.isDirectory() === true) return `${file} is a folder`;
+  try {
+    accessSync(found === undefined ? folder : file, constants.W_OK);
+    return undefined;
+  } catch {
+    return `${file} cannot be written`;
   }
 }

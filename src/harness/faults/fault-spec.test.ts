@@ -37,20 +37,26 @@ describe("a fault read from data", () => {
       color: 1,
     };
     expect(complaints(spec)).toMatchInlineSnapshot(`
-      "network: is not one of base, base-sepolia, optimism, optimism-sepolia, polygon (for example base)
-      method: is not the name of a method, in which * stands for any letters (for example eth_sendRawTransaction*)
-      nth: is not a whole number from 1 to 1000000 (for example 2)
-      times: is not a whole number from 1 to 1000000 (for example 1)
-      ms: is not a whole number from 1 to 600000 (for example 500)
+      "network: "bass" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon (for example base)
+      method: "eth call" is not the name of a method, in which * stands for any letters (for example eth_sendRawTransaction*)
+      nth: 0 is not a whole number from 1 to 1000000 (for example 2)
+      times: 1.5 is not a whole number from 1 to 1000000 (for example 1)
+      ms: "5" is not a whole number from 1 to 600000 (for example 500)
       color: a fault of kind delay has none"
     `);
   });
 
   test("of an unknown kind is told the kinds, and what else is wrong", () => {
     expect(complaints({ network: "base", kind: "earthquake", nth: -1 })).toMatchInlineSnapshot(`
-      "kind: is not one of answer-lost, delay, rate-limited, reset, error, malformed, stale-head, status, hang, receipt-of-another, hold-blocks, drop, reorg, base-fee, empty-operator (for example answer-lost)
-      nth: is not a whole number from 1 to 1000000 (for example 2)"
+      "kind: "earthquake" is not one of answer-lost, delay, rate-limited, reset, error, malformed, stale-head, status, hang, receipt-of-another, hold-blocks, drop, reorg, base-fee, empty-operator (for example answer-lost)
+      nth: -1 is not a whole number from 1 to 1000000 (for example 2)"
     `);
+  });
+
+  test("is told what it needs, and what was given in its place", () => {
+    const delay = { network: "base", kind: "delay" };
+    expect(complaints(delay)).toBe("ms: is needed (for example 500)");
+    expect(complaints({ ...delay, ms: 0 })).toMatch(/^ms: 0 is not a whole number from 1 to 600000 /);
   });
 
   test.each([

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { quote } from "../../config/values.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { networkNames } from "../../protocol/networks.ts";
@@ -105,11 +106,12 @@ export function readFaultSpec(raw: unknown, names: readonly string[] = networkNa
   const named = z.looseObject({ kind: z.unknown() }).safeParse(raw).data?.kind;
   const schema = specs.find(({ shape }) => shape.kind.value === named) ?? unknownKind;
   const read = schema.safeParse(raw);
-  const { network: name } = z.looseObject({ network: z.unknown() }).safeParse(raw).data ?? {};
+  const given = z.looseObject({}).safeParse(raw).data ?? {};
+  const { network: name } = given;
   const unknown: readonly ConfigurationProblem[] =
     typeof name !== "string" || names.includes(name)
       ? []
-      : [{ name: "network", problem: `is not one of ${names.join(", ")}`, example: "base" }];
+      : [{ name: "network", problem: `${shown(name)}is not one of ${names.join(", ")}`, example: "base" }];
   if (read.success && unknown.length === 0) return read.data as FaultSpec;
   throw new ConfigurationError([
     ...unknown,
@@ -119,9 +121,20 @@ export function readFaultSpec(raw: unknown, names: readonly string[] = networkNa
       }
       const name = issue.path.length === 0 ? "fault" : String(issue.path[0]);
       const example = examples[name];
-      return [{ name, problem: issue.message, ...(example !== undefined && { example }) }];
+      return [{ name, problem: describe(given[name], issue), ...(example !== undefined && { example }) }];
     }),
   ]);
+}
+
+/** What is missing is needed; what is wrong is said after what was given. */
+function describe(value: unknown, { path, message }: z.core.$ZodIssue): string {
+  if (path.length === 0) return message;
+  return value === undefined ? "is needed" : `${shown(value)}${message}`;
+}
+
+/** A value in front of what is wrong with it, where it can be shown in a word. */
+function shown(value: unknown): string {
+  return typeof value === "string" ? `${quote(value)} ` : typeof value === "number" ? `${value} ` : "";
 }
 
 /** What else is wrong with a fault of an unknown kind. */

@@ -1,4 +1,5 @@
 import { KitError } from "../../errors.ts";
+import { lastLines } from "../scene/last-lines.ts";
 import type { JudgeClientOptions } from "./client-options.ts";
 import type { ClientResult } from "./run-client-case.ts";
 
@@ -10,11 +11,9 @@ import type { ClientResult } from "./run-client-case.ts";
 export function requireWorkingClient(result: ClientResult, options: JudgeClientOptions): void {
   const problem = problemOf(result, options);
   if (problem === undefined) return;
-  const printed = result.runs.flatMap(({ stdout, stderr }) => `${stdout}\n${stderr}`.split("\n"));
-  const lastLines = printed.filter((line) => line.trim() !== "").slice(-5);
   throw new KitError(problem, {
     hints: [
-      ...lastLines.map((line) => `  ${line.slice(0, 200)}`),
+      ...lastLines(result.runs.flatMap(({ stdout, stderr }) => [stdout, stderr])),
       "It must fetch X402_URL, pay with X402_PRIVATE_KEY when asked, print the body or save it in X402_OUTPUT, and exit with 0.",
     ],
   });

@@ -19,8 +19,10 @@ export function renderJudgment(title: string, findings: readonly Finding[], seed
     ...bad.flatMap(renderBad),
     "",
     bad.length === 0
-      ? `All ${findings.length} cases are good.`
-      : `${bad.length} of ${findings.length} cases are bad. The same run again: --seed ${seed}`,
+      ? findings.length === 1
+        ? "The one case is good."
+        : `All ${findings.length} cases are good.`
+      : `${bad.length} of ${findings.length} cases ${bad.length === 1 ? "is" : "are"} bad. The same run again: --seed ${seed}`,
   ].join("\n");
 }
 

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import type { Finding } from "./finding.ts";
+import { renderJudgment } from "./format-judgment.ts";
 import { renderBadge, renderJudgmentJunit, renderSarif } from "./formats.ts";
 
 const good: Finding = {
@@ -87,4 +88,12 @@ test("SARIF has a result for each bad case, at the file that was judged", () => 
 test("the badge counts the good among those that were run", () => {
   expect(renderBadge(findings)).toMatch(/aria-label="x402 judge: 1 of 2 good".*#c62828/s);
   expect(renderBadge([good])).toMatch(/1 of 1 good.*#2e7d32/s);
+});
+
+test("the last line for a person counts in English", () => {
+  const lastLine = (...of: Finding[]) => renderJudgment("node buyer.js", of, 7).split("\n").at(-1);
+  expect(lastLine(good)).toBe("The one case is good.");
+  expect(lastLine(good, skipped)).toBe("All 2 cases are good.");
+  expect(lastLine(bad, good)).toBe("1 of 2 cases is bad. The same run again: --seed 7");
+  expect(lastLine(bad, bad)).toBe("2 of 2 cases are bad. The same run again: --seed 7");
 });

@@ -3,6 +3,7 @@ import { KitError } from "../../errors.ts";
 import type { BuiltInNetworkName } from "../../protocol/networks.ts";
 import { startFacilitatorLine } from "../scene/facilitator-line.ts";
 import { freePort } from "../scene/free-port.ts";
+import { lastLines } from "../scene/last-lines.ts";
 import { endWithin, type RunningCommand, startCommand } from "../scene/run-command.ts";
 import { openScene, price, type Scene } from "../scene/scene.ts";
 import { notRun, runShopCase, type ShopResult } from "./run-shop-case.ts";
@@ -140,7 +141,12 @@ function requireTerms(url: string, answer: Answer, network: BuiltInNetworkName):
   const [terms] = all.filter((one) => one.network.name === network);
   if (terms !== undefined) return terms;
   if (answer.status !== 402)
-    throw new KitError(`The shop answers ${answer.status} at ${url} without a payment`);
+    throw new KitError(`The shop answers ${answer.status} at ${url} without a payment`, {
+      hints: [
+        "Every case would be the same: served without payment. Let the shop answer 402 there, before it serves.",
+        "If it sells somewhere else: --path PATH, or with --url the whole address.",
+      ],
+    });
   const asked = [...new Set(all.map((one) => one.network.name))];
   throw new KitError(
     asked.length === 0
@@ -166,11 +172,9 @@ function requireRunning(running: RunningCommand | undefined): void {
 }
 
 function shopError(message: string, running: RunningCommand | undefined): KitError {
-  const printed = `${running?.stdout() ?? ""}\n${running?.stderr() ?? ""}`.split("\n");
-  const last = printed.filter((text) => text.trim() !== "").slice(-5);
   return new KitError(message, {
     hints: [
-      ...last.map((text) => `  ${text.slice(0, 200)}`),
+      ...lastLines([running?.stdout() ?? "", running?.stderr() ?? ""]),
       "It must listen at PORT, sell at --path, and use X402_FACILITATOR_URL, X402_API_KEY and X402_PAY_TO.",
     ],
   });

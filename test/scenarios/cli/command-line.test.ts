@@ -24,8 +24,39 @@ async function refusalOf({ args, env }: Row): Promise<string> {
 describe("a command line that cannot be", () => {
   test("an unknown command", async () => {
     const refusal = await refusalOf({ args: ["upp", "--port", "1"] });
-    expect(refusal.split("\n")[0]).toBe('x402-kit: there is no command "upp"; did you mean up?');
-    expect(refusal).toContain("  x402-kit up                        start local chains");
+    expect(refusal).toBe(
+      'x402-kit: there is no command "upp"; did you mean up?\n\nThe commands: npx x402-kit --help\n',
+    );
+    expect(await refusalOf({ args: ["bogus"] })).toMatch(/^x402-kit: there is no command "bogus"\n/);
+  });
+
+  test("a second word that is nearly a command's", async () => {
+    const refusal = await refusalOf({ args: ["fault", "lst"] });
+    expect(refusal.split("\n")[0]).toBe(
+      'x402-kit: there is no command "fault lst"; did you mean fault list?',
+    );
+  });
+
+  test("a report that cannot be written, before anything is judged", async () => {
+    const args = [
+      "judge",
+      "client",
+      "--junit",
+      "/nowhere/judge.xml",
+      "--timeout",
+      "3",
+      "--",
+      "node",
+      "buyer.js",
+    ];
+    expect(await refusalOf({ args })).toContain("\n  --junit: there is no folder /nowhere\n");
+  });
+
+  test("a slow shop that is slower than the client may be", async () => {
+    const args = ["judge", "client", "--timeout", "3", "--slow", "5", "--", "node", "buyer.js"];
+    expect(await refusalOf({ args })).toContain(
+      "\n  --slow: 5 is not below --timeout, which is 3 (for example 1)\n",
+    );
   });
 
   test("half of a command", async () => {

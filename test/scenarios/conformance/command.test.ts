@@ -68,7 +68,7 @@ describe("against a running harness", () => {
       Not run
            1  needs trouble around the facilitator: balance_taken_up
 
-      All 2 scenarios passed. 1 could not be run."
+      All 2 scenarios passed. 1 could not be run (needs trouble around the facilitator)."
     `);
     expect(code).toBe(0);
   });
@@ -106,7 +106,9 @@ describe("against a facilitator that is not of this kit", () => {
     const { args, env } = await others();
     const { code, output } = await run(args, env);
     expect(output).toContain("Compared: status, verdict and reason; messages and headers are its own");
-    expect(output).toMatch(/\nAll 2\d\d scenarios passed\. 1\d\d could not be run\.$/);
+    expect(output).toMatch(
+      /\nAll 2\d\d scenarios passed\. 1\d\d could not be run \(.+, and \d+ other reasons, above\)\.$/,
+    );
     expect(output).toMatch(/\d+ {2}needs a test payer that only local chains have: smartWallet, delegated/);
     expect(output).toMatch(/\d+ {2}needs an API key that only this kit has: noRecipient/);
     expect(code).toBe(0);
@@ -164,7 +166,7 @@ describe("against what is wrong", () => {
       Not run
            2  the facilitator lists no version 2 of the protocol for the network
 
-      Nothing that the specification decides was run. 2 are choices of this kit, and not counted. 2 could not be run."
+      Nothing that the specification decides was run. 2 are choices of this kit, and not counted. 2 could not be run (the facilitator lists no version 2 of the protocol for the network)."
     `);
     expect(failing.code).toBe(0);
     const all = await run(args, env);

@@ -61,7 +61,7 @@ describe("harness.faults", () => {
     await fault.remove();
     await spike.remove();
     expect(await paid()).toBe(true);
-    await expect(other.faults.on("polygon").delay(0)).rejects.toThrow("ms: is not a whole number");
+    await expect(other.faults.on("polygon").delay(0)).rejects.toThrow("ms: 0 is not a whole number");
   });
 
   test("of a harness that was closed are refused", async () => {
@@ -122,8 +122,8 @@ describe("x402-kit fault", () => {
   test("says everything that is wrong, by the names of the options", async () => {
     expect(await run("fault", "base", "delay", "--nth", "x", "--depth", "3")).toMatchInlineSnapshot(`
       "x402-kit fault: 3 things are wrong
-        --nth: is not a whole number from 1 to 1000000 (for example 2)
-        --ms: is not a whole number from 1 to 600000 (for example 500)
+        --nth: "x" is not a whole number from 1 to 1000000 (for example 2)
+        --ms: is needed (for example 500)
         --depth: a fault of kind delay has none
 
       Options: x402-kit fault --help

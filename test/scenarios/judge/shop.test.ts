@@ -63,7 +63,11 @@ describe.concurrent("a shop that", () => {
       /: The shop ended with exit code 4 before it answered at http:[^\n]*\n {4}cannot open the shop\n/,
     ],
     ["never answers", ["mute"], /: The shop gave no answer at http:\S+ within 2 s\n/],
-    ["asks for nothing", ["free-of-charge"], /: The shop answers 200 at http:\S+ without a payment$/],
+    [
+      "asks for nothing",
+      ["free-of-charge"],
+      /: The shop answers 200 at http:\S+ without a payment\n.*served without payment/,
+    ],
   ])("%s is told so in a sentence, and nothing of it is left", async (_what, [manner = ""], sentence) => {
     await using cli = await startCli(["judge", "shop", "--timeout", "2", "--", ...subject("shop", manner)]);
     const { code } = await cli.ended;
