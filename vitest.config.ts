@@ -33,7 +33,14 @@ export default defineConfig({
         test: { name: "msw-2", maxWorkers, env: { MSW_MAJOR: "2" }, include: [msw] },
       },
       { test: { ...processes, name: "chain", include: [chain] } },
-      { test: { ...processes, name: "database", include: [database] } },
+      {
+        test: {
+          ...processes,
+          name: "database",
+          include: [database],
+          globalSetup: "test/support/postgres-setup.ts",
+        },
+      },
       { test: { ...processes, name: "scenarios", include: ["test/scenarios/**/*.test.ts"] } },
     ],
   },

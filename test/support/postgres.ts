@@ -54,7 +54,7 @@ export async function startPostgres({ binaries }: { binaries?: string } = {}): P
       ...["-c", "max_connections=200"],
     ]);
     watchdog.guard(child.pid);
-    return createServerHandle(child.pid, port, async () => {
+    return usePostgres(child.pid, port, async () => {
       await child.stop();
       watchdog.release(child.pid);
       await cleanUp();
@@ -82,7 +82,8 @@ async function initialize(programs: PostgresPrograms, folder: string): Promise<s
   return databaseDir;
 }
 
-function createServerHandle(pid: number, port: number, end: () => Promise<void>): PostgresServer {
+/** Uses a server that {@link startPostgres} started, in this process or another; `end` ends it with `stop`. */
+export function usePostgres(pid: number, port: number, end = async () => {}): PostgresServer {
   const urlOf = (database: string) =>
     `postgres://${user}:${encodeURIComponent(postgresPassword)}@127.0.0.1:${port}/${database}`;
   /** One connection for each database, which is used by one statement after the other. */

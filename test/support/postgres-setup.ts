@@ -1,0 +1,24 @@
+import type { TestProject } from "vitest/node";
+import { startPostgres } from "./postgres.ts";
+
+/** The server of a whole run, or why there is none. */
+export type RunningPostgres = { pid: number; port: number } | { error: string };
+
+declare module "vitest" {
+  interface ProvidedContext {
+    postgres?: RunningPostgres;
+  }
+}
+
+/** Starts one Postgres for all files of a project: making the files of a server takes seconds of CPU. */
+export default async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
+  try {
+    const { pid, port, stop } = await startPostgres();
+    project.provide("postgres", { pid, port });
+    return stop;
+  } catch (error) {
+    // Said by the tests that need it: the others run without.
+    project.provide("postgres", { error: String(error instanceof Error ? error.message : error) });
+    return undefined;
+  }
+}
