@@ -124,6 +124,12 @@ describe("a file that is wrong is refused with its field", () => {
       "[1].caip2: eip155:43114 is avalanche, which is there already",
     ],
     ["a text", "avalanche", "must be a network"],
+    ["an empty list", [], "is an empty list: it names no network"],
+    [
+      "several things at once",
+      [avalanche, { ...avalanche, tier: "main", token: { ...token, decimals: -1 }, colour: "red" }],
+      "[1].tier: must be mainnet or testnet: it chooses the contract's address and CREATE2 salt; [1].token.decimals: must be a whole number from 0 to 36; [1].colour: there is no such field",
+    ],
   ])("%s", (_why, data, problem) => {
     expect(problemOf(() => readNetworkData(data))).toContain(problem);
   });

@@ -89,12 +89,13 @@ export type NetworkData = z.input<typeof networkSchema>;
 /**
  * Reads networks that are given as data: one, or a list of them.
  *
- * @throws {InvalidValue} with the first thing that is wrong, and the field that it is in
+ * @throws {InvalidValue} with everything that is wrong, each with the field that it is in
  */
 export function readNetworkData(data: unknown): KnownNetworks {
   const isList = Array.isArray(data);
+  if (isList && data.length === 0) throw new InvalidValue("is an empty list: it names no network");
   const { data: read, error } = z.array(networkSchema).safeParse(isList ? data : [data]);
-  if (error !== undefined) throw new InvalidValue(describe(data, error));
+  if (error !== undefined) throw new InvalidValue(describeAll(data, error));
   const added: KnownNetwork[] = [];
   for (const [index, { token, maxFeeGwei, explorer, ...rest }] of read.entries()) {
     const network: KnownNetwork = {
@@ -120,7 +121,7 @@ const x402Defaults = fileURLToPath(new URL("../../networks/x402-defaults.json", 
  * Reads a network file: JSON, one network or a list of them.
  *
  * @param given its path; `x402` stands for the file of this package with the default chains of the public x402 packages
- * @throws {InvalidValue} with the first thing that is wrong, and the field that it is in
+ * @throws {InvalidValue} with everything that is wrong, each with the field that it is in
  */
 export function readNetworkFile(given: string): KnownNetworks {
   const path = given === "x402" ? x402Defaults : given;
@@ -148,10 +149,19 @@ export function readNetworkFile(given: string): KnownNetworks {
   }
 }
 
-/** The first issue as a sentence that begins with the field: `[2].token.decimals: must be …`. */
-function describe(data: unknown, { issues }: z.ZodError): string {
-  const [issue] = issues;
-  if (issue === undefined) return "cannot be read";
+/** More than that is one mistake in many places. */
+const mostIssues = 8;
+
+function describeAll(data: unknown, { issues }: z.ZodError): string {
+  const more = issues.length - mostIssues;
+  return [
+    ...issues.slice(0, mostIssues).map((issue) => describe(data, issue)),
+    ...(more > 0 ? [`and ${more} more`] : []),
+  ].join("; ");
+}
+
+/** An issue as a sentence that begins with the field: `[2].token.decimals: must be …`. */
+function describe(data: unknown, issue: z.core.$ZodIssue): string {
   const [, ...path] = Array.isArray(data) ? ["", ...issue.path] : issue.path;
   const unknown = issue.code === "unrecognized_keys" ? issue.keys[0] : undefined;
   const field = [...path, ...(unknown === undefined ? [] : [unknown])]

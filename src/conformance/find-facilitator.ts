@@ -22,6 +22,7 @@ import { compareExactly } from "./compare-exactly.ts";
 import type { Comparison } from "./comparison.ts";
 import { hideSecrets } from "./hide-secrets.ts";
 import { sendRequest } from "./send-request.ts";
+import { findUnfitPayers, type UnfitPayers } from "./unfit-payers.ts";
 
 export type FacilitatorOptions = {
   /** Without `/v1`. */
@@ -51,6 +52,8 @@ export type FoundFacilitator = {
   hasFunds: boolean;
   /** Whether the token knows a blacklist: on a fork it may not. */
   hasBlacklist: boolean;
+  /** The test payers of a local chain that are not what they stand for, and what they hold. */
+  unfitPayers: UnfitPayers;
   /** The versions of the protocol that it lists for the network. */
   versions: ReadonlySet<X402Version>;
   /** Shows neither the API key nor the payer's. */
@@ -96,13 +99,15 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
   const network = networks.find((one) => one.name === name);
   if (first === undefined || network === undefined) throw new Error(`${name} is missing`);
 
-  const rpcUrl = harness?.networks[name]?.rpcUrl;
+  const running = harness?.networks[name];
+  const rpc = running && createLocalRpc(running.rpcUrl);
   return {
     baseUrl,
     access: { prefix, auth, authHeader: authHeader.toLowerCase() },
     isKit,
     hasFunds: isKit || payerKey !== undefined,
-    hasBlacklist: harness?.networks[name]?.fork?.hasBlacklist ?? true,
+    hasBlacklist: running?.fork?.hasBlacklist ?? true,
+    unfitPayers: running && rpc ? await findUnfitPayers(rpc, running.asset) : new Map(),
     versions: new Set(kinds.filter((kind) => kind.name === name).map(({ x402Version }) => x402Version)),
     compare: hideSecrets(
       isKit ? compareExactly : compareContract,
@@ -115,10 +120,7 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
         ? testKeys
         : { ...testKeys, local: { apiKey: apiKey ?? "none", organizationId: testKeys.local.organizationId } },
       ...(!isKit && { payers: { funded: accountOf(payerKey), empty: accountOf(undefined) } }),
-      now:
-        rpcUrl === undefined
-          ? await clockOf(baseUrl, isKit)
-          : () => readHeadTime(createLocalRpc(rpcUrl), name),
+      now: rpc === undefined ? await clockOf(baseUrl, isKit) : () => readHeadTime(rpc, name),
       run: randomUUID(),
     },
   };

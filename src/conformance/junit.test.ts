@@ -12,6 +12,7 @@ test("whatever a facilitator answers, the report stays XML", () => {
     isKit: false,
     hasFunds: true,
     hasBlacklist: true,
+    unfitPayers: new Map<string, string>(),
     versions: new Set([1, 2] as const),
     compare: compareContract,
   };

@@ -1,4 +1,5 @@
 import type { ScenarioRow } from "../fixtures/cases/scenarios.ts";
+import { self } from "../util/self-command.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
 
 /** Why a scenario is not run; `lacking` names what is missing, where it differs from scenario to scenario. */
@@ -9,7 +10,7 @@ const aboutKeys = /^(unauthorized|forbidden)\.|^success\.(bearer|default_authent
 
 /** Why a scenario cannot be run against a facilitator from outside; undefined when it can. */
 export function whyNotRun(scenario: ScenarioRow, facilitator: FoundFacilitator): Obstacle | undefined {
-  const { environment, access, isKit, hasFunds, hasBlacklist, versions } = facilitator;
+  const { environment, access, isKit, hasFunds, hasBlacklist, unfitPayers, versions } = facilitator;
   const { cause, outcome, x402Version } = scenario;
   if (!versions.has(x402Version)) {
     return { why: `the facilitator lists no version ${x402Version} of the protocol for the network` };
@@ -22,6 +23,10 @@ export function whyNotRun(scenario: ScenarioRow, facilitator: FoundFacilitator):
   const { keys, payers } = scenario.needs(environment);
   if (!hasBlacklist && (payers.includes("blacklisted") || keys.includes("blockedRecipient"))) {
     return { why: "needs a token with a blacklist" };
+  }
+  const unfit = payers.find((name) => unfitPayers.has(name));
+  if (unfit !== undefined) {
+    return { why: `the payer ${unfit} holds ${unfitPayers.get(unfit)}: run ${self} reset` };
   }
   if (isKit) return undefined;
   if (access.auth === "none" && aboutKeys.test(scenario.situation)) {

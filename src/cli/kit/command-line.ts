@@ -50,6 +50,11 @@ export function readCommandLine<O extends Options, E>(
         ? readElsewhere(name, option, env, networks)
         : readGiven(name, option, text, networks);
     if ("value" in read) values[name] = read.value;
+    else if (name === "network" && "network-file" in options && env.NETWORKS_FILE === undefined) {
+      const { problem } = read.problem;
+      const hint = isAboutUnknown(problem, networks) ? "; others are known with --network-file FILE" : "";
+      problems.push({ ...read.problem, problem: `${problem}${hint}` });
+    }
     // That a value is missing is said already.
     else if (!problems.some((problem) => problem.name === `--${name}`)) problems.push(read.problem);
   }
@@ -61,8 +66,17 @@ export function readCommandLine<O extends Options, E>(
   const environment = collectProblems(problems, () =>
     command.environment?.(env, values as Partial<Values<O>>),
   );
+  if (fileProblem !== undefined) {
+    // The networks of the file are not known: what names them may be right.
+    throw new ConfigurationError(problems.filter(({ problem }) => !isAboutUnknown(problem, networks)));
+  }
   if (problems.length > 0) throw new ConfigurationError(problems);
   return { values, environment, networks, env } as CommandInput<O, E>;
+}
+
+/** Whether what is wrong is that a network is not among those known. */
+function isAboutUnknown(problem: string, { names }: KnownNetworks): boolean {
+  return problem.includes(` is not one of ${names.join(", ")}`);
 }
 
 type Read = { value: unknown } | { problem: ConfigurationProblem };

@@ -57,6 +57,14 @@ describe("what cannot be is refused before anything starts", () => {
     expect(problemsOf(args)).toContainEqual(expect.stringContaining(problem));
   });
 
+  test("a network file that cannot be read is the one problem, and not that its networks are unknown", () => {
+    const args = ["--network-file", "/nowhere/networks.json", "--networks", "base,avalanche"];
+    expect(problemsOf([...args, "--rpc-port", "avalanche=8545", "--port", "x"])).toEqual([
+      "--network-file: names the file /nowhere/networks.json, which cannot be read: ENOENT",
+      '--port: "x" is not a whole number from 0 to 65535',
+    ]);
+  });
+
   test("the contract cannot stand where the token does", () => {
     const args = ["--asset", `base=${token}`, "--contract-mainnet", token];
     expect(problemsOf(args)).toEqual(['--contract-mainnet: is the address of the asset "USD Coin"']);

@@ -144,7 +144,7 @@ describe("a command line that cannot be", () => {
     const args = ["pay", "--payer", "nobody", "--amount", "0.01", "--version", "3", "--network", "ethereum"];
     expect(await refusalOf({ args, env: { X402_KIT_URL: "localhost:4402" } })).toMatchInlineSnapshot(`
       "x402-kit pay: 5 things are wrong
-        --network: "ethereum" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon (for example base)
+        --network: "ethereum" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon; others are known with --network-file FILE (for example base)
         --payer: "nobody" is not one of funded, empty, blacklisted, smartWallet, undeployedWallet, delegated, hijacked, gasBurner, fickle (for example empty)
         --amount: "0.01" is not an amount in the asset's smallest unit (1 USDC is 1000000) (for example 10000)
         --version: "3" is not one of 1, 2 (for example 2)

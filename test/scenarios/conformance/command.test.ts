@@ -5,8 +5,10 @@ import { join } from "node:path";
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { main } from "../../../src/cli/main.ts";
+import { createControlClient } from "../../../src/harness/control/control-client.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { testPayers } from "../../../src/published/test-payers.ts";
 import { listenOnLoopback } from "../../support/loopback-server.ts";
 import { startTestHarness } from "../../support/service.ts";
 
@@ -70,6 +72,19 @@ describe("against a running harness", () => {
 
       All 2 scenarios passed. 1 could not be run (needs trouble around the facilitator)."
     `);
+    expect(code).toBe(0);
+  });
+
+  test("a payer that was given money is not the facilitator's fault: its scenarios are not run", async () => {
+    const { empty } = testPayers;
+    await harness.chains.base?.fund(empty.address, 1_000_000n);
+    const { code, output } = await run(["--url", origin, "--filter", "verify.insufficient_funds"]);
+    expect(output).toContain("  the payer empty holds 1 USDC: run npx x402-kit reset\n");
+    expect(output).not.toContain("failed.");
+    await createControlClient(origin).reset();
+    expect((await run(["--url", origin, "--filter", "verify.insufficient_funds"])).output).not.toContain(
+      "holds",
+    );
     expect(code).toBe(0);
   });
 

@@ -1,0 +1,32 @@
+import { formatUnits } from "viem";
+import type { RunningNetwork } from "../harness/control/description.ts";
+import { type TestPayerName, testPayers } from "../published/test-payers.ts";
+import type { LocalRpc } from "../rpc/local-rpc.ts";
+import { readQuantity } from "../rpc/read-hex.ts";
+
+/** The test payers that are not what they stand for, each with its balance: `1 USDC`. */
+export type UnfitPayers = ReadonlyMap<string, string>;
+
+const names = Object.keys(testPayers) as TestPayerName[];
+
+/** Reads on a local chain which test payers have been given something, or have spent what they had. */
+export async function findUnfitPayers(
+  rpc: Pick<LocalRpc, "batch">,
+  { address, decimals }: Pick<RunningNetwork["asset"], "address" | "decimals">,
+): Promise<UnfitPayers> {
+  const balances = await rpc.batch(
+    names.map((name) => {
+      const data = `0x70a08231${testPayers[name].address.slice(2).toLowerCase().padStart(64, "0")}`;
+      return ["eth_call", { to: address, data }, "latest"];
+    }),
+  );
+  return new Map(
+    names.flatMap((name, index) => {
+      const balance = readQuantity(balances[index]);
+      if (balance === undefined) return [];
+      // No scenario that pays takes as much as one whole token.
+      const isFit = name === "empty" ? balance === 0n : balance >= 10n ** BigInt(decimals);
+      return isFit ? [] : [[name, `${formatUnits(balance, decimals)} USDC`]];
+    }),
+  );
+}
