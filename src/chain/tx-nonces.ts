@@ -1,5 +1,6 @@
 import type { Address } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
+import { self } from "../util/self-command.ts";
 
 /** How far an operator's transactions are, by the chain and by the ledger. */
 export type TxNonces = {
@@ -30,6 +31,6 @@ export function findForeignTransactions(nonces: TxNonces): { problem: string; ad
   if (next === null || onChain <= next) return undefined;
   return {
     problem: `the chain is at ${onChain} for ${operator}, and this database at ${next}: another service sends with this key, or the database is an old copy`,
-    advice: `One key belongs to one database. Stop the other service and use its database, or give this one an operator of its own: x402-kit deploy --network ${network} --grant-operator ADDRESS. When no other service sends with it any more: x402-kit operator accept-tx-nonce --network ${network} --operator ${operator}`,
+    advice: `One key belongs to one database. Stop the other service and use its database, or give this one an operator of its own: ${self} deploy --network ${network} --grant-operator ADDRESS. When no other service sends with it any more: ${self} operator accept-tx-nonce --network ${network} --operator ${operator}`,
   };
 }

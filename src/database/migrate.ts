@@ -1,5 +1,6 @@
 import type { Kysely } from "kysely";
 import { KitError } from "../errors.ts";
+import { self } from "../util/self-command.ts";
 import type { Database } from "./database.ts";
 import type { Migration } from "./migrations/migration.ts";
 
@@ -75,7 +76,7 @@ export async function requireMigrated(database: Database): Promise<void> {
   throw new KitError(
     `The database is behind this version: it lacks ${pending.map(({ name }) => name).join(", ")}`,
     {
-      hints: ["Make a backup, stop whatever else uses the database, and run: x402-kit migrate"],
+      hints: [`Make a backup, stop whatever else uses the database, and run: ${self} migrate`],
     },
   );
 }

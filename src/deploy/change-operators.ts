@@ -1,5 +1,6 @@
 import { KitError } from "../errors.ts";
 import { type Address, sameAddress } from "../protocol/hex.ts";
+import { self } from "../util/self-command.ts";
 import { readContract } from "./contract-state.ts";
 import type { OnChain } from "./on-chain.ts";
 import { encodeOperatorChange } from "./roles.ts";
@@ -31,7 +32,7 @@ export async function planOperatorChanges(
   );
   if (state.admin === undefined || state.memberships.some(({ holds }) => holds === undefined)) {
     throw new KitError(`There is no facilitator contract at ${contract} on ${name}`, {
-      hints: [`Deploy it first: x402-kit deploy --network ${name}`],
+      hints: [`Deploy it first: ${self} deploy --network ${name}`],
     });
   }
   return {

@@ -7,6 +7,7 @@ import {
   readContractState,
 } from "../deploy/contract-state.ts";
 import { type Address, sameAddress } from "../protocol/hex.ts";
+import { self } from "../util/self-command.ts";
 import type { Accounts, Check, NetworkCheck } from "./check.ts";
 
 /** Looks at the facilitator contract, and at who may do what on it. */
@@ -49,7 +50,7 @@ function checkCode({ name, tier, facilitatorContract }: NetworkConfig, { code }:
         name: "contract",
         status: "failed",
         detail: `there is no facilitator contract at ${facilitatorContract}`,
-        advice: `Deploy it with x402-kit deploy --network ${name}, or correct ${variable}.`,
+        advice: `Deploy it with ${self} deploy --network ${name}, or correct ${variable}.`,
         fatal: true,
       };
     case "other":
@@ -57,7 +58,7 @@ function checkCode({ name, tier, facilitatorContract }: NetworkConfig, { code }:
         name: "contract",
         status: "failed",
         detail: `${facilitatorContract} has other code than this version's contract`,
-        advice: `Correct ${variable}, deploy anew with x402-kit deploy --network ${name}, or run the version that deployed it.`,
+        advice: `Correct ${variable}, deploy anew with ${self} deploy --network ${name}, or run the version that deployed it.`,
         fatal: true,
       };
   }
@@ -96,7 +97,7 @@ function checkMembership(
     account,
     advice:
       role === "operator"
-        ? `The admin grants it: x402-kit deploy --network ${name} --grant-operator ${account}`
+        ? `The admin grants it: ${self} deploy --network ${name} --grant-operator ${account}`
         : `The admin grants it, by grantRole; without it, leave RECOVERER_PRIVATE_KEY out.`,
   };
 }

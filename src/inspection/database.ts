@@ -5,6 +5,7 @@ import { findPlainTextHost } from "../database/postgres/connection-url.ts";
 import { isMissingFile } from "../database/sqlite/missing-file.ts";
 import { explainFailure } from "../deploy/explain-failure.ts";
 import { KitError } from "../errors.ts";
+import { self } from "../util/self-command.ts";
 import type { Check } from "./check.ts";
 
 /** How a database is: `ready` for this version, `behind` it, not there, or unreadable for some reason. */
@@ -61,7 +62,7 @@ export async function openReady(
 /** The state of a database as a check. Its URL is not shown: it may hold a password. */
 export function checkDatabase(url: string, state: DatabaseState): Check {
   const what = url.startsWith("sqlite:") ? `SQLite, ${url.slice("sqlite:".length)}` : "Postgres";
-  const failed = (detail: string, advice = "Run x402-kit migrate, or start with x402-kit serve --migrate.") =>
+  const failed = (detail: string, advice = `Run ${self} migrate, or start with ${self} serve --migrate.`) =>
     ({ name: "database", status: "failed", detail, advice }) as const;
   switch (state.kind) {
     case "ready":

@@ -1,6 +1,7 @@
 import type { Kysely, Transaction } from "kysely";
 import { inTransaction } from "../database/transaction.ts";
 import { KitError } from "../errors.ts";
+import { self } from "../util/self-command.ts";
 import { noKey } from "./administration.ts";
 import { type ApiKey, drawApiKey, parseApiKey } from "./api-key.ts";
 import { type Author, lockOrganization, recordChange } from "./audit.ts";
@@ -84,7 +85,7 @@ export function createKeyIssuing(
           throw new KitError(`The key ${keyId} is ${state}, and cannot be rotated`, {
             hints: [
               old.replaced_by === null
-                ? "Issue another one instead: x402-kit key create"
+                ? `Issue another one instead: ${self} key create`
                 : `It was replaced by ${old.replaced_by}.`,
             ],
           });

@@ -5,6 +5,7 @@ import { isMissingFile } from "../database/sqlite/missing-file.ts";
 import { KitError } from "../errors.ts";
 import type { Address } from "../protocol/hex.ts";
 import { addToBuiltIn, type Network, type NetworkTier } from "../protocol/networks.ts";
+import { self } from "../util/self-command.ts";
 import { createOrganizations } from "./create-organizations.ts";
 import type { Organizations } from "./organizations.ts";
 import { reserveByTier } from "./recipient.ts";
@@ -53,7 +54,7 @@ export async function openOrganizations(options: OpenOrganizationsOptions): Prom
   requireServed("database URL", () => readDatabaseUrl(databaseUrl));
   requireServed("pepper", () => readPepper(pepper));
   if (isMissingFile(databaseUrl)) {
-    throw new KitError(`There is no database ${databaseUrl}`, { hints: ["x402-kit migrate creates it."] });
+    throw new KitError(`There is no database ${databaseUrl}`, { hints: [`${self} migrate creates it.`] });
   }
   const db = await openDatabase({ url: databaseUrl });
   try {

@@ -1,6 +1,7 @@
 import type { Kysely } from "kysely";
 import { inTransaction } from "../database/transaction.ts";
 import { KitError } from "../errors.ts";
+import { self } from "../util/self-command.ts";
 import type { PepperState } from "./organizations.ts";
 import type { OrganizationTables } from "./tables.ts";
 
@@ -8,8 +9,7 @@ import type { OrganizationTables } from "./tables.ts";
 export const wrongPepper = {
   name: "API_KEY_PEPPER",
   problem: "is not the one that the API keys were made with, so every key would be answered 401",
-  advice:
-    "Set the one that the keys were made with. If it is lost, or changed on purpose: x402-kit key accept-pepper, and issue new keys.",
+  advice: `Set the one that the keys were made with. If it is lost, or changed on purpose: ${self} key accept-pepper, and issue new keys.`,
 } as const;
 
 /** The row with what the keys' pepper makes of a text that is no key. */

@@ -2,6 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { KitError } from "../../errors.ts";
 import { requestJson } from "../../harness/control/http-json.ts";
 import { createPaymentReader } from "../../studio/read-payments.ts";
+import { self } from "../../util/self-command.ts";
 import { defineCommand, urlOption } from "../kit/command.ts";
 
 export const capture = defineCommand({
@@ -35,12 +36,12 @@ export const capture = defineCommand({
       throw new KitError(
         String(Reflect.get(Object(body), "error") ?? `The payment cannot be captured: ${status}`),
         {
-          hints: ["List the payments that were seen: npx x402-kit logs"],
+          hints: [`List the payments that were seen: ${self} logs`],
         },
       );
     }
     await writeFile(out, `${JSON.stringify(body, null, 2)}\n`);
-    print(`Wrote ${out}. Judge it again, on any machine: npx x402-kit replay ${out}`);
+    print(`Wrote ${out}. Judge it again, on any machine: ${self} replay ${out}`);
     return 0;
   },
 });

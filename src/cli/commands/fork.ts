@@ -4,6 +4,7 @@ import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import { recordFork } from "../../harness/api/record-fork.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
 import { renderLogLine } from "../../logging/log-lines.ts";
+import { self } from "../../util/self-command.ts";
 import {
   contractOptions,
   contractsOf,
@@ -57,7 +58,7 @@ export const forkRecord = defineCommand({
         `Recorded ${network} at block ${blockNumber}: ${out}, ${Math.ceil(bytes / 1024)} KB.`,
         "It starts with no network:",
         `  createHarness({ fork: { ${network.includes("-") ? `"${network}"` : network}: { recording: ${JSON.stringify(out)} } } })`,
-        `  x402-kit up --networks ${network} --fork ${network}=${out}`,
+        `  ${self} up --networks ${network} --fork ${network}=${out}`,
       ].join("\n"),
     );
     return 0;

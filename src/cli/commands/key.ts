@@ -1,6 +1,7 @@
 import { InvalidValue, readDuration, readMoment, readOneOf } from "../../config/values.ts";
 import { createOrganizations } from "../../organizations/create-organizations.ts";
 import { type KeyRecord, type Scope, scopes } from "../../organizations/organizations.ts";
+import { self } from "../../util/self-command.ts";
 import { renderTable } from "../../util/table.ts";
 import { actorOption, defineCommand, flag, type Option, textOption, valueOption } from "../kit/command.ts";
 import { actorOr, usesDatabase, usesKeys, withDatabase, withOrganizations } from "../kit/database.ts";
@@ -147,7 +148,7 @@ export const keyAcceptPepper = defineCommand({
             ? "1 key was made with another one, and works"
             : `${ended} keys were made with another one, and work`;
         print(
-          `From now on API_KEY_PEPPER is the pepper. ${keys} no more: issue new ones, x402-kit key create.`,
+          `From now on API_KEY_PEPPER is the pepper. ${keys} no more: issue new ones, ${self} key create.`,
         );
       }
       return 0;
@@ -167,7 +168,7 @@ export function keyAsJson({ createdAt, expiresAt, revokedAt, ...key }: KeyRecord
 
 /** Keys as a table. */
 export function describeKeys(keys: readonly KeyRecord[]): string {
-  if (keys.length === 0) return "None yet: x402-kit key create --org ID";
+  if (keys.length === 0) return `None yet: ${self} key create --org ID`;
   const rows = keys.map((key) => [
     key.keyId,
     key.state,

@@ -5,6 +5,7 @@ import { KitError } from "../../errors.ts";
 import type { Organization } from "../../organizations/organizations.ts";
 import { reserveByTier } from "../../organizations/recipient.ts";
 import { networkNames } from "../../protocol/networks.ts";
+import { self } from "../../util/self-command.ts";
 import { renderTable } from "../../util/table.ts";
 import {
   actorOption,
@@ -37,8 +38,8 @@ export const orgCreate = defineCommand({
         print(JSON.stringify(organizationAsJson(created)));
       } else {
         print(`Created ${created.id} (${name}). Next:`);
-        print(`  x402-kit org set-recipient --id ${created.id} --network NAME --address 0x…`);
-        print(`  x402-kit key create --org ${created.id}`);
+        print(`  ${self} org set-recipient --id ${created.id} --network NAME --address 0x…`);
+        print(`  ${self} key create --org ${created.id}`);
       }
       return 0;
     }),
@@ -54,7 +55,7 @@ export const orgList = defineCommand({
       if (json) {
         print(JSON.stringify(organizations.map(organizationAsJson)));
       } else if (organizations.length === 0) {
-        print("There is no organization yet: x402-kit org create --name NAME");
+        print(`There is no organization yet: ${self} org create --name NAME`);
       } else {
         const rows = organizations.map(({ id, name, recipients }) => [
           id,
@@ -200,7 +201,7 @@ function describeNetworks(organization: Organization): string {
   const { networks } = organizationAsJson(organization);
   const rows = Object.entries(networks);
   if (rows.length === 0) {
-    return `No recipient yet: x402-kit org set-recipient --id ${organization.id} --network NAME --address 0x…`;
+    return `No recipient yet: ${self} org set-recipient --id ${organization.id} --network NAME --address 0x…`;
   }
   return renderTable(
     ["network", "recipient", { right: "least amount" }, { right: "gas per day (wei)" }],

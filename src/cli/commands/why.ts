@@ -2,6 +2,7 @@ import { KitError } from "../../errors.ts";
 import { formatUsdc } from "../../explain/payment-line.ts";
 import type { PaymentDetail, PaymentSummary, TimelineEntry } from "../../studio/payment-view.ts";
 import { createPaymentReader, type PaymentReader } from "../../studio/read-payments.ts";
+import { self } from "../../util/self-command.ts";
 import { defineCommand, flag, textOption, urlOption } from "../kit/command.ts";
 
 /** More than an `up` remembers. */
@@ -37,9 +38,9 @@ async function find(reader: PaymentReader, which: string): Promise<PaymentDetail
   const payment = summary && (await reader.find(summary.id));
   if (payment !== undefined) return payment;
   throw wanted === "last"
-    ? new KitError("No payment has been seen there yet", { hints: ["Make one: npx x402-kit pay"] })
+    ? new KitError("No payment has been seen there yet", { hints: [`Make one: ${self} pay`] })
     : new KitError(`No payment with the id or transaction ${which} has been seen there`, {
-        hints: ["List those that were: npx x402-kit logs"],
+        hints: [`List those that were: ${self} logs`],
       });
 }
 

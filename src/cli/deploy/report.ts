@@ -6,6 +6,7 @@ import type { PricedTransaction } from "../../deploy/transaction.ts";
 import { formatCoins, formatCount, formatGwei, formatSeconds } from "../../deploy/units.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import type { Network } from "../../protocol/networks.ts";
+import { self } from "../../util/self-command.ts";
 
 /** What is sent, by whom, and what it costs. */
 export type Sending = {
@@ -54,7 +55,7 @@ export function renderDeployed(
 ): string {
   return [
     `Deployed in block ${formatCount(blockNumber)} by ${hash}. Its code and its roles are as planned.`,
-    "Set this, and see with x402-kit doctor whether everything else is there:",
+    `Set this, and see with ${self} doctor whether everything else is there:`,
     "",
     variableLine(network, deployment),
   ].join("\n");
@@ -119,7 +120,7 @@ function explainAddress(network: Network, deployment: Deployment): string[] {
   return [
     "The address follows from the admin, its delay, the operators, the recoverer and the pauser, as they are here.",
     `The same ones give the same address on ${siblings.join(" and ")}; change operators after deploying, not here:`,
-    ...siblings.map((sibling) => `  x402-kit deploy --network ${sibling} ${options}`),
+    ...siblings.map((sibling) => `  ${self} deploy --network ${sibling} ${options}`),
   ];
 }
 

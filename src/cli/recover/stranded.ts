@@ -6,6 +6,7 @@ import { readMoment } from "../../config/values.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { settlementId } from "../../protocol/authorization.ts";
 import type { Asset, NetworkName } from "../../protocol/networks.ts";
+import { self } from "../../util/self-command.ts";
 import { renderTable } from "../../util/table.ts";
 import { defineCommand, flag, networkFileOption, onlyNetworkOption, valueOption } from "../kit/command.ts";
 import { withLedger } from "../kit/database.ts";
@@ -153,7 +154,7 @@ function describeFound(found: readonly StrandedAsset[], since: number): string {
     const listed = transfers.reduce((sum, { value }) => sum + BigInt(value), BigInt(recoverable));
     if (balance !== "0") lines.push(`${network}: ${balance} of ${asset} lie in ${contract}.`);
     if (recoverable !== "0") {
-      lines.push(`${network}: ${recoverable} of it are claimed: x402-kit recover. Do not rescue these.`);
+      lines.push(`${network}: ${recoverable} of it are claimed: ${self} recover. Do not rescue these.`);
     }
     if (listed < BigInt(balance)) {
       const time = new Date(since).toISOString();

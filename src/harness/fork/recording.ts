@@ -10,6 +10,7 @@ import { address, bytes32 } from "../../protocol/primitives.ts";
 import type { RpcCall } from "../../rpc/rpc.ts";
 import { parseJson } from "../../util/json.ts";
 import { kitVersion } from "../../util/kit-version.ts";
+import { self } from "../../util/self-command.ts";
 import { callKey } from "./call-key.ts";
 
 /** What this version of the kit reads and writes. Another one means that older recordings must be made again. */
@@ -50,7 +51,7 @@ export type RecordedAnswer = RpcCall & { readonly result: unknown };
 
 /** How a recording is made again, as a hint. */
 const again = (network: string) =>
-  `Record it again: x402-kit fork record --network ${network} --out FILE, with the RPC URL in the environment.`;
+  `Record it again: ${self} fork record --network ${network} --out FILE, with the RPC URL in the environment.`;
 
 /**
  * Reads a recording of a network.

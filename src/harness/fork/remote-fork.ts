@@ -1,6 +1,7 @@
 import { KitError } from "../../errors.ts";
 import { readQuantity } from "../../rpc/read-hex.ts";
 import type { RpcCall } from "../../rpc/rpc.ts";
+import { self } from "../../util/self-command.ts";
 import { callKey } from "./call-key.ts";
 import type { RemoteForkSpec } from "./fork-options.ts";
 import { startForkServer } from "./fork-server.ts";
@@ -93,7 +94,7 @@ function refusedState(name: string, { method, params }: RpcCall, message: string
     {
       hints: [
         "Most nodes keep the state of the last 128 blocks or so, which is minutes: take an archive node,",
-        "or a recording, which asks the network once: x402-kit fork record --help",
+        `or a recording, which asks the network once: ${self} fork record --help`,
       ],
     },
   );

@@ -4,6 +4,7 @@ import { readBatch, writeBatch } from "../../rpc/json-rpc.ts";
 import { createKeepAlivePost, HttpFailure } from "../../rpc/keep-alive-post.ts";
 import { createRedactor } from "../../rpc/redact.ts";
 import type { RpcAnswer, RpcCall } from "../../rpc/rpc.ts";
+import { self } from "../../util/self-command.ts";
 
 /** A public or paid node of the forked network, which may be slow and may limit requests. */
 export type RemoteRpc = {
@@ -124,7 +125,7 @@ function explain(name: string, cause: unknown): KitError {
       cause,
       hints: [
         "Wait, or take a URL with a key of your own, which may ask more.",
-        "A recording asks the network once: x402-kit fork record --help",
+        `A recording asks the network once: ${self} fork record --help`,
       ],
     });
   }
@@ -132,7 +133,7 @@ function explain(name: string, cause: unknown): KitError {
     cause,
     hints: [
       "Check the URL and this machine's network.",
-      "Without a network use a recording (x402-kit fork record --help), or no fork.",
+      `Without a network use a recording (${self} fork record --help), or no fork.`,
     ],
   });
 }

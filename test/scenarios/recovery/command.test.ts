@@ -136,7 +136,7 @@ test("stranded lists what nobody has claimed, and says what is claimed", async (
   );
   const told = (await run("stranded")).printed;
   expect(told).toContain("announceRescue");
-  expect(told).toContain(`${value} of it are claimed: x402-kit recover. Do not rescue these.`);
+  expect(told).toContain(`${value} of it are claimed: npx x402-kit recover. Do not rescue these.`);
 
   await run("recover", withKey);
   expect(JSON.parse((await run("stranded --json")).printed).assets[0]).toMatchObject({ recoverable: "0" });
