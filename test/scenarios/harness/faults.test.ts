@@ -144,7 +144,7 @@ describe("x402-kit fault", () => {
     `);
     expect(await run("fault", "clear", "--id", "x")).toMatchInlineSnapshot(`
       "x402-kit fault clear: No fault x is set
-        x402-kit fault list names those that are.
+        Those that are set: npx x402-kit fault list
       exit code 1"
     `);
   });
