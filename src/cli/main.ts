@@ -1,4 +1,5 @@
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../errors.ts";
+import { escapeControls } from "../util/escape-controls.ts";
 import { kitVersion } from "../util/kit-version.ts";
 import { nearest, typosBetween } from "../util/nearest.ts";
 import { self } from "../util/self-command.ts";
@@ -221,7 +222,8 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   } catch (error) {
     if (error instanceof Interruption) return 130;
     if (isMisspelt(words, name, error)) return explainUnknown(words, terminal);
-    terminal.printError(describeFailure(name, error));
+    // An argument that is repeated may hold what others wrote.
+    terminal.printError(describeFailure(name, error).split("\n").map(escapeControls).join("\n"));
     return 1;
   }
 }

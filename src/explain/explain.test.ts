@@ -12,6 +12,7 @@ import { type BuiltInNetworkName, networks } from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";
 import { testPayers } from "../published/test-payers.ts";
 import { explain } from "./explain.ts";
+import { formatExplanation } from "./format-explanation.ts";
 
 const contracts = {
   mainnet: "0x4020000000000000000000000000000000000001",
@@ -358,6 +359,68 @@ test("a header with its name, and a challenge, are read too", async () => {
   const { paymentRequirements } = await payment();
   const challenge = { x402Version: 1, accepts: [{ ...paymentRequirements, payTo: merchant }] };
   expect(explained(challenge).map(({ at }) => at)).toEqual(["accepts", "accepts[0].payTo"]);
+});
+
+test.each(["to", "validBefore", "nonce"] as const)(
+  "a signature whose %s was edited afterwards is not only put down to the key",
+  async (member) => {
+    const body = await changed(({ paymentPayload: { payload } }) => {
+      const edited = { to: merchant, validBefore: `${now + 61n}`, nonce: `0x${"12".repeat(32)}` };
+      payload.authorization[member] = edited[member];
+    });
+    const found = explained(body).find(({ mistake }) => mistake === "signed-by-another-key");
+    // A recipient that was edited is found out, since the seller's terms have the one that was signed.
+    if (member === "to")
+      expect(explained(body).map(({ mistake }) => mistake)).toContain("signed-other-values");
+    else expect(found?.fix).toContain("every member of the authorization as it was signed");
+    expect(mistakes["signed-by-another-key"].why).toContain("changed after signing");
+  },
+);
+
+describe("an answer", () => {
+  const hash = `0x${"ab".repeat(32)}`;
+  const of = (answer: object) => {
+    const explanation = explain(JSON.stringify(answer), { contracts, now });
+    return { found: explanation.findings, text: formatExplanation(explanation) };
+  };
+
+  test("of success has nothing wrong with it, and names the transaction", () => {
+    const { found, text } = of({ success: true, transaction: hash, network: "base", payer: merchant });
+    expect(found).toEqual([]);
+    expect(text).toContain(`settled in ${hash} on base`);
+  });
+
+  test("of a valid payment has nothing wrong with it, and does not say that it was settled", () => {
+    const { found, text } = of({ isValid: true, payer: merchant });
+    expect(found).toEqual([]);
+    expect(text).toContain("the payment is valid. It is not settled by that.");
+  });
+
+  test.each([{ success: true, transaction: "" }, { success: true }, { success: "true", transaction: hash }])(
+    "of success that names no transaction, or is not true, is not believed: %o",
+    (answer) => {
+      expect(of(answer).found).toHaveLength(1);
+    },
+  );
+
+  test.each([
+    [{ success: false, errorReason: "insufficient_funds" }, "errorReason"],
+    [{ success: false }, "errorReason"],
+    [{ isValid: false, invalidReason: "insufficient_funds" }, "invalidReason"],
+  ])("of refusal is shown where it says so: %o", (answer, at) => {
+    expect(of(answer).found).toMatchObject([{ mistake: "refused", at }]);
+  });
+});
+
+test("control characters of what is explained do not reach the terminal", () => {
+  const evil = "\u001b[2J\u009b31m\u007f\u202e\r\nNothing is wrong";
+  const texts = [evil, JSON.stringify({ success: false, errorReason: evil, errorMessage: evil })];
+  for (const text of texts) {
+    const shown = formatExplanation(explain(text, { contracts, now }));
+    expect(shown.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\u202e]/u);
+    expect(shown).not.toMatch(/^Nothing is wrong/m);
+    expect(shown).toContain("\\u001b[2J\\u009b31m\\u007f");
+  }
 });
 
 test("whatever it is given, it gives findings and never throws", () => {

@@ -8,7 +8,7 @@ import {
   type NetworkRegistry,
   type NetworkTier,
 } from "../protocol/networks.ts";
-import { address, parseUint256 } from "../protocol/primitives.ts";
+import { address, bytes32, parseUint256 } from "../protocol/primitives.ts";
 import { expiryMarginSeconds, powerOfTenBetween } from "../protocol/refusals.ts";
 import { explainSignature } from "./explain-signature.ts";
 import { isRecord, readInput } from "./read-input.ts";
@@ -28,6 +28,8 @@ export type Explanation = {
   /** Undefined when it could not be read at all. */
   kind: "request" | "payment" | "challenge" | "answer" | undefined;
   findings: readonly Finding[];
+  /** What an answer says where nothing is wrong with it. */
+  says?: string;
 };
 
 type Version = 1 | 2;
@@ -46,8 +48,7 @@ export function explain(text: string, context: ExplainContext): Explanation {
   if (input === undefined) return { kind: undefined, findings };
   switch (input.kind) {
     case "answer":
-      findings.push(explainAnswer(input.answer));
-      break;
+      return { kind: "answer", ...explainAnswer(input.answer) };
     case "challenge":
       findings.push(...explainChallenge(input.accepts, input.x402Version === 2 ? 2 : 1, context));
       break;
@@ -343,27 +344,43 @@ function explainChallenge(accepts: readonly unknown[], version: Version, context
   return [...(none ? [finding("nothing-accepted", "accepts")] : []), ...each.flat()];
 }
 
-function explainAnswer(answer: object): Finding {
+function explainAnswer(answer: object): Pick<Explanation, "findings" | "says"> {
   const fields: {
     success?: unknown;
     isValid?: unknown;
+    network?: unknown;
     errorReason?: unknown;
     invalidReason?: unknown;
     errorMessage?: unknown;
     invalidMessage?: unknown;
     transaction?: unknown;
   } = answer;
+  if (fields.success === true) {
+    const { transaction, network } = fields;
+    if (!bytes32.safeParse(transaction).success) {
+      const facts = { got: show(transaction), expected: "the hash of the transaction that paid" };
+      return { findings: [finding("missing-member", "transaction", facts)] };
+    }
+    const where = typeof network === "string" ? ` on ${network}` : "";
+    return {
+      findings: [],
+      says: `Nothing is wrong: the answer says that the payment was settled in ${transaction}${where}. The chain was not asked.`,
+    };
+  }
+  if (fields.success === undefined && fields.isValid === true) {
+    return {
+      findings: [],
+      says: "Nothing is wrong: the answer says that the payment is valid. It is not settled by that.",
+    };
+  }
   const reason = show(fields.errorReason ?? fields.invalidReason);
   const message = fields.errorMessage ?? fields.invalidMessage;
   const got = typeof message === "string" ? `${reason}: ${message}` : reason;
   const undetermined = ["settlement_pending", "unexpected_settle_error", "unexpected_verify_error"].some(
     (one) => reason.includes(one),
   );
-  return finding(
-    undetermined ? "undetermined" : "refused",
-    "errorReason" in answer ? "errorReason" : "invalidReason",
-    { got },
-  );
+  const at = "success" in answer || "errorReason" in answer ? "errorReason" : "invalidReason";
+  return { findings: [finding(undetermined ? "undetermined" : "refused", at, { got })] };
 }
 
 function inDollars(value: bigint): string {

@@ -1,8 +1,10 @@
 import { mistakes } from "../protocol/mistakes.ts";
+import { escapeControls } from "../util/escape-controls.ts";
 import type { Explanation } from "./explain.ts";
 
 /** An explanation as text for a terminal. */
-export function formatExplanation({ kind, findings }: Explanation): string {
+export function formatExplanation({ kind, findings, says }: Explanation): string {
+  if (findings.length === 0 && says !== undefined) return escapeControls(says);
   if (findings.length === 0) {
     return "Nothing is wrong with it as far as can be told without the chain: balance, blacklist and whether the authorization was used before are not looked at.";
   }
@@ -19,5 +21,7 @@ export function formatExplanation({ kind, findings }: Explanation): string {
       `   fix:      ${fix}`,
       `   more:     docs/errors.md#${mistake}`,
     ]),
-  ].join("\n");
+  ]
+    .map(escapeControls)
+    .join("\n");
 }

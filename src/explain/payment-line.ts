@@ -1,3 +1,4 @@
+import { escapeControls } from "../util/escape-controls.ts";
 import type { RefusalExplanation } from "./explain-refusal.ts";
 
 /** One verify or settle that has ended, or a request that was none, as `up` and `logs` print it. */
@@ -42,7 +43,9 @@ export function renderPaymentLine(line: PaymentLine): string {
     words.join(" "),
     ...(message === null ? [] : [`         why: ${message}`]),
     ...(fix === null || fix === "" || message?.includes(fix) === true ? [] : [`         fix: ${fix}`]),
-  ].join("\n");
+  ]
+    .map(escapeControls)
+    .join("\n");
 }
 
 /** What to do about the worst of what is wrong. */

@@ -135,8 +135,8 @@ export const mistakes = {
   "signed-by-another-key": {
     rank: 3,
     title: "The signature is not the payer's",
-    why: "It recovers to another address than authorization.from, whatever domain is tried.",
-    fix: "Sign with the key of authorization.from. If that is a smart wallet, the wallet itself decides (EIP-1271), and it must be deployed.",
+    why: "It recovers to another address than authorization.from, whatever domain is tried: another key signed, or a member was changed after signing (to, value, validAfter, validBefore, nonce).",
+    fix: "Sign with the key of authorization.from, and send every member of the authorization as it was signed. If that is a smart wallet, the wallet itself decides (EIP-1271), and it must be deployed.",
   },
   "malformed-signature": {
     rank: 3,

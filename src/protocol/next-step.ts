@@ -50,11 +50,20 @@ export function nextStepOfRefusal(
   return writeStep(situation, { retryAfterSeconds, settlementId });
 }
 
-/** What follows from a problem: from 4xx that the request is wrong, and otherwise that nothing is known. */
-export function nextStepOfProblem(status: number, retryAfterSeconds?: number | string): NextStep {
-  if (status === 403) return writeStep("not_allowed", {});
+/**
+ * What follows from a problem: from 4xx that the request is wrong, and otherwise that nothing is known. A verify takes
+ * nothing; of a settle that was not looked at, an earlier request may have.
+ */
+export function nextStepOfProblem(
+  operation: "verify" | "settle",
+  status: number,
+  retryAfterSeconds?: number | string,
+): NextStep {
+  const isVerify = operation === "verify";
+  if (status === 403) return writeStep(isVerify ? "verify_not_allowed" : "not_allowed", {});
   const isTransient = status >= 500 || status === 429 || status === 408;
-  return isTransient ? writeStep("no_verdict", { retryAfterSeconds }) : writeStep("request_refused", {});
+  if (isTransient) return writeStep("no_verdict", { retryAfterSeconds });
+  return writeStep(isVerify ? "verify_refused" : "request_refused", {});
 }
 
 /** What follows from a settlement that is not decided in time. */

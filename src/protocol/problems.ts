@@ -85,7 +85,7 @@ export function problemBody(
   const common = {
     network,
     ...(payer === undefined ? {} : { payer }),
-    ...nextStepOfProblem(kind.status, retryAfterSeconds),
+    ...nextStepOfProblem(operation, kind.status, retryAfterSeconds),
   };
   return operation === "verify"
     ? {

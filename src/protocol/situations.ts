@@ -110,12 +110,25 @@ export const situations = {
   request_refused: {
     nextAction: "fix_request",
     paymentState: "unknown",
-    means: "The payment was not looked at (4xx): the key, the body or the headers are wrong",
+    means:
+      "A settle was not looked at (4xx): the key, the body or the headers are wrong. This request took nothing; an earlier one with the same payment may have",
+  },
+  verify_refused: {
+    nextAction: "fix_request",
+    paymentState: "not_taken",
+    means:
+      "A verify was not looked at (4xx): the key, the body or the headers are wrong. A verify takes nothing",
+  },
+  verify_not_allowed: {
+    nextAction: "ask_operator",
+    paymentState: "not_taken",
+    means: "A verify was not looked at (403): the organization lacks a recipient, or the key a scope",
   },
   not_allowed: {
     nextAction: "ask_operator",
     paymentState: "unknown",
-    means: "The payment was not looked at (403): the organization lacks a recipient, or the key a scope",
+    means:
+      "A settle was not looked at (403): the organization lacks a recipient, or the key a scope. An earlier one with the same payment may have taken it",
   },
   no_verdict: {
     nextAction: "retry_same_payment",

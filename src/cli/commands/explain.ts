@@ -4,6 +4,7 @@ import { KitError } from "../../errors.ts";
 import { explain } from "../../explain/explain.ts";
 import { formatExplanation } from "../../explain/format-explanation.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
+import { escapeControls } from "../../util/escape-controls.ts";
 import {
   contractOptions,
   contractsOf,
@@ -22,7 +23,7 @@ export const explainCommand = defineCommand({
       ...textOption(
         "the payment header, request body, 402 challenge or answer itself, a file that holds it, or - for stdin",
         "TEXT",
-        "bad-payment.json",
+        "bad-payment.json, or - for what is piped into it",
       ),
       positional: true,
       required: true,
@@ -38,10 +39,12 @@ export const explainCommand = defineCommand({
       contracts: resolveFacilitatorContracts(contractsOf(contracts)),
       now: BigInt(Math.floor(Date.now() / 1000)),
     });
-    print(json ? JSON.stringify(explanation) : formatExplanation(explanation));
+    print(json ? escapeControls(JSON.stringify(explanation)) : formatExplanation(explanation));
     return explanation.findings.length === 0 ? 0 : 1;
   },
 });
+
+const fromStdin = "To read stdin, give - as the text: … | x402-kit explain -";
 
 /** The text itself, or what the file of that name or stdin holds. */
 async function readWhat(what: string): Promise<string> {
@@ -49,6 +52,15 @@ async function readWhat(what: string): Promise<string> {
   const given = found ?? what;
   if (given.length > mostBytes) {
     throw new KitError(`${what === "-" ? "stdin" : "The file"} is longer than any payment: more than 1 MiB`);
+  }
+  if (given.trim() === "") {
+    const [problem, hint] =
+      what === "-"
+        ? ["Nothing came on stdin", "The command before the | printed nothing: run it alone to see why."]
+        : what.trim() === ""
+          ? ["The text is empty", `An unset variable is the usual cause. ${fromStdin}`]
+          : [`${what} is empty`, "Write the payment, body, challenge or answer into it."];
+    throw new KitError(problem, { hints: [hint] });
   }
   return given;
 }

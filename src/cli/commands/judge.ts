@@ -20,6 +20,7 @@ import { reportShop } from "../../judge/report/shop-report.ts";
 import { judgeShop } from "../../judge/shop/judge-shop.ts";
 import type { ShopResult } from "../../judge/shop/run-shop-case.ts";
 import { shopCases } from "../../judge/shop/shop-cases.ts";
+import { escapeControls } from "../../util/escape-controls.ts";
 import { nearest } from "../../util/nearest.ts";
 import { commandOption, defineCommand, flag, networkOption, textOption } from "../kit/command.ts";
 import { requireWritable, writeReport } from "../kit/report-file.ts";
@@ -207,7 +208,11 @@ async function report(
   print: (text: string) => void,
 ): Promise<number> {
   const title = `${subject} on ${where}`;
-  print(json ? JSON.stringify({ subject, seed, findings }) : renderJudgment(title, findings, seed));
+  print(
+    json
+      ? escapeControls(JSON.stringify({ subject, seed, findings }))
+      : renderJudgment(title, findings, seed),
+  );
   await writeReport(junit, () => renderJudgmentJunit(subject, findings));
   await writeReport(sarif, () => renderSarif(fileIn(subject), findings));
   await writeReport(badge, () => renderBadge(findings));

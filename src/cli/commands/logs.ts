@@ -2,6 +2,7 @@ import { readWholeNumber } from "../../config/values.ts";
 import { fixOf, type PaymentLine, renderPaymentLine } from "../../explain/payment-line.ts";
 import type { OperationView, PaymentSummary } from "../../studio/payment-view.ts";
 import { createPaymentReader } from "../../studio/read-payments.ts";
+import { escapeControls } from "../../util/escape-controls.ts";
 import { defineCommand, flag, urlOption, valueOption } from "../kit/command.ts";
 
 const usualLimit = 20;
@@ -22,7 +23,8 @@ export const logs = defineCommand({
 
   async run({ follow, limit, json, url }, { print, takeSignals }) {
     const reader = createPaymentReader(url);
-    const write = (line: PaymentLine) => print(json ? JSON.stringify(line) : renderPaymentLine(line));
+    const write = (line: PaymentLine) =>
+      print(json ? escapeControls(JSON.stringify(line)) : renderPaymentLine(line));
     const seen = new Map<string, number>();
     /** Lines of what has ended since this payment was last seen. */
     async function show(payment: PaymentSummary): Promise<void> {

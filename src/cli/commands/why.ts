@@ -2,6 +2,7 @@ import { KitError } from "../../errors.ts";
 import { formatUsdc } from "../../explain/payment-line.ts";
 import type { PaymentDetail, PaymentSummary, TimelineEntry } from "../../studio/payment-view.ts";
 import { createPaymentReader, type PaymentReader } from "../../studio/read-payments.ts";
+import { escapeControls } from "../../util/escape-controls.ts";
 import { self } from "../../util/self-command.ts";
 import { defineCommand, flag, textOption, urlOption } from "../kit/command.ts";
 
@@ -25,7 +26,7 @@ export const why = defineCommand({
 
   async run({ which, json, url }, { print }) {
     const payment = await find(createPaymentReader(url), which);
-    print(json ? JSON.stringify(payment) : describe(payment));
+    print(json ? escapeControls(JSON.stringify(payment)) : describe(payment));
     return payment.explanations.length === 0 ? 0 : 1;
   },
 });
@@ -67,7 +68,9 @@ function describe(payment: PaymentDetail): string {
     "What happened:",
     ...payment.timeline.map((entry) => describeEntry(entry, payment.firstSeenAt)),
     ...(payment.omitted > 0 ? [`  … and ${payment.omitted} lines more`] : []),
-  ].join("\n");
+  ]
+    .map(escapeControls)
+    .join("\n");
 }
 
 function explain({ explanations, verify, settle }: PaymentDetail): readonly string[] {

@@ -1,3 +1,4 @@
+import { escapeControls } from "../../util/escape-controls.ts";
 import { renderTable, terminalWidth, wrapText } from "../../util/table.ts";
 import type { Finding } from "./finding.ts";
 
@@ -7,7 +8,7 @@ export function renderJudgment(title: string, findings: readonly Finding[], seed
   return [
     title,
     "",
-    renderTable(
+    ...renderTable(
       ["case", { right: "paid" }, { right: "had" }, "verdict"],
       findings.map(({ name, transfers, services, verdictText, isGood }) => [
         name,
@@ -15,7 +16,7 @@ export function renderJudgment(title: string, findings: readonly Finding[], seed
         `${services}`,
         isGood ? verdictText : inCapitals(verdictText),
       ]),
-    ),
+    ).split("\n"),
     ...bad.flatMap(renderBad),
     "",
     bad.length === 0
@@ -23,7 +24,9 @@ export function renderJudgment(title: string, findings: readonly Finding[], seed
         ? "The one case is good."
         : `All ${findings.length} cases are good.`
       : `${bad.length} of ${findings.length} cases ${bad.length === 1 ? "is" : "are"} bad. The same run again: --seed ${seed}`,
-  ].join("\n");
+  ]
+    .map(escapeControls)
+    .join("\n");
 }
 
 /** The beginning of a verdict, which is its substance; the whole is said below the table. */

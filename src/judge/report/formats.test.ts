@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import type { Finding } from "./finding.ts";
-import { renderJudgment } from "./format-judgment.ts";
+import { renderJudgment, renderJudgment } from "./format-judgment.ts";
 import { renderBadge, renderJudgmentJunit, renderSarif } from "./formats.ts";
 
 const good: Finding = {
@@ -96,4 +96,11 @@ test("the last line for a person counts in English", () => {
   expect(lastLine(good, skipped)).toBe("All 2 cases are good.");
   expect(lastLine(bad, good)).toBe("1 of 2 cases is bad. The same run again: --seed 7");
   expect(lastLine(bad, bad)).toBe("2 of 2 cases are bad. The same run again: --seed 7");
+});
+
+test("the report for a person shows no control characters of what was judged, and keeps its lines", () => {
+  const text = renderJudgment("node buyer.js", [{ ...bad, notes: ["it said \u001b[2J\u009b"] }, good], 1);
+  expect(text.replaceAll("\n", "")).not.toMatch(/\p{Cc}/u);
+  expect(text).toContain("it said \\u001b[2J\\u009b");
+  expect(text).toMatch(/^plain /m);
 });

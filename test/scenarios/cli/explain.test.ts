@@ -72,3 +72,25 @@ test("a file that is not there is not taken for a payment", async () => {
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr).toContain("x402-kit explain: no-such-file.json cannot be read");
 });
+
+test.each([
+  [["explain", ""], "The text is empty", "An unset variable is the usual cause."],
+  [["explain"], "TEXT: is needed", "- for what is piped into it"],
+])("without a text it says how to give one: %j", async (args, problem, hint) => {
+  const { code, stdout, stderr } = await runCli(args);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toContain(problem);
+  expect(stderr).toContain(hint);
+});
+
+test("empty stdin is named as what it is", async () => {
+  const { code, stdout, stderr } = await runCli(["explain", "-"]);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toContain("Nothing came on stdin");
+});
+
+test("an answer of success is nothing that went wrong", async () => {
+  const { code, stdout } = await runCli(["explain", '{"isValid":true,"payer":"0x1\u009b"}']);
+  expect(code).toBe(0);
+  expect(stdout).toContain("the payment is valid");
+});

@@ -96,7 +96,7 @@ describe.each(operations)("%s", (operation) => {
       ...x402Members[operation],
       [operation === "verify" ? "invalidMessage" : "errorMessage"]: expect.any(String),
       nextAction: "fix_request",
-      paymentState: "unknown",
+      paymentState: operation === "verify" ? "not_taken" : "unknown",
     });
   });
 
