@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import type { Finding } from "./finding.ts";
-import { renderJudgment, renderJudgment } from "./format-judgment.ts";
+import { renderJudgment } from "./format-judgment.ts";
 import { renderBadge, renderJudgmentJunit, renderSarif } from "./formats.ts";
 
 const good: Finding = {
