@@ -18,7 +18,7 @@ export type Listening = { host: string; allowHosts?: readonly string[] | undefin
  */
 export function refuseForeign(scope: FastifyInstance, listening: Listening): void {
   const { host, allowHosts = [] } = listening;
-  const names = [host, "localhost", "127.0.0.1", ...allowHosts];
+  const names = [...new Set([host, "localhost", "127.0.0.1", ...allowHosts])].join(", ");
   scope.addHook("onRequest", (request, reply, done) => {
     const problem = foreign(request.headers, listening);
     if (problem === undefined) return done();
@@ -26,7 +26,9 @@ export function refuseForeign(scope: FastifyInstance, listening: Listening): voi
       error: `Refused: ${problem}`,
       because: [],
       hints: [
-        `Only programs, and pages served from this machine, may call this; ask for it as ${names.join(", ")}. Another name, such as a container's, is allowed by --allow-host NAME.`,
+        problem.startsWith("the Origin")
+          ? `Only programs, and pages served from ${names}, may call this. Pages of another host are allowed by --allow-host NAME.`
+          : `Ask for it as ${names}. Another name, such as a container's, is allowed by --allow-host NAME.`,
       ],
     });
   });

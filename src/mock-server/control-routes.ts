@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { findScenario, type ScenarioRow, scenarios } from "../fixtures/cases/scenarios.ts";
 import type { FixtureCall, FixtureEngine } from "../fixtures/engine/engine.ts";
+import { controlRefusal } from "../local-server/control-refusal.ts";
 import { nearest } from "../util/nearest.ts";
 import { describeMock } from "./describe-mock.ts";
 import { type Sessions, sessionPath } from "./sessions.ts";
@@ -144,7 +145,8 @@ function readJson(body: unknown): unknown {
 
 function explain(error: unknown): { status: number; message: string; hints: readonly string[] } {
   if (error instanceof ControlError) return error;
-  if (error instanceof z.ZodError) return { status: 400, message: z.prettifyError(error), hints: [] };
+  const refusal = controlRefusal(error);
+  if (refusal !== undefined) return { ...refusal, hints: [] };
   const message = error instanceof Error ? error.message : String(error);
   // What the fixtures refuse: an unknown scenario, with the nearest ones.
   if (error instanceof RangeError) return { status: 400, message, hints: ["All of them: GET /__scenarios"] };

@@ -25,25 +25,30 @@ export function againRoutes(
   app: FastifyInstance,
   { log, contracts, resend }: { log: PaymentLog; contracts: ExplainContext["contracts"]; resend: Resend },
 ): void {
-  const read = (request: FastifyRequest<{ Params: { id: string } }>) => {
-    const asked = againSchema.safeParse(request.body);
-    const payment = log.find(request.params.id.toLowerCase())?.request;
-    if (!asked.success || payment === undefined) return undefined;
+  const read = ({ params, body }: FastifyRequest<{ Params: { id: string } }>) => {
+    const payment = log.find(params.id.toLowerCase())?.request;
+    if (payment === undefined) {
+      return {
+        status: 404,
+        error: "No payment of this id can be sent again: none that is readable was seen here",
+      };
+    }
+    const asked = againSchema.safeParse(body);
+    if (!asked.success) {
+      return { status: 400, error: 'The body is to be {"operation":"verify"} or {"operation":"settle"}' };
+    }
     return { operation: asked.data.operation, body: requestBodyOf(payment, contracts) };
-  };
-  const refusal = {
-    error: 'No payment of this id can be sent again; the body is {"operation":"verify"} or settle',
   };
 
   app.post<{ Params: { id: string } }>("/payments/:id/again", async (request, reply) => {
     const found = read(request);
-    if (found === undefined) return reply.code(404).send(refusal);
+    if (found.error !== undefined) return reply.code(found.status).send({ error: found.error });
     return resend.send(found.operation, found.body);
   });
 
   app.post<{ Params: { id: string } }>("/payments/:id/curl", async (request, reply) => {
     const found = read(request);
-    if (found === undefined) return reply.code(404).send(refusal);
+    if (found.error !== undefined) return reply.code(found.status).send({ error: found.error });
     return { curl: resend.describeCurl(found.operation, found.body) };
   });
 

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
 import { extname } from "node:path";
 import type { FastifyInstance } from "fastify";
+import { z } from "zod";
 import { KitError } from "../errors.ts";
 import type { ExplainContext } from "../explain/explain.ts";
 import { againRoutes, type Resend } from "./again-routes.ts";
@@ -38,6 +39,22 @@ const keepAliveMs = 15_000;
 
 const mostListed = 10_000;
 
+const limitProblem = `must be a whole number from 1 to ${mostListed}`;
+
+const listQuerySchema = z.strictObject({
+  limit: z
+    .string(limitProblem)
+    .regex(/^[1-9]\d{0,4}$/, limitProblem)
+    .transform(Number)
+    .refine((limit) => limit <= mostListed, limitProblem)
+    .default(100),
+});
+
+/** Names each parameter that is wrong, and those that do not exist: ignored, a typo would go unnoticed. */
+function refuseQuery({ issues }: z.ZodError): { error: string } {
+  return { error: issues.map(({ path, message }) => [...path, message].join(" ")).join("; ") };
+}
+
 /**
  * `GET /payments`, `GET /payments/{id}`, `GET /events` and the page `GET /studio`: what a local service did about each
  * payment, without signatures or keys. With `resend`, `POST /payments/{id}/again` sends a payment once more, and
@@ -49,9 +66,10 @@ export async function studioRoutes(
 ): Promise<void> {
   const readers = new Set<ServerResponse>();
 
-  app.get<{ Querystring: { limit?: string } }>("/payments", async (request) => {
-    const limit = Math.min(Number(request.query.limit ?? 100) || 100, mostListed);
-    return { apiVersion: paymentApiVersion, payments: log.list().slice(0, Math.max(1, limit)) };
+  app.get("/payments", async (request, reply) => {
+    const { data, error } = listQuerySchema.safeParse(request.query);
+    if (error !== undefined) return reply.code(400).send(refuseQuery(error));
+    return { apiVersion: paymentApiVersion, payments: log.list().slice(0, data.limit) };
   });
 
   app.get<{ Params: { id: string } }>("/payments/:id", async (request, reply) => {
@@ -65,6 +83,8 @@ export async function studioRoutes(
   if (resend !== undefined) againRoutes(app, { log, contracts: context.contracts, resend });
 
   app.get("/events", async (request, reply) => {
+    const { error } = z.strictObject({}).safeParse(request.query);
+    if (error !== undefined) return reply.code(400).send(refuseQuery(error));
     reply.hijack();
     const response = reply.raw;
     for (const [name, value = ""] of Object.entries(reply.getHeaders())) response.setHeader(name, value);

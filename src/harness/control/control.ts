@@ -1,6 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import { KitError } from "../../errors.ts";
+import { controlRefusal } from "../../local-server/control-refusal.ts";
 import { bytes32, uint256String } from "../../protocol/primitives.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { describeChains } from "./chain-states.ts";
@@ -60,10 +61,13 @@ export function controlRoutes(
   },
 ): void {
   app.setErrorHandler((error, request, reply) => {
-    const refused = error instanceof KitError || error instanceof z.ZodError;
-    const message =
-      error instanceof z.ZodError ? z.prettifyError(error) : String(Reflect.get(Object(error), "message"));
-    const hints = error instanceof KitError ? error.hints : [];
+    const refusal = controlRefusal(error);
+    if (refusal !== undefined) {
+      return reply.code(refusal.status).send({ error: refusal.message, because: [], hints: [] });
+    }
+    const refused = error instanceof KitError;
+    const message = String(Reflect.get(Object(error), "message"));
+    const hints = refused ? error.hints : [];
     if (!refused) request.log.error({ err: error }, "the harness could not do what it was asked to");
     return reply.code(refused ? 400 : 500).send({ error: message, because: causesOf(error), hints });
   });

@@ -42,7 +42,11 @@ describe("a harness", () => {
     for (const path of ["reset", "faults/clear", "fund", "advance-time"]) {
       const { status, body } = await ask(`${origin}/harness/${path}`, "POST", headers);
       expect(status).toBe(403);
-      expect(JSON.parse(body).error).toMatch(/^Refused: the (Host|Origin) header/);
+      const refusal: { error: string; hints: string[] } = JSON.parse(body);
+      expect(refusal.error).toMatch(/^Refused: the (Host|Origin) header/);
+      const isOrigin = refusal.error.includes("the Origin");
+      expect(refusal.hints[0]).toMatch(isOrigin ? /^Only programs, and pages/ : /^Ask for it as/);
+      expect(refusal.hints[0]?.match(/127\.0\.0\.1/g)).toHaveLength(1);
     }
     expect((await ask(`${origin}/harness`, "GET", headers)).status).toBe(403);
     expect(settle.status).toBe(200);

@@ -74,6 +74,47 @@ describe("over HTTP", () => {
     expect(signed?.value).toBe(required?.amount);
   });
 
+  test.each([
+    ["/payments?limit=-1", "limit must be a whole number"],
+    ["/payments?limit=abc", "limit must be a whole number"],
+    ["/payments?limit=10001", "limit must be a whole number"],
+    ["/payments?network=foo", "network"],
+    ["/events?bogus=1", "bogus"],
+  ])("%s is refused, and the parameter named", async (path, problem) => {
+    const response = await fetch(`${origin}${path}`);
+    expect(response.status).toBe(400);
+    expect(await response.text()).toContain(problem);
+  });
+
+  test("a payment sent again with a wrong body is told of the body, not of the payment", async () => {
+    await payAs("funded");
+    const [payment] = await list();
+    const again = (id: string, body: object) =>
+      fetch(`${origin}/payments/${id}/again`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(body),
+      });
+    const wrong = await again(payment?.id ?? "", { edit: 5 });
+    expect([wrong.status, await wrong.text()]).toEqual([400, expect.stringContaining("The body is")]);
+    expect((await again(`0x${"00".repeat(32)}`, { operation: "verify" })).status).toBe(404);
+  });
+
+  test("a control request that cannot be read is refused as its sender's mistake", async () => {
+    const control = async (body: string, type = "application/json") => {
+      const headers = { "content-type": type };
+      const response = await fetch(`${origin}/harness/pay`, { method: "POST", headers, body });
+      return [response.status, await response.json()];
+    };
+    const refusal = (error: string) => ({ error: expect.stringContaining(error), because: [], hints: [] });
+    expect(await control("{}", "text/plain")).toEqual([415, refusal("application/json")]);
+    expect(await control("{")).toEqual([400, refusal("not JSON")]);
+    expect(await control(JSON.stringify("x".repeat(2_000_000)))).toEqual([413, refusal("too large")]);
+    const [status, body] = await control('{"network":"base","payer":"nobody","amount":"1"}');
+    expect([status, body]).toEqual([400, refusal("payer: Invalid option")]);
+    expect(JSON.stringify(body)).not.toContain("✖");
+  });
+
   test("a refusal says what is wrong and what to do", async () => {
     await post(harness, "verify", await signedRequest(harness, { validBefore: -5 }));
     const [payment] = await list();
