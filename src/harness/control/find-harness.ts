@@ -45,7 +45,9 @@ export async function findHarness(origin: string): Promise<HarnessDescription> {
     });
   }
   if (description !== undefined) return description;
-  throw new KitError(`What answers at ${origin} is not an x402-kit harness`, { hints: [`Give ${address}`] });
+  throw new KitError(`What answers at ${origin} is not an x402-kit harness`, {
+    hints: [`Give ${address}`, "An `x402-kit mock` has no chains to act on: this needs `x402-kit up`"],
+  });
 }
 
 /**

@@ -129,3 +129,10 @@ test("a port in use", async () => {
     other.close();
   }
 });
+
+test("pay against a mock says that it needs up", async () => {
+  await using mock = await startMockServer();
+  const { code, stderr } = await runCli(["pay", "--network", "base", "--url", new URL(mock.url).origin]);
+  expect(code).toBe(1);
+  expect(stderr).toContain("An `x402-kit mock` has no chains to act on: this needs `x402-kit up`");
+});
