@@ -10,6 +10,7 @@ export function loosen(answer: FixtureAnswer): FixtureAnswer {
     .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "<request-id>")
     .replaceAll(/(There is no [A-Z]+ [^;]+; )[^"]+/g, "$1<text>")
     .replaceAll(/"blockNumber":"\d+"/g, '"blockNumber":"<seconds>"')
+    .replaceAll(/"retryAfterSeconds":\d+/g, '"retryAfterSeconds":"<seconds>"')
     .replaceAll(/"next":"[^"]+"/g, '"next":"<text>"')
     .replaceAll(/time is \d+/g, "time is <time>")
     .replaceAll(/balance (of|is) \d+/g, "balance $1 <balance>");
