@@ -27,6 +27,7 @@ export function createPaymentIntake(networks: FacilitatorContext["networks"]): P
   const readers = new Map(
     [...networks].map(([name, [{ chain }]]) => [name, createPaymentReader(chain.network)]),
   );
+  const inOrder = createOrder();
   return (request, checked) => {
     const { name } = request.knownNetwork;
     const lanes = networks.get(name);
@@ -46,18 +47,29 @@ export function createPaymentIntake(networks: FacilitatorContext["networks"]): P
   };
 }
 
-/** Operators that can settle before those that cannot, and among them the one whose payments wait least first. */
-function inOrder(lanes: Lanes): Lanes {
+/**
+ * Operators that can settle before those that cannot, and among them the one whose payments wait least first. Where
+ * equally many wait, they take turns: payments of one burst are all looked at before the first of them is queued.
+ */
+function createOrder(): (lanes: Lanes) => Lanes {
+  /** When a lane was last the first, as a count of all choices. */
+  const turns = new WeakMap<Lane, number>();
+  let choices = 0;
   const weigh = ({ relayer, canSend }: Lane) => {
     const { transactions, queued } = relayer.load();
     const isAble = canSend() && !relayer.health.isAvoided();
     return transactions + queued + (isAble ? 0 : Number.MAX_SAFE_INTEGER / 2);
   };
-  const [first, ...others] = lanes;
-  if (others.length === 0) return lanes;
-  const weighed = lanes.map((lane) => ({ lane, weight: weigh(lane) })).sort((a, b) => a.weight - b.weight);
-  const [best = first, ...rest] = weighed.map(({ lane }) => lane);
-  return [best, ...rest];
+  return (lanes) => {
+    const [first, ...others] = lanes;
+    if (others.length === 0) return lanes;
+    const weighed = lanes
+      .map((lane) => ({ lane, weight: weigh(lane), turn: turns.get(lane) ?? 0 }))
+      .sort((a, b) => a.weight - b.weight || a.turn - b.turn);
+    const [best = first, ...rest] = weighed.map(({ lane }) => lane);
+    turns.set(best, ++choices);
+    return [best, ...rest];
+  };
 }
 
 /**
