@@ -378,6 +378,7 @@ describe.each([
       `x402-kit ${args[0]}: ${[
         "What answers at URL is not an x402-kit harness",
         "  Give the address that `x402-kit up` printed, such as http://127.0.0.1:4402",
+        "  An `x402-kit mock` has no chains to act on: this needs `x402-kit up`",
         "",
       ].join("\n")}`,
     );
