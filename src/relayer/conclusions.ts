@@ -18,9 +18,9 @@ export type Decision =
   | { kind: "unproven" };
 
 /**
- * Reads the receipt of one attempt against the settlements of its txNonce; `timestamp` is the chain's time. For a forward, `settled` means paid out, and
- * `failed` that this transaction did nothing: what the payer paid is still in the contract, or was taken out by another
- * transaction.
+ * Reads the receipt of one attempt against the settlements of its txNonce; `timestamp` is the chain's time. For a
+ * forward, `settled` means paid out, and `failed` that this transaction did nothing: what the payer paid is still in the
+ * contract, or was taken out by another transaction.
  */
 export function decide(
   receipt: Receipt,

@@ -1,5 +1,5 @@
 import type { Chain, Receipt } from "../chain/chain.ts";
-import { mostCost } from "../chain/signing/encode-transaction.ts";
+import { mostCost } from "../chain/signing/read-transaction.ts";
 import type { Conclusion } from "../ledger/ledger.ts";
 import type { Attempt } from "../ledger/settlement.ts";
 import type { ServiceLog } from "../logging/logger.ts";

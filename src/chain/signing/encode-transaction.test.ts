@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { serializeTransaction } from "viem";
 import { expect, test } from "vitest";
 import type { Hex } from "../../protocol/hex.ts";
-import { encodeTransaction, mostCost } from "./encode-transaction.ts";
+import { encodeTransaction } from "./encode-transaction.ts";
 
 const hex = (length: { min: number; max: number }) =>
   fc
@@ -25,14 +25,13 @@ const signatures = fc.record({
   yParity: fc.constantFrom<0 | 1>(0, 1),
 });
 
-test("the same bytes as viem's, before and after signing, and what it costs at most is read back", () => {
+test("the same bytes as viem's, before and after signing", () => {
   fc.assert(
     fc.property(transactions, signatures, (transaction, { r, s, yParity }) => {
       const whole = { type: "eip1559", value: 0n, ...transaction } as const;
       expect(encodeTransaction(transaction)).toBe(serializeTransaction(whole));
       const raw = encodeTransaction(transaction, { r: r.slice(2), s: s.slice(2), yParity });
       expect(raw).toBe(serializeTransaction(whole, { r, s, yParity }));
-      expect(mostCost({ raw, ...transaction })).toBe(transaction.gas * transaction.maxFeePerGas);
     }),
     { numRuns: 60 },
   );

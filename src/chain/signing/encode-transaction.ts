@@ -21,21 +21,6 @@ export function encodeTransaction(transaction: UnsignedTransaction, signature?: 
   return `0x02${encodeList(`${body}${encodeNumber(yParity)}${encodeWord(r)}${encodeWord(s)}`)}`;
 }
 
-/** The most that a signed transaction may cost, in wei. */
-export function mostCost({ raw, maxFeePerGas }: { raw: Hex; maxFeePerGas: bigint }): bigint {
-  return readGasLimit(raw) * maxFeePerGas;
-}
-
-/** The gas limit of a signed transaction of type 2, read without the rest of it. */
-function readGasLimit(raw: Hex): bigint {
-  // 0x02, the head of the list; then chain id, txNonce, tip, fee, gas limit.
-  let at = skipHead(raw, 4);
-  for (let item = 0; item < 4; item++) at = endOfNumber(raw, at);
-  const first = byteAt(raw, at);
-  if (first < shortBytes) return BigInt(first);
-  return first === shortBytes ? 0n : BigInt(`0x${raw.slice(at + 2, endOfNumber(raw, at))}`);
-}
-
 const shortBytes = 0x80;
 const longBytes = 0xb7;
 const shortList = 0xc0;
@@ -74,16 +59,3 @@ function evenHex(value: number | bigint): string {
 }
 
 const hexByte = (value: number) => value.toString(16).padStart(2, "0");
-
-const byteAt = (raw: Hex, at: number) => Number.parseInt(raw.slice(at, at + 2), 16);
-
-function skipHead(raw: Hex, at: number): number {
-  const first = byteAt(raw, at);
-  return at + 2 + (first > longList ? 2 * (first - longList) : 0);
-}
-
-/** Where the number that begins there ends; none of ours is longer than 55 bytes. */
-function endOfNumber(raw: Hex, at: number): number {
-  const first = byteAt(raw, at);
-  return at + 2 + (first > shortBytes ? 2 * (first - shortBytes) : 0);
-}

@@ -3,7 +3,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
 import { toHex } from "../../protocol/hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { readTransaction } from "./read-transaction.ts";
+import { mostCost, readTransaction } from "./read-transaction.ts";
 
 const account = privateKeyToAccount(harnessAccounts.operator.privateKey);
 
@@ -19,7 +19,8 @@ test("any transaction is read as it was signed", async () => {
           ...{ type: "eip1559", value: 0n, to: account.address, maxPriorityFeePerGas: 0n },
           ...{ ...fields, data },
         });
-        expect(readTransaction(raw)).toEqual({ txNonce: fields.nonce, data });
+        expect(readTransaction(raw)).toEqual({ txNonce: fields.nonce, gas: fields.gas, data });
+        expect(mostCost({ raw, ...fields })).toBe(fields.gas * fields.maxFeePerGas);
       },
     ),
     { numRuns: 30 },

@@ -4,7 +4,7 @@ import type { Hex } from "../../protocol/hex.ts";
  * Reads a signed transaction of type 2 (EIP-1559), which is one of ours: by hand, since viem's import takes 150 ms of
  * every start.
  */
-export function readTransaction(raw: Hex): { txNonce: number; data: Hex } {
+export function readTransaction(raw: Hex): { txNonce: number; gas: bigint; data: Hex } {
   // 0x02, and the list; in it chain id, txNonce, tip, fee, gas limit, to, value, data.
   let at = readItem(raw, 4).start;
   const items = Array.from({ length: 8 }, () => {
@@ -12,7 +12,13 @@ export function readTransaction(raw: Hex): { txNonce: number; data: Hex } {
     at = end;
     return raw.slice(start, end);
   });
-  return { txNonce: Number(`0x${items[1] || "0"}`), data: `0x${items[7]}` };
+  const number = (index: number) => `0x${items[index] || "0"}`;
+  return { txNonce: Number(number(1)), gas: BigInt(number(4)), data: `0x${items[7]}` };
+}
+
+/** The most that a signed transaction may cost, in wei. */
+export function mostCost({ raw, maxFeePerGas }: { raw: Hex; maxFeePerGas: bigint }): bigint {
+  return readTransaction(raw).gas * maxFeePerGas;
 }
 
 /** Where the content of an RLP item or list begins and ends, which itself begins at this character. */

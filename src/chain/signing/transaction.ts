@@ -137,7 +137,8 @@ export function boundTip(suggested: bigint, network: NetworkConfig): bigint {
 }
 
 /**
- * Fees that hold while the base fee doubles, which takes at least six full blocks, and never above {@link feeCap}. Where that is below the base fee, the transaction waits until the base fee has come down.
+ * Fees that hold while the base fee doubles, which takes at least six full blocks, and never above {@link feeCap}. Where
+ * that is below the base fee, the transaction waits until the base fee has come down.
  */
 export function estimateFees(head: Head, network: NetworkConfig, tip = usualTip(network)): Fees {
   const wanted = 2n * head.baseFeePerGas + tip;
