@@ -9,7 +9,6 @@ import { channels } from "./channels/channels.ts";
 import type { NetworkConfig } from "./config/network-config.ts";
 import { settleWaitDefaultsMs } from "./config/settle-wait.ts";
 import type { Database } from "./database/database.ts";
-import { createWriteCheck } from "./database/write-check.ts";
 import { openEndpoints } from "./deploy/endpoints.ts";
 import { ConfigurationError, type ConfigurationProblem } from "./errors.ts";
 import type { Lane, Lanes } from "./facilitator/context.ts";
@@ -37,9 +36,9 @@ import { createRecoverer } from "./relayer/recoverer.ts";
 import { createRecovery, type RecoveryLoop } from "./relayer/recovery.ts";
 import { createRelayer } from "./relayer/relayer.ts";
 import type { Rpc } from "./rpc/rpc.ts";
+import { createHealthCheck } from "./service-health.ts";
 import { createMetricSources } from "./service-sources.ts";
 import { createPending } from "./util/pending.ts";
-import { withTimeout } from "./util/with-timeout.ts";
 
 export type ServiceOptions = {
   networks: readonly NetworkConfig[];
@@ -131,8 +130,6 @@ export type Service = {
 const reconnectMs = 5_000;
 const usualLeaseMs = 30_000;
 const fastKeccakAfterMs = 500;
-/** How long readiness waits for one network's newest block. */
-const healthPatienceMs = 2_000;
 
 /** Puts the whole service together. */
 export function createService(options: ServiceOptions): Promise<Service> {
@@ -266,9 +263,6 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     }),
   );
   let draining = false;
-  const checkWrites = createWriteCheck(db);
-  let databaseProblem: string | null = null;
-  let isPepperWrong = false;
   const started = new Set<NetworkName>();
   /** Networks that answer, and are not served as they are. */
   const refused = new Set<NetworkName>();
@@ -288,6 +282,15 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     settleWaitMs: settleWaitMs === undefined ? settleWaitDefaultsMs : { 1: settleWaitMs, 2: settleWaitMs },
     serviceId,
     closing: closing.signal,
+  });
+  const checkHealth = createHealthCheck({
+    ...{ networks, database: db, organizations, clock, now, log: logger },
+    whyNotServed(name) {
+      if (draining) return "shutting down";
+      if (started.has(name)) return undefined;
+      // The details are for the operator, and are in the log.
+      return refused.has(name) ? "not what was configured; the log says more" : "not reached yet";
+    },
   });
   metrics.observe(createMetricSources({ networks, ledger, health: checkHealth }));
 
@@ -365,65 +368,6 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
 
   async function inspectAgain(): Promise<void> {
     await Promise.all([...started].map((name) => supervision.inspect(name)));
-  }
-
-  /** A pepper may be changed in the database while this process runs with the one before. */
-  async function findPepperProblem(): Promise<string | null> {
-    const state = await organizations.checkPepper().catch(() => "unknown" as const);
-    const { name, problem, advice } = wrongPepper;
-    const sentence = `${name} ${problem}`;
-    if (state === "wrong" && !isPepperWrong) logger.error({ advice }, sentence);
-    isPepperWrong = state === "wrong";
-    return isPepperWrong ? sentence : null;
-  }
-
-  async function checkHealth(): Promise<Record<string, NetworkHealth>> {
-    const problem = await checkWrites();
-    if (problem !== databaseProblem) {
-      databaseProblem = problem;
-      if (problem === null) logger.info("the database takes writes again");
-      else logger.error({ problem }, "the database takes no writes, so no payment can be settled");
-    }
-    const everywhere = problem ?? (await findPepperProblem());
-    if (everywhere !== null) {
-      return Object.fromEntries(
-        [...networks.keys()].map((name) => [name, { ready: false, detail: everywhere }]),
-      );
-    }
-    const checks = [...networks].map(async ([name, ofNetwork]): Promise<[string, NetworkHealth]> => {
-      if (draining) return [name, { ready: false, detail: "shutting down" }];
-      const [{ chain }] = ofNetwork;
-      if (!started.has(name)) {
-        // The details are for the operator, and are in the log.
-        const detail = refused.has(name) ? "not what was configured; the log says more" : "not reached yet";
-        return [name, { ready: false, detail }];
-      }
-      try {
-        const { timestamp } = await withTimeout(chain.head(), healthPatienceMs);
-        const notReady = (detail: string): [string, NetworkHealth] => [name, { ready: false, detail }];
-        const age = Math.floor(now() / 1000) - Number(timestamp);
-        if (age > clock.behind) return notReady(`the newest block is ${age} s old`);
-        if (age < -clock.ahead)
-          return notReady(`the newest block is ${-age} s ahead of this machine's clock`);
-        const unable = ofNetwork.filter((lane) => !lane.canSend()).length;
-        if (unable === ofNetwork.length) return notReady("no operator can settle; the log says why");
-        const vanished = ofNetwork.reduce((sum, { relayer }) => sum + relayer.load().vanished, 0);
-        if (vanished > 0) {
-          return notReady(`${vanished} mined transactions vanished in a reorganization; they are sent again`);
-        }
-        const low = ofNetwork.filter((lane) => lane.canSend() && lane.isLow());
-        const details = [
-          ...(unable === 0
-            ? []
-            : [`${unable} of ${ofNetwork.length} operators cannot settle; the log says why`]),
-          ...low.map(({ relayer }) => `the gas money of ${relayer.operator} is running low`),
-        ];
-        return [name, { ready: true, detail: details.length === 0 ? "ok" : details.join("; ") }];
-      } catch {
-        return [name, { ready: false, detail: "the RPC does not answer" }];
-      }
-    });
-    return Object.fromEntries(await Promise.all(checks));
   }
 
   return {

@@ -36,6 +36,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   studio: ["channels", "explain", "published"],
   deploy: ["chain", "config", "contracts", "rpc"],
   inspection: ["chain", "config", "database", "deploy", "logging", "published", "rpc"],
+  "service-health": ["database", "facilitator", "inspection", "logging", "organizations"],
   "service-sources": ["facilitator", "ledger", "metrics"],
   service: [
     ...[
@@ -53,7 +54,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
       "relayer",
       "rpc",
     ],
-    ...["service-sources"],
+    ...["service-health", "service-sources"],
   ],
   harness: [
     ...[
