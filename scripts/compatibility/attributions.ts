@@ -1,14 +1,12 @@
 /** Whose fault a bad verdict is, and why. */
 export type Attribution = { whose: "ours" | "the protocol's" | "the package's"; why: string };
 
-const sentOnce: Attribution = {
-  whose: "the protocol's",
-  why: "The package sends a payment once, and hands the error or the answer to its caller. The protocol does not say that a payment may be sent again.",
-};
-const saysNothingYet: Attribution = {
-  whose: "the protocol's",
-  why: "The answer to an undecided settlement is a 402 like any other, and the package sends a payment once.",
-};
+const sentOnce = ofProtocol(
+  "The package sends a payment once, and hands the error or the answer to its caller. The protocol does not say that a payment may be sent again.",
+);
+const saysNothingYet = ofProtocol(
+  "The answer to an undecided settlement is a 402 like any other, and the package sends a payment once.",
+);
 
 /** Of every package, by kind and case. */
 const attributions: Readonly<Record<string, Attribution>> = {
@@ -18,10 +16,9 @@ const attributions: Readonly<Record<string, Attribution>> = {
   "client unavailable-after-settle": sentOnce,
   "client facilitator-answer-lost": saysNothingYet,
   "client pending": saysNothingYet,
-  "shop buyer-gone": {
-    whose: "the protocol's",
-    why: "The package settles, then answers, and keeps no answer. A payment that comes again is a used one; the protocol has an extension for that (payment-identifier), which is not on by default.",
-  },
+  "shop buyer-gone": ofProtocol(
+    "The package settles, then answers, and keeps no answer. A payment that comes again is a used one; the protocol has an extension for that (payment-identifier), which is not on by default.",
+  ),
 };
 
 /** Of one package alone: its name, and the case. */
@@ -39,4 +36,8 @@ export function attributionOf(
   testCase: string,
 ): Attribution | undefined {
   return ofPackages[`${name} ${testCase}`] ?? attributions[`${kind} ${testCase}`];
+}
+
+function ofProtocol(why: string): Attribution {
+  return { whose: "the protocol's", why };
 }

@@ -2,6 +2,7 @@ import { setTimeout } from "node:timers/promises";
 import { KitError } from "../errors.ts";
 import type { ScenarioRow } from "../fixtures/cases/scenarios.ts";
 import type { Difference, FixtureAnswer, FixtureRequest } from "../fixtures/engine/answer.ts";
+import { inParallel } from "../util/in-parallel.ts";
 import { adaptRequest } from "./access.ts";
 import type { Comparison } from "./comparison.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
@@ -77,14 +78,7 @@ export async function runConformance(
     }
   }
 
-  const results: ConformanceResult[] = [];
-  const waiting = scenarios.entries();
-  await Promise.all(
-    Array.from({ length: parallel }, async () => {
-      for (const [index, scenario] of waiting) results[index] = await run(scenario);
-    }),
-  );
-  return results;
+  return inParallel(scenarios, parallel, run);
 }
 
 /** Sends a request again, after its Retry-After, while the facilitator answers that the rate is exceeded. */

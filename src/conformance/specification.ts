@@ -11,64 +11,52 @@ export type Rule = {
 
 type Rules = Rule | Readonly<Partial<Record<X402Version, Rule>>>;
 
-const signature: Rule = {
-  section: "6.1.2",
-  says: "Signature Validation: Verify the EIP-712 signature is valid and properly signed by the payer",
-};
-const balance: Rule = {
-  section: "6.1.2",
-  says: "Balance Verification: Confirm the payer has sufficient token balance for the transfer",
-};
-const amountV2: Rule = {
-  section: "6.1.2",
-  says: "Amount Validation: Ensure the payment amount exactly matches the required amount",
-};
+const signature = rule(
+  "6.1.2",
+  "Signature Validation: Verify the EIP-712 signature is valid and properly signed by the payer",
+);
+const balance = rule(
+  "6.1.2",
+  "Balance Verification: Confirm the payer has sufficient token balance for the transfer",
+);
+const amountV2 = rule(
+  "6.1.2",
+  "Amount Validation: Ensure the payment amount exactly matches the required amount",
+);
 const tooLittle: Rules = {
-  1: {
-    section: "6.1.2",
-    says: "Amount Validation: Ensure the payment amount meets or exceeds the required amount",
-  },
+  1: rule("6.1.2", "Amount Validation: Ensure the payment amount meets or exceeds the required amount"),
   2: amountV2,
 };
-const time: Rule = {
-  section: "6.1.2",
-  says: "Time Window Check: Verify the authorization is within its valid time range",
-};
-const parameters: Rule = {
-  section: "6.1.2",
-  says: "Parameter Matching: Confirm authorization parameters match the original payment requirements",
-};
-const simulation: Rule = {
-  section: "6.1.2",
-  says: "Transaction Simulation: Simulate the transferWithAuthorization transaction to ensure it would succeed",
-};
-const payload: Rule = {
-  section: "5.2.2",
-  says: "PaymentPayload: fields, their types, and that they are required",
-};
-const requirements: Rule = {
-  section: "5.1.2",
-  says: "PaymentRequirements: fields, their types, and that they are required",
-};
-const supported: Rule = {
-  section: "7.3",
-  says: "Returns the list of payment schemes and networks supported by the facilitator",
-};
+const time = rule("6.1.2", "Time Window Check: Verify the authorization is within its valid time range");
+const parameters = rule(
+  "6.1.2",
+  "Parameter Matching: Confirm authorization parameters match the original payment requirements",
+);
+const simulation = rule(
+  "6.1.2",
+  "Transaction Simulation: Simulate the transferWithAuthorization transaction to ensure it would succeed",
+);
+const payload = rule("5.2.2", "PaymentPayload: fields, their types, and that they are required");
+const requirements = rule("5.1.2", "PaymentRequirements: fields, their types, and that they are required");
+const supported = rule(
+  "7.3",
+  "Returns the list of payment schemes and networks supported by the facilitator",
+);
 const version: Rules = {
-  1: { section: "5.2.2", says: "x402Version: Protocol version identifier (must be 1)" },
+  1: rule("5.2.2", "x402Version: Protocol version identifier (must be 1)"),
 };
-const request: Rule = {
-  section: "7.1",
-  says: "Verifies a payment authorization: the request has paymentPayload and paymentRequirements",
-};
+const request = rule(
+  "7.1",
+  "Verifies a payment authorization: the request has paymentPayload and paymentRequirements",
+);
 
 /** What strict public clients hold answers against. */
 export const answerRules: Readonly<Record<Operation, Rule>> = {
-  verify: { section: "5.4.2", says: "VerifyResponse: isValid is required, and a boolean" },
-  settle: {
-    section: "5.3.2",
-    says: "SettlementResponse: success, transaction (a hash, or an empty string) and network are required",
-  },
+  verify: rule("5.4.2", "VerifyResponse: isValid is required, and a boolean"),
+  settle: rule(
+    "5.3.2",
+    "SettlementResponse: success, transaction (a hash, or an empty string) and network are required",
+  ),
 };
 
 /**
@@ -76,10 +64,10 @@ export const answerRules: Readonly<Record<Operation, Rule>> = {
  * short form of the requirements, its strictness about types, and what it makes of states that the specification does not speak of.
  */
 export const rules: Readonly<Record<string, Rules>> = {
-  "success.funded": {
-    section: "6.1.2",
-    says: "The facilitator performs the following verification steps; a payment that passes them is valid",
-  },
+  "success.funded": rule(
+    "6.1.2",
+    "The facilitator performs the following verification steps; a payment that passes them is valid",
+  ),
   "invalid_payload.malformed": payload,
   "invalid_payload.no_payment": request,
   "invalid_payload.not_an_object": request,
@@ -131,4 +119,8 @@ export function ruleOf({
   const rule = rules[situation];
   if (rule === undefined || "says" in rule) return rule;
   return rule[x402Version];
+}
+
+function rule(section: string, says: string): Rule {
+  return { section, says };
 }

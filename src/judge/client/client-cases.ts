@@ -1,12 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { keccak256Text } from "../../protocol/hex.ts";
 import { encodeHeader, type Offer } from "../scene/offers.ts";
+import { stranger } from "../scene/payers.ts";
 import type { Scene } from "../scene/scene.ts";
 import type { ClientCase } from "./client-case.ts";
 import type { PaidVisit, ResetPlace } from "./visit.ts";
-
-/** Whom nobody was told to pay. The last twenty bytes of keccak256 of `x402-kit judge: a stranger`. */
-const stranger = `0x${keccak256Text("x402-kit judge: a stranger").slice(26)}` as const;
 
 const sendAgain =
   "Sends the same payment again: it can be settled only once, so the goods come and nothing is paid a second time.";

@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import type { BuiltInNetworkName } from "../../protocol/networks.ts";
-import { inParallel } from "../scene/in-parallel.ts";
+import { inParallel } from "../../util/in-parallel.ts";
 import { openScene, type Scene } from "../scene/scene.ts";
 import type { ClientCase } from "./client-case.ts";
 import type { JudgeClientOptions } from "./client-options.ts";

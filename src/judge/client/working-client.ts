@@ -1,5 +1,6 @@
 import { KitError } from "../../errors.ts";
 import { lastLines } from "../scene/last-lines.ts";
+import { describeEnd } from "../scene/run-command.ts";
 import type { JudgeClientOptions } from "./client-options.ts";
 import type { ClientResult } from "./run-client-case.ts";
 
@@ -25,8 +26,7 @@ function problemOf(
 ): string | undefined {
   if (run === undefined) return undefined;
   const { end, served } = run;
-  const shown =
-    end === undefined ? "" : end.code === null ? `by ${end.signal}` : `with exit code ${end.code}`;
+  const shown = end === undefined ? "" : describeEnd(end);
   const asked = exchanges.length > 0;
   if (end === undefined && transfers.length <= 1) {
     const what = asked ? "" : ", and never asked the shop";

@@ -25,6 +25,11 @@ export type RunningCommand = AsyncDisposable & {
 
 export type CommandEnd = { code: number | null; signal: NodeJS.Signals | null };
 
+/** How a command ended, as the end of a sentence. */
+export function describeEnd({ code, signal }: CommandEnd): string {
+  return code === null ? `by ${signal}` : `with exit code ${code}`;
+}
+
 /**
  * Starts a command in a process group of its own, so that everything it starts can be ended with it.
  *

@@ -4,7 +4,7 @@ import type { BuiltInNetworkName } from "../../protocol/networks.ts";
 import { startFacilitatorLine } from "../scene/facilitator-line.ts";
 import { freePort } from "../scene/free-port.ts";
 import { lastLines } from "../scene/last-lines.ts";
-import { endWithin, type RunningCommand, startCommand } from "../scene/run-command.ts";
+import { describeEnd, endWithin, type RunningCommand, startCommand } from "../scene/run-command.ts";
 import { openScene, price, type Scene } from "../scene/scene.ts";
 import { notRun, runShopCase, type ShopResult } from "./run-shop-case.ts";
 import { type Answer, send } from "./send.ts";
@@ -122,8 +122,7 @@ async function waitForAnswer(
     const end = running === undefined ? await sleep(50) : await endWithin(running, 50, signal);
     if (running !== undefined && end !== undefined) {
       await running.outputEnded;
-      const shown = end.code === null ? `by ${end.signal}` : `with exit code ${end.code}`;
-      throw shopError(`The shop ended ${shown} before it answered at ${url}`, running);
+      throw shopError(`The shop ended ${describeEnd(end)} before it answered at ${url}`, running);
     }
     if (left <= 0)
       throw shopError(`The shop gave no answer at ${url} within ${timeoutMs / 1_000} s`, running);

@@ -1,14 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { keccak256Text } from "../../protocol/hex.ts";
 import { networks } from "../../protocol/networks.ts";
 import type { LineAnswer } from "../scene/facilitator-line.ts";
+import { stranger } from "../scene/payers.ts";
 import type { Deviation } from "./payment.ts";
 import type { Answer } from "./send.ts";
 import type { ShopBuyer, ShopCase } from "./shop-case.ts";
 import { readTerms } from "./terms.ts";
-
-/** Whom no shop sells for. */
-const stranger = `0x${keccak256Text("x402-kit judge: a stranger").slice(26)}` as const;
 
 const refuses = "Answers 402, and takes nothing.";
 const servesOnce = "Serves once for what it has been paid once.";
@@ -164,14 +161,10 @@ export const shopCases: readonly ShopCase[] = [
     good: "Asks again by itself, or when the buyer does, and serves once.",
     async run(buyer) {
       const payment = await buyer.sign();
-      let isFirst = true;
-      buyer.line.rule = async (request) => {
-        if (request.operation !== "settle" || !isFirst) return request.forward();
-        isFirst = false;
-        await request.forwardAndLose();
+      loseFirstSettlement(buyer, async () => {
         const [transaction = ""] = await buyer.transactions();
         return settleAnswer(200, { success: false, errorReason: "settlement_pending", transaction }, buyer);
-      };
+      });
       await sendUntilServed(buyer, payment);
     },
   },
@@ -222,13 +215,7 @@ export const shopCases: readonly ShopCase[] = [
     good: servesOnce,
     async run(buyer) {
       const payment = await buyer.sign();
-      let isFirst = true;
-      buyer.line.rule = async (request) => {
-        if (request.operation !== "settle" || !isFirst) return request.forward();
-        isFirst = false;
-        await request.forwardAndLose();
-        return "reset";
-      };
+      loseFirstSettlement(buyer, async () => "reset");
       await sendUntilServed(buyer, payment);
       await buyer.send(payment);
     },
@@ -282,6 +269,17 @@ async function sendUntilServed(buyer: ShopBuyer, payment: Record<string, string>
     if (answer?.status === 200) return;
     await sleep(300);
   }
+}
+
+/** Has the facilitator settle the first time that it is asked to, and gives the shop something else than its answer. */
+function loseFirstSettlement({ line }: ShopBuyer, answerInstead: () => Promise<LineAnswer | "reset">): void {
+  let isFirst = true;
+  line.rule = async (request) => {
+    if (request.operation !== "settle" || !isFirst) return request.forward();
+    isFirst = false;
+    await request.forwardAndLose();
+    return answerInstead();
+  };
 }
 
 function settleAnswer(status: number, answer: object, { terms, payer }: ShopBuyer): LineAnswer {
