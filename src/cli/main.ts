@@ -1,7 +1,7 @@
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../errors.ts";
 import { escapeControls } from "../util/escape-controls.ts";
 import { kitVersion } from "../util/kit-version.ts";
-import { nearest, typosBetween } from "../util/nearest.ts";
+import { findSlip } from "../util/nearest.ts";
 import { self } from "../util/self-command.ts";
 import type { Command } from "./kit/command.ts";
 import { Interruption, type Terminal } from "./kit/terminal.ts";
@@ -275,13 +275,9 @@ async function explainUnknown(words: readonly string[], { print, printError }: T
 
 /** The command that is near enough to be what was meant: the shorter the word, the fewer letters may differ. */
 function findMeant(tried: string, known: readonly CommandEntry[]): string | undefined {
-  const [meant] = nearest(
-    tried,
-    known.map(([name]) => name),
-    1,
-  );
   const mostTypos = Math.min(2, Math.max(1, Math.floor(tried.length / 3)));
-  return meant !== undefined && typosBetween(tried, meant) <= mostTypos ? meant : undefined;
+  const names = known.map(([name]) => name);
+  return findSlip(tried, names, mostTypos);
 }
 
 /** Whether the second word, which could not be read as a value, is nearly that of a command: `fault lst`. */

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { findScenario, type ScenarioRow, scenarios } from "../fixtures/cases/scenarios.ts";
 import type { FixtureCall, FixtureEngine } from "../fixtures/engine/engine.ts";
 import { controlRefusal } from "../local-server/control-refusal.ts";
-import { nearest } from "../util/nearest.ts";
+import { nearestRoute, shortenPath } from "../protocol/routes.ts";
 import { describeMock } from "./describe-mock.ts";
 import { type Sessions, sessionPath } from "./sessions.ts";
 
@@ -122,10 +122,10 @@ export function mockControlRoutes(
   });
 
   app.all("/__*", (request) => {
-    const asked = `${request.method} ${request.url.split("?")[0]?.slice(0, 100)}`;
+    const path = shortenPath(request.url.split("?")[0] ?? "");
     throw new ControlError(
       404,
-      `There is no ${asked}; the nearest is ${nearest(asked, paths, 1)[0]}`,
+      `There is no ${request.method} ${path}${nearestRoute(path, paths)}`,
       paths.map((path) => `There is ${path}`),
     );
   });

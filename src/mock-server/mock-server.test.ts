@@ -200,6 +200,7 @@ test.each([
     status: 404,
     error: /^There is no POST \/__scenaro; the nearest is POST \/__scenario$/,
   },
+  { path: "/__nope", body: {}, status: 404, error: /^There is no POST \/__nope$/ },
 ])("refuses $path $body, and nothing changes", async ({ path, body, status, error }) => {
   const refused = await control(path, body);
   expect(refused.status).toBe(status);

@@ -1,3 +1,5 @@
+import { findSlip } from "../util/nearest.ts";
+
 /** A route of the service: its method, and every path that it is at. Documents and links name the first path. */
 export type Route = { method: "GET" | "POST"; paths: readonly [string, ...string[]] };
 
@@ -54,20 +56,29 @@ export function allowedMethods(name: RouteName): readonly string[] {
 }
 
 const payments = ["verify", "settle", "supported", "listSettlements", "getSettlement"] as const;
-const known = payments.map((name) => `${routes[name].method} ${routes[name].paths[0]}`);
+const described = payments.map((name) => `${routes[name].method} ${routes[name].paths[0]}`);
+const reachable = payments.flatMap((name) =>
+  routes[name].paths.map((path) => `${routes[name].method} ${path}`),
+);
+
+/** What is said where there is nothing; the path cut to what an answer may repeat. */
+export function noSuchRoute(method: string, path: string): string {
+  const shown = shortenPath(path);
+  return `There is no ${method} ${shown}${nearestRoute(shown, reachable)}. The service is at ${described.join(", ")}; it is described at /openapi.json`;
+}
+
+/** As many letters as a `/v1` too much, which is the most frequent slip. */
+const mostTypos = 3;
 
 /**
- * What is said where there is nothing; the path cut to what an answer may repeat.
+ * The end of a sentence about a path with nothing at it: the route that was probably meant, if one is near.
  *
- * @param nearest finds the texts that one is most likely a slip of
+ * @param known routes, as `POST /v1/settle`
  */
-export function noSuchRoute(
-  method: string,
-  path: string,
-  nearest: (text: string, known: readonly string[], count: number) => readonly string[],
-): string {
-  const asked = `${method} ${shortenPath(path)}`;
-  return `There is no ${asked}; the nearest is ${nearest(asked, known, 1)[0]}. The service is at ${known.join(", ")}; it is described at /openapi.json`;
+export function nearestRoute(path: string, known: readonly string[]): string {
+  const pathOf = (route: string) => route.slice(route.indexOf("/"));
+  const meant = findSlip(path, known.map(pathOf), mostTypos);
+  return meant === undefined ? "" : `; the nearest is ${known.find((route) => pathOf(route) === meant)}`;
 }
 
 /** A path, cut to what an answer may repeat. */

@@ -4,7 +4,6 @@ import { channels } from "../../channels/channels.ts";
 import { UndeterminedError } from "../../errors.ts";
 import { problemBody, problemDetails, problemMediaType } from "../../protocol/problems.ts";
 import { noSuchRoute, shortenPath } from "../../protocol/routes.ts";
-import { nearest } from "../../util/nearest.ts";
 import { collectAllowedMethods } from "../problems/allowed-methods.ts";
 import { classify, ProblemError } from "../problems/problem-error.ts";
 import { callerRequestId } from "./request-id.ts";
@@ -55,7 +54,7 @@ export const errorHandler = fp(async (app) => {
     const problem =
       allowed.length > 0
         ? new ProblemError("methodNotAllowed", problemDetails.methodNotAllowed(request.method, path, allowed))
-        : new ProblemError("notFound", noSuchRoute(request.method, path, nearest));
+        : new ProblemError("notFound", noSuchRoute(request.method, path));
     const { serviceId, id: requestId, method } = request;
     channels.unrouted.publish(() => ({
       ...{ serviceId, requestId, method, path },
