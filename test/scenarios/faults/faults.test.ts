@@ -6,6 +6,7 @@ import { type Chains, startChains } from "../../../src/harness/stage/chains.ts";
 import { networkNames } from "../../../src/protocol/networks.ts";
 import { hashesOnChain, judge, type Told } from "../../support/faults/judge.ts";
 import { type Kind, kinds } from "../../support/faults/kinds.ts";
+import { largePayments } from "../../support/faults/large-payments.ts";
 import { createScene, createStage, type Stage } from "../../support/faults/stage.ts";
 import { createRandom, type Random } from "../../support/random.ts";
 import { type Findings, noFindings, tally } from "../../support/tally.ts";
@@ -66,11 +67,12 @@ async function payInTrouble(
     settleWaitMs: kind.settleWaitMs ?? 2_000,
   });
   const before = await composition.recipientBalance();
-  const bodies = await Promise.all(
+  const usual = await Promise.all(
     Array.from({ length: payments }, (_, index) =>
       composition.payment("funded", kind.validForSeconds, index % 2 === 0 ? 1 : 2),
     ),
   );
+  const bodies = [...(await largePayments(composition, kind.largePayments ?? 0)), ...usual];
   let undecided = 0;
   const scene = await createScene({ composition, faults }, random, () => undecided);
   const held = kind.held === true ? await scene.chain.holdBlocks() : undefined;

@@ -11,6 +11,8 @@ export type Kind = {
   settleWaitMs?: number;
   /** Seconds that the authorizations are good for. */
   validForSeconds?: number;
+  /** How many payments with the largest signatures are settled at the same time. */
+  largePayments?: number;
   /** Whether the service has a good endpoint beside the bad one. */
   secondEndpoint?: boolean;
   /** Sets what goes wrong before payments are made. */
@@ -35,6 +37,8 @@ const broadcasts = "eth_sendRawTransaction*";
 const receipts = "eth_getTransactionReceipt";
 
 const ofTheChain: readonly Kind[] = [
+  // 164 kB of signatures: more than a node takes in one transaction.
+  { name: "many payments with the largest signatures", largePayments: 40, settleWaitMs: 10_000 },
   {
     name: "transactions are dropped",
     held: true,

@@ -1,0 +1,33 @@
+import { randomBytes } from "node:crypto";
+import { buildPaymentRequest } from "../../../src/protocol/build-request.ts";
+import type { Address, Hex } from "../../../src/protocol/hex.ts";
+import { maxSignatureBytes } from "../../../src/protocol/primitives.ts";
+import type { Composition } from "../composition.ts";
+import type { Body } from "../service.ts";
+
+const wallet: Address = `0x${"1a".repeat(20)}`;
+
+/** Answers every call with the magic value of ERC-1271, as a wallet does that accepts any bytes as a signature. */
+const acceptsAnything = `0x7f1626ba7e${"00".repeat(28)}60005260206000f3`;
+
+/** Payments of a contract wallet, each with a signature of random bytes, as long as one may be. */
+export async function largePayments({ chain }: Composition, count: number): Promise<Body[]> {
+  if (count === 0) return [];
+  const { network, asset, facilitatorContract, node } = chain;
+  await node.request("anvil_setCode", wallet, acceptsAnything);
+  // More than they need: those under way count against the balance until their receipts are read.
+  await chain.fund(wallet, 20_000n * BigInt(count));
+  const validBefore = (await chain.now()) + 600n;
+  const hex = (bytes: number): Hex => `0x${randomBytes(bytes).toString("hex")}`;
+  return Array.from({ length: count }, () =>
+    buildPaymentRequest({
+      ...{ x402Version: 1, network, asset, payTo: facilitatorContract, amount: 10_000n },
+      resource: "https://merchant.example/resource",
+      authorization: {
+        ...{ from: wallet, to: facilitatorContract, value: 10_000n },
+        ...{ validAfter: 0n, validBefore, nonce: hex(32) },
+      },
+      signature: hex(maxSignatureBytes),
+    }),
+  );
+}
