@@ -64,12 +64,27 @@ export async function judge(
   if (paid !== transfers * 10_000n) {
     findings.paidTwice.push(`the recipient was paid ${paid} for ${transfers} payments of 10000`);
   }
+  for (const hash of new Set(told.flatMap(({ shown }) => shown))) {
+    const bytes = await sizeOf(composition, hash);
+    if (bytes > mostTransactionBytes)
+      findings.lost.push(`${hash} has ${bytes} bytes: Ethereum's nodes would not have taken it`);
+  }
   const answers = told.flatMap(({ settles }) => settles);
   const isMissing =
     (kind.alsoAnswers === "pending" && !answers.some(isPending)) ||
     (kind.alsoAnswers === "undecided" && !answers.some(isUndecided));
   if (isMissing) findings.wrongAnswers.push(`never ${kind.alsoAnswers}: ${answers.map(brief).join(" → ")}`);
   return findings;
+}
+
+/** What geth, op-geth, bor and reth take into their pools; anvil takes more. */
+const mostTransactionBytes = 128 * 1024;
+
+/** The bytes of a transaction's calldata. */
+async function sizeOf({ chain }: Composition, hash: string): Promise<number> {
+  const transaction = await chain.node.request("eth_getTransactionByHash", hash);
+  const { input } = transaction as { input: Hex };
+  return input.length / 2 - 1;
 }
 
 /** A 503 that says that nothing is decided, and nothing else. Version 2 names the transaction of a pending one. */
