@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
-import { startWatchdog } from "../../src/harness/nodes/watchdog.ts";
+import { startWatchdog } from "../../src/util/watchdog.ts";
 import { findPostgresPrograms, type PostgresPrograms, startPostgresProcess } from "./postgres-process.ts";
 
 /** A Postgres server of its own, on loopback. */

@@ -1,7 +1,6 @@
 import { selector } from "../../src/chain/contract/calldata.ts";
 import { mockUsdcDeployedBytecode } from "../../src/contracts/mockUsdc.ts";
 import { type LocalNode, startNode } from "../../src/harness/nodes/nodes.ts";
-import { startWatchdog } from "../../src/harness/nodes/watchdog.ts";
 import { planLocalDeployment, resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
 import { mockToken } from "../../src/harness/stage/mock-token.ts";
 import { placeContracts } from "../../src/harness/stage/place-contract.ts";
@@ -10,6 +9,7 @@ import { type Address, addressWord, type Hex } from "../../src/protocol/hex.ts";
 import { type BuiltInNetworkName, type Network, networks } from "../../src/protocol/networks.ts";
 import { harnessAccounts, usdcImplementationAddress } from "../../src/published/accounts.ts";
 import { testPayers } from "../../src/published/test-payers.ts";
+import { startWatchdog } from "../../src/util/watchdog.ts";
 
 /** A chain that stands in for the real one: its USDC is there, and so is what others did to published addresses. */
 export type RealChain = {

@@ -4,8 +4,8 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
 import { KitError } from "../../errors.ts";
 import { requireFree } from "../../local-server/require-free.ts";
+import type { Watchdog } from "../../util/watchdog.ts";
 import { anvilBinary, executable } from "./anvil-binary.ts";
-import type { Watchdog } from "./watchdog.ts";
 
 export type LaunchOptions = {
   /** What messages call the node: `base`. */

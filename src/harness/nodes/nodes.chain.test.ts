@@ -8,10 +8,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { stillRunningAfter } from "../../../test/support/live-processes.ts";
 import { KitError } from "../../errors.ts";
 import { createLocalRpc } from "../../rpc/local-rpc.ts";
+import { startWatchdog, type Watchdog } from "../../util/watchdog.ts";
 import { anvilBinary } from "./anvil-binary.ts";
 import type { LaunchOptions } from "./launch-anvil.ts";
 import { type LocalNode, startNode } from "./nodes.ts";
-import { startWatchdog, type Watchdog } from "./watchdog.ts";
 
 let watchdog: Watchdog;
 let guarded: number[];

@@ -6,9 +6,9 @@ import {
   type NetworkName,
   type NetworkRegistry,
 } from "../../protocol/networks.ts";
+import { startWatchdog } from "../../util/watchdog.ts";
 import { type ForkOptions, readForkOptions } from "../fork/fork-options.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";
-import { startWatchdog } from "../nodes/watchdog.ts";
 import type { FacilitatorContracts } from "./addresses.ts";
 import type { HarnessChain } from "./chain.ts";
 import { startFork } from "./start-fork.ts";

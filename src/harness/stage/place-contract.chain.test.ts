@@ -9,8 +9,8 @@ import {
 import { create2Deployer } from "../../protocol/create2.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
+import { startWatchdog, type Watchdog } from "../../util/watchdog.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";
-import { startWatchdog, type Watchdog } from "../nodes/watchdog.ts";
 import { defaultFacilitatorContracts, planLocalDeployment } from "./addresses.ts";
 import { mockToken } from "./mock-token.ts";
 import { placeContracts } from "./place-contract.ts";

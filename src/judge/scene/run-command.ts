@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { KitError } from "../../errors.ts";
+import { startWatchdog } from "../../util/watchdog.ts";
 
 /** More than that of what a command prints is not kept. */
 const mostOutput = 1_000_000;
@@ -12,7 +13,7 @@ const endGraceMs = 500;
 /** Between the end of a command and that of its output. */
 const outputGraceMs = 250;
 
-/** A command that runs, in a process group of its own. Disposing of it ends the whole group. */
+/** A command that runs, in a process group of its own. The whole group ends when it is disposed of, or this process ends. */
 export type RunningCommand = AsyncDisposable & {
   stdout(): string;
   stderr(): string;
@@ -40,12 +41,14 @@ export async function startCommand(
   env: Readonly<Record<string, string>>,
 ): Promise<RunningCommand> {
   const [file = "", ...args] = command;
+  const watchdog = startWatchdog();
   const child = spawn(file, args, {
     env: { ...process.env, ...env },
     detached: process.platform !== "win32",
     stdio: ["ignore", "pipe", "pipe"],
     windowsHide: true,
   });
+  if (child.pid !== undefined) watchdog.guardGroup(child.pid);
   const stdout = collect(child.stdout);
   const stderr = collect(child.stderr);
   const ended = once(child, "exit").then(([code, signal]): CommandEnd => ({ code, signal }));
@@ -58,6 +61,7 @@ export async function startCommand(
   try {
     await once(child, "spawn");
   } catch (cause) {
+    await watchdog.close();
     const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
     const why =
       code === "ENOENT" ? "there is no such program" : code === "EACCES" ? "it is not executable" : "";
@@ -74,6 +78,8 @@ export async function startCommand(
       for (let waited = 0; waited < endGraceMs && groupRuns(child); waited += 20) await sleep(20);
       signalGroup(child, "SIGKILL");
       await ended;
+      if (child.pid !== undefined) watchdog.release(child.pid);
+      await watchdog.close();
       // Descendants that left the group may hold the pipes open.
       child.stdout.destroy();
       child.stderr.destroy();

@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { runCli, startCli } from "../../support/cli.ts";
 import { judge, subject } from "../../support/judge/judge.ts";
+import { commandOf } from "../../support/processes.ts";
 
 /*
  * `judge client`: what it finds out about buyers that are safe, careless, or do not work.
@@ -165,13 +167,11 @@ describe("a command that does not buy is told so in a sentence", () => {
   });
 });
 
-test("Ctrl-C ends the command under judgement too", async () => {
+test.each(["SIGINT", "SIGKILL"] as const)("%s ends the command under judgement too", async (signal) => {
   await using cli = await startCli(["judge", "client", "--", ...buyer("hangs")]);
-  const sleeping = async () => {
-    while (cli.descendants().size < 4) await new Promise((resolve) => setTimeout(resolve, 20));
-  };
-  await sleeping();
-  cli.kill("SIGINT");
-  expect((await cli.ended).code).toBe(130);
-  expect(await cli.leftovers()).toEqual({ processes: [], files: [] });
+  const isBusy = () => [...cli.descendants()].some((pid) => commandOf(pid).startsWith("sleep 600"));
+  while (!isBusy()) await sleep(20);
+  cli.kill(signal);
+  expect(await cli.ended).toEqual(signal === "SIGINT" ? { code: 130, signal: null } : { code: null, signal });
+  expect((await cli.leftovers()).processes).toEqual([]);
 });

@@ -47,6 +47,21 @@ describe.concurrent("a shop that", () => {
     expect(bad).toEqual({ plain: "charged_without_service" });
   });
 
+  test("takes what it is given settles another price than it asked for", async () => {
+    const { bad, findings } = await judge(
+      "shop",
+      subject("shop", "haggling"),
+      "--cases",
+      "underpaid,overpaid",
+    );
+    expect(bad).toEqual({ underpaid: "other_price", overpaid: "other_price" });
+    expect(findings.flatMap(({ transfers }) => transfers.map(({ amount }) => amount)).toSorted()).toEqual([
+      "10000",
+      "10001",
+      "9999",
+    ]);
+  });
+
   test("gives no receipts and fails on nonsense answers wrongly", async () => {
     const { findings, bad } = await judge("shop", subject("shop", "curt"), "--cases", "malformed");
     expect(bad).toEqual({ plain: "wrong_answer", "malformed-payment": "wrong_answer" });

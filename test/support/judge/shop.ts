@@ -1,4 +1,5 @@
 import { createServer, type ServerResponse } from "node:http";
+import { z } from "zod";
 import { readBuiltInNetwork } from "../../../src/config/values.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 
@@ -9,6 +10,7 @@ import { networks } from "../../../src/protocol/networks.ts";
  * - free: serves whoever sends a header at all;
  * - forgetful: serves again for a payment that it has served before;
  * - greedy: settles, and serves nothing;
+ * - haggling: settles whatever the payment is of, and serves;
  * - curt: good, but without receipts, and with 500 for what it cannot read;
  * - and those that do not work: ends, mute, free-of-charge.
  */
@@ -56,7 +58,9 @@ createServer(async (request, response) => {
     if (manner === "curt") return response.writeHead(500).end();
     return ask(response, "invalid_payload");
   }
-  const body = { x402Version: 1, paymentPayload, paymentRequirements: requirements };
+  const paymentRequirements =
+    manner === "haggling" ? { ...requirements, maxAmountRequired: amountOf(paymentPayload) } : requirements;
+  const body = { x402Version: 1, paymentPayload, paymentRequirements };
   if (manner === "trusting") {
     return (await call("verify", body))?.isValid === true ? serve(response) : ask(response, "invalid");
   }
@@ -68,6 +72,11 @@ createServer(async (request, response) => {
   if (response.closed) owed.set(key, settledReceipt);
   else serve(response, manner === "curt" ? undefined : settledReceipt);
 }).listen(Number(PORT), "127.0.0.1");
+
+/** What a payment is of. */
+function amountOf({ payload }: Record<string, unknown>): string {
+  return z.object({ authorization: z.object({ value: z.string() }) }).parse(payload).authorization.value;
+}
 
 function ask(response: ServerResponse, error: string): void {
   const body = JSON.stringify({ x402Version: 1, error, accepts: [requirements] });

@@ -1,8 +1,8 @@
 import { startHeartbeat } from "../../../src/harness/nodes/heartbeat.ts";
 import { type LocalNode, startNode } from "../../../src/harness/nodes/nodes.ts";
-import { startWatchdog } from "../../../src/harness/nodes/watchdog.ts";
 import type { Address } from "../../../src/protocol/hex.ts";
 import { type BuiltInNetworkName, networks } from "../../../src/protocol/networks.ts";
+import { startWatchdog } from "../../../src/util/watchdog.ts";
 
 /** Nodes with nothing on them: what a chain is to somebody who has not deployed yet. */
 export async function startBareChains<const N extends BuiltInNetworkName>(

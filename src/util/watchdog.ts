@@ -20,7 +20,12 @@ export type Watchdog = {
    * Should the pid later be another's, the start time tells the two apart, where there is a /proc.
    */
   guard(pid: number, startTime?: string): void;
-  /** Forgets a process that has ended. */
+  /**
+   * Ends the process and all of its group with this one, also when it has itself ended by then. It must have been
+   * started with `detached: true`. Where there are no process groups, on Windows, the process alone is guarded.
+   */
+  guardGroup(pid: number): void;
+  /** Forgets a process or group that has ended. */
   release(pid: number): void;
   /** Ends the watchdog, which first ends whatever is still guarded. */
   close(): Promise<void>;
@@ -49,12 +54,13 @@ export function startWatchdog(hasShell = existsSync(shell)): Watchdog {
   child.stdin.on("error", () => {});
   unref(child.stdin);
 
-  const send = (verb: "guard" | "release", pid: number, startTime = "") => {
+  const send = (verb: "guard" | "group" | "release", pid: number, startTime = "") => {
     if (child.stdin.writable) child.stdin.write(`${verb} ${pid} ${startTime}\n`);
   };
   return {
     pid: child.pid,
     guard: (pid, startTime = processStartTime(pid)) => send("guard", pid, startTime),
+    guardGroup: (pid) => send(process.platform === "win32" ? "guard" : "group", pid, processStartTime(pid)),
     release: (pid) => send("release", pid),
     async close() {
       if (hasExited(child)) return;
@@ -96,20 +102,28 @@ set -f
 trap '' INT TERM HUP
 guarded=
 while read -r verb pid start; do
-  if [ "$verb" = guard ]; then guarded="$guarded $pid:$start"; continue; fi
-  others=
-  for one in $guarded; do [ "\${one%%:*}" = "$pid" ] || others="$others $one"; done
-  guarded=$others
+  case $verb in
+    guard) guarded="$guarded $pid:$start" ;;
+    group) guarded="$guarded -$pid:$start" ;;
+    *)
+      others=
+      for one in $guarded; do
+        case $one in "$pid":* | "-$pid":*) ;; *) others="$others $one" ;; esac
+      done
+      guarded=$others
+      ;;
+  esac
 done
 is_same() {
   [ -n "$2" ] || return 0
-  { read -r stat < "/proc/$1/stat"; } 2>/dev/null || return 1
+  # A group outlives its leader, and its number is no other process's as long as it does.
+  { read -r stat < "/proc/\${1#-}/stat"; } 2>/dev/null || { [ "$1" != "\${1#-}" ]; return; }
   set -- "$2" \${stat##*) }
   [ "\${21}" = "$1" ]
 }
 end() {
   for one in $guarded; do
-    is_same "\${one%%:*}" "\${one#*:}" && kill -s "$1" "\${one%%:*}" 2>/dev/null
+    is_same "\${one%%:*}" "\${one#*:}" && kill -s "$1" -- "\${one%%:*}" 2>/dev/null
   done
 }
 end TERM
@@ -122,13 +136,15 @@ function watch(): void {
   const guarded = new Map<number, string>();
   const grace = 500;
 
+  /** Groups are kept by their negative number, as `kill` takes them. */
   const isSame = (pid: number, startTime: string) => {
     if (startTime === "") return true;
     try {
-      const stat = fs.readFileSync(`/proc/${pid}/stat`, "utf8");
+      const stat = fs.readFileSync(`/proc/${Math.abs(pid)}/stat`, "utf8");
       return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] === startTime;
     } catch {
-      return false;
+      // A group outlives its leader, and its number is no other process's as long as it does.
+      return pid < 0;
     }
   };
   const end = (signal: "SIGTERM" | "SIGKILL") => {
@@ -152,7 +168,8 @@ function watch(): void {
     for (const line of lines) {
       const [verb, pid, startTime] = line.split(" ");
       if (verb === "guard") guarded.set(Number(pid), startTime ?? "");
-      else guarded.delete(Number(pid));
+      else if (verb === "group") guarded.set(-Number(pid), startTime ?? "");
+      else for (const one of [Number(pid), -Number(pid)]) guarded.delete(one);
     }
   });
   process.stdin.on("close", () => {

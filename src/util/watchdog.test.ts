@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { isRunning, stillRunningAfter } from "../../../test/support/live-processes.ts";
+import { isRunning, stillRunningAfter } from "../../test/support/live-processes.ts";
 import { processStartTime, startWatchdog } from "./watchdog.ts";
 
 const forever = "setInterval(() => {}, 1000)";
@@ -47,11 +47,28 @@ describe.concurrent.each([
     expect(await exitOf(stubborn)).toBe("SIGKILL");
   });
 
+  it.runIf(process.platform !== "win32")("ends a group, of which the first may have ended", async () => {
+    const watchdog = startWatchdog(hasShell);
+    const heirs: number[] = [];
+    for (const leader of ["sleep 100 & echo $!; wait", "sleep 100 & echo $!"]) {
+      const shell = spawn("/bin/sh", ["-c", leader], { detached: true, stdio: ["ignore", "pipe", "ignore"] });
+      if (shell.pid === undefined) throw new Error("the shell did not start");
+      watchdog.guardGroup(shell.pid);
+      const [printed] = await once(shell.stdout, "data");
+      heirs.push(Number(printed));
+    }
+    expect(heirs.filter(isRunning)).toEqual(heirs);
+    await watchdog.close();
+    expect(await stillRunningAfter(heirs, 1_000)).toEqual([]);
+  });
+
   it("leaves alone what it was never given, and what was released", async () => {
     const watchdog = startWatchdog(hasShell);
     const [stranger, released] = [await startProcess(), await startProcess()];
-    watchdog.guard(released.pid);
-    watchdog.release(released.pid);
+    for (const guard of [watchdog.guard, watchdog.guardGroup]) {
+      guard(released.pid);
+      watchdog.release(released.pid);
+    }
     await watchdog.close();
     expect([stranger.pid, released.pid].filter(isRunning)).toEqual([stranger.pid, released.pid]);
     for (const { child } of [stranger, released]) child.kill("SIGKILL");
