@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { privateKeyToAddress } from "viem/accounts";
 import { z } from "zod";
 import { KitError } from "../errors.ts";
+import { isBegun } from "../fixtures/engine/answer.ts";
 import {
   defaultContracts,
   type FixtureNetwork,
@@ -154,10 +155,9 @@ async function readSupported(baseUrl: string): Promise<SupportedAnswer> {
         }),
       };
     }
-    const what =
-      answer.kind === "reset"
-        ? "no answer"
-        : `${answer.kind === "json" ? "JSON" : "something else than JSON"} with status ${answer.status}`;
+    const what = isBegun(answer)
+      ? `${answer.kind === "json" ? "JSON" : "something else than JSON"} with status ${answer.status}`
+      : "no answer";
     came.push(`GET ${baseUrl}${prefix}/supported gave ${what}`);
   }
   throw new KitError(`What answers at ${baseUrl} is not an x402 facilitator`, {

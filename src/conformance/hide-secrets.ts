@@ -1,4 +1,4 @@
-import type { FixtureAnswer } from "../fixtures/engine/answer.ts";
+import { type FixtureAnswer, isBegun } from "../fixtures/engine/answer.ts";
 import type { Comparison } from "./comparison.ts";
 
 /** Compares as before, and shows no secret in what it finds, wherever in its answer the facilitator repeats one. */
@@ -18,7 +18,7 @@ export function hideSecrets(compare: Comparison, secrets: readonly string[]): Co
   }
 
   function hideIn(answer: FixtureAnswer): FixtureAnswer {
-    if (answer.kind === "reset") return answer;
+    if (!isBegun(answer)) return answer;
     const headers = hideInMembers(answer.headers, hide);
     return answer.kind === "json"
       ? { ...answer, headers, body: hideInMembers(answer.body, hideInJson) }

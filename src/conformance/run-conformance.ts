@@ -1,7 +1,12 @@
 import { setTimeout } from "node:timers/promises";
 import { KitError } from "../errors.ts";
 import type { ScenarioRow } from "../fixtures/cases/scenarios.ts";
-import type { Difference, FixtureAnswer, FixtureRequest } from "../fixtures/engine/answer.ts";
+import {
+  type Difference,
+  type FixtureAnswer,
+  type FixtureRequest,
+  isBegun,
+} from "../fixtures/engine/answer.ts";
 import { inParallel } from "../util/in-parallel.ts";
 import { adaptRequest } from "./access.ts";
 import type { Comparison } from "./comparison.ts";
@@ -93,7 +98,7 @@ async function sendWithRetries(baseUrl: string, request: FixtureRequest): Promis
 
 /** How long to wait where a rate was exceeded. */
 function retryAfterOf(answer: FixtureAnswer): number | undefined {
-  if (answer.kind === "reset" || answer.status !== 429) return undefined;
+  if (!isBegun(answer) || answer.status !== 429) return undefined;
   const seconds = Number(answer.headers["retry-after"] ?? Number.NaN);
   return seconds >= 0 && seconds <= mostRetryAfterSeconds ? seconds : undefined;
 }

@@ -1,5 +1,5 @@
 import { channels, type RequestResult } from "../channels/channels.ts";
-import type { FixtureAnswer } from "../fixtures/engine/answer.ts";
+import { type FixtureAnswer, isBegun } from "../fixtures/engine/answer.ts";
 import type { FixtureCall } from "../fixtures/engine/engine.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { bytes32 } from "../protocol/primitives.ts";
@@ -16,7 +16,7 @@ export function publishCall(
   if (payment !== undefined && settlementId !== undefined) {
     channels.request.publish(() => ({ ...common, payment, settlementId }));
   }
-  const status = answer.kind === "reset" ? undefined : answer.status;
+  const status = isBegun(answer) ? answer.status : undefined;
   channels.payment.publish(() => ({
     ...common,
     ...{ payment, settlementId, status, tookMs },
@@ -28,6 +28,7 @@ function resultOf(answer: FixtureAnswer): RequestResult {
   if (answer.kind !== "json") {
     const message = {
       reset: "The connection is reset",
+      never: "No answer comes",
       cut_off: "The answer is cut off",
       text: "The answer is no JSON",
     };

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { FixtureAnswer } from "../fixtures/engine/answer.ts";
+import { type FixtureAnswer, isBegun } from "../fixtures/engine/answer.ts";
 
 /**
  * Sends what the fixtures answer, on the wire: late, whole, in part, or not at all.
@@ -21,6 +21,9 @@ export async function sendAnswer(
       reply.hijack();
       request.raw.socket.resetAndDestroy();
       return reply;
+    case "never":
+      // The connection is the client's to end, or the server's when it closes.
+      return reply.hijack();
     case "cut_off":
       return sendPart(reply, answer);
     case "json":
@@ -47,6 +50,6 @@ function sendPart(reply: FastifyReply, answer: Extract<FixtureAnswer, { kind: "c
 }
 
 function relocate(answer: FixtureAnswer, base: string): FixtureAnswer {
-  if (answer.kind === "reset" || base === "" || answer.headers.location === undefined) return answer;
+  if (!isBegun(answer) || base === "" || answer.headers.location === undefined) return answer;
   return { ...answer, headers: { ...answer.headers, location: `${base}${answer.headers.location}` } };
 }

@@ -4,6 +4,7 @@ import { sendRequest } from "../../../src/conformance/send-request.ts";
 import { scenarios } from "../../../src/fixtures/cases/scenarios.ts";
 import type { FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
 import { type MockServer, startMockServer } from "../../../src/mock-server/index.ts";
+import { sendAndGiveUp } from "../../support/conformance/send-and-give-up.ts";
 
 /* Every row of the table against the mock server, over real connections. */
 
@@ -20,7 +21,8 @@ test.each(scenarios)("$name", async (scenario) => {
   const send = (request: FixtureRequest) => sendRequest(origin, request);
   const arrange = async () => {
     mock.scenario(scenario.name).delay(1);
-    return { send };
+    const isAnswered = scenario.situation !== "connection.never_answers";
+    return { send: isAnswered ? send : (request: FixtureRequest) => sendAndGiveUp(origin, request) };
   };
   expect(await runScenario(scenario, { environment, send, arrange })).toEqual([]);
 });

@@ -15,6 +15,7 @@ import { testKeys } from "../../../src/published/test-keys.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { balanceOf, sendFrom } from "../service.ts";
 import { type Breakage, startBreakingProxy } from "./breaking-proxy.ts";
+import { sendAndGiveUp } from "./send-and-give-up.ts";
 import { type StrainedService, startEndingService, startStrainedService } from "./strained-service.ts";
 
 /** Brings each kind of trouble about for real, around a service on local chains; payments are made on base. */
@@ -58,7 +59,8 @@ export function createFaultArranger(
 
   async function through(breakage: Breakage): Promise<ArrangedFault> {
     const proxy = await startBreakingProxy(origin, breakage);
-    return { send: (request) => sendRequest(proxy.origin, request), end: () => proxy.close() };
+    const sendThrough = breakage === "never_answers" ? sendAndGiveUp : sendRequest;
+    return { send: (request) => sendThrough(proxy.origin, request), end: () => proxy.close() };
   }
 
   /** Calls `act` when the request's transaction waits to be mined. */
@@ -175,6 +177,9 @@ export function createFaultArranger(
         return behind(await startEndingService(harness));
       case "reset_before":
       case "reset_after":
+      case "never_answers":
+      case "internal_error":
+      case "gateway_timeout":
       case "gateway_error":
       case "cut_off":
       case "not_json":

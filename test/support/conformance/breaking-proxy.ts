@@ -7,7 +7,14 @@ import { type LoopbackServer, listenOnLoopback } from "../loopback-server.ts";
 /** What something between a client and the service does to an exchange. */
 export type Breakage = Extract<
   ScenarioFault,
-  "reset_before" | "reset_after" | "gateway_error" | "cut_off" | "not_json"
+  | "reset_before"
+  | "reset_after"
+  | "never_answers"
+  | "internal_error"
+  | "gateway_error"
+  | "gateway_timeout"
+  | "cut_off"
+  | "not_json"
 >;
 
 const html = { "content-type": "text/html" };
@@ -28,13 +35,19 @@ export async function startBreakingProxy(target: string, breakage: Breakage): Pr
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
       onward.once("response", resolve).once("error", reject);
     });
-    if (breakage === "reset_after") {
+    if (breakage === "reset_after" || breakage === "never_answers" || breakage === "gateway_timeout") {
       answer.socket.resetAndDestroy();
-      incoming.socket.resetAndDestroy();
+      if (breakage === "reset_after") incoming.socket.resetAndDestroy();
+      if (breakage === "gateway_timeout") {
+        outgoing.writeHead(504, html).end("<html><h1>504 Gateway Time-out</h1></html>\n");
+      }
       return;
     }
     const whole = await buffer(answer);
     switch (breakage) {
+      case "internal_error":
+        outgoing.writeHead(500, html).end("<html><h1>500 Internal Server Error</h1></html>\n");
+        break;
       case "gateway_error":
         outgoing.writeHead(502, html).end("<html><h1>502 Bad Gateway</h1></html>\n");
         break;

@@ -1,0 +1,13 @@
+import { sendRequest } from "../../../src/conformance/send-request.ts";
+import type { FixtureAnswer, FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
+
+/** Sends a request that gets no answer, and hangs up after a second. */
+export async function sendAndGiveUp(baseUrl: string, request: FixtureRequest): Promise<FixtureAnswer> {
+  try {
+    return await sendRequest(baseUrl, request, 1_000);
+  } catch (error) {
+    const { cause } = Object(error);
+    if (cause instanceof Error && cause.name === "AbortError") return { kind: "never" };
+    throw error;
+  }
+}
