@@ -1,5 +1,7 @@
 import { z } from "zod";
+import type { Hex } from "./hex.ts";
 import { type NextStep, nextStepSchema } from "./next-step.ts";
+import { bytes32 } from "./primitives.ts";
 import { invalidReasons, settleErrorReasonsV2 } from "./reasons.ts";
 
 const payer = z.string().meta({ description: "authorization.from, when it could be read" }).optional();
@@ -19,36 +21,73 @@ export const authContextSchema = z.object({
 
 export type AuthContext = z.infer<typeof authContextSchema>;
 
+const verdict = { payer, network, authContext: authContextSchema };
+const refusal = {
+  invalidReason: z.enum(invalidReasons),
+  invalidMessage: z.string().meta({ description: "What is wrong, in a sentence" }),
+};
+
+const validAnswer = z.object({ isValid: z.literal(true), ...verdict });
+const invalidAnswer = z.object({
+  isValid: z.literal(false),
+  ...refusal,
+  ...verdict,
+  ...z.object(nextStepSchema).required({ nextAction: true, paymentState: true }).shape,
+});
+
 /** A verdict on a payment. Status 200, valid or not. */
-export const verifyAnswerSchema = z.object({
+export const verifyAnswerSchema = z.discriminatedUnion("isValid", [validAnswer, invalidAnswer]);
+
+/** The same in one piece, for the document of the API: generators of clients make little of alternatives. */
+export const verifyAnswerDocument = z.object({
   isValid: z.boolean(),
-  invalidReason: z.enum(invalidReasons).optional(),
-  invalidMessage: z.string().meta({ description: "What is wrong, in a sentence" }).optional(),
-  payer,
-  network,
-  authContext: authContextSchema,
+  ...z.object(refusal).partial().shape,
+  ...verdict,
   ...nextStepSchema,
 });
 
-export type VerifyAnswer = z.infer<typeof verifyAnswerSchema>;
+export type VerifyAnswer = Alternatives<z.infer<typeof validAnswer>, z.infer<typeof invalidAnswer>>;
+
+const outcome = { network, payer };
+const failure = {
+  errorReason: z.enum(settleErrorReasonsV2),
+  errorMessage: z.string().meta({ description: "What happened, in a sentence" }),
+};
+
+const settledAnswer = z.object({ success: z.literal(true), transaction: bytes32, ...outcome });
+const failedAnswer = z.object({
+  success: z.literal(false),
+  transaction: z.literal(""),
+  ...outcome,
+  ...failure,
+  ...z.object(nextStepSchema).required({ nextAction: true, paymentState: true }).shape,
+});
 
 /** The outcome of a settle. Status 200 when it is decided. */
-export const settleAnswerSchema = z.object({
+export const settleAnswerSchema = z.discriminatedUnion("success", [settledAnswer, failedAnswer]);
+
+/** The same in one piece, for the document of the API. */
+export const settleAnswerDocument = z.object({
   success: z.boolean(),
   transaction: z.string().meta({ description: "Transaction hash on success; empty on failure" }),
-  network,
-  payer,
-  errorReason: z.enum(settleErrorReasonsV2).optional(),
-  errorMessage: z.string().meta({ description: "What happened, in a sentence" }).optional(),
+  ...outcome,
+  ...z.object(failure).partial().shape,
   ...nextStepSchema,
 });
 
-export type SettleAnswer = z.infer<typeof settleAnswerSchema>;
+export type SettleAnswer = Alternatives<z.infer<typeof settledAnswer>, z.infer<typeof failedAnswer>>;
 
-/** An answer as it is written: in expected answers of the fixtures some numbers are placeholders. */
-export type Written<Answer> = Omit<Answer, keyof NextStep> & {
-  [Member in keyof NextStep]?: NextStep[Member] | undefined;
-};
+/** One of two, of which the good one has nothing of what only the other has: that can be asked for before it is known which. */
+type Alternatives<Good, Bad> = (Good & { [Member in Exclude<keyof Bad, keyof Good>]?: never }) | Bad;
+
+/** An answer as it is written: in expected answers of the fixtures some numbers and the transaction are placeholders. */
+export type Written<Answer> = Answer extends unknown
+  ? Omit<Answer, keyof NextStep | "transaction"> & {
+      [Member in keyof NextStep]?: NextStep[Member] | undefined;
+    } & (Answer extends { transaction: string }
+        ? { transaction: string }
+        : { transaction?: string | undefined })
+  : never;
 
 /** One way to pay that the service takes. */
 export const supportedSchema = z.object({
@@ -83,7 +122,10 @@ export const problemSchema = z.object({
   success: z.literal(false).optional(),
   errorReason: z.enum(["unexpected_settle_error", "settlement_pending"]).optional(),
   errorMessage: z.string().optional(),
-  transaction: z.string().optional(),
+  transaction: z
+    .string()
+    .transform((text) => text as Hex | "")
+    .optional(),
   network: z.string().optional(),
   payer: z.string().optional(),
   ...nextStepSchema,

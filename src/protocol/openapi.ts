@@ -3,11 +3,11 @@ import {
   livenessSchema,
   problemSchema,
   readinessSchema,
-  settleAnswerSchema,
+  settleAnswerDocument,
   settlementListSchema,
   settlementViewSchema,
   supportedSchema,
-  verifyAnswerSchema,
+  verifyAnswerDocument,
 } from "./answers.ts";
 import { builtInNetworks, type NetworkRegistry } from "./networks.ts";
 import { problemMediaType } from "./problems.ts";
@@ -144,8 +144,8 @@ export function describeService(
       },
       schemas: {
         PaymentRequest: schemaOf(createPaymentRequestSchema(known)),
-        VerifyAnswer: schemaOf(verifyAnswerSchema),
-        SettleAnswer: schemaOf(settleAnswerSchema),
+        VerifyAnswer: schemaOf(verifyAnswerDocument),
+        SettleAnswer: schemaOf(settleAnswerDocument),
         Settlement: schemaOf(settlementViewSchema),
         SettlementList: schemaOf(settlementListSchema),
         Supported: schemaOf(supportedSchema),

@@ -23,7 +23,7 @@ export function verifyAnswer(
 }
 
 /** The answer of a settle that moved the money. */
-export function settledAnswer(envelope: Envelope, transaction: string): SettleAnswer {
+export function settledAnswer(envelope: Envelope, transaction: string): Written<SettleAnswer> {
   return { success: true, transaction, network: envelope.network, ...payerMember(envelope) };
 }
 

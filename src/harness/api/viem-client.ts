@@ -14,13 +14,15 @@ import {
 import { builtInNetworks, type NetworkName } from "../../protocol/networks.ts";
 import type { HarnessDescription } from "../control/description.ts";
 
-/** A viem client of a local chain: public, wallet and test actions in one. */
+/** A viem client of a local chain: a public, a wallet and a test client in one. */
 export type HarnessClient = Client<
   HttpTransport,
   Chain,
   undefined,
   undefined,
-  TestActions & PublicActions<HttpTransport, Chain> & WalletActions<Chain>
+  { mode: "anvil" } & TestActions &
+    PublicActions<HttpTransport, Chain, undefined> &
+    WalletActions<Chain, undefined>
 >;
 
 /** Called before each request; what it throws, the client throws. */

@@ -3,7 +3,7 @@ import type { FastifyReply } from "fastify";
 import type { DeliveryFate } from "../../channels/channels.ts";
 import type { Delivery } from "../../facilitator/settle.ts";
 import type { ServiceLog } from "../../logging/logger.ts";
-import type { SettleAnswer } from "../../protocol/answers.ts";
+import type { SettleAnswer, Written } from "../../protocol/answers.ts";
 import type { HttpExchange } from "./exchange.ts";
 
 /** How long the last byte of a success is held back, in milliseconds: longer than a reset takes from a near peer. */
@@ -16,7 +16,7 @@ const holdMs = 5;
  * delivered, whatever becomes of the connection: proxies reset those they no longer need, right after they have read
  * the answer. See docs/decisions/0016-delivery.md.
  */
-export function sendSuccess(reply: FastifyReply, answer: SettleAnswer): FastifyReply {
+export function sendSuccess(reply: FastifyReply, answer: Written<SettleAnswer>): FastifyReply {
   const body = Buffer.from(JSON.stringify(answer));
   const parts = new Readable({ read() {} });
   parts.push(body.subarray(0, -1));

@@ -61,15 +61,15 @@ const entryPoints = () =>
     .filter((name) => !name.endsWith(".json"))
     .map((name) => name.replace(/^\./, manifest.name));
 
-/** Compiles a file of the empty project, and keeps nothing. */
+/** Compiles a file of a project, the empty one by default, and keeps nothing. */
 async function checkTypes(
   file: string,
-  ...options: readonly string[]
+  { project = root, options = [] }: { project?: string; options?: readonly string[] } = {},
 ): Promise<{ code: number; output: string }> {
   const compiler = fileURLToPath(new URL("../../../node_modules/typescript/bin/tsc", import.meta.url));
   const usual = "--noEmit --strict --target es2024 --module nodenext --types node --skipLibCheck".split(" ");
   const lib = ["--lib", "es2024,esnext.disposable,dom"];
-  return run(root, process.execPath, [compiler, ...usual, ...lib, ...options, file]);
+  return run(project, process.execPath, [compiler, ...usual, ...lib, ...options, file]);
 }
 
 /** As the compiler writes them: a statement at the start of a line, and `import("…")` anywhere. */
@@ -120,7 +120,7 @@ describe("the package", () => {
   test("has types at every entry point, also for projects that check the types of their libraries", async () => {
     const imports = entryPoints().map((name, index) => `export * as e${index} from "${name}";`);
     await writeFile(join(root, "index.ts"), `${imports.join("\n")}\n`);
-    const { output } = await checkTypes("index.ts", "--skipLibCheck", "false");
+    const { output } = await checkTypes("index.ts", { options: ["--skipLibCheck", "false"] });
     // Other packages' own types may be wrong.
     expect(output.split("\n").filter((line) => /x402-facilitator-kit|^index\.ts/.test(line))).toEqual([]);
   });
@@ -210,6 +210,52 @@ describe("the package", () => {
       output: `${manifest.version}\n`,
     });
   });
+});
+
+describe("a project with a viem of its own", () => {
+  test.for([
+    { beside: "the newest that was tried", viem: "viem", isShared: true },
+    {
+      beside: "the oldest of the range, which npm then gives to the package too",
+      viem: "viem-2-21",
+      isShared: true,
+    },
+    { beside: "one out of the range, with another for the package", viem: "viem-2-21", isShared: false },
+  ])(
+    "$beside, has types that fit where there is one viem, and is paid",
+    {
+      timeout: 120_000,
+    },
+    async ({ viem, isShared }) => {
+      const { root: project } = await createOutsideProject(packed, `${viem}-${isShared}`);
+      await link(project, "viem", viem);
+      if (isShared) {
+        await link(project, "@types/node");
+        const source = fileURLToPath(new URL("../../support/package/neighbours.ts", import.meta.url));
+        const text = await readFile(source, "utf8");
+        await writeFile(
+          join(project, "neighbours.mts"),
+          text.replaceAll("../../../src/harness/index.ts", "x402-facilitator-kit/harness"),
+        );
+        expect(await checkTypes("neighbours.mts", { project })).toEqual({ code: 0, output: "" });
+      } else {
+        await link(join(project, "node_modules", "x402-facilitator-kit"), "viem");
+      }
+      const program = `
+      import { createHarness } from "x402-facilitator-kit/harness";
+      import { createPublicClient, custom } from "viem";
+      const harness = await createHarness({ networks: ["base"] });
+      const { settle } = await harness.pay({ network: "base" });
+      const own = createPublicClient({ transport: custom(harness.networks.base.client) });
+      const receipt = await own.getTransactionReceipt({ hash: settle.body.transaction });
+      console.log(receipt.status);
+      await harness.close();`;
+      expect(await run(project, process.execPath, ["--input-type=module", "--eval", program])).toEqual({
+        code: 0,
+        output: "success\n",
+      });
+    },
+  );
 });
 
 describe("the example", () => {

@@ -70,11 +70,12 @@ export async function createOutsideProject(
   return { root, manifest };
 }
 
-/** Installs a package of this repository's in a project. */
-export async function link(root: string, dependency: string): Promise<void> {
+/** Installs a package of this repository's in a project, also in the place of another version of it. */
+export async function link(root: string, dependency: string, installed = dependency): Promise<void> {
   const target = join(root, "node_modules", dependency);
   await mkdir(dirname(target), { recursive: true });
-  await symlink(join(repository, "node_modules", dependency), target, "junction");
+  await rm(target, { force: true });
+  await symlink(join(repository, "node_modules", installed), target, "junction");
 }
 
 export async function readManifest(directory: string): Promise<Manifest> {
