@@ -1,4 +1,5 @@
 import {
+  type CompiledQuery,
   type DatabaseConnection,
   type DatabaseIntrospector,
   type Dialect,
@@ -8,7 +9,7 @@ import {
   SelectQueryNode,
   type TransactionSettings,
 } from "kysely";
-import { KitError } from "../errors.ts";
+import { KitError, UndeterminedError } from "../errors.ts";
 
 /** What running one statement gave; `changes` is undefined for one that changes no rows. */
 export type StatementResult = {
@@ -16,7 +17,10 @@ export type StatementResult = {
   changes: bigint | undefined;
 };
 
-/** A transaction under way. It ends with the first `commit` that resolves, or `rollback`. */
+/**
+ * A transaction under way. It ends with the first `commit` that resolves, or `rollback`. Statements that are run
+ * without waiting for one another's answers take place in the order of asking, and so does the commit.
+ */
 export type EngineTransaction = {
   run(sql: string, parameters: readonly unknown[]): StatementResult | Promise<StatementResult>;
   commit(): Promise<void>;
@@ -33,8 +37,16 @@ export type Engine = {
   close(): Promise<void>;
 };
 
-/** A connection as Kysely sees it: a handle, with the transaction it is in, if any. */
-type Handle = DatabaseConnection & { transaction: EngineTransaction | null };
+/**
+ * A connection as Kysely sees it: a handle, with the transaction it is in, if any, and those of its statements whose
+ * answers only the commit waits for.
+ */
+type Handle = DatabaseConnection & {
+  transaction: EngineTransaction | null;
+  unanswered: Promise<unknown>[];
+};
+
+const handles = new WeakMap<DatabaseConnection, Handle>();
 
 /** Kysely's dialect over an {@link Engine}, which it owns: destroying the Kysely instance closes it. */
 export function createDialect(options: {
@@ -61,14 +73,41 @@ export function createDialect(options: {
   };
 }
 
+function handleOf(connection: DatabaseConnection): Handle {
+  const handle = handles.get(connection);
+  if (handle === undefined) throw new Error("This connection is of another driver");
+  return handle;
+}
+
+/**
+ * Sends a statement of a transaction on its way, of which nothing needs the result. Where it fails, the commit does: it
+ * follows without having waited for the answer.
+ */
+export function runUnanswered(connection: DatabaseConnection, { sql, parameters }: CompiledQuery): void {
+  const { transaction, unanswered } = handleOf(connection);
+  if (transaction === null) throw new Error("Only a transaction can wait for it");
+  const answer = transaction.run(sql, parameters);
+  if (!(answer instanceof Promise)) return;
+  answer.catch(() => {}); // the commit says it
+  unanswered.push(answer);
+}
+
+/** Why a transaction was not committed: by the statement that failed, where the engine says no more than that one did. */
+async function whyUndone(error: unknown, unanswered: readonly Promise<unknown>[]): Promise<unknown> {
+  // The connection was lost, or the database is in trouble. What it kept is known to the commit alone.
+  if (error instanceof UndeterminedError) return error;
+  const answers = await Promise.allSettled(unanswered);
+  return answers.find((answer) => answer.status === "rejected")?.reason ?? error;
+}
+
 function createDriver(engine: Engine): Driver {
-  const handles = new WeakMap<DatabaseConnection, Handle>();
   let users = 0;
   let closed: PromiseWithResolvers<void> | undefined;
 
   function createHandle(): Handle {
     const handle: Handle = {
       transaction: null,
+      unanswered: [],
       async executeQuery<R>({ sql, parameters, query }: Parameters<DatabaseConnection["executeQuery"]>[0]) {
         const { rows, changes } =
           handle.transaction === null
@@ -83,12 +122,6 @@ function createDriver(engine: Engine): Driver {
       },
     };
     handles.set(handle, handle);
-    return handle;
-  }
-
-  function handleOf(connection: DatabaseConnection): Handle {
-    const handle = handles.get(connection);
-    if (handle === undefined) throw new Error("This connection is of another driver");
     return handle;
   }
 
@@ -109,7 +142,12 @@ function createDriver(engine: Engine): Driver {
     // Where it throws, Kysely rolls back what is still open.
     async commitTransaction(connection) {
       const handle = handleOf(connection);
-      await handle.transaction?.commit();
+      const unanswered = handle.unanswered.splice(0);
+      try {
+        await handle.transaction?.commit();
+      } catch (error) {
+        throw await whyUndone(error, unanswered);
+      }
       handle.transaction = null;
     },
     async rollbackTransaction(connection) {
@@ -118,6 +156,7 @@ function createDriver(engine: Engine): Driver {
         await handle.transaction?.rollback();
       } finally {
         handle.transaction = null;
+        handle.unanswered.length = 0;
       }
     },
     async destroy() {

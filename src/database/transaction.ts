@@ -1,4 +1,5 @@
-import type { Kysely, Transaction } from "kysely";
+import type { Compilable, InferResult, Kysely, Transaction } from "kysely";
+import { runUnanswered } from "./dialect.ts";
 import { untilDone } from "./retrying.ts";
 
 /**
@@ -31,4 +32,37 @@ export function inSnapshot<Tables, T>(
   return untilDone(() =>
     db.transaction().setIsolationLevel("repeatable read").setAccessMode("read only").execute(reads),
   );
+}
+
+/**
+ * Runs statements of a transaction in this order, those `before` first, all sent at once: on Postgres they take one round
+ * trip together. None can be made of another's result. Gives the rows of each, without those of `before`.
+ */
+export function allAtOnce<Tables, const Statements extends readonly Compilable[]>(
+  transaction: Transaction<Tables>,
+  statements: Statements,
+  before: readonly Compilable[] = [],
+): Promise<{ [Index in keyof Statements]: InferResult<Statements[Index]> }> {
+  const compiled = [...before, ...statements].map((statement) => statement.compile());
+  const results = transaction
+    .getExecutor()
+    .provideConnection((connection) => Promise.all(compiled.map((one) => connection.executeQuery(one))));
+  // Kysely's contract: the rows have the shape of the query's type.
+  return results.then((all) => all.slice(before.length).map(({ rows }) => rows)) as Promise<{
+    [Index in keyof Statements]: InferResult<Statements[Index]>;
+  }>;
+}
+
+/**
+ * Sends the last statements of a transaction on their way together with its commit, which is to follow at once: on
+ * Postgres they take one round trip together. What they give is not told, and where one fails, so does the transaction.
+ */
+export async function withCommit<Tables>(
+  transaction: Transaction<Tables>,
+  statements: readonly Compilable[],
+): Promise<void> {
+  const compiled = statements.map((statement) => statement.compile());
+  await transaction.getExecutor().provideConnection(async (connection) => {
+    for (const one of compiled) runUnanswered(connection, one);
+  });
 }

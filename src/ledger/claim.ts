@@ -1,14 +1,14 @@
 import type { Kysely, Transaction } from "kysely";
-import { inTransaction } from "../database/transaction.ts";
+import { allAtOnce, inTransaction, withCommit } from "../database/transaction.ts";
 import { KitError } from "../errors.ts";
 import type { Address } from "../protocol/hex.ts";
-import { decideClaims, type Reserved } from "./decide-claims.ts";
+import { decideClaims } from "./decide-claims.ts";
 import type { ClaimRequest, Ledger } from "./ledger.ts";
-import { lockAccounts } from "./locks.ts";
+import { lockingAccounts } from "./locks.ts";
 import { fromAttempt, fromSettlement, lowerCase, toAttempt, toSafeInteger } from "./rows.ts";
 import type { Attempt } from "./settlement.ts";
 import type { LedgerTables } from "./tables.ts";
-import { giveBackTxNonce, takeTxNonce } from "./tx-nonces.ts";
+import { givingBack, takenTxNonce, taking } from "./tx-nonces.ts";
 
 /** Makes {@link Ledger.claim}. */
 export function createClaim(db: Kysely<LedgerTables>, now: () => number): Ledger["claim"] {
@@ -19,21 +19,33 @@ export function createClaim(db: Kysely<LedgerTables>, now: () => number): Ledger
       if (requests.some((request) => request.chainId !== chainId)) {
         throw new KitError(`Only payments on chain ${chainId} can be claimed with its operator`);
       }
-      // First of all, since it makes other instances wait that claim with this operator.
-      const txNonce = await takeTxNonce(transaction, operator);
-      if ((await countUnmined(transaction, operator)) >= operator.maxUnmined) {
-        await giveBackTxNonce(transaction, operator, txNonce);
+      // The operator's row first, since it makes other instances wait that claim with it, then the accounts; what is read
+      // after them is what those have left who had them before.
+      const [taken, unmined, , known, reserved] = await allAtOnce(transaction, [
+        taking(transaction, operator),
+        countingUnmined(transaction, operator),
+        lockingAccounts(transaction, requests, now()),
+        findingKnown(transaction, requests),
+        readingReserved(transaction, chainId, requests),
+      ]);
+      const txNonce = takenTxNonce(operator, taken);
+      if (Number(unmined[0]?.unmined) >= operator.maxUnmined) {
+        await withCommit(transaction, [givingBack(transaction, operator, txNonce)]);
         return { outcomes: requests.map(() => "no_room"), attempt: null };
       }
-      await lockAccounts(transaction, requests, now());
       const outcomes = decideClaims(
         requests,
-        await findTaken(transaction, requests),
-        await readReserved(transaction, chainId, requests),
+        new Set(known.map(({ id }) => id)),
+        reserved.map(({ asset, payer, value, block_number }) => ({
+          asset,
+          payer,
+          value: BigInt(value),
+          minedIn: block_number === null ? null : BigInt(block_number),
+        })),
       );
       const claimable = requests.filter((_, index) => outcomes[index] === "claimed");
       if (claimable.length === 0) {
-        await giveBackTxNonce(transaction, operator, txNonce);
+        await withCommit(transaction, [givingBack(transaction, operator, txNonce)]);
         return { outcomes, attempt: null };
       }
       const { hash, raw, maxFeePerGas, maxPriorityFeePerGas } = await sign(txNonce, claimable);
@@ -50,47 +62,42 @@ export function createClaim(db: Kysely<LedgerTables>, now: () => number): Ledger
         createdAt,
       };
       const row = fromAttempt(attempt);
-      await transaction.insertInto("attempts").values(row).execute();
-      await transaction
-        .insertInto("settlements")
-        .values(
-          claimable.map((request) =>
-            fromSettlement({
-              ...request,
-              state: "submitted",
-              operator: operator.address,
-              txNonce,
-              transactionHash: hash,
-              blockNumber: null,
-              blockHash: null,
-              failure: null,
-              claimedBlock: request.balanceBlock,
-              claimedAt: createdAt,
-              concludedAt: null,
-              deliveredAt: null,
-            }),
-          ),
-        )
-        .execute();
+      const settlements = claimable.map((request) =>
+        fromSettlement({
+          ...request,
+          state: "submitted",
+          operator: operator.address,
+          txNonce,
+          transactionHash: hash,
+          blockNumber: null,
+          blockHash: null,
+          failure: null,
+          claimedBlock: request.balanceBlock,
+          claimedAt: createdAt,
+          concludedAt: null,
+          deliveredAt: null,
+        }),
+      );
+      await withCommit(transaction, [
+        transaction.insertInto("attempts").values(row),
+        transaction.insertInto("settlements").values(settlements),
+      ]);
       return { outcomes, attempt: toAttempt(row) };
     });
   };
 }
 
-async function findTaken(
-  transaction: Transaction<LedgerTables>,
-  requests: readonly ClaimRequest[],
-): Promise<Set<string>> {
+function findingKnown(transaction: Transaction<LedgerTables>, requests: readonly ClaimRequest[]) {
   const ids = requests.map(({ id }) => lowerCase(id));
-  const rows = await transaction.selectFrom("settlements").select("id").where("id", "in", ids).execute();
-  return new Set(rows.map(({ id }) => id));
+  return transaction.selectFrom("settlements").select("id").where("id", "in", ids);
 }
 
-async function readReserved(
+/** What counts against the payers' balances beside the requests themselves. */
+function readingReserved(
   transaction: Transaction<LedgerTables>,
   chainId: number,
   requests: readonly ClaimRequest[],
-): Promise<Reserved[]> {
+) {
   const oldestBalance = Math.min(...requests.map(({ balanceBlock }) => toSafeInteger(balanceBlock)));
   // Pairs of (asset, payer) that were not asked about may come along; they are never looked at.
   const ofPayers = transaction
@@ -99,26 +106,19 @@ async function readReserved(
     .where("chain_id", "=", chainId)
     .where("asset", "in", distinct(requests.map(({ asset }) => lowerCase(asset))))
     .where("payer", "in", distinct(requests.map(({ payer }) => lowerCase(payer))));
-  const rows = await ofPayers
+  return ofPayers
     .where("state", "=", "submitted")
     .unionAll(
       ofPayers.where("state", "in", ["settled", "recovered"]).where("block_number", ">", oldestBalance),
-    )
-    .execute();
-  return rows.map(({ asset, payer, value, block_number }) => ({
-    asset,
-    payer,
-    value: BigInt(value),
-    minedIn: block_number === null ? null : BigInt(block_number),
-  }));
+    );
 }
 
 /** How many txNonces of an operator no block is known to hold. */
-async function countUnmined(
+function countingUnmined(
   transaction: Transaction<LedgerTables>,
   { chainId, address }: { chainId: number; address: Address },
-): Promise<number> {
-  const { unmined } = await transaction
+) {
+  return transaction
     .selectFrom("attempts")
     .select((attempts) => attempts.fn.count<number | bigint | string>("tx_nonce").distinct().as("unmined"))
     .where("chain_id", "=", chainId)
@@ -135,9 +135,7 @@ async function countUnmined(
             .where("settlements.block_number", "is not", null),
         ),
       ),
-    )
-    .executeTakeFirstOrThrow();
-  return Number(unmined);
+    );
 }
 
 function distinct<T>(values: readonly T[]): T[] {

@@ -1,72 +1,149 @@
-import type { Kysely } from "kysely";
-import { inTransaction } from "../database/transaction.ts";
-import { KitError } from "../errors.ts";
+import type { Kysely, Transaction } from "kysely";
+import { allAtOnce, inTransaction, withCommit } from "../database/transaction.ts";
+import { KitError, UndeterminedError } from "../errors.ts";
 import type { Hex } from "../protocol/hex.ts";
-import { chargeGas } from "./gas-spending.ts";
-import type { Ledger } from "./ledger.ts";
-import { lockOperator } from "./locks.ts";
+import type { NetworkName } from "../protocol/networks.ts";
+import { together } from "../util/together.ts";
+import { type Charge, chargingGas } from "./gas-spending.ts";
+import type { Conclusion, Ledger, MinedTransaction } from "./ledger.ts";
+import { lockingOperator } from "./locks.ts";
 import { lowerCase, toSafeInteger } from "./rows.ts";
+import type { SettlementState } from "./settlement.ts";
 import type { LedgerTables } from "./tables.ts";
-import { closeTxNonce } from "./tx-nonces.ts";
+import { closing } from "./tx-nonces.ts";
 
-/** Makes {@link Ledger.conclude}. */
+/** A transaction that is to be recorded, and what it decided. */
+type Concluding = { mined: MinedTransaction; conclusions: readonly Conclusion[] };
+
+/** A settlement of it, as it is before. */
+type Concluded = {
+  id: Hex;
+  tx_nonce: number;
+  state: SettlementState;
+  organization_id: string;
+  network: NetworkName;
+  signature: Hex;
+  concluded_at: number | null;
+};
+
+/** Makes {@link Ledger.conclude}: transactions of one block are mostly concluded together. */
 export function createConclude(db: Kysely<LedgerTables>, now: () => number): Ledger["conclude"] {
-  return ({ chainId, operator, txNonce, hash, blockNumber, blockHash, gasCost }, conclusions) =>
-    inTransaction(db, async (transaction) => {
-      await lockOperator(transaction, { chainId, operator });
-      const inBatch = await transaction
+  const concludeTogether = together(concludeAll, {
+    most: 16,
+    keyOf: ({ mined: { chainId, operator, txNonce } }: Concluding) =>
+      `${operatorKey({ chainId, operator })} ${txNonce}`,
+  });
+
+  /** Gives what went wrong with each: one that cannot be recorded keeps the others from nothing. */
+  async function concludeAll(items: readonly Concluding[]): Promise<unknown[]> {
+    try {
+      await inTransaction(db, (transaction) => conclude(transaction, items, now()));
+      return items.map(() => undefined);
+    } catch (error) {
+      if (items.length === 1 || error instanceof UndeterminedError) return items.map(() => error);
+      const singly: unknown[] = [];
+      for (const item of items) singly.push(...(await concludeAll([item])));
+      return singly;
+    }
+  }
+
+  return async (mined, conclusions) => {
+    const error = await concludeTogether({ mined, conclusions });
+    if (error !== undefined) throw error;
+  };
+}
+
+function operatorKey({ chainId, operator }: Pick<MinedTransaction, "chainId" | "operator">): string {
+  return `${chainId} ${lowerCase(operator)}`;
+}
+
+async function conclude(
+  transaction: Transaction<LedgerTables>,
+  items: readonly Concluding[],
+  time: number,
+): Promise<void> {
+  // In one order everywhere: two transactions must not wait for each other.
+  const ofOperators = [...Map.groupBy(items, ({ mined }) => operatorKey(mined))].sort(([a], [b]) =>
+    a < b ? -1 : 1,
+  );
+  const batches = await allAtOnce(
+    transaction,
+    ofOperators.flatMap(([, ofOne]) => {
+      const [first] = ofOne;
+      if (first === undefined) return [];
+      const { chainId, operator } = first.mined;
+      return transaction
         .selectFrom("settlements")
-        .select(["id", "state", "organization_id", "network", "signature", "concluded_at"])
+        .select(["id", "tx_nonce", "state", "organization_id", "network", "signature", "concluded_at"])
         .where("chain_id", "=", chainId)
         .where("operator", "=", lowerCase(operator))
-        .where("tx_nonce", "=", txNonce)
-        .execute();
-      const states = new Map(inBatch.map(({ id, state }) => [id, state]));
-
-      /** Ids by how they ended: `null` for settled, else the failure. Those already concluded stay as they are. */
-      const endings = new Map<string | null, Hex[]>();
-      for (const conclusion of conclusions) {
-        const id = lowerCase(conclusion.id);
-        const state = states.get(id);
-        if (state === undefined) {
-          throw new KitError(
-            `The settlement ${id} is not in the transaction with txNonce ${txNonce} of ${operator}`,
-          );
-        }
-        states.delete(id);
-        if (state !== "submitted") continue;
-        const failure = conclusion.state === "failed" ? conclusion.failure : null;
-        const ids = endings.get(failure);
-        if (ids === undefined) endings.set(failure, [id]);
-        else ids.push(id);
-      }
-      for (const [id, state] of states) {
-        // A closed txNonce is not watched any more: what is left out here would stay unfinished for ever.
-        if (state === "submitted")
-          throw new KitError(`The transaction ${hash} also decides settlement ${id}`);
-      }
-
-      if (gasCost !== undefined) {
+        .where(
+          "tx_nonce",
+          "in",
+          ofOne.map(({ mined }) => mined.txNonce),
+        );
+    }),
+    ofOperators.flatMap(([, [first]]) =>
+      first === undefined ? [] : lockingOperator(transaction, first.mined),
+    ),
+  );
+  const charges: Charge[] = [];
+  const statements = ofOperators.flatMap(([, ofOne], index) =>
+    ofOne.flatMap((item) => {
+      const { mined } = item;
+      const inBatch = (batches[index] ?? []).filter(({ tx_nonce }) => tx_nonce === mined.txNonce);
+      const endings = sortByEnding(item, inBatch);
+      if (mined.gasCost !== undefined) {
         // What was concluded before, in a block that vanished, was charged then.
-        const concluded = inBatch.filter(
+        const settlements = inBatch.filter(
           ({ state, concluded_at }) => state === "submitted" && concluded_at === null,
         );
-        await chargeGas(transaction, concluded, gasCost, now());
+        charges.push({ gasCost: mined.gasCost, settlements });
       }
-      for (const [failure, ids] of endings) {
-        await transaction
+      const updates = [...endings].map(([failure, ids]) =>
+        transaction
           .updateTable("settlements")
           .set({
             state: failure === null ? "settled" : "failed",
             failure,
-            transaction_hash: lowerCase(hash),
-            block_number: toSafeInteger(blockNumber),
-            block_hash: lowerCase(blockHash),
-            concluded_at: now(),
+            transaction_hash: lowerCase(mined.hash),
+            block_number: toSafeInteger(mined.blockNumber),
+            block_hash: lowerCase(mined.blockHash),
+            concluded_at: time,
           })
-          .where("id", "in", ids)
-          .execute();
-      }
-      await closeTxNonce(transaction, { chainId, operator, txNonce }, hash);
-    });
+          .where("id", "in", ids),
+      );
+      return [...updates, closing(transaction, mined, mined.hash)];
+    }),
+  );
+  await withCommit(transaction, [...chargingGas(transaction, charges, time), ...statements]);
+}
+
+/** Ids by how they ended: `null` for settled, else the failure. Those already concluded stay as they are. */
+function sortByEnding(
+  { mined: { txNonce, operator, hash }, conclusions }: Concluding,
+  inBatch: readonly Concluded[],
+): Map<string | null, Hex[]> {
+  const states = new Map(inBatch.map(({ id, state }) => [id, state]));
+  const endings = new Map<string | null, Hex[]>();
+  for (const conclusion of conclusions) {
+    const id = lowerCase(conclusion.id);
+    const state = states.get(id);
+    if (state === undefined) {
+      throw new KitError(
+        `The settlement ${id} is not in the transaction with txNonce ${txNonce} of ${operator}`,
+      );
+    }
+    states.delete(id);
+    if (state !== "submitted") continue;
+    const failure = conclusion.state === "failed" ? conclusion.failure : null;
+    const ids = endings.get(failure);
+    if (ids === undefined) endings.set(failure, [id]);
+    else ids.push(id);
+  }
+  for (const [id, state] of states) {
+    // A closed txNonce is not watched any more: what is left out here would stay unfinished for ever.
+    if (state === "submitted") throw new KitError(`The transaction ${hash} also decides settlement ${id}`);
+  }
+  return endings;
 }

@@ -51,32 +51,46 @@ function weigh(signature: Hex): number {
   return 300_000 + 20 * signature.length;
 }
 
-/** Charges a transaction to the organizations whose settlements it concluded, by what each of them may have used. */
-export async function chargeGas(
+/** What a transaction has cost, in wei, and the settlements that it concluded. */
+export type Charge = {
+  gasCost: bigint;
+  settlements: readonly { organization_id: string; network: NetworkName; signature: Hex }[];
+};
+
+/**
+ * The statement that charges transactions to the organizations whose settlements they concluded, by what each of them
+ * may have used; none where there is nothing to charge.
+ */
+export function chargingGas(
   transaction: Transaction<LedgerTables>,
-  settlements: readonly { organization_id: string; network: NetworkName; signature: Hex }[],
-  gasCost: bigint,
+  charges: readonly Charge[],
   time: number,
-): Promise<void> {
-  if (settlements.length === 0) return;
-  const total = settlements.reduce((sum, { signature }) => sum + weigh(signature), 0);
-  const accounts = Map.groupBy(settlements, (one) => `${one.organization_id} ${one.network}`);
+) {
+  const day = dayOf(time);
+  const spent = new Map<string, { organization_id: string; network: NetworkName; gwei: number }>();
+  for (const { gasCost, settlements } of charges) {
+    const total = settlements.reduce((sum, { signature }) => sum + weigh(signature), 0);
+    const accounts = Map.groupBy(settlements, (one) => `${one.organization_id} ${one.network}`);
+    for (const [key, ofOne] of accounts) {
+      const [first] = ofOne;
+      if (first === undefined) continue;
+      const { organization_id, network } = first;
+      const weight = ofOne.reduce((sum, { signature }) => sum + weigh(signature), 0);
+      const share = toSafeInteger((gasCost * BigInt(weight)) / BigInt(total) / gwei) + ofOne.length;
+      spent.set(key, { organization_id, network, gwei: (spent.get(key)?.gwei ?? 0) + share });
+    }
+  }
+  if (spent.size === 0) return [];
   // In one order everywhere: two transactions must not wait for each other.
-  for (const key of [...accounts.keys()].sort()) {
-    const ofOne = accounts.get(key) ?? [];
-    const [first] = ofOne;
-    if (first === undefined) continue;
-    const { organization_id, network } = first;
-    const weight = ofOne.reduce((sum, { signature }) => sum + weigh(signature), 0);
-    const spent = toSafeInteger((gasCost * BigInt(weight)) / BigInt(total) / gwei) + ofOne.length;
-    await transaction
+  const inOrder = [...spent].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => ({ ...row, day }));
+  return [
+    transaction
       .insertInto("gas_spending")
-      .values({ organization_id, network, day: dayOf(time), gwei: spent })
+      .values(inOrder)
       .onConflict((conflict) =>
         conflict
           .columns(["organization_id", "network", "day"])
           .doUpdateSet({ gwei: (row) => row("gas_spending.gwei", "+", row.ref("excluded.gwei")) }),
-      )
-      .execute();
-  }
+      ),
+  ];
 }

@@ -1,6 +1,6 @@
-import type { Kysely } from "kysely";
+import type { ExpressionBuilder, Kysely } from "kysely";
 import { repeatable } from "../database/retrying.ts";
-import { inTransaction } from "../database/transaction.ts";
+import { inTransaction, withCommit } from "../database/transaction.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { type TogetherOptions, together } from "../util/together.ts";
 import type { Ledger } from "./ledger.ts";
@@ -57,22 +57,28 @@ export function createLeases(
 
   async function deliverAll(leases: readonly Lease[]): Promise<undefined[]> {
     await inTransaction(db, async (transaction) => {
-      const given = await transaction
-        .deleteFrom("leases")
-        .where(({ or, and, eb }) =>
-          or(leases.map(({ id, holder }) => and([eb("id", "=", id), eb("holder", "=", holder)]))),
-        )
-        .where("instance_id", "=", instanceId)
-        .returning("id")
-        .execute();
-      if (given.length === 0) return;
-      await transaction
-        .updateTable("settlements")
-        .set({ delivered_at: now() })
-        .where("id", "in", given.map(({ id }) => id).sort())
-        .where("state", "in", ["settled", "recovered"])
-        .where("delivered_at", "is", null)
-        .execute();
+      const time = now();
+      const isHeld = ({ or, and, eb }: ExpressionBuilder<LedgerTables, "leases">) =>
+        and([
+          eb("leases.instance_id", "=", instanceId),
+          or(
+            leases.map(({ id, holder }) => and([eb("leases.id", "=", id), eb("leases.holder", "=", holder)])),
+          ),
+        ]);
+      await withCommit(transaction, [
+        // From here on no lease that has run out can be taken by another, who would then give the same success.
+        transaction
+          .updateTable("leases")
+          .set((row) => ({ expires_at: row.ref("leases.expires_at") }))
+          .where(isHeld),
+        transaction
+          .updateTable("settlements")
+          .set({ delivered_at: time })
+          .where("id", "in", (held) => held.selectFrom("leases").select("leases.id").where(isHeld))
+          .where("state", "in", ["settled", "recovered"])
+          .where("delivered_at", "is", null),
+        transaction.deleteFrom("leases").where(isHeld),
+      ]);
     });
     return leases.map(() => undefined);
   }

@@ -13,22 +13,29 @@ import type { LedgerTables } from "./tables.ts";
 /** Locks all that is known of an operator's txNonces: which are open, and their settlements. */
 export async function lockOperator(
   transaction: Transaction<LedgerTables>,
-  { chainId, operator }: { chainId: number; operator: Address },
+  operator: { chainId: number; operator: Address },
 ): Promise<void> {
-  await transaction
+  await lockingOperator(transaction, operator).execute();
+}
+
+/** The statement of {@link lockOperator}. */
+export function lockingOperator(
+  transaction: Transaction<LedgerTables>,
+  { chainId, operator }: { chainId: number; operator: Address },
+) {
+  return transaction
     .updateTable("operator_nonces")
     .set((row) => ({ next_tx_nonce: row.ref("next_tx_nonce") }))
     .where("chain_id", "=", chainId)
-    .where("operator", "=", lowerCase(operator))
-    .execute();
+    .where("operator", "=", lowerCase(operator));
 }
 
-/** Locks what the balances of the requests' payers back, which other operators may claim from as well. */
-export async function lockAccounts(
+/** The statement that locks what the balances of the requests' payers back, which other operators may claim from too. */
+export function lockingAccounts(
   transaction: Transaction<LedgerTables>,
   requests: readonly ClaimRequest[],
   time: number,
-): Promise<void> {
+) {
   const accounts = new Map(
     requests.map(({ chainId, asset, payer }) => {
       const row = { chain_id: chainId, asset: lowerCase(asset), payer: lowerCase(payer), claimed_at: time };
@@ -37,13 +44,12 @@ export async function lockAccounts(
   );
   // In one order everywhere: two transactions must not wait for each other.
   const inOrder = [...accounts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
-  await transaction
+  return transaction
     .insertInto("accounts")
     .values(inOrder)
     .onConflict((conflict) =>
       conflict
         .columns(["chain_id", "asset", "payer"])
         .doUpdateSet({ claimed_at: (row) => row.ref("excluded.claimed_at") }),
-    )
-    .execute();
+    );
 }

@@ -1,9 +1,9 @@
-import type { Kysely, Transaction } from "kysely";
+import { type Kysely, sql, type Transaction } from "kysely";
 import { repeatable } from "../database/retrying.ts";
 import { KitError } from "../errors.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { lowerCase } from "./rows.ts";
-import type { LedgerTables } from "./tables.ts";
+import type { AttemptsTable, LedgerTables } from "./tables.ts";
 
 /*
  * The txNonces of operators and recoverers: which is next, how one is taken, given back and closed. `locks.ts` says
@@ -51,17 +51,24 @@ export async function readNextTxNonce(
 }
 
 /** Takes an account's next txNonce. No other transaction gets it, unless this one is undone or gives it back. */
-export async function takeTxNonce(
-  transaction: Transaction<LedgerTables>,
-  { chainId, address }: Sender,
-): Promise<number> {
-  const row = await transaction
+export async function takeTxNonce(transaction: Transaction<LedgerTables>, sender: Sender): Promise<number> {
+  return takenTxNonce(sender, await taking(transaction, sender).execute());
+}
+
+/** The statement of {@link takeTxNonce}, whose result {@link takenTxNonce} reads. */
+export function taking(transaction: Transaction<LedgerTables>, { chainId, address }: Sender) {
+  return transaction
     .updateTable("operator_nonces")
     .set((current) => ({ next_tx_nonce: current("next_tx_nonce", "+", 1) }))
     .where("chain_id", "=", chainId)
     .where("operator", "=", lowerCase(address))
-    .returning("next_tx_nonce")
-    .executeTakeFirst();
+    .returning("next_tx_nonce");
+}
+
+export function takenTxNonce(
+  { chainId, address }: Sender,
+  [row]: readonly { next_tx_nonce: number }[],
+): number {
   if (row === undefined) throw new KitError(`The operator ${address} was not introduced on chain ${chainId}`);
   return row.next_tx_nonce - 1;
 }
@@ -69,31 +76,52 @@ export async function takeTxNonce(
 /** Undoes {@link takeTxNonce} within the same transaction: outside of it, the txNonce was never taken. */
 export async function giveBackTxNonce(
   transaction: Transaction<LedgerTables>,
-  { chainId, address }: Sender,
+  sender: Sender,
   txNonce: number,
 ): Promise<void> {
-  await transaction
+  await givingBack(transaction, sender, txNonce).execute();
+}
+
+/** The statement of {@link giveBackTxNonce}. */
+export function givingBack(
+  transaction: Transaction<LedgerTables>,
+  { chainId, address }: Sender,
+  txNonce: number,
+) {
+  return transaction
     .updateTable("operator_nonces")
     .set({ next_tx_nonce: txNonce })
     .where("chain_id", "=", chainId)
-    .where("operator", "=", lowerCase(address))
-    .execute();
+    .where("operator", "=", lowerCase(address));
 }
 
 /** None of a txNonce's attempts can be mined any more, except the one that was; null where it was none of them. */
 export async function closeTxNonce(
   transaction: Transaction<LedgerTables>,
-  { chainId, operator, txNonce }: { chainId: number; operator: Address; txNonce: number },
+  closed: { chainId: number; operator: Address; txNonce: number },
   mined: Hex | null,
 ): Promise<void> {
-  const open = transaction
+  await closing(transaction, closed, mined).execute();
+}
+
+/** The statement of {@link closeTxNonce}. */
+export function closing(
+  transaction: Transaction<LedgerTables>,
+  { chainId, operator, txNonce }: { chainId: number; operator: Address; txNonce: number },
+  mined: Hex | null,
+) {
+  return transaction
     .updateTable("attempts")
+    .set({
+      state:
+        mined === null
+          ? "superseded"
+          : sql<
+              AttemptsTable["state"]
+            >`case when hash = ${lowerCase(mined)} then 'mined' else 'superseded' end`,
+    })
     .where("chain_id", "=", chainId)
     .where("operator", "=", lowerCase(operator))
     .where("tx_nonce", "=", txNonce)
     .where("state", "=", "open");
-  if (mined !== null) {
-    await open.where("hash", "=", lowerCase(mined)).set({ state: "mined" }).execute();
-  }
-  await open.set({ state: "superseded" }).execute();
 }

@@ -22,6 +22,8 @@ export type Fate = "pass" | "cut" | "cut after" | "hold" | "swallow";
 export type PostgresProxy = {
   /** The URL of a database by way of the proxy. */
   url: string;
+  /** How often so far a client waited for the server before it went on: statements sent in one go count as one. */
+  roundTrips(): number;
   /** Lets the server have what was held, and ends its connection when it has answered. */
   release(): void;
   close(): Promise<void>;
@@ -36,12 +38,14 @@ export async function startPostgresProxy(
   const sockets = new Set<Socket>();
   const held: (() => void)[] = [];
   let statements = 0;
+  let roundTrips = 0;
 
   const proxy = createServer((client) => {
     const server = connect(Number(port), hostname);
     const read = createMessageReader({ startsUntyped: true });
     let cutWithAnswer = false;
     let cut = false;
+    let answered = true;
     for (const socket of [client, server]) {
       sockets.add(socket);
       socket.setNoDelay(true);
@@ -51,6 +55,7 @@ export async function startPostgresProxy(
     client.on("close", () => cut || server.destroy());
     server.on("close", () => client.destroy());
     server.on("data", (bytes) => {
+      answered = true;
       if (cutWithAnswer) {
         client.destroy();
         server.destroy();
@@ -61,6 +66,8 @@ export async function startPostgresProxy(
     client.on("data", (chunk) => {
       for (const message of read(chunk)) {
         const statement = sqlOf(message);
+        if (statement !== null && answered) roundTrips++;
+        if (statement !== null) answered = false;
         const fate = statement === null ? "pass" : decide({ number: ++statements, sql: statement.sql });
         switch (fate) {
           case "pass":
@@ -92,6 +99,7 @@ export async function startPostgresProxy(
   url.port = String((proxy.address() as AddressInfo).port);
   return {
     url: url.href,
+    roundTrips: () => roundTrips,
     release() {
       for (const write of held.splice(0)) write();
     },

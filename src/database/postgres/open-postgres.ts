@@ -41,6 +41,8 @@ export async function openPostgres(url: string): Promise<Database> {
     idleTimeoutMillis: idleMs,
     maxLifetimeSeconds: longestLifeSeconds,
     keepAlive: true,
+    // Statements that wait for no answer are sent at once, instead of one after the other's answer.
+    pipeline: true,
     types: {
       getTypeParser: (...[type, format]: Parameters<typeof pg.types.getTypeParser>) =>
         type === int8 ? readInteger : pg.types.getTypeParser(type, format),

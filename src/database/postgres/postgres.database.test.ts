@@ -19,7 +19,7 @@ import type { LedgerTables } from "../../ledger/tables.ts";
 import type { Database } from "../database.ts";
 import { migrate } from "../migrate.ts";
 import { openDatabase } from "../open-database.ts";
-import { inTransaction } from "../transaction.ts";
+import { inTransaction, withCommit } from "../transaction.ts";
 
 /*
  * What is particular to Postgres: a server that goes away, connections that break, and other processes.
@@ -164,6 +164,24 @@ describe("a transaction", () => {
     });
     await expect(failing).rejects.toThrow();
     expect(await createTestLedger(db, Date.now).nextTxNonce(chainId, operator)).toBe(0);
+  });
+});
+
+describe.each(backends)("a statement that is sent with the commit, on $name", (backend) => {
+  const database = useTestDatabase(backend);
+
+  test("takes the transaction with it when it fails, and is what is told", async () => {
+    const db = await database.open();
+    const ledger = createTestLedger(db, Date.now);
+    await ledger.introduce(4);
+    const nonceRow = { chain_id: chainId, operator: operator.toLowerCase() as typeof operator };
+    const failing = inTransaction(db.$extendTables<LedgerTables>(), async (transaction) => {
+      const move = transaction.updateTable("operator_nonces").set({ next_tx_nonce: 5 });
+      const add = transaction.insertInto("operator_nonces").values({ ...nonceRow, next_tx_nonce: 1 });
+      await withCommit(transaction, [move, add, move]);
+    });
+    await expect(failing).rejects.toThrow(/unique/i);
+    expect(await ledger.nextTxNonce(chainId, operator)).toBe(4);
   });
 });
 
@@ -334,6 +352,45 @@ describe("when connections break", () => {
     const witness = createTestLedger(await database.open(), Date.now);
     expect(await witness.openAttempts(chainId, operator)).toHaveLength(100);
   }, 60_000);
+});
+
+describe("round trips to the server", () => {
+  let proxy: PostgresProxy;
+  let db: Database;
+  beforeEach(async () => {
+    proxy = await startPostgresProxy(database.url, () => "pass");
+    db = await openDatabase({ url: proxy.url });
+  });
+  afterEach(async () => {
+    await db.destroy();
+    await proxy.close();
+  });
+  const count = async (work: () => Promise<unknown>) => {
+    const before = proxy.roundTrips();
+    await work();
+    return proxy.roundTrips() - before;
+  };
+  const payments = (from: number) =>
+    Array.from({ length: 50 }, (_, index) => paymentOf(from + index, { payer: from + index }));
+
+  test("are few for a payment, and no more for fifty together", async () => {
+    const ledger = createTestLedger(db, Date.now);
+    await ledger.introduce();
+    const [first, second] = [payments(0), payments(100)];
+    const [one] = first;
+    if (one === undefined) throw new Error("no payment");
+    // The transaction's beginning, what decides, and what is stored with the commit. The first locks nothing.
+    expect(await count(() => ledger.claimAll(first))).toBe(3);
+    expect(await count(() => ledger.claimAll(second))).toBe(3);
+    const both = () =>
+      Promise.all([first, second].map((all, txNonce) => ledger.mine(txNonce, all.map(settled))));
+    expect(await count(both), "transactions of one block").toBe(3);
+    expect(await count(() => Promise.all(first.map(({ id }) => ledger.acquireLease(id, "holder"))))).toBe(3);
+    expect(await count(() => ledger.find(one.id))).toBe(1);
+    expect(await count(() => ledger.markDelivered(one.id, "holder"))).toBe(2);
+    expect(await ledger.find(one.id)).toMatchObject({ state: "settled", deliveredAt: expect.any(Number) });
+    expect(await ledger.findLease(one.id)).toBeNull();
+  });
 });
 
 describe("after ten seconds of patience", () => {
