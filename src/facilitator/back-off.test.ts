@@ -5,11 +5,16 @@ import { type BackOff, createBackOff } from "./back-off.ts";
 
 const never = new AbortController().signal;
 let settlements: Map<Hex, Pick<Settlement, "state" | "concludedAt">>;
+let ledgerIsGone: boolean;
 let backOff: BackOff;
 beforeEach(() => {
   vi.useFakeTimers({ now: 1_800_000_000_000 });
   settlements = new Map();
-  const find = async (id: Hex) => (settlements.get(id) ?? null) as Settlement | null;
+  ledgerIsGone = false;
+  const find = async (id: Hex) => {
+    if (ledgerIsGone) throw new Error("the database cannot be reached");
+    return (settlements.get(id) ?? null) as Settlement | null;
+  };
   backOff = createBackOff({ find }, Date.now);
   return () => vi.useRealTimers();
 });
@@ -77,4 +82,15 @@ test("what is still under way counts when it is decided, and all is forgotten af
   expect(await waitOf("base payer")).toBe(1_000);
   vi.setSystemTime(Date.now() + 700_000);
   expect(await waitOf("base payer")).toBe(0);
+});
+
+test("what could not be looked up is looked up at the next turn", async () => {
+  const id = keccak256Text("under way");
+  backOff.note("base payer", id, "undecided");
+  for (let reverts = 0; reverts < 3; reverts++) note("base payer", "reverted");
+  ledgerIsGone = true;
+  await expect(waitOf("base payer")).rejects.toThrow("cannot be reached");
+  ledgerIsGone = false;
+  settlements.set(id, { state: "failed", concludedAt: Date.now() });
+  expect(await waitOf("base payer")).toBe(1_000);
 });

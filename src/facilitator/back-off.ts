@@ -19,7 +19,7 @@ export type BackOff = {
   note(payer: string, id: Hex, outcome: "paid" | "reverted" | "undecided"): void;
 };
 
-type Record = {
+type PayerHistory = {
   /** Settlements whose outcome has not been looked up. */
   open: Hex[];
   reverts: number;
@@ -40,43 +40,47 @@ const mostPayers = 10_000;
 const mostOpen = 64;
 
 export function createBackOff(ledger: Pick<Ledger, "find">, now: () => number): BackOff {
-  const payers = new Map<string, Record>();
+  const payers = new Map<string, PayerHistory>();
 
   /** Counts what has become of settlements that were undecided when their requests ended. */
-  async function lookUp(record: Record): Promise<void> {
-    for (const id of record.open.splice(0)) {
+  async function lookUp(history: PayerHistory): Promise<void> {
+    for (const id of [...history.open]) {
       const settlement = await ledger.find(id);
-      if (settlement === null) continue;
-      if (settlement.state === "submitted") record.open.push(id);
-      else count(record, settlement.state === "failed" ? "reverted" : "paid", settlement.concludedAt);
+      if (settlement?.state === "submitted") continue;
+      const index = history.open.indexOf(id);
+      // Two turns may look at the same time, and one of them counts.
+      if (index < 0) continue;
+      history.open.splice(index, 1);
+      if (settlement !== null)
+        count(history, settlement.state === "failed" ? "reverted" : "paid", settlement.concludedAt);
     }
   }
 
-  /** Whoever has paid begins anew. */
-  function count(record: Record, outcome: "paid" | "reverted", at: number | null): void {
-    if (outcome === "paid") record.reverts = 0;
+  /** A payer that has paid begins anew. */
+  function count(history: PayerHistory, outcome: "paid" | "reverted", at: number | null): void {
+    if (outcome === "paid") history.reverts = 0;
     else {
-      record.reverts++;
-      record.revertedAt = at ?? now();
+      history.reverts++;
+      history.revertedAt = at ?? now();
     }
   }
 
   return {
     async turn(payer, { deadline, signal }) {
-      const record = payers.get(payer);
-      if (record === undefined) return;
-      await lookUp(record);
-      if (now() - record.revertedAt > forgottenMs) record.reverts = 0;
-      const excess = record.reverts - freeReverts;
+      const history = payers.get(payer);
+      if (history === undefined) return;
+      await lookUp(history);
+      if (now() - history.revertedAt > forgottenMs) history.reverts = 0;
+      const excess = history.reverts - freeReverts;
       if (excess <= 0) return;
       const delayMs = Math.min(longestDelayMs, firstDelayMs * 2 ** (excess - 1));
-      const at = Math.max(now(), record.nextTurnAt, record.revertedAt + delayMs);
+      const at = Math.max(now(), history.nextTurnAt, history.revertedAt + delayMs);
       if (at >= deadline) {
         throw new UndeterminedError(
           "Settles of this payer were reverted lately, and its turn does not come in time; nothing was sent, try again",
         );
       }
-      record.nextTurnAt = at + delayMs;
+      history.nextTurnAt = at + delayMs;
       await sleep(at - now(), signal);
       if (signal.aborted) throw new UndeterminedError("The caller left; nothing was sent");
     },
@@ -84,11 +88,11 @@ export function createBackOff(ledger: Pick<Ledger, "find">, now: () => number): 
     note(payer, id, outcome) {
       const known = payers.get(payer);
       if (known === undefined && outcome === "paid") return;
-      const record = known ?? { open: [], reverts: 0, nextTurnAt: 0, revertedAt: 0 };
-      if (outcome === "undecided") record.open = [...record.open, id].slice(-mostOpen);
-      else count(record, outcome, now());
+      const history = known ?? { open: [], reverts: 0, nextTurnAt: 0, revertedAt: 0 };
+      if (outcome === "undecided") history.open = [...history.open, id].slice(-mostOpen);
+      else count(history, outcome, now());
       payers.delete(payer);
-      payers.set(payer, record);
+      payers.set(payer, history);
       const [oldest] = payers.keys();
       if (payers.size > mostPayers && oldest !== undefined) payers.delete(oldest);
     },
