@@ -95,10 +95,11 @@ export type ServiceCore = {
    * tried again in the background, and settles nothing until then; so is one that is found to be another than was
    * configured only then.
    *
+   * @param options `inspect: false` takes up networks unchecked at first: they are as an earlier service found them
    * @throws ConfigurationError when a network is not what the configuration says, or an operator's key
    * is used elsewhere too.
    */
-  start(): Promise<void>;
+  start(options?: { inspect: boolean }): Promise<void>;
   /** From now on no network is ready, so that balancers send their requests elsewhere. Everything goes on. */
   drain(): void;
   /**
@@ -313,11 +314,11 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
         }, inspectEveryMs).unref();
 
   /** Starts what is not started yet, and is tried again later where that fails. Gives what waiting does not mend. */
-  async function startOthers(): Promise<readonly ConfigurationProblem[]> {
+  async function startOthers({ inspect } = { inspect: true }): Promise<readonly ConfigurationProblem[]> {
     const problems = await Promise.all(
       [...networks]
         .filter(([name]) => !started.has(name))
-        .map(([name, ofNetwork]) => startOne(name, ofNetwork)),
+        .map(([name, ofNetwork]) => (inspect ? startOne(name, ofNetwork) : takeUp(name, ofNetwork))),
     );
     if (started.size < networks.size && !closing.signal.aborted) {
       reconnection = setTimeout(() => void startOthers(), reconnectMs).unref();
@@ -332,9 +333,12 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     if (verdict === "refuse") refused.add(name);
     else refused.delete(name);
     if (verdict !== "serve") return fatal.map((check) => ({ name, problem: explainCheck(check) }));
+    return takeUp(name, lanes);
+  }
+
+  async function takeUp(name: NetworkName, lanes: Lanes): Promise<readonly []> {
     try {
-      await recoveries.get(name)?.start();
-      await Promise.all(lanes.map(({ relayer }) => relayer.start()));
+      await Promise.all([recoveries.get(name)?.start(), ...lanes.map(({ relayer }) => relayer.start())]);
       started.add(name);
       if (reconnection !== undefined) logger.info({ network: name }, "the network is served now");
     } catch (error) {
@@ -374,12 +378,12 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     facilitator,
     organizations,
     checkHealth,
-    async start() {
+    async start({ inspect } = { inspect: true }) {
       if ((await organizations.checkPepper()) === "wrong") {
         const { name, problem, advice } = wrongPepper;
         throw new ConfigurationError([{ name, problem: `${problem}. ${advice}` }]);
       }
-      const problems = await startOthers();
+      const problems = await startOthers({ inspect });
       if (problems.length > 0) throw new ConfigurationError(problems);
       // Not while the first payments wait for their start.
       hashing = setTimeout(() => void loadFastKeccak(), fastKeccakAfterMs).unref();

@@ -106,10 +106,14 @@ export async function createFaultProxy({ target, onExchange }: FaultProxyOptions
   const server = createServer((client) => {
     sockets.add(client);
     client.once("close", () => sockets.delete(client));
+    if (onExchange !== undefined) {
+      withFaults.emit("connection", client);
+      return;
+    }
     relay({
       client,
       node: { host: hostname, port: Number(port) },
-      wanted: () => onExchange !== undefined || faults.armed,
+      wanted: () => faults.armed,
       handOver(socket) {
         withFaults.emit("connection", socket);
         socket.resume();

@@ -25,15 +25,15 @@ const spareAfterMs = 25;
  * @param make gives a core that has not been started
  */
 export async function createReplaceableCore(make: () => Promise<ServiceCore>): Promise<ReplaceableCore> {
-  let current = await startNew(make());
+  let current = await startNew(make(), { inspect: true });
   let spare: Promise<ServiceCore> | undefined;
   let timer: NodeJS.Timeout;
   prepareSpare();
 
-  async function startNew(made: Promise<ServiceCore>): Promise<ServiceCore> {
+  async function startNew(made: Promise<ServiceCore>, options: { inspect: boolean }): Promise<ServiceCore> {
     const core = await made;
     try {
-      await core.start();
+      await core.start(options);
       return core;
     } catch (error) {
       await core.stop();
@@ -43,16 +43,17 @@ export async function createReplaceableCore(make: () => Promise<ServiceCore>): P
   }
 
   function prepareSpare(): void {
-    timer = setTimeout(() => {
-      spare = make();
-      // Reported when it is taken.
-      spare.catch(() => {});
-    }, spareAfterMs).unref();
+    timer = setTimeout(makeSpare, spareAfterMs).unref();
   }
 
-  /** What has been prepared, or else a new one. */
+  function makeSpare(): void {
+    if (spare !== undefined) return;
+    spare = make();
+    // Reported when it is taken.
+    spare.catch(() => {});
+  }
+
   function takeSpare(): Promise<ServiceCore> {
-    clearTimeout(timer);
     const taken = spare ?? make();
     spare = undefined;
     return taken;
@@ -79,11 +80,17 @@ export async function createReplaceableCore(make: () => Promise<ServiceCore>): P
       const old = current;
       const stopped = old.stop();
       await Promise.race([stopped, sleep(timeoutMs, undefined, { ref: false })]);
+      clearTimeout(timer);
+      // While the chains are put back there is time for it.
+      makeSpare();
       await meanwhile();
-      current = await startNew(takeSpare());
-      prepareSpare();
       // What hangs on a node that does not answer ends with its connections.
-      await Promise.all([stopped, old.close()]);
+      const ended = Promise.all([stopped, old.close()]);
+      ended.catch(() => {});
+      // The chains are as they were when the first core inspected them.
+      current = await startNew(takeSpare(), { inspect: false });
+      prepareSpare();
+      await ended;
     },
   };
 }

@@ -155,8 +155,8 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       return {
         ...made,
         organizations: withTestKeys(made.organizations, options.networks),
-        async start() {
-          await Promise.all([organized, made.start()]);
+        async start(options) {
+          await Promise.all([organized, made.start(options)]);
         },
       };
     });

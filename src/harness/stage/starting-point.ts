@@ -16,6 +16,9 @@ export type StartingPoint = {
  * mining, the clock, the fee of the next block, the account that fees are paid to. A snapshot is used up by reverting
  * to it, and those taken after it break the chain's head: there is only ever this one.
  *
+ * All of it is one request. The node carries out the calls of a batch in their order, and where one has to wait, for a
+ * call of another client, the others queue for the same lock behind it.
+ *
  * @param impersonated whom the node sends unsigned transactions for
  * @param ownClock whether the chain's time is its own, and not this machine's
  */
@@ -23,24 +26,27 @@ export async function takeStartingPoint(
   node: LocalNode,
   { impersonated, ownClock }: { impersonated: Address; ownClock: boolean },
 ): Promise<StartingPoint> {
-  let snapshot = await begin();
+  const [first] = await node.batch(begin());
+  let snapshot = first;
 
-  /** Gives the id of the snapshot. */
-  async function begin(): Promise<unknown> {
+  function begin(): LocalCall[] {
     const clock: LocalCall[] = ownClock
       ? [["anvil_setBlockTimestampInterval", 1]]
-      : [["anvil_removeBlockTimestampInterval"], ["evm_setTime", Math.floor(Date.now() / 1_000)]];
-    const [id] = await node.batch([
+      : // After a revert the head is as old as the snapshot.
+        [
+          ["anvil_removeBlockTimestampInterval"],
+          ["evm_setTime", Math.floor(Date.now() / 1_000)],
+          ["evm_mine"],
+        ];
+    return [
       ["evm_snapshot"],
       ["anvil_autoImpersonateAccount", false],
       ["anvil_impersonateAccount", impersonated],
       ["anvil_setCoinbase", zeroAddress],
       ["anvil_setNextBlockBaseFeePerGas", `0x${initialBaseFee.toString(16)}`],
       ...clock,
-    ]);
-    // After a revert the head is as old as the snapshot.
-    await node.batch([...(ownClock ? [] : [["evm_mine"] as const]), ["evm_setAutomine", true]]);
-    return id;
+      ["evm_setAutomine", true],
+    ];
   }
 
   function snapshotGone(cause?: unknown): KitError {
@@ -52,14 +58,19 @@ export async function takeStartingPoint(
 
   return {
     async restore() {
-      // No automatic mining in any mode, so that nothing is mined between the steps.
-      const [, , reverted] = await node
-        .batch([["evm_setIntervalMining", 0], ["anvil_dropAllTransactions"], ["evm_revert", snapshot]])
+      const [, , reverted, next] = await node
+        .batch([
+          // No automatic mining in any mode, so that nothing is mined between the steps.
+          ["evm_setIntervalMining", 0],
+          ["anvil_dropAllTransactions"],
+          ["evm_revert", snapshot],
+          ...begin(),
+        ])
         .catch((error: unknown) => {
           throw error instanceof RpcRefusal ? snapshotGone(error) : error;
         });
       if (reverted !== true) throw snapshotGone();
-      snapshot = await begin();
+      snapshot = next;
     },
   };
 }

@@ -50,6 +50,23 @@ test("what was paid, minted and mined is gone, and the same payment can be made 
   expect((await harness.settle(request)).body.success).toBe(true);
 });
 
+test("what others read from the chain meanwhile changes nothing of a reset", async () => {
+  const before = await look();
+  let isOver = false;
+  const reading = (async () => {
+    for (; !isOver; await sleep(1)) await base.balanceOf(nobody);
+  })();
+  for (let round = 0; round < 4; round++) {
+    await harness.pay({ network: "base" });
+    await harness.reset();
+    const { number, funds } = await look();
+    expect(number - before.number).toBeLessThan(3n);
+    expect(funds).toBe(before.funds);
+  }
+  isOver = true;
+  await reading;
+});
+
 test("the pool, the mode of mining, fees, the miner and the gas limit are as before", async () => {
   const before = await look();
   const { client } = base;
