@@ -93,6 +93,11 @@ export class GasBudgetError extends KitError {
   }
 }
 
+/** A payment's identifier was another payment's before. HTTP 409. */
+export class IdentifierReusedError extends KitError {
+  override readonly name = "IdentifierReusedError";
+}
+
 /** An `Idempotency-Key` came again with another body. HTTP 422. */
 export class IdempotencyMismatchError extends KitError {
   override readonly name = "IdempotencyMismatchError";

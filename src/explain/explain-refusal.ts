@@ -48,6 +48,8 @@ const adviceOnProblems: Readonly<Record<string, string>> = {
   "not-found": "The facilitator's URL ends in /v1: payments go to POST /v1/verify and POST /v1/settle.",
   "method-not-allowed": "Use the method that the message names.",
   "idempotency-key-reused": "Use a new Idempotency-Key for every payment, and the old one for repeats.",
+  "payment-identifier-reused":
+    "Send the payment that came first under this identifier, or have the payer's client use a new one for a new purchase.",
   undetermined: "Send the same payment again, never a new one.",
 };
 

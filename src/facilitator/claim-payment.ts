@@ -2,10 +2,12 @@ import type { Funds } from "../chain/chain.ts";
 import type { SettleCall } from "../chain/contract/calls.ts";
 import { estimateFees, settleTransaction, usualSettleGas } from "../chain/signing/transaction.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
-import { OperatorError, UndeterminedError } from "../errors.ts";
+import { IdentifierReusedError, OperatorError, UndeterminedError } from "../errors.ts";
+import type { BoundIdentifier } from "../ledger/settlement.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import { checkValidityWindow } from "../protocol/checks.ts";
 import type { Address } from "../protocol/hex.ts";
+import { problemDetails } from "../protocol/problems.ts";
 import { type Invalid, invalid } from "../protocol/reasons.ts";
 import { expiryMarginSeconds, refusals } from "../protocol/refusals.ts";
 import { readEcdsaSignature } from "../protocol/signature.ts";
@@ -25,7 +27,12 @@ export type ClaimOptions = Waiting & { gasBudget: GasBudget };
 /** A payment whose signature holds, and for whom it is to be claimed. */
 export type Claimant = Pick<ReadPayment, "payment"> &
   Lane &
-  ProvenSignature & { caller: Caller; recipient: Address; checked: Checked };
+  ProvenSignature & {
+    identifier: BoundIdentifier | undefined;
+    caller: Caller;
+    recipient: Address;
+    checked: Checked;
+  };
 
 /** How long a settle waits: until a time in unix milliseconds, or until no caller waits any more. */
 export type Waiting = { now: () => number; deadline: number; signal: AbortSignal };
@@ -43,7 +50,7 @@ const balancePollMs = 50;
  * then nothing was signed.
  */
 export async function claimPayment(claimant: Claimant, options: ClaimOptions): Promise<Invalid | undefined> {
-  const { payment, chain, relayer, signature, caller, recipient, checked } = claimant;
+  const { payment, identifier, chain, relayer, signature, caller, recipient, checked } = claimant;
   const { authorization, asset, network } = payment;
   const { now, deadline, signal, gasBudget } = options;
   const call: SettleCall = { asset: asset.address, authorization, signature, recipient };
@@ -89,6 +96,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
         recipient,
         balance: funds.payer,
         balanceBlock: head.number,
+        ...(identifier && { identifier }),
       },
       call,
       head,
@@ -108,6 +116,8 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
         return "claimed";
       case "taken":
         return refusals.usedHere();
+      case "identifier_reused":
+        throw new IdentifierReusedError(problemDetails.identifierReused);
       case "expired":
         return invalid(
           "invalid_exact_evm_payload_authorization_valid_before",

@@ -5,6 +5,7 @@ import type { Supported } from "../protocol/answers.ts";
 import type { Cursor } from "../protocol/cursor.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { formatNetwork } from "../protocol/networks.ts";
+import { paymentIdentifierExtension } from "../protocol/payment-identifier.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { type IdempotencyKey, settleIdempotently } from "./idempotent.ts";
@@ -14,7 +15,10 @@ import { createVerify, type Verify } from "./verify.ts";
 /** The service without its HTTP: what can be asked of it. */
 export type Facilitator = {
   verify: Verify;
-  /** Settles a payment; see `Settle`. With a key, a repeat of the same body gets the same answer for 24 h. */
+  /**
+   * Settles a payment; see `Settle`. With a key, a repeat of the same body gets the same answer for 24 h; with the key
+   * `payment-identifier`, the identifier that the payment itself carries takes the key's place.
+   */
   settle(
     request: PaymentRequest,
     caller: Caller,
@@ -43,6 +47,9 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
       const signal = AbortSignal.any([callerSignal, closing]);
       const run = () => settle(request, caller, signal);
       if (idempotency === undefined) return run();
+      if (idempotency.key === paymentIdentifierExtension) {
+        return settle(request, caller, signal, { repeats: true });
+      }
       const waiting = { now, signal, deadline: now() + settleWaitMs[request.x402Version] };
       return settleIdempotently(
         ledger,
@@ -74,7 +81,7 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
             network: formatNetwork(chain.network, x402Version),
           })),
         ),
-        extensions: [],
+        extensions: [paymentIdentifierExtension],
         signers: { "eip155:*": [...new Set(operators)] },
       };
     },

@@ -8,7 +8,7 @@ import { invalidReasons } from "../protocol/reasons.ts";
 import { type Situation, situations } from "../protocol/situations.ts";
 import { poll } from "../relayer/poll.ts";
 import type { Waiting } from "./claim-payment.ts";
-import type { Delivery, SettleResult } from "./settle.ts";
+import { repeated, type SettleResult } from "./settle.ts";
 
 /** What an `Idempotency-Key` binds: the key, and a hash of the whole body. */
 export type IdempotencyKey = { key: string; bodyHash: string };
@@ -26,12 +26,6 @@ const storedAnswer = z.discriminatedUnion("kind", [
   }),
   z.object({ kind: z.literal("success"), transaction: bytes32 }),
 ]);
-
-/** A repeated answer is not handed over again: whether it arrives changes nothing. */
-const repeated: Delivery = {
-  delivered: () => Promise.resolve(),
-  lost: () => Promise.resolve(),
-};
 
 /** Between two looks at a key whose first request is still under way. */
 const pollMs = 100;

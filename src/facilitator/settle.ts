@@ -15,6 +15,7 @@ import type { FacilitatorContext, Lane } from "./context.ts";
 import { createGasBudget } from "./gas-budget.ts";
 import { checkLimits, createPaymentIntake, recipientFor, requireScope, withOperator } from "./intake.ts";
 import type { SettleablePayment } from "./payment.ts";
+import { bindingOf, hasPaid, isBound } from "./payment-identifier.ts";
 import { publishChecksOf } from "./publish-checks.ts";
 import { createRepeats } from "./repeats.ts";
 import { verifySignature } from "./signature.ts";
@@ -44,8 +45,21 @@ export type Delivery = {
  * Settles a payment. Throws when it could not be told, or when the key may not.
  * `signal` aborts when no caller waits for the answer any more: what is not signed yet is dropped, and the right to the
  * answer is given up at once, so that the same payment sent again finds it free.
+ *
+ * `repeats`: a success that was handed over is given again to the payment with the identifier that it was settled under.
  */
-export type Settle = (request: PaymentRequest, caller: Caller, signal: AbortSignal) => Promise<SettleResult>;
+export type Settle = (
+  request: PaymentRequest,
+  caller: Caller,
+  signal: AbortSignal,
+  options?: { repeats: boolean },
+) => Promise<SettleResult>;
+
+/** A repeated answer is not handed over again: whether it arrives changes nothing. */
+export const repeated: Delivery = {
+  delivered: () => Promise.resolve(),
+  lost: () => Promise.resolve(),
+};
 
 /** One request's right to settle an authorization and to answer for it. */
 type Lease = { payment: SettleablePayment; caller: Caller; holder: string };
@@ -74,7 +88,7 @@ export function createSettle(context: FacilitatorContext): Settle {
   const repeats = createRepeats(now);
   const backOff = createBackOff(ledger, now);
 
-  return async (request, caller, signal) => {
+  return async (request, caller, signal, { repeats: isRepeatable } = { repeats: false }) => {
     const waiting: Waiting = { now, signal, deadline: now() + settleWaitMs[request.x402Version] };
     const checked = publishChecksOf(request, serviceId);
     const read = intake(request, checked);
@@ -92,20 +106,30 @@ export function createSettle(context: FacilitatorContext): Settle {
     if ("reason" in proven) return refuse(checked("signatureHolds", proven), { final: true });
     checked("signatureHolds", undefined);
 
-    const lease: Lease = { payment, caller, holder: randomUUID() };
-    const waitMs = Math.min(leaseWaitMs, waiting.deadline - now());
-    const first = await repeats.begin(`${caller.organization.id} ${payment.digest}`, waitMs, signal);
-    if (first === undefined) return whileUnderWay(await ledger.find(payment.id), lease);
-    try {
-      const taken = await acquireSoon(lease, waiting);
-      if (taken === undefined) return await settleLeased({ payment, ...proven, caller, recipient, checked });
-      if (taken.kind === "invalid") checked("authorizationIsFree", taken.invalid);
-      return taken;
-    } finally {
-      first.end();
+    const identifier = bindingOf(request, payment);
+    await isBound(ledger, caller.organization.id, identifier);
+    const claimant = { ...{ payment, identifier, caller, recipient, checked }, ...proven };
+    const result = await settleOnce(claimant);
+    const wasHandedOver = result.kind === "invalid" && result.invalid.situation === "settled_before";
+    if (!isRepeatable || !wasHandedOver) return result;
+    return (await successAgain(claimant)) ?? result;
+
+    async function settleOnce(claimant: Omit<Claimant, keyof Lane>): Promise<SettleResult> {
+      const lease: Lease = { payment, caller, holder: randomUUID() };
+      const waitMs = Math.min(leaseWaitMs, waiting.deadline - now());
+      const first = await repeats.begin(`${caller.organization.id} ${payment.digest}`, waitMs, signal);
+      if (first === undefined) return whileUnderWay(await ledger.find(payment.id), lease);
+      try {
+        const taken = await acquireSoon(lease, waiting);
+        if (taken === undefined) return await settleLeased(claimant, lease);
+        if (taken.kind === "invalid") checked("authorizationIsFree", taken.invalid);
+        return taken;
+      } finally {
+        first.end();
+      }
     }
 
-    async function settleLeased(claimant: Omit<Claimant, keyof Lane>): Promise<SettleResult> {
+    async function settleLeased(claimant: Omit<Claimant, keyof Lane>, lease: Lease): Promise<SettleResult> {
       const payer = `${payment.network.name} ${payment.authorization.from.toLowerCase()}`;
       let isClaimed = false;
       try {
@@ -192,6 +216,19 @@ export function createSettle(context: FacilitatorContext): Settle {
       return refuse(refusals.settledBefore(transactionHash), { final: true });
     }
     return { kind: "pending", transaction: transactionHash };
+  }
+
+  /** The success of a payment that was handed over before, for the identifier that it was settled under. */
+  async function successAgain({
+    payment,
+    identifier,
+    caller,
+  }: Pick<Claimant, "payment" | "identifier" | "caller">): Promise<SettleResult | undefined> {
+    const { id } = caller.organization;
+    if (!(await isBound(ledger, id, identifier))) return undefined;
+    const settlement = await ledger.find(payment.id);
+    if (settlement === null || !hasPaid(settlement) || !isOwn(settlement, payment, id)) return undefined;
+    return { kind: "success", transaction: settlement.transactionHash, delivery: repeated };
   }
 
   /** Waits for the outcome of what is in the ledger, and answers if this request may. */

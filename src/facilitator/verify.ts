@@ -9,11 +9,20 @@ import { classifyRevert } from "./check-state.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { checkLimits, createPaymentIntake, recipientFor, requireScope, withOperator } from "./intake.ts";
 import type { SettleablePayment } from "./payment.ts";
+import { bindingOf, hasPaid, isBound } from "./payment-identifier.ts";
 import { publishChecksOf } from "./publish-checks.ts";
 import { verifySignature } from "./signature.ts";
 
-/** Judges a payment: undefined when it is valid. Throws when it could not be told. */
-export type Verify = (request: PaymentRequest, caller: Caller | null) => Promise<Invalid | undefined>;
+/**
+ * Judges a payment: undefined when it is valid. Throws when it could not be told.
+ *
+ * `repeats`: a payment that was settled under the identifier it carries is valid, since settle gives its success again.
+ */
+export type Verify = (
+  request: PaymentRequest,
+  caller: Caller | null,
+  options?: { repeats: boolean },
+) => Promise<Invalid | undefined>;
 
 /**
  * Makes verify: the pure checks, the signature, the ledger, and then the chain, which runs the real `settle` by
@@ -25,7 +34,7 @@ export type Verify = (request: PaymentRequest, caller: Caller | null) => Promise
 export function createVerify({ networks, recoveries, ledger, serviceId }: FacilitatorContext): Verify {
   const intake = createPaymentIntake(networks);
 
-  return async (request, caller) => {
+  return async (request, caller, { repeats } = { repeats: false }) => {
     const checked = publishChecksOf(request, serviceId);
     const read = intake(request, checked);
     if ("reason" in read) return read;
@@ -39,10 +48,15 @@ export function createVerify({ networks, recoveries, ledger, serviceId }: Facili
     if ("reason" in proven) return checked("signatureHolds", proven);
     checked("signatureHolds", undefined);
 
+    const organizationId = caller?.organization.id;
+    const isIdentified =
+      organizationId !== undefined && (await isBound(ledger, organizationId, bindingOf(request, payment)));
     const settlement = await ledger.find(payment.id);
     if (settlement !== null) {
-      const organizationId = caller?.organization.id;
+      const isRepeated =
+        repeats && isIdentified && hasPaid(settlement) && isOwn(settlement, payment, organizationId);
       const isOpen =
+        isRepeated ||
         isOpenTo(settlement, payment, organizationId) ||
         (isOwnFailure(settlement, payment, organizationId) &&
           (await recoveries.get(payment.network.name)?.isUnderWay(payment.id)) === true);

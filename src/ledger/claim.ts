@@ -5,6 +5,7 @@ import type { Address } from "../protocol/hex.ts";
 import { decideClaims } from "./decide-claims.ts";
 import type { ClaimRequest, Ledger } from "./ledger.ts";
 import { lockingAccounts } from "./locks.ts";
+import { bindIdentifiers } from "./payment-identifiers.ts";
 import { fromAttempt, fromSettlement, lowerCase, toAttempt, toSafeInteger } from "./rows.ts";
 import type { Attempt } from "./settlement.ts";
 import type { LedgerTables } from "./tables.ts";
@@ -43,6 +44,9 @@ export function createClaim(db: Kysely<LedgerTables>, now: () => number): Ledger
           minedIn: block_number === null ? null : BigInt(block_number),
         })),
       );
+      for (const index of await bindIdentifiers(transaction, { requests, outcomes, time: now() })) {
+        outcomes[index] = "identifier_reused";
+      }
       const claimable = requests.filter((_, index) => outcomes[index] === "claimed");
       if (claimable.length === 0) {
         await withCommit(transaction, [givingBack(transaction, operator, txNonce)]);

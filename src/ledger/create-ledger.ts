@@ -13,6 +13,7 @@ import type { Ledger } from "./ledger.ts";
 import { createList } from "./list.ts";
 import { createOpenAttempts } from "./open-attempts.ts";
 import { createOperatorChanges } from "./operator-changes.ts";
+import { createFindIdentifier } from "./payment-identifiers.ts";
 import { createFailures } from "./recover-failures.ts";
 import { createForwards } from "./recover-forwards.ts";
 import { createRedrive } from "./redrive.ts";
@@ -54,6 +55,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     redrive: createRedrive(db, now),
     list: createList(db),
     gasSpending: createGasSpending(db, now),
+    findIdentifier: createFindIdentifier(db, now),
 
     async noteMined(ids, blockNumber) {
       if (ids.length === 0) return;

@@ -6,7 +6,7 @@ import type { RetryQueue } from "./retry-queue.ts";
 import type { LedgerTables } from "./tables.ts";
 
 /** How long an answer is given again. */
-const keptMs = 24 * 60 * 60 * 1000;
+export const keptMs = 24 * 60 * 60 * 1000;
 
 /**
  * A running request is leased like an authorization: when its instance dies, its key is free after `leaseMs`.
@@ -97,7 +97,7 @@ function workNameOf(organizationId: string, key: string): string {
 }
 
 /** Every new row takes up to two expired ones away: the table stays as large as a day is, and no request pays much. */
-async function sweep(transaction: Transaction<LedgerTables>, time: number): Promise<void> {
+export async function sweep(transaction: Transaction<LedgerTables>, time: number): Promise<void> {
   await transaction
     .deleteFrom("idempotency")
     // Again, for rows that another request has made its own between the search and the deletion.

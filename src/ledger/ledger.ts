@@ -14,12 +14,19 @@ export type ClaimRequest = Claim & {
 /**
  * - `claimed`: it is in the ledger and in the transaction;
  * - `taken`: its id was claimed before;
+ * - `identifier_reused`: its identifier was another payment's of the organization;
  * - `over_balance`: its value and the payer's unfinished settlements exceed the balance;
  * - `stale_balance`: they do not, but together with what was settled in blocks after `balanceBlock` they do. Whether
  *   the balance still holds that is not known: read it again;
  * - `no_room`: as many of the operator's transactions are unmined as may be, those of other instances included.
  */
-export type ClaimOutcome = "claimed" | "taken" | "over_balance" | "stale_balance" | "no_room";
+export type ClaimOutcome =
+  | "claimed"
+  | "taken"
+  | "identifier_reused"
+  | "over_balance"
+  | "stale_balance"
+  | "no_room";
 
 /** How one settlement of a mined transaction ended. */
 export type Conclusion = { id: Hex; state: "settled" } | { id: Hex; state: "failed"; failure: string };
@@ -215,6 +222,9 @@ export type Ledger = Recoveries & {
    * settlements are unfinished, whose cost is not known.
    */
   gasSpending(organizationId: string, network: NetworkName): Promise<{ spent: bigint; unfinished: number }>;
+
+  /** The fingerprint of the payment that an organization's identifier was claimed with in the last 24 h; null when there is none. */
+  findIdentifier(organizationId: string, id: string): Promise<Hex | null>;
 
   /** Binds an `Idempotency-Key` of an organization to a request body, or tells what it is bound to. Kept for 24 h. */
   beginIdempotent(organizationId: string, key: string, bodyHash: string): Promise<IdempotencyEntry>;

@@ -29,10 +29,15 @@ export type Claim = {
   validBefore: bigint;
   signature: Hex;
   recipient: Address;
+  /** What the payer's client calls it; bound to it for 24 h when it is claimed. */
+  identifier?: BoundIdentifier;
 };
 
+/** An identifier of the payer's client (`payment-identifier`), and what says whether another payment is the same. */
+export type BoundIdentifier = { id: string; fingerprint: Hex };
+
 /** One authorization's entry in the ledger. Times in unix milliseconds; hex in lower case, whatever was given. */
-export type Settlement = Claim & {
+export type Settlement = Omit<Claim, "identifier"> & {
   state: SettlementState;
   operator: Address;
   txNonce: number;

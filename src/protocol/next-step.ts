@@ -61,6 +61,7 @@ export function nextStepOfProblem(
 ): NextStep {
   const isVerify = operation === "verify";
   if (status === 403) return writeStep(isVerify ? "verify_not_allowed" : "not_allowed", {});
+  if (status === 409 && !isVerify) return writeStep("identifier_reused", {});
   const isTransient = status >= 500 || status === 429 || status === 408;
   if (isTransient) return writeStep("no_verdict", { retryAfterSeconds });
   return writeStep(isVerify ? "verify_refused" : "request_refused", {});

@@ -10,6 +10,7 @@ import {
   verifyAnswerDocument,
 } from "./answers.ts";
 import { builtInNetworks, type NetworkRegistry } from "./networks.ts";
+import { paymentIdentifierExtension } from "./payment-identifier.ts";
 import { problemMediaType } from "./problems.ts";
 import { createPaymentRequestSchema } from "./request-schemas.ts";
 import { type Route, type RouteName, routes } from "./routes.ts";
@@ -55,10 +56,18 @@ export function describeService(
         verify: {
           summary: "Judge a payment",
           security: [{ apiKey: [] }],
+          parameters: [
+            {
+              name: "Idempotency-Key",
+              in: "header",
+              schema: { type: "string", enum: [paymentIdentifierExtension] },
+              description: "Has a payment that was settled under the identifier it carries called valid",
+            },
+          ],
           requestBody: paymentBody,
           responses: {
             ...answer("VerifyAnswer", "The verdict"),
-            ...problems("400", "401", "403", "413", "415", "429", "503"),
+            ...problems("400", "401", "403", "409", "413", "415", "429", "503"),
           },
         },
         settle: {
@@ -69,13 +78,13 @@ export function describeService(
               name: "Idempotency-Key",
               in: "header",
               schema: { type: "string" },
-              description: "With the same key and the same body, the same answer again for 24 hours",
+              description: `With the same key and the same body, the same answer again for 24 hours; with the key ${paymentIdentifierExtension}, the identifier that the payment carries takes its place`,
             },
           ],
           requestBody: paymentBody,
           responses: {
             ...answer("SettleAnswer", "The outcome"),
-            ...problems("400", "401", "403", "413", "415", "422", "429", "503"),
+            ...problems("400", "401", "403", "409", "413", "415", "422", "429", "503"),
           },
         },
         listSettlements: {
@@ -172,10 +181,11 @@ function pathsOf(operations: Readonly<Record<RouteName, object>>): object {
 }
 
 const problemTitles: Readonly<Record<string, string>> = {
-  "400": "The body is not JSON, or a parameter of the query cannot be read",
+  "400": "The body is not JSON, or a parameter of the query, a key or an identifier cannot be read",
   "401": "API key missing or not accepted",
   "403": "The key lacks a scope, or its organization a recipient on the network",
   "404": "No such settlement of this organization, or no such network",
+  "409": "The payment's identifier (extension payment-identifier) was another payment's",
   "413": "More than 32 KiB",
   "415": "Not application/json",
   "422": "Idempotency-Key reused with another body",

@@ -19,6 +19,11 @@ export const problemKinds = {
   notFound: { status: 404, name: "not-found", title: "Nothing here" },
   methodNotAllowed: { status: 405, name: "method-not-allowed", title: "Another method is needed" },
   timeout: { status: 408, name: "request-timeout", title: "The request came too slowly" },
+  identifierReused: {
+    status: 409,
+    name: "payment-identifier-reused",
+    title: "Payment identifier reused with another payment",
+  },
   tooLarge: { status: 413, name: "body-too-large", title: "The body is too large" },
   uriTooLong: { status: 414, name: "uri-too-long", title: "The path is too long" },
   mediaType: { status: 415, name: "unsupported-media-type", title: "The body must be JSON" },
@@ -46,6 +51,8 @@ export const problemDetails = {
   mediaType: "Send the body with content-type: application/json",
   idempotencyKey: "Idempotency-Key must be 1 to 255 visible ASCII characters without spaces",
   idempotency: "This Idempotency-Key was used with another body; use a new key for a new payment",
+  identifierReused:
+    "This payment identifier was another payment's before; nothing was done. Send that payment again, or use a new identifier for a new purchase",
   unforeseen: "Something unforeseen kept the service from a verdict; try again",
   overloaded: "The service has too much to do; nothing was done, try again later",
   noSettlement: "No settlement with this id: nothing was claimed for the payment by this organization",

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { sameAddress } from "./hex.ts";
 import { builtInNetworks, type NetworkRegistry } from "./networks.ts";
+import { paymentIdentifierExtension } from "./payment-identifier.ts";
 import { address, uint256String } from "./primitives.ts";
 import { exactPayloadSchema, requirementDetails } from "./requests.ts";
 
@@ -10,6 +11,10 @@ import { exactPayloadSchema, requirementDetails } from "./requests.ts";
  */
 
 const scheme = z.literal("exact");
+
+/** What is read without a verdict on the payment. */
+const anything = z.unknown().optional();
+
 /** The body of verify and of settle, in either version. Unknown keys are ignored everywhere. */
 export function createPaymentRequestSchema(known: NetworkRegistry) {
   const networkV1 = z.enum(known.names).meta({ example: "base" });
@@ -61,6 +66,13 @@ export function createPaymentRequestSchema(known: NetworkRegistry) {
     x402Version: z.literal(2),
     accepted: z.object({ scheme, network: networkV2 }),
     payload: exactPayloadSchema,
+    resource: anything.meta({
+      description: "What is paid for: an object with url",
+      example: { url: "https://…" },
+    }),
+    extensions: anything.meta({
+      description: `By name; ${paymentIdentifierExtension} is understood: info.id names the payment, 16 to 128 letters, digits, hyphens and underscores`,
+    }),
   });
 
   /** `paymentRequirements` of protocol version 2. */

@@ -2,6 +2,11 @@ import { z } from "zod";
 import { type Authorization, settlementId } from "./authorization.ts";
 import { type Address, type Hex, sameAddress } from "./hex.ts";
 import { builtInNetworks, type Network, type NetworkRegistry } from "./networks.ts";
+import {
+  type PaymentIdentifier,
+  paymentIdentifierExtension,
+  readPaymentIdentifier,
+} from "./payment-identifier.ts";
 import { address, bytes32, signature, uint256String } from "./primitives.ts";
 import { type Invalid, type InvalidPart, invalid } from "./reasons.ts";
 import { refusals } from "./refusals.ts";
@@ -69,10 +74,13 @@ export type PaymentRequest = Envelope & {
   signature: Hex;
   /** What the seller asks for; `amount` in the asset's smallest unit. */
   requirements: { amount: bigint; asset: Address; payTo: Address | undefined };
+  /** What the payer's client calls the payment, in version 2. */
+  identifier?: PaymentIdentifier;
 };
 
 export type ParsedRequest =
-  | { ok: true; request: PaymentRequest }
+  /** `identifierProblem`: what is wrong with the payment's identifier, because of which there is no verdict. */
+  | { ok: true; request: PaymentRequest; identifierProblem?: string }
   | { ok: false; envelope: Envelope; invalid: Invalid };
 
 /**
@@ -124,8 +132,10 @@ export function parsePaymentRequest(body: unknown, known: NetworkRegistry = buil
     return refuse(invalid("invalid_payload", describe(exact.error, "paymentPayload.payload")));
   }
   const { authorization, signature } = exact.data;
+  const identifier = version === 1 ? undefined : readIdentifier(payload);
   return {
     ok: true,
+    ...(typeof identifier === "string" && { identifierProblem: identifier }),
     request: {
       ...envelope,
       settlementId: settlementId(named.chainId, terms.asset, authorization.from, authorization.nonce),
@@ -133,8 +143,14 @@ export function parsePaymentRequest(body: unknown, known: NetworkRegistry = buil
       authorization,
       signature,
       requirements: terms,
+      ...(typeof identifier === "object" && { identifier }),
     },
   };
+}
+
+function readIdentifier(payload: object): PaymentIdentifier | string | undefined {
+  const extension = member(member(payload, "extensions"), paymentIdentifierExtension);
+  return readPaymentIdentifier(extension, member(member(payload, "resource"), "url"));
 }
 
 function readEnvelope(body: unknown): Envelope {

@@ -113,6 +113,12 @@ export const situations = {
     means:
       "A settle was not looked at (4xx): the key, the body or the headers are wrong. This request took nothing; an earlier one with the same payment may have",
   },
+  identifier_reused: {
+    nextAction: "give_up",
+    paymentState: "unknown",
+    means:
+      "The payment's identifier was another payment's (409), which may have been taken: what it names is not to be paid a second time",
+  },
   verify_refused: {
     nextAction: "fix_request",
     paymentState: "not_taken",

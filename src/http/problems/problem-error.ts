@@ -1,5 +1,11 @@
 import type { FastifyError } from "fastify";
-import { ForbiddenError, GasBudgetError, IdempotencyMismatchError, UndeterminedError } from "../../errors.ts";
+import {
+  ForbiddenError,
+  GasBudgetError,
+  IdempotencyMismatchError,
+  IdentifierReusedError,
+  UndeterminedError,
+} from "../../errors.ts";
 import { type ProblemKind, problemDetails, problemKinds } from "../../protocol/problems.ts";
 
 /** A problem, and what the answer says about it. */
@@ -37,6 +43,9 @@ export function classify(error: unknown): Classified {
   }
   if (error instanceof IdempotencyMismatchError)
     return { kind: problemKinds.idempotency, detail: error.message };
+  if (error instanceof IdentifierReusedError) {
+    return { kind: problemKinds.identifierReused, detail: error.message };
+  }
   if (error instanceof UndeterminedError) return undetermined(error.message);
   switch (statusOf(error)) {
     case 413:

@@ -26,6 +26,7 @@ export function readPaymentRequest(
     ...{ serviceId, requestId, operation, payment, headers: traceHeadersOf(request) },
     settlementId: payment.settlementId,
   }));
+  if (parsed.identifierProblem !== undefined) throw new ProblemError("malformed", parsed.identifierProblem);
   return parsed;
 }
 

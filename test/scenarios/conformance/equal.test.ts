@@ -19,13 +19,17 @@ const numRuns = Number(process.env.EQUAL_RUNS ?? 300);
 
 let harness: RunningHarness;
 let mock: MockServer;
+/** The same payment in both versions. */
 let body: string;
+let second: string;
 beforeAll(async () => {
   harness = await startTestHarness({ networks: ["base"] });
   mock = await startMockServer({ networks: ["base"] });
   const now = async () => (await harness.chains.base?.now()) ?? 0n;
   const at = { operation: "verify", x402Version: 1, label: "equal" } as const;
-  ({ body = "" } = await writeRequest({ ...mock.environment, now }, at, { validBefore: 80_000 }));
+  const spec = { validBefore: 80_000 };
+  ({ body = "" } = await writeRequest({ ...mock.environment, now }, at, spec));
+  ({ body: second = "" } = await writeRequest({ ...mock.environment, now }, { ...at, x402Version: 2 }, spec));
 });
 afterAll(async () => {
   await mock?.close();
@@ -63,6 +67,9 @@ const contentType = fc.constantFrom(
   ...["application/json", "application/json", "application/json;charset=utf-8", "text/plain", "nonsense"],
   undefined,
 );
+/** The payment in version 2, with an extension `payment-identifier`. */
+const named = (extension: string) =>
+  second.replace('"paymentPayload":{', `"paymentPayload":{"extensions":{"payment-identifier":${extension}},`);
 const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
 const text = fc.oneof(
   fc.constantFrom<(payment: string) => string>(
@@ -72,6 +79,12 @@ const text = fc.oneof(
     (payment) => payment.slice(0, -1),
     (payment) => payment.replace("{", '{"__proto__":1,'),
     (payment) => payment.replaceAll('"base"', '"polygon"'),
+    () => named('{ "info": { "id": "order-0000000000000402", "required": true } }'),
+    () => named('{ "info": { "required": true } }'),
+    () => named('{ "info": { "required": false } }'),
+    () => named('{ "info": { "id": 402 } }'),
+    () => named('{ "id": "order-0000000000000402" }'),
+    () => named("[]"),
     (payment) => payment.replaceAll('"exact"', "7"),
     () => nested(10_000),
     () => "",

@@ -220,7 +220,7 @@ describe("the rest of the surface", () => {
         { x402Version: 2, scheme: "exact", network: "eip155:8453" },
         { x402Version: 2, scheme: "exact", network: "eip155:137" },
       ],
-      extensions: [],
+      extensions: ["payment-identifier"],
       signers: { "eip155:*": [harnessAccounts.operator.address] },
     });
   });

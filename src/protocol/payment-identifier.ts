@@ -1,0 +1,44 @@
+/**
+ * The extension `payment-identifier` of the public protocol (version 2): the payer's client names what it pays for, and
+ * uses the name again when it asks again. Two payments under one name are a mistake, which is refused.
+ *
+ * @see https://github.com/x402-foundation/x402/blob/main/specs/extensions/payment_identifier.md
+ */
+export const paymentIdentifierExtension = "payment-identifier";
+
+/** A payment's name, and what it is for. */
+export type PaymentIdentifier = {
+  id: string;
+  /** The URL that is paid for, as the payment has it; empty where it has none. */
+  resource: string;
+};
+
+const format = /^[a-zA-Z0-9_-]{16,128}$/;
+
+/** What is wrong with an identifier. */
+export const identifierProblems = {
+  malformed: `extensions.${paymentIdentifierExtension} must have info, an object, with an id of 16 to 128 letters, digits, hyphens and underscores`,
+  missing: `extensions.${paymentIdentifierExtension} says that an id is required, and has none in info`,
+} as const;
+
+/**
+ * Reads the extension as a payment carries it; undefined where it has no id and needs none. A text says what is wrong
+ * with it: there is no verdict then, since an identifier that was meant and is ignored keeps nothing from being paid
+ * twice.
+ */
+export function readPaymentIdentifier(
+  extension: unknown,
+  resource: unknown,
+): PaymentIdentifier | string | undefined {
+  if (extension === undefined) return undefined;
+  const info = property(extension, "info");
+  if (typeof info !== "object" || info === null) return identifierProblems.malformed;
+  const id = property(info, "id");
+  if (id === undefined) return property(info, "required") === true ? identifierProblems.missing : undefined;
+  if (typeof id !== "string" || !format.test(id)) return identifierProblems.malformed;
+  return { id, resource: typeof resource === "string" ? resource : "" };
+}
+
+function property(value: unknown, key: string): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined;
+}
