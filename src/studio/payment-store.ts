@@ -14,25 +14,39 @@ import type { Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 
-/** What the channels say about payments. */
+/** One check. */
+type KeptCheck = Pick<CheckMade, "check" | "refusal"> & {
+  /**
+   * Of the request that it was made for, null where that is not known any more; left out where it is the only request of
+   * the payment that is open then, as nearly always.
+   */
+  readonly requestId?: string | null;
+};
+
+/**
+ * What the channels say about payments. Of requests, only what readers need: each has a payment of its own, and keeping
+ * them all would cost more than all the rest.
+ */
 export type PaymentMessage =
-  | RequestRead
-  | CheckMade
-  | RequestEnded
+  | Pick<RequestRead, "requestId" | "operation">
+  | KeptCheck
+  | Pick<RequestEnded, "requestId" | "operation" | "status" | "result" | "tookMs">
   | DeliveryEnded
   | SettlementStep
   | TransactionStep
   | RpcRequested
   | FaultHit;
 
-/** All that was published about a payment, as it was published. */
+/** All that was published about a payment. */
 export type StoredPayment = {
   /** The settlement id; `request-ID` of a request that is no readable payment. */
   readonly id: string;
   /** Undefined where no request held a readable payment. */
   readonly request: PaymentRequest | undefined;
   readonly messages: PaymentMessage[];
-  /** When each of them was published, in unix milliseconds. */
+  /** Its requests that have not ended. Checks name them by the payment, of which every request has one. */
+  readonly open: Pick<RequestRead, "requestId" | "payment">[];
+  /** When each message was published, in unix milliseconds. */
   readonly times: number[];
   /** How many there were before these, and were too many to be kept. */
   omitted: number;
@@ -40,7 +54,8 @@ export type StoredPayment = {
 
 /**
  * What a service did about each payment, kept in memory up to a bound: the studio and the journal read it. While nobody
- * does, a message costs a look-up and a reference: nothing is formatted, copied or counted before it is asked for.
+ * does, a message costs a look-up and a reference, a request two small objects: nothing is formatted or counted before
+ * it is asked for.
  */
 export type PaymentStore = {
   /** In the order of their newest request. */
@@ -72,6 +87,8 @@ export function createPaymentStore(serviceId: string, bounds = most, now = Date.
   const underWay = new Map<NetworkName, Map<string, StoredPayment>>();
   /** The payment of the newest check: checks come one right after the other. */
   let checked: StoredPayment | undefined;
+  /** What is kept of a check that passed, by its name: nearly all of them are alike. */
+  const passed = new Map<string, KeptCheck>();
   let messages = 0;
   let era = randomUUID();
 
@@ -118,7 +135,7 @@ export function createPaymentStore(serviceId: string, bounds = most, now = Date.
   /** The payment with this id, which is the newest from now on. */
   function renew(id: string, request: PaymentRequest | undefined): StoredPayment {
     const known = payments.get(id);
-    const payment = known ?? { id, request, messages: [], times: [], omitted: 0 };
+    const payment = known ?? { id, request, messages: [], open: [], times: [], omitted: 0 };
     if (known !== undefined) payments.delete(id);
     payments.set(id, payment);
     if (payments.size > bounds.payments) forgetOldest();
@@ -131,6 +148,26 @@ export function createPaymentStore(serviceId: string, bounds = most, now = Date.
     const added = new Map<string, StoredPayment>();
     underWay.set(network, added);
     return added;
+  }
+
+  function describeCheck({ open: [only, ...others] }: StoredPayment, made: CheckMade): KeptCheck {
+    const { check, refusal, payment } = made;
+    if (only?.payment !== payment || others.length > 0) {
+      const requestId = [only, ...others].findLast((request) => request?.payment === payment)?.requestId;
+      return { check, refusal, requestId: requestId ?? null };
+    }
+    if (refusal !== undefined) return { check, refusal };
+    const known = passed.get(check) ?? { check, refusal };
+    passed.set(check, known);
+    return known;
+  }
+
+  function endRequest(network: NetworkName, requestId: string): void {
+    const ofNetwork = underWay.get(network);
+    const open = ofNetwork?.get(requestId)?.open;
+    ofNetwork?.delete(requestId);
+    const index = open?.findIndex((request) => request.requestId === requestId) ?? -1;
+    if (index >= 0) open?.splice(index, 1);
   }
 
   /** Keeps what is about the network for the payments under way on it, when they are few enough to say so. */
@@ -147,21 +184,23 @@ export function createPaymentStore(serviceId: string, bounds = most, now = Date.
   const subscriptions = [
     channels.request.subscribe((message) => {
       if (!isOurs(message)) return;
-      const payment = renew(message.settlementId, message.payment);
-      underWayOn(message.payment.knownNetwork.name).set(message.requestId, payment);
-      keep(payment, message);
+      const { requestId, operation, payment: request } = message;
+      const payment = renew(message.settlementId, request);
+      underWayOn(request.knownNetwork.name).set(requestId, payment);
+      payment.open.push({ requestId, payment: request });
+      keep(payment, { requestId, operation });
     }),
     channels.check.subscribe((message) => {
       if (!isOurs(message)) return;
       if (checked?.id !== message.settlementId) checked = payments.get(message.settlementId);
-      keep(checked, message);
+      if (checked !== undefined) keep(checked, describeCheck(checked, message));
     }),
     channels.payment.subscribe((message) => {
       if (!isOurs(message)) return;
-      const { payment, settlementId, requestId } = message;
-      if (payment !== undefined) underWay.get(payment.knownNetwork.name)?.delete(requestId);
+      const { payment, settlementId, requestId, operation, status, result, tookMs } = message;
+      if (payment !== undefined) endRequest(payment.knownNetwork.name, requestId);
       const id = settlementId ?? `request-${requestId}`;
-      keep(payments.get(id) ?? renew(id, payment), message);
+      keep(payments.get(id) ?? renew(id, payment), { requestId, operation, status, result, tookMs });
     }),
     channels.delivery.subscribe((message) => {
       if (isOurs(message)) keep(payments.get(message.settlementId), message);

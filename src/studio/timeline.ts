@@ -1,6 +1,6 @@
-import type { PaymentRequest } from "../protocol/requests.ts";
 import type { PaymentMessage, StoredPayment } from "./payment-store.ts";
 import type { TimelineEntry } from "./payment-view.ts";
+import { createRequestIds } from "./request-ids.ts";
 
 /** So many lines of a payment are shown, the newest; those before are counted. */
 const mostLines = 300;
@@ -18,30 +18,6 @@ export function timelineOf({ messages, times, omitted }: StoredPayment): {
     return index < from ? [] : [{ at, ok: true, tookMs: null, ...describe(message), requestId }];
   });
   return { timeline, omitted: omitted + from };
-}
-
-/** Tells which request a message belongs to, given all messages in their order. */
-function createRequestIds() {
-  /** By the payment object, which every request has one of. */
-  const requestOf = new Map<PaymentRequest, string>();
-  const open = new Set<string>();
-  return {
-    of(message: PaymentMessage): string | null {
-      if ("check" in message) return requestOf.get(message.payment) ?? null;
-      if ("methods" in message) {
-        const [only, ...others] = open;
-        return only !== undefined && others.length === 0 ? only : null;
-      }
-      if (!("requestId" in message)) return null;
-      const { requestId } = message;
-      if ("result" in message) open.delete(requestId);
-      else if ("operation" in message) {
-        open.add(requestId);
-        requestOf.set(message.payment, requestId);
-      }
-      return requestId;
-    },
-  };
 }
 
 type Line = Pick<TimelineEntry, "kind" | "title" | "details"> & Partial<TimelineEntry>;

@@ -1,6 +1,7 @@
 import type { Hex } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { PaymentStore, StoredPayment } from "../../studio/payment-store.ts";
+import { createRequestIds } from "../../studio/request-ids.ts";
 import type { ProxiedExchange } from "../faults/fault-proxy.ts";
 import { findTransactions } from "./find-transactions.ts";
 import type { JournalRequest, JournalRpcCall, PaymentJournal } from "./payment-journal.ts";
@@ -117,21 +118,23 @@ function termsOf(request: PaymentRequest): Omit<PaymentJournal, "requests" | "rp
 
 /** The requests of a payment that have ended, with the checks that were made for each. */
 function requestsOf({ messages, times }: StoredPayment): JournalRequest[] {
-  const checks = new Map<PaymentRequest | undefined, JournalRequest["checks"]>();
+  const requestIds = createRequestIds();
+  const checks = new Map<string | null, JournalRequest["checks"]>();
   const requests: JournalRequest[] = [];
   for (const [index, message] of messages.entries()) {
     const at = times[index] ?? 0;
+    const id = requestIds.of(message);
     if ("check" in message) {
-      const { payment, check, refusal } = message;
-      const ofRequest = checks.get(payment) ?? [];
-      checks.set(payment, ofRequest);
+      const { check, refusal } = message;
+      const ofRequest = checks.get(id) ?? [];
+      checks.set(id, ofRequest);
       ofRequest.push({ at, check, passed: refusal === undefined });
     } else if ("result" in message) {
-      const { operation, requestId, status = null, tookMs, result, payment } = message;
+      const { operation, requestId, status = null, tookMs, result } = message;
       requests.push({
         ...{ operation, requestId, status, tookMs, ...result },
         at: at - tookMs,
-        checks: checks.get(payment) ?? [],
+        checks: checks.get(requestId) ?? [],
       });
     }
   }

@@ -1,0 +1,23 @@
+import type { PaymentMessage } from "./payment-store.ts";
+
+/** Tells which request a message of a payment belongs to, given all its messages in their order. */
+export function createRequestIds(): { of(message: PaymentMessage): string | null } {
+  const open = new Set<string>();
+
+  function onlyOpen(): string | null {
+    const [only, ...others] = open;
+    return only !== undefined && others.length === 0 ? only : null;
+  }
+
+  return {
+    of(message) {
+      if ("check" in message) return message.requestId === undefined ? onlyOpen() : message.requestId;
+      if ("methods" in message) return onlyOpen();
+      if (!("requestId" in message)) return null;
+      const { requestId } = message;
+      if ("result" in message) open.delete(requestId);
+      else if ("operation" in message) open.add(requestId);
+      return requestId;
+    },
+  };
+}
