@@ -5,6 +5,8 @@ export type Channel<Message> = {
   readonly name: string;
   /** Publishes to all subscribers, at once. `describe` is called only when there are any. */
   publish(describe: () => Message): void;
+  /** Whether there are subscribers, for what would have to be collected before it is published. */
+  isHeard(): boolean;
   /**
    * Calls the listener with every message, inside the call that publishes it: it must be quick and must not throw,
    * since Node makes what it throws an uncaught exception.
@@ -23,6 +25,7 @@ export function defineChannel<Message>(name: string): Channel<Message> {
     publish(describe) {
       if (channel.hasSubscribers) channel.publish(describe());
     },
+    isHeard: () => channel.hasSubscribers,
     subscribe(listener) {
       // Published only above, where the type of the message is checked.
       const onMessage = (message: unknown) => listener(message as Message);

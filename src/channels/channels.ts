@@ -25,14 +25,25 @@ export type RequestRead = FromService & {
   readonly payment: PaymentRequest;
 };
 
-/** One check of a payment. `payment` is the object of {@link RequestRead}, which tells concurrent repeats apart. */
-export type CheckMade = FromService & {
-  readonly settlementId: Hex;
-  readonly payment: PaymentRequest;
+/** One check of a payment. */
+export type CheckMade = {
   /** One of `checkNames`. */
   readonly check: string;
   /** Undefined when it passed. */
   readonly refusal: Invalid | undefined;
+};
+
+/**
+ * The checks of one request, published with the first of them. `checks` and `times` grow while more are made: a message
+ * for each would cost observers more than all other messages together.
+ */
+export type ChecksBegun = FromService & {
+  readonly settlementId: Hex;
+  /** The object of {@link RequestRead}, which tells concurrent repeats apart. */
+  readonly payment: PaymentRequest;
+  readonly checks: readonly CheckMade[];
+  /** When each was made, by `publicationTime`. */
+  readonly times: readonly number[];
 };
 
 /**
@@ -179,7 +190,7 @@ export type FaultHit = FromService & {
 /** Everything that can be observed of a service, by channel; docs/ARCHITECTURE.md describes when each is published. */
 export const channels: {
   readonly request: Channel<RequestRead>;
-  readonly check: Channel<CheckMade>;
+  readonly checks: Channel<ChecksBegun>;
   readonly payment: Channel<RequestEnded>;
   readonly unrouted: Channel<RequestUnrouted>;
   readonly delivery: Channel<DeliveryEnded>;
@@ -190,7 +201,7 @@ export const channels: {
   readonly fault: Channel<FaultHit>;
 } = {
   request: defineChannel("request"),
-  check: defineChannel("check"),
+  checks: defineChannel("checks"),
   payment: defineChannel("payment"),
   unrouted: defineChannel("unrouted"),
   delivery: defineChannel("delivery"),

@@ -1,4 +1,5 @@
-import { channels } from "../channels/channels.ts";
+import { type CheckMade, channels } from "../channels/channels.ts";
+import { publicationTime } from "../channels/publication-time.ts";
 import { pureCheckNames } from "../protocol/checks.ts";
 import type { Invalid } from "../protocol/reasons.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
@@ -16,14 +17,27 @@ export const checkNames = [
 
 export type CheckName = (typeof checkNames)[number];
 
-/** Publishes a check of one request on the channel `check`, and gives its refusal back. */
+/** Notes a check of one request for those who hear the channel `checks`, and gives its refusal back. */
 export type Checked = <T extends Invalid | undefined>(check: CheckName, refusal: T) => T;
 
-/** What publishes the checks of a request. */
+/** Checks that passed are all alike. */
+const passed = Object.fromEntries(
+  checkNames.map((check): [string, CheckMade] => [check, { check, refusal: undefined }]),
+) as Readonly<Record<CheckName, CheckMade>>;
+
+const unheard: Checked = (_check, refusal) => refusal;
+
+/** What publishes the checks of a request, as a list that grows. */
 export function publishChecksOf(payment: PaymentRequest, serviceId: string): Checked {
+  if (!channels.checks.isHeard()) return unheard;
+  const { settlementId } = payment;
+  const checks: CheckMade[] = [];
+  const times: number[] = [];
   return (check, refusal) => {
-    const { settlementId } = payment;
-    channels.check.publish(() => ({ serviceId, settlementId, payment, check, refusal }));
+    checks.push(refusal === undefined ? passed[check] : { check, refusal });
+    times.push(publicationTime());
+    if (checks.length === 1)
+      channels.checks.publish(() => ({ serviceId, settlementId, payment, checks, times }));
     return refusal;
   };
 }

@@ -11,9 +11,12 @@ import { createPaymentStore } from "./payment-store.ts";
 const serviceId = "the service";
 const contract = "0x00000000000000000000000000000000000000F0";
 
+let time = 1_000;
+const tick = () => time++;
+
 function startLog(bounds = { payments: 100, messages: 1_000, messagesEach: 50 }) {
-  let time = 1_000;
-  const store = createPaymentStore(serviceId, bounds, () => time++);
+  time = 1_000;
+  const store = createPaymentStore(serviceId, bounds, tick);
   onTestFinished(() => store.close());
   return { store, log: createPaymentLog(store) };
 }
@@ -51,10 +54,10 @@ function verify(request: PaymentRequest, { from = serviceId, end = true } = {}):
   const { settlementId } = request;
   const about = { serviceId: from, requestId, operation: "verify", settlementId, payment: request } as const;
   channels.request.publish(() => about);
-  channels.check.publish(() => ({
+  channels.checks.publish(() => ({
     ...{ serviceId: from, settlementId, payment: request },
-    check: "signatureHolds",
-    refusal: undefined,
+    checks: [{ check: "signatureHolds", refusal: undefined }],
+    times: [tick()],
   }));
   if (end)
     channels.payment.publish(() => ({ ...about, status: 200, result: { outcome: "valid" }, tookMs: 3 }));
@@ -80,13 +83,13 @@ test("a payment that nobody watched is told whole to those who come later", () =
       amount: "10000",
       verify: { outcome: "valid", status: 200, tookMs: 3, count: 1 },
       firstSeenAt: 1_000,
-      lastSeenAt: 1_002,
+      lastSeenAt: 1_003,
     },
   ]);
   expect(log.find(one.settlementId)?.timeline).toMatchObject([
     { at: 1_000, kind: "request", title: "POST /v1/verify", requestId },
     { at: 1_001, kind: "check", title: "signatureHolds", ok: true, requestId },
-    { at: 1_002, kind: "answer", title: "verify: valid", ok: true, requestId, tookMs: 3 },
+    { at: 1_003, kind: "answer", title: "verify: valid", ok: true, requestId, tookMs: 3 },
   ]);
 });
 

@@ -60,7 +60,7 @@ export function createPaymentLog(store: PaymentStore): PaymentLog {
       const from = Math.max(0, row.messages - payment.omitted);
       for (const message of payment.messages.slice(from)) addToSummary(row.summary, message);
       row.messages = messages;
-      row.summary.lastSeenAt = payment.times.at(-1) ?? 0;
+      row.summary.lastSeenAt = Math.floor(payment.times.at(-1) ?? 0);
       row.summary.version = ++latest;
       rows.delete(payment.id);
       rows.set(payment.id, row);

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import {
-  type CheckMade,
+  type ChecksBegun,
   channels,
   type DeliveryEnded,
   type FaultHit,
@@ -10,18 +10,10 @@ import {
   type SettlementStep,
   type TransactionStep,
 } from "../channels/channels.ts";
+import { publicationTime } from "../channels/publication-time.ts";
 import type { Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
-
-/** One check. */
-type KeptCheck = Pick<CheckMade, "check" | "refusal"> & {
-  /**
-   * Of the request that it was made for, null where that is not known any more; left out where it is the only request of
-   * the payment that is open then, as nearly always.
-   */
-  readonly requestId?: string | null;
-};
 
 /**
  * What the channels say about payments. Of requests, only what readers need: each has a payment of its own, and keeping
@@ -29,7 +21,8 @@ type KeptCheck = Pick<CheckMade, "check" | "refusal"> & {
  */
 export type PaymentMessage =
   | Pick<RequestRead, "requestId" | "operation">
-  | KeptCheck
+  /** With the request that they were made for; null where none that was published is open. */
+  | (Pick<ChecksBegun, "checks" | "times"> & { readonly requestId: string | null })
   | Pick<RequestEnded, "requestId" | "operation" | "status" | "result" | "tookMs">
   | DeliveryEnded
   | SettlementStep
@@ -46,7 +39,7 @@ export type StoredPayment = {
   readonly messages: PaymentMessage[];
   /** Its requests that have not ended. Checks name them by the payment, of which every request has one. */
   readonly open: Pick<RequestRead, "requestId" | "payment">[];
-  /** When each message was published, in unix milliseconds. */
+  /** When each message was published, by `publicationTime`. */
   readonly times: number[];
   /** How many there were before these, and were too many to be kept. */
   omitted: number;
@@ -72,23 +65,19 @@ export type PaymentStore = {
 };
 
 /** How much is kept: a service that runs for weeks must not fill the memory. The oldest payments are forgotten first. */
-const most = { payments: 10_000, messages: 150_000, messagesEach: 5_000 };
+const most = { payments: 10_000, messages: 60_000, messagesEach: 2_000 };
 
 /** Calls of a batch belong to one of the payments that are open then; among more than these it is not worth saying. */
 const mostSharing = 4;
 
 /** Keeps what the channels say about the payments of the service with this id. */
-export function createPaymentStore(serviceId: string, bounds = most, now = Date.now): PaymentStore {
+export function createPaymentStore(serviceId: string, bounds = most, now = publicationTime): PaymentStore {
   const payments = new Map<string, StoredPayment>();
   const watchers = new Set<() => void>();
   /** Which payments a transaction carries, by their ids. */
   const carriedBy = new Map<Hex, readonly Hex[]>();
   /** Requests under way on each network, by their ids: what goes to a node meanwhile is about them. */
   const underWay = new Map<NetworkName, Map<string, StoredPayment>>();
-  /** The payment of the newest check: checks come one right after the other. */
-  let checked: StoredPayment | undefined;
-  /** What is kept of a check that passed, by its name: nearly all of them are alike. */
-  const passed = new Map<string, KeptCheck>();
   let messages = 0;
   let era = randomUUID();
 
@@ -98,7 +87,6 @@ export function createPaymentStore(serviceId: string, bounds = most, now = Date.
 
   /** Forgets a twentieth at once: a map whose first entries were removed one by one takes long to find its first. */
   function forgetOldest(): void {
-    checked = undefined;
     for (const [id, oldest] of payments) {
       if (payments.size <= 0.95 * bounds.payments && messages <= 0.95 * bounds.messages) return;
       payments.delete(id);
@@ -150,18 +138,6 @@ export function createPaymentStore(serviceId: string, bounds = most, now = Date.
     return added;
   }
 
-  function describeCheck({ open: [only, ...others] }: StoredPayment, made: CheckMade): KeptCheck {
-    const { check, refusal, payment } = made;
-    if (only?.payment !== payment || others.length > 0) {
-      const requestId = [only, ...others].findLast((request) => request?.payment === payment)?.requestId;
-      return { check, refusal, requestId: requestId ?? null };
-    }
-    if (refusal !== undefined) return { check, refusal };
-    const known = passed.get(check) ?? { check, refusal };
-    passed.set(check, known);
-    return known;
-  }
-
   function endRequest(network: NetworkName, requestId: string): void {
     const ofNetwork = underWay.get(network);
     const open = ofNetwork?.get(requestId)?.open;
@@ -190,10 +166,12 @@ export function createPaymentStore(serviceId: string, bounds = most, now = Date.
       payment.open.push({ requestId, payment: request });
       keep(payment, { requestId, operation });
     }),
-    channels.check.subscribe((message) => {
+    channels.checks.subscribe((message) => {
       if (!isOurs(message)) return;
-      if (checked?.id !== message.settlementId) checked = payments.get(message.settlementId);
-      if (checked !== undefined) keep(checked, describeCheck(checked, message));
+      const { settlementId, payment, checks, times } = message;
+      const checked = payments.get(settlementId);
+      const requestId = checked?.open.findLast((request) => request.payment === payment)?.requestId ?? null;
+      keep(checked, { requestId, checks, times });
     }),
     channels.payment.subscribe((message) => {
       if (!isOurs(message)) return;
@@ -236,7 +214,6 @@ export function createPaymentStore(serviceId: string, bounds = most, now = Date.
       payments.clear();
       carriedBy.clear();
       underWay.clear();
-      checked = undefined;
       messages = 0;
       era = randomUUID();
       changed();

@@ -11,7 +11,7 @@ export function createRequestIds(): { of(message: PaymentMessage): string | null
 
   return {
     of(message) {
-      if ("check" in message) return message.requestId === undefined ? onlyOpen() : message.requestId;
+      if ("checks" in message) return message.requestId;
       if ("methods" in message) return onlyOpen();
       if (!("requestId" in message)) return null;
       const { requestId } = message;

@@ -3,7 +3,8 @@ import type { PaymentMessage, StoredPayment } from "./payment-store.ts";
 import type { OperationView, PaymentSummary } from "./payment-view.ts";
 
 /** The summary of a payment before any message about it. */
-export function beginSummary({ id, request, times: [firstSeenAt = 0] }: StoredPayment): PaymentSummary {
+export function beginSummary({ id, request, times: [begunAt = 0] }: StoredPayment): PaymentSummary {
+  const firstSeenAt = Math.floor(begunAt);
   return {
     id,
     version: 0,

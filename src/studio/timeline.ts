@@ -1,3 +1,4 @@
+import type { CheckMade } from "../channels/channels.ts";
 import type { PaymentMessage, StoredPayment } from "./payment-store.ts";
 import type { TimelineEntry } from "./payment-view.ts";
 import { createRequestIds } from "./request-ids.ts";
@@ -11,18 +12,28 @@ export function timelineOf({ messages, times, omitted }: StoredPayment): {
   omitted: number;
 } {
   const requestIds = createRequestIds();
-  const from = Math.max(0, messages.length - mostLines);
-  const timeline = messages.flatMap((message, index): TimelineEntry[] => {
-    const requestId = requestIds.of(message);
-    const at = times[index] ?? 0;
-    return index < from ? [] : [{ at, ok: true, tookMs: null, ...describe(message), requestId }];
-  });
-  return { timeline, omitted: omitted + from };
+  const lines = messages
+    .flatMap((message, index): TimelineEntry[] => {
+      const common = { ok: true, tookMs: null, requestId: requestIds.of(message) };
+      if (!("checks" in message)) return [{ at: times[index] ?? 0, ...common, ...describe(message) }];
+      return message.checks.map((made, place) => ({
+        ...{ at: message.times[place] ?? 0, ...common },
+        ...describeCheck(made),
+      }));
+    })
+    .sort((a, b) => a.at - b.at);
+  const timeline = lines.slice(-mostLines).map((line) => ({ ...line, at: Math.floor(line.at) }));
+  return { timeline, omitted: omitted + lines.length - timeline.length };
 }
 
 type Line = Pick<TimelineEntry, "kind" | "title" | "details"> & Partial<TimelineEntry>;
 
-function describe(message: PaymentMessage): Line {
+function describeCheck({ check, refusal }: CheckMade): Line {
+  const details = refusal === undefined ? {} : { reason: refusal.reason, message: refusal.message };
+  return { kind: "check", title: check, ok: refusal === undefined, details };
+}
+
+function describe(message: Exclude<PaymentMessage, { checks: unknown }>): Line {
   if ("result" in message) {
     const { operation, result, status, tookMs } = message;
     const { outcome, reason, message: text, transaction } = result;
@@ -37,11 +48,6 @@ function describe(message: PaymentMessage): Line {
   if ("operation" in message) {
     const { operation, requestId } = message;
     return { kind: "request", title: `POST /v1/${operation}`, details: { requestId } };
-  }
-  if ("check" in message) {
-    const { check, refusal } = message;
-    const details = refusal === undefined ? {} : { reason: refusal.reason, message: refusal.message };
-    return { kind: "check", title: check, ok: refusal === undefined, details };
   }
   if ("fate" in message) {
     const isDelivered = message.fate === "delivered";

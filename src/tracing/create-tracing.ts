@@ -54,7 +54,7 @@ export function createTracing(api: typeof OpenTelemetry, serviceId: string): Tra
 
   const subscriptions = [
     subscribe(channels.request, requests.read),
-    subscribe(channels.check, requests.checked),
+    subscribe(channels.checks, requests.checked),
     subscribe(channels.settlement, (step) => {
       settlements.step(step);
       if (step.step === "claimed") requests.claimed(step.settlementId);

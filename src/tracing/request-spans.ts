@@ -1,5 +1,5 @@
 import type { Attributes, Context, Link, Span, SpanContext } from "@opentelemetry/api";
-import type { CheckMade, RequestEnded, RequestRead, TraceHeaders } from "../channels/channels.ts";
+import type { ChecksBegun, RequestEnded, RequestRead, TraceHeaders } from "../channels/channels.ts";
 import type { Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
@@ -24,7 +24,7 @@ export function createRequestSpans(
   const open = new Map<string, OpenRequest>();
   /** Those without a claim, by settlement id: from its claim on the transaction does what is to be done. */
   const checking = new Map<Hex, OpenRequest[]>();
-  const byPayment = new WeakMap<PaymentRequest, Span>();
+  const checksOf = new WeakMap<PaymentRequest, ChecksBegun["checks"]>();
   let lastEnded: { requestId: string; span: Span } | undefined;
 
   /**
@@ -66,12 +66,11 @@ export function createRequestSpans(
       open.set(requestId, request);
       const waitsForAnother = operation === "settle" && isSettling(settlementId);
       if (!waitsForAnother) checking.set(settlementId, [...(checking.get(settlementId) ?? []), request]);
-      byPayment.set(payment, span);
       payments.set(settlementId, span.spanContext());
     },
 
-    checked({ payment, check, refusal }: CheckMade): void {
-      if (refusal !== undefined) byPayment.get(payment)?.setAttribute("x402.check", check);
+    checked({ payment, checks }: ChecksBegun): void {
+      checksOf.set(payment, checks);
     },
 
     claimed(settlementId: Hex): void {
@@ -81,6 +80,8 @@ export function createRequestSpans(
     ended({ requestId, operation, headers, status, result, tookMs }: RequestEnded): void {
       const { outcome, reason, transaction } = result;
       const request = open.get(requestId);
+      const checks = request && checksOf.get(request.payment);
+      const check = checks?.findLast(({ refusal }) => refusal !== undefined)?.check;
       const span =
         request?.span ??
         tracer.startSpan(
@@ -95,6 +96,7 @@ export function createRequestSpans(
       span.setAttributes({
         "x402.outcome": outcome,
         ...(reason !== undefined && { "x402.reason": reason }),
+        ...(check !== undefined && { "x402.check": check }),
         ...(transaction !== undefined && { "x402.transaction.hash": transaction }),
         ...(status !== undefined && { "http.response.status_code": status }),
       });

@@ -122,13 +122,14 @@ function requestsOf({ messages, times }: StoredPayment): JournalRequest[] {
   const checks = new Map<string | null, JournalRequest["checks"]>();
   const requests: JournalRequest[] = [];
   for (const [index, message] of messages.entries()) {
-    const at = times[index] ?? 0;
+    const at = Math.floor(times[index] ?? 0);
     const id = requestIds.of(message);
-    if ("check" in message) {
-      const { check, refusal } = message;
-      const ofRequest = checks.get(id) ?? [];
-      checks.set(id, ofRequest);
-      ofRequest.push({ at, check, passed: refusal === undefined });
+    if ("checks" in message) {
+      const made = message.checks.map(({ check, refusal }, place) => ({
+        ...{ at: Math.floor(message.times[place] ?? 0), check },
+        passed: refusal === undefined,
+      }));
+      checks.set(id, made);
     } else if ("result" in message) {
       const { operation, requestId, status = null, tookMs, result } = message;
       requests.push({

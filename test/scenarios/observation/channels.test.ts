@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { type CheckMade, channels, type FromService } from "../../../src/channels/channels.ts";
+import { type ChecksBegun, channels, type FromService } from "../../../src/channels/channels.ts";
+import { publicationTime } from "../../../src/channels/publication-time.ts";
 import { checkNames } from "../../../src/facilitator/publish-checks.ts";
 import { createHarness } from "../../../src/harness/index.ts";
 
@@ -11,11 +12,19 @@ test("a settle can be followed on the channels from its request to the delivery 
     ids.add(serviceId);
     if (seen.at(-1) !== what) seen.push(what);
   };
+  const begun: ChecksBegun[] = [];
+  let claimedAt = 0;
   const body = await harness.sign({ network: "base" });
   const subscriptions = [
     channels.request.subscribe((message) => note(`request ${message.operation}`, message)),
-    channels.check.subscribe((message) => note(`check ${message.check}`, message)),
-    channels.settlement.subscribe((message) => note(`settlement ${message.step}`, message)),
+    channels.checks.subscribe((message) => {
+      note("checks", message);
+      begun.push(message);
+    }),
+    channels.settlement.subscribe((message) => {
+      if (message.step === "claimed") claimedAt = publicationTime();
+      note(`settlement ${message.step}`, message);
+    }),
     channels.transaction.subscribe((message) => note(`transaction ${message.step}`, message)),
     channels.delivery.subscribe((message) => note(`delivery ${message.fate}`, message)),
     channels.payment.subscribe((message) => note(`payment ${message.result.outcome}`, message)),
@@ -32,7 +41,7 @@ test("a settle can be followed on the channels from its request to the delivery 
 
   expect(seen.filter((what) => !what.startsWith("delivery") && !what.startsWith("payment"))).toEqual([
     "request settle",
-    ...checkNames.map((check) => `check ${check}`),
+    "checks",
     "settlement claimed",
     "transaction signed",
     "transaction broadcast",
@@ -42,6 +51,11 @@ test("a settle can be followed on the channels from its request to the delivery 
     "settlement settled",
     "settlement delivered",
   ]);
+  const [{ checks, times } = { checks: [], times: [] }, ...others] = begun;
+  expect(others).toEqual([]);
+  expect(checks.map(({ check }) => check)).toEqual(checkNames);
+  expect(times).toEqual([...times].sort((a, b) => a - b));
+  expect(times.at(-1)).toBeLessThan(claimedAt);
   expect(seen).toContain("payment settled");
   expect(seen).toContain("delivery delivered");
   expect(ids.size).toBe(1);
@@ -50,8 +64,8 @@ test("a settle can be followed on the channels from its request to the delivery 
 test("two services of one process are told apart", async () => {
   await using first = await createHarness({ networks: ["base"] });
   await using second = await createHarness({ networks: ["polygon"] });
-  const checks: CheckMade[] = [];
-  const unsubscribe = channels.check.subscribe((message) => checks.push(message));
+  const checks: ChecksBegun[] = [];
+  const unsubscribe = channels.checks.subscribe((message) => checks.push(message));
   const [onBase, onPolygon] = await Promise.all([
     first.pay({ network: "base" }),
     second.pay({ network: "polygon" }),
