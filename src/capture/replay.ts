@@ -33,7 +33,11 @@ export async function replayCapture(capture: Capture): Promise<Replay> {
   return { checks, verdict, recorded, same: recorded === undefined || recorded === verdict };
 }
 
-function recordedVerdict({ outcome, reason }: Capture): string | undefined {
+/** What was answered then: `valid` or the reason; undefined where there was no verdict. */
+export function recordedVerdict({
+  outcome,
+  reason,
+}: Pick<Capture, "outcome" | "reason">): string | undefined {
   if (["valid", "settled", "pending"].includes(outcome)) return "valid";
   return outcome === "invalid" ? (reason ?? undefined) : undefined;
 }

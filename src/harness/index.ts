@@ -1,6 +1,8 @@
+export type { Capture } from "../capture/capture.ts";
 export type { LogLevel } from "../config/values.ts";
 export { ConfigurationError, KitError } from "../errors.ts";
 export type { HarnessBuyer } from "./api/buyer.ts";
+export type { CapturedPayment, CapturedReplay } from "./api/captured-payment.ts";
 export { connectHarness } from "./api/connect-harness.ts";
 export { createHarness } from "./api/create-harness.ts";
 export type {

@@ -1,6 +1,8 @@
+import type { Capture } from "../../capture/capture.ts";
 import type { BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
 import { controlOf } from "../control/control-client.ts";
 import { startHarness } from "../run/start-harness.ts";
+import { type CapturedPayment, describeCaptured } from "./captured-payment.ts";
 import type { Harness } from "./harness-api.ts";
 import { type HarnessOptions, readHarnessOptions } from "./harness-options.ts";
 
@@ -15,10 +17,16 @@ import { type HarnessOptions, readHarnessOptions } from "./harness-options.ts";
  * await using harness = await createHarness({ networks: ["base", "polygon"] });
  * const { settle, receipt } = await harness.pay({ network: "base", amount: 10_000n });
  */
+export function createHarness<const N extends NetworkName = BuiltInNetworkName>(
+  options: HarnessOptions<N> & { capture: string | Capture },
+): Promise<Harness<N> & { readonly captured: CapturedPayment }>;
+export function createHarness<const N extends NetworkName = BuiltInNetworkName>(
+  options?: HarnessOptions<N>,
+): Promise<Harness<N>>;
 export async function createHarness<const N extends NetworkName = BuiltInNetworkName>(
   options: HarnessOptions<N> = {},
-): Promise<Harness<N>> {
-  const { names, start, logLevel } = readHarnessOptions(options);
+): Promise<Harness<N> & { readonly captured?: CapturedPayment }> {
+  const { names, start, logLevel, source } = readHarnessOptions(options);
   // viem takes as long to load as the nodes take to start.
   const importing = Promise.all([import("./assemble-harness.ts"), import("../../logging/logger.ts")]);
   importing.catch(() => {});
@@ -26,5 +34,6 @@ export async function createHarness<const N extends NetworkName = BuiltInNetwork
   const running = await startHarness({ ...start, logger: createLogger(logLevel) });
   const [{ assembleHarness }] = await importing;
   const { description, close } = running;
-  return assembleHarness(names, { description, control: controlOf(running), close });
+  const harness = assembleHarness(names, { description, control: controlOf(running), close });
+  return source === undefined ? harness : { ...harness, captured: describeCaptured(source, harness) };
 }

@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import type { Capture } from "../../capture/capture.ts";
 import { builtIn } from "../../config/known-networks.ts";
 import { type NetworkData, readNetworkData, readNetworkFile } from "../../config/network-file.ts";
 import { settleWaitBoundsMs } from "../../config/settle-wait.ts";
@@ -19,6 +20,7 @@ import { requireNode } from "../nodes/require-node.ts";
 import type { StartOptions } from "../run/start-harness.ts";
 import { collision, resolveFacilitatorContracts } from "../stage/addresses.ts";
 import type { Harness } from "./harness-api.ts";
+import { type CaptureSource, readCaptureOption } from "./read-capture-option.ts";
 
 /** The token of a network. What is left out is as of the network's USDC. */
 export type AssetOptions = { address: Address; name?: string; version?: string; decimals?: number };
@@ -76,10 +78,29 @@ export type HarnessOptions<N extends NetworkName = BuiltInNetworkName> = {
    * 2026-01-01T00:00:00Z then, and moves by one second with each block and by `advanceTime` only.
    */
   seed?: number;
+  /**
+   * A payment that `x402-kit capture` wrote to a file: the path, or what is in the file. One chain starts, with the
+   * contract, the token, the payer's state, the head and the clock that the payment was judged by.
+   * See docs/guides/captures.md.
+   *
+   * @example
+   * const harness = await createHarness({ capture: "bug.x402.json" });
+   * expect((await harness.captured.replay()).verdict).toBe(harness.captured.verdict);
+   */
+  capture?: string | Capture;
   /** Path of the anvil binary; the one of the package `@foundry-rs/anvil` by default. */
   anvilBinary?: string;
   /** Gives up the start. */
   signal?: AbortSignal;
+};
+
+/** The options of a harness, read. */
+export type HarnessPlan<N extends NetworkName> = {
+  names: readonly N[];
+  start: Omit<StartOptions, "logger">;
+  logLevel: LogLevel;
+  /** Where it is made of a captured payment. */
+  source: CaptureSource | undefined;
 };
 
 /**
@@ -88,9 +109,7 @@ export type HarnessOptions<N extends NetworkName = BuiltInNetworkName> = {
  * @throws {ConfigurationError} with everything that is wrong with them
  * @throws {KitError} on a Node that is too old
  */
-export function readHarnessOptions<N extends NetworkName>(
-  options: HarnessOptions<N>,
-): { names: readonly N[]; start: Omit<StartOptions, "logger">; logLevel: LogLevel } {
+export function readHarnessOptions<N extends NetworkName>(options: HarnessOptions<N>): HarnessPlan<N> {
   requireNode();
   const problems: ConfigurationProblem[] = [];
   const add = (name: string, problem: string, example?: string) =>
@@ -110,7 +129,13 @@ export function readHarnessOptions<N extends NetworkName>(
     settleWaitMs,
   } = options;
   const known = readKnownNetworks(options.networkFile, add);
-  const names = options.networks ?? (networkNames as readonly NetworkName[] as readonly N[]);
+  const source =
+    options.capture === undefined
+      ? undefined
+      : collectProblems(problems, () => readCaptureOption(options.capture ?? "", known));
+  const usual: readonly NetworkName[] = source === undefined ? networkNames : [source.capture.chain.network];
+  const names = options.networks ?? (usual as readonly N[]);
+  if (source !== undefined) checkBesideCapture(options, source, add);
   checkNetworks(names, known, add);
   const isRunning = (option: string, network: string): network is NetworkName => {
     const running = names.some((name) => name === network);
@@ -146,6 +171,7 @@ export function readHarnessOptions<N extends NetworkName>(
     if (isRunning(name, network) && !isWhole(rpcPort, 1, 65_535))
       add(name, `${rpcPort} is not a port`, "8545");
   }
+  if (source !== undefined) assets[source.capture.chain.network] = source.capture.chain.asset;
   const fork: ForkOptions = options.fork ?? {};
   const forks = collectProblems(problems, () => readForkOptions(fork, names));
   if (seed !== undefined && forks !== undefined && forks.size > 0) {
@@ -153,7 +179,7 @@ export function readHarnessOptions<N extends NetworkName>(
   }
   const contracts = collectProblems(problems, () =>
     resolveFacilitatorContracts(
-      options.contracts,
+      source?.contracts ?? options.contracts,
       known.all.map(({ name, usdc }) => assets[name] ?? usdc),
       { mainnet: "contracts.mainnet", testnet: "contracts.testnet" },
     ),
@@ -163,7 +189,9 @@ export function readHarnessOptions<N extends NetworkName>(
   return {
     names,
     logLevel,
+    source,
     start: {
+      slice: source?.slice,
       networks: names,
       knownNetworks: known,
       facilitatorContracts: contracts,
@@ -202,9 +230,32 @@ const optionNames: ReadonlySet<string> = new Set<keyof HarnessOptions>([
   "journal",
   "studio",
   "seed",
+  "capture",
   "anvilBinary",
   "signal",
 ]);
+
+/** What a captured payment brings along, and cannot be had otherwise. */
+const broughtByCapture = ["contracts", "assets", "fork", "seed"] as const;
+
+function checkBesideCapture(
+  { networks, ...options }: HarnessOptions<NetworkName>,
+  { capture }: CaptureSource,
+  add: Add,
+): void {
+  const { network } = capture.chain;
+  if (networks !== undefined && (networks.length !== 1 || networks[0] !== network)) {
+    add(
+      "networks",
+      `the captured payment is of ${network}, and that chain alone is started`,
+      `["${network}"]`,
+    );
+  }
+  if (options.journal === false) add("journal", "is needed to tell how a captured payment is judged");
+  for (const name of broughtByCapture) {
+    if (options[name] !== undefined) add(name, "comes with the capture, and cannot be given beside it");
+  }
+}
 
 const notOneOf = (known: NetworkRegistry) => `is not one of ${known.names.join(", ")}`;
 

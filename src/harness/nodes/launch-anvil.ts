@@ -24,6 +24,8 @@ export type LaunchOptions = {
    * parent and holds one transaction at most. Otherwise chain time is the time of this machine.
    */
   genesisTime?: number | undefined;
+  /** The number of the first block; 0 by default. */
+  genesisBlock?: number | undefined;
   startTimeoutMs?: number | undefined;
   /** Called when the process runs, while it comes to listen. */
   onSpawn?: (() => void) | undefined;
@@ -67,7 +69,8 @@ const startContext = new AsyncLocalStorage<object>();
  * @throws {KitError} when it does not come to listen; no process is left then
  */
 export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil> {
-  const { name, chainId, watchdog, port, signal, genesisTime, startTimeoutMs = 30_000 } = options;
+  const { name, chainId, watchdog, port, signal, genesisTime, genesisBlock } = options;
+  const { startTimeoutMs = 30_000 } = options;
   signal?.throwIfAborted();
   const binary = options.binary === undefined ? anvilBinary() : executable(options.binary);
   const { createAnvil } = await importViemAnvil();
@@ -94,6 +97,7 @@ export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil
         ...args,
         ...flags,
         ...(genesisTime === undefined ? [] : ["--max-transactions", "1"]),
+        ...(genesisBlock === undefined ? [] : ["--number", String(genesisBlock)]),
         ...forkFlags(options.fork),
       ],
       // `detached`: Ctrl-C in a terminal reaches the whole process group, and the nodes are still needed while the

@@ -146,7 +146,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
         serviceId,
         logger,
         clock: {
-          behind: seed === undefined ? 120 : Number.POSITIVE_INFINITY,
+          behind: seed === undefined && options.slice === undefined ? 120 : Number.POSITIVE_INFINITY,
           ahead: Number.POSITIVE_INFINITY,
         },
       });

@@ -9,6 +9,7 @@ import { membersOf } from "../../util/json.ts";
 import { startHeartbeat } from "../nodes/heartbeat.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
 import { planLocalDeployment } from "./addresses.ts";
+import { type CapturedSlice, placeSlice } from "./captured-slice.ts";
 import { mockToken } from "./mock-token.ts";
 import { type PlacedContract, runConstructor } from "./place-contract.ts";
 import { prepareRealToken } from "./prepare-real-token.ts";
@@ -63,6 +64,8 @@ export type LocalChainOptions = {
   node: LocalNode;
   /** Whether the chain's time is its own, and not this machine's. */
   ownClock?: boolean;
+  /** What a captured payment was judged by, which is put in place last. */
+  slice?: CapturedSlice | undefined;
 };
 
 const { treasury, operator, admin, recoverer, pauser } = harnessAccounts;
@@ -84,7 +87,7 @@ const mostSeconds = 3_155_760_000;
 
 /** Puts contracts, accounts and payers in place on a node that has just been started. */
 export async function prepareChain(options: LocalChainOptions): Promise<HarnessChain> {
-  const { network, facilitatorContract, asset, node, ownClock = false } = options;
+  const { network, facilitatorContract, asset, node, ownClock = false, slice } = options;
   const realToken = node.fork !== undefined && isRealToken(network, asset);
   const contracts: readonly PlacedContract[] = [
     {
@@ -109,6 +112,7 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
     ? await prepareRealToken(node, network, asset)
     : await prepareMockToken(node, asset);
   const fundCall = realToken ? transferCall : mintCall;
+  if (slice !== undefined) await placeSlice(node, asset, slice);
   const start = await takeStartingPoint(node, { impersonated: treasury.address, ownClock });
   // A chain with a clock of its own stands still between transactions.
   const heartbeat = ownClock ? undefined : startHeartbeat(node);

@@ -10,6 +10,7 @@ import { startWatchdog } from "../../util/watchdog.ts";
 import { type ForkOptions, readForkOptions } from "../fork/fork-options.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";
 import type { FacilitatorContracts } from "./addresses.ts";
+import { beginningOf, type CapturedSlice } from "./captured-slice.ts";
 import type { HarnessChain } from "./chain.ts";
 import { startFork } from "./start-fork.ts";
 
@@ -36,6 +37,8 @@ export type StartChainsOptions = {
   meanwhile?: (() => void) | undefined;
   /** Gives the chains a clock of their own that begins there (unix seconds); they then stand still between blocks. */
   genesisTime?: number | undefined;
+  /** What the one chain is to hold; it then has a clock of its own, at the head of this. */
+  slice?: CapturedSlice | undefined;
 };
 
 /** Running chains. Disposing of them stops them. */
@@ -62,7 +65,8 @@ export type Chains = AsyncDisposable & {
  * });
  */
 export async function startChains(options: StartChainsOptions): Promise<Chains> {
-  const { facilitatorContracts, assets = {}, rpcPorts = {}, signal, genesisTime } = options;
+  const { facilitatorContracts, assets = {}, rpcPorts = {}, signal, slice } = options;
+  const beginning = slice === undefined ? { genesisTime: options.genesisTime } : beginningOf(slice);
   const networks = checkOptions(options);
   const forks = readForkOptions(options.fork ?? {}, options.networks);
   signal?.throwIfAborted();
@@ -101,7 +105,7 @@ export async function startChains(options: StartChainsOptions): Promise<Chains> 
       const launch = { watchdog, port, signal, binary: options.anvilBinary, onSpawn };
       const spec = forks.get(name);
       const node = await (spec === undefined
-        ? startNode({ ...launch, name, chainId, genesisTime })
+        ? startNode({ ...launch, name, chainId, ...beginning })
         : startFork({ ...launch, network, spec, facilitatorContract, asset }));
       nodes.push(node);
       const { prepareChain } = await prepare();
@@ -110,7 +114,8 @@ export async function startChains(options: StartChainsOptions): Promise<Chains> 
         facilitatorContract,
         asset,
         node,
-        ownClock: genesisTime !== undefined,
+        ownClock: beginning.genesisTime !== undefined,
+        slice,
       });
       const chain = await preparing.catch((error: unknown) => {
         throw node.fork?.explainStart(error) ?? error;

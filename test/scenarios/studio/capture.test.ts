@@ -1,10 +1,11 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { readCapture } from "../../../src/capture/capture.ts";
+import { type Capture, readCapture } from "../../../src/capture/capture.ts";
 import { replayCapture } from "../../../src/capture/replay.ts";
 import { pay } from "../../../src/harness/control/pay.ts";
+import { createHarness } from "../../../src/harness/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
@@ -66,6 +67,67 @@ describe("a captured payment is judged again as it was", () => {
       expect(verdict).toMatch(/^invalid_exact_evm_payload_/);
       expect(same).toBe(true);
     }
+  });
+});
+
+describe("a harness that is made of a captured payment", () => {
+  test.each([
+    ["funded", "valid"],
+    ["smartWallet", "valid"],
+    ["empty", "insufficient_funds"],
+    ["blacklisted", "invalid_transaction_state"],
+    ["hijacked", "invalid_exact_evm_payload_signature"],
+  ] as const)("judges it as then: of the payer %s, %s", async (payer, verdict) => {
+    await pay(harness.description, { network: "base", payer });
+    const file = join(folder, `${payer}.json`);
+    await writeFile(file, await captureNewest());
+    const { chain } = readCapture(await readFile(file, "utf8"));
+    await using again = await createHarness({ capture: file });
+    const { client, now } = again.networks.base;
+    expect(await now()).toBe(BigInt(chain.time));
+    expect(await client.getBlockNumber()).toBe(BigInt(chain.blockNumber));
+    expect(again.captured).toMatchObject({ operation: "settle", verdict });
+    expect(await again.captured.replay()).toMatchObject({ verdict });
+    await again.reset();
+    expect(await now()).toBe(BigInt(chain.time));
+    expect(await again.captured.replay()).toMatchObject({ verdict });
+  });
+
+  test("holds the state of a payer, a token and a contract that are not those of the test cast", async () => {
+    const facilitatorContract = "0x00000000000000000000000000000000000f00d1";
+    const body = await signedRequest(harness, { payer: "empty", terms: { to: facilitatorContract } });
+    await post(harness, "verify", body);
+    const capture: Capture = JSON.parse(await captureNewest());
+    Object.assign(Object(capture.request.paymentRequirements), { payTo: facilitatorContract });
+    Object.assign(capture.chain, { facilitatorContract, blockNumber: 43_000_000 });
+    const judged = async (change: Partial<Capture["chain"]>) => {
+      const changed = { ...capture, chain: { ...capture.chain, ...change } };
+      await using again = await createHarness({ capture: changed, networks: ["base"] });
+      const { verdict, answer } = await again.captured.replay();
+      expect((await replayCapture(changed)).verdict).toBe(verdict);
+      expect(again.networks.base.facilitatorContract.address.toLowerCase()).toBe(facilitatorContract);
+      return [verdict, Reflect.get(answer.body, "invalidMessage")];
+    };
+    const rich = { payerBalance: "1000000000" };
+    expect(await judged(rich)).toEqual(["valid", undefined]);
+    expect((await judged({}))[0]).toBe("insufficient_funds");
+    expect((await judged({ ...rich, authorizationUsed: true }))[1]).toMatch(/used/);
+    expect((await judged({ ...rich, assetPaused: true }))[1]).toMatch(/paused/);
+    expect((await judged({ ...rich, payerBlacklisted: true }))[1]).toMatch(/blacklisted/);
+    expect((await judged({ ...rich, time: capture.chain.time + 3_600 }))[0]).toBe(
+      "invalid_exact_evm_payload_authorization_valid_before",
+    );
+  });
+
+  test("takes nothing beside it that the capture brings along, and no damaged file", async () => {
+    await pay(harness.description, { network: "base" });
+    const capture: Capture = JSON.parse(await captureNewest());
+    await expect(
+      createHarness<string>({ capture, networks: ["polygon"], seed: 1, journal: false }),
+    ).rejects.toThrow(/networks.*base.*journal.*seed/s);
+    await expect(createHarness({ capture: join(folder, "missing.json") })).rejects.toThrow("cannot be read");
+    await writeFile(join(folder, "cut.json"), JSON.stringify(capture).slice(0, 300));
+    await expect(createHarness({ capture: join(folder, "cut.json") })).rejects.toThrow("it is cut off");
   });
 });
 

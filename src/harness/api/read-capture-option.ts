@@ -1,0 +1,62 @@
+import { readFileSync } from "node:fs";
+import { type Capture, readCapture } from "../../capture/capture.ts";
+import { KitError } from "../../errors.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
+import type { NetworkRegistry } from "../../protocol/networks.ts";
+import { parsePaymentRequest } from "../../protocol/requests.ts";
+import type { CapturedSlice } from "../stage/captured-slice.ts";
+
+/** A payment that was captured, as a harness needs it. */
+export type CaptureSource = {
+  capture: Capture;
+  settlementId: Hex;
+  slice: CapturedSlice;
+  contracts: { mainnet?: Address; testnet?: Address };
+};
+
+/**
+ * Reads the option `capture` of a harness: the path of a file, or what is in it.
+ *
+ * @throws {KitError} with one sentence when it cannot be used
+ */
+export function readCaptureOption(option: string | Capture, known: NetworkRegistry): CaptureSource {
+  const capture = readCapture(typeof option === "string" ? readText(option) : JSON.stringify(option));
+  const { chain, request: body } = capture;
+  const network = known.named(chain.network);
+  if (network === undefined) {
+    throw new KitError(
+      `The captured payment is of ${chain.network}, which is not one of ${known.names.join(", ")}`,
+      {
+        hints: ["Networks besides the five come with `networkFile`."],
+      },
+    );
+  }
+  const parsed = parsePaymentRequest(body, known);
+  if (!parsed.ok) throw new KitError(`The captured payment cannot be read: ${parsed.invalid.message}`);
+  const { from, nonce } = parsed.request.authorization;
+  return {
+    capture,
+    contracts: { [network.tier]: chain.facilitatorContract },
+    settlementId: parsed.request.settlementId,
+    slice: {
+      payer: from,
+      authorizationNonce: nonce,
+      blockNumber: chain.blockNumber,
+      time: chain.time,
+      payerBalance: BigInt(chain.payerBalance),
+      payerHasCode: chain.payerHasCode,
+      walletAccepts: chain.walletAccepts ?? false,
+      authorizationUsed: chain.authorizationUsed,
+      payerBlacklisted: chain.payerBlacklisted,
+      assetPaused: chain.assetPaused,
+    },
+  };
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new KitError(`The capture ${file} cannot be read`, { cause });
+  }
+}
