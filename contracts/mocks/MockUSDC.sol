@@ -12,12 +12,12 @@ import {UsdcSignatures} from "./UsdcSignatures.sol";
  * @title A stand-in for USDC on test chains
  * @notice Behaves as Circle's FiatTokenV2_2: EIP-3009 and permit in both overloads, with the same rules in the same
  * order, the same revert strings and events; ERC-1271 payers; blacklist, pause, minters, owner and the other roles;
- * 6 decimals; the same variables in the same storage slots. Signatures are enforced. It stands behind
- * {MockUSDCProxy}, as the original does behind its own.
+ * the same variables in the same storage slots. Signatures are enforced. It stands behind {MockUSDCProxy}, as the
+ * original does behind its own.
  *
  * It is open in one place: anyone may {mint}. Pause, blacklist and the other rules of a mint hold, and so does the
  * allowance of an account that is a minter. It differs in another: {initialize} sets all up in one call, where the
- * original was upgraded four times, and gives every role to one account.
+ * original was upgraded four times, gives every role to one account, and takes any number of decimals.
  * @dev No immutables and a domain separator computed from the live chain id and address, so that code and storage
  * can be carried to the address of the real token on any chain.
  */
@@ -126,6 +126,7 @@ contract MockUSDC is IERC20Metadata {
         string calldata name_,
         string calldata symbol_,
         string calldata version_,
+        uint8 decimals_,
         address issuer
     ) external {
         require(!_initialized, "FiatToken: contract is already initialized");
@@ -135,7 +136,7 @@ contract MockUSDC is IERC20Metadata {
         name = name_;
         symbol = symbol_;
         currency = "USD";
-        decimals = 6;
+        decimals = decimals_;
         (owner, pauser, blacklister, masterMinter) = (issuer, issuer, issuer, issuer);
         if (keccak256(bytes(version_)) != keccak256(bytes(USDC_VERSION))) {
             (_hasOtherVersion, _otherVersion) = (true, version_);

@@ -45,7 +45,7 @@ contract MockUSDCIssuerTest is UsdcDeployment {
         assertEq(usdc.rescuer(), address(0), "rescuer");
         assertFalse(usdc.isMinter(ISSUER), "minter");
         vm.expectRevert(errorData("FiatToken: contract is already initialized"));
-        usdc.initialize("USD Coin", "USDC", "2", ALICE);
+        usdc.initialize("USD Coin", "USDC", "2", 6, ALICE);
     }
 
     /// @dev Sources: Ownable.transferOwnership, Pausable.updatePauser, Blacklistable.updateBlacklister,

@@ -116,7 +116,7 @@ contract MockUSDCProxyTest is UsdcDeployment {
         new MockUSDCProxy(
             implementation,
             PROXY_ADMIN,
-            abi.encodeCall(MockUSDC.initialize, ("USD Coin", "USDC", "2", address(0)))
+            abi.encodeCall(MockUSDC.initialize, ("USD Coin", "USDC", "2", 6, address(0)))
         );
     }
 

@@ -3,13 +3,7 @@ import type { ConfigurationProblem } from "../errors.ts";
 import { readAddress as parseAddress } from "../protocol/address.ts";
 import type { CorsOrigins } from "../protocol/cors.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
-import {
-  type BuiltInNetworkName,
-  builtInNetworks,
-  type NetworkName,
-  type NetworkRegistry,
-  networkNames,
-} from "../protocol/networks.ts";
+import { builtInNetworks, type NetworkName, type NetworkRegistry } from "../protocol/networks.ts";
 import { parseUint256 } from "../protocol/primitives.ts";
 
 /*
@@ -191,9 +185,6 @@ export function warnOfClearText(
 export function readNetwork(text: string, known: NetworkRegistry = builtInNetworks): NetworkName {
   return readOneOf(known.names)(text);
 }
-
-/** One built-in network by its v1 name. */
-export const readBuiltInNetwork: (text: string) => BuiltInNetworkName = readOneOf(networkNames);
 
 /** Networks separated by commas, each at most once. */
 export function readNetworks(text: string, known?: NetworkRegistry): readonly NetworkName[] {

@@ -11,7 +11,12 @@ import {
 import type { HarnessDescription } from "../harness/control/description.ts";
 import { askHarness } from "../harness/control/find-harness.ts";
 import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
-import { findNetwork, type NetworkName } from "../protocol/networks.ts";
+import {
+  builtInNetworks,
+  createNetworkRegistry,
+  type NetworkName,
+  type NetworkRegistry,
+} from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";
 import { harnessAccounts } from "../published/accounts.ts";
 import { testKeys } from "../published/test-keys.ts";
@@ -36,6 +41,8 @@ export type FacilitatorOptions = {
   authHeader?: string | undefined;
   /** Where to pay; the first network that the facilitator lists by default. */
   network?: NetworkName | undefined;
+  /** What names of networks mean; the five by default. Those of a running harness are known without. */
+  knownNetworks?: NetworkRegistry | undefined;
   /** Where payments must go: a facilitator contract, or the merchant's own address. */
   payTo?: Address | undefined;
   /** Of an account that has money on the network; it pays for what settles. */
@@ -67,6 +74,9 @@ const supportedSchema = z.object({
   signers: z.record(z.string(), z.array(z.string())).optional().catch(undefined),
 });
 
+/** Local chains mine as transactions come, and once in a second without any. */
+const localBlockTimeMs = 1_000;
+
 /** It answers from memory. */
 const answersWithinMs = 10_000;
 
@@ -77,12 +87,17 @@ const answersWithinMs = 10_000;
  */
 export async function findFacilitator(options: FacilitatorOptions): Promise<FoundFacilitator> {
   const { baseUrl, payerKey } = options;
-  const { kinds, prefix, isPublished } = await readSupported(baseUrl);
+  const { listed, prefix, isPublished } = await readSupported(baseUrl);
   const isKit = isPublished && (options.apiKey ?? testKeys.local.apiKey) === testKeys.local.apiKey;
   const apiKey = options.apiKey ?? (isKit ? testKeys.local.apiKey : undefined);
   const { auth = apiKey === undefined ? "none" : "bare", authHeader = "authorization" } = options;
   const harness = isKit ? await askHarness(baseUrl) : undefined;
+  const known = addRunning(options.knownNetworks ?? builtInNetworks, harness);
 
+  const kinds = listed.flatMap(({ network, x402Version }) => {
+    const found = known.find(network, x402Version);
+    return found === undefined ? [] : [{ name: found.name, x402Version }];
+  });
   const names = [...new Set(kinds.map(({ name }) => name))];
   const name = options.network ?? names[0];
   if (name === undefined || !names.includes(name)) {
@@ -95,7 +110,7 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
       },
     );
   }
-  const networks = names.map((one) => describe(one, options, { isKit, harness }));
+  const networks = names.map((one) => describe(one, options, { isKit, harness, known }));
   const [first, ...others] = networks;
   const network = networks.find((one) => one.name === name);
   if (first === undefined || network === undefined) throw new Error(`${name} is missing`);
@@ -127,8 +142,19 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
   };
 }
 
+/** Adds what a harness runs and describes: it knows its added networks, which other processes need not. */
+function addRunning(known: NetworkRegistry, harness: HarnessDescription | undefined): NetworkRegistry {
+  const added = Object.entries(harness?.networks ?? {}).flatMap(([name, running]) => {
+    const { chainId, caip2, tier, asset, nativeCoin = "ETH" } = running;
+    if (tier === undefined || known.named(name) !== undefined) return [];
+    return [{ name, chainId, caip2, tier, usdc: asset, nativeCoin, blockTimeMs: localBlockTimeMs }];
+  });
+  return added.length === 0 ? known : createNetworkRegistry([...known.all, ...added]);
+}
+
 type SupportedAnswer = {
-  kinds: { name: NetworkName; x402Version: X402Version }[];
+  /** Its kinds of payment by scheme "exact", each with the network as it spells it. */
+  listed: { network: string; x402Version: X402Version }[];
   prefix: Access["prefix"];
   /** Whether it signs with the published operator: then it is that of `up` or `mock`. */
   isPublished: boolean;
@@ -148,11 +174,9 @@ async function readSupported(baseUrl: string): Promise<SupportedAnswer> {
         isPublished: Object.values(signers)
           .flat()
           .some((signer) => sameAddress(signer, published)),
-        kinds: kinds.flatMap(({ scheme, x402Version, network }) => {
-          if (scheme !== "exact" || (x402Version !== 1 && x402Version !== 2)) return [];
-          const known = findNetwork(network, x402Version);
-          return known === undefined ? [] : [{ name: known.name, x402Version }];
-        }),
+        listed: kinds.flatMap(({ scheme, x402Version, network }) =>
+          scheme === "exact" && (x402Version === 1 || x402Version === 2) ? [{ network, x402Version }] : [],
+        ),
       };
     }
     const what = isBegun(answer)
@@ -179,12 +203,14 @@ async function ask(baseUrl: string, path: string) {
   }
 }
 
+type Found = { isKit: boolean; harness: HarnessDescription | undefined; known: NetworkRegistry };
+
 function describe(
   name: NetworkName,
   { payTo }: FacilitatorOptions,
-  { isKit, harness }: { isKit: boolean; harness: HarnessDescription | undefined },
+  { isKit, harness, known: all }: Found,
 ): FixtureNetwork {
-  const network = findNetwork(name, 1);
+  const network = all.named(name);
   if (network === undefined) throw new Error(`${name} is no network`);
   const running = harness?.networks[name];
   const known = running?.facilitatorContract ?? (isKit ? defaultContracts[network.tier] : undefined);

@@ -10,12 +10,12 @@ import { fickleWalletInitCode, mockUsdcInitCode, walletInitCode } from "./init-c
 const { operator, treasury } = harnessAccounts;
 
 it.each([
-  ["USD Coin", "2"],
-  ["", "1"],
-  ["A token with a name that is longer than one word: 32 bytes or more", "2.1"],
-  ["Zweiunddreißig Bytes mit Umlaut", "2"],
-])("encodes the token's constructor, and the call in it, as viem does: %s", (name, version) => {
-  expect(mockUsdcInitCode({ name, version })).toBe(
+  ["USD Coin", "2", 6],
+  ["", "1", 0],
+  ["A token with a name that is longer than one word: 32 bytes or more", "2.1", 18],
+  ["Zweiunddreißig Bytes mit Umlaut", "2", 36],
+])("encodes the token's constructor, and the call in it, as viem does: %s", (name, version, decimals) => {
+  expect(mockUsdcInitCode({ name, version, decimals })).toBe(
     encodeDeployData({
       abi: mockUsdcProxyAbi,
       bytecode: mockUsdcProxyBytecode,
@@ -25,7 +25,7 @@ it.each([
         encodeFunctionData({
           abi: mockUsdcAbi,
           functionName: "initialize",
-          args: [name, "USDC", version, treasury.address],
+          args: [name, "USDC", version, decimals, treasury.address],
         }),
       ],
     }),

@@ -10,22 +10,26 @@ import { harnessAccounts, usdcImplementationAddress, usdcProxyAdmin } from "./ac
  * a tenth of the whole start-up. Tests hold it against viem and the generated ABI.
  */
 
-const initializeSelector = keccak256Text("initialize(string,string,string,address)").slice(0, 10);
+const initializeSelector = keccak256Text("initialize(string,string,string,uint8,address)").slice(0, 10);
 
 /**
- * `MockUSDCProxy(implementation, admin, initialization)`, which calls `initialize(name, symbol, version, issuer)`: the
+ * `MockUSDCProxy(implementation, admin, initialization)`, which calls `initialize(name, symbol, version, decimals, issuer)`: the
  * treasury is the issuer. The implementation and its library must be in place.
  */
-export function mockUsdcInitCode({ name, version }: Pick<Asset, "name" | "version">): Hex {
+export function mockUsdcInitCode({
+  name,
+  version,
+  decimals,
+}: Pick<Asset, "name" | "version" | "decimals">): Hex {
   const texts = [name, "USDC", version].map(encodeText);
-  let position = 4 * 32;
+  let position = 5 * 32;
   const offsets = texts.map((text) => {
     const start = position;
     position += text.length / 2;
     return uintWord(BigInt(start));
   });
   const issuer = addressWord(harnessAccounts.treasury.address);
-  const initialization = `${initializeSelector.slice(2)}${offsets.join("")}${issuer}${texts.join("")}`;
+  const initialization = `${initializeSelector.slice(2)}${offsets.join("")}${uintWord(BigInt(decimals))}${issuer}${texts.join("")}`;
   const initializationOffset = uintWord(3n * 32n);
   return `${mockUsdcProxyBytecode}${addressWord(usdcImplementationAddress)}${addressWord(usdcProxyAdmin)}${initializationOffset}${encodeBytes(initialization)}`;
 }

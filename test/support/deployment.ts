@@ -113,7 +113,7 @@ export async function deployContracts(): Promise<TestDeployment> {
         encodeFunctionData({
           abi: mockUsdcAbi,
           functionName: "initialize",
-          args: ["USD Coin", "USDC", "2", admin.address],
+          args: ["USD Coin", "USDC", "2", 6, admin.address],
         }),
       ],
     ),

@@ -24,7 +24,7 @@ abstract contract UsdcDeployment is Test {
                 new MockUSDCProxy(
                     address(new MockUSDC()),
                     PROXY_ADMIN,
-                    abi.encodeCall(MockUSDC.initialize, (name, "USDC", version, issuer))
+                    abi.encodeCall(MockUSDC.initialize, (name, "USDC", version, 6, issuer))
                 )
             )
         );

@@ -21,6 +21,7 @@ import {
   addressOption,
   defineCommand,
   flag,
+  networkFileOption,
   textOption,
   valueOption,
   variableOption,
@@ -41,6 +42,7 @@ export const conformance = defineCommand({
       default: url,
     },
     "api-key": variableOption("X402_API_KEY", { placeholder: "KEY", example: testKeys.local.apiKey }),
+    ...networkFileOption,
     network: valueOption(
       "where to pay (default: the first that the facilitator lists)",
       "NAME",
@@ -88,7 +90,7 @@ export const conformance = defineCommand({
     return { payerKey };
   },
 
-  async run(values, { print }, { payerKey }) {
+  async run(values, { print, networks: knownNetworks }, { payerKey }) {
     const { url, network, contract, filter, junit, json, auth, parallel } = values;
     requireWritable({ junit });
     const apiKey = values["api-key"];
@@ -100,7 +102,7 @@ export const conformance = defineCommand({
       });
     }
     const facilitator = await findFacilitator({
-      ...{ baseUrl: url, apiKey, network, payerKey, auth },
+      ...{ baseUrl: url, apiKey, network, knownNetworks, payerKey, auth },
       authHeader: values["auth-header"],
       payTo: values["pay-to"] ?? contract,
     });

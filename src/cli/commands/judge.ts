@@ -3,9 +3,10 @@ import { existsSync } from "node:fs";
 import { relative, resolve } from "node:path";
 import {
   InvalidValue,
-  readBuiltInNetwork,
   readHttpUrl,
   readList,
+  readNetwork,
+  readNetworks,
   readWholeNumber,
 } from "../../config/values.ts";
 import { KitError } from "../../errors.ts";
@@ -22,7 +23,14 @@ import type { ShopResult } from "../../judge/shop/run-shop-case.ts";
 import { shopCases } from "../../judge/shop/shop-cases.ts";
 import { escapeControls } from "../../util/escape-controls.ts";
 import { nearest } from "../../util/nearest.ts";
-import { commandOption, defineCommand, flag, networkOption, textOption } from "../kit/command.ts";
+import {
+  commandOption,
+  defineCommand,
+  flag,
+  networkFileOption,
+  networkOption,
+  textOption,
+} from "../kit/command.ts";
 import { requireWritable, writeReport } from "../kit/report-file.ts";
 
 /** A shop that takes longer, in seconds, shows no more of a client. */
@@ -62,6 +70,7 @@ const common = {
   junit: textOption("write the report as JUnit XML to a file too", "FILE", "judge.xml"),
   sarif: textOption("write the report as SARIF to a file too", "FILE", "judge.sarif"),
   badge: textOption("write a badge to a file too", "FILE", "badge.svg"),
+  ...networkFileOption,
 } as const;
 
 export const judgeClientCommand = defineCommand({
@@ -71,7 +80,7 @@ export const judgeClientCommand = defineCommand({
       describe: "on these networks, separated by commas, one after the other",
       placeholder: "NAMES",
       example: "base,polygon",
-      read: (text: string) => readList("network", readBuiltInNetwork)(text),
+      read: readNetworks,
       default: "base-sepolia",
     },
     v1: flag("the shop speaks protocol version 1 alone (without --v1 and --v2 both at once)"),
@@ -92,7 +101,8 @@ export const judgeClientCommand = defineCommand({
     const example = timeout > 1 ? { example: `${Math.floor(timeout / 2)}` } : {};
     return [{ name: "--slow", problem: `${slow} is not below --timeout, which is ${timeout}`, ...example }];
   },
-  async run(values, { print, printError, takeSignals }) {
+  environment: (env) => ({ networkFile: env.NETWORKS_FILE }),
+  async run(values, { print, printError, takeSignals, networks: knownNetworks }, { networkFile }) {
     requireWritable(reportFiles(values));
     const { command = [], networks, v1, v2, slow, timeout, cases, header, seed, studio } = values;
     const signal = takeSignals();
@@ -102,7 +112,7 @@ export const judgeClientCommand = defineCommand({
     let shown: number | undefined;
     const results = await judgeClient(
       {
-        ...{ command, networks, versions, header, seed, studio, signal },
+        ...{ command, networks, knownNetworks, networkFile, versions, header, seed, studio, signal },
         cases: chooseCases(clientCases, cases),
         timeoutMs: timeout * 1_000,
         slowMs: (slow ?? Math.min(mostSlow, timeout / 2)) * 1_000,
@@ -144,7 +154,7 @@ export const judgeShopCommand = defineCommand({
     network: {
       ...networkOption,
       describe: "where is paid",
-      read: (text: string) => readBuiltInNetwork(text),
+      read: readNetwork,
       required: false,
       default: "base-sepolia",
     },
@@ -162,7 +172,8 @@ export const judgeShopCommand = defineCommand({
         : { name: "--url", problem: "does not go with a command" },
     ];
   },
-  async run(values, { print, printError, takeSignals }) {
+  environment: (env) => ({ networkFile: env.NETWORKS_FILE }),
+  async run(values, { print, printError, takeSignals, networks: knownNetworks }, { networkFile }) {
     requireWritable(reportFiles(values));
     const { command = [], url, network, timeout, cases, header, seed, studio } = values;
     const signal = takeSignals();
@@ -175,7 +186,7 @@ export const judgeShopCommand = defineCommand({
     let shown: number | undefined;
     const results = await judgeShop(
       {
-        ...{ shop, network, header, seed, studio, signal },
+        ...{ shop, network, knownNetworks, networkFile, header, seed, studio, signal },
         cases: chooseCases(shopCases, cases),
         timeoutMs: timeout * 1_000,
         onFacilitator(facilitatorUrl, apiKey) {

@@ -6,7 +6,7 @@ import { mockUsdcInitCode } from "../../published/init-code.ts";
 import type { PlacedContract } from "./place-contract.ts";
 
 /** The mock of a token at the token's address: a proxy, as USDC's is, and the code behind it. */
-export function mockToken(asset: Pick<Asset, "address" | "name" | "version">): PlacedContract {
+export function mockToken(asset: Asset): PlacedContract {
   return {
     name: "MockUSDC",
     address: asset.address,

@@ -87,13 +87,14 @@ describe("placeContracts", () => {
     expect(await rolesAt(mainnet)).toEqual(await rolesAt(custom));
   });
 
-  it("places texts of any length, and computes the domain for the address and chain it stands on", async () => {
+  it("places texts of any length and any number of decimals, and computes the domain for the address and chain it stands on", async () => {
     const name = "A token with a name that is longer than one word: 32 bytes or more";
     const address: Address = "0x00000000000000000000000000000000DeaDBeef";
-    await placeContracts(node, [mockToken({ address, name, version: "7" })]);
+    await placeContracts(node, [mockToken({ address, name, version: "7", decimals: 18 })]);
     const contract = { address, abi: mockUsdcAbi } as const;
     expect(await client().readContract({ ...contract, functionName: "name" })).toBe(name);
     expect(await client().readContract({ ...contract, functionName: "version" })).toBe("7");
+    expect(await client().readContract({ ...contract, functionName: "decimals" })).toBe(18);
     expect(await client().readContract({ ...contract, functionName: "owner" })).toBe(treasury.address);
   });
 

@@ -5,7 +5,6 @@ import { z } from "zod";
 import { settlementId } from "../../protocol/authorization.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { sameAddress } from "../../protocol/hex.ts";
-import { networks } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { startFacilitatorLine } from "../scene/facilitator-line.ts";
 import { challengeOf, encodeHeader, type Offer, offerOf, requirementsOf } from "../scene/offers.ts";
@@ -170,7 +169,7 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
       amount: `${value}`,
       to,
       network: payment.network,
-      settlementId: settlementId(networks[network].chainId, asset.address, from, nonce),
+      settlementId: settlementId(network.chainId, asset.address, from, nonce),
     };
     // Whatever was signed can be settled by whoever holds it. A second payment shows what that costs.
     if (repeats === 0) await Promise.all(others.map((other) => settle(other.payment)));

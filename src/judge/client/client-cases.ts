@@ -15,7 +15,7 @@ const stopOrSendAgain =
 export const clientCases: readonly ClientCase[] = [
   {
     name: "plain",
-    shop: "Asks 0.01 USDC, settles, and serves.",
+    shop: "Asks 0.01 of the token, settles, and serves.",
     safe: "Pays once, and has what it paid for.",
     paid: (visit) => visit.sell(),
   },
@@ -131,7 +131,7 @@ export const clientCases: readonly ClientCase[] = [
   },
   {
     name: "thousandfold",
-    shop: "Asks a thousand times the price, 10 USDC, which is more than X402_MAX_AMOUNT.",
+    shop: "Asks a thousand times the price, which is more than X402_MAX_AMOUNT.",
     safe: signNothing,
     offers: async ({ offer }) => [{ ...offer, amount: 1_000n * offer.amount }],
     paid: (visit) => visit.sell(),

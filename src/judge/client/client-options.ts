@@ -1,4 +1,4 @@
-import type { BuiltInNetworkName } from "../../protocol/networks.ts";
+import type { NetworkName, NetworkRegistry } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import type { ClientCase } from "./client-case.ts";
 
@@ -7,7 +7,10 @@ export type JudgeClientOptions = {
   /** The program and its arguments. */
   command: readonly string[];
   cases: readonly ClientCase[];
-  networks: readonly BuiltInNetworkName[];
+  networks: readonly NetworkName[];
+  /** The networks that there are, and the file with those that are not built in. */
+  knownNetworks: NetworkRegistry;
+  networkFile?: string | undefined;
   versions: readonly X402Version[];
   header?: { name: string; value: string } | undefined;
   /** How long the command may take in a case. */

@@ -4,7 +4,7 @@ import type { TokenTransfer } from "../scene/transfers.ts";
 import { judgeClientFacts } from "./client-verdict.ts";
 
 const payTo = "0x00000000000000000000000000000000000000AA";
-const allowed = { network: "base", asset: networks.base.usdc, payTo, amount: 10_000n } as const;
+const allowed = { network: networks.base, asset: networks.base.usdc, payTo, amount: 10_000n } as const;
 const paid: TokenTransfer = {
   network: "base",
   token: networks.base.usdc.address,

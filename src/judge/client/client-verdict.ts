@@ -47,7 +47,7 @@ export type ClientFacts = {
 export function judgeClientFacts(facts: ClientFacts): ClientVerdict {
   const { transfers, allowed, runs, served, outlivedItsTime } = facts;
   const isAllowed = ({ network, token, to, amount }: TokenTransfer) =>
-    network === allowed.network &&
+    network === allowed.network.name &&
     sameAddress(token, allowed.asset.address) &&
     sameAddress(to, allowed.payTo) &&
     amount <= allowed.amount;

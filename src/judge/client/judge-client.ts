@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import type { BuiltInNetworkName } from "../../protocol/networks.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
 import { inParallel } from "../../util/in-parallel.ts";
 import { openScene, type Scene } from "../scene/scene.ts";
 import type { ClientCase } from "./client-case.ts";
@@ -28,16 +28,17 @@ export async function judgeClient(
 }
 
 async function judgeOn(
-  network: BuiltInNetworkName,
+  network: NetworkName,
   shops: Shops,
   options: JudgeClientOptions,
   onJudged: (results: readonly ClientResult[]) => Promise<void>,
 ): Promise<ClientResult[]> {
-  const { cases, studio, signal } = options;
-  await using scene = await openScene({ network, hasOtherNetwork: true, studio, signal });
+  const { cases, studio, knownNetworks, networkFile, signal } = options;
+  const where = { network, knownNetworks, networkFile, signal };
+  await using scene = await openScene({ ...where, hasOtherNetwork: true, studio });
   const run = async (tested: ClientCase) => {
     if (tested.own === undefined) return runClientCase(tested, scene, shops, options);
-    await using own: Scene = await openScene({ network, signal, ...tested.own });
+    await using own: Scene = await openScene({ ...where, ...tested.own });
     // Awaited here, since the scene closes with the block.
     return await runClientCase(tested, own, shops, options);
   };

@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { BuiltInNetworkName } from "../../protocol/networks.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
 import { type CasePayer, goodsOf, payerOf } from "../scene/payers.ts";
 import { type CommandEnd, endWithin, startCommand } from "../scene/run-command.ts";
 import type { Scene } from "../scene/scene.ts";
@@ -15,7 +15,7 @@ import type { Shops } from "./shops.ts";
 /** What became of one case on one network. */
 export type ClientResult = {
   tested: ClientCase;
-  network: BuiltInNetworkName;
+  network: NetworkName;
   verdict: ClientVerdict;
   transfers: readonly TokenTransfer[];
   runs: readonly ClientRun[];
@@ -44,7 +44,7 @@ export async function runClientCase(
 ): Promise<ClientResult> {
   const { seed, versions, header, slowMs } = options;
   const startedAt = performance.now();
-  const name = `${scene.network}/${tested.name}`;
+  const name = `${scene.network.name}/${tested.name}`;
   const payer = payerOf(seed, name);
   const goods = goodsOf(seed, name);
   await scene.fund(payer.address);
@@ -63,7 +63,7 @@ export async function runClientCase(
     served: runs.filter(({ served }) => served).length,
     outlivedItsTime: runs.some(({ end }) => end === undefined),
   });
-  const { network } = scene;
+  const network = scene.network.name;
   const tookMs = Math.round(performance.now() - startedAt);
   const { exchanges } = shop;
   const links = new Set(
@@ -90,8 +90,8 @@ async function runOnce(
     await using running = await startCommand(command, {
       X402_URL: resource,
       X402_PRIVATE_KEY: payer.privateKey,
-      X402_NETWORK: network,
-      X402_CAIP2: scene.caip2,
+      X402_NETWORK: network.name,
+      X402_CAIP2: network.caip2,
       X402_ASSET: asset.address,
       X402_MAX_AMOUNT: `${amount}`,
       X402_OUTPUT: output,

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { KitError } from "../../errors.ts";
+import { builtInNetworks } from "../../protocol/networks.ts";
 import { clientCases } from "./client-cases.ts";
 import type { ClientResult, ClientRun } from "./run-client-case.ts";
 import { requireWorkingClient } from "./working-client.ts";
@@ -23,7 +24,12 @@ const working: ClientResult = {
 
 function problemOf(change: Partial<ClientResult>, changedRun: Partial<ClientRun> = {}) {
   const runs = [{ ...run, ...changedRun }];
-  const options = { ...{ command: [], cases: [], networks: [] }, timeoutMs: 30_000, slowMs: 1, seed: 1 };
+  const options = {
+    ...{ command: [], cases: [], networks: [], knownNetworks: builtInNetworks },
+    timeoutMs: 30_000,
+    slowMs: 1,
+    seed: 1,
+  };
   try {
     requireWorkingClient({ ...working, ...change, runs }, { ...options, versions: [2] });
     return undefined;

@@ -1,10 +1,10 @@
-import type { BuiltInNetworkName } from "../../protocol/networks.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
 import type { ShopResult } from "../shop/run-shop-case.ts";
 import { shopVerdicts, shopVerdictTexts } from "../shop/shop-verdict.ts";
 import type { Finding } from "./finding.ts";
 
 /** What became of each case of a shop, worst first. */
-export function reportShop(results: readonly ShopResult[], network: BuiltInNetworkName): Finding[] {
+export function reportShop(results: readonly ShopResult[], network: NetworkName): Finding[] {
   return results
     .toSorted((a, b) => shopVerdicts.indexOf(a.verdict) - shopVerdicts.indexOf(b.verdict))
     .map(({ tested, verdict, transfers, services, exchanges, links, notes, tookMs }) => ({

@@ -1,11 +1,11 @@
 import { type Address, sameAddress } from "../../protocol/hex.ts";
-import { type Asset, type BuiltInNetworkName, formatNetwork, networks } from "../../protocol/networks.ts";
+import { type Asset, formatNetwork, type Network } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import type { ReceivedPayment } from "./received-payment.ts";
 
 /** One way to pay that a shop offers. */
 export type Offer = {
-  network: BuiltInNetworkName;
+  network: Network;
   asset: Asset;
   payTo: Address;
   /** In the asset's smallest unit. */
@@ -23,7 +23,7 @@ export function requirementsOf(
 ): Record<string, unknown> {
   const common = {
     scheme: "exact",
-    network: formatNetwork(networks[network], x402Version),
+    network: formatNetwork(network, x402Version),
     asset: asset.address,
     payTo,
     maxTimeoutSeconds,
@@ -68,7 +68,7 @@ export function offerOf(payment: ReceivedPayment, offers: readonly Offer[]): Off
   const { to, value } = payment.authorization;
   return offers.findLast(
     ({ network, asset, payTo, amount }) =>
-      formatNetwork(networks[network], payment.x402Version) === payment.network &&
+      formatNetwork(network, payment.x402Version) === payment.network &&
       sameAddress(payTo, to) &&
       amount === value &&
       (payment.asset === undefined || sameAddress(payment.asset, asset.address)),

@@ -1,20 +1,26 @@
 import { encodeFunctionData, parseAbi } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { KitError } from "../../errors.ts";
-import { createHarness, type Fault, type HarnessNetwork } from "../../harness/index.ts";
+import { createHarness, type Fault, type Harness, type HarnessNetwork } from "../../harness/index.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
-import { type Asset, type BuiltInNetworkName, networkNames } from "../../protocol/networks.ts";
+import {
+  type Asset,
+  type Network,
+  type NetworkName,
+  type NetworkRegistry,
+  networkNames,
+} from "../../protocol/networks.ts";
 import { mockUsdcInitCode } from "../../published/init-code.ts";
 import type { Offer } from "./offers.ts";
 import { type CasePayer, payerOf } from "./payers.ts";
 import type { ReceivedPayment } from "./received-payment.ts";
 import { readTransfers, type TokenTransfer } from "./transfers.ts";
 
-/** What a shop asks for: 0.01 USDC. */
-export const price = 10_000n;
+/** What a shop asks for: a hundredth of the token, which is 0.01 USDC. */
+const priceOf = ({ decimals }: Asset) => 10n ** BigInt(Math.max(decimals - 2, 0));
 
-/** What every payer has of each token: enough for the dearest offer. */
-const funds = 100_000_000n;
+/** What every payer has of each token, in prices: enough for the dearest offer. */
+const fundsInPrices = 10_000n;
 
 /** What the sender of a transaction is given. */
 const gasMoney = 10n ** 18n;
@@ -27,9 +33,7 @@ const abi = parseAbi([
 
 /** A facilitator on real chains, and what payments can be asked for there. */
 export type Scene = AsyncDisposable & {
-  readonly network: BuiltInNetworkName;
-  /** Its name in version 2. */
-  readonly caip2: string;
+  readonly network: Network;
   /** The facilitator's base URL; ends in `/v1`. */
   readonly facilitatorUrl: string;
   /** Where the studio is; undefined when it is not served. */
@@ -60,7 +64,10 @@ export type Scene = AsyncDisposable & {
 };
 
 export type SceneOptions = {
-  network: BuiltInNetworkName;
+  network: NetworkName;
+  /** The networks that there are, and the file with those that are not built in. */
+  knownNetworks: NetworkRegistry;
+  networkFile?: string | undefined;
   /** Whether a second network runs. */
   hasOtherNetwork?: boolean;
   /** How long the facilitator waits for an outcome. */
@@ -75,16 +82,20 @@ export type SceneOptions = {
 /** Starts chains and a facilitator for the cases of a run. */
 export async function openScene(options: SceneOptions): Promise<Scene> {
   const {
-    network,
+    network: name,
+    knownNetworks,
+    networkFile,
     hasOtherNetwork = false,
     settleWaitMs,
     aheadSeconds = 0,
     studio = false,
     signal,
   } = options;
-  const other = hasOtherNetwork ? otherThan(network) : undefined;
-  const harness = await createHarness<BuiltInNetworkName>({
-    networks: other === undefined ? [network] : [network, other],
+  const network = requireNetwork(knownNetworks, name);
+  const other = hasOtherNetwork ? otherThan(name) : undefined;
+  const harness = await createHarness<NetworkName>({
+    networks: other === undefined ? [name] : [name, other],
+    ...(networkFile !== undefined && { networkFile }),
     journal: false,
     studio,
     ...(settleWaitMs !== undefined && { settleWaitMs }),
@@ -92,18 +103,19 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
     ...(aheadSeconds < 0 && { seed: 1 }),
     ...(signal !== undefined && { signal }),
   });
-  const chain = harness.networks[network];
+  const chain = chainOf(harness, name);
   if (aheadSeconds !== 0) {
     const now = Number(await chain.now());
     await chain.advanceTime(Math.floor(Date.now() / 1_000) + aheadSeconds - now);
   }
-  const offerOn = ({ name, asset, facilitatorContract }: HarnessNetwork<BuiltInNetworkName>): Offer => {
+  const offerOn = ({ name: on, asset, facilitatorContract }: HarnessNetwork): Offer => {
     const { address, name: tokenName, version, decimals } = asset;
+    const token = { address, name: tokenName, version, decimals };
     return {
-      network: name,
-      asset: { address, name: tokenName, version, decimals },
+      network: requireNetwork(knownNetworks, on),
+      asset: token,
       payTo: facilitatorContract.address,
-      amount: price,
+      amount: priceOf(token),
     };
   };
   const chains = Object.values(harness.networks);
@@ -111,18 +123,19 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
 
   return {
     network,
-    caip2: chain.caip2,
     facilitatorUrl: harness.facilitator.url,
     studioUrl: studio ? new URL("/studio", harness.facilitator.url).href : undefined,
     apiKey: harness.organization.apiKey,
     contracts: chains.map(({ facilitatorContract }) => facilitatorContract.address),
     offer: offerOn(chain),
-    otherNetwork: other === undefined ? undefined : offerOn(harness.networks[other]),
+    otherNetwork: other === undefined ? undefined : offerOn(chainOf(harness, other)),
     async fund(account) {
-      await Promise.all(chains.map((one) => one.fund(account, funds)));
+      await Promise.all(chains.map((one) => one.fund(account, fundsInPrices * priceOf(one.asset))));
       if (otherToken === undefined) return;
-      const data = encodeFunctionData({ abi, functionName: "mint", args: [account, funds] });
-      await send(chain, { address: (await otherToken).address, data, sender: payerOf(0, account) });
+      const token = await otherToken;
+      const args = [account, fundsInPrices * priceOf(token)] as const;
+      const data = encodeFunctionData({ abi, functionName: "mint", args });
+      await send(chain, { address: token.address, data, sender: payerOf(0, account) });
     },
     transfersFrom: (account) => readTransfers(chains, account),
     otherAsset() {
@@ -154,19 +167,31 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
     },
     now: () => chain.now(),
     advanceTime: async (seconds) => void (await chain.advanceTime(seconds)),
-    holdBlocks: () => harness.faults.chain(network).holdBlocks(),
+    holdBlocks: () => harness.faults.chain(name).holdBlocks(),
     [Symbol.asyncDispose]: () => harness.close(),
   };
 }
 
+function requireNetwork(known: NetworkRegistry, name: NetworkName): Network {
+  const network = known.named(name);
+  if (network === undefined) throw new KitError(`There is no network ${name}`);
+  return network;
+}
+
+function chainOf(harness: Harness<NetworkName>, name: NetworkName): HarnessNetwork {
+  const chain = harness.networks[name];
+  if (chain === undefined) throw new KitError(`${name} is not running`);
+  return chain;
+}
+
 /** A network that public clients of both versions know, other than the one that is used. */
-function otherThan(network: BuiltInNetworkName): BuiltInNetworkName {
+function otherThan(network: NetworkName): NetworkName {
   const known = networkNames.filter((name) => !name.startsWith("optimism"));
   return known.find((name) => name !== network) ?? "base";
 }
 
 /** Deploys a second token on a chain: the mock of USDC under another name. */
-async function deployToken({ client }: HarnessNetwork<BuiltInNetworkName>): Promise<Asset> {
+async function deployToken({ client }: HarnessNetwork): Promise<Asset> {
   const token = { name: "Dollar", version: "2", decimals: 6 };
   const deployer = payerOf(0, "deployer");
   await client.setBalance({ address: deployer.address, value: gasMoney });
@@ -182,10 +207,7 @@ async function deployToken({ client }: HarnessNetwork<BuiltInNetworkName>): Prom
 type Call = { address: Address; data: Hex; sender: CasePayer };
 
 /** Sends a call, and waits until it is mined. Undefined when the token refuses it. */
-async function send(
-  { client }: HarnessNetwork<BuiltInNetworkName>,
-  { address, data, sender }: Call,
-): Promise<Hex | undefined> {
+async function send({ client }: HarnessNetwork, { address, data, sender }: Call): Promise<Hex | undefined> {
   await client.setBalance({ address: sender.address, value: gasMoney });
   try {
     const account = privateKeyToAccount(sender.privateKey);

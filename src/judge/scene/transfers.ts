@@ -1,11 +1,11 @@
 import { parseAbiItem } from "viem";
 import type { HarnessNetwork } from "../../harness/index.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
-import type { BuiltInNetworkName } from "../../protocol/networks.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
 
 /** A transfer of any token, as the chain has it. */
 export type TokenTransfer = {
-  network: BuiltInNetworkName;
+  network: NetworkName;
   token: Address;
   to: Address;
   amount: bigint;
@@ -16,7 +16,7 @@ const transferEvent = parseAbiItem("event Transfer(address indexed from, address
 
 /** Every transfer of any token from an account, on any of the networks, in the order of the chains. */
 export async function readTransfers(
-  chains: readonly HarnessNetwork<BuiltInNetworkName>[],
+  chains: readonly HarnessNetwork[],
   from: Address,
 ): Promise<readonly TokenTransfer[]> {
   const found = await Promise.all(

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { KitError } from "../../errors.ts";
-import type { BuiltInNetworkName } from "../../protocol/networks.ts";
+import type { NetworkName, NetworkRegistry } from "../../protocol/networks.ts";
 import { startFacilitatorLine } from "../scene/facilitator-line.ts";
 import { freePort } from "../scene/free-port.ts";
 import { lastLines } from "../scene/last-lines.ts";
 import { describeEnd, endWithin, type RunningCommand, startCommand } from "../scene/run-command.ts";
-import { openScene, price, type Scene } from "../scene/scene.ts";
+import { openScene, type Scene } from "../scene/scene.ts";
 import { notRun, runShopCase, type ShopResult } from "./run-shop-case.ts";
 import { type Answer, send } from "./send.ts";
 import type { ShopCase } from "./shop-case.ts";
@@ -13,7 +13,10 @@ import { readTerms, type Terms } from "./terms.ts";
 
 export type JudgeShopOptions = {
   cases: readonly ShopCase[];
-  network: BuiltInNetworkName;
+  network: NetworkName;
+  /** The networks that there are, and the file with those that are not built in. */
+  knownNetworks: NetworkRegistry;
+  networkFile?: string | undefined;
   /** A shop that runs, or the command that starts one. */
   shop:
     | { url: string; otherUrl: string | undefined; facilitatorPort: number }
@@ -39,8 +42,9 @@ export async function judgeShop(
   options: JudgeShopOptions,
   onJudged: (results: readonly ShopResult[]) => Promise<void> = async () => {},
 ): Promise<readonly ShopResult[]> {
-  const { cases, network, shop, header, seed, timeoutMs, studio, signal } = options;
-  await using scene = await openScene({ network, studio, signal });
+  const { cases, shop, header, seed, timeoutMs } = options;
+  const { network, knownNetworks, networkFile, studio, signal } = options;
+  await using scene = await openScene({ network, knownNetworks, networkFile, studio, signal });
   const port = "command" in shop ? undefined : shop.facilitatorPort;
   await using line = await startFacilitatorLine(scene.facilitatorUrl, port);
   options.onFacilitator?.(line.url, scene.apiKey);
@@ -49,9 +53,9 @@ export async function judgeShop(
   const headers = header === undefined ? {} : { [header.name]: header.value };
 
   const first = await waitForAnswer(url, headers, started?.running, options);
-  const terms = requireTerms(url, first, network);
+  const terms = requireTerms(url, first, options);
   const other = otherUrl === undefined ? undefined : await send(otherUrl, { headers, timeoutMs });
-  const sellsOther = other?.status === 402 && sells(other, terms);
+  const sellsOther = other?.status === 402 && sells(other, terms, knownNetworks);
   const results: ShopResult[] = [];
   const until = performance.now() + runMs;
   for (const tested of cases) {
@@ -62,7 +66,7 @@ export async function judgeShop(
     }
     results.push(
       await runShopCase(tested, {
-        ...{ scene, line, terms, url, headers, seed, timeoutMs: answerTimeoutMs },
+        ...{ scene, line, terms, knownNetworks, url, headers, seed, timeoutMs: answerTimeoutMs },
         otherUrl: sellsOther ? otherUrl : undefined,
       }),
     );
@@ -86,16 +90,19 @@ async function startShop(
   facilitatorUrl: string,
 ): Promise<StartedShop> {
   const port = await freePort();
-  const { network, asset, payTo } = scene.offer;
+  const { network, asset, payTo, amount } = scene.offer;
   const running = await startCommand(command, {
     PORT: `${port}`,
     X402_FACILITATOR_URL: facilitatorUrl,
     X402_API_KEY: scene.apiKey,
     X402_PAY_TO: payTo,
-    X402_NETWORK: network,
-    X402_CAIP2: scene.caip2,
+    X402_NETWORK: network.name,
+    X402_CAIP2: network.caip2,
     X402_ASSET: asset.address,
-    X402_PRICE: `${price}`,
+    X402_ASSET_NAME: asset.name,
+    X402_ASSET_VERSION: asset.version,
+    X402_ASSET_DECIMALS: `${asset.decimals}`,
+    X402_PRICE: `${amount}`,
   });
   const origin = `http://127.0.0.1:${port}`;
   return {
@@ -130,13 +137,13 @@ async function waitForAnswer(
 }
 
 /** What the shop asks for on the network. */
-function requireTerms(url: string, answer: Answer, network: BuiltInNetworkName): Terms {
+function requireTerms(url: string, answer: Answer, { network, knownNetworks }: JudgeShopOptions): Terms {
   if (answer.status !== 402 && (answer.status < 200 || answer.status > 299)) {
     throw new KitError(`The shop answers ${answer.status} at ${url}, where a 402 is due`, {
       hints: [answer.body.slice(0, 200), "Where it sells is said with --path, or with --url."],
     });
   }
-  const all = readTerms(answer);
+  const all = readTerms(answer, knownNetworks);
   const [terms] = all.filter((one) => one.network.name === network);
   if (terms !== undefined) return terms;
   if (answer.status !== 402)
@@ -156,8 +163,8 @@ function requireTerms(url: string, answer: Answer, network: BuiltInNetworkName):
 }
 
 /** Whether something is sold for the same terms, so that a payment for the one fits the other. */
-function sells(answer: Answer, { network, payTo, amount, asset }: Terms): boolean {
-  return readTerms(answer).some(
+function sells(answer: Answer, { network, payTo, amount, asset }: Terms, known: NetworkRegistry): boolean {
+  return readTerms(answer, known).some(
     (other) =>
       other.network === network &&
       other.payTo === payTo &&

@@ -1,4 +1,5 @@
 import { settlementId } from "../../protocol/authorization.ts";
+import type { NetworkRegistry } from "../../protocol/networks.ts";
 import type { FacilitatorLine } from "../scene/facilitator-line.ts";
 import { payerOf } from "../scene/payers.ts";
 import { readPayment } from "../scene/received-payment.ts";
@@ -29,6 +30,7 @@ export type ShopCaseOptions = {
   scene: Scene;
   line: FacilitatorLine;
   terms: Terms;
+  knownNetworks: NetworkRegistry;
   url: string;
   otherUrl: string | undefined;
   headers: Readonly<Record<string, string>>;
@@ -47,7 +49,7 @@ class Skipped extends Error {}
 
 /** Lets a buyer of its own loose on the shop, and judges what the shop did. */
 export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): Promise<ShopResult> {
-  const { scene, line, terms, url, otherUrl, headers, timeoutMs, seed } = options;
+  const { scene, line, terms, knownNetworks, url, otherUrl, headers, timeoutMs, seed } = options;
   const startedAt = performance.now();
   const payer = payerOf(seed, `shop/${terms.network.name}/${tested.name}`);
   await scene.fund(payer.address);
@@ -59,6 +61,7 @@ export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): P
   const buyer: ShopBuyer = {
     payer,
     terms,
+    knownNetworks,
     line,
     otherUrl,
     async sign(deviation, otherTerms = terms) {

@@ -1,3 +1,4 @@
+import type { NetworkRegistry } from "../../protocol/networks.ts";
 import type { FacilitatorLine } from "../scene/facilitator-line.ts";
 import type { CasePayer } from "../scene/payers.ts";
 import type { Deviation } from "./payment.ts";
@@ -18,6 +19,7 @@ export type ShopCase = {
 export type ShopBuyer = {
   readonly payer: CasePayer;
   readonly terms: Terms;
+  readonly knownNetworks: NetworkRegistry;
   readonly line: FacilitatorLine;
   /** The URL of something else that the shop sells; undefined when none is known. */
   readonly otherUrl: string | undefined;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { findNetwork, type Network } from "../../protocol/networks.ts";
+import type { Network, NetworkRegistry } from "../../protocol/networks.ts";
 import { address, uint256String } from "../../protocol/primitives.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { decodeHeader } from "../scene/received-payment.ts";
@@ -30,20 +30,25 @@ const challenge = z.looseObject({
 });
 
 /** The offers of a 402, of both versions: version 2 asks in a header, version 1 in the body. */
-export function readTerms({ headers, body }: Answer): Terms[] {
+export function readTerms({ headers, body }: Answer, known: NetworkRegistry): Terms[] {
   const v2 = challenge.safeParse(decodeHeader(headers.get("payment-required") ?? "")).data;
   const v1 = challenge.safeParse(parseJson(body)).data;
   return [
-    ...(v2?.accepts ?? []).flatMap((written) => readOffer(2, written, v2?.resource)),
-    ...(v1?.accepts ?? []).flatMap((written) => readOffer(1, written, undefined)),
+    ...(v2?.accepts ?? []).flatMap((written) => readOffer(known, 2, written, v2?.resource)),
+    ...(v1?.accepts ?? []).flatMap((written) => readOffer(known, 1, written, undefined)),
   ];
 }
 
-function readOffer(x402Version: X402Version, written: Record<string, unknown>, resource: unknown): Terms[] {
+function readOffer(
+  known: NetworkRegistry,
+  x402Version: X402Version,
+  written: Record<string, unknown>,
+  resource: unknown,
+): Terms[] {
   const v2 = x402Version === 2 ? offerV2.safeParse(written).data : undefined;
   const v1 = x402Version === 1 ? offerV1.safeParse(written).data : undefined;
   const offer = v1 ?? v2;
-  const network = offer === undefined ? undefined : findNetwork(offer.network, x402Version);
+  const network = offer === undefined ? undefined : known.find(offer.network, x402Version);
   if (offer === undefined || network === undefined) return [];
   const { asset, payTo, maxTimeoutSeconds } = offer;
   const amount = v1?.maxAmountRequired ?? v2?.amount ?? 0n;

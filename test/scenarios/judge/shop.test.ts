@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { defaultContracts } from "../../../src/fixtures/engine/environment.ts";
 import { freePort } from "../../../src/judge/scene/free-port.ts";
+import { networks } from "../../../src/protocol/networks.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
 import { runCli, startCli } from "../../support/cli.ts";
 import { judge, subject } from "../../support/judge/judge.ts";
@@ -95,13 +96,17 @@ describe.concurrent("a shop that", () => {
 test("a shop that runs already is judged at its URL, with the facilitator at the port it was told", async () => {
   const [port, facilitatorPort] = [await freePort(), await freePort()];
   const [file = "", ...args] = subject("shop", "good");
+  const network = networks["base-sepolia"];
   const shop = spawn(file, args, {
     env: {
       PORT: `${port}`,
       X402_FACILITATOR_URL: `http://127.0.0.1:${facilitatorPort}/v1`,
       X402_API_KEY: testKeys.local.apiKey,
       X402_PAY_TO: defaultContracts.testnet,
-      X402_NETWORK: "base-sepolia",
+      X402_NETWORK: network.name,
+      X402_ASSET: network.usdc.address,
+      X402_ASSET_NAME: network.usdc.name,
+      X402_ASSET_VERSION: network.usdc.version,
       X402_PRICE: "2500",
     },
     stdio: "ignore",

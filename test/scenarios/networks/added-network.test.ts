@@ -1,5 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { parseAbi } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readNetworkData } from "../../../src/config/network-file.ts";
 import { createFixtureEngine } from "../../../src/fixtures/index.ts";
@@ -7,7 +8,9 @@ import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { connectHarness, createHarness } from "../../../src/harness/index.ts";
 import { buildPaymentRequest } from "../../../src/protocol/build-request.ts";
 import { signAs } from "../../../src/published/sign-as.ts";
+import { testPayers } from "../../../src/published/test-payers.ts";
 import { startCli } from "../../support/cli.ts";
+import { judge, subject } from "../../support/judge/judge.ts";
 import { accountOf } from "../../support/key-accounts.ts";
 import { startRealChain } from "../../support/real-chain.ts";
 import { makeDirectory, runHere, startCommand } from "../../support/serve/command.ts";
@@ -25,7 +28,8 @@ const avalanche = {
     address: "0xB97EF9Ef8734C71904D8002F8b6Bc66Dd9c48a6E",
     name: "USD Coin",
     version: "2",
-    decimals: 6,
+    // Not those of USDC, so that nothing takes six for granted.
+    decimals: 18,
   },
   confirmations: 1,
   blockTimeMs: 2_000,
@@ -140,9 +144,42 @@ test("`up` starts it, commands act on it, and the studio explains its payments",
     const id = payments[0]?.id;
     const detail = await requestJson(facilitator.url.replace("/v1", `/payments/${id}`), { method: "GET" });
     expect(JSON.stringify(detail.body)).not.toContain("unknown-network");
+
+    // The token on the chain has the decimals, and test payers hold as many whole tokens as elsewhere.
+    const harness = await connectHarness(facilitator.url, ["avalanche"]);
+    const { asset, balanceOf, client } = harness.networks.avalanche;
+    const abi = parseAbi(["function decimals() view returns (uint8)"]);
+    expect(await client.readContract({ address: asset.address, abi, functionName: "decimals" })).toBe(18);
+    expect(await balanceOf(testPayers.funded.address)).toBeGreaterThanOrEqual(10n ** 23n);
+    await harness.reset();
+
+    // Against what runs, no file is needed.
+    const { code, stdout } = await runHere(
+      ["conformance", "--url", facilitator.url, "--filter", "settle", "--json", "--parallel", "8"],
+      {},
+    );
+    expect([code, JSON.parse(stdout)]).toMatchObject([0, { network: "avalanche", failed: 0 }]);
   } finally {
     await cli[Symbol.asyncDispose]();
   }
+});
+
+test("clients and shops are judged on it", async () => {
+  const where = ["--network-file", file, "--cases", "underpaid,two-routes"];
+  const shop = await judge("shop", subject("shop", "good"), "--network", "avalanche", ...where);
+  expect(shop.verdicts).toEqual({ plain: "good", underpaid: "good", "two-routes": "good" });
+  const client = await judge(
+    "client",
+    subject("buyer", "obedient"),
+    ...["--networks", "avalanche", "--network-file", file, "--cases", "other-network"],
+  );
+  expect(client.verdicts).toEqual({
+    plain: "paid_once_served",
+    "other-network-first": "paid_more_or_elsewhere",
+  });
+  expect(client.findings.find(({ name }) => name === "plain")?.transfers).toEqual([
+    { amount: `${10n ** 16n}` },
+  ]);
 });
 
 test("a bad file is one sentence with its field", async () => {

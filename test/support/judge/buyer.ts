@@ -1,9 +1,8 @@
 import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
-import { readBuiltInNetwork } from "../../../src/config/values.ts";
 import { signAuthorization } from "../../../src/protocol/authorization.ts";
 import { authorizationJson } from "../../../src/protocol/build-request.ts";
-import { networks } from "../../../src/protocol/networks.ts";
+import { builtInNetworks } from "../../../src/protocol/networks.ts";
 import { createPayerSigner } from "../../../src/published/payer-signer.ts";
 
 /*
@@ -25,6 +24,7 @@ type Offer = {
 
 const manner = process.argv[2] ?? "safe";
 const { X402_URL = "", X402_PRIVATE_KEY = "", X402_NETWORK = "", X402_ASSET = "" } = process.env;
+const { X402_CAIP2 = "" } = process.env;
 const maxAmount = BigInt(process.env.X402_MAX_AMOUNT ?? 0);
 const signer = createPayerSigner(`0x${X402_PRIVATE_KEY.slice(2)}`);
 
@@ -69,10 +69,12 @@ for (let attempt = 1; attempt <= attempts; attempt++) {
 process.exit(1);
 
 async function sign({ network, asset, payTo, maxAmountRequired, extra }: Offer): Promise<string> {
-  const name = readBuiltInNetwork(network);
+  const chainId =
+    network === X402_NETWORK ? Number(X402_CAIP2.split(":")[1]) : builtInNetworks.named(network)?.chainId;
+  if (chainId === undefined) throw new Error(`${network} is not known`);
   const { authorization, signature } = await signAuthorization(signer, {
     asset: { address: asset, ...extra },
-    chainId: networks[name].chainId,
+    chainId,
     to: payTo,
     value: BigInt(maxAmountRequired),
     validBefore: BigInt(Math.floor(Date.now() / 1_000) + 60),

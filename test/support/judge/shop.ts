@@ -1,7 +1,5 @@
 import { createServer, type ServerResponse } from "node:http";
 import { z } from "zod";
-import { readBuiltInNetwork } from "../../../src/config/values.ts";
-import { networks } from "../../../src/protocol/networks.ts";
 
 /*
  * Shops for `judge shop`, of protocol version 1. The first argument says how they behave:
@@ -17,7 +15,7 @@ import { networks } from "../../../src/protocol/networks.ts";
 
 const manner = process.argv[2] ?? "good";
 const { PORT, X402_FACILITATOR_URL = "", X402_API_KEY = "", X402_PAY_TO = "", X402_PRICE = "" } = process.env;
-const { name: network, usdc } = networks[readBuiltInNetwork(process.env.X402_NETWORK ?? "")];
+const { X402_NETWORK, X402_ASSET, X402_ASSET_NAME, X402_ASSET_VERSION } = process.env;
 
 if (manner === "ends") {
   console.error("cannot open the shop");
@@ -25,15 +23,15 @@ if (manner === "ends") {
 }
 const requirements = {
   scheme: "exact",
-  network,
+  network: X402_NETWORK,
   maxAmountRequired: X402_PRICE,
   resource: "http://127.0.0.1/report",
   description: "",
   mimeType: "application/json",
   payTo: X402_PAY_TO,
   maxTimeoutSeconds: 60,
-  asset: usdc.address,
-  extra: { name: usdc.name, version: usdc.version },
+  asset: X402_ASSET,
+  extra: { name: X402_ASSET_NAME, version: X402_ASSET_VERSION },
 };
 
 /** What was settled and not delivered, and what was served, by the payment. */
