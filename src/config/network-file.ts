@@ -1,9 +1,9 @@
-import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { readAddress as parseAddress } from "../protocol/address.ts";
+import { describeIssues, readDataFile } from "./data-file.ts";
 import { extendBuiltIn, findClash, type KnownNetwork, type KnownNetworks } from "./known-networks.ts";
-import { InvalidValue, quote, readGwei } from "./values.ts";
+import { InvalidValue, readGwei } from "./values.ts";
 
 /** The largest chain id that all clients can sign for: EIP-2294 leaves room below 2^53. */
 const largestChainId = Number.MAX_SAFE_INTEGER / 2 - 36;
@@ -95,7 +95,7 @@ export function readNetworkData(data: unknown): KnownNetworks {
   const isList = Array.isArray(data);
   if (isList && data.length === 0) throw new InvalidValue("is an empty list: it names no network");
   const { data: read, error } = z.array(networkSchema).safeParse(isList ? data : [data]);
-  if (error !== undefined) throw new InvalidValue(describeAll(data, error));
+  if (error !== undefined) throw new InvalidValue(describeIssues(data, error));
   const added: KnownNetwork[] = [];
   for (const [index, { token, maxFeeGwei, explorer, ...rest }] of read.entries()) {
     const network: KnownNetwork = {
@@ -124,63 +124,5 @@ const x402Defaults = fileURLToPath(new URL("../../networks/x402-defaults.json", 
  * @throws {InvalidValue} with everything that is wrong, each with the field that it is in
  */
 export function readNetworkFile(given: string): KnownNetworks {
-  const path = given === "x402" ? x402Defaults : given;
-  // A secret, set here by mistake, does not begin as a path does.
-  const shown = /^\.{0,2}\//.test(path) ? path : quote(path);
-  let json: string;
-  try {
-    json = readFileSync(path, "utf8");
-  } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "unknown";
-    throw new InvalidValue(`names the file ${shown}, which cannot be read: ${code}`);
-  }
-  let data: unknown;
-  try {
-    data = JSON.parse(json.replace(/^\uFEFF/, ""));
-  } catch {
-    throw new InvalidValue(`names the file ${shown}, which is not JSON`);
-  }
-  try {
-    return readNetworkData(data);
-  } catch (error) {
-    throw error instanceof InvalidValue
-      ? new InvalidValue(`names the file ${shown}; ${error.message}`)
-      : error;
-  }
-}
-
-/** More than that is one mistake in many places. */
-const mostIssues = 8;
-
-function describeAll(data: unknown, { issues }: z.ZodError): string {
-  const more = issues.length - mostIssues;
-  return [
-    ...issues.slice(0, mostIssues).map((issue) => describe(data, issue)),
-    ...(more > 0 ? [`and ${more} more`] : []),
-  ].join("; ");
-}
-
-/** An issue as a sentence that begins with the field: `[2].token.decimals: must be …`. */
-function describe(data: unknown, issue: z.core.$ZodIssue): string {
-  const [, ...path] = Array.isArray(data) ? ["", ...issue.path] : issue.path;
-  const unknown = issue.code === "unrecognized_keys" ? issue.keys[0] : undefined;
-  const field = [...path, ...(unknown === undefined ? [] : [unknown])]
-    .map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`))
-    .join("")
-    .replace(/^\./, "");
-  const isMissing = issue.code !== "custom" && at(data, path) === undefined;
-  const message =
-    unknown !== undefined
-      ? "there is no such field"
-      : isMissing
-        ? `is missing: it ${issue.message}`
-        : issue.message;
-  return field === "" ? message : `${field}: ${message}`;
-}
-
-function at(data: unknown, path: readonly PropertyKey[]): unknown {
-  return path.reduce<unknown>(
-    (value, key) => (typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined),
-    data,
-  );
+  return readDataFile(given === "x402" ? x402Defaults : given, readNetworkData);
 }

@@ -1,4 +1,5 @@
 export type { Capture } from "../capture/capture.ts";
+export type { OrganizationData } from "../config/organization-file.ts";
 export type { LogLevel } from "../config/values.ts";
 export { ConfigurationError, KitError } from "../errors.ts";
 export type { HarnessBuyer } from "./api/buyer.ts";
@@ -7,6 +8,7 @@ export { connectHarness } from "./api/connect-harness.ts";
 export { createHarness } from "./api/create-harness.ts";
 export type {
   Harness,
+  HarnessCaller,
   HarnessNetwork,
   Payment,
   PaymentRequestBody,

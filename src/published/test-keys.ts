@@ -47,6 +47,9 @@ export type TestKey = {
 
 const secret = "0000000000000000000000000000000000000000000000000000000000000402";
 
+/** The API key of a name, of letters and digits, on the local chains and in the fixtures. */
+export const publishedApiKey = (name: string) => `x4k_${name}_${secret}`;
+
 /** A published API key: one that is active and has both scopes, unless `more` says otherwise. */
 function testKey<Id extends TestOrganizationId>(
   name: string,
@@ -55,7 +58,7 @@ function testKey<Id extends TestOrganizationId>(
   more: Partial<Pick<TestKey, "scopes" | "state">> = {},
 ): TestKey & { organizationId: Id } {
   const { scopes = ["verify", "settle"], state = "active" } = more;
-  return { apiKey: `x4k_${name}_${secret}`, organizationId, scopes, state, standsFor };
+  return { apiKey: publishedApiKey(name), organizationId, scopes, state, standsFor };
 }
 
 /**

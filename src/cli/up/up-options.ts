@@ -1,5 +1,13 @@
+import { readOrganizationFile } from "../../config/organization-file.ts";
 import { assignRpcPorts, checkNetworksOf, readFirstRpcPort, readRpcPorts } from "../../config/rpc-ports.ts";
-import { InvalidValue, isLoopbackHost, logLevels, readOneOf, readWholeNumber } from "../../config/values.ts";
+import {
+  InvalidValue,
+  isLoopbackHost,
+  logLevels,
+  readAddress,
+  readOneOf,
+  readWholeNumber,
+} from "../../config/values.ts";
 import { describeUnset } from "../../config/variables.ts";
 import { type ConfigurationProblem, collectProblems } from "../../errors.ts";
 import { collision, resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
@@ -9,6 +17,7 @@ import {
   flag,
   localOptions,
   type Options,
+  textOption,
   type Values,
   valueOption,
   variableOption,
@@ -43,6 +52,17 @@ export const upOptions = {
     readFirstRpcPort,
   ),
   asset: variableOption("LOCAL_ASSETS", { placeholder: "NETWORK=ADDRESS" }),
+  recipient: valueOption(
+    "where the organization is paid, on every network (default: a published account)",
+    "ADDRESS",
+    "0x857b06519E91e3A54538791bDbb0E22373e36b66",
+    readAddress,
+  ),
+  organizations: textOption(
+    "JSON file with organizations besides that one, with recipients and limits: docs/guides/harness.md",
+    "FILE",
+    "organizations.json",
+  ),
   "cors-origins": variableOption("CORS_ORIGINS", { placeholder: "ORIGINS" }),
   "settle-wait": variableOption("SETTLE_WAIT_MS", {
     placeholder: "MS",
@@ -90,7 +110,19 @@ export function checkUp(values: GivenValues): readonly ConfigurationProblem[] {
     ...checkRpcPorts(values),
     ...checkOpen(values),
     ...checkSeed(values),
+    ...checkOrganizations(values),
   ];
+}
+
+function checkOrganizations({ organizations, networks }: GivenValues): readonly ConfigurationProblem[] {
+  try {
+    // Problems of the networks are said by their own option.
+    if (organizations !== undefined && networks !== undefined) readOrganizationFile(organizations, networks);
+    return [];
+  } catch (error) {
+    if (!(error instanceof InvalidValue)) throw error;
+    return [{ name: "--organizations", problem: error.message }];
+  }
 }
 
 type GivenValues = Partial<Values<typeof upOptions>>;

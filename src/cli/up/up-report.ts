@@ -11,7 +11,7 @@ export async function describeUp(
   harness: HarnessDescription,
   payments: readonly SamplePayment[] | undefined,
 ): Promise<string> {
-  const { facilitator, organization } = harness;
+  const { facilitator, organization, organizations = [] } = harness;
   const origin = facilitator.url.replace(/\/v1$/, "");
   return [
     "",
@@ -37,6 +37,7 @@ export async function describeUp(
     `Facilitator   ${facilitator.url}   (API described at ${origin}/docs)`,
     `API key       ${organization.apiKey}`,
     `Organization  ${organization.id}, paid at ${organization.recipient}`,
+    ...organizations.map(({ id, apiKey }) => `Key of ${id.padEnd(6)} ${apiKey}`),
     "",
   ].join("\n");
 }

@@ -1,3 +1,4 @@
+import { readOrganizationFile } from "../../config/organization-file.ts";
 import { assignRpcPorts } from "../../config/rpc-ports.ts";
 import { isLoopbackHost } from "../../config/values.ts";
 import { KitError } from "../../errors.ts";
@@ -43,6 +44,9 @@ export const up = defineCommand({
       allowHosts: values["allow-host"],
       port: values.port,
       settleWaitMs: values["settle-wait"],
+      recipient: values.recipient,
+      organizations:
+        values.organizations === undefined ? [] : readOrganizationFile(values.organizations, values.networks),
       seed: values.seed,
       journal: values.journal,
       recovery: !values["no-recovery"],

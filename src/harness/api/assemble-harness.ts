@@ -19,7 +19,7 @@ import { createFaultSetters } from "../faults/faults.ts";
 import { createJournal } from "../journal/journal-reader.ts";
 import { createTurns, type InTurn } from "../nodes/turns.ts";
 import { createHarnessBuyer } from "./buyer.ts";
-import type { Harness, HarnessNetwork, ServiceAnswer } from "./harness-api.ts";
+import type { Harness, HarnessCaller, HarnessNetwork, ServiceAnswer } from "./harness-api.ts";
 import { describeShop } from "./shop-config.ts";
 import { createViemClient, type HarnessClient } from "./viem-client.ts";
 
@@ -70,6 +70,44 @@ export function assembleHarness<N extends NetworkName>(
   const forgetAllImpersonated = () =>
     Promise.all(assembled.map(({ forgetImpersonated }) => forgetImpersonated()));
 
+  /** The calls of the service, by an API key. */
+  function speakFor(apiKey: string): Omit<HarnessCaller<N>, "apiKey"> {
+    const { facilitator } = description;
+    const service = { facilitator, organization: { apiKey } };
+    const caller: Omit<HarnessCaller<N>, "apiKey"> = {
+      async verify(request) {
+        requireOpen();
+        const answer = await explained(() => postPayment(service, "verify", request));
+        return readAnswer(answer, verifyAnswerSchema);
+      },
+      async settle(request, { idempotencyKey } = {}) {
+        requireOpen();
+        const headers = idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey };
+        const answer = await explained(() => postPayment(service, "settle", request, headers));
+        return readAnswer(answer, settleAnswerSchema);
+      },
+      async pay({ idempotencyKey, ...spec }) {
+        requireOpen();
+        const nonce = await control.nextAuthorizationNonce();
+        return inTurn(spec.network, async () => {
+          const { request, authorization } = await signPayment(description, spec, nonce);
+          const verify = await caller.verify(request);
+          const settle = await caller.settle(request, idempotencyKey === undefined ? {} : { idempotencyKey });
+          const { chainId, asset, client } = harness.networks[spec.network];
+          return {
+            request,
+            verify,
+            settle,
+            receipt: await findReceipt(client, settle.body.transaction),
+            settlementId: settlementId(chainId, asset.address, authorization.from, authorization.nonce),
+          };
+        });
+      },
+      shopConfig: (network, price) => describeShop(description, { network, price, apiKey }),
+    };
+    return caller;
+  }
+
   const harness: Omit<Harness<N>, "close" | typeof Symbol.asyncDispose> = {
     facilitator: description.facilitator,
     organization: description.organization,
@@ -81,33 +119,10 @@ export function assembleHarness<N extends NetworkName>(
       requireOpen();
       return (await signPayment(description, spec, await control.nextAuthorizationNonce())).request;
     },
-    async verify(request) {
-      requireOpen();
-      const answer = await explained(() => postPayment(description, "verify", request));
-      return readAnswer(answer, verifyAnswerSchema);
-    },
-    async settle(request, { idempotencyKey } = {}) {
-      requireOpen();
-      const headers = idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey };
-      const answer = await explained(() => postPayment(description, "settle", request, headers));
-      return readAnswer(answer, settleAnswerSchema);
-    },
-    async pay({ idempotencyKey, ...spec }) {
-      requireOpen();
-      const nonce = await control.nextAuthorizationNonce();
-      return inTurn(spec.network, async () => {
-        const { request, authorization } = await signPayment(description, spec, nonce);
-        const verify = await harness.verify(request);
-        const settle = await harness.settle(request, idempotencyKey === undefined ? {} : { idempotencyKey });
-        const { chainId, asset, client } = harness.networks[spec.network];
-        return {
-          request,
-          verify,
-          settle,
-          receipt: await findReceipt(client, settle.body.transaction),
-          settlementId: settlementId(chainId, asset.address, authorization.from, authorization.nonce),
-        };
-      });
+    ...speakFor(description.organization.apiKey),
+    as(idOrApiKey) {
+      const apiKey = findApiKey(description, idOrApiKey);
+      return { apiKey, ...speakFor(apiKey) };
     },
     faults: createFaultSetters({
       ...control.faults,
@@ -137,7 +152,6 @@ export function assembleHarness<N extends NetworkName>(
       }
     },
     buyer: (payer) => createHarnessBuyer(description, payer),
-    shopConfig: (network, price) => describeShop(description, network, price),
     async reset() {
       requireOpen();
       await forgetAllImpersonated();
@@ -153,6 +167,17 @@ export function assembleHarness<N extends NetworkName>(
     return closed;
   };
   return { ...harness, close, [Symbol.asyncDispose]: close };
+}
+
+/** The API key of an organization, or what is given where it is none's id. */
+function findApiKey({ organization, organizations = [] }: HarnessDescription, idOrApiKey: string): string {
+  if (idOrApiKey.startsWith("x4k_")) return idOrApiKey;
+  const all = [organization, ...organizations];
+  const found = all.find(({ id }) => id === idOrApiKey);
+  if (found !== undefined) return found.apiKey;
+  throw new KitError(`This harness has no organization ${JSON.stringify(idOrApiKey)}`, {
+    hints: [`It has ${all.map(({ id }) => id).join(", ")}: name others in the option organizations.`],
+  });
 }
 
 function assembleNetwork(

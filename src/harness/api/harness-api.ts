@@ -79,6 +79,12 @@ export type Payment = {
   readonly settlementId: Hex;
 };
 
+/** Whoever has an API key, at the facilitator of a harness. */
+export type HarnessCaller<N extends NetworkName = BuiltInNetworkName> = Pick<
+  Harness<N>,
+  "verify" | "settle" | "pay" | "shopConfig"
+> & { readonly apiKey: string };
+
 export type SettleOptions = {
   /** Sent as `Idempotency-Key`: the same body with the same key gets the same answer for 24 h. */
   idempotencyKey?: string;
@@ -114,6 +120,16 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    * expect(payment.receipt).toBeNull();
    */
   pay(spec: PaymentSpec<N> & SettleOptions): Promise<Payment>;
+  /**
+   * The same as another organization: one of the option `organizations` by its id, or any by an API key, such as those
+   * of `x402-facilitator-kit/test-keys`.
+   *
+   * @throws {KitError} when there is no organization of that id
+   *
+   * @example
+   * const { settle } = await harness.as("acme").pay({ network: "base", amount: 10_000n });
+   */
+  as(idOrApiKey: string): HarnessCaller<N>;
   /**
    * Trouble: RPC answers that get lost, come late or lie, and chains that hold, drop and reorganize.
    *

@@ -2,6 +2,11 @@ import { isIP } from "node:net";
 import type { Capture } from "../../capture/capture.ts";
 import { builtIn } from "../../config/known-networks.ts";
 import { type NetworkData, readNetworkData, readNetworkFile } from "../../config/network-file.ts";
+import {
+  type LocalOrganization,
+  type OrganizationData,
+  readOrganizations,
+} from "../../config/organization-file.ts";
 import { settleWaitBoundsMs } from "../../config/settle-wait.ts";
 import { InvalidValue, isHostName, type LogLevel, logLevels } from "../../config/values.ts";
 import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../errors.ts";
@@ -44,6 +49,16 @@ export type HarnessOptions<N extends NetworkName = BuiltInNetworkName> = {
   contracts?: { mainnet?: Address; testnet?: Address };
   /** Tokens other than USDC, or at other addresses; see {@link AssetOptions}. */
   assets?: Partial<Record<N, AssetOptions>>;
+  /** Where the organization is paid, on every network; at a published account by default. */
+  recipient?: Address;
+  /**
+   * Organizations besides that one, with recipients and limits of their own. Each has an API key, by which
+   * {@link Harness.as} speaks for it.
+   *
+   * @example
+   * organizations: [{ id: "acme", recipient: "0x…", networks: { base: { minimumAmount: 1_000_000n } } }]
+   */
+  organizations?: readonly OrganizationData[];
   /**
    * What chains are forked from: a JSON-RPC URL of the network, or a recording of it that needs no network. The token
    * is the network's real USDC there, and everything else of the network is at hand. See docs/guides/forks.md.
@@ -172,6 +187,9 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessOption
       add(name, `${rpcPort} is not a port`, "8545");
   }
   if (source !== undefined) assets[source.capture.chain.network] = source.capture.chain.asset;
+  const recipient = options.recipient === undefined ? undefined : readAddress(String(options.recipient));
+  if (recipient?.problem !== undefined) add("recipient", `${options.recipient} ${recipient.problem}`);
+  const organizations = readOrganizationsOption(options.organizations, names, add);
   const fork: ForkOptions = options.fork ?? {};
   const forks = collectProblems(problems, () => readForkOptions(fork, names));
   if (seed !== undefined && forks !== undefined && forks.size > 0) {
@@ -202,6 +220,8 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessOption
       port,
       rpcPorts,
       settleWaitMs,
+      recipient: recipient?.address,
+      organizations,
       seed,
       recovery,
       journal,
@@ -219,6 +239,8 @@ const optionNames: ReadonlySet<string> = new Set<keyof HarnessOptions>([
   "networkFile",
   "contracts",
   "assets",
+  "recipient",
+  "organizations",
   "fork",
   "host",
   "allowHosts",
@@ -268,6 +290,20 @@ function readKnownNetworks(given: HarnessOptions["networkFile"], add: Add): Netw
     if (!(error instanceof InvalidValue)) throw error;
     add("networkFile", error.message);
     return builtIn;
+  }
+}
+
+function readOrganizationsOption(
+  given: HarnessOptions["organizations"],
+  networks: readonly NetworkName[],
+  add: Add,
+): readonly LocalOrganization[] {
+  try {
+    return given === undefined ? [] : readOrganizations(given, networks);
+  } catch (error) {
+    if (!(error instanceof InvalidValue)) throw error;
+    add("organizations", error.message);
+    return [];
   }
 }
 

@@ -21,9 +21,12 @@ export type ShopConfig = {
 };
 
 /** @throws {KitError} when the network does not run there */
-export function describeShop(description: HarnessDescription, network: string, price: bigint): ShopConfig {
+export function describeShop(
+  description: HarnessDescription,
+  { network, price, apiKey }: { network: string; price: bigint; apiKey: string },
+): ShopConfig {
   const { caip2, facilitatorContract, asset } = requireRunning(description, network);
-  const headers = { Authorization: `Bearer ${description.organization.apiKey}` };
+  const headers = { Authorization: `Bearer ${apiKey}` };
   const { address, name, version } = asset;
   return {
     facilitator: {

@@ -1,6 +1,5 @@
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { localOrganization } from "../../published/local-organization.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import { createLocalRpc } from "../../rpc/local-rpc.ts";
 import type { HarnessChain } from "../stage/chain.ts";
@@ -17,16 +16,19 @@ export type ChainState = {
 
 const balanceOf = (account: Address): Hex => `0x70a08231${account.slice(2).toLowerCase().padStart(64, "0")}`;
 
-/** Reads block, time and balances of local chains. */
-export function describeChains(chains: readonly HarnessChain[]): Promise<ChainState[]> {
-  return Promise.all(chains.map(describeChain));
+/** Reads block, time and balances of local chains, those of the recipient among them. */
+export function describeChains(chains: readonly HarnessChain[], recipient: Address): Promise<ChainState[]> {
+  return Promise.all(chains.map((chain) => describeChain(chain, recipient)));
 }
 
-async function describeChain({ network, rpcUrl, asset }: HarnessChain): Promise<ChainState> {
+async function describeChain(
+  { network, rpcUrl, asset }: HarnessChain,
+  recipient: Address,
+): Promise<ChainState> {
   const rpc = createLocalRpc(rpcUrl);
   const accounts = {
     ...Object.fromEntries(Object.entries(testPayers).map(([name, { address }]) => [name, address])),
-    recipient: localOrganization.recipient,
+    recipient,
   };
   const quantity = async (...call: Parameters<typeof rpc.request>) =>
     BigInt(String(await rpc.request(...call)));

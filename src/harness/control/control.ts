@@ -76,7 +76,9 @@ export function controlRoutes(
   const { faults, journal } = control;
   app.get("/harness", describe);
 
-  app.get("/harness/chains", () => describeChains(Object.values(harness.chains)));
+  app.get("/harness/chains", () =>
+    describeChains(Object.values(harness.chains), describe().organization.recipient),
+  );
 
   app.post("/harness/fund", async (request) => {
     const { network, to, amount } = fundRequestSchema.parse(request.body);

@@ -6,6 +6,17 @@ import { address, bytes32 } from "../../protocol/primitives.ts";
 export const harnessDescriptionSchema = z.object({
   facilitator: z.object({ url: z.string() }),
   organization: z.object({ id: z.string(), apiKey: z.string(), recipient: address }),
+  /** Those besides it that were asked for. */
+  organizations: z
+    .array(
+      z.object({
+        id: z.string(),
+        name: z.string(),
+        apiKey: z.string(),
+        recipients: z.record(z.string(), address),
+      }),
+    )
+    .optional(),
   /** Only where the chains have a clock of their own. */
   seed: z.int().optional(),
   payers: z.record(z.string(), z.object({ address, privateKey: bytes32 })),

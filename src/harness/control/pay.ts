@@ -100,9 +100,9 @@ export async function pay(harness: HarnessDescription, spec: PaymentSpec): Promi
   return { verify, settle, tookMs: performance.now() - from };
 }
 
-/** Posts the body of a payment to the service with the local organization's key. */
+/** Posts the body of a payment to the service with the organization's key. */
 export function postPayment(
-  harness: HarnessDescription,
+  harness: { facilitator: { url: string }; organization: { apiKey: string } },
   operation: "verify" | "settle",
   body: Record<string, unknown>,
   headers: Record<string, string> = {},

@@ -1,13 +1,14 @@
 import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import type { NetworkConfig } from "../../config/network-config.ts";
+import type { LocalOrganization } from "../../config/organization-file.ts";
 import { listen } from "../../http/connections/listen.ts";
 import { refuseForeign } from "../../local-server/refuse-foreign.ts";
 import { explainListenError, requireFree } from "../../local-server/require-free.ts";
 import type { Organizations } from "../../organizations/organizations.ts";
 import type { CorsOrigins } from "../../protocol/cors.ts";
-import { keccak256Text } from "../../protocol/hex.ts";
-import { builtInNetworks, type NetworkName } from "../../protocol/networks.ts";
+import { type Address, keccak256Text } from "../../protocol/hex.ts";
+import { builtInNetworks } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { localOrganization } from "../../published/local-organization.ts";
 import { testPayers } from "../../published/test-payers.ts";
@@ -27,6 +28,10 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime"> & {
   /** 0 for any free port. */
   port: number;
   settleWaitMs?: number | undefined;
+  /** Where the local organization is paid; at a published account by default. */
+  recipient?: Address | undefined;
+  /** Organizations besides the local one and those of the published keys. */
+  organizations?: readonly LocalOrganization[] | undefined;
   logger: Logger;
   /** Whether direct submissions are paid out, as in production with a recoverer's key; they are by default. */
   recovery?: boolean;
@@ -150,7 +155,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
           ahead: Number.POSITIVE_INFINITY,
         },
       });
-      const organized = createLocalOrganization(made.organizations, options.networks);
+      const organized = createOrganizations(made.organizations, options);
       organized.catch(() => {});
       return {
         ...made,
@@ -245,7 +250,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       });
     }
     const origin = await listenOn(app, { host, port });
-    description = describeHarness(origin, running, seed);
+    description = describeHarness(origin, running, options);
     return { description, app, ...harness };
   } catch (error) {
     await close();
@@ -292,25 +297,42 @@ function configure({ network, facilitatorContract, asset }: HarnessChain, rpcUrl
   };
 }
 
-async function createLocalOrganization(
+/** The local organization, and those that were asked for, which have their keys at once. */
+async function createOrganizations(
   organizations: Organizations,
-  networks: readonly NetworkName[],
+  { networks, recipient = localOrganization.recipient, organizations: asked = [] }: StartOptions,
 ): Promise<void> {
-  const { id, name, recipient } = localOrganization;
+  const { id, name } = localOrganization;
   await organizations.create({ id, name });
   for (const network of networks) await organizations.setRecipient(id, network, recipient);
+  for (const { id, name, apiKey, scopes, networks } of asked) {
+    await organizations.create({ id, name });
+    for (const [network, { recipient, ...limits }] of networks) {
+      await organizations.setRecipient(id, network, recipient);
+      await organizations.setLimits(id, network, limits);
+    }
+    await organizations.createKey(id, { scopes, key: apiKey });
+  }
 }
 
 function describeHarness(
   origin: string,
   chains: readonly HarnessChain[],
-  seed: number | undefined,
+  { seed, recipient = localOrganization.recipient, organizations = [] }: StartOptions,
 ): HarnessDescription {
-  const { id, apiKey, recipient } = localOrganization;
+  const { id, apiKey } = localOrganization;
   return {
     ...(seed !== undefined && { seed }),
     facilitator: { url: `${origin}/v1` },
     organization: { id, apiKey, recipient },
+    ...(organizations.length > 0 && {
+      organizations: organizations.map(({ id, name, apiKey, networks }) => ({
+        id,
+        name,
+        apiKey,
+        recipients: Object.fromEntries([...networks].map(([network, { recipient }]) => [network, recipient])),
+      })),
+    }),
     payers: Object.fromEntries(
       Object.entries(testPayers).map(([name, { address, privateKey }]) => [name, { address, privateKey }]),
     ),

@@ -277,6 +277,10 @@ describe("help", () => {
                                     as NETWORK=ADDRESS,NAME,VERSION,DECIMALS; several,
                                     separated by semicolons. What is left out after
                                     the address is as USDC has it [env: LOCAL_ASSETS]
+        --recipient ADDRESS         where the organization is paid, on every network
+                                    (default: a published account)
+        --organizations FILE        JSON file with organizations besides that one,
+                                    with recipients and limits: docs/guides/harness.md
         --cors-origins ORIGINS      origins of web pages that may call the API,
                                     separated by commas, or \`*\` for all; no cookies
                                     are read [env: CORS_ORIGINS]

@@ -49,7 +49,7 @@ test("everything that is wrong with the options is said at once", async () => {
   });
   expect(error).toBeInstanceOf(ConfigurationError);
   expect(error.message).toMatchInlineSnapshot(`
-    "timeout: is no option; there are networks, networkFile, contracts, assets, fork, host, allowHosts, port, rpcPorts, settleWaitMs, logLevel, recovery, journal, studio, seed, anvilBinary, signal
+    "timeout: is no option; there are networks, networkFile, contracts, assets, recipient, organizations, fork, host, allowHosts, port, rpcPorts, settleWaitMs, logLevel, recovery, journal, studio, seed, capture, anvilBinary, signal
     networks: "bas" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon
     networks: names base twice
     port: 70000 is not a port (for example 4402)

@@ -1,0 +1,120 @@
+import { z } from "zod";
+import { readAddress as parseAddress } from "../protocol/address.ts";
+import type { Address } from "../protocol/hex.ts";
+import type { NetworkName } from "../protocol/networks.ts";
+import { parseUint256 } from "../protocol/primitives.ts";
+import { publishedApiKey, testKeys } from "../published/test-keys.ts";
+import { describeIssues, readDataFile } from "./data-file.ts";
+import { InvalidValue } from "./values.ts";
+
+/** An organization of the local chains, with all that has a default. */
+export type LocalOrganization = {
+  id: string;
+  name: string;
+  /** Published, as every key of the local chains: it follows from the id. */
+  apiKey: string;
+  scopes: readonly ("verify" | "settle")[];
+  /** Where it is paid, and within what. On other networks it has no recipient. */
+  networks: ReadonlyMap<NetworkName, OrganizationTerms & { recipient: Address }>;
+};
+
+/** Limits of an organization on a network: the least of one payment, and wei of gas a day. */
+type OrganizationTerms = { minimumAmount?: bigint | undefined; dailyGasBudget?: bigint | undefined };
+
+const taken: ReadonlySet<string> = new Set(Object.keys(testKeys));
+
+const amount = z
+  .union([z.bigint(), z.string()], 'must be whole units as a text of digits, such as "10000", or a bigint')
+  .transform((given, context) => {
+    const value = parseUint256(`${given}`);
+    if (value !== null) return value;
+    context.addIssue({
+      code: "custom",
+      message: `must be whole units as digits, such as "10000", not ${JSON.stringify(`${given}`)}`,
+    });
+    return z.NEVER;
+  });
+
+const recipient = z.string("must be an address").transform((given, context) => {
+  const { address, problem } = parseAddress(given);
+  if (address !== undefined) return address;
+  context.addIssue({ code: "custom", message: problem });
+  return z.NEVER;
+});
+
+const terms = {
+  recipient: recipient.optional(),
+  minimumAmount: amount.optional(),
+  dailyGasBudget: amount.optional(),
+};
+
+const organizationSchema = z.strictObject(
+  {
+    id: z
+      .string("must be letters and digits: it is part of the API key")
+      .regex(/^[0-9A-Za-z]{1,32}$/, "must be 1 to 32 letters and digits: it is part of the API key")
+      .refine((id) => !taken.has(id), "is that of a published test key: choose another"),
+    name: z
+      .string("must be a text")
+      .regex(/^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]{1,100}$/u, "must be 1 to 100 characters on one line")
+      .refine((name) => name.trim() === name, "must not begin or end with a space")
+      .optional(),
+    scopes: z
+      .array(z.enum(["verify", "settle"], "must be verify or settle"), "must be a list of verify and settle")
+      .min(1, "must name verify or settle")
+      .default(["verify", "settle"]),
+    ...terms,
+    networks: z
+      .record(z.string(), z.strictObject(terms, "must be a recipient or limits"), "must be networks by name")
+      .default({}),
+  },
+  "must be an organization",
+);
+
+/**
+ * An organization of the local chains: where it is paid, and within what limits, on every network and, in `networks`, on
+ * single ones instead. Without a recipient it may verify and not settle, as in production. Amounts are in the asset's
+ * smallest unit and wei a day, as bigint or as text.
+ */
+export type OrganizationData = z.input<typeof organizationSchema>;
+
+/**
+ * Reads organizations that are given as data: one, or a list of them.
+ *
+ * @param running the networks that there are
+ * @throws {InvalidValue} with everything that is wrong, each with the field that it is in
+ */
+export function readOrganizations(
+  data: unknown,
+  running: readonly NetworkName[],
+): readonly LocalOrganization[] {
+  const isList = Array.isArray(data);
+  const { data: read, error } = z.array(organizationSchema).safeParse(isList ? data : [data]);
+  if (error !== undefined) throw new InvalidValue(describeIssues(data, error));
+  const ids = read.map(({ id }) => id);
+  const twice = ids.find((id, index) => ids.indexOf(id) < index);
+  if (twice !== undefined) throw new InvalidValue(`names the organization ${twice} twice`);
+  return read.map(({ id, name = id, scopes, networks, ...everywhere }) => {
+    const absent = Object.keys(networks).find((network) => !running.includes(network));
+    if (absent !== undefined) {
+      throw new InvalidValue(`${id}: ${absent} is not started; started: ${running.join(", ")}`);
+    }
+    return {
+      id,
+      name,
+      apiKey: publishedApiKey(id),
+      scopes,
+      networks: new Map(
+        running.flatMap((network) => {
+          const { recipient, ...limits } = { ...everywhere, ...networks[network] };
+          return recipient === undefined ? [] : [[network, { recipient, ...limits }] as const];
+        }),
+      ),
+    };
+  });
+}
+
+/** The same, from a file of JSON. */
+export function readOrganizationFile(path: string, running: readonly NetworkName[]) {
+  return readDataFile(path, (data) => readOrganizations(data, running));
+}
