@@ -1,12 +1,22 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, rmSync } from "node:fs";
+import { chmodSync, readdirSync, rmSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { bundleCommand } from "./bundle-command.ts";
 
-/** Compiles src/ to dist/, from nothing, makes the command executable, and builds the studio's page. */
+/** Compiles src/ to dist/, from nothing, bundles the command and makes it executable, and builds the studio's page. */
 const root = new URL("../", import.meta.url);
-rmSync(new URL("dist", root), { recursive: true, force: true });
+const dist = new URL("dist/", root);
+rmSync(dist, { recursive: true, force: true });
 const run = (command: string, args: readonly string[]) =>
   spawnSync(command, args, { cwd: root, stdio: "inherit" }).status;
 const page = ["build", "--logLevel", "warn", "-c", "src/studio/page/vite.config.ts"];
 const status = run("tsc", ["-p", "tsconfig.build.json"]) || run("vite", page);
-if (status === 0) chmodSync(new URL("dist/cli/bin.js", root), 0o755);
+if (status === 0) {
+  await bundleCommand(fileURLToPath(dist));
+  for (const name of readdirSync(new URL("cli", dist))) {
+    // Now in dist/bundle/, and no door of the package.
+    if (name !== "bin.js") rmSync(new URL(`cli/${name}`, dist), { recursive: true });
+  }
+  chmodSync(new URL("cli/bin.js", dist), 0o755);
+}
 process.exitCode = status ?? 1;

@@ -10,12 +10,21 @@ import type { Tracing } from "./create-tracing.ts";
  */
 export async function openTracing(
   serviceId: string,
-  load: () => Promise<typeof OpenTelemetry> = () => import("@opentelemetry/api"),
+  load: () => Promise<typeof OpenTelemetry | undefined> = loadWhereUsed,
 ): Promise<Tracing | undefined> {
   const api = await load().catch(absent);
   if (api === undefined || !isRegistered(api)) return undefined;
   const { createTracing } = await import("./create-tracing.ts");
   return createTracing(api, serviceId);
+}
+
+/**
+ * An SDK is registered under a symbol that all copies of the API share. Without it, the fifty files of the API need not be
+ * read, which a command that starts would wait for.
+ */
+async function loadWhereUsed(): Promise<typeof OpenTelemetry | undefined> {
+  if (!(Symbol.for("opentelemetry.js.api.1") in globalThis)) return undefined;
+  return import("@opentelemetry/api");
 }
 
 function absent(error: unknown): undefined {
