@@ -295,11 +295,15 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
   });
   metrics.observe(createMetricSources({ networks, ledger, health: checkHealth }));
 
-  let renewing: Promise<void> = Promise.resolve();
+  let renewing: Promise<void> | undefined;
   const renewal = setInterval(() => {
-    renewing = ledger
+    // One that takes long, since the database does, is not made to take longer by the next.
+    renewing ??= ledger
       .renewLeases()
-      .catch((error: unknown) => logger.error({ err: error }, "leases could not be renewed"));
+      .catch((error: unknown) => logger.error({ err: error }, "leases could not be renewed"))
+      .finally(() => {
+        renewing = undefined;
+      });
   }, leaseMs / 6);
   renewal.unref();
   let reconnection: NodeJS.Timeout | undefined;

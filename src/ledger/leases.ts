@@ -117,21 +117,28 @@ export function createLeases(
       await retryQueue.drain();
       await inTransaction(db, async (transaction) => {
         const time = now();
-        await transaction
-          .updateTable("leases")
-          .set({ expires_at: time + leaseMs })
-          .where("instance_id", "=", instanceId)
-          .execute();
-        await transaction
-          .updateTable("idempotency")
-          .set({ lease_expires_at: time + leaseMs })
-          .where("instance_id", "=", instanceId)
-          .where("answer", "is", null)
-          .execute();
-        await transaction
-          .deleteFrom("leases")
-          .where("expires_at", "<=", time - graceLeases * leaseMs)
-          .execute();
+        /** Leases that none is working on: those that are being given up or renewed already are left to whom does so. */
+        const free = (column: "instance_id" | "expires_at", operator: "=" | "<=", value: string | number) =>
+          transaction
+            .selectFrom("leases as free")
+            .select("free.id")
+            .where(`free.${column}`, operator, value)
+            .forUpdate()
+            .skipLocked();
+        await withCommit(transaction, [
+          transaction
+            .updateTable("leases")
+            .set({ expires_at: time + leaseMs })
+            .where("id", "in", free("instance_id", "=", instanceId)),
+          transaction
+            .updateTable("idempotency")
+            .set({ lease_expires_at: time + leaseMs })
+            .where("instance_id", "=", instanceId)
+            .where("answer", "is", null),
+          transaction
+            .deleteFrom("leases")
+            .where("id", "in", free("expires_at", "<=", time - graceLeases * leaseMs)),
+        ]);
       });
     },
 

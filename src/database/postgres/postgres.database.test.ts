@@ -167,6 +167,22 @@ describe("a transaction", () => {
   });
 });
 
+test("a lease that is being given up holds up no renewal of the others", async () => {
+  const db = (await database.open()).$extendTables<LedgerTables>();
+  let time = 1_800_000_000_000;
+  const ledger = createTestLedger(await database.open(), () => time, { leaseMs: 1_000 });
+  const [a, b] = [paymentOf("a").id, paymentOf("b").id];
+  for (const id of [a, b]) expect(await ledger.acquireLease(id, "holder")).toBe(true);
+  time += 900;
+  await inTransaction(db, async (transaction) => {
+    await transaction.deleteFrom("leases").where("id", "=", a).execute();
+    await ledger.renewLeases();
+  });
+  time += 900;
+  expect(await ledger.findLease(a)).toBeNull();
+  expect(await ledger.findLease(b)).toMatchObject({ isOwn: true });
+});
+
 describe.each(backends)("a statement that is sent with the commit, on $name", (backend) => {
   const database = useTestDatabase(backend);
 

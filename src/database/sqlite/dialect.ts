@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import { type Dialect, SqliteIntrospector, SqliteQueryCompiler } from "kysely";
+import { type Dialect, type SelectModifierNode, SqliteIntrospector, SqliteQueryCompiler } from "kysely";
 import { createDialect } from "../dialect.ts";
 import { createSqliteReaders } from "./readers.ts";
 import { createSqliteSession } from "./session.ts";
@@ -25,7 +25,14 @@ export function createSqliteDialect(database: DatabaseSync, openReader?: () => D
         await session.close();
       },
     },
-    createQueryCompiler: () => new SqliteQueryCompiler(),
+    createQueryCompiler: () => new QueryCompiler(),
     createIntrospector: (db) => new SqliteIntrospector(db),
   });
+}
+
+/** SQLite has one writer at a time: where others lock rows, it has nothing to lock, and no words for it. */
+class QueryCompiler extends SqliteQueryCompiler {
+  protected override visitSelectModifier(node: SelectModifierNode): void {
+    if (node.modifier !== "ForUpdate" && node.modifier !== "SkipLocked") super.visitSelectModifier(node);
+  }
 }
