@@ -4,6 +4,7 @@ import { mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/prom
 import { isBuiltin } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -77,6 +78,22 @@ const importPattern =
   /^(?:import|export)\s[^"=()]*\bfrom "([^"]+)"|^import "([^"]+)"|\bimport\("([^"]+)"\)/gm;
 
 describe("the package", () => {
+  test("has types that are resolved as what is imported is, whatever resolves them", async () => {
+    const result = await checkPackage(createPackageFromTarballData(await readFile(packed.tarball)));
+    if (result.types === false) throw new Error("it has no types");
+    const found = result.problems.map(({ kind, ...problem }) => [
+      kind,
+      "resolutionKind" in problem ? problem.resolutionKind : "",
+      "entrypoint" in problem ? problem.entrypoint : "",
+    ]);
+    // It has ES modules alone, which CommonJS requires from Node 22 on; and what TypeScript 4 resolved knows no exports.
+    const wanted = ([kind, resolution]: string[]) =>
+      !(kind === "CJSResolvesToESM" && resolution === "node16-cjs") && resolution !== "node10";
+    expect(found.filter(wanted)).toEqual([]);
+    const names = Object.keys(result.entrypoints);
+    expect(names).toEqual(Object.keys(manifest.exports));
+  });
+
   test("can be imported at every entry point, by a project that has installed nothing else", async () => {
     // What needs the test runner can be imported only within it.
     const names = entryPoints().filter((name) => !/\/vitest$/.test(name));
