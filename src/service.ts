@@ -10,6 +10,7 @@ import type { NetworkConfig } from "./config/network-config.ts";
 import { settleWaitDefaultsMs } from "./config/settle-wait.ts";
 import type { Database } from "./database/database.ts";
 import { openEndpoints } from "./deploy/endpoints.ts";
+import { type Catalog, createCatalog } from "./discovery/catalog.ts";
 import { ConfigurationError, type ConfigurationProblem } from "./errors.ts";
 import type { Lane, Lanes } from "./facilitator/context.ts";
 import { createFacilitator, type Facilitator } from "./facilitator/facilitator.ts";
@@ -53,6 +54,8 @@ export type ServiceOptions = {
   /** How long a settle waits for its outcome, in both versions; `settleWaitDefaultsMs` by default. */
   settleWaitMs?: number | undefined;
   anonymousVerify?: boolean;
+  /** Whether it is kept, and shown, what organizations were paid for; not by default. */
+  discovery?: boolean | undefined;
   /** Protections of the HTTP side, and its metrics; see `AppOptions`. */
   http?: Pick<
     AppOptions,
@@ -89,6 +92,8 @@ export type ServiceParts = {
 export type ServiceCore = {
   facilitator: Facilitator;
   organizations: Organizations;
+  /** What organizations were paid for, where that is kept. */
+  catalog: Catalog | undefined;
   checkHealth(): Promise<Record<string, NetworkHealth>>;
   /**
    * Checks every network and takes up what an earlier process left in flight. A network that cannot be reached is
@@ -140,11 +145,12 @@ export function createService(options: ServiceOptions): Promise<Service> {
 /** Puts the whole service together from the given parts; closes them where that fails. */
 export async function composeService(options: ServiceOptions, parts: ServiceParts): Promise<Service> {
   const core = composeCore(options, parts);
-  const { facilitator, organizations, checkHealth } = core;
+  const { facilitator, organizations, catalog, checkHealth } = core;
   const creation = createApp({
     facilitator,
     knownNetworks: addToBuiltIn(options.networks),
     organizations,
+    catalog,
     checkHealth,
     serviceId: parts.serviceId,
     now: () => Date.now(),
@@ -234,6 +240,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     now,
     reserved: reserve(options.networks),
   });
+  const catalog = options.discovery ? createCatalog({ database: db, now, log: logger }) : undefined;
   const outcomes = createOutcomes();
   const closing = new AbortController();
 
@@ -381,6 +388,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
   return {
     facilitator,
     organizations,
+    catalog,
     checkHealth,
     async start({ inspect } = { inspect: true }) {
       if ((await organizations.checkPepper()) === "wrong") {
@@ -410,7 +418,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       // Until now, as answers that were under way needed their leases.
       clearInterval(renewal);
       await renewing;
-      await recordings.settled();
+      await Promise.all([recordings.settled(), catalog?.settled()]);
       for (const { chain } of lanes) chain.close();
       for (const rpc of [...endpoints.values()].flat()) rpc.close();
       await db.destroy();

@@ -69,6 +69,7 @@ test("needs four variables, and fills in the rest", () => {
     settleWaitMs: undefined,
     shutdown: { drainDelayMs: 3_000, timeoutMs: 30_000 },
     anonymousVerify: false,
+    discovery: false,
     docs: false,
     logLevel: "info",
     warnings: [],

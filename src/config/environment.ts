@@ -40,6 +40,7 @@ export function readEnvironment(env: Environment): ServeConfig {
     shutdown: readShutdown(reader),
     anonymousVerify: reader.read("ANONYMOUS_VERIFY"),
     docs: reader.read("API_DOCS"),
+    discovery: reader.read("DISCOVERY"),
     corsOrigins: reader.read("CORS_ORIGINS"),
     logLevel: reader.read("LOG_LEVEL"),
     warnings: [...warnings, ...warnOfProxies(reader, host), ...warnOfLongWaits(networks, settleWaitMs)],

@@ -33,6 +33,8 @@ export type ServeConfig = {
   readonly anonymousVerify: boolean;
   /** The origins of web pages that may call; none where it is undefined. */
   readonly corsOrigins: CorsOrigins | undefined;
+  /** Whether it is kept, and shown, what organizations were paid for. */
+  readonly discovery: boolean;
   /** Whether `/docs` shows a page about the API. */
   readonly docs: boolean;
   readonly logLevel: LogLevel;

@@ -347,6 +347,14 @@ export const variables = {
     example: "false",
     usedBy: ["serve"],
   },
+  DISCOVERY: {
+    summary:
+      "`true` keeps what each organization was paid for, and shows it to that organization at `/v1/discovery/resources` and `/v1/discovery/search`",
+    read: readSwitch,
+    default: "false",
+    example: "true",
+    usedBy: ["serve"],
+  },
   LOG_LEVEL: {
     summary: `how much is logged: ${logLevels.join(", ")}; JSON lines on stderr`,
     read: readOneOf(logLevels),

@@ -83,13 +83,14 @@ export async function requireMigrated(database: Database): Promise<void> {
 
 /** Every migration, in order. Loaded when it is needed: so is Kysely, which takes longer than anything else here. */
 async function loadMigrations(): Promise<readonly Migration[]> {
-  const [{ initial }, { operations }, { listings }, { pepper }] = await Promise.all([
+  const [{ initial }, { operations }, { listings }, { pepper }, { resources }] = await Promise.all([
     import("./migrations/0001-initial.ts"),
     import("./migrations/0002-operations.ts"),
     import("./migrations/0003-listings.ts"),
     import("./migrations/0004-pepper.ts"),
+    import("./migrations/0005-resources.ts"),
   ]);
-  return [initial, operations, listings, pepper];
+  return [initial, operations, listings, pepper, resources];
 }
 
 function summarize({ name, summary }: Migration): MigrationSummary {

@@ -146,6 +146,7 @@ describe.each(backends)("on $name", (backend) => {
       "0002-operations",
       "0003-listings",
       "0004-pepper",
+      "0005-resources",
     ]);
     await migrate(db);
   });
@@ -230,7 +231,11 @@ describe.each(backends)("from the second version, on $name", (backend) => {
     for (const [table, rows] of Object.entries(before)) {
       await db.$extendTables<Record<string, Row>>().insertInto(table).values(rows).execute();
     }
-    expect((await migrate(db)).map(({ name }) => name)).toEqual(["0003-listings", "0004-pepper"]);
+    expect((await migrate(db)).map(({ name }) => name)).toEqual([
+      "0003-listings",
+      "0004-pepper",
+      "0005-resources",
+    ]);
     const ledger = createTestLedger(db, now);
     const statesOf = async (filter: SettlementFilter) =>
       (await ledger.list({ organizationId: "shop", ...filter }, { limit: 10 })).settlements.map(

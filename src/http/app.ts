@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import type { Catalog } from "../discovery/catalog.ts";
 import type { Facilitator } from "../facilitator/facilitator.ts";
 import { type Metrics, noMetrics } from "../metrics/metrics.ts";
 import type { Organizations } from "../organizations/organizations.ts";
@@ -21,6 +22,7 @@ import { requireHost } from "./plugins/require-host.ts";
 import { securityHeaders } from "./plugins/security-headers.ts";
 import { logSettlements } from "./plugins/settlement-log.ts";
 import { answerClientError } from "./problems/client-errors.ts";
+import { discoveryRoutes } from "./routes/discovery.ts";
 import { docsRoutes } from "./routes/docs.ts";
 import { type CheckHealth, healthRoutes } from "./routes/health.ts";
 import { openApiRoute } from "./routes/openapi.ts";
@@ -34,6 +36,8 @@ export type AppOptions = {
   facilitator: Facilitator;
   /** The networks whose names mean something, served or not; the built-in ones by default. */
   knownNetworks?: NetworkRegistry | undefined;
+  /** Where it is noted what was paid for; nowhere by default. */
+  catalog?: Catalog | undefined;
   organizations: Organizations;
   checkHealth: CheckHealth;
   /** Unix milliseconds, for the timestamps of answers. */
@@ -113,8 +117,9 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(refuseUnknownPaths);
 
   await app.register(verifyRoute, { facilitator, knownNetworks, now, anonymousVerify });
-  await app.register(settleRoute, { facilitator, knownNetworks, metrics });
+  await app.register(settleRoute, { facilitator, knownNetworks, metrics, catalog: options.catalog });
   await app.register(settlementRoutes, { facilitator, knownNetworks });
+  await app.register(discoveryRoutes, { catalog: options.catalog, knownNetworks });
   await app.register(supportedRoute, { facilitator });
   await app.register(healthRoutes, { checkHealth });
   await app.register(openApiRoute, { knownNetworks, describeBeside: options.describeBeside });

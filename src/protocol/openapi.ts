@@ -9,6 +9,12 @@ import {
   supportedSchema,
   verifyAnswerDocument,
 } from "./answers.ts";
+import {
+  discoveryListQuery,
+  discoveryListSchema,
+  discoverySearchQuery,
+  discoverySearchSchema,
+} from "./discovery.ts";
 import { builtInNetworks, type NetworkRegistry } from "./networks.ts";
 import { paymentIdentifierExtension } from "./payment-identifier.ts";
 import { problemMediaType } from "./problems.ts";
@@ -90,10 +96,7 @@ export function describeService(
         listSettlements: {
           summary: "The organization's settlements, newest first",
           security: [{ apiKey: [] }],
-          parameters: Object.entries(settlementQuerySchema.shape).map(([name, schema]) => {
-            const { description, example, ...rest } = schemaOf(schema);
-            return { name, in: "query", description, example, schema: rest };
-          }),
+          parameters: queryOf(settlementQuerySchema),
           responses: {
             ...answer("SettlementList", "A page of settlements"),
             ...problems("400", "401", "503"),
@@ -104,6 +107,24 @@ export function describeService(
           security: [{ apiKey: [] }],
           parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
           responses: { ...answer("Settlement", "The settlement"), ...problems("401", "404", "429", "503") },
+        },
+        listResources: {
+          summary: "What the organization was paid for, newest first; where DISCOVERY is on",
+          security: [{ apiKey: [] }],
+          parameters: queryOf(discoveryListQuery),
+          responses: {
+            ...answer("DiscoveryList", "A page of resources"),
+            ...problems("400", "401", "404", "429", "503"),
+          },
+        },
+        searchResources: {
+          summary: "What the organization was paid for, by words; where DISCOVERY is on",
+          security: [{ apiKey: [] }],
+          parameters: queryOf(discoverySearchQuery),
+          responses: {
+            ...answer("DiscoverySearch", "A page of resources"),
+            ...problems("400", "401", "404", "429", "503"),
+          },
         },
         health: {
           summary: "The same as /livez, under its name in the public protocol",
@@ -158,6 +179,8 @@ export function describeService(
         Settlement: schemaOf(settlementViewSchema),
         SettlementList: schemaOf(settlementListSchema),
         Supported: schemaOf(supportedSchema),
+        DiscoveryList: schemaOf(discoveryListSchema),
+        DiscoverySearch: schemaOf(discoverySearchSchema),
         Liveness: schemaOf(livenessSchema),
         Readiness: schemaOf(readinessSchema),
         Problem: schemaOf(problemSchema),
@@ -184,7 +207,7 @@ const problemTitles: Readonly<Record<string, string>> = {
   "400": "The body is not JSON, or a parameter of the query, a key or an identifier cannot be read",
   "401": "API key missing or not accepted",
   "403": "The key lacks a scope, or its organization a recipient on the network",
-  "404": "No such settlement of this organization, or no such network",
+  "404": "No such settlement of this organization, no such network, or no catalogue here",
   "409": "The payment's identifier (extension payment-identifier) was another payment's",
   "413": "More than 32 KiB",
   "415": "Not application/json",
@@ -193,6 +216,15 @@ const problemTitles: Readonly<Record<string, string>> = {
     "Too many requests from this API key, or from this address without a good one, or the organization's gas budget of the day is used up; see Retry-After",
   "503": "No verdict could be reached, or the settlement is under way; see Retry-After",
 };
+
+/** The parameters of a query; those that it cannot do without are required. */
+function queryOf({ shape }: { shape: Readonly<Record<string, z.ZodType>> }): object[] {
+  return Object.entries(shape).map(([name, schema]) => {
+    const { description, example, ...rest } = schemaOf(schema);
+    const required = !schema.safeParse(undefined).success;
+    return { name, in: "query", ...(required && { required }), description, example, schema: rest };
+  });
+}
 
 function reference(name: string): object {
   return { $ref: `#/components/schemas/${name}` };

@@ -55,6 +55,7 @@ export const problemDetails = {
     "This payment identifier was another payment's before; nothing was done. Send that payment again, or use a new identifier for a new purchase",
   unforeseen: "Something unforeseen kept the service from a verdict; try again",
   overloaded: "The service has too much to do; nothing was done, try again later",
+  discoveryOff: "This facilitator keeps no catalogue of what was paid for; DISCOVERY=true makes it",
   noSettlement: "No settlement with this id: nothing was claimed for the payment by this organization",
   lacksScope: (scope: string) => `This API key has no scope "${scope}"`,
   lacksRecipient: (network: string) =>

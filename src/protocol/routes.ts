@@ -13,6 +13,8 @@ export const routes = {
   supported: { method: "GET", paths: ["/v1/supported", "/supported"] },
   listSettlements: { method: "GET", paths: ["/v1/settlements"] },
   getSettlement: { method: "GET", paths: ["/v1/settlements/{id}"] },
+  listResources: { method: "GET", paths: ["/v1/discovery/resources", "/discovery/resources"] },
+  searchResources: { method: "GET", paths: ["/v1/discovery/search", "/discovery/search"] },
   health: { method: "GET", paths: ["/v1/health", "/health"] },
   livez: { method: "GET", paths: ["/livez"] },
   readyz: { method: "GET", paths: ["/readyz"] },

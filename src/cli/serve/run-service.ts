@@ -96,7 +96,7 @@ function composeService(
   metrics: Metrics | undefined,
 ): Promise<Service> {
   const { networks, recovererKey, apiKeyPepper, settleWaitMs, anonymousVerify } = config;
-  const { trustProxy, rateLimits, maxSettles, docs, corsOrigins } = config;
+  const { trustProxy, rateLimits, maxSettles, docs, corsOrigins, discovery } = config;
   const connections = connectionCapacity(readOpenFileLimit());
   return createService({
     networks,
@@ -108,6 +108,7 @@ function composeService(
     apiKeyPepper,
     settleWaitMs,
     anonymousVerify,
+    discovery,
     http: {
       trustProxy,
       rateLimits,

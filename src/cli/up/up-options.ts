@@ -64,6 +64,9 @@ export const upOptions = {
     "organizations.json",
   ),
   "cors-origins": variableOption("CORS_ORIGINS", { placeholder: "ORIGINS" }),
+  discovery: flag(
+    "keep what the organization was paid for, and show it at /discovery/resources, as `serve` with DISCOVERY=true",
+  ),
   "settle-wait": variableOption("SETTLE_WAIT_MS", {
     placeholder: "MS",
     describe: `how long a settle waits for its outcome, in milliseconds (default: ${describeUnset("SETTLE_WAIT_MS")})`,

@@ -39,6 +39,7 @@ export const up = defineCommand({
       rpcPorts: assignRpcPorts(values.networks, values["rpc-port"], values["rpc-ports"]),
       open: values.open ? { onClose: () => closed.abort() } : undefined,
       corsOrigins: values["cors-origins"],
+      discovery: values.discovery,
       fork,
       host: values.host,
       allowHosts: values["allow-host"],

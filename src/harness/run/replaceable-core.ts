@@ -67,6 +67,11 @@ export async function createReplaceableCore(make: () => Promise<ServiceCore>): P
   return {
     facilitator: forward(({ facilitator }) => facilitator),
     organizations: forward(({ organizations }) => organizations),
+    catalog: current.catalog && {
+      note: (...seen) => current.catalog?.note(...seen),
+      read: async (organizationId) => (await current.catalog?.read(organizationId)) ?? [],
+      settled: async () => current.catalog?.settled(),
+    },
     checkHealth: () => current.checkHealth(),
     stop: () => current.stop(),
     async close() {

@@ -41,6 +41,8 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime"> & {
   studio?: boolean;
   /** The origins of web pages that may call the facilitator; none by default. */
   corsOrigins?: CorsOrigins | undefined;
+  /** Whether it is kept, and shown, what organizations were paid for; not by default. */
+  discovery?: boolean | undefined;
   /** Makes runs repeatable: the chains have a clock of their own, and authorization nonces follow from the seed. */
   seed?: number | undefined;
   /**
@@ -148,6 +150,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
         apiKeyPepper: localPepper,
         recoverer: recovery ? createLocalSigner(harnessAccounts.recoverer.privateKey) : undefined,
         settleWaitMs: options.settleWaitMs,
+        discovery: options.discovery,
         serviceId,
         logger,
         clock: {
@@ -204,6 +207,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       facilitator: replaceable.facilitator,
       knownNetworks: options.knownNetworks,
       organizations: replaceable.organizations,
+      catalog: replaceable.catalog,
       checkHealth: replaceable.checkHealth,
       now: () => Date.now(),
       serviceId,

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import { channels } from "../../channels/channels.ts";
+import type { Catalog } from "../../discovery/catalog.ts";
 import type { Facilitator } from "../../facilitator/facilitator.ts";
 import type { Metrics } from "../../metrics/metrics.ts";
 import type { SettleAnswer, Written } from "../../protocol/answers.ts";
@@ -25,7 +26,8 @@ export const settleRoute: FastifyPluginAsync<{
   facilitator: Facilitator;
   knownNetworks: NetworkRegistry;
   metrics: Metrics;
-}> = async (app, { facilitator, knownNetworks, metrics }) => {
+  catalog: Catalog | undefined;
+}> = async (app, { facilitator, knownNetworks, metrics, catalog }) => {
   const config = { operation: "settle", apiKey: "required" } as const;
   for (const url of urlsOf("settle")) app.post(url, { config }, answer);
 
@@ -48,6 +50,7 @@ export const settleRoute: FastifyPluginAsync<{
         return refusedSettleAnswer(payment, result.invalid);
       case "success":
         request.result = { outcome: "settled", transaction: result.transaction };
+        catalog?.note(callerOf(request).organization.id, request.body, payment);
         followDelivery(request.exchange, result.delivery, {
           log: request.log,
           count(fate) {

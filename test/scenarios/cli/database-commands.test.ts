@@ -313,6 +313,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
       would apply  0002-operations: what several instances share; limits, an audit trail and listings for organizations
       would apply  0003-listings: indexes for listing an organization's settlements by network, by payer, and those that are not settled
       would apply  0004-pepper: which pepper the API keys are hashed with, so that a wrong one is noticed
+      would apply  0005-resources: what organizations were paid for, where DISCOVERY is on
       Nothing was changed. Make a backup, and stop what uses the database, before it is.
       "
     `);
@@ -320,7 +321,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
 
     expect(JSON.parse((await x402("migrate", "--json")).stdout)).toMatchObject({
       applied: true,
-      migrations: ["0001-initial", "0002-operations", "0003-listings", "0004-pepper"].map((name) => ({
+      migrations: ["0001-initial", "0002-operations", "0003-listings", "0004-pepper", "0005-resources"].map((name) => ({
         name,
       })),
     });

@@ -1,0 +1,155 @@
+import { createHash } from "node:crypto";
+import type { Transaction } from "kysely";
+import type { Logger } from "pino";
+import type { z } from "zod";
+import type { Database } from "../database/database.ts";
+import { inTransaction } from "../database/transaction.ts";
+import { type DiscoveredResource, discoveredResourceSchema, mostResources } from "../protocol/discovery.ts";
+import type { PaymentRequest } from "../protocol/requests.ts";
+import { createPending } from "../util/pending.ts";
+import { readResource, type SeenResource } from "./read-resource.ts";
+import type { DiscoveryTables } from "./tables.ts";
+
+/** What organizations were paid for. */
+export type Catalog = {
+  /**
+   * Notes what a settled payment was for. Takes no time of the answer, and never throws: it is written soon, or not at
+   * all where much is to be written.
+   *
+   * @param body the request that the payment came in, as JSON
+   */
+  note(organizationId: string, body: unknown, payment: PaymentRequest): void;
+  /** An organization's resources, the last one that was paid for first. */
+  read(organizationId: string): Promise<readonly DiscoveredResource[]>;
+  /** Resolves when nothing is being written. */
+  settled(): Promise<void>;
+};
+
+/** What is seen again is not written again for so long, unless it has changed. */
+const writtenForMs = 60_000;
+const mostRemembered = 10_000;
+const mostWritesAtOnce = 8;
+/** Ways to pay for one resource. */
+const mostAccepts = 10;
+
+const documentSchema = discoveredResourceSchema.omit({ lastUpdated: true });
+type Document = z.infer<typeof documentSchema>;
+
+export function createCatalog({
+  database,
+  now,
+  log,
+}: {
+  database: Database;
+  /** Unix milliseconds. */
+  now: () => number;
+  log: Pick<Logger, "warn">;
+}): Catalog {
+  const db = database.$extendTables<DiscoveryTables>();
+  const written = new Map<string, number>();
+  const pending = createPending();
+  let writing = 0;
+
+  const write = pending.track((organizationId: string, { key, resource }: SeenResource) =>
+    inTransaction(db, async (transaction) => {
+      const resourceKey = createHash("sha256").update(key).digest("hex");
+      const row = await transaction
+        .selectFrom("resources")
+        .select("document")
+        .where("organization_id", "=", organizationId)
+        .where("resource_key", "=", resourceKey)
+        .executeTakeFirst();
+      const earlier = row === undefined ? undefined : readDocument(row.document);
+      const changes = { document: JSON.stringify(merge(earlier, resource)), updated_at: now() };
+      await transaction
+        .insertInto("resources")
+        .values({ organization_id: organizationId, resource_key: resourceKey, ...changes })
+        .onConflict((conflict) => conflict.columns(["organization_id", "resource_key"]).doUpdateSet(changes))
+        .execute();
+      if (row === undefined) await makeRoom(transaction, organizationId);
+    }),
+  );
+
+  return {
+    note(organizationId, body, payment) {
+      if (writing >= mostWritesAtOnce) return;
+      const seen = tryToRead(body, payment);
+      if (seen === undefined) return;
+      const what = JSON.stringify([organizationId, seen]);
+      const last = written.get(what);
+      if (last !== undefined && now() - last < writtenForMs) return;
+      written.delete(what);
+      written.set(what, now());
+      const [oldest] = written.keys();
+      if (written.size > mostRemembered && oldest !== undefined) written.delete(oldest);
+      writing++;
+      write(organizationId, seen)
+        .catch((error: unknown) => {
+          written.delete(what);
+          log.warn({ err: error }, "what was paid for could not be noted");
+        })
+        .finally(() => {
+          writing--;
+        });
+    },
+
+    async read(organizationId) {
+      const rows = await db
+        .selectFrom("resources")
+        .select(["document", "updated_at"])
+        .where("organization_id", "=", organizationId)
+        .orderBy("updated_at", "desc")
+        .orderBy("resource_key")
+        .limit(mostResources)
+        .execute();
+      return rows.flatMap(({ document, updated_at }) => {
+        const resource = readDocument(document);
+        const lastUpdated = new Date(Number(updated_at)).toISOString();
+        return resource === undefined ? [] : [{ ...resource, lastUpdated }];
+      });
+    },
+
+    settled: pending.settled,
+  };
+}
+
+/** What is nested too deeply to be written is not noted either. */
+function tryToRead(body: unknown, payment: PaymentRequest): SeenResource | undefined {
+  try {
+    return readResource(body, payment);
+  } catch {
+    return undefined;
+  }
+}
+
+function readDocument(text: string): Document | undefined {
+  return documentSchema.safeParse(JSON.parse(text)).data;
+}
+
+/** What was seen last counts; ways to pay that were seen before stay, in the same version of the protocol. */
+function merge(earlier: Document | undefined, seen: Document): Document {
+  if (earlier === undefined || earlier.x402Version !== seen.x402Version) return seen;
+  const isSeen = ({ network, asset }: Document["accepts"][number]) =>
+    seen.accepts.some((one) => one.network === network && one.asset === asset);
+  const others = earlier.accepts.filter((one) => !isSeen(one));
+  return { ...seen, accepts: [...seen.accepts, ...others].slice(0, mostAccepts) };
+}
+
+async function makeRoom(transaction: Transaction<DiscoveryTables>, organizationId: string): Promise<void> {
+  const surplus = await transaction
+    .selectFrom("resources")
+    .select("resource_key")
+    .where("organization_id", "=", organizationId)
+    .orderBy("updated_at", "desc")
+    .orderBy("resource_key")
+    .limit(100)
+    .offset(mostResources)
+    .execute();
+  if (surplus.length === 0) return;
+  const keys = surplus.map(({ resource_key }) => resource_key);
+  await transaction
+    .deleteFrom("resources")
+    .where("organization_id", "=", organizationId)
+    .where("resource_key", "in", keys)
+    .execute();
+}

@@ -1,0 +1,234 @@
+import {
+  declareDiscoveryExtension,
+  isValidRouteTemplate,
+  sanitizeResourceServiceMetadata,
+} from "@x402/extensions/bazaar";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { buildPaymentRequest } from "../protocol/build-request.ts";
+import { networks } from "../protocol/networks.ts";
+import { parsePaymentRequest } from "../protocol/requests.ts";
+import { readBazaar } from "./read-bazaar.ts";
+import { readResource } from "./read-resource.ts";
+import { readServiceMetadata } from "./service-metadata.ts";
+
+const contract = "0x3F8aE27dDa8C76D536169865ab254f7159fd8ABc";
+
+// biome-ignore lint/suspicious/noExplicitAny: tests put wrong things into it on purpose
+type Json = any;
+
+/** A payment's body, changed, and what is noted of it. */
+function read(x402Version: 1 | 2, change: (body: Json) => void = () => {}) {
+  const body: Json = structuredClone(
+    buildPaymentRequest({
+      x402Version,
+      network: networks.base,
+      asset: networks.base.usdc,
+      payTo: contract,
+      amount: 10_000n,
+      resource: "https://shop.example/weather?city=Rome#today",
+      authorization: {
+        from: `0x${"11".repeat(20)}`,
+        to: contract,
+        value: 10_000n,
+        validAfter: 0n,
+        validBefore: 1_900_000_000n,
+        nonce: `0x${"22".repeat(32)}`,
+      },
+      signature: `0x${"33".repeat(65)}`,
+    }),
+  );
+  change(body);
+  const parsed = parsePaymentRequest(body);
+  if (!parsed.ok) throw new Error(parsed.invalid.message);
+  return readResource(body, parsed.request);
+}
+
+describe("what a payment was for", () => {
+  test("is its URL without the query, and how it was paid for, in either version", () => {
+    expect(read(1)?.resource).toEqual({
+      resource: "https://shop.example/weather",
+      type: "http",
+      x402Version: 1,
+      mimeType: "application/json",
+      accepts: [
+        {
+          scheme: "exact",
+          network: "base",
+          maxAmountRequired: "10000",
+          asset: networks.base.usdc.address,
+          payTo: contract,
+          maxTimeoutSeconds: 60,
+          extra: { name: "USD Coin", version: "2" },
+        },
+      ],
+    });
+    expect(read(2)?.resource).toMatchObject({
+      resource: "https://shop.example/weather",
+      x402Version: 2,
+      accepts: [{ network: "eip155:8453", amount: "10000" }],
+    });
+  });
+
+  test.each([
+    "nonsense",
+    "",
+    "file:///etc/passwd",
+    "javascript:alert(1)",
+    `https://a.example/${"x".repeat(2_048)}`,
+    7,
+  ])("is not noted where it is no address of a web server: %s", (url) => {
+    expect(read(2, (body) => Object.assign(body.paymentPayload.resource, { url }))).toBeUndefined();
+    expect(
+      read(1, (body) => Object.assign(body.paymentRequirements, { resource: String(url) })),
+    ).toBeUndefined();
+  });
+
+  test("keeps no names and passwords of a URL, and no long or multi-line description", () => {
+    const seen = read(2, ({ paymentPayload }) => {
+      paymentPayload.resource.url = "https://user:secret@shop.example/a";
+      paymentPayload.resource.description = `a\n\u0000b${"x".repeat(1_000)}`;
+    });
+    expect(seen?.resource.resource).toBe("https://shop.example/a");
+    expect(seen?.resource.description).toMatch(/^a bx+$/);
+    expect(seen?.resource.description).toHaveLength(500);
+  });
+});
+
+describe("the extension bazaar", () => {
+  const declared: Json = declareDiscoveryExtension({
+    input: { city: "Rome" },
+    inputSchema: { properties: { city: { type: "string" } }, required: ["city"] },
+    output: { example: { temperature: 20 } },
+  });
+  const { bazaar } = declared;
+  /** As the server sends it: the method is the route's. */
+  const sent = (): Json => {
+    const extension = structuredClone(bazaar);
+    extension.info.input.method = "GET";
+    return extension;
+  };
+
+  test("of the public package is read", () => {
+    expect(readBazaar(sent())).toMatchObject({
+      type: "http",
+      info: { input: { queryParams: { city: "Rome" } } },
+    });
+    const seen = read(2, (body) => {
+      body.paymentPayload.extensions = { bazaar: { ...sent(), routeTemplate: "/weather/:country" } };
+    });
+    expect(seen?.resource).toMatchObject({
+      resource: "https://shop.example/weather/:country",
+      extensions: { bazaar: { info: { input: { method: "GET" } } } },
+    });
+  });
+
+  test("tells the tools of one MCP server apart", () => {
+    const tool = (toolName: string): Json => {
+      const mcp: Json = declareDiscoveryExtension({
+        toolName,
+        inputSchema: { type: "object", properties: { ticker: { type: "string" } } },
+      });
+      return read(2, (body) => {
+        body.paymentPayload.extensions = mcp;
+      });
+    };
+    expect(tool("a").resource.type).toBe("mcp");
+    expect(tool("a").key).toBe(tool("a").key);
+    expect(tool("a").key).not.toBe(tool("b").key);
+  });
+
+  test.each<[string, (extension: Json) => void]>([
+    ["breaks its own schema", (extension) => Object.assign(extension.info.input.queryParams, { city: 7 })],
+    ["is long", (extension) => Object.assign(extension.info.input.queryParams, { city: "x".repeat(5_000) })],
+    [
+      "has a schema that refers elsewhere",
+      ({ schema }) => Object.assign(schema, { $ref: "https://evil.example/" }),
+    ],
+    [
+      "has a schema with patterns",
+      ({ schema }) => Object.assign(schema.properties, { a: { pattern: "(a+)+$" } }),
+    ],
+    ["has no schema", (extension) => Object.assign(extension, { schema: undefined })],
+    ["has another type of input", ({ info }) => Object.assign(info.input, { type: "ftp" })],
+  ])("is left out where it %s, and the resource is noted without it", (_, change) => {
+    const extension = sent();
+    change(extension);
+    expect(readBazaar(extension)).toBeUndefined();
+    const seen = read(2, (body) => {
+      body.paymentPayload.extensions = { bazaar: extension };
+    });
+    expect(seen?.resource).not.toHaveProperty("extensions");
+  });
+
+  test.each([
+    "/users/:id",
+    "users",
+    "/a/../b",
+    "/a/%2e%2e/b",
+    "/a://b",
+    "/a%3A%2F%2Fb",
+    "/%zz",
+    "/",
+    "/a b",
+    "",
+  ])("has the template %s where the public package takes it", (routeTemplate) => {
+    const isTaken = readBazaar({ ...sent(), routeTemplate })?.routeTemplate !== undefined;
+    expect(isTaken).toBe(isValidRouteTemplate(routeTemplate));
+  });
+});
+
+describe("what is said of the service", () => {
+  const text = fc.oneof(
+    fc.string(),
+    fc.string({ unit: "binary" }),
+    fc.constantFrom("Weather", " ", "x".repeat(32), "x".repeat(33), "Wetter\u00e4", "WEATHER", "a\u0000"),
+  );
+  const iconUrl = fc.oneof(
+    fc.webUrl(),
+    fc.constantFrom(
+      ...[
+        "https://a.example/i.png",
+        "http://127.0.0.1/i",
+        "http://2130706433/",
+        "http://0x7f000001/",
+        "http://[::1]/",
+      ],
+      ...[
+        "https://user@a.example/",
+        "data:image/png;base64,AA",
+        "https://localhost/",
+        "http://LOCALHOST/",
+        "ftp://a.b/",
+      ],
+      ...[
+        "https://%6cocalhost/",
+        "http://127.1/",
+        "//a.example/i.png",
+        "https://a.example/\n",
+        "",
+        "http://ip6-loopback/",
+      ],
+    ),
+  );
+
+  test("is what the public package keeps of it", () => {
+    fc.assert(
+      fc.property(text, fc.array(text, { maxLength: 8 }), iconUrl, (serviceName, tags, icon) => {
+        const kept = sanitizeResourceServiceMetadata({
+          url: "https://a.example",
+          serviceName,
+          tags,
+          iconUrl: icon,
+        });
+        const defined = Object.fromEntries(Object.entries(kept).filter(([, value]) => value !== undefined));
+        expect(readServiceMetadata({ serviceName, tags, iconUrl: icon })).toEqual(defined);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("has no icon on the reader's own machine, however it is spelled", () => {
+    expect(readServiceMetadata({ iconUrl: "http://localhost./" })).toEqual({});
+  });
+});

@@ -1,0 +1,103 @@
+import { z } from "zod";
+import type { DiscoveredResource } from "../protocol/discovery.ts";
+import type { PaymentRequest } from "../protocol/requests.ts";
+import { readBazaar } from "./read-bazaar.ts";
+import { readServiceMetadata } from "./service-metadata.ts";
+
+/** A resource as one payment tells of it, and what tells it from others. */
+export type SeenResource = { key: string; resource: Omit<DiscoveredResource, "lastUpdated"> };
+
+const longestUrl = 2_048;
+const longestDescription = 500;
+
+const described = z.looseObject({
+  description: z.string().optional().catch(undefined),
+  mimeType: z
+    .string()
+    .max(100)
+    .regex(/^[\x20-\x7e]+$/)
+    .optional()
+    .catch(undefined),
+});
+
+const bodySchema = z.object({
+  paymentPayload: z.looseObject({
+    resource: described
+      .extend({ url: z.string(), serviceName: z.unknown(), tags: z.unknown(), iconUrl: z.unknown() })
+      .partial({ serviceName: true, tags: true, iconUrl: true })
+      .optional()
+      .catch(undefined),
+    extensions: z.record(z.string(), z.unknown()).optional().catch(undefined),
+  }),
+  paymentRequirements: described.extend({
+    resource: z.string().optional().catch(undefined),
+    maxTimeoutSeconds: z.int().nonnegative().optional().catch(undefined),
+    extra: z
+      .object({ name: z.string().max(64), version: z.string().max(16) })
+      .optional()
+      .catch(undefined),
+  }),
+});
+
+/**
+ * What a settled payment was for; undefined where it does not say, or says what is no address of a web server. In version 1
+ * the shop says it, in its requirements; in version 2 the payer's client repeats what the shop has told it.
+ */
+export function readResource(body: unknown, payment: PaymentRequest): SeenResource | undefined {
+  const parsed = bodySchema.safeParse(body);
+  if (!parsed.success) return undefined;
+  const { paymentPayload, paymentRequirements } = parsed.data;
+  const { x402Version } = payment;
+  const told =
+    x402Version === 2
+      ? paymentPayload.resource
+      : { ...paymentRequirements, url: paymentRequirements.resource };
+  const url = cleanUrl(told?.url);
+  if (told === undefined || url === undefined) return undefined;
+
+  const bazaar = x402Version === 2 ? readBazaar(paymentPayload.extensions?.bazaar) : undefined;
+  const { type = "http", toolName, routeTemplate, info } = bazaar ?? {};
+  const address = routeTemplate === undefined ? url.href : `${url.origin}${routeTemplate}`;
+  const { description, mimeType } = told;
+  return {
+    key: JSON.stringify([type, address, toolName]),
+    resource: {
+      resource: address,
+      type,
+      x402Version,
+      accepts: [acceptsOf(payment, paymentRequirements)],
+      ...(description && { description: withoutControls(description).slice(0, longestDescription) }),
+      ...(mimeType && { mimeType }),
+      ...(paymentPayload.resource && x402Version === 2 && readServiceMetadata(paymentPayload.resource)),
+      ...(info !== undefined && { extensions: { bazaar: { info } } }),
+    },
+  };
+}
+
+function acceptsOf(
+  { x402Version, network, requirements, authorization }: PaymentRequest,
+  { maxTimeoutSeconds, extra }: z.infer<typeof bodySchema>["paymentRequirements"],
+): DiscoveredResource["accepts"][number] {
+  return {
+    scheme: "exact",
+    network,
+    [x402Version === 1 ? "maxAmountRequired" : "amount"]: requirements.amount.toString(),
+    asset: requirements.asset,
+    payTo: requirements.payTo ?? authorization.to,
+    ...(maxTimeoutSeconds !== undefined && { maxTimeoutSeconds }),
+    ...(extra && { extra }),
+  };
+}
+
+/** The address of a web server, without what is another each time; undefined for anything else. */
+function cleanUrl(text: string | undefined): URL | undefined {
+  if (text === undefined || text.length > longestUrl) return undefined;
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol)) return undefined;
+  for (const part of ["search", "hash", "username", "password"] as const) url[part] = "";
+  return url;
+}
+
+function withoutControls(text: string): string {
+  return text.replace(/\p{Cc}+/gu, " ").trim();
+}

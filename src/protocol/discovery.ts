@@ -1,0 +1,184 @@
+import { z } from "zod";
+import type { Address } from "./hex.ts";
+import { builtInNetworks, type NetworkRegistry } from "./networks.ts";
+import { address } from "./primitives.ts";
+
+/*
+ * The discovery of the public protocol (extension `bazaar`): what can be bought.
+ */
+
+/** One way to pay for a resource, as the requirements of its version say it. */
+const acceptsSchema = z.looseObject({
+  scheme: z.literal("exact"),
+  network: z.string(),
+  asset: z.string(),
+  payTo: z.string(),
+});
+
+/** What was paid for, as the public clients of the extension read it. */
+export const discoveredResourceSchema = z.object({
+  resource: z
+    .string()
+    .meta({ description: "Its URL, without query; of a route with parameters, its template" }),
+  type: z.enum(["http", "mcp"]),
+  x402Version: z.union([z.literal(1), z.literal(2)]),
+  accepts: z.array(acceptsSchema).meta({ description: "How it was paid for" }),
+  lastUpdated: z.string().meta({ description: "When it was paid for last, to a minute; ISO 8601, UTC" }),
+  description: z.string().optional(),
+  mimeType: z.string().optional(),
+  serviceName: z.string().optional(),
+  tags: z.array(z.string()).optional(),
+  iconUrl: z.string().optional(),
+  extensions: z.record(z.string(), z.unknown()).optional(),
+});
+
+export type DiscoveredResource = z.infer<typeof discoveredResourceSchema>;
+
+const version = z.literal(2).meta({ description: "Of this answer" });
+
+/** The answer of `/discovery/resources`. */
+export const discoveryListSchema = z.object({
+  x402Version: version,
+  items: z.array(discoveredResourceSchema),
+  pagination: z.object({ limit: z.int(), offset: z.int(), total: z.int() }),
+});
+
+export type DiscoveryList = z.infer<typeof discoveryListSchema>;
+
+/** The answer of `/discovery/search`. */
+export const discoverySearchSchema = z.object({
+  x402Version: version,
+  resources: z.array(discoveredResourceSchema),
+  pagination: z.object({
+    limit: z.int(),
+    cursor: z.string().nullable().meta({ description: "`cursor` of the next page; null when there is none" }),
+  }),
+});
+
+export type DiscoverySearch = z.infer<typeof discoverySearchSchema>;
+
+const largestPage = 100;
+const usualPage = 20;
+/** The resources of an organization that are kept; the one that was paid for longest ago makes room. */
+export const mostResources = 500;
+
+const wholeNumber = (least: number, most: number) => {
+  const message = `must be a whole number from ${least} to ${most}`;
+  return z
+    .string()
+    .regex(/^(0|[1-9]\d{0,5})$/, message)
+    .transform(Number)
+    .refine((number) => number >= least && number <= most, message);
+};
+
+/** What a list or a search is narrowed to. */
+const filters = {
+  type: z.enum(["http", "mcp"], 'must be "http" or "mcp"').optional(),
+  payTo: address.meta({ description: "The facilitator contract of the resource's network" }).optional(),
+  scheme: z.string().max(32).optional(),
+  network: z
+    .string()
+    .max(64)
+    .meta({ description: "In either version of the protocol", example: "eip155:8453" })
+    .optional(),
+  extensions: z
+    .string()
+    .max(64)
+    .meta({ description: "The name of an extension that it has", example: "bazaar" })
+    .optional(),
+  limit: wholeNumber(1, largestPage)
+    .meta({ description: `At most ${largestPage}; ${usualPage} by default` })
+    .optional(),
+};
+
+/** The parameters of `/discovery/resources`. */
+export const discoveryListQuery = z.strictObject({
+  ...filters,
+  offset: wholeNumber(0, mostResources).optional(),
+});
+
+/** The parameters of `/discovery/search`. */
+export const discoverySearchQuery = z.strictObject({
+  query: z
+    .string("is needed")
+    .min(1, "must not be empty")
+    .max(200, "must have at most 200 characters")
+    .meta({ description: "Words; what has most of them comes first", example: "weather" }),
+  ...filters,
+  cursor: wholeNumber(0, mostResources)
+    .meta({ description: "`pagination.cursor` of the page before" })
+    .optional(),
+});
+
+export type DiscoveryFilter = {
+  type?: "http" | "mcp" | undefined;
+  payTo?: Address | undefined;
+  scheme?: string | undefined;
+  network?: string | undefined;
+  extensions?: string | undefined;
+};
+
+/** A page of the resources that a filter lets through; all of them in the given order. */
+export function listResources(
+  all: readonly DiscoveredResource[],
+  { limit = usualPage, offset = 0, ...filter }: z.infer<typeof discoveryListQuery>,
+  known: NetworkRegistry = builtInNetworks,
+): DiscoveryList {
+  const found = all.filter((resource) => passes(resource, filter, known));
+  const items = found.slice(offset, offset + limit);
+  return { x402Version: 2, items, pagination: { limit, offset, total: found.length } };
+}
+
+/** A page of the resources that have words of the query, most words first. */
+export function searchResources(
+  all: readonly DiscoveredResource[],
+  { query, limit = usualPage, cursor = 0, ...filter }: z.infer<typeof discoverySearchQuery>,
+  known: NetworkRegistry = builtInNetworks,
+): DiscoverySearch {
+  const words = [
+    ...new Set(
+      query
+        .toLowerCase()
+        .split(/\s+/)
+        .filter((word) => word !== ""),
+    ),
+  ];
+  const found = all
+    .filter((resource) => passes(resource, filter, known))
+    .map((resource) => ({ resource, score: countWords(resource, words) }))
+    .filter(({ score }) => score > 0)
+    .sort((a, b) => b.score - a.score);
+  const end = cursor + limit;
+  return {
+    x402Version: 2,
+    resources: found.slice(cursor, end).map(({ resource }) => resource),
+    pagination: { limit, cursor: end < found.length ? `${end}` : null },
+  };
+}
+
+function passes(
+  { type, accepts, extensions = {} }: DiscoveredResource,
+  filter: DiscoveryFilter,
+  known: NetworkRegistry,
+): boolean {
+  const nameOf = (network: string) => (known.find(network, 1) ?? known.find(network, 2))?.name ?? network;
+  const isAccepted = (one: z.infer<typeof acceptsSchema>) =>
+    (filter.scheme === undefined || one.scheme === filter.scheme) &&
+    (filter.network === undefined || nameOf(one.network) === nameOf(filter.network)) &&
+    (filter.payTo === undefined || one.payTo.toLowerCase() === filter.payTo.toLowerCase());
+  return (
+    (filter.type === undefined || type === filter.type) &&
+    (filter.extensions === undefined || Object.hasOwn(extensions, filter.extensions)) &&
+    accepts.some(isAccepted)
+  );
+}
+
+function countWords(
+  { resource, description = "", serviceName = "", tags = [], extensions = {} }: DiscoveredResource,
+  words: readonly string[],
+): number {
+  const text = [resource, description, serviceName, ...tags, JSON.stringify(extensions)]
+    .join(" ")
+    .toLowerCase();
+  return words.filter((word) => text.includes(word)).length;
+}
