@@ -284,6 +284,9 @@ describe("help", () => {
         --cors-origins ORIGINS      origins of web pages that may call the API,
                                     separated by commas, or \`*\` for all; no cookies
                                     are read [env: CORS_ORIGINS]
+        --discovery                 keep what the organization was paid for, and show
+                                    it at /discovery/resources, as \`serve\` with
+                                    DISCOVERY=true
         --settle-wait MS            how long a settle waits for its outcome, in
                                     milliseconds (default: 80000 in protocol version
                                     1, 45000 in version 2) [env: SETTLE_WAIT_MS]

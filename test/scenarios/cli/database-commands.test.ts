@@ -321,9 +321,11 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
 
     expect(JSON.parse((await x402("migrate", "--json")).stdout)).toMatchObject({
       applied: true,
-      migrations: ["0001-initial", "0002-operations", "0003-listings", "0004-pepper", "0005-resources"].map((name) => ({
-        name,
-      })),
+      migrations: ["0001-initial", "0002-operations", "0003-listings", "0004-pepper", "0005-resources"].map(
+        (name) => ({
+          name,
+        }),
+      ),
     });
     expect((await x402("migrate")).stdout).toBe("The database is up to date.\n");
     expect((await x402("migrate", "--dry-run")).stdout).toBe("The database is up to date.\n");

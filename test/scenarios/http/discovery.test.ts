@@ -149,15 +149,4 @@ describe("the routes", () => {
     expect((await get("/discovery/search")).body).toMatchObject({ detail: "query is needed" });
     expect((await get(`/discovery/search?query=${"x".repeat(201)}`)).status).toBe(400);
   });
-
-  test("are off by default, and say so", async () => {
-    const off = await startTestHarness({ networks: ["base"] });
-    const answer = await requestJson(`${off.description.facilitator.url}/discovery/resources`, {
-      method: "GET",
-      headers: { authorization: localOrganization.apiKey },
-    });
-    await off.close();
-    expect(answer.status).toBe(404);
-    expect(answer.body).toMatchObject({ detail: expect.stringContaining("DISCOVERY=true") });
-  });
 });

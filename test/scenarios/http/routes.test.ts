@@ -31,8 +31,10 @@ describe.each([
     const body = method === "POST" ? JSON.stringify(await signedRequest(harness)) : null;
     const headers = { authorization: localOrganization.apiKey, "content-type": "application/json" };
     const answer = await fetch(`${originOf()}${path}`, { method, headers, body });
-    expect(answer.status).toBe(name === "getSettlement" ? 404 : 200);
+    const isOff = name === "listResources" || name === "searchResources";
+    expect(answer.status).toBe(name === "getSettlement" || isOff ? 404 : 200);
     const json = await answer.json();
+    if (isOff) expect(json).toMatchObject({ detail: expect.stringContaining("DISCOVERY=true") });
     if (name === "settle") expect(json).toMatchObject({ success: true });
     if (name === "verify") expect(json).toMatchObject({ isValid: true });
     if (name === "health") expect(json).toEqual({ status: "ok" });
