@@ -1,4 +1,9 @@
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+
+// For all the processes that tests start: to compile their modules anew takes them longer than all else of their start.
+process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "node-compile-cache");
 
 /** Tests of real processes on a busy machine: in CI a failed one is tried twice more, and the retry is reported. */
 const retry = process.env.CI ? 2 : 0;
@@ -6,8 +11,17 @@ const retry = process.env.CI ? 2 : 0;
 /** Few files at a time: many start nodes, databases or servers. The same for each project, or they would run in turns. */
 const maxWorkers = 3;
 
+/** In processes that many files share: loading viem anew for each would take longer than many tests do. */
+const shared = { maxWorkers, isolate: false };
+
 /** What starts nodes, databases or servers: time-outs for a loaded machine. */
-const processes = { retry, maxWorkers, testTimeout: 60_000, hookTimeout: 60_000 };
+const processes = {
+  ...shared,
+  retry,
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
+  setupFiles: "test/support/after-each-file.ts",
+};
 
 const chain = "src/**/*.chain.test.ts";
 const msw = "src/**/*.msw.test.ts";
@@ -17,11 +31,9 @@ export default defineConfig({
   test: {
     projects: [
       {
-        // In processes that many files share: loading viem anew for each would take longer than the tests do.
         test: {
+          ...shared,
           name: "unit",
-          maxWorkers,
-          isolate: false,
           include: ["src/**/*.test.ts", "test/*.test.ts"],
           exclude: [chain, database, msw],
         },

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { afterAll } from "vitest";
+import { childEnvironment } from "./child-environment.ts";
 import { isRunning, stillRunningAfter } from "./live-processes.ts";
 import { descendantsOf } from "./processes.ts";
 
@@ -31,10 +31,11 @@ export type CliProcess = AsyncDisposable & {
 const printTimeoutMs = 20_000;
 
 const running = new Set<ChildProcess>();
-// A test that ran out of time does not get to disposing of what it has started.
-afterAll(() => {
+
+/** Ends what a test that ran out of time did not get to disposing of. */
+export function killCommands(): void {
   for (const child of running) child.kill("SIGKILL");
-});
+}
 
 export const repository = fileURLToPath(new URL("../..", import.meta.url));
 const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
@@ -85,15 +86,11 @@ async function start(
   }: { env?: Readonly<Record<string, string>>; ownGroup?: boolean; cwd?: string },
 ): Promise<CliProcess> {
   const directory = await mkdtemp(join(tmpdir(), "x402-kit-test-"));
-  const { PATH = "", HOME = "" } = process.env;
   const child = spawn(file, args, {
     cwd,
     env: {
-      PATH,
-      HOME,
+      ...childEnvironment(),
       TMPDIR: directory,
-      // The one all processes share otherwise: compiling anew takes longer than the start itself.
-      NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"),
       ...env,
     },
     detached: ownGroup,

@@ -101,8 +101,13 @@ async function connectOrStart(): Promise<PostgresServer> {
   if ("error" in running) throw new Error(running.error);
   return usePostgres(running.pid, running.port);
 }
-// One that did not start has said so in the tests that need it.
-afterAll(async () => (await server?.catch(() => undefined))?.stop());
+
+/** Ends what {@link sharedPostgres} has opened. One that did not start has said so in the tests that need it. */
+export async function leaveSharedPostgres(): Promise<void> {
+  const used = server;
+  server = undefined;
+  await (await used?.catch(() => undefined))?.stop();
+}
 
 /** The database of the test that is running. */
 export type TestDatabase = {

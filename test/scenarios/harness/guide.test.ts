@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createHarness } from "../../../src/harness/index.ts";
 import { type TestPayer, testPayers } from "../../../src/published/test-payers.ts";
+import { childEnvironment } from "../../support/child-environment.ts";
 import { repository } from "../../support/cli.ts";
 
 /* What the README and the guide say of the harness is tried in a project of its own, which has the package installed. */
@@ -56,10 +57,9 @@ async function write(examples: ReadonlyMap<string, string>): Promise<void> {
 
 /** Runs vitest over the project; gives how it ended and what it printed. */
 async function runVitest(): Promise<{ code: number | null; output: string }> {
-  const { PATH = "", HOME = "" } = process.env;
   const child = spawn(process.execPath, ["node_modules/vitest/vitest.mjs", "run", "--no-color"], {
     cwd: project,
-    env: { PATH, HOME },
+    env: { ...childEnvironment() },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";

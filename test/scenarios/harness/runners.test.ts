@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { childEnvironment } from "../../support/child-environment.ts";
 import { repository } from "../../support/cli.ts";
 import { stillRunningAfter } from "../../support/live-processes.ts";
 import { descendantsOf } from "../../support/processes.ts";
@@ -32,10 +33,9 @@ afterAll(() => rm(project, { recursive: true }));
 
 /** Runs a program to its end, and gives what it has printed and which of its processes are left. */
 async function run(args: readonly string[]): Promise<{ code: number; output: string; left: number[] }> {
-  const { PATH = "", HOME = "" } = process.env;
   const child = spawn(process.execPath, args, {
     cwd: project,
-    env: { PATH, HOME, NO_COLOR: "1" },
+    env: { ...childEnvironment(), NO_COLOR: "1" },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const seen = new Set<number>();

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createGlobalSetup } from "../../../src/vitest/global-setup.ts";
 import { leaseHarness } from "../../../src/vitest/index.ts";
+import { childEnvironment } from "../../support/child-environment.ts";
 import { repository } from "../../support/cli.ts";
 import { isRunning, stillRunningAfter } from "../../support/live-processes.ts";
 import { descendantsOf } from "../../support/processes.ts";
@@ -32,7 +33,6 @@ function startVitest(
   maxHarnesses: number,
   stdio: "ignore" | "pipe" = "ignore",
 ): ChildProcess {
-  const { PATH = "", HOME = "" } = process.env;
   const report = ["--reporter=json", `--outputFile=${join(directory, "report.json")}`];
   const started = spawn(
     process.execPath,
@@ -46,7 +46,11 @@ function startVitest(
     ],
     {
       cwd: repository,
-      env: { PATH, HOME, MAX_HARNESSES: String(maxHarnesses), READY_FILE: join(directory, "ready") },
+      env: {
+        ...childEnvironment(),
+        MAX_HARNESSES: String(maxHarnesses),
+        READY_FILE: join(directory, "ready"),
+      },
       stdio,
     },
   );

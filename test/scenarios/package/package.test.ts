@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { migrate } from "../../../src/database/migrate.ts";
 import { openDatabase } from "../../../src/database/open-database.ts";
 import { createOrganizations } from "../../../src/organizations/create-organizations.ts";
+import { childEnvironment } from "../../support/child-environment.ts";
 import { organizationsProgram, pepper } from "../../support/package/organizations-program.ts";
 import {
   createOutsideProject,
@@ -44,10 +45,9 @@ async function run(
   file: string,
   args: readonly string[],
 ): Promise<{ code: number; output: string }> {
-  const { PATH = "", HOME = "" } = process.env;
   const child = spawn(file, args, {
     cwd,
-    env: { PATH, HOME, NO_COLOR: "1" },
+    env: { ...childEnvironment(), NO_COLOR: "1" },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";

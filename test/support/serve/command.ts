@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { main } from "../../../src/cli/main.ts";
+import { childEnvironment } from "../child-environment.ts";
 import { descendantsOf } from "../processes.ts";
 
 const bin = fileURLToPath(new URL("../../../src/cli/bin.ts", import.meta.url));
@@ -39,10 +40,9 @@ export async function makeDirectory(): Promise<AsyncDisposable & { path: string 
 
 /** Starts a command with no variables set but those given. */
 export function startCommand(args: readonly string[], variables: Variables, cwd: string): RunningCommand {
-  const { PATH = "", HOME = "" } = process.env;
   const child = spawn(process.execPath, [bin, ...args], {
     cwd,
-    env: { PATH, HOME, NODE_COMPILE_CACHE: join(tmpdir(), "node-compile-cache"), ...variables },
+    env: { ...childEnvironment(), ...variables },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const { pid } = child;
