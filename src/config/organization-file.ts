@@ -2,7 +2,7 @@ import { z } from "zod";
 import { readAddress as parseAddress } from "../protocol/address.ts";
 import type { Address } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
-import { parseUint256 } from "../protocol/primitives.ts";
+import { parseUint256 } from "../protocol/wire-values.ts";
 import { publishedApiKey, testKeys } from "../published/test-keys.ts";
 import { describeIssues, readDataFile } from "./data-file.ts";
 import { InvalidValue } from "./values.ts";

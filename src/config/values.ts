@@ -4,7 +4,7 @@ import { readAddress as parseAddress } from "../protocol/address.ts";
 import type { CorsOrigins } from "../protocol/cors.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { builtInNetworks, type NetworkName, type NetworkRegistry } from "../protocol/networks.ts";
-import { parseUint256 } from "../protocol/primitives.ts";
+import { parseUint256 } from "../protocol/wire-values.ts";
 
 /*
  * The readers of values: the only place where text from a variable or a command line becomes a value. Each takes a

@@ -8,8 +8,9 @@ import {
   type NetworkRegistry,
   type NetworkTier,
 } from "../protocol/networks.ts";
-import { address, bytes32, parseUint256 } from "../protocol/primitives.ts";
+import { address, bytes32 } from "../protocol/primitives.ts";
 import { expiryMarginSeconds, powerOfTenBetween } from "../protocol/refusals.ts";
+import { parseUint256 } from "../protocol/wire-values.ts";
 import { explainSignature } from "./explain-signature.ts";
 import { isRecord, readInput } from "./read-input.ts";
 

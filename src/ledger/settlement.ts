@@ -1,6 +1,6 @@
-import type { settlementStates } from "../protocol/answers.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
+import type { settlementStates } from "../protocol/settlement-states.ts";
 
 /**
  * | State | Meaning | Authority |

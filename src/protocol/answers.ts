@@ -1,8 +1,10 @@
 import { z } from "zod";
 import type { Hex } from "./hex.ts";
-import { type NextStep, nextStepSchema } from "./next-step.ts";
+import type { NextStep } from "./next-step.ts";
+import { nextStepSchema } from "./next-step-schema.ts";
 import { bytes32 } from "./primitives.ts";
 import { invalidReasons, settleErrorReasonsV2 } from "./reasons.ts";
+import { settlementStates } from "./settlement-states.ts";
 
 const payer = z.string().meta({ description: "authorization.from, when it could be read" }).optional();
 const network = z
@@ -132,9 +134,6 @@ export const problemSchema = z.object({
 });
 
 export type ProblemDetails = z.infer<typeof problemSchema>;
-
-/** The states of a settlement; the ledger says what they mean. */
-export const settlementStates = ["submitted", "settled", "failed", "recovered"] as const;
 
 /** A settlement as its organization sees it. */
 export const settlementViewSchema = z.object({

@@ -8,9 +8,10 @@ export * from "./reasons.ts";
 export * from "./request-schemas.ts";
 export {
   type Envelope,
-  exactPayloadSchema,
   type ParsedRequest,
   type PaymentRequest,
   parsePaymentRequest,
   type X402Version,
 } from "./requests.ts";
+export * from "./settlement-states.ts";
+export { maxSignatureBytes, maxUint256, parseUint256 } from "./wire-values.ts";

@@ -1,3 +1,5 @@
+import { advice } from "./advice.ts";
+
 /**
  * The mistakes that are made with x402 payments, and how each is mended. One table for everything that explains: the
  * messages of refusals, the command `x402-kit explain`, and docs/errors.md, which is generated from it. A `fix` is sent in
@@ -52,25 +54,25 @@ export const mistakes = {
     rank: 2,
     title: "The payment and the requirements name different networks",
     why: "The payer signed for one chain and the seller asks for another.",
-    fix: "Pass on the requirements that the payer chose from the challenge.",
+    fix: advice["networks-differ"],
   },
   "wrong-asset": {
     rank: 2,
     title: "The asset is not the token that the network accepts",
     why: "Every network has a USDC of its own; bridged versions (USDC.e, USDbC) have no EIP-3009.",
-    fix: "Use the address of the network's own USDC.",
+    fix: advice["wrong-asset"],
   },
   "pay-to-is-not-the-contract": {
     rank: 2,
     title: "payTo is not the facilitator contract",
     why: "Payers sign a transfer to the facilitator contract, which forwards it to the wallet of your organization in the same transaction. Your own wallet belongs into the settings of the organization.",
-    fix: "Set payTo to the facilitator contract of the network, and your wallet with `x402-kit org set-recipient`.",
+    fix: advice["pay-to-is-not-the-contract"],
   },
   "signed-for-another-recipient": {
     rank: 2,
     title: "authorization.to is not the facilitator contract",
     why: "The payer signed a transfer to another address, which the contract cannot pull.",
-    fix: "The challenge must name the facilitator contract as payTo before the payer signs; sign again.",
+    fix: advice["signed-for-another-recipient"],
   },
   "other-tier": {
     rank: 2,
@@ -82,7 +84,7 @@ export const mistakes = {
     rank: 3,
     title: "The signed value is not the required amount",
     why: "Scheme “exact” takes the required amount and nothing else, more included.",
-    fix: "Sign the amount of the requirements.",
+    fix: advice["amount-differs"],
   },
   "amount-off-by-decimals": {
     rank: 3,
@@ -100,25 +102,25 @@ export const mistakes = {
     rank: 3,
     title: "A time is in milliseconds",
     why: "validAfter and validBefore are unix seconds, as in EIP-3009; Date.now() gives milliseconds.",
-    fix: "Divide by 1000: Math.floor(Date.now() / 1000) + 60.",
+    fix: advice["times-in-milliseconds"],
   },
   expired: {
     rank: 3,
     title: "The authorization has expired",
     why: "validBefore has passed by the chain's clock, or is less than 6 s away, which is too short to settle.",
-    fix: "Sign again with a later validBefore, and settle at once. A payer's clock that is behind shortens every payment.",
+    fix: advice.expired,
   },
   "not-valid-yet": {
     rank: 3,
     title: "The authorization is not valid yet",
     why: "validAfter lies ahead of the chain's clock: usually the payer's clock is ahead.",
-    fix: 'Sign with validAfter "0", or set the payer\'s clock.',
+    fix: advice["not-valid-yet"],
   },
   "signed-with-another-domain": {
     rank: 3,
     title: "The signature holds under another EIP-712 domain",
     why: "Name, version, chain id and token address are part of what is signed. USDC is called “USD Coin” on the mainnets and “USDC” on the Sepolia networks.",
-    fix: "Give the token's own name and version as `extra` in the requirements, so that clients sign for them; sign again.",
+    fix: advice["signed-with-another-domain"],
   },
   "signed-other-values": {
     rank: 3,
@@ -130,19 +132,19 @@ export const mistakes = {
     rank: 3,
     title: "ReceiveWithAuthorization was signed",
     why: "x402 uses TransferWithAuthorization; the two have different type hashes.",
-    fix: "Sign primaryType TransferWithAuthorization.",
+    fix: advice["signed-receive"],
   },
   "signed-by-another-key": {
     rank: 3,
     title: "The signature is not the payer's",
     why: "It recovers to another address than authorization.from, whatever domain is tried: another key signed, or a member was changed after signing (to, value, validAfter, validBefore, nonce).",
-    fix: "Sign with the key of authorization.from, and send every member of the authorization as it was signed. If that is a smart wallet, the wallet itself decides (EIP-1271), and it must be deployed.",
+    fix: advice["signed-by-another-key"],
   },
   "malformed-signature": {
     rank: 3,
     title: "The signature has a form that USDC refuses",
     why: "USDC takes 65 bytes r, s, v with s in the lower half and v 27 or 28. Compact signatures (EIP-2098) have 64 bytes.",
-    fix: "Let the wallet sign typed data, and send its answer unchanged.",
+    fix: advice["malformed-signature"],
   },
   "undeployed-wallet": {
     rank: 3,

@@ -1,7 +1,6 @@
-import { z } from "zod";
 import type { Invalid, InvalidReason } from "./reasons.ts";
 import { settlementPath } from "./routes.ts";
-import { nextActions, paymentStates, type Situation, type Step, situations } from "./situations.ts";
+import { type nextActions, type paymentStates, type Situation, type Step, situations } from "./situations.ts";
 
 /** What is meant by a reason where a refusal does not say more. */
 const situationOf: Readonly<Record<InvalidReason, Situation>> = {
@@ -18,20 +17,6 @@ const situationOf: Readonly<Record<InvalidReason, Situation>> = {
   invalid_exact_evm_payload_undeployed_smart_wallet: "payer_cannot_pay",
   insufficient_funds: "payer_cannot_pay",
   invalid_transaction_state: "used_here",
-};
-
-/** The members of every answer that is not a success. */
-export const nextStepSchema = {
-  nextAction: z
-    .enum(Object.keys(nextActions) as [keyof typeof nextActions, ...(keyof typeof nextActions)[]])
-    .meta({ description: "What a machine should do; docs/errors.md has the table" })
-    .optional(),
-  paymentState: z
-    .enum(Object.keys(paymentStates) as [keyof typeof paymentStates, ...(keyof typeof paymentStates)[]])
-    .meta({ description: "What is known of the payer's money" })
-    .optional(),
-  retryAfterSeconds: z.number().meta({ description: "When to ask again, at the soonest" }).optional(),
-  poll: z.string().meta({ description: "Where the settlement can be asked for" }).optional(),
 };
 
 /** The members as they are written; in expected answers the seconds may be a placeholder. */

@@ -1,5 +1,5 @@
+import { advice } from "./advice.ts";
 import { type Address, sameAddress } from "./hex.ts";
-import { type MistakeId, mistakes } from "./mistakes.ts";
 import {
   type Asset,
   builtInNetworks,
@@ -14,8 +14,6 @@ export const expiryMarginSeconds = 6n;
 
 /** How far ahead of the chain's time `validBefore` may be, in seconds, unless configured otherwise: a day. */
 export const usualMaxValiditySeconds = 86_400n;
-
-const adviceOn = (mistake: MistakeId) => mistakes[mistake].fix;
 
 /** Later than any time in seconds, earlier than any in milliseconds that is meant. */
 const isInMilliseconds = (time: bigint) => time > 100_000_000_000n && time < 100_000_000_000_000n;
@@ -38,7 +36,7 @@ function listAddresses(assets: readonly Pick<Asset, "address">[]): string {
 function adviceOnAmounts(value: bigint, required: bigint): string {
   const power = powerOfTenBetween(value, required);
   return power === undefined
-    ? adviceOn("amount-differs")
+    ? advice["amount-differs"]
     : `The two differ by 10^${power}: find which side counts the decimals (USDC has 6) twice or not at all.`;
 }
 
@@ -81,7 +79,7 @@ export const refusals = {
   networksDiffer: (paid: NetworkName, asked: NetworkName) =>
     invalid(
       "invalid_network",
-      `The payment is for ${paid}, but paymentRequirements.network is ${asked}. ${adviceOn("networks-differ")}`,
+      `The payment is for ${paid}, but paymentRequirements.network is ${asked}. ${advice["networks-differ"]}`,
       "requirements",
     ),
 
@@ -95,14 +93,14 @@ export const refusals = {
   assetNotAccepted: (asset: Address, network: string, accepted: readonly Pick<Asset, "address">[]) =>
     invalid(
       "invalid_payment_requirements",
-      `The asset ${asset}${homeOf(asset, network)} is not accepted on ${network}; accepted: ${listAddresses(accepted)}. ${adviceOn("wrong-asset")}`,
+      `The asset ${asset}${homeOf(asset, network)} is not accepted on ${network}; accepted: ${listAddresses(accepted)}. ${advice["wrong-asset"]}`,
       "requirements",
     ),
 
   payToIsNotContract: (payTo: Address | undefined, facilitatorContract: Address) =>
     invalid(
       "invalid_payment_requirements",
-      `paymentRequirements.payTo is ${payTo}, but must be the facilitator contract ${facilitatorContract}. ${adviceOn("pay-to-is-not-the-contract")}`,
+      `paymentRequirements.payTo is ${payTo}, but must be the facilitator contract ${facilitatorContract}. ${advice["pay-to-is-not-the-contract"]}`,
       "requirements",
     ),
 
@@ -123,7 +121,7 @@ export const refusals = {
   recipientIsNotContract: (to: Address, facilitatorContract: Address) =>
     invalid(
       "invalid_exact_evm_payload_recipient_mismatch",
-      `authorization.to is ${to}, but must be the facilitator contract ${facilitatorContract}. ${adviceOn("signed-for-another-recipient")}`,
+      `authorization.to is ${to}, but must be the facilitator contract ${facilitatorContract}. ${advice["signed-for-another-recipient"]}`,
     ),
 
   valueDiffers: (value: bigint, required: bigint) =>
@@ -136,7 +134,7 @@ export const refusals = {
     const waitsLong = isInMilliseconds(validAfter);
     const refusal = invalid(
       "invalid_exact_evm_payload_authorization_valid_after",
-      `The authorization is valid after ${validAfter}; the chain's time is ${now}. ${adviceOn(waitsLong ? "times-in-milliseconds" : "not-valid-yet")}`,
+      `The authorization is valid after ${validAfter}; the chain's time is ${now}. ${advice[waitsLong ? "times-in-milliseconds" : "not-valid-yet"]}`,
     );
     if (waitsLong) return refusal;
     const retryAfterSeconds = typeof now === "bigint" ? Number(validAfter - now) + 1 : shownSeconds;
@@ -146,13 +144,13 @@ export const refusals = {
   tooLate: (validBefore: bigint, now: Shown) =>
     invalid(
       "invalid_exact_evm_payload_authorization_valid_before",
-      `The authorization is valid before ${validBefore}; the chain's time is ${now}, and ${expiryMarginSeconds} seconds are needed to settle. ${adviceOn("expired")}`,
+      `The authorization is valid before ${validBefore}; the chain's time is ${now}, and ${expiryMarginSeconds} seconds are needed to settle. ${advice.expired}`,
     ),
 
   tooFarAhead: (validBefore: bigint, now: Shown, mostSeconds: bigint) =>
     invalid(
       "invalid_exact_evm_payload_authorization_valid_before",
-      `The authorization is valid before ${validBefore}; the chain's time is ${now}, and at most ${mostSeconds} seconds ahead are accepted. ${isInMilliseconds(validBefore) ? adviceOn("times-in-milliseconds") : "Sign again with an earlier validBefore."}`,
+      `The authorization is valid before ${validBefore}; the chain's time is ${now}, and at most ${mostSeconds} seconds ahead are accepted. ${isInMilliseconds(validBefore) ? advice["times-in-milliseconds"] : "Sign again with an earlier validBefore."}`,
     ),
 
   /** `mistake` says what was probably done wrong: `describeWrongSignature`. */

@@ -2,13 +2,39 @@ import { z } from "zod";
 import { sameAddress } from "./hex.ts";
 import { builtInNetworks, type NetworkRegistry } from "./networks.ts";
 import { paymentIdentifierExtension } from "./payment-identifier.ts";
-import { address, uint256String } from "./primitives.ts";
-import { exactPayloadSchema, requirementDetails } from "./requests.ts";
+import { address, bytes32, signature, uint256String } from "./primitives.ts";
+import { faults } from "./wire-values.ts";
 
 /*
  * Whole requests as schemas: what OpenAPI shows. `parsePaymentRequest` reads the same requests part by part, because
  * each part that is wrong has a reason of its own; a test holds that both accept and refuse the same bodies.
  */
+
+/** `paymentPayload.payload` of scheme "exact" on EVM networks, the same in both versions. */
+export const exactPayloadSchema = z
+  .object({
+    signature,
+    authorization: z.object({
+      from: address,
+      to: address,
+      value: uint256String,
+      validAfter: uint256String,
+      validBefore: uint256String,
+      nonce: bytes32,
+    }),
+  })
+  .meta({ description: "A signed EIP-3009 TransferWithAuthorization; times are unix seconds" });
+
+const text = z.string(faults.text);
+const seconds = z.int(faults.seconds).nonnegative(faults.negative);
+
+/** Members of the requirements that are read, and used for nothing. */
+const requirementDetails = {
+  resource: text.optional(),
+  description: text.optional(),
+  mimeType: text.optional(),
+  maxTimeoutSeconds: seconds.optional(),
+};
 
 const scheme = z.literal("exact");
 

@@ -1,4 +1,3 @@
-import { z } from "zod";
 import { type Authorization, settlementId } from "./authorization.ts";
 import { type Address, type Hex, sameAddress } from "./hex.ts";
 import { builtInNetworks, type Network, type NetworkRegistry } from "./networks.ts";
@@ -7,53 +6,22 @@ import {
   paymentIdentifierExtension,
   readPaymentIdentifier,
 } from "./payment-identifier.ts";
-import { address, bytes32, signature, uint256String } from "./primitives.ts";
 import { type Invalid, type InvalidPart, invalid } from "./reasons.ts";
 import { refusals } from "./refusals.ts";
+import {
+  inObject,
+  isWireAddress,
+  MalformedError,
+  optional,
+  readBytes32,
+  readSeconds,
+  readSignature,
+  readText,
+  readUint256,
+  readWireAddress,
+} from "./wire-values.ts";
 
 export type X402Version = 1 | 2;
-
-/** `paymentPayload.payload` of scheme "exact" on EVM networks, the same in both versions. */
-export const exactPayloadSchema = z
-  .object({
-    signature,
-    authorization: z.object({
-      from: address,
-      to: address,
-      value: uint256String,
-      validAfter: uint256String,
-      validBefore: uint256String,
-      nonce: bytes32,
-    }),
-  })
-  .meta({ description: "A signed EIP-3009 TransferWithAuthorization; times are unix seconds" });
-
-const text = z.string("must be a string");
-const seconds = z.int("must be a whole number of seconds").nonnegative("must not be negative");
-
-/** Members of the requirements that are read, and used for nothing. */
-export const requirementDetails = {
-  resource: text.optional(),
-  description: text.optional(),
-  mimeType: text.optional(),
-  maxTimeoutSeconds: seconds.optional(),
-};
-
-const requirementsV1 = z.object({
-  maxAmountRequired: uint256String.optional(),
-  amount: uint256String.optional(),
-  payTo: address.optional(),
-  recipient: address.optional(),
-  asset: address,
-  ...requirementDetails,
-});
-
-const requirementsV2 = z.object({
-  amount: uint256String,
-  asset: address,
-  payTo: address,
-  maxTimeoutSeconds: seconds.optional(),
-});
 
 /** What can be said of a request even when it is refused; every answer repeats it. */
 export type Envelope = {
@@ -127,11 +95,12 @@ export function parsePaymentRequest(body: unknown, known: NetworkRegistry = buil
   const terms = version === 1 ? readRequirementsV1(requirements) : readRequirementsV2(requirements);
   if ("reason" in terms) return refuse(terms);
 
-  const exact = exactPayloadSchema.safeParse(member(payload, "payload"));
-  if (!exact.success) {
-    return refuse(invalid("invalid_payload", describe(exact.error, "paymentPayload.payload")));
-  }
-  const { authorization, signature } = exact.data;
+  const exact = unlessMalformed(
+    () => readExactPayload(member(payload, "payload")),
+    (message) => invalid("invalid_payload", message),
+  );
+  if ("reason" in exact) return refuse(exact);
+  const { authorization, signature } = exact;
   const identifier = version === 1 ? undefined : readIdentifier(payload);
   return {
     ok: true,
@@ -161,10 +130,10 @@ function readEnvelope(body: unknown): Envelope {
     member(x402Version === 1 ? payload : member(payload, "accepted"), "network"),
     member(requirements, "network"),
   ];
-  const from = address.safeParse(member(member(member(payload, "payload"), "authorization"), "from"));
+  const from = member(member(member(payload, "payload"), "authorization"), "from");
   return {
     x402Version,
-    payer: from.success ? from.data : undefined,
+    payer: isWireAddress(from) ? from : undefined,
     network: candidates.find((candidate) => typeof candidate === "string") ?? "",
   };
 }
@@ -195,44 +164,78 @@ function readSchemeAndNetwork(
   );
 }
 
-function readRequirementsV1(requirements: object): PaymentRequest["requirements"] | Invalid {
-  const parsed = requirementsV1.safeParse(requirements);
-  if (!parsed.success) return malformedRequirements(describe(parsed.error, "paymentRequirements"));
-  const { maxAmountRequired, amount, payTo, recipient, asset } = parsed.data;
-
-  const required = maxAmountRequired ?? amount;
-  if (required === undefined) {
-    return malformedRequirements(
-      "paymentRequirements needs maxAmountRequired (or amount, in the short form)",
-    );
-  }
-  if (amount !== undefined && amount !== required) {
-    return malformedRequirements("paymentRequirements.amount and maxAmountRequired must be equal");
-  }
-  if (amount === undefined && payTo === undefined) {
-    return malformedRequirements("paymentRequirements.payTo must be the facilitator contract's address");
-  }
-  if (payTo !== undefined && recipient !== undefined && !sameAddress(payTo, recipient)) {
-    return malformedRequirements("paymentRequirements.recipient and payTo must be equal");
-  }
-  return { amount: required, asset, payTo: payTo ?? recipient };
+/** `paymentPayload.payload` of scheme "exact" on EVM networks, the same in both versions. */
+function readExactPayload(value: unknown): Pick<PaymentRequest, "authorization" | "signature"> {
+  const payload = inObject({ value, path: "paymentPayload.payload" });
+  const signature = readSignature(payload("signature"));
+  const authorization = inObject(payload("authorization"));
+  return {
+    signature,
+    authorization: {
+      from: readWireAddress(authorization("from")),
+      to: readWireAddress(authorization("to")),
+      value: readUint256(authorization("value")),
+      validAfter: readUint256(authorization("validAfter")),
+      validBefore: readUint256(authorization("validBefore")),
+      nonce: readBytes32(authorization("nonce")),
+    },
+  };
 }
 
-function readRequirementsV2(requirements: object): PaymentRequest["requirements"] | Invalid {
-  const parsed = requirementsV2.safeParse(requirements);
-  if (!parsed.success) return malformedRequirements(describe(parsed.error, "paymentRequirements"));
-  const { amount, payTo, asset } = parsed.data;
-  return { amount, asset, payTo };
+function readRequirementsV1(value: object): PaymentRequest["requirements"] | Invalid {
+  return unlessMalformed(() => {
+    const requirements = inObject({ value, path: "paymentRequirements" });
+    const maxAmountRequired = optional(requirements("maxAmountRequired"), readUint256);
+    const amount = optional(requirements("amount"), readUint256);
+    const payTo = optional(requirements("payTo"), readWireAddress);
+    const recipient = optional(requirements("recipient"), readWireAddress);
+    const asset = readWireAddress(requirements("asset"));
+    // These are read, and used for nothing.
+    for (const name of ["resource", "description", "mimeType"]) optional(requirements(name), readText);
+    optional(requirements("maxTimeoutSeconds"), readSeconds);
+
+    const required = maxAmountRequired ?? amount;
+    if (required === undefined) {
+      return malformedRequirements(
+        "paymentRequirements needs maxAmountRequired (or amount, in the short form)",
+      );
+    }
+    if (amount !== undefined && amount !== required) {
+      return malformedRequirements("paymentRequirements.amount and maxAmountRequired must be equal");
+    }
+    if (amount === undefined && payTo === undefined) {
+      return malformedRequirements("paymentRequirements.payTo must be the facilitator contract's address");
+    }
+    if (payTo !== undefined && recipient !== undefined && !sameAddress(payTo, recipient)) {
+      return malformedRequirements("paymentRequirements.recipient and payTo must be equal");
+    }
+    return { amount: required, asset, payTo: payTo ?? recipient };
+  }, malformedRequirements);
+}
+
+function readRequirementsV2(value: object): PaymentRequest["requirements"] | Invalid {
+  return unlessMalformed(() => {
+    const requirements = inObject({ value, path: "paymentRequirements" });
+    const amount = readUint256(requirements("amount"));
+    const asset = readWireAddress(requirements("asset"));
+    const payTo = readWireAddress(requirements("payTo"));
+    optional(requirements("maxTimeoutSeconds"), readSeconds);
+    return { amount, asset, payTo };
+  }, malformedRequirements);
+}
+
+/** What `read` gives; where it meets a malformed value, the refusal that says so. */
+function unlessMalformed<T>(read: () => T, refuse: (message: string) => Invalid): T | Invalid {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof MalformedError) return refuse(error.message);
+    throw error;
+  }
 }
 
 function malformedRequirements(message: string): Invalid {
   return invalid("invalid_payment_requirements", message, "requirements");
-}
-
-function describe(error: z.ZodError, path: string): string {
-  const issue = error.issues[0];
-  if (issue === undefined) return `${path} is malformed`;
-  return `${[path, ...issue.path].join(".")}: ${issue.message}`;
 }
 
 function isRecord(value: unknown): value is object {

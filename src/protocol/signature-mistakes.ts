@@ -1,4 +1,5 @@
 import { checksumAddress } from "./address.ts";
+import { advice } from "./advice.ts";
 import {
   type Authorization,
   authorizationDigest,
@@ -6,7 +7,6 @@ import {
   domainSeparator,
 } from "./authorization.ts";
 import { type Address, type Hex, sameAddress } from "./hex.ts";
-import { type MistakeId, mistakes } from "./mistakes.ts";
 import { type Asset, networkNames, networks } from "./networks.ts";
 import { readEcdsaSignature } from "./signature.ts";
 
@@ -25,23 +25,23 @@ export async function describeWrongSignature(
   right: SignedDomain,
   recover: Recover,
 ): Promise<string> {
-  if (readEcdsaSignature(signature) === undefined) return adviceOn("malformed-signature");
+  if (readEcdsaSignature(signature) === undefined) return advice["malformed-signature"];
   const isPayers = async (digest: Hex) => {
     const signer = await recover(digest, signature);
     return signer !== undefined && sameAddress(signer, authorization.from);
   };
   const own = domainSeparator(right.asset, right.chainId);
   const receive = authorizationDigest(own, authorization, authorizationTypehashes.ReceiveWithAuthorization);
-  if (await isPayers(receive)) return adviceOn("signed-receive");
+  if (await isPayers(receive)) return advice["signed-receive"];
   for (const domain of likelyDomains(right)) {
     const { asset, chainId } = domain;
     if (!(await isPayers(authorizationDigest(domainSeparator(asset, chainId), authorization)))) continue;
-    return `It was signed for ${formatDomain(domain)}. ${adviceOn("signed-with-another-domain")}`;
+    return `It was signed for ${formatDomain(domain)}. ${advice["signed-with-another-domain"]}`;
   }
   const signer = await recover(authorizationDigest(own, authorization), signature);
   return signer === undefined
-    ? adviceOn("malformed-signature")
-    : `For these values it is the signature of ${checksumAddress(signer)}. ${adviceOn("signed-by-another-key")}`;
+    ? advice["malformed-signature"]
+    : `For these values it is the signature of ${checksumAddress(signer)}. ${advice["signed-by-another-key"]}`;
 }
 
 /** A domain in the words of a message. */
@@ -60,5 +60,3 @@ function likelyDomains({ asset, chainId }: SignedDomain): SignedDomain[] {
     ...others.map(({ usdc, chainId }) => ({ asset: usdc, chainId })),
   ];
 }
-
-const adviceOn = (mistake: MistakeId) => mistakes[mistake].fix;

@@ -1,4 +1,5 @@
 import type { Address, Hex } from "../protocol/hex.ts";
+import { harnessAddresses } from "./harness-addresses.ts";
 import { testPayers } from "./test-payers.ts";
 
 /** An account of the harness itself. Its key is published: it must never hold anything of value. */
@@ -8,12 +9,12 @@ export type HarnessAccount = { address: Address; privateKey: Hex };
 export const harnessAccounts = {
   /** Sends the settle transactions. */
   operator: {
-    address: "0x750bAd95cdbC92De8024b090caE68D6202FE5b74",
+    address: harnessAddresses.operator,
     privateKey: "0x5ca820d2ac87cf7cfd889e8b46608c5033be2640e68c86bf0bffbee0713fc4a4",
   },
   /** Grants and revokes roles of the facilitator contract. */
   admin: {
-    address: "0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd",
+    address: harnessAddresses.admin,
     privateKey: "0xfaab847467448475ed4c4ac396fbd6d49509b3cc2f47cd193a74bfdeec03e219",
   },
   /** Forwards what authorizations submitted by others stranded in the contract. */
@@ -32,7 +33,7 @@ export const harnessAccounts = {
   },
   /** Where the local organization is paid. */
   recipient: {
-    address: "0xFf85c7DD609eEF8C98199F798B1D6227A3426520",
+    address: harnessAddresses.recipient,
     privateKey: "0x595a3a4f1ae15e357ca166fe3e5e28eff221f10605a371a275b78f25439ee154",
   },
 } as const satisfies Record<string, HarnessAccount>;

@@ -1,5 +1,5 @@
 import type { Address } from "../protocol/hex.ts";
-import { harnessAccounts } from "./accounts.ts";
+import { harnessAddresses } from "./harness-addresses.ts";
 import { testPayers } from "./test-payers.ts";
 
 /** An organization that a published API key speaks for. */
@@ -15,18 +15,18 @@ export type TestOrganization = {
 
 /** The organizations behind the published API keys, by their ids. */
 export const testOrganizations = {
-  org_local: { name: "Local organization", recipient: harnessAccounts.recipient.address },
-  org_other: { name: "Another organization", recipient: harnessAccounts.admin.address },
+  org_local: { name: "Local organization", recipient: harnessAddresses.recipient },
+  org_other: { name: "Another organization", recipient: harnessAddresses.admin },
   org_unpaid: { name: "No recipient yet", recipient: undefined },
   org_blocked: { name: "Recipient blacklisted", recipient: testPayers.blacklisted.address },
   org_minimum: {
     name: "Payments of 1 USDC and more",
-    recipient: harnessAccounts.recipient.address,
+    recipient: harnessAddresses.recipient,
     minimumAmount: 1_000_000n,
   },
   org_frugal: {
     name: "A gas budget of 1 wei",
-    recipient: harnessAccounts.recipient.address,
+    recipient: harnessAddresses.recipient,
     dailyGasBudget: 1n,
   },
 } as const satisfies Record<string, TestOrganization>;

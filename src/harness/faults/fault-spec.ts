@@ -3,7 +3,7 @@ import { quote } from "../../config/values.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { networkNames } from "../../protocol/networks.ts";
-import { parseUint256 } from "../../protocol/primitives.ts";
+import { parseUint256 } from "../../protocol/wire-values.ts";
 
 const network = z.string("is not the name of a network");
 

@@ -1,6 +1,7 @@
 import type { SettlementFilter } from "../../ledger/ledger.ts";
 import type { Cursor } from "../../protocol/cursor.ts";
-import { type createSettlementQuerySchema, usualPage } from "../../protocol/settlement-query.ts";
+import { usualPage } from "../../protocol/parse-settlement-query.ts";
+import type { createSettlementQuerySchema } from "../../protocol/settlement-query.ts";
 import { ProblemError } from "../problems/problem-error.ts";
 
 /**

@@ -2,7 +2,8 @@ import type { IncomingHttpHeaders } from "node:http";
 import { z } from "zod";
 import type { Authorization } from "../../protocol/authorization.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import { exactPayloadSchema, type X402Version } from "../../protocol/requests.ts";
+import { exactPayloadSchema } from "../../protocol/request-schemas.ts";
+import type { X402Version } from "../../protocol/requests.ts";
 
 /** A payment as it came in a header. */
 export type ReceivedPayment = {

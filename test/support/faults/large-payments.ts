@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { buildPaymentRequest } from "../../../src/protocol/build-request.ts";
 import type { Address, Hex } from "../../../src/protocol/hex.ts";
-import { maxSignatureBytes } from "../../../src/protocol/primitives.ts";
+import { maxSignatureBytes } from "../../../src/protocol/wire-values.ts";
 import type { Composition } from "../composition.ts";
 import type { Body } from "../service.ts";
 

@@ -1,0 +1,85 @@
+import { type Cursor, readCursor } from "./cursor.ts";
+import type { Address } from "./hex.ts";
+import type { NetworkName, NetworkRegistry } from "./networks.ts";
+import { settlementStates } from "./settlement-states.ts";
+import { faults, isWireAddress } from "./wire-values.ts";
+
+export const largestPage = 100;
+/** Settlements on a page, unless the query says how many. */
+export const usualPage = 50;
+
+/** What is said of a parameter that is wrong. */
+export const queryFaults = {
+  network: "is not a network of this service",
+  state: `must be one of ${settlementStates.join(", ")}`,
+  time: "must be an ISO 8601 date, or date and time with zone",
+  limit: `must be a whole number from 1 to ${largestPage}`,
+  cursor: "is none that this service gave",
+} as const;
+
+/** A listing as it is asked for; the times are unix milliseconds. */
+export type SettlementQuery = {
+  network?: NetworkName;
+  state?: (typeof settlementStates)[number];
+  payer?: Address;
+  from?: number;
+  to?: number;
+  limit?: number;
+  cursor?: Cursor;
+};
+
+/**
+ * Reads the parameters of a listing by hand, as `settlement-query.ts` does with a library that is too large for a browser
+ * page; `parse-settlement-query.test.ts` holds the two together.
+ *
+ * @returns the query, or all that is wrong with it
+ */
+export function parseSettlementQuery(
+  parameters: Readonly<Record<string, string>>,
+  known: NetworkRegistry,
+): { query: SettlementQuery; problems?: undefined } | { query?: undefined; problems: readonly string[] } {
+  const query: SettlementQuery = {};
+  const problems: string[] = [];
+  const rest = new Map(Object.entries(parameters));
+
+  function take<Name extends keyof SettlementQuery>(
+    name: Name,
+    fault: string,
+    read: (text: string) => SettlementQuery[Name] | undefined,
+  ): void {
+    const text = rest.get(name);
+    rest.delete(name);
+    if (text === undefined) return;
+    const value = read(text);
+    if (value === undefined) problems.push(`${name} ${fault}`);
+    else query[name] = value;
+  }
+
+  take("network", queryFaults.network, (name) => (known.find(name, 1) ?? known.find(name, 2))?.name);
+  take("state", queryFaults.state, (text) => settlementStates.find((state) => state === text));
+  take("payer", faults.address, (text) => (isWireAddress(text) ? text : undefined));
+  take("from", queryFaults.time, readTime);
+  take("to", queryFaults.time, readTime);
+  take("limit", queryFaults.limit, (text) =>
+    /^[1-9]\d{0,2}$/.test(text) && Number(text) <= largestPage ? Number(text) : undefined,
+  );
+  take("cursor", queryFaults.cursor, (text) => readCursor(text) ?? undefined);
+  if (rest.size > 0) {
+    const names = [...rest.keys()].map((name) => `"${name}"`);
+    problems.push(`Unrecognized key${names.length > 1 ? "s" : ""}: ${names.join(", ")}`);
+  }
+  return problems.length === 0 ? { query } : { problems };
+}
+
+const form =
+  /^(\d{4})-(\d\d)-(\d\d)(T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d))?$/;
+
+/** Unix milliseconds of a date that exists, or of a time on one; undefined when it is neither. */
+function readTime(text: string): number | undefined {
+  const [, year = "", month = "", day = ""] = form.exec(text) ?? [];
+  if (year === "" || day === "00") return undefined;
+  // Date carries a day too many over to the next month.
+  const date = new Date(`${year}-${month}-${day}T00:00:00Z`);
+  const exists = !Number.isNaN(date.getTime()) && date.toISOString().startsWith(`${year}-${month}-${day}`);
+  return exists ? Date.parse(text) : undefined;
+}

@@ -1,0 +1,129 @@
+import type { Address, Hex } from "./hex.ts";
+
+/*
+ * Values as payments carry them, read by hand: the fixtures run in browser pages, where a library of schemas weighs as
+ * much as all the rest. `primitives.ts` has the same as schemas, of the same forms and sentences; `wire-values.test.ts`
+ * holds the two together.
+ */
+
+/** The largest value of a Solidity `uint256`. */
+export const maxUint256 = 2n ** 256n - 1n;
+
+/**
+ * The longest signature that is read, in bytes. A plain one has 65; those of wallets (passkeys, many owners) stay below
+ * 2 KiB. Longer ones would make transactions that nodes refuse (128 KiB, with up to 50 payments in one).
+ */
+export const maxSignatureBytes = 4_096;
+
+/** The forms of texts. */
+export const forms = {
+  decimal: /^(0|[1-9][0-9]{0,77})$/,
+  address: /^0x[0-9a-fA-F]{40}$/,
+  bytes32: /^0x[0-9a-fA-F]{64}$/,
+  bytes: /^0x([0-9a-fA-F]{2})*$/,
+} as const;
+
+/** What is said of a value that is none of its kind. */
+export const faults = {
+  text: "must be a string",
+  digits: "must be a string of decimal digits",
+  decimal:
+    'must be decimal digits without sign, point, space or leading zero; amounts are in the token\'s smallest unit: 0.01 USDC is "10000"',
+  tooLarge: "must be below 2^256",
+  address: "must be an address: 0x and 40 hexadecimal digits",
+  bytes32: "must be 32 bytes: 0x and 64 hexadecimal digits",
+  tooLong: `must have at most ${maxSignatureBytes} bytes`,
+  bytes: "must be whole bytes of hexadecimal after 0x",
+  seconds: "must be a whole number of seconds",
+  negative: "must not be negative",
+} as const;
+
+/** Reads a decimal string as a `uint256`; null when it is not one (sign, space, leading zero, too large). */
+export function parseUint256(text: string): bigint | null {
+  if (!forms.decimal.test(text)) return null;
+  const value = BigInt(text);
+  return value <= maxUint256 ? value : null;
+}
+
+/** Whether a value is an address, in any casing. */
+export function isWireAddress(value: unknown): value is Address {
+  return typeof value === "string" && forms.address.test(value);
+}
+
+/** Whether a value is 32 bytes as hexadecimal. */
+export function isBytes32(value: unknown): value is Hex {
+  return typeof value === "string" && forms.bytes32.test(value);
+}
+
+/** A value from outside that is not what it must be; the message says where it stands and what is wrong. */
+export class MalformedError extends Error {
+  constructor(path: string, fault: string) {
+    super(`${path}: ${fault}`);
+  }
+}
+
+/** A value from outside, and the path where it stands. */
+export type Place = { value: unknown; path: string };
+
+/** @throws MalformedError when it is no object */
+export function inObject({ value, path }: Place): (name: string) => Place {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    const kind = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
+    throw new MalformedError(path, `Invalid input: expected object, received ${kind}`);
+  }
+  return (name) => ({ value: Reflect.get(value, name), path: `${path}.${name}` });
+}
+
+/** Reads a member that may be missing. */
+export function optional<T>(place: Place, read: (place: Place) => T): T | undefined {
+  return place.value === undefined ? undefined : read(place);
+}
+
+/** @throws MalformedError */
+export function readText({ value, path }: Place, fault: string = faults.text): string {
+  if (typeof value !== "string") throw new MalformedError(path, fault);
+  return value;
+}
+
+/** @throws MalformedError */
+export function readUint256(place: Place): bigint {
+  const text = readText(place, faults.digits);
+  const value = parseUint256(text);
+  if (value !== null) return value;
+  throw new MalformedError(place.path, forms.decimal.test(text) ? faults.tooLarge : faults.decimal);
+}
+
+/** @throws MalformedError */
+export function readWireAddress(place: Place): Address {
+  const text = readText(place);
+  if (!isWireAddress(text)) throw new MalformedError(place.path, faults.address);
+  return text;
+}
+
+/** @throws MalformedError */
+export function readBytes32(place: Place): Hex {
+  const text = readText(place);
+  if (!isBytes32(text)) throw new MalformedError(place.path, faults.bytes32);
+  return text;
+}
+
+/** @throws MalformedError */
+export function readSignature(place: Place): Hex {
+  const text = readText(place);
+  if (text.length > 2 + 2 * maxSignatureBytes) throw new MalformedError(place.path, faults.tooLong);
+  if (!isBytes(text)) throw new MalformedError(place.path, faults.bytes);
+  return text;
+}
+
+function isBytes(text: string): text is Hex {
+  return forms.bytes.test(text);
+}
+
+/** @throws MalformedError */
+export function readSeconds({ value, path }: Place): number {
+  if (typeof value !== "number" || !Number.isSafeInteger(value)) {
+    throw new MalformedError(path, faults.seconds);
+  }
+  if (value < 0) throw new MalformedError(path, faults.negative);
+  return value;
+}
