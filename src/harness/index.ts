@@ -10,6 +10,7 @@ export type {
   Harness,
   HarnessCaller,
   HarnessNetwork,
+  HarnessSnapshot,
   Payment,
   PaymentRequestBody,
   ServiceAnswer,

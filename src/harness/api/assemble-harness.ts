@@ -152,6 +152,17 @@ export function assembleHarness<N extends NetworkName>(
       }
     },
     buyer: (payer) => createHarnessBuyer(description, payer),
+    async snapshot() {
+      requireOpen();
+      const id = await control.snapshot();
+      return {
+        async restore() {
+          requireOpen();
+          await forgetAllImpersonated();
+          await control.restore(id);
+        },
+      };
+    },
     async reset() {
       requireOpen();
       await forgetAllImpersonated();

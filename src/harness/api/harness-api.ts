@@ -90,6 +90,12 @@ export type SettleOptions = {
   idempotencyKey?: string;
 };
 
+/** A moment of a harness. */
+export type HarnessSnapshot = {
+  /** @throws {KitError} when it is gone: after a reset, or after going back to an earlier one */
+  restore(): Promise<void>;
+};
+
 /** Local chains with a facilitator on them. Disposing of it leaves nothing behind. */
 export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposable & {
   readonly facilitator: {
@@ -170,6 +176,17 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    * app.use(paymentMiddleware({ "GET /report": { accepts } }, server));
    */
   shopConfig(network: N, price: bigint): ShopConfig;
+  /**
+   * Remembers all chains and the ledger together, for going back there as often as is wanted; take it while no payment
+   * is under way. Going back ends faults and empties the journal, as {@link reset} does. Snapshots that were taken later
+   * are gone then, and all of them at a reset.
+   *
+   * @example
+   * const paid = await harness.snapshot();
+   * await harness.pay({ network: "base" });
+   * await paid.restore();
+   */
+  snapshot(): Promise<HarnessSnapshot>;
   /**
    * Puts everything back to the start: accounts, contracts, blocks, pool, mining, time and fees of every chain, and
    * the service with its ledger and journal; faults are cleared. Requests under way are answered with 503.

@@ -22,6 +22,9 @@ export type HarnessControl = {
   readonly journal: JournalReader;
   /** How often each forked chain could not ask its network, and why it last could not. */
   forkFailures(): Promise<readonly { count: number; latest?: ForkFailure | undefined }[]>;
+  /** Gives an id for {@link restore}. */
+  snapshot(): Promise<string>;
+  restore(id: string): Promise<void>;
   reset(): Promise<void>;
 };
 
@@ -39,7 +42,7 @@ export function runningChain({ chains }: ControlledHarness, network: NetworkName
 
 /** Control of a harness of this process. */
 export function controlOf(harness: ControlledHarness): HarnessControl {
-  const { faults, reset, nextAuthorizationNonce } = harness;
+  const { faults, reset, snapshot, restore, nextAuthorizationNonce } = harness;
   const chainOf = (network: NetworkName) => runningChain(harness, network);
   return {
     fund: (network, to, amount) => chainOf(network).fund(to, amount),
@@ -49,6 +52,8 @@ export function controlOf(harness: ControlledHarness): HarnessControl {
     faults,
     journal: readerOf(harness.journal),
     forkFailures: async () => harness.forkFailures(),
+    snapshot,
+    restore,
     reset,
   };
 }
@@ -65,6 +70,7 @@ const paymentsSchema = z.object({ payments: z.array(bytes32) });
 const removedSchema = z.object({ removed: z.boolean() });
 const failureSchema = z.object({ message: z.string(), hints: z.array(z.string()) });
 const failuresSchema = z.array(z.object({ count: z.int(), latest: failureSchema.optional() }));
+const snapshotSchema = z.object({ id: z.string() });
 const nonceSchema = z.object({ nonce: bytes32.nullable() });
 
 /**
@@ -127,6 +133,12 @@ export function createControlClient(origin: string): HarnessControl {
     },
     async forkFailures() {
       return failuresSchema.parse(await post("fork-failures", {}));
+    },
+    async snapshot() {
+      return snapshotSchema.parse(await post("snapshot", {})).id;
+    },
+    async restore(id) {
+      await post("restore", { id });
     },
     async reset() {
       await post("reset", {});

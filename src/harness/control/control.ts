@@ -40,6 +40,9 @@ export type PayRequest = z.infer<typeof payRequestSchema>;
 /** What `POST /harness/journal/payment` takes. */
 const journalRequestSchema = z.object({ id: bytes32 });
 
+/** What `POST /harness/restore` takes. */
+const restoreRequestSchema = z.object({ id: z.string() });
+
 /** What `POST /harness/faults/remove` takes. */
 const removeFaultRequestSchema = z.object({ id: z.string() });
 
@@ -107,6 +110,12 @@ export function controlRoutes(
 
   app.post("/harness/reset", async () => {
     await control.reset();
+    return {};
+  });
+
+  app.post("/harness/snapshot", async () => ({ id: await control.snapshot() }));
+  app.post("/harness/restore", async ({ body }) => {
+    await control.restore(restoreRequestSchema.parse(body).id);
     return {};
   });
 

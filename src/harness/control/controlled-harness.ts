@@ -15,6 +15,10 @@ export type ControlledHarness = {
   nextAuthorizationNonce(): Hex | undefined;
   /** How often each forked chain could not ask its network, and why it last could not. */
   forkFailures(): readonly ForkFailures[];
+  /** Remembers chains and ledger as they are; gives an id for {@link restore}. */
+  snapshot(): Promise<string>;
+  /** @throws KitError when there is no such snapshot any more */
+  restore(id: string): Promise<void>;
   /** Puts chains and service back to where they were when they were started. */
   reset(): Promise<void>;
 };

@@ -1,6 +1,7 @@
 // Imported, not global: a test that installs fake timers must not keep its harness from being reset.
 import { clearTimeout, setTimeout } from "node:timers";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Rows } from "../../database/copy-rows.ts";
 import type { ServiceCore } from "../../service.ts";
 
 /** A service core that can be replaced by a new one, while its callers keep the same objects. */
@@ -8,8 +9,18 @@ export type ReplaceableCore = Omit<ServiceCore, "start" | "drain"> & {
   /**
    * Ends the core, answering requests under way, and starts a new one in its place after `meanwhile`. Until then callers
    * get the answer that the service is shutting down.
+   *
+   * @param rows what the new one goes on with, instead of what it begins with by itself
    */
-  replace(meanwhile: () => Promise<void>): Promise<void>;
+  replace(meanwhile: () => Promise<void>, rows?: Rows): Promise<void>;
+  /** What is in the core's database. */
+  readRows(): Promise<Rows>;
+};
+
+/** A core with a database of its own. */
+export type MadeCore = Omit<ServiceCore, "start"> & {
+  start(options: { inspect: boolean; rows?: Rows | undefined }): Promise<void>;
+  readRows(): Promise<Rows>;
 };
 
 /** How long what a core has under way may take to end by itself. With nodes that answer it takes milliseconds. */
@@ -24,13 +35,16 @@ const spareAfterMs = 25;
  *
  * @param make gives a core that has not been started
  */
-export async function createReplaceableCore(make: () => Promise<ServiceCore>): Promise<ReplaceableCore> {
+export async function createReplaceableCore(make: () => Promise<MadeCore>): Promise<ReplaceableCore> {
   let current = await startNew(make(), { inspect: true });
-  let spare: Promise<ServiceCore> | undefined;
+  let spare: Promise<MadeCore> | undefined;
   let timer: NodeJS.Timeout;
   prepareSpare();
 
-  async function startNew(made: Promise<ServiceCore>, options: { inspect: boolean }): Promise<ServiceCore> {
+  async function startNew(
+    made: Promise<MadeCore>,
+    options: { inspect: boolean; rows?: Rows | undefined },
+  ): Promise<MadeCore> {
     const core = await made;
     try {
       await core.start(options);
@@ -53,14 +67,14 @@ export async function createReplaceableCore(make: () => Promise<ServiceCore>): P
     spare.catch(() => {});
   }
 
-  function takeSpare(): Promise<ServiceCore> {
+  function takeSpare(): Promise<MadeCore> {
     const taken = spare ?? make();
     spare = undefined;
     return taken;
   }
 
   /** Calls go to the part of the core that is current when they are made. */
-  function forward<T extends object>(part: (core: ServiceCore) => T): T {
+  function forward<T extends object>(part: (core: MadeCore) => T): T {
     return new Proxy(part(current), { get: (_, name) => Reflect.get(part(current), name) });
   }
 
@@ -74,6 +88,7 @@ export async function createReplaceableCore(make: () => Promise<ServiceCore>): P
     },
     checkHealth: () => current.checkHealth(),
     stop: () => current.stop(),
+    readRows: () => current.readRows(),
     async close() {
       clearTimeout(timer);
       await current.close();
@@ -81,7 +96,7 @@ export async function createReplaceableCore(make: () => Promise<ServiceCore>): P
       await unused?.stop();
       await unused?.close();
     },
-    async replace(meanwhile) {
+    async replace(meanwhile, rows) {
       const old = current;
       const stopped = old.stop();
       await Promise.race([stopped, sleep(timeoutMs, undefined, { ref: false })]);
@@ -93,7 +108,7 @@ export async function createReplaceableCore(make: () => Promise<ServiceCore>): P
       const ended = Promise.all([stopped, old.close()]);
       ended.catch(() => {});
       // The chains are as they were when the first core inspected them.
-      current = await startNew(takeSpare(), { inspect: false });
+      current = await startNew(takeSpare(), { inspect: false, rows });
       prepareSpare();
       await ended;
     },

@@ -2,6 +2,8 @@ import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import type { LocalOrganization } from "../../config/organization-file.ts";
+import type { Rows } from "../../database/copy-rows.ts";
+import { KitError } from "../../errors.ts";
 import { listen } from "../../http/connections/listen.ts";
 import { refuseForeign } from "../../local-server/refuse-foreign.ts";
 import { explainListenError, requireFree } from "../../local-server/require-free.ts";
@@ -15,7 +17,7 @@ import { testPayers } from "../../published/test-payers.ts";
 import { closeRoute } from "../control/close-route.ts";
 import { curlOf } from "../control/curl.ts";
 import type { HarnessDescription } from "../control/description.ts";
-import type { HarnessChain } from "../stage/chain.ts";
+import type { HarnessChain, SavedChain } from "../stage/chain.ts";
 import { type Chains, type StartChainsOptions, startChains } from "../stage/chains.ts";
 import type { ReplaceableCore } from "./replaceable-core.ts";
 import type { HarnessPart, RunningHarness } from "./running-harness.ts";
@@ -32,6 +34,8 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime"> & {
   recipient?: Address | undefined;
   /** Organizations besides the local one and those of the published keys. */
   organizations?: readonly LocalOrganization[] | undefined;
+  /** What chains and ledger go on with, and what is done with theirs when this ends as it was asked to. */
+  state?: { saved: SavedHarness | undefined; save(state: SavedHarness): void | Promise<void> } | undefined;
   logger: Logger;
   /** Whether direct submissions are paid out, as in production with a recoverer's key; they are by default. */
   recovery?: boolean;
@@ -51,6 +55,9 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime"> & {
    */
   open?: { onClose(): void } | undefined;
 };
+
+/** A harness that has ended: its chains by name, and the service's database. */
+export type SavedHarness = { chains: Readonly<Record<string, SavedChain>>; rows: Rows };
 
 /** The pepper of a database that lives as long as the harness and holds one published key. */
 const localPepper = "x402-facilitator-kit local harness";
@@ -75,11 +82,13 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
   let resetting: Promise<void> = Promise.resolve();
   let ended: Promise<void> | undefined;
   let authorizations = 0;
+  let description: HarnessDescription | undefined;
 
   async function end(): Promise<void> {
     try {
       await resetting;
       await core?.stop();
+      await saveState();
       await app?.close();
       await core?.close();
       for (const part of parts) await part.close?.();
@@ -87,6 +96,14 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       // Whatever fails before: no node is left.
       await chains?.stop();
     }
+  }
+
+  async function saveState(): Promise<void> {
+    if (options.state === undefined || core === undefined || description === undefined) return;
+    const saved = await Promise.all(
+      Object.entries(chains?.chains ?? {}).map(async ([name, chain]) => [name, await chain.save()] as const),
+    );
+    await options.state.save({ chains: Object.fromEntries(saved), rows: await core.readRows() });
   }
 
   const close = () => {
@@ -97,6 +114,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
   try {
     chains = await startChains({
       ...options,
+      saved: options.state?.saved?.chains,
       genesisTime: seed === undefined ? undefined : genesisTime,
       meanwhile() {
         importing = importService(options);
@@ -113,6 +131,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       { createApp },
       { controlRoutes },
       { createReplaceableCore },
+      { addRows, readRows },
       { createLocalSigner },
       { startFaults },
       { openTracing },
@@ -142,11 +161,12 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       });
     }
     const replaceable = await createReplaceableCore(async () => {
+      // Nothing is to outlive the harness, not even when it is killed.
+      const database = await openMigrated("sqlite::memory:");
       const made = createCore({
         networks: running.map((chain) => configure(chain, serviceRpcUrl(chain))),
         signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
-        // Nothing is to outlive the harness, not even when it is killed.
-        database: await openMigrated("sqlite::memory:"),
+        database,
         apiKeyPepper: localPepper,
         recoverer: recovery ? createLocalSigner(harnessAccounts.recoverer.privateKey) : undefined,
         settleWaitMs: options.settleWaitMs,
@@ -163,25 +183,53 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       return {
         ...made,
         organizations: withTestKeys(made.organizations, options.networks),
-        async start(options) {
-          await Promise.all([organized, made.start(options)]);
+        async start({ inspect, rows = options.state?.saved?.rows }) {
+          if (rows !== undefined) {
+            await organized;
+            await addRows(database, rows);
+          }
+          await Promise.all([organized, made.start({ inspect })]);
         },
+        readRows: () => readRows(database),
       };
     });
     core = replaceable;
 
-    const reset = async () => {
+    const putBack = async (chainsBack: readonly (() => Promise<void>)[], rows?: Rows) => {
       for (const part of parts) await part.beforeReset?.();
       await replaceable.replace(async () => {
-        // All of them come to an end, whatever becomes of one: the next reset must not meet this one.
-        const results = await Promise.allSettled(running.map((chain) => chain.reset()));
+        // All of them come to an end, whatever becomes of one: the next one must not meet this one.
+        const results = await Promise.allSettled(chainsBack.map((back) => back()));
         for (const result of results) if (result.status === "rejected") throw result.reason;
-      });
-      authorizations = 0;
+      }, rows);
       for (const part of parts) await part.afterReset?.();
     };
+    const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+      const next = resetting.then(work);
+      resetting = next.then(
+        () => {},
+        () => {},
+      );
+      return next;
+    };
+    const snapshots = new Map<string, () => Promise<void>>();
+    let lastSnapshot = 0;
+    const takeSnapshot = async () => {
+      const id = ++lastSnapshot;
+      const nonces = authorizations;
+      const marks = await Promise.all(running.map((chain) => chain.mark()));
+      const rows = await replaceable.readRows();
+      snapshots.set(`${id}`, async () => {
+        for (const later of snapshots.keys()) if (Number(later) > id) snapshots.delete(later);
+        await putBack(
+          marks.map(({ restore }) => restore),
+          rows,
+        );
+        authorizations = nonces;
+      });
+      return `${id}`;
+    };
 
-    let description: HarnessDescription | undefined;
     const harness: Omit<RunningHarness, "description" | "app"> = {
       chains: chains.chains,
       organizations: replaceable.organizations,
@@ -194,11 +242,21 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
         if (seed === undefined) return undefined;
         return keccak256Text(`x402-facilitator-kit authorization: ${seed}, ${authorizations++}`);
       },
-      reset() {
-        const next = resetting.then(reset);
-        resetting = next.catch(() => {});
-        return next;
-      },
+      snapshot: () => inTurn(takeSnapshot),
+      restore: (id) =>
+        inTurn(async () => {
+          const restore = snapshots.get(id);
+          if (restore !== undefined) return restore();
+          throw new KitError("The snapshot is gone", {
+            hints: ["It was taken before a reset, or after another one that was gone back to."],
+          });
+        }),
+      reset: () =>
+        inTurn(async () => {
+          snapshots.clear();
+          await putBack(running.map((chain) => chain.reset));
+          authorizations = 0;
+        }),
       close,
       [Symbol.asyncDispose]: close,
     };
@@ -270,6 +328,7 @@ function importService({ journal = false, studio = false }: StartOptions) {
     import("../../http/app.ts"),
     import("../control/control.ts"),
     import("./replaceable-core.ts"),
+    import("../../database/copy-rows.ts"),
     import("../../chain/signing/local-signer.ts"),
     import("../faults/create-faults.ts"),
     import("../../tracing/open-tracing.ts"),

@@ -14,7 +14,7 @@ import { mockToken } from "./mock-token.ts";
 import { type PlacedContract, runConstructor } from "./place-contract.ts";
 import { prepareRealToken } from "./prepare-real-token.ts";
 import { isRealToken } from "./start-fork.ts";
-import { takeStartingPoint } from "./starting-point.ts";
+import { type ChainMark, takeStartingPoint } from "./starting-point.ts";
 import {
   mintCall,
   testAccountContracts,
@@ -55,6 +55,18 @@ export type HarnessChain = {
    * Nothing may be sent to it meanwhile.
    */
   reset(): Promise<void>;
+  /** Remembers the chain as it is now, until it is put back further. */
+  mark(): Promise<ChainMark>;
+  /** The chain as it is now, for another one to go on with. */
+  save(): Promise<SavedChain>;
+};
+
+/** A chain that has ended. */
+export type SavedChain = {
+  /** What `anvil_dumpState` gives: accounts, contracts, storage, blocks and transactions. */
+  state: string;
+  /** How many seconds its time was ahead of this machine's. */
+  ahead: number;
 };
 
 export type LocalChainOptions = {
@@ -66,6 +78,8 @@ export type LocalChainOptions = {
   ownClock?: boolean;
   /** What a captured payment was judged by, which is put in place last. */
   slice?: CapturedSlice | undefined;
+  /** What the chain goes on with. */
+  saved?: SavedChain | undefined;
 };
 
 const { treasury, operator, admin, recoverer, pauser } = harnessAccounts;
@@ -87,7 +101,7 @@ const mostSeconds = 3_155_760_000;
 
 /** Puts contracts, accounts and payers in place on a node that has just been started. */
 export async function prepareChain(options: LocalChainOptions): Promise<HarnessChain> {
-  const { network, facilitatorContract, asset, node, ownClock = false, slice } = options;
+  const { network, facilitatorContract, asset, node, ownClock = false, slice, saved } = options;
   const realToken = node.fork !== undefined && isRealToken(network, asset);
   const contracts: readonly PlacedContract[] = [
     {
@@ -113,12 +127,22 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
     : await prepareMockToken(node, asset);
   const fundCall = realToken ? transferCall : mintCall;
   if (slice !== undefined) await placeSlice(node, asset, slice);
-  const start = await takeStartingPoint(node, { impersonated: treasury.address, ownClock });
+  if (saved !== undefined) await node.request("anvil_loadState", saved.state);
+  const { ahead = 0 } = saved ?? {};
+  const start = await takeStartingPoint(node, { impersonated: treasury.address, ownClock, ahead });
   // A chain with a clock of its own stands still between transactions.
   const heartbeat = ownClock ? undefined : startHeartbeat(node);
 
   // One at a time: anvil can strand transactions of one sender that race.
   let lastFunding: Promise<void> = Promise.resolve();
+
+  /** Works while neither the heartbeat nor this sends anything. */
+  async function whileStill<T>(work: () => Promise<T>): Promise<T> {
+    await Promise.all([heartbeat?.pause(), lastFunding]);
+    const done = await work();
+    heartbeat?.resume();
+    return done;
+  }
 
   return {
     network,
@@ -179,11 +203,17 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
       return readHeadTime(node, node.name);
     },
     now: () => readHeadTime(node, node.name),
-    async reset() {
-      await Promise.all([heartbeat?.pause(), lastFunding]);
-      await start.restore();
-      heartbeat?.resume();
+    reset: () => whileStill(start.restore),
+    async mark() {
+      const { restore } = await whileStill(start.mark);
+      return { restore: () => whileStill(restore) };
     },
+    save: () =>
+      whileStill(async () => {
+        const state = String(await node.request("anvil_dumpState"));
+        const time = Number(await readHeadTime(node, node.name));
+        return { state, ahead: Math.max(0, time - Math.floor(Date.now() / 1_000)) };
+      }),
   };
 }
 

@@ -11,7 +11,7 @@ import { type ForkOptions, readForkOptions } from "../fork/fork-options.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";
 import type { FacilitatorContracts } from "./addresses.ts";
 import { beginningOf, type CapturedSlice } from "./captured-slice.ts";
-import type { HarnessChain } from "./chain.ts";
+import type { HarnessChain, SavedChain } from "./chain.ts";
 import { startFork } from "./start-fork.ts";
 
 export type StartChainsOptions = {
@@ -35,6 +35,8 @@ export type StartChainsOptions = {
    * not return before all that it imports is read, so that nodes which are started after one wait for it.
    */
   meanwhile?: (() => void) | undefined;
+  /** What chains go on with, by network. */
+  saved?: Readonly<Record<string, SavedChain>> | undefined;
   /** Gives the chains a clock of their own that begins there (unix seconds); they then stand still between blocks. */
   genesisTime?: number | undefined;
   /** What the one chain is to hold; it then has a clock of its own, at the head of this. */
@@ -116,6 +118,7 @@ export async function startChains(options: StartChainsOptions): Promise<Chains> 
         node,
         ownClock: beginning.genesisTime !== undefined,
         slice,
+        saved: options.saved?.[name],
       });
       const chain = await preparing.catch((error: unknown) => {
         throw node.fork?.explainStart(error) ?? error;

@@ -1,12 +1,31 @@
 import { KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { type LocalCall, RpcRefusal } from "../../rpc/local-rpc.ts";
+import { readQuantity } from "../../rpc/read-hex.ts";
+import { membersOf } from "../../util/json.ts";
 import { initialBaseFee } from "../nodes/launch-anvil.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
 
-export type StartingPoint = {
-  /** Puts the chain back. Nothing may be sent to it meanwhile. */
+export type StartingPoint = ChainMark & {
+  /** Remembers the chain as it is now, besides. */
+  mark(): Promise<ChainMark>;
+};
+
+/** A moment of a chain. */
+export type ChainMark = {
+  /**
+   * Puts the chain back, as often as is wanted; nothing may be sent to it meanwhile. Moments that were remembered later
+   * are lost then.
+   */
   restore(): Promise<void>;
+};
+
+/** What a snapshot of the node leaves out. */
+type Beside = {
+  /** Wei per gas of the next block. */
+  baseFee: bigint;
+  /** How many seconds the chain's time is ahead of this machine's. */
+  ahead: number;
 };
 
 /**
@@ -14,65 +33,81 @@ export type StartingPoint = {
  *
  * A snapshot of anvil holds blocks and accounts. What it leaves out is put back one by one: the pool, the mode of
  * mining, the clock, the fee of the next block, the account that fees are paid to. A snapshot is used up by reverting
- * to it, and those taken after it break the chain's head: there is only ever this one.
+ * to it, together with those taken after it, and is taken anew then.
  *
  * All of it is one request. The node carries out the calls of a batch in their order, and where one has to wait, for a
  * call of another client, the others queue for the same lock behind it.
  *
  * @param impersonated whom the node sends unsigned transactions for
  * @param ownClock whether the chain's time is its own, and not this machine's
+ * @param ahead how many seconds it is to be ahead of this machine's
  */
 export async function takeStartingPoint(
   node: LocalNode,
-  { impersonated, ownClock }: { impersonated: Address; ownClock: boolean },
+  { impersonated, ownClock, ahead = 0 }: { impersonated: Address; ownClock: boolean; ahead?: number },
 ): Promise<StartingPoint> {
-  const [first] = await node.batch(begin());
-  let snapshot = first;
+  const start: Beside = { baseFee: BigInt(initialBaseFee), ahead };
+  const [first] = await node.batch(begin(start));
 
-  function begin(): LocalCall[] {
-    const clock: LocalCall[] = ownClock
+  /** The first call gives the id of a new snapshot. */
+  function begin({ baseFee, ahead }: Beside): LocalCall[] {
+    const timing: LocalCall[] = ownClock
       ? [["anvil_setBlockTimestampInterval", 1]]
       : // After a revert the head is as old as the snapshot.
-        [
-          ["anvil_removeBlockTimestampInterval"],
-          ["evm_setTime", Math.floor(Date.now() / 1_000)],
-          ["evm_mine"],
-        ];
+        [["anvil_removeBlockTimestampInterval"], ["evm_setTime", clock() + ahead], ["evm_mine"]];
     return [
       ["evm_snapshot"],
       ["anvil_autoImpersonateAccount", false],
       ["anvil_impersonateAccount", impersonated],
       ["anvil_setCoinbase", zeroAddress],
-      ["anvil_setNextBlockBaseFeePerGas", `0x${initialBaseFee.toString(16)}`],
-      ...clock,
+      ["anvil_setNextBlockBaseFeePerGas", `0x${baseFee.toString(16)}`],
+      ...timing,
       ["evm_setAutomine", true],
     ];
   }
 
-  function snapshotGone(cause?: unknown): KitError {
-    return new KitError(`The ${node.name} chain cannot be put back: its first snapshot is gone`, {
-      cause,
-      hints: ["Something has reset the node, or reverted it to an older snapshot. Start a new harness."],
-    });
+  function markAt(taken: unknown, beside: Beside, name: string): ChainMark {
+    let snapshot = taken;
+    const gone = (cause?: unknown) =>
+      new KitError(`The ${node.name} chain cannot be put back: ${name} is gone`, {
+        cause,
+        hints: ["Something has reset the node, or reverted it to an older snapshot. Start a new harness."],
+      });
+    return {
+      async restore() {
+        const [, , reverted, next] = await node
+          .batch([
+            // No automatic mining in any mode, so that nothing is mined between the steps.
+            ["evm_setIntervalMining", 0],
+            ["anvil_dropAllTransactions"],
+            ["evm_revert", snapshot],
+            ...begin(beside),
+          ])
+          .catch((error: unknown) => {
+            throw error instanceof RpcRefusal ? gone(error) : error;
+          });
+        if (reverted !== true) throw gone();
+        snapshot = next;
+      },
+    };
   }
 
   return {
-    async restore() {
-      const [, , reverted, next] = await node
-        .batch([
-          // No automatic mining in any mode, so that nothing is mined between the steps.
-          ["evm_setIntervalMining", 0],
-          ["anvil_dropAllTransactions"],
-          ["evm_revert", snapshot],
-          ...begin(),
-        ])
-        .catch((error: unknown) => {
-          throw error instanceof RpcRefusal ? snapshotGone(error) : error;
-        });
-      if (reverted !== true) throw snapshotGone();
-      snapshot = next;
+    ...markAt(first, start, "its first snapshot"),
+    async mark() {
+      const [snapshot, latest, pending] = await node.batch([
+        ["evm_snapshot"],
+        ["eth_getBlockByNumber", "latest", false],
+        ["eth_getBlockByNumber", "pending", false],
+      ]);
+      const baseFee = readQuantity(membersOf(pending).baseFeePerGas) ?? start.baseFee;
+      const time = readQuantity(membersOf(latest).timestamp) ?? 0n;
+      return markAt(snapshot, { baseFee, ahead: Math.max(0, Number(time) - clock()) }, "the snapshot");
     },
   };
 }
+
+/** This machine's time, in unix seconds. */
+const clock = () => Math.floor(Date.now() / 1_000);
 
 const zeroAddress: Hex = `0x${"00".repeat(20)}`;

@@ -1,0 +1,45 @@
+import { sql } from "kysely";
+import type { Database } from "./database.ts";
+import { inTransaction } from "./transaction.ts";
+
+/** A row of some table. */
+type Row = Readonly<Record<string, string | number | null>>;
+
+/** Everything that an SQLite database holds, by table. */
+export type Rows = Readonly<Record<string, readonly Row[]>>;
+
+/** Below SQLite's bound of parameters, whatever the table. */
+const rowsAtOnce = 50;
+
+/** Reads all rows of an SQLite database, the record of its migrations aside. */
+export async function readRows(db: Database): Promise<Rows> {
+  const { rows: tables } = await sql<{ name: string }>`
+    SELECT name FROM sqlite_master
+    WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~' AND name NOT LIKE '%migration%'
+  `.execute(db);
+  const read: Record<string, readonly Row[]> = {};
+  for (const { name } of tables) {
+    read[name] = (await sql<Row>`SELECT * FROM ${sql.table(name)}`.execute(db)).rows;
+  }
+  return read;
+}
+
+/** Adds rows to an SQLite database of the same schema. What is there already under the same key stays as it is. */
+export async function addRows(db: Database, rows: Rows): Promise<void> {
+  await inTransaction(db, async (transaction) => {
+    // Tables come in any order.
+    await sql`PRAGMA defer_foreign_keys = ON`.execute(transaction);
+    for (const [table, all] of Object.entries(rows)) {
+      const columns = Object.keys(all[0] ?? {});
+      for (let from = 0; from < all.length; from += rowsAtOnce) {
+        const values = all
+          .slice(from, from + rowsAtOnce)
+          .map((row) => sql`(${sql.join(columns.map((column) => row[column] ?? null))})`);
+        await sql`
+          INSERT OR IGNORE INTO ${sql.table(table)} (${sql.join(columns.map((column) => sql.ref(column)))})
+          VALUES ${sql.join(values)}
+        `.execute(transaction);
+      }
+    }
+  });
+}
