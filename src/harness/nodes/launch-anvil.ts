@@ -6,6 +6,7 @@ import { KitError } from "../../errors.ts";
 import { requireFree } from "../../local-server/require-free.ts";
 import type { Watchdog } from "../../util/watchdog.ts";
 import { anvilBinary, executable } from "./anvil-binary.ts";
+import { nodeName } from "./orphans.ts";
 
 export type LaunchOptions = {
   /** What messages call the node: `base`. */
@@ -104,6 +105,7 @@ export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil
       // service finishes. `buffer: false`: otherwise all output is kept, and the node killed at 100 MB.
       {
         ...execOptions,
+        argv0: nodeName,
         buffer: false,
         cleanup: false,
         detached: process.platform !== "win32",

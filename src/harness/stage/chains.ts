@@ -9,6 +9,7 @@ import {
 import { startWatchdog } from "../../util/watchdog.ts";
 import { type ForkOptions, readForkOptions } from "../fork/fork-options.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";
+import { endOrphans } from "../nodes/orphans.ts";
 import type { FacilitatorContracts } from "./addresses.ts";
 import { beginningOf, type CapturedSlice } from "./captured-slice.ts";
 import type { HarnessChain, SavedChain } from "./chain.ts";
@@ -73,6 +74,8 @@ export async function startChains(options: StartChainsOptions): Promise<Chains> 
   const forks = readForkOptions(options.fork ?? {}, options.networks);
   signal?.throwIfAborted();
 
+  // They may have the ports that are asked for; else it can be done while the nodes come up.
+  if (Object.keys(rpcPorts).length > 0) await endOrphans();
   const watchdog = startWatchdog();
   const nodes: LocalNode[] = [];
   const stop = async () => {
@@ -92,6 +95,7 @@ export async function startChains(options: StartChainsOptions): Promise<Chains> 
     // The other nodes are started in this turn of the event loop.
     setImmediate(() => {
       prepare().catch(() => {});
+      if (Object.keys(rpcPorts).length === 0) void endOrphans();
       options.meanwhile?.();
     });
   };

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { harnessDescriptionSchema } from "../../../src/harness/control/description.ts";
 import { type CliProcess, startCli, startNpmScript, startWithNpx } from "../../support/cli.ts";
+import { stillRunningAfter } from "../../support/live-processes.ts";
 import { commandOf } from "../../support/processes.ts";
 
 /*
@@ -108,6 +109,26 @@ describe("nothing is left of up", () => {
     await up.ended;
     expect(await up.leftovers()).toEqual({ processes: [], files: [] });
     expect(await Promise.all(ports.map(isFree))).toEqual(ports.map(() => true));
+  });
+
+  test("by the next start, after kill -9 of it and its watchdog; what runs is left alone", async () => {
+    await using running = await startCli(upOnTwoNetworks);
+    await portsOf(running);
+    await using up = await startCli(upOnTwoNetworks);
+    const ports = await portsOf(up);
+    const nodes = [...up.descendants()].filter((pid) => commandOf(pid).startsWith("anvil-of-x402-kit-"));
+    expect(nodes).toHaveLength(2);
+    for (const pid of up.descendants()) if (!nodes.includes(pid)) process.kill(pid, "SIGKILL");
+    up.kill("SIGKILL");
+    await up.ended;
+    expect(await stillRunningAfter(nodes, 700)).toEqual(nodes);
+
+    // Even where it is to have their ports.
+    const [, port] = ports;
+    await using next = await startCli([...upOnTwoNetworks, "--rpc-port", `base=${port}`]);
+    expect(await portsOf(next)).toContain(port);
+    expect(await up.leftovers()).toEqual({ processes: [], files: [] });
+    expect(await Promise.all((await portsOf(running)).map(isFree))).toEqual([false, false, false]);
   });
 
   test("after Ctrl-C on npm start", async () => {
