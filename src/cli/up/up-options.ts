@@ -63,6 +63,11 @@ export const upOptions = {
     "FILE",
     "organizations.json",
   ),
+  state: textOption(
+    "file that keeps chains and ledger: saved when this ends by Ctrl-C, SIGTERM or `POST /close`, and gone on with at the next start",
+    "FILE",
+    "x402.state",
+  ),
   "cors-origins": variableOption("CORS_ORIGINS", { placeholder: "ORIGINS" }),
   discovery: flag(
     "keep what the organization was paid for, and show it at /discovery/resources, as `serve` with DISCOVERY=true",
@@ -114,7 +119,14 @@ export function checkUp(values: GivenValues): readonly ConfigurationProblem[] {
     ...checkOpen(values),
     ...checkSeed(values),
     ...checkOrganizations(values),
+    ...checkState(values),
   ];
+}
+
+function checkState({ state, seed, fork }: GivenValues): readonly ConfigurationProblem[] {
+  if (state === undefined || (seed === undefined && fork === undefined)) return [];
+  const problem = "chains of --seed begin the same each time, and those of --fork with the real ones";
+  return [{ name: "--state", problem }];
 }
 
 function checkOrganizations({ organizations, networks }: GivenValues): readonly ConfigurationProblem[] {

@@ -10,6 +10,7 @@ import { isWarning, renderLogLine } from "../../logging/log-lines.ts";
 import { self } from "../../util/self-command.ts";
 import { defineCommand } from "../kit/command.ts";
 import { resolveForks } from "./fork-requests.ts";
+import { openStateFile } from "./state-file.ts";
 import { checkUp, resolveContracts, upOptions } from "./up-options.ts";
 import { describeUp } from "./up-report.ts";
 
@@ -31,7 +32,16 @@ export const up = defineCommand({
       },
     });
     const facilitatorContracts = resolveContracts(values, networks);
+    const state =
+      values.state === undefined
+        ? undefined
+        : openStateFile(values.state, {
+            networks: values.networks,
+            facilitatorContracts,
+            assets: values.asset,
+          });
     const harness = await startHarness({
+      state,
       networks: values.networks,
       knownNetworks: networks,
       facilitatorContracts,
@@ -63,7 +73,7 @@ export const up = defineCommand({
     try {
       const ended = untilEnd(harness, interrupted);
       // What their moment decides would differ from run to run.
-      const hasDemo = !values["no-demo"] && values.seed === undefined;
+      const hasDemo = !values["no-demo"] && values.seed === undefined && state?.saved === undefined;
       const paying = !hasDemo ? undefined : payOnEveryNetwork(harness.description);
       // Ctrl-C, or a node that died, may come first; this then fails unobserved.
       paying?.catch(() => {});

@@ -88,7 +88,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
     try {
       await resetting;
       await core?.stop();
-      await saveState();
+      await saveState().catch((err: unknown) => logger.error({ err }, "the state could not be saved"));
       await app?.close();
       await core?.close();
       for (const part of parts) await part.close?.();

@@ -281,6 +281,9 @@ describe("help", () => {
                                     (default: a published account)
         --organizations FILE        JSON file with organizations besides that one,
                                     with recipients and limits: docs/guides/harness.md
+        --state FILE                file that keeps chains and ledger: saved when this
+                                    ends by Ctrl-C, SIGTERM or \`POST /close\`, and gone
+                                    on with at the next start
         --cors-origins ORIGINS      origins of web pages that may call the API,
                                     separated by commas, or \`*\` for all; no cookies
                                     are read [env: CORS_ORIGINS]

@@ -1,0 +1,78 @@
+import { existsSync, readFileSync } from "node:fs";
+import { rename, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { promisify } from "node:util";
+import { gunzipSync, gzip } from "node:zlib";
+import { z } from "zod";
+import { KitError } from "../../errors.ts";
+import type { SavedHarness, StartOptions } from "../../harness/run/start-harness.ts";
+import { parseJson } from "../../util/json.ts";
+
+/** What a saved state is only good for. */
+type Setting = Pick<StartOptions, "networks" | "facilitatorContracts" | "assets">;
+
+const row = z.record(z.string(), z.union([z.string(), z.number(), z.null()]));
+
+const fileSchema = z.object({
+  version: z.literal(1),
+  setting: z.record(z.string(), z.string()),
+  chains: z.record(z.string(), z.object({ state: z.string(), ahead: z.int().nonnegative() })),
+  rows: z.record(z.string(), z.array(row)),
+});
+
+/**
+ * The file of `up --state`: chains and ledger of one run, for the next.
+ *
+ * @throws {KitError} when it is none, or was saved of other networks, contracts or tokens
+ */
+export function openStateFile(path: string, options: Setting): NonNullable<StartOptions["state"]> {
+  const setting = settingOf(options);
+  return {
+    saved: readState(path, setting),
+    async save({ chains, rows }) {
+      const text = JSON.stringify({ version: 1, setting, chains, rows });
+      // The old one stays whole until the new one is.
+      await writeFile(`${path}.new`, await promisify(gzip)(text));
+      await rename(`${path}.new`, path);
+    },
+  };
+}
+
+function readState(path: string, setting: Record<string, string>): SavedHarness | undefined {
+  if (!existsSync(dirname(path))) throw new KitError(`The folder of --state ${path} does not exist`);
+  if (!existsSync(path)) return undefined;
+  let text = "";
+  try {
+    text = gunzipSync(readFileSync(path)).toString();
+  } catch {
+    // Said below.
+  }
+  const { data } = fileSchema.safeParse(parseJson(text));
+  if (data === undefined) {
+    throw new KitError(`${path} is no state that \`up --state\` has saved`, {
+      hints: ["Name a file that does not exist yet, or move this one away."],
+    });
+  }
+  const names = [...new Set([...Object.keys(data.setting), ...Object.keys(setting)])];
+  const others = names.filter((name) => data.setting[name] !== setting[name]);
+  if (others.length === 0) return data;
+  throw new KitError(`${path} was saved of another start`, {
+    hints: others.map(
+      (name) =>
+        `${name}: ${data.setting[name] ?? "not started"} there, ${setting[name] ?? "not started"} now`,
+    ),
+  });
+}
+
+/** By network, where contract and token stand. */
+function settingOf({ networks, facilitatorContracts, assets = {} }: Setting): Record<string, string> {
+  const { mainnet, testnet } = facilitatorContracts;
+  return Object.fromEntries(
+    networks.map((name) => [
+      name,
+      [`contracts ${mainnet} and ${testnet}`, assets[name] && `token ${assets[name].address}`]
+        .filter((part) => part !== undefined)
+        .join(", "),
+    ]),
+  );
+}

@@ -1,0 +1,65 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { connectHarness } from "../../../src/harness/index.ts";
+import { startCli } from "../../support/cli.ts";
+
+/* `up --state FILE`: what was paid before a restart is known after it. */
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "x402-kit-state-"));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+async function start(...args: readonly string[]) {
+  const up = await startCli(["up", "--networks", "base,polygon", "--port", "0", "--no-demo", ...args]);
+  const [, url = ""] = await up.printed(/Facilitator {3}(\S+)/);
+  await up.printed(/Ready in/);
+  return { up, harness: await connectHarness(url, ["base", "polygon"]) };
+}
+
+test("chains and ledger go on where they were, and so does a reset", async () => {
+  const file = join(folder, "x402.state");
+  const first = await start("--state", file);
+  const { recipient } = first.harness.organization;
+  const { request, receipt } = await first.harness.pay({ network: "base" });
+  const unpaid = await first.harness.sign({ network: "base", amount: 7n, validForSeconds: 86_400 });
+  await first.harness.networks.polygon.advanceTime(3_600);
+  first.up.kill("SIGINT");
+  expect((await first.up.ended).code).toBe(0);
+
+  const second = await start("--state", file);
+  const { base, polygon } = second.harness.networks;
+  expect(await base.balanceOf(recipient)).toBe(10_000n);
+  expect(receipt && (await base.client.getTransactionReceipt({ hash: receipt.transactionHash })).status).toBe(
+    "success",
+  );
+  expect((await second.harness.settle(request)).body.success).toBe(false);
+  expect(Number(await polygon.now()) - Date.now() / 1_000).toBeGreaterThan(3_500);
+  for (const _ of ["at first", "after a reset"]) {
+    expect((await second.harness.settle(unpaid)).body.success).toBe(true);
+    expect(await base.balanceOf(recipient)).toBe(10_007n);
+    await second.harness.reset();
+    expect(await base.balanceOf(recipient)).toBe(10_000n);
+  }
+  second.up.kill("SIGTERM");
+  await second.up.ended;
+
+  await using other = await startCli(["up", "--networks", "base", "--port", "0", "--state", file]);
+  expect((await other.ended).code).toBe(1);
+  expect(other.stderr()).toContain(`${file} was saved of another start`);
+  expect(other.stderr()).toContain("not started now");
+});
+
+test("what is no saved state is left alone, and forks and seeds have none", async () => {
+  const file = join(folder, "notes.txt");
+  await writeFile(file, "mine");
+  await using notes = await startCli(["up", "--networks", "base", "--port", "0", "--state", file]);
+  expect((await notes.ended).code).toBe(1);
+  expect(notes.stderr()).toContain(`${file} is no state that \`up --state\` has saved`);
+  await using seeded = await startCli(["up", "--seed", "1", "--state", file]);
+  expect((await seeded.ended).code).toBe(1);
+  expect(seeded.stderr()).toContain("--state: chains of --seed begin the same each time");
+});
