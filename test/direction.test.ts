@@ -32,7 +32,8 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   relayer: ["chain", "ledger", "logging", "rpc"],
   facilitator: ["chain", "channels", "config", "ledger", "organizations", "relayer", "rpc"],
   http: ["channels", "discovery", "facilitator", "ledger", "logging", "metrics", "organizations"],
-  capture: ["chain"],
+  admin: ["capture", "config", "deploy", "explain", "http", "local-server", "rpc", "studio"],
+  capture: ["chain", "explain", "rpc", "studio"],
   explain: ["chain"],
   studio: ["channels", "explain", "published"],
   deploy: ["chain", "config", "contracts", "rpc"],
@@ -86,6 +87,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   judge: ["harness", "published"],
   cli: [
     ...[
+      "admin",
       "capture",
       "chain",
       "config",

@@ -35,8 +35,12 @@ export const captureSchema = z.object({
   kit: z.string().meta({ description: "The version of the package that wrote it" }),
   capturedAt: z.string().meta({ description: "ISO 8601, UTC" }),
   operation: z.enum(["verify", "settle"]),
-  /** The body of the request, signature included: the payment is spent, or can be replaced. */
+  /** The body of the request. */
   request: z.record(z.string(), z.unknown()),
+  /** Whether the request has its signature; where it is cut, zeros stand for it. */
+  signature: z.enum(["kept", "cut"]).default("kept"),
+  /** Why the signature was refused then; null where it held, or was not looked at. */
+  signatureRefusal: z.object({ reason: z.string(), message: z.string() }).nullable().default(null),
   /** How it ended. */
   outcome: z.string(),
   reason: z.string().nullable(),

@@ -2,7 +2,7 @@ import { recoverSigner } from "../chain/signing/recover.ts";
 import { authorizationDigest, domainSeparator } from "../protocol/authorization.ts";
 import { checkTerms, checkValidityWindow } from "../protocol/checks.ts";
 import { sameAddress } from "../protocol/hex.ts";
-import type { Invalid } from "../protocol/reasons.ts";
+import { type Invalid, invalid, invalidReasons } from "../protocol/reasons.ts";
 import { refusals } from "../protocol/refusals.ts";
 import { type PaymentRequest, parsePaymentRequest } from "../protocol/requests.ts";
 import { isErc6492 } from "../protocol/signature.ts";
@@ -42,7 +42,12 @@ export function recordedVerdict({
   return outcome === "invalid" ? (reason ?? undefined) : undefined;
 }
 
-async function makeChecks({ request: body, chain }: Capture): Promise<ReplayedCheck[]> {
+async function makeChecks({
+  request: body,
+  chain,
+  signature,
+  signatureRefusal,
+}: Capture): Promise<ReplayedCheck[]> {
   const checks: ReplayedCheck[] = [];
   const parsed = parsePaymentRequest(body);
   checks.push({ check: "isReadable", refusal: parsed.ok ? undefined : parsed.invalid });
@@ -56,11 +61,19 @@ async function makeChecks({ request: body, chain }: Capture): Promise<ReplayedCh
   const terms = checkTerms(request, served, (check, refusal) => checks.push({ check, refusal }));
   if (terms !== undefined) return checks;
   for (const [check, judge] of stateChecks) {
-    const refusal = await judge(request, chain);
+    const isCut = check === "signatureHolds" && signature === "cut";
+    const refusal = isCut ? refusalOfThen(signatureRefusal) : await judge(request, chain);
     checks.push({ check, refusal });
     if (refusal !== undefined) break;
   }
   return checks;
+}
+
+/** What was said of a signature that is not in the file. */
+function refusalOfThen(refusal: Capture["signatureRefusal"]): Invalid | undefined {
+  if (refusal === null) return undefined;
+  const reason = invalidReasons.find((known) => known === refusal.reason);
+  return invalid(reason ?? "invalid_exact_evm_payload_signature", refusal.message);
 }
 
 type StateCheck = (

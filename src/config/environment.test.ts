@@ -115,6 +115,8 @@ test("takes everything that can be set", () => {
     MAX_SETTLES: "100",
     METRICS_HOST: "10.0.0.5",
     METRICS_PORT: "9464",
+    ADMIN_PORT: "4403",
+    ADMIN_TOKEN: `${"f3".repeat(8)}0a9b8c7d6e5f4a3b2c1d`,
     SETTLE_WAIT_MS: "45000",
     ANONYMOUS_VERIFY: "true",
     API_DOCS: "true",
@@ -273,6 +275,21 @@ describe("refuses", () => {
       "a place for metrics without a port",
       { METRICS_HOST: "127.0.0.1" },
       "METRICS_PORT: is needed with METRICS_HOST",
+    ],
+    [
+      "a token for operators without a port",
+      { ADMIN_TOKEN: "9b1c5e0d7f3a2468ace013579bdf8642" },
+      "ADMIN_PORT: is needed with ADMIN_TOKEN",
+    ],
+    [
+      "a port for operators without a token",
+      { ADMIN_PORT: "4403" },
+      "ADMIN_TOKEN: is needed with ADMIN_PORT",
+    ],
+    [
+      "a token for operators that can be guessed",
+      { ADMIN_PORT: "4403", ADMIN_TOKEN: "letmein" },
+      "ADMIN_TOKEN: has 7 characters; it needs 32 or more",
     ],
     [
       "rates that would let nobody in",

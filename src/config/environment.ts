@@ -36,6 +36,7 @@ export function readEnvironment(env: Environment): ServeConfig {
     },
     maxSettles: reader.read("MAX_SETTLES"),
     metrics: readMetrics(reader),
+    admin: readAdmin(reader),
     settleWaitMs,
     shutdown: readShutdown(reader),
     anonymousVerify: reader.read("ANONYMOUS_VERIFY"),
@@ -43,7 +44,12 @@ export function readEnvironment(env: Environment): ServeConfig {
     discovery: reader.read("DISCOVERY"),
     corsOrigins: reader.read("CORS_ORIGINS"),
     logLevel: reader.read("LOG_LEVEL"),
-    warnings: [...warnings, ...warnOfProxies(reader, host), ...warnOfLongWaits(networks, settleWaitMs)],
+    warnings: [
+      ...warnings,
+      ...warnOfProxies(reader, host),
+      ...warnOfAdmin(reader),
+      ...warnOfLongWaits(networks, settleWaitMs),
+    ],
   };
   if (reader.problems().length > 0 || operators === undefined || apiKeyPepper === undefined) {
     throw new ConfigurationError(reader.problems());
@@ -58,6 +64,28 @@ function readMetrics(reader: VariableReader): ServeConfig["metrics"] {
     reader.refuse("METRICS_PORT", "is needed with METRICS_HOST");
   }
   return port === undefined ? undefined : { host, port };
+}
+
+function readAdmin(reader: VariableReader): ServeConfig["admin"] {
+  const port = reader.read("ADMIN_PORT");
+  const host = reader.read("ADMIN_HOST");
+  const token = reader.read("ADMIN_TOKEN");
+  for (const name of ["ADMIN_HOST", "ADMIN_TOKEN"] as const) {
+    if (reader.isSet(name) && !reader.isSet("ADMIN_PORT")) {
+      reader.refuse("ADMIN_PORT", `is needed with ${name}`);
+      return undefined;
+    }
+  }
+  if (!reader.isSet("ADMIN_PORT")) return undefined;
+  if (!reader.isSet("ADMIN_TOKEN")) reader.refuse("ADMIN_TOKEN", "is needed with ADMIN_PORT");
+  return port === undefined || token === undefined ? undefined : { host, port, token };
+}
+
+function warnOfAdmin(reader: VariableReader): ConfigurationProblem[] {
+  if (!reader.isSet("ADMIN_PORT") || !["0.0.0.0", "::"].includes(reader.read("ADMIN_HOST"))) return [];
+  const problem =
+    "is every address of this machine: whoever has the token and reaches it sees who pays whom, and it goes over plain HTTP";
+  return [{ name: "ADMIN_HOST", problem, example: "127.0.0.1" }];
 }
 
 function readShutdown(reader: VariableReader): ServeConfig["shutdown"] {

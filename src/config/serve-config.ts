@@ -26,6 +26,8 @@ export type ServeConfig = {
   readonly maxSettles: number;
   /** Where the metrics are served; undefined for nowhere. */
   readonly metrics: { readonly host: string; readonly port: number } | undefined;
+  /** Where operators can look at payments, and with which token; undefined for nowhere. */
+  readonly admin: { readonly host: string; readonly port: number; readonly token: string } | undefined;
   /** For both protocol versions; undefined for what the service has for each. */
   readonly settleWaitMs: number | undefined;
   /** After SIGTERM: how long new requests are still taken, and when the process has ended at the latest. */

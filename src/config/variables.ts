@@ -309,6 +309,29 @@ export const variables = {
     example: "10.0.0.5",
     usedBy: ["serve"],
   },
+  ADMIN_PORT: {
+    summary:
+      "port on which operators can look at the newest payments: `/payments`, `/payments/{id}`, `/events`; 0 for any free one",
+    read: readPort,
+    unset: "there is nothing to look at",
+    example: "4403",
+    usedBy: ["serve"],
+  },
+  ADMIN_HOST: {
+    summary: "IP address to show them on, which only operators should reach",
+    read: readHost,
+    default: "127.0.0.1",
+    example: "10.0.0.5",
+    usedBy: ["serve"],
+  },
+  ADMIN_TOKEN: {
+    summary: "secret that operators send there as `Authorization: Bearer TOKEN`, 32 characters or more",
+    read: readPepper,
+    unset: "needed with ADMIN_PORT",
+    example: "what `openssl rand -hex 32` prints",
+    secret: true,
+    usedBy: ["serve"],
+  },
   SETTLE_WAIT_MS: {
     summary:
       "how long a settle waits for its outcome before it answers that it is under way, in milliseconds",

@@ -10,7 +10,7 @@ export type Resend = {
   /** Gives the answer. */
   send(operation: Operation, body: Record<string, unknown>): Promise<{ status: number; body: unknown }>;
   /** Everything that the payment was judged by, as `x402-kit replay` reads it. */
-  capture(payment: LoggedPayment, body: Record<string, unknown>): Promise<object>;
+  capture(payment: LoggedPayment): Promise<object>;
   /** The command for a terminal that does the same. */
   describeCurl(operation: Operation, body: Record<string, unknown>): string;
 };
@@ -57,6 +57,6 @@ export function againRoutes(
     if (payment?.request === undefined) {
       return reply.code(404).send({ error: "No readable payment of this id was seen here" });
     }
-    return resend.capture(payment, requestBodyOf(payment.request, contracts));
+    return resend.capture(payment);
   });
 }

@@ -26,23 +26,35 @@ const reconnectMs = 500;
 
 /**
  * @param origin such as `http://127.0.0.1:4402`
+ * @param token what the admin listener of `serve` asks for; `up` and `mock` ask for none
  */
-export function createPaymentReader(origin: string): PaymentReader {
+export function createPaymentReader(origin: string, token?: string): PaymentReader {
+  const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const nothingThere = (cause?: unknown) =>
     new KitError(`No payments can be read at ${origin}`, {
       ...(cause !== undefined && { cause }),
-      hints: ["They are told by `x402-kit up` and `x402-kit mock`; if it listens elsewhere, give --url"],
+      hints: [
+        "They are told by `x402-kit up`, `x402-kit mock` and the admin listener of `serve`; if it is elsewhere, give --url",
+      ],
     });
 
   async function read(path: string): Promise<{ status: number; body: unknown }> {
     try {
-      const response = await open(`${origin}${path}`, {});
+      const response = await open(`${origin}${path}`, { headers: authorization });
       let text = "";
       for await (const chunk of response.setEncoding("utf8")) text += chunk;
+      requireAccess(response.statusCode);
       return { status: response.statusCode ?? 0, body: JSON.parse(text) };
     } catch (cause) {
-      throw nothingThere(cause);
+      throw cause instanceof KitError ? cause : nothingThere(cause);
     }
+  }
+
+  function requireAccess(status: number | undefined): void {
+    if (status !== 401) return;
+    throw new KitError(`${origin} shows payments to those who have its token`, {
+      hints: ["Give ADMIN_TOKEN of that `serve`: --token TOKEN, or the variable ADMIN_TOKEN."],
+    });
   }
 
   async function readStream(
@@ -51,8 +63,9 @@ export function createPaymentReader(origin: string): PaymentReader {
   ): Promise<void> {
     const response = await open(`${origin}/events`, {
       signal,
-      headers: lastEventId === undefined ? {} : { "last-event-id": lastEventId },
+      headers: { ...authorization, ...(lastEventId !== undefined && { "last-event-id": lastEventId }) },
     });
+    requireAccess(response.statusCode);
     if (response.statusCode !== 200) throw nothingThere();
     let rest = "";
     for await (const chunk of response.setEncoding("utf8")) {

@@ -3,7 +3,7 @@ import { KitError } from "../../errors.ts";
 import { requestJson } from "../../harness/control/http-json.ts";
 import { createPaymentReader } from "../../studio/read-payments.ts";
 import { self } from "../../util/self-command.ts";
-import { defineCommand, urlOption } from "../kit/command.ts";
+import { defineCommand, tokenOption, urlOption } from "../kit/command.ts";
 
 export const capture = defineCommand({
   options: {
@@ -23,14 +23,16 @@ export const capture = defineCommand({
       default: "bug.x402.json",
     },
     url: urlOption,
+    token: tokenOption,
   },
 
-  async run({ id, out, url }, { print }) {
-    const [newest] = id === "last" ? await createPaymentReader(url).list(1) : [];
+  async run({ id, out, url, token }, { print }) {
+    const [newest] = id === "last" ? await createPaymentReader(url, token).list(1) : [];
     const wanted = newest?.id ?? id;
     const { status, body } = await requestJson(`${url}/payments/${encodeURIComponent(wanted)}/capture`, {
       method: "POST",
       body: {},
+      ...(token !== undefined && { headers: { authorization: `Bearer ${token}` } }),
     });
     if (status !== 200) {
       throw new KitError(

@@ -3,7 +3,7 @@ import { fixOf, type PaymentLine, renderPaymentLine } from "../../explain/paymen
 import type { OperationView, PaymentSummary } from "../../studio/payment-view.ts";
 import { createPaymentReader } from "../../studio/read-payments.ts";
 import { escapeControls } from "../../util/escape-controls.ts";
-import { defineCommand, flag, urlOption, valueOption } from "../kit/command.ts";
+import { defineCommand, flag, tokenOption, urlOption, valueOption } from "../kit/command.ts";
 
 const usualLimit = 20;
 
@@ -19,10 +19,11 @@ export const logs = defineCommand({
     },
     json: flag("print lines of JSON"),
     url: urlOption,
+    token: tokenOption,
   },
 
-  async run({ follow, limit, json, url }, { print, takeSignals }) {
-    const reader = createPaymentReader(url);
+  async run({ follow, limit, json, url, token }, { print, takeSignals }) {
+    const reader = createPaymentReader(url, token);
     const write = (line: PaymentLine) =>
       print(json ? escapeControls(JSON.stringify(line)) : renderPaymentLine(line));
     const seen = new Map<string, number>();

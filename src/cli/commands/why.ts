@@ -4,7 +4,7 @@ import type { PaymentDetail, PaymentSummary, TimelineEntry } from "../../studio/
 import { createPaymentReader, type PaymentReader } from "../../studio/read-payments.ts";
 import { escapeControls } from "../../util/escape-controls.ts";
 import { self } from "../../util/self-command.ts";
-import { defineCommand, flag, textOption, urlOption } from "../kit/command.ts";
+import { defineCommand, flag, textOption, tokenOption, urlOption } from "../kit/command.ts";
 
 /** More than an `up` remembers. */
 const all = 10_000;
@@ -22,10 +22,11 @@ export const why = defineCommand({
     },
     json: flag("print one line of JSON"),
     url: urlOption,
+    token: tokenOption,
   },
 
-  async run({ which, json, url }, { print }) {
-    const payment = await find(createPaymentReader(url), which);
+  async run({ which, json, url, token }, { print }) {
+    const payment = await find(createPaymentReader(url, token), which);
     print(json ? escapeControls(JSON.stringify(payment)) : describe(payment));
     return payment.explanations.length === 0 ? 0 : 1;
   },

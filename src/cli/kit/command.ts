@@ -155,6 +155,12 @@ export function variableOption<
 /** Where the `up` runs that a command acts on. */
 export const urlOption = variableOption("X402_KIT_URL", { placeholder: "URL" });
 
+/** What the admin listener of a `serve` asks for, where payments are read there. */
+export const tokenOption = variableOption("ADMIN_TOKEN", {
+  placeholder: "TOKEN",
+  describe: "token of the admin listener, where --url is that of a `serve`",
+});
+
 /** Where the facilitator contract stands on local chains. */
 export const contractOptions = {
   "contract-mainnet": variableOption("FACILITATOR_CONTRACT_MAINNET", {

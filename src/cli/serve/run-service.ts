@@ -18,8 +18,8 @@ export type ServeOptions = {
   /** Open and up to date; closed with the service. */
   database: Database;
   logger: Logger;
-  /** Names the service on the channels. A random one by default. */
-  serviceId?: string;
+  /** Names the service on the channels. */
+  serviceId: string;
 };
 
 /** Verifies at a time take one request to a node each; 2,500 are more than a second of work. */
@@ -45,6 +45,7 @@ const maxLagMs = 1_000;
 export async function runService(interrupted: AbortSignal, options: ServeOptions): Promise<void> {
   const { config, logger } = options;
   const metricsServer = config.metrics && (await createMetricsServer(logger));
+  const adminServer = await createAdminServer(options);
   const service = await composeService(options, metricsServer?.metrics);
   let isServing = false;
   try {
@@ -52,6 +53,10 @@ export async function runService(interrupted: AbortSignal, options: ServeOptions
     if (metricsServer !== undefined && config.metrics !== undefined) {
       const url = await listen(metricsServer.app, config.metrics, "METRICS_");
       logger.info({ url: `${url}/metrics` }, "serving metrics");
+    }
+    if (adminServer !== undefined && config.admin !== undefined) {
+      const url = await listen(adminServer, config.admin, "ADMIN_");
+      logger.info({ url }, "showing payments to operators");
     }
     await service.start();
     if (interrupted.aborted) return;
@@ -71,6 +76,7 @@ export async function runService(interrupted: AbortSignal, options: ServeOptions
           if (isServing) await service.drain({ delayMs, finishMs });
           await service.close();
           await metricsServer?.app.close();
+          await adminServer?.close();
         },
       },
       { logger, timeoutMs },
@@ -118,16 +124,23 @@ function composeService(
       corsOrigins,
       ...(metrics !== undefined && { metrics }),
     },
-    ...(serviceId !== undefined && { serviceId }),
+    serviceId,
     logger,
   });
+}
+
+/** Where operators look at payments, when that is configured. */
+async function createAdminServer({ config, serviceId, logger }: ServeOptions) {
+  if (config.admin === undefined) return undefined;
+  const { createAdmin } = await import("../../admin/create-admin.ts");
+  return createAdmin(config, config.admin, { serviceId, logger });
 }
 
 /** `prefix` is how the names of the variables begin that say where. */
 async function listen(
   server: Pick<Service, "listen">,
   { host, port }: { host: string; port: number },
-  prefix: "" | "METRICS_",
+  prefix: "" | "METRICS_" | "ADMIN_",
 ): Promise<string> {
   try {
     return await server.listen({ host, port });

@@ -44,12 +44,22 @@ export function readCaptureOption(option: string | Capture, known: NetworkRegist
       blockNumber: chain.blockNumber,
       time: chain.time,
       payerBalance: BigInt(chain.payerBalance),
-      payerHasCode: chain.payerHasCode,
-      walletAccepts: chain.walletAccepts ?? false,
+      ...walletOf(capture),
       authorizationUsed: chain.authorizationUsed,
       payerBlacklisted: chain.payerBlacklisted,
       assetPaused: chain.assetPaused,
     },
+  };
+}
+
+/** Where the signature is cut, a wallet stands in for the payer, which accepts any. */
+function walletOf({ chain, signature, signatureRefusal }: Capture) {
+  const { payerHasCode, walletAccepts } = chain;
+  const isCut = signature === "cut" && signatureRefusal === null;
+  return {
+    payerHasCode: payerHasCode || isCut,
+    walletAccepts: isCut || (walletAccepts ?? false),
+    isStandIn: isCut,
   };
 }
 

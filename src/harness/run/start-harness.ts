@@ -302,8 +302,12 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
           resend: {
             send: async (operation, body) =>
               (await import("../control/pay.ts")).postPayment(describe(), operation, body),
-            capture: async (payment, body) =>
-              (await import("../control/capture-payment.ts")).capturePayment(harness.chains, payment, body),
+            capture: async (payment) =>
+              (await import("../control/capture-of.ts")).captureOf(
+                payment,
+                harness.chains,
+                options.facilitatorContracts,
+              ),
             describeCurl: (operation, body) => curlOf(describe(), operation, body),
           },
           contracts: options.facilitatorContracts,

@@ -1,6 +1,6 @@
 import { KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
-import { addressWord, keccak256, uintWord } from "../../protocol/hex.ts";
+import { addressWord, keccak256, sameAddress, uintWord } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import { type LocalCall, RpcRefusal } from "../../rpc/local-rpc.ts";
 import { authorizationSlot } from "../fork/authorization-slots.ts";
@@ -19,6 +19,8 @@ export type CapturedSlice = {
   payerHasCode: boolean;
   /** What a contract at the payer's address is to say of every signature. */
   walletAccepts: boolean;
+  /** Whether that contract is there although the payer is a plain account, or a test payer of another kind. */
+  isStandIn: boolean;
   authorizationUsed: boolean;
   payerBlacklisted: boolean;
   assetPaused: boolean;
@@ -91,8 +93,8 @@ export async function placeSlice(node: LocalNode, { address }: Asset, slice: Cap
 }
 
 /** The code at the payer's address. Test payers have theirs already. */
-function codeOf({ payer, payerHasCode, walletAccepts }: CapturedSlice): LocalCall[] {
+function codeOf({ payer, payerHasCode, walletAccepts, isStandIn }: CapturedSlice): LocalCall[] {
   if (!payerHasCode) return [["anvil_setCode", payer, "0x"]];
-  if (placedAccounts.some((account) => account.toLowerCase() === payer.toLowerCase())) return [];
+  if (!isStandIn && placedAccounts.some((account) => sameAddress(account, payer))) return [];
   return [["anvil_setCode", payer, walletAccepts ? wallets.accepting : wallets.refusing]];
 }

@@ -1,0 +1,116 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import { capturePayment } from "../capture/capture-payment.ts";
+import type { ReadableChain } from "../capture/read-captured-chain.ts";
+import { KitError, UndeterminedError } from "../errors.ts";
+import type { ExplainContext } from "../explain/explain.ts";
+import { connections } from "../http/plugins/connections.ts";
+import { defaultTimeouts as timeouts } from "../http/timeouts.ts";
+import { foreign } from "../local-server/refuse-foreign.ts";
+import type { PaymentRequest } from "../protocol/requests.ts";
+import { createPaymentLog } from "../studio/payment-log.ts";
+import { paymentRoutes } from "../studio/payment-routes.ts";
+import { createPaymentStore } from "../studio/payment-store.ts";
+
+export type AdminOptions = {
+  /** Whose payments are told. */
+  serviceId: string;
+  /** Where it will listen, which callers may name. */
+  host: string;
+  /** Without it, every request is refused. */
+  token: string;
+  context: Pick<ExplainContext, "contracts" | "networks">;
+  /** The chain of a payment, for a capture; undefined where it is not served. */
+  chainOf(request: PaymentRequest): ReadableChain | undefined;
+  logger: FastifyBaseLogger;
+};
+
+/** How much is remembered: some 20 MB at most. */
+const bounds = { payments: 2_000, messages: 20_000, messagesEach: 500 };
+
+/** Captures read a chain, whose requests cost money. */
+const mostCaptures = 2;
+
+/**
+ * What `serve` tells its operators of the newest payments, on a server of its own: `GET /payments`,
+ * `GET /payments/{id}`, `GET /events`, and `POST /payments/{id}/capture`. It changes nothing. Every request needs the
+ * token, and a Host that is its own; no answer holds a signature, a key or a secret.
+ */
+export function createAdminApp(options: AdminOptions): FastifyInstance {
+  const { serviceId, host, token, context, chainOf, logger } = options;
+  const store = createPaymentStore(serviceId, bounds);
+  const log = createPaymentLog(store);
+  const app = Fastify({
+    loggerInstance: logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    requestTimeout: timeouts.requestMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
+    http: { headersTimeout: timeouts.headersMs },
+    bodyLimit: 1_024,
+  });
+  app.register(connections, { limits: { max: 50, maxPerAddress: 25 }, timeouts });
+  app.addHook("onClose", async () => {
+    log.close();
+    store.close();
+  });
+
+  const isToken = createTokenCheck(token);
+  app.addHook("onRequest", async (request, reply) => {
+    const problem = foreign(request.headers, { host });
+    if (problem !== undefined) return reply.code(403).send({ error: `Refused: ${problem}` });
+    if (isToken(request.headers.authorization)) return;
+    return reply
+      .code(401)
+      .header("www-authenticate", "Bearer")
+      .send({ error: "ADMIN_TOKEN of `serve` is needed: Authorization: Bearer TOKEN" });
+  });
+  app.addHook("onSend", async (_, reply) => {
+    reply.headers({ "cache-control": "no-store", "x-content-type-options": "nosniff" });
+  });
+  app.setNotFoundHandler((_, reply) =>
+    reply.code(404).send({ error: "There are /payments, /payments/{id} and /events" }),
+  );
+  app.setErrorHandler((error, request, reply) => {
+    const status: unknown = Reflect.get(Object(error), "statusCode");
+    if (typeof status === "number" && status >= 400 && status < 500) {
+      return reply.code(status).send({ error: "The request cannot be read" });
+    }
+    // Not its cause: that may be what a node has said.
+    if (error instanceof UndeterminedError) return reply.code(503).send({ error: error.message });
+    if (error instanceof KitError) return reply.code(409).send({ error: error.message, hints: error.hints });
+    request.log.error({ err: error }, "admin: a request failed");
+    return reply.code(500).send({ error: "It failed; the log says why" });
+  });
+
+  app.register(async (scope) => {
+    paymentRoutes(scope, { log, context });
+    let captures = 0;
+    scope.post<{ Params: { id: string } }>("/payments/:id/capture", async (request, reply) => {
+      const payment = log.find(request.params.id.toLowerCase());
+      const chain = payment?.request && chainOf(payment.request);
+      if (payment?.request === undefined || chain === undefined) {
+        return reply
+          .code(404)
+          .send({ error: "No readable payment of this id was seen here, or it is forgotten" });
+      }
+      if (captures >= mostCaptures) {
+        return reply.code(429).send({ error: `${mostCaptures} captures are under way; try again` });
+      }
+      captures++;
+      try {
+        const { contracts } = context;
+        return await capturePayment(payment, payment.request, { chain, contracts, signature: "cut" });
+      } finally {
+        captures--;
+      }
+    });
+  });
+  return app;
+}
+
+/** Compares in the same time, whatever is sent. */
+function createTokenCheck(token: string): (authorization: string | undefined) => boolean {
+  const digest = (text: string) => createHash("sha256").update(text).digest();
+  const expected = digest(`Bearer ${token}`);
+  return (authorization = "") => timingSafeEqual(digest(authorization), expected);
+}

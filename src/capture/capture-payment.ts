@@ -1,0 +1,60 @@
+import type { ExplainContext } from "../explain/explain.ts";
+import { requestBodyOf } from "../explain/explain-refusal.ts";
+import type { Hex } from "../protocol/hex.ts";
+import type { PaymentRequest } from "../protocol/requests.ts";
+import { isErc6492 } from "../protocol/signature.ts";
+import type { LoggedPayment } from "../studio/payment-log.ts";
+import { kitVersion } from "../util/kit-version.ts";
+import type { Capture } from "./capture.ts";
+import { type ReadableChain, readCapturedChain } from "./read-captured-chain.ts";
+
+/** What stands in a capture for a signature that is cut out of it. It opens nothing. */
+const cutSignature: Hex = `0x${"00".repeat(65)}`;
+
+/**
+ * A payment that the service has seen, with the state of the chain that decided it.
+ *
+ * @param signature `cut` where the file leaves the hands of those who may settle: until its `validBefore` passes, anyone
+ * who has the signature can submit it straight to the token
+ * @throws {KitError} when the chain does not have that state any more
+ */
+export async function capturePayment(
+  { summary, timeline }: LoggedPayment,
+  request: PaymentRequest,
+  {
+    chain,
+    contracts,
+    signature,
+  }: { chain: ReadableChain; contracts: ExplainContext["contracts"]; signature: Capture["signature"] },
+): Promise<Capture> {
+  const { transaction, ledger } = summary;
+  const operation = summary.settle === null ? "verify" : "settle";
+  const view = summary.settle ?? summary.verify;
+  const asked = timeline.findLast(({ kind, title }) => kind === "request" && title.endsWith(operation));
+  const checked = timeline.findLast(({ kind, title }) => kind === "check" && title === "signatureHolds");
+  const shown = signature === "kept" ? request : { ...request, signature: withoutSecret(request.signature) };
+  return {
+    x402Capture: 1,
+    kit: kitVersion(),
+    capturedAt: new Date().toISOString(),
+    operation,
+    request: requestBodyOf(shown, contracts),
+    signature,
+    signatureRefusal:
+      checked === undefined || checked.ok
+        ? null
+        : { reason: String(checked.details.reason), message: String(checked.details.message) },
+    outcome: view?.outcome ?? "open",
+    reason: view?.reason ?? null,
+    message: view?.message ?? null,
+    ledger,
+    transaction,
+    chain: await readCapturedChain(chain, request, { transaction, askedAt: asked?.at ?? summary.lastSeenAt }),
+    timeline,
+  };
+}
+
+/** Of a wallet that is not deployed yet, that it is one remains. */
+function withoutSecret(signature: Hex): Hex {
+  return isErc6492(signature) ? `${cutSignature}${signature.slice(-64)}` : cutSignature;
+}

@@ -1,0 +1,122 @@
+import { KitError } from "../errors.ts";
+import { authorizationDigest, domainSeparator } from "../protocol/authorization.ts";
+import type { Address, Hex } from "../protocol/hex.ts";
+import type { Asset, Network } from "../protocol/networks.ts";
+import type { PaymentRequest } from "../protocol/requests.ts";
+import type { RpcAnswer } from "../rpc/rpc.ts";
+import type { CapturedChain } from "./capture.ts";
+
+/** A chain as a capture reads it. Nothing is ever sent to it. */
+export type ReadableChain = {
+  network: Pick<Network, "name" | "chainId">;
+  facilitatorContract: Address;
+  asset: Asset;
+  /** How far its blocks are apart, as a rule, in milliseconds. */
+  blockTimeMs: number;
+  /** The answer of a node to one call, which may be an error of the call; throws where there is none. */
+  ask(method: string, ...params: readonly unknown[]): Promise<RpcAnswer>;
+};
+
+/** How many blocks are read at most in search of the one at a time. */
+const mostReads = 200;
+
+const word = (hex: string) => hex.slice(2).toLowerCase().padStart(64, "0");
+
+type Block = { number: number; time: number };
+
+/**
+ * Reads what a decision about a payment read of its chain: at the block before that of its transaction, or at the newest
+ * one when it was asked.
+ *
+ * @param askedAt unix milliseconds
+ * @throws {KitError} when the node does not have the state of that block any more
+ */
+export async function readCapturedChain(
+  { network, facilitatorContract, asset, blockTimeMs, ask }: ReadableChain,
+  { authorization, signature }: PaymentRequest,
+  { transaction, askedAt }: { transaction: string | null; askedAt: number },
+): Promise<CapturedChain> {
+  async function block(which: string): Promise<Block | undefined> {
+    const { result } = await ask("eth_getBlockByNumber", which, false);
+    const read = (member: string): unknown => Reflect.get(Object(result), member);
+    const [number, timestamp] = [read("number"), read("timestamp")];
+    if (typeof number !== "string" || typeof timestamp !== "string") return undefined;
+    return { number: Number(BigInt(number)), time: Number(BigInt(timestamp)) };
+  }
+
+  async function minedIn(hash: string): Promise<number | undefined> {
+    const { result } = await ask("eth_getTransactionReceipt", hash);
+    const number: unknown = Reflect.get(Object(result), "blockNumber");
+    return typeof number === "string" ? Number(BigInt(number)) : undefined;
+  }
+
+  /** The newest block that is not after a time, in unix seconds: back by what the distance in time suggests. */
+  async function newestAt(time: number): Promise<Block | undefined> {
+    let candidate = await block("latest");
+    let reads = 1;
+    while (candidate !== undefined && candidate.time > time && candidate.number > 0 && reads++ < mostReads) {
+      const back = Math.max(1, Math.floor((candidate.time - time) / (blockTimeMs / 1_000)));
+      candidate = await block(toQuantity(candidate.number - back));
+    }
+    for (;;) {
+      const next =
+        candidate && reads++ < mostReads ? await block(toQuantity(candidate.number + 1)) : undefined;
+      if (next === undefined || next.time > time) return candidate;
+      candidate = next;
+    }
+  }
+
+  const mined = transaction === null ? undefined : await minedIn(transaction);
+  const at = await (mined === undefined
+    ? newestAt(Math.floor(askedAt / 1_000))
+    : block(toQuantity(mined - 1)));
+  if (at === undefined) throw new KitError(`No node of ${network.name} has the block of the payment`);
+  const tag = toQuantity(at.number);
+  const call = async (to: string, data: string): Promise<Hex | undefined> => {
+    const { result } = await ask("eth_call", { to, data }, tag);
+    // Otherwise a revert: the contract says no, or does not know the function.
+    return typeof result === "string" && result.startsWith("0x") ? (result as Hex) : undefined;
+  };
+  const isTrue = (answer: Hex | undefined) =>
+    answer !== undefined && answer !== "0x" && BigInt(answer) === 1n;
+  const { from, nonce } = authorization;
+  const digest = authorizationDigest(domainSeparator(asset, network.chainId), authorization);
+  const code = await ask("eth_getCode", from, tag);
+  const payerHasCode = typeof code.result === "string" && code.result !== "0x";
+  const [balance, used, blacklisted, paused, wallet] = await Promise.all([
+    call(asset.address, `0x70a08231${word(from)}`),
+    call(asset.address, `0xe94a0102${word(from)}${word(nonce)}`),
+    // A token without a blacklist has none on it.
+    call(asset.address, `0xfe575a87${word(from)}`),
+    call(asset.address, "0x5c975abb"),
+    payerHasCode ? call(from, isValidSignatureCall(digest, signature)) : undefined,
+  ]);
+  if (balance === undefined || balance === "0x" || used === undefined || code.error !== undefined) {
+    throw new KitError(`The state of block ${at.number} of ${network.name} is gone`, {
+      hints: [
+        "Nodes keep the newest blocks, and archive nodes all. Capture a payment soon after it was made.",
+      ],
+    });
+  }
+  return {
+    ...{ network: network.name, chainId: network.chainId, facilitatorContract, asset },
+    blockNumber: at.number,
+    time: at.time,
+    payerBalance: BigInt(balance).toString(),
+    payerHasCode,
+    walletAccepts: payerHasCode ? (wallet?.startsWith("0x1626ba7e") ?? false) : null,
+    authorizationUsed: isTrue(used),
+    payerBlacklisted: isTrue(blacklisted),
+    assetPaused: isTrue(paused),
+  };
+}
+
+/** `isValidSignature(bytes32,bytes)` of EIP-1271. */
+function isValidSignatureCall(digest: Hex, signature: Hex): Hex {
+  const bytes = signature.slice(2);
+  const length = (bytes.length / 2).toString(16).padStart(64, "0");
+  const padded = bytes.padEnd(Math.ceil(bytes.length / 64) * 64, "0");
+  return `0x1626ba7e${word(digest)}${"40".padStart(64, "0")}${length}${padded}`;
+}
+
+const toQuantity = (number: number) => `0x${Math.max(0, number).toString(16)}`;

@@ -1,0 +1,71 @@
+import type { ServerResponse } from "node:http";
+import type { FastifyInstance } from "fastify";
+import { z } from "zod";
+import type { ExplainContext } from "../explain/explain.ts";
+import { detailOf } from "./describe-payment.ts";
+import type { PaymentLog } from "./payment-log.ts";
+import { paymentApiVersion } from "./payment-view.ts";
+import { streamPayments } from "./stream-payments.ts";
+
+const mostListed = 10_000;
+
+const limitProblem = `must be a whole number from 1 to ${mostListed}`;
+
+const listQuerySchema = z.strictObject({
+  limit: z
+    .string(limitProblem)
+    .regex(/^[1-9]\d{0,4}$/, limitProblem)
+    .transform(Number)
+    .refine((limit) => limit <= mostListed, limitProblem)
+    .default(100),
+});
+
+/** Names each parameter that is wrong, and those that do not exist: ignored, a typo would go unnoticed. */
+function refuseQuery({ issues }: z.ZodError): { error: string } {
+  return { error: issues.map(({ path, message }) => [...path, message].join(" ")).join("; ") };
+}
+
+/** `GET /payments`, `GET /payments/{id}` and `GET /events`: what a service did about each payment. */
+export function paymentRoutes(
+  app: FastifyInstance,
+  { log, context }: { log: PaymentLog; context: Pick<ExplainContext, "contracts" | "networks"> },
+): void {
+  const readers = new Set<ServerResponse>();
+
+  app.get("/payments", async (request, reply) => {
+    const { data, error } = listQuerySchema.safeParse(request.query);
+    if (error !== undefined) return reply.code(400).send(refuseQuery(error));
+    return { apiVersion: paymentApiVersion, payments: log.list().slice(0, data.limit) };
+  });
+
+  app.get<{ Params: { id: string } }>("/payments/:id", async (request, reply) => {
+    const payment = log.find(request.params.id.toLowerCase());
+    if (payment === undefined) {
+      return reply.code(404).send({ error: "No request has named this payment, or it is forgotten by now" });
+    }
+    return { apiVersion: paymentApiVersion, payment: detailOf(payment, context) };
+  });
+
+  app.get("/events", async (request, reply) => {
+    const { error } = z.strictObject({}).safeParse(request.query);
+    if (error !== undefined) return reply.code(400).send(refuseQuery(error));
+    reply.hijack();
+    const response = reply.raw;
+    for (const [name, value = ""] of Object.entries(reply.getHeaders())) response.setHeader(name, value);
+    response.writeHead(200, {
+      "content-type": "text/event-stream; charset=utf-8",
+      "cache-control": "no-store",
+      "x-accel-buffering": "no",
+    });
+    readers.add(response);
+    const end = streamPayments(response, { log, lastEventId: request.headers["last-event-id"] });
+    response.on("close", () => {
+      end();
+      readers.delete(response);
+    });
+  });
+
+  app.addHook("preClose", async () => {
+    for (const response of readers) response.end();
+  });
+}

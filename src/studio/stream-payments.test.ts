@@ -1,0 +1,95 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import Fastify from "fastify";
+import { afterEach, expect, onTestFinished, test, vi } from "vitest";
+import { channels } from "../channels/channels.ts";
+import { createPaymentLog } from "./payment-log.ts";
+import { paymentRoutes } from "./payment-routes.ts";
+import { createPaymentStore } from "./payment-store.ts";
+
+const serviceId = "the service";
+const contract = "0x00000000000000000000000000000000000000F0";
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** The streams of a service that has seen so many payments. */
+async function serve(payments: number) {
+  const store = createPaymentStore(serviceId);
+  const log = createPaymentLog(store);
+  const app = Fastify();
+  paymentRoutes(app, { log, context: { contracts: { mainnet: contract, testnet: contract } } });
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  const sockets = new Set<Socket>();
+  app.server.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+  });
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy();
+    store.close();
+    log.close();
+    await app.close();
+  });
+  for (let index = 0; index < payments; index++) fail(index);
+  const { port } = app.server.address() as AddressInfo;
+  return { port, sockets };
+}
+
+function fail(index: number): void {
+  channels.payment.publish(() => ({
+    ...{ serviceId, requestId: `${index}`, operation: "verify", payment: undefined, settlementId: undefined },
+    ...{
+      status: 400,
+      result: { outcome: "refused", reason: "malformed", message: "x".repeat(8_000) },
+      tookMs: 1,
+    },
+  }));
+}
+
+/** A reader of `/events`. */
+async function open(port: number): Promise<Socket> {
+  const socket = connect(port, "127.0.0.1");
+  await once(socket, "connect");
+  socket.on("error", () => {});
+  socket.write("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  return socket;
+}
+
+function countEvents(socket: Socket): () => number {
+  let count = 0;
+  let rest = "";
+  socket.setEncoding("latin1").on("data", (text: string) => {
+    const parts = `${rest}${text}`.split("event: payment");
+    count += parts.length - 1;
+    rest = (parts.at(-1) ?? "").slice(-14);
+  });
+  return () => count;
+}
+
+test("readers that never read are dropped, take little memory until then, and keep no other from reading", {
+  timeout: 30_000,
+}, async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  const { port, sockets } = await serve(2_000);
+  const paused = await Promise.all(Array.from({ length: 50 }, () => open(port)));
+  for (const socket of paused) socket.pause();
+  await expect.poll(() => sockets.size, { timeout: 10_000 }).toBe(50);
+  // Changes go on meanwhile.
+  for (let index = 2_000; index < 2_100; index++) fail(index);
+  const reader = await open(port);
+  const events = countEvents(reader);
+  await expect.poll(events, { timeout: 10_000 }).toBeGreaterThanOrEqual(2_100);
+  const unread = [...sockets].map((socket) => socket.writableLength);
+  expect(Math.max(...unread)).toBeLessThan(600_000);
+  expect(unread.reduce((sum, bytes) => sum + bytes, 0)).toBeLessThan(51 * 400_000);
+
+  // Nobody asks for anything, and nothing changes.
+  vi.advanceTimersByTime(15_000);
+  vi.advanceTimersByTime(15_000);
+  await expect.poll(() => sockets.size, { timeout: 10_000 }).toBe(1);
+  expect(reader.destroyed).toBe(false);
+  for (const socket of paused) socket.destroy();
+  reader.destroy();
+});

@@ -1,0 +1,71 @@
+import type { ServerResponse } from "node:http";
+import type { PaymentLog } from "./payment-log.ts";
+
+/** No more than this waits for a reader; what follows is written when it has read on. */
+const mostUnreadBytes = 262_144;
+
+/** Comment lines that keep proxies and readers from giving up; a reader that took nothing meanwhile is dropped. */
+const keepAliveMs = 15_000;
+
+/**
+ * Writes every change of a payment as Server-Sent Events, from where a reader was on. A reader that is dropped comes back
+ * with its `Last-Event-ID`. Gives what ends it.
+ */
+export function streamPayments(
+  response: ServerResponse,
+  { log, lastEventId }: { log: PaymentLog; lastEventId: string | string[] | undefined },
+): () => void {
+  let era = log.era();
+  let sent = resumeAt(lastEventId, era);
+  /** Until the reader has read on: how much waited for it when that was last looked at. */
+  let unread: number | undefined;
+
+  function isFull(): boolean {
+    if (unread !== undefined) return true;
+    if (response.writableLength <= mostUnreadBytes) return false;
+    unread = response.writableLength;
+    response.once("drain", () => {
+      unread = undefined;
+      send();
+    });
+    return true;
+  }
+
+  function send(): void {
+    if (response.destroyed || isFull()) return;
+    // What the reader knows is of another era, or nothing.
+    if (sent === undefined || era !== log.era()) {
+      response.write("event: reset\ndata: {}\n\n");
+      sent = 0;
+      era = log.era();
+    }
+    for (const summary of log.changedSince(sent)) {
+      if (isFull()) return;
+      response.write(`id: ${era}.${summary.version}\nevent: payment\ndata: ${JSON.stringify(summary)}\n\n`);
+      sent = summary.version;
+    }
+  }
+
+  function keepAlive(): void {
+    if (unread === undefined) {
+      response.write(": still here\n\n");
+      return;
+    }
+    if (response.writableLength >= unread) response.destroy();
+    unread = response.writableLength;
+  }
+
+  send();
+  const unsubscribe = log.onChange(send);
+  const timer = setInterval(keepAlive, keepAliveMs).unref();
+  return () => {
+    unsubscribe();
+    clearInterval(timer);
+  };
+}
+
+/** The version to go on from; undefined when the reader has to begin anew. */
+function resumeAt(lastEventId: string | string[] | undefined, era: string): number | undefined {
+  const [of, version] = String(lastEventId ?? "").split(".");
+  return of === era && /^\d{1,15}$/.test(version ?? "") ? Number(version) : undefined;
+}

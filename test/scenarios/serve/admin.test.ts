@@ -1,0 +1,122 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { readCapture } from "../../../src/capture/capture.ts";
+import { replayCapture } from "../../../src/capture/replay.ts";
+import { requestJson } from "../../../src/harness/control/http-json.ts";
+import { createHarness } from "../../../src/harness/index.ts";
+import { runCli } from "../../support/cli.ts";
+import { type RunningCommand, startCommand } from "../../support/serve/command.ts";
+import type { DeployedChains } from "../../support/serve/deployed-chains.ts";
+import { signPayment, startDeployedShop } from "../../support/serve/shop.ts";
+
+/*
+ * What operators see of the payments of `serve`, on a listener of its own.
+ */
+
+const token = "9b1c5e0d7f3a2468ace013579bdf8642";
+
+let deployed: DeployedChains<"base">;
+let key: string;
+let command: RunningCommand;
+let api: string;
+let admin: string;
+let folder: string;
+beforeAll(async () => {
+  ({ deployed, key } = await startDeployedShop());
+  folder = await mkdtemp(join(tmpdir(), "x402-admin-"));
+  command = startCommand(
+    ["serve"],
+    {
+      ...deployed.variables,
+      CONFIRMATIONS: "base=1",
+      ADMIN_PORT: "0",
+      ADMIN_TOKEN: token,
+      LOG_LEVEL: "debug",
+    },
+    "/",
+  );
+  admin = urlIn(await command.logged(/showing payments to operators/));
+  api = urlIn(await command.logged(/"serving"/));
+});
+afterAll(async () => {
+  await command?.[Symbol.asyncDispose]();
+  await deployed?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+function urlIn(line: string): string {
+  const { url }: { url: string } = JSON.parse(line);
+  return url;
+}
+
+test("a payment is seen, followed and captured there with the token, and its signature nowhere", async () => {
+  const follower = new AbortController();
+  const events = await fetch(`${admin}/events`, {
+    headers: { authorization: `Bearer ${token}` },
+    signal: follower.signal,
+  });
+  const body = await signPayment(deployed);
+  const headers = { authorization: key };
+  const verified = await requestJson(`${api}/verify`, { method: "POST", headers, body });
+  expect(verified.body).toMatchObject({ isValid: true });
+  const settled = await requestJson(`${api}/settle`, { method: "POST", headers, body });
+  expect(settled.body).toMatchObject({ success: true });
+  const signature: string = body.paymentPayload.payload.signature;
+
+  let streamed = "";
+  for await (const chunk of events.body ?? []) {
+    streamed += Buffer.from(chunk).toString();
+    if (streamed.includes('"outcome":"settled"')) break;
+  }
+  follower.abort();
+
+  const seen = await requestJson(`${admin}/payments`, { headers: { authorization: `Bearer ${token}` } });
+  expect(seen.body).toMatchObject({
+    payments: [
+      { network: "base", verify: { outcome: "valid" }, settle: { outcome: "settled" }, ledger: "settled" },
+    ],
+  });
+  const why = await runCli(["why", "--url", admin, "--token", token]);
+  expect(why.stdout).toContain("Nothing is wrong with it.");
+
+  const file = join(folder, "bug.x402.json");
+  const captured = await runCli(["capture", "last", "--url", admin, "--token", token, "--out", file]);
+  expect(captured.stderr).toBe("");
+  const text = await readFile(file, "utf8");
+  const capture = readCapture(text);
+  expect(capture).toMatchObject({ signature: "cut", outcome: "settled" });
+  expect(await replayCapture(capture)).toMatchObject({ verdict: "valid", same: true });
+  for (const output of [streamed, JSON.stringify(seen.body), why.stdout, captured.stdout, text]) {
+    expect(output).not.toContain(signature.slice(2));
+    expect(output).not.toContain(token);
+    expect(output).not.toContain(key);
+  }
+
+  await using harness = await createHarness({ capture: file });
+  expect(await harness.captured.replay()).toMatchObject({
+    verdict: "valid",
+    answer: { body: { success: true } },
+  });
+});
+
+test("without the token nothing is said, and the command says which one is needed", async () => {
+  expect((await requestJson(`${admin}/payments`)).status).toBe(401);
+  expect((await requestJson(`${api.replace(/\/v1$/, "")}/payments`)).status).toBe(404);
+  const { stderr, code } = await runCli(["capture", "last", "--url", admin]);
+  expect(stderr).toContain("ADMIN_TOKEN");
+  expect(code).not.toBe(0);
+});
+
+test("its log holds neither the token nor a signature", async () => {
+  const body = await signPayment(deployed);
+  await requestJson(`${api}/verify`, { method: "POST", headers: { authorization: key }, body });
+  await requestJson(`${admin}/payments`, { headers: { authorization: `Bearer ${token}` } });
+  command.kill("SIGTERM");
+  const { code, stdout, stderr } = await command.ended;
+  expect(code).toBe(0);
+  for (const secret of [token, key, body.paymentPayload.payload.signature.slice(2)]) {
+    expect(`${stdout}${stderr}`).not.toContain(secret);
+  }
+});
