@@ -517,7 +517,9 @@ describe("a secret from a file", () => {
   });
 });
 
-test("no message repeats what may be secret, whichever variable it was pasted into", () => {
+test("no message repeats what may be secret, whichever variable it was pasted into", {
+  timeout: 30_000,
+}, () => {
   const secrets = [
     key,
     key.slice(2),
