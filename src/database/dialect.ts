@@ -81,12 +81,17 @@ function handleOf(connection: DatabaseConnection): Handle {
 
 /**
  * Sends a statement of a transaction on its way, of which nothing needs the result. Where it fails, the commit does: it
- * follows without having waited for the answer.
+ * follows without having waited for the answer. On a connection of another dialect it is waited for.
  */
-export function runUnanswered(connection: DatabaseConnection, { sql, parameters }: CompiledQuery): void {
-  const { transaction, unanswered } = handleOf(connection);
+export async function runUnanswered(connection: DatabaseConnection, query: CompiledQuery): Promise<void> {
+  const handle = handles.get(connection);
+  if (handle === undefined) {
+    await connection.executeQuery(query);
+    return;
+  }
+  const { transaction, unanswered } = handle;
   if (transaction === null) throw new Error("Only a transaction can wait for it");
-  const answer = transaction.run(sql, parameters);
+  const answer = transaction.run(query.sql, query.parameters);
   if (!(answer instanceof Promise)) return;
   answer.catch(() => {}); // the commit says it
   unanswered.push(answer);

@@ -63,6 +63,6 @@ export async function withCommit<Tables>(
 ): Promise<void> {
   const compiled = statements.map((statement) => statement.compile());
   await transaction.getExecutor().provideConnection(async (connection) => {
-    for (const one of compiled) runUnanswered(connection, one);
+    for (const one of compiled) await runUnanswered(connection, one);
   });
 }

@@ -67,10 +67,7 @@ export function createLeases(
         ]);
       await withCommit(transaction, [
         // From here on no lease that has run out can be taken by another, who would then give the same success.
-        transaction
-          .updateTable("leases")
-          .set((row) => ({ expires_at: row.ref("leases.expires_at") }))
-          .where(isHeld),
+        transaction.selectFrom("leases").select("leases.id").where(isHeld).forUpdate(),
         transaction
           .updateTable("settlements")
           .set({ delivered_at: time })

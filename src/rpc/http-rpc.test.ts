@@ -113,6 +113,28 @@ describe("one request", () => {
     expect(node.batches.map((batch) => batch.length)).toEqual([1, 1, 3]);
   });
 
+  test("while two requests are under way it waits a little for more, and then for none of them", async () => {
+    const release: (() => void)[] = [];
+    node.behave(async (calls, response, body) => {
+      await new Promise<void>((resolve) => release.push(resolve));
+      await echo(calls, response, body);
+    });
+    const rpc = createRpc({ timeoutMs: 5_000 });
+    const asked: Promise<unknown>[] = [];
+    for (const name of ["a", "b"]) {
+      asked.push(rpc.ask([call(name)]));
+      await expect.poll(() => node.batches.length).toBe(asked.length);
+    }
+    // In turns of the event loop of their own.
+    for (const name of ["c", "d", "e"]) {
+      asked.push(rpc.ask([call(name)]));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await expect.poll(() => node.batches.map((batch) => batch.length)).toEqual([1, 1, 3]);
+    for (const let_ of release) let_();
+    await Promise.all(asked);
+  });
+
   test("answers are told apart by id, in whatever order they come", async () => {
     node.behave((calls, response) =>
       sendJson(response, calls.map(({ id, params }) => ({ id, result: params[0] })).reverse()),

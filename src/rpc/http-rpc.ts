@@ -18,7 +18,7 @@ export type HttpRpcOptions = {
   maxBatch?: number;
   /** Bytes of calls in one HTTP request, unless a single question has more; nodes refuse requests above 1 MiB or more. */
   maxBatchBytes?: number;
-  /** HTTP requests for reads at a time; what is asked in the meantime goes out together. */
+  /** HTTP requests for reads at a time; what is asked in the meantime goes out together, see {@link createHttpRpc}. */
   maxInFlight?: number;
   /** Milliseconds before a failed read is tried again where there is no other node to ask. */
   retryDelayMs?: number;
@@ -26,6 +26,13 @@ export type HttpRpcOptions = {
   pace?: Partial<FailoverPace>;
   observer?: RpcObserver;
 };
+
+/**
+ * While so many requests are under way, a further one waits for so many milliseconds, for the end of one of them, or for
+ * a full batch: an HTTP request takes as much CPU as the rest of a verify does, and carries a hundred.
+ */
+const fewInFlight = 2;
+const patienceMs = 5;
 
 type Question = {
   calls: readonly RpcCall[];
@@ -37,7 +44,8 @@ type Question = {
 
 /**
  * JSON-RPC over HTTP. Reads that are asked at the same time share HTTP requests: in one turn of the event loop
- * always, and while {@link HttpRpcOptions.maxInFlight} requests are under way until one of them is answered.
+ * always, while two requests are under way for a few milliseconds, and while {@link HttpRpcOptions.maxInFlight} are, until
+ * one of them is answered.
  *
  * A read that fails is tried once more, or once at every other URL where there are several. A broadcast that gets
  * no answer goes to the next URL, as the same bytes; to a single URL it goes once.
@@ -61,6 +69,7 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
   let waiting: Question[] = [];
   let inFlight = 0;
   let scheduled = false;
+  let patience: NodeJS.Timeout | undefined;
   let closed = false;
 
   function queue(calls: readonly RpcCall[], refused: number): Promise<readonly RpcAnswer[]> {
@@ -99,8 +108,22 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
     });
   }
 
+  /** Whether what is waiting leaves now; where only its time has not come yet, it does later. */
+  function mayLeave(): boolean {
+    const [oldest] = waiting;
+    if (oldest === undefined || inFlight >= maxInFlight) return false;
+    if (inFlight < fewInFlight || waiting.length >= maxBatch) return true;
+    const leftMs = oldest.askedAt + patienceMs - performance.now();
+    if (leftMs <= 0) return true;
+    patience ??= setTimeout(() => {
+      patience = undefined;
+      dispatch();
+    }, Math.ceil(leftMs));
+    return false;
+  }
+
   function dispatch(): void {
-    while (waiting.length > 0 && inFlight < maxInFlight) {
+    while (mayLeave()) {
       const batch = takeBatch();
       if (batch.length === 0) continue;
       inFlight++;
@@ -170,6 +193,7 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
 
     close() {
       closed = true;
+      clearTimeout(patience);
       for (const { reject } of waiting.splice(0)) reject(notSent("the connection was closed"));
       failover.close();
     },
