@@ -3,19 +3,29 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { anvilBinary } from "../../src/harness/nodes/anvil-binary.ts";
 
-/** Starts nodes with nothing on them, at once, and measures until each listens. */
-export async function createNodes(count: number): Promise<{ tookMs: number; stop(): Promise<void> }> {
+/** Nodes with nothing on them: what of a figure is not this project's. */
+export type BareNodes = { urls: readonly string[]; tookMs: number; stop(): Promise<void> };
+
+/** Starts nodes at once, and measures until each listens. */
+export async function createNodes(count: number): Promise<BareNodes> {
   const binary = anvilBinary();
+  const urls: string[] = [];
   const from = performance.now();
   const children = await Promise.all(
     Array.from({ length: count }, async () => {
       const child = spawn(binary, ["--port", "0"], { stdio: ["ignore", "pipe", "inherit"] });
-      for await (const line of createInterface(child.stdout)) if (line.startsWith("Listening on")) break;
+      for await (const line of createInterface(child.stdout)) {
+        const address = /^Listening on (\S+)/.exec(line)?.[1];
+        if (address === undefined) continue;
+        urls.push(`http://${address}`);
+        break;
+      }
       child.stdout.resume();
       return child;
     }),
   );
   return {
+    urls,
     tookMs: performance.now() - from,
     async stop() {
       await Promise.all(

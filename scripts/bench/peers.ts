@@ -1,26 +1,27 @@
 /**
  * This service beside the public reference facilitator, in turns, in one run: verifies over 50 connections, and settles
- * sent at once, with one operator key each, on nodes of the same kind; then `up` beside five bare nodes. Every figure
+ * sent at once, with one operator key each, on nodes of the same kind; then starts and resets beside bare nodes. Every figure
  * is the median of the rounds. See docs/benchmarks.md.
  *
- * node scripts/bench/peers.ts [ROUNDS] [SETTLES]
+ * node scripts/bench/peers.ts [ROUNDS [SETTLES]] [--write]
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { createNodes } from "./bare-nodes.ts";
 import { type Load, load, median } from "./load.ts";
+import { createReport, markdownTable, ms, sizesGiven } from "./markdown.ts";
+import { measureStarts } from "./starts.ts";
 import { signBodies, startUp, type Up } from "./up.ts";
 
-const rounds = Number(process.argv[2] ?? 3);
-const settles = Number(process.argv[3] ?? 2_000);
+const [rounds = 3, settles = 2_000] = sizesGiven();
 /** Anvil's fourth account: published, and no account of the harness. */
 const referenceKey = "0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6";
 
 type Side = { name: string; url: string; pid: number; headers: Record<string, string>; up: Up };
 type Row = { what: string; side: string } & Load;
 
+const report = createReport("peers");
 const rows: Row[] = [];
 for (let round = 0; round < rounds; round++) {
   // The one that begins is warm no longer than the other: they take turns.
@@ -59,37 +60,27 @@ for (let round = 0; round < rounds; round++) {
   }
 }
 
-const starts = { bare: [] as number[], up: [] as number[] };
-for (let round = 0; round < 7; round++) {
-  const nodes = await createNodes(5);
-  starts.bare.push(nodes.tookMs);
-  await nodes.stop();
-  const from = performance.now();
-  const up = await startUp(["--json"]);
-  starts.up.push(performance.now() - from);
-  await up.stop();
-}
-
-console.table(
-  [...new Set(rows.map(({ what, side }) => `${what}|${side}`))].map((key) => {
-    const [what = "", side = ""] = key.split("|");
-    const some = rows.filter((row) => row.what === what && row.side === side);
-    const pick = (read: (row: Row) => number) => median(some.map(read));
-    const cpu = some.flatMap((row) => row.cpu ?? []);
-    return {
-      what,
-      facilitator: side,
-      succeeded: `${pick(({ good }) => good)} of ${some[0]?.count}`,
-      "per second": Math.round(pick(({ perSecond }) => perSecond)),
-      "p50 ms": Number(pick(({ p50 }) => p50).toFixed(1)),
-      "p99 ms": Number(pick(({ p99 }) => p99).toFixed(1)),
-      "CPU ms each": cpu.length === 0 ? "unknown" : Number(median(cpu).toFixed(3)),
-    };
-  }),
+report.add(
+  `### Verify and settle\n\n${markdownTable(
+    [...new Set(rows.map(({ what, side }) => `${what}|${side}`))].map((key) => {
+      const [what = "", side = ""] = key.split("|");
+      const some = rows.filter((row) => row.what === what && row.side === side);
+      const pick = (read: (row: Row) => number) => median(some.map(read));
+      const cpu = some.flatMap((row) => row.cpu ?? []);
+      return {
+        what,
+        facilitator: side,
+        succeeded: `${pick(({ good }) => good)} of ${some[0]?.count}`,
+        "per second": Math.round(pick(({ perSecond }) => perSecond)),
+        "p50 ms": ms(pick(({ p50 }) => p50)),
+        "p99 ms": ms(pick(({ p99 }) => p99)),
+        "CPU ms each": cpu.length === 0 ? "unknown" : median(cpu).toFixed(2),
+      };
+    }),
+  )}`,
 );
-console.log(
-  `process start to ready, median of 7: up with five payments ${median(starts.up).toFixed(0)} ms, five bare nodes ${median(starts.bare).toFixed(0)} ms`,
-);
+report.add(`### Starts and resets\n\n${markdownTable(await measureStarts())}`);
+report.end();
 
 async function startOurs(): Promise<{ side: Side; stop: () => Promise<void> }> {
   const up = await startUp(["--json", "--no-demo", "--networks", "base"]);

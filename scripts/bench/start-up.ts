@@ -1,11 +1,11 @@
 import { startUp } from "./up.ts";
 
-/** Process start of `x402-kit up` to ready on five networks, sample payments included: median and range of runs. */
+/** Process start of the installed `x402-kit up` to ready on five networks, sample payments included: median and range of runs. */
 const runs = 7;
 const times: number[] = [];
 for (let run = 0; run < runs; run++) {
   const from = performance.now();
-  const up = await startUp(["--json"]);
+  const up = await startUp(["--json"], "installed");
   times.push(performance.now() - from);
   await up.stop();
 }

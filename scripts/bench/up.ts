@@ -12,9 +12,15 @@ export type Up = {
   stop(): Promise<void>;
 };
 
+/** The command of the checkout, and as it is installed: `npm run build` makes that. */
+const bins = { checkout: "../../src/cli/bin.ts", installed: "../../dist/cli/bin.js" };
+
 /** Starts `up` on any free port, and resolves when it has printed what it is made of. */
-export async function startUp(options: readonly string[]): Promise<Up> {
-  const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
+export async function startUp(
+  options: readonly string[],
+  which: keyof typeof bins = "checkout",
+): Promise<Up> {
+  const bin = fileURLToPath(new URL(bins[which], import.meta.url));
   const child = spawn(process.execPath, [bin, "up", "--port", "0", ...options], {
     stdio: ["ignore", "pipe", "inherit"],
   });

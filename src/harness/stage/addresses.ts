@@ -16,8 +16,17 @@ import { testPayers } from "../../published/test-payers.ts";
 /** Where the facilitator contract stands: one address for all mainnets, the other for both testnets. */
 export type FacilitatorContracts = Readonly<Record<NetworkTier, Address>>;
 
+const planned = new Map<NetworkTier, Deployment>();
+
 /** The contract with the harness's own accounts, as `x402-kit deploy` would deploy it with the same ones. */
 export function planLocalDeployment(tier: NetworkTier): Deployment {
+  // Kept, as every chain asks for one, and the hash of the code takes milliseconds while the process is young.
+  const plan = planned.get(tier) ?? planFor(tier);
+  planned.set(tier, plan);
+  return plan;
+}
+
+function planFor(tier: NetworkTier): Deployment {
   const { admin, operator, recoverer, pauser } = harnessAccounts;
   return planDeployment(tier, {
     admin: admin.address,

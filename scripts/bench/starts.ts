@@ -1,0 +1,102 @@
+import { createHarness } from "../../src/harness/index.ts";
+import { type NetworkName, networkNames } from "../../src/protocol/networks.ts";
+import { createLocalRpc } from "../../src/rpc/local-rpc.ts";
+import { createNodes } from "./bare-nodes.ts";
+import { median } from "./load.ts";
+import { ms } from "./markdown.ts";
+import { startUp } from "./up.ts";
+
+const starts = 7;
+const resets = 30;
+
+/** Starts and resets, each in turns with what bare nodes take for their part of it. Medians. */
+export async function measureStarts(): Promise<Record<string, string | number>[]> {
+  const two: readonly NetworkName[] = ["base", "polygon"];
+  // The first one of the process reads the code.
+  await startAndEnd(() => createHarness({ networks: two }));
+  return [
+    await inTurns("`up` with five payments, process start to ready", "five nodes, to listening", {
+      ours: () => startAndEnd(() => startUp(["--json"], "installed")),
+      bare: async () => startBare(5),
+    }),
+    await inTurns("`createHarness` of two networks, warm", "two nodes, to listening", {
+      ours: () => startAndEnd(() => createHarness({ networks: two })),
+      bare: async () => startBare(2),
+    }),
+    await resetsOf(["base"], "reset of one network", "one node: revert, snapshot, block"),
+    await resetsOf(networkNames, "reset of five, per chain", "five nodes, per node"),
+  ];
+}
+
+async function inTurns(
+  what: string,
+  neighbour: string,
+  { ours, bare }: { ours(): Promise<number>; bare(): Promise<number> },
+): Promise<Record<string, string | number>> {
+  const times: { ours: number[]; bare: number[] } = { ours: [], bare: [] };
+  for (let round = 0; round < starts; round++) {
+    times.bare.push(await bare());
+    times.ours.push(await ours());
+  }
+  return describe(what, neighbour, times);
+}
+
+/** A reset after a payment on each network, beside the same calls to as many nodes that have nothing else to do. */
+async function resetsOf(networks: readonly NetworkName[], what: string, neighbour: string) {
+  await using harness = await createHarness({ networks });
+  const nodes = await createNodes(networks.length);
+  const bare = nodes.urls.map((url) => ({ rpc: createLocalRpc(url), snapshot: "0x0" }));
+  await Promise.all(bare.map(({ rpc }) => rpc.request("evm_snapshot")));
+  const times: { ours: number[]; bare: number[] } = { ours: [], bare: [] };
+  for (let round = 0; round < resets; round++) {
+    await Promise.all(networks.map((network) => harness.pay({ network })));
+    times.ours.push((await timeOf(harness.reset)) / networks.length);
+    const took = await timeOf(() =>
+      Promise.all(
+        bare.map(async (node) => {
+          const [, snapshot] = await node.rpc.batch([
+            ["evm_revert", node.snapshot],
+            ["evm_snapshot"],
+            ["evm_mine"],
+          ]);
+          node.snapshot = String(snapshot);
+        }),
+      ),
+    );
+    times.bare.push(took / networks.length);
+  }
+  await nodes.stop();
+  return describe(what, neighbour, times);
+}
+
+function describe(
+  what: string,
+  neighbour: string,
+  { ours, bare }: { ours: readonly number[]; bare: readonly number[] },
+): Record<string, string | number> {
+  const range = `${ms(Math.min(...ours))}–${ms(Math.max(...ours))}`;
+  return { what, "median ms": ms(median(ours)), range, neighbour, "its median ms": ms(median(bare)) };
+}
+
+/** Milliseconds until it is started. */
+async function startAndEnd(
+  start: () => Promise<{ close(): Promise<void> } | { stop(): Promise<void> }>,
+): Promise<number> {
+  const from = performance.now();
+  const started = await start();
+  const took = performance.now() - from;
+  await ("close" in started ? started.close() : started.stop());
+  return took;
+}
+
+async function startBare(count: number): Promise<number> {
+  const nodes = await createNodes(count);
+  await nodes.stop();
+  return nodes.tookMs;
+}
+
+async function timeOf(work: () => Promise<unknown>): Promise<number> {
+  const from = performance.now();
+  await work();
+  return performance.now() - from;
+}
