@@ -29,6 +29,11 @@ function explanationsOf(
   { summary, request }: LoggedPayment,
   context: Pick<ExplainContext, "contracts" | "networks">,
 ): RefusalExplanation[] {
+  const { unrouted } = summary;
+  if (unrouted !== null) {
+    const reason = unrouted.status === 404 ? "not-found" : "method-not-allowed";
+    return explainRefusal({ reason, message: unrouted.message, request, at: summary.lastSeenAt }, context);
+  }
   const refused = [summary.settle, summary.verify].find(
     (operation) => operation !== null && !["open", "valid", "settled"].includes(operation.outcome),
   );

@@ -180,3 +180,23 @@ test("after everything was forgotten, what was known before counts for nothing",
   verify(payment(1));
   expect(log.list()).toMatchObject([{ version: before.version, verify: { count: 1 } }]);
 });
+
+test("requests without a route are listed with what to do, and a flood of them leaves the payments", () => {
+  const { log } = startLog();
+  const one = payment(1);
+  verify(one);
+  for (let index = 0; index < 500; index++) {
+    channels.unrouted.publish(() => ({
+      ...{ serviceId, requestId: `lost ${index}`, method: "POST", path: "/v2/verify", status: 404 },
+      message: "There is no route POST /v2/verify",
+    }));
+  }
+  const listed = log.list();
+  expect(listed.length).toBeLessThanOrEqual(51);
+  expect(listed.map(({ id }) => id)).toContain(one.settlementId);
+  expect(listed[0]).toMatchObject({
+    id: "request-lost 499",
+    unrouted: { method: "POST", path: "/v2/verify", status: 404 },
+  });
+  expect(log.find("request-lost 499")?.timeline).toMatchObject([{ title: "POST /v2/verify", ok: false }]);
+});

@@ -6,6 +6,7 @@ import {
   type FaultHit,
   type RequestEnded,
   type RequestRead,
+  type RequestUnrouted,
   type RpcRequested,
   type SettlementStep,
   type TransactionStep,
@@ -24,6 +25,7 @@ export type PaymentMessage =
   /** With the request that they were made for; null where none that was published is open. */
   | (Pick<ChecksBegun, "checks" | "times"> & { readonly requestId: string | null })
   | Pick<RequestEnded, "requestId" | "operation" | "status" | "result" | "tookMs">
+  | Pick<RequestUnrouted, "requestId" | "method" | "path" | "status" | "message">
   | DeliveryEnded
   | SettlementStep
   | TransactionStep
@@ -73,6 +75,8 @@ const mostSharing = 4;
 /** Keeps what the channels say about the payments of the service with this id. */
 export function createPaymentStore(serviceId: string, bounds = most, now = publicationTime): PaymentStore {
   const payments = new Map<string, StoredPayment>();
+  /** Those of them that are no readable payments. At most half: a flood must not push all payments out. */
+  const unreadable = new Set<string>();
   const watchers = new Set<() => void>();
   /** Which payments a transaction carries, by their ids. */
   const carriedBy = new Map<Hex, readonly Hex[]>();
@@ -89,8 +93,22 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
   function forgetOldest(): void {
     for (const [id, oldest] of payments) {
       if (payments.size <= 0.95 * bounds.payments && messages <= 0.95 * bounds.messages) return;
-      payments.delete(id);
-      messages -= oldest.messages.length;
+      forget(id, oldest);
+    }
+  }
+
+  function forget(id: string, payment: StoredPayment | undefined): void {
+    payments.delete(id);
+    unreadable.delete(id);
+    messages -= payment?.messages.length ?? 0;
+  }
+
+  /** A twentieth at once, as above. */
+  function forgetOldestUnreadable(): void {
+    if (unreadable.size <= bounds.payments / 2) return;
+    for (const id of unreadable) {
+      if (unreadable.size <= 0.95 * (bounds.payments / 2)) return;
+      forget(id, payments.get(id));
     }
   }
 
@@ -126,6 +144,10 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
     const payment = known ?? { id, request, messages: [], open: [], times: [], omitted: 0 };
     if (known !== undefined) payments.delete(id);
     payments.set(id, payment);
+    if (known === undefined && request === undefined) {
+      unreadable.add(id);
+      forgetOldestUnreadable();
+    }
     if (payments.size > bounds.payments) forgetOldest();
     return payment;
   }
@@ -180,6 +202,12 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
       const id = settlementId ?? `request-${requestId}`;
       keep(payments.get(id) ?? renew(id, payment), { requestId, operation, status, result, tookMs });
     }),
+    channels.unrouted.subscribe((message) => {
+      // Browsers ask for it by themselves.
+      if (!isOurs(message) || message.path === "/favicon.ico") return;
+      const { requestId, method, path, status, message: text } = message;
+      keep(renew(`request-${requestId}`, undefined), { requestId, method, path, status, message: text });
+    }),
     channels.delivery.subscribe((message) => {
       if (isOurs(message)) keep(payments.get(message.settlementId), message);
     }),
@@ -212,6 +240,7 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
     era: () => era,
     clear() {
       payments.clear();
+      unreadable.clear();
       carriedBy.clear();
       underWay.clear();
       messages = 0;

@@ -21,6 +21,14 @@ export const operationViewSchema = z.object({
   count: z.int().meta({ description: "How often it was asked" }),
 });
 
+/** A request that no route answers. */
+const unroutedViewSchema = z.object({
+  method: z.string(),
+  path: z.string().meta({ description: "Without its query" }),
+  status: z.int().meta({ description: "404, or 405 where another method is needed" }),
+  message: z.string(),
+});
+
 export type OperationView = z.infer<typeof operationViewSchema>;
 
 /** A payment as one row of a list. */
@@ -42,6 +50,10 @@ export const paymentSummarySchema = z.object({
   x402Version: z.union([z.literal(1), z.literal(2)]).nullable(),
   verify: operationViewSchema.nullable(),
   settle: operationViewSchema.nullable(),
+  unrouted: unroutedViewSchema
+    .nullable()
+    .default(null)
+    .meta({ description: "Of a request that no route answers, which is neither verify nor settle" }),
   ledger: text.meta({
     description:
       "What the ledger says last: claimed, mined, settled, failed, recovered, …; null before it is claimed",

@@ -18,6 +18,7 @@ export function beginSummary({ id, request, times: [begunAt = 0] }: StoredPaymen
     x402Version: request?.x402Version ?? null,
     verify: null,
     settle: null,
+    unrouted: null,
     ledger: null,
     transaction: null,
     delivered: null,
@@ -33,6 +34,9 @@ export function addToSummary(summary: PaymentSummary, message: PaymentMessage): 
     const count = before?.outcome === "open" ? before.count : (before?.count ?? 0) + 1;
     summary[operation] = { outcome, status, reason, message: text, tookMs, count };
     if (transaction !== undefined) summary.transaction = transaction;
+  } else if ("path" in message) {
+    const { method, path, status, message: text } = message;
+    summary.unrouted = { method, path, status, message: text };
   } else if ("operation" in message) {
     summary[message.operation] = opened(summary[message.operation]);
   } else if ("fate" in message) {

@@ -45,6 +45,10 @@ function describe(message: Exclude<PaymentMessage, { checks: unknown }>): Line {
       details: facts({ status, reason, message: text, transaction }),
     };
   }
+  if ("path" in message) {
+    const { method, path, status, message: text } = message;
+    return { kind: "answer", title: `${method} ${path}`, ok: false, details: { status, message: text } };
+  }
   if ("operation" in message) {
     const { operation, requestId } = message;
     return { kind: "request", title: `POST /v1/${operation}`, details: { requestId } };

@@ -29,6 +29,14 @@ export const logs = defineCommand({
     const seen = new Map<string, number>();
     /** Lines of what has ended since this payment was last seen. */
     async function show(payment: PaymentSummary): Promise<void> {
+      if (payment.unrouted !== null && !seen.has(payment.id)) {
+        seen.set(payment.id, 1);
+        const { method, path, status, message } = payment.unrouted;
+        const explanations = (await reader.find(payment.id))?.explanations ?? [];
+        const reason = status === 404 ? "not-found" : "method-not-allowed";
+        const view = { outcome: `${method} ${path}`, status, reason, message, tookMs: null, count: 1 };
+        write(lineOf(payment, { operation: null, view, fix: fixOf(explanations) }));
+      }
       for (const operation of ["verify", "settle"] as const) {
         const view = payment[operation];
         const key = `${operation} ${payment.id}`;
@@ -57,7 +65,11 @@ export const logs = defineCommand({
 
 function lineOf(
   payment: PaymentSummary,
-  { operation, view, fix }: { operation: "verify" | "settle"; view: OperationView; fix: string | null },
+  {
+    operation,
+    view,
+    fix,
+  }: { operation: "verify" | "settle" | null; view: OperationView; fix: string | null },
 ): PaymentLine {
   const { id, network, payer, payerName, amount, lastSeenAt } = payment;
   const { outcome, status, reason, message, tookMs } = view;

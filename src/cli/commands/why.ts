@@ -48,7 +48,7 @@ async function find(reader: PaymentReader, which: string): Promise<PaymentDetail
 
 /** The story of a payment: what it is, how it ended, what is wrong and what to do, and what happened when. */
 function describe(payment: PaymentDetail): string {
-  const { id, network, payer, payerName, amount, transaction, ledger } = payment;
+  const { id, network, payer, payerName, amount, transaction, ledger, unrouted } = payment;
   const who = payerName === null ? payer : `${payerName} (${payer})`;
   return [
     `Payment       ${id}`,
@@ -62,6 +62,7 @@ function describe(payment: PaymentDetail): string {
         `${operation.padEnd(14)}${outcome}${reason === null ? "" : `: ${reason}`}${status === null ? "" : ` (${status})`}${asked}`,
       ];
     }),
+    ...(unrouted === null ? [] : [`answered      ${unrouted.status} to ${unrouted.method} ${unrouted.path}`]),
     ...(ledger === null ? [] : [`ledger        ${ledger}`]),
     ...(transaction === null ? [] : [`transaction   ${transaction}`]),
     "",

@@ -74,7 +74,8 @@ export function PaymentList() {
 }
 
 function Row({ payment, index }: { payment: PaymentSummary; index: number }) {
-  const { id, firstSeenAt, payer, payerName, network, amount, verify, settle } = payment;
+  const { id, firstSeenAt, payer, payerName, network, amount, verify, settle, unrouted } = payment;
+  const asked = unrouted === null ? "unreadable" : `${unrouted.method} ${unrouted.path}`;
   return (
     <tr
       class={`row ${kindOf(payment)}`}
@@ -84,11 +85,21 @@ function Row({ payment, index }: { payment: PaymentSummary; index: number }) {
       onClick={() => select(id)}
     >
       <td class="time">{formatTime(firstSeenAt)}</td>
-      <td title={payer ?? ""}>{payerName ?? (shorten(payer) || "unreadable")}</td>
+      <td title={payer ?? asked}>{payerName ?? (shorten(payer) || asked)}</td>
       <td>{network ?? ""}</td>
       <td class="number">{formatAmount(amount)}</td>
-      <Outcome operation={verify} />
-      <Outcome operation={settle} />
+      {unrouted === null ? (
+        <>
+          <Outcome operation={verify} />
+          <Outcome operation={settle} />
+        </>
+      ) : (
+        <td colSpan={2}>
+          <span class="outcome refused" title={unrouted.message}>
+            {unrouted.status}
+          </span>
+        </td>
+      )}
       <td class="number">{formatMs((verify?.tookMs ?? 0) + (settle?.tookMs ?? 0))}</td>
     </tr>
   );

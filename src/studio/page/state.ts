@@ -89,7 +89,9 @@ export const rows = computed(() => {
 export function kindOf({
   verify,
   settle,
+  unrouted,
 }: PaymentSummary): "settled" | "valid" | "refused" | "undecided" | "open" {
+  if (unrouted !== null) return "refused";
   const last = settle ?? verify;
   if (last === null || last.outcome === "open") return "open";
   if (last.outcome === "settled") return "settled";
@@ -98,8 +100,10 @@ export function kindOf({
 }
 
 function searchable(payment: PaymentSummary): string {
-  const { id, payer, payerName, transaction, verify, settle } = payment;
-  return [id, payer, payerName, transaction, verify?.reason, settle?.reason].join(" ").toLowerCase();
+  const { id, payer, payerName, transaction, verify, settle, unrouted } = payment;
+  return [id, payer, payerName, transaction, verify?.reason, settle?.reason, unrouted?.path]
+    .join(" ")
+    .toLowerCase();
 }
 
 /** Listens to the event stream. The browser comes back by itself, with the id of the last event it has seen. */

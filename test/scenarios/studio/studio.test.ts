@@ -173,6 +173,37 @@ describe("over HTTP", () => {
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(60_000);
   });
 
+  test("requests without a route, without a key and without a readable body are listed, with what to do", async () => {
+    await fetch(`${origin}/v2/verify?x=1`, { method: "POST" });
+    const verify = (headers: Record<string, string>, body: string) =>
+      fetch(`${origin}/v1/verify`, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...headers },
+        body,
+      });
+    await verify({}, "{}");
+    await verify({ authorization: harness.description.organization.apiKey }, "{");
+    const newest = async () =>
+      paymentListSchema.parse(await (await fetch(`${origin}/payments?limit=3`)).json()).payments;
+    await expect
+      .poll(async () =>
+        (await newest()).map(({ verify: view, unrouted }) => view?.status ?? unrouted?.status),
+      )
+      .toEqual([400, 401, 404]);
+    const [unreadable, keyless, lost] = await newest();
+    expect(lost).toMatchObject({ unrouted: { method: "POST", path: "/v2/verify" }, network: null });
+    for (const [request, fix] of [
+      [unreadable, "one JSON object"],
+      [keyless, "API key"],
+      [lost, "ends in /v1"],
+    ] as const) {
+      const { payment } = paymentAnswerSchema.parse(
+        await (await fetch(`${origin}/payments/${request?.id}`)).json(),
+      );
+      expect(payment.explanations[0]?.fix).toContain(fix);
+    }
+  });
+
   test("what was never seen is 404, and the page has a policy of its own", async () => {
     expect((await fetch(`${origin}/payments/0x12`)).status).toBe(404);
     expect((await fetch(`${origin}/studio/..%2fpackage.json`)).status).toBe(404);
