@@ -47,7 +47,8 @@ async function run(
 ): Promise<{ code: number; output: string }> {
   const child = spawn(file, args, {
     cwd,
-    env: { ...childEnvironment(), NO_COLOR: "1" },
+    // The oldest Node calls its SQLite experimental.
+    env: { ...childEnvironment(), NO_COLOR: "1", NODE_OPTIONS: "--disable-warning=ExperimentalWarning" },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";

@@ -8,13 +8,14 @@ import { type KeyRecord, KitError, openOrganizations, type Organization } from "
 const [, , databaseUrl = ""] = process.argv;
 const open = () => openOrganizations({ databaseUrl, pepper: ${JSON.stringify(pepper)}, actor: "sign-up" });
 try {
-  await using organizations = await open();
+  const organizations = await open();
   const shop: Organization = await organizations.create({ name: "Their shop" });
   await organizations.setRecipient(shop.id, "base", "0x857b06519E91e3A54538791bDbb0E22373e36b66");
   await organizations.setLimits(shop.id, "base", { minimumAmount: 10_000n });
   const { key } = await organizations.createKey(shop.id, { scopes: ["verify", "settle"] });
   const keys: readonly KeyRecord[] = await organizations.listKeys(shop.id);
   const changes = await organizations.listChanges(shop.id);
+  await organizations.close();
   console.log(JSON.stringify({ id: shop.id, key, keys: keys.length, actors: changes.map(({ actor }) => actor) }));
 } catch (error) {
   if (!(error instanceof KitError)) throw error;
