@@ -42,7 +42,7 @@ const commands: readonly CommandEntry[] = [
   [
     "replay",
     "judge a captured payment again, without any chain",
-    async () => (await import("./commands/replay.ts")).replay,
+    async () => (await import("./commands/capture.ts")).replay,
   ],
   [
     "logs",

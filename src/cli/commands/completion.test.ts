@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
-import { flag } from "./command.ts";
+import { flag } from "../kit/command.ts";
 import { renderCompletion } from "./completion.ts";
 
 const script = renderCompletion("bash", [
