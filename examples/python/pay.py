@@ -1,0 +1,78 @@
+"""Pays once through a facilitator: `x402-kit mock` or `x402-kit up` on this machine, unless told otherwise.
+
+    python3 pay.py [BASE_URL]
+"""
+
+import json
+import os
+import secrets
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from signer import sign_authorization
+
+# In a project of your own: node_modules/x402-facilitator-kit/fixtures/scenarios.json.
+TABLE = Path(os.environ.get("X402_SCENARIOS", Path(__file__).parent / "../../fixtures/scenarios.json"))
+
+
+def build_payment(table: dict, payer: str = "funded", network_name: str = "base", amount: int = 10_000) -> dict:
+    """The body of verify and settle, in version 2: 0.01 USDC that is good for a minute."""
+    network = next(one for one in table["networks"] if one["name"] == network_name)
+    domain, account = network["domain"], table["payers"][payer]
+    authorization = {
+        "from": account["address"],
+        "to": network["facilitatorContract"],
+        "value": str(amount),
+        "validAfter": "0",
+        "validBefore": str(int(time.time()) + 60),
+        "nonce": "0x" + secrets.token_hex(32),
+    }
+    signature = sign_authorization(domain, authorization, account["privateKey"])
+    accepted = {
+        "scheme": "exact",
+        "network": network["caip2"],
+        "amount": str(amount),
+        "asset": network["asset"],
+        "payTo": network["facilitatorContract"],
+        "maxTimeoutSeconds": 60,
+        "extra": {"name": domain["name"], "version": domain["version"]},
+    }
+    return {
+        "x402Version": 2,
+        "paymentPayload": {
+            "x402Version": 2,
+            "resource": {"url": "https://merchant.example/report"},
+            "accepted": accepted,
+            "payload": {"signature": signature, "authorization": authorization},
+        },
+        "paymentRequirements": accepted,
+    }
+
+
+def call(url: str, body: dict, api_key: str) -> dict:
+    headers = {"Content-Type": "application/json", "Authorization": api_key}
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+    try:
+        with urllib.request.urlopen(request, timeout=90) as response:
+            return json.load(response)
+    except urllib.error.HTTPError as error:
+        return json.load(error)
+
+
+def main() -> None:
+    base_url = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:4402/v1"
+    table = json.loads(TABLE.read_text())
+    api_key = table["apiKeys"]["local"]["apiKey"]
+    for payer in ("funded", "empty"):
+        payment = build_payment(table, payer)
+        for operation in ("verify", "settle"):
+            answer = call(f"{base_url}/{operation}", payment, api_key)
+            said = answer.get("transaction") or answer.get("errorMessage") or answer.get("invalidMessage") or "valid"
+            print(payer, operation, answer.get("success", answer.get("isValid")), said)
+
+
+if __name__ == "__main__":
+    main()

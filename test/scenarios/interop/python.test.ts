@@ -1,0 +1,43 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { startMockServer } from "../../../src/mock-server/index.ts";
+import { repository } from "../../support/cli.ts";
+
+/*
+ * examples/python, as its README runs it. Where there is no python3 nothing can be run, which is printed.
+ */
+
+const run = promisify(execFile);
+const folder = join(repository, "examples/python");
+
+async function python(script: string, ...args: readonly string[]): Promise<string | undefined> {
+  try {
+    const { stdout } = await run("python3", ["-B", join(folder, script), ...args], { timeout: 30_000 });
+    return stdout;
+  } catch (error) {
+    if (Reflect.get(Object(error), "code") !== "ENOENT") throw error;
+    console.warn(`There is no python3 here: examples/python/${script} was not run`);
+    return undefined;
+  }
+}
+
+test("the signer in Python makes the digests and signatures of the vectors, to the byte", async () => {
+  const said = await python("check_vectors.py");
+  if (said !== undefined) expect(said).toBe("13 digests and 5 signatures are as they should be\n");
+}, 40_000);
+
+test("the example in Python pays, and is told of a payer without money", async () => {
+  await using mock = await startMockServer();
+  const said = await python("pay.py", mock.url);
+  if (said === undefined) return;
+  expect(said.replace(/0x[0-9a-f]{64}/, "HASH").split("\n")).toEqual([
+    "funded verify True valid",
+    "funded settle True HASH",
+    expect.stringMatching(/^empty verify False The payer holds 0 /),
+    expect.stringMatching(/^empty settle False The payer holds 0 /),
+    "",
+  ]);
+  expect(mock.calls.map(({ operation }) => operation)).toEqual(["verify", "settle", "verify", "settle"]);
+}, 40_000);
