@@ -22,7 +22,14 @@ export type { HarnessClient } from "./api/viem-client.ts";
 export type { Payer, PaymentSpec } from "./control/pay.ts";
 export type { FaultReport } from "./faults/fault-board.ts";
 export type { CallMatch, FaultKind, FaultSpec } from "./faults/fault-spec.ts";
-export type { ChainFaultSetter, ConnectionFaultSetter, Fault, Faults } from "./faults/faults.ts";
+export type {
+  ChainFaultSetter,
+  ConnectionFaultSetter,
+  FacilitatorFaultSetter,
+  FacilitatorMatch,
+  Fault,
+  Faults,
+} from "./faults/faults.ts";
 export type { ForkOption } from "./fork/fork-options.ts";
 export type { Journal } from "./journal/journal-reader.ts";
 export type {

@@ -4,12 +4,9 @@ import { createShop } from "../src/shop.ts";
 import { listen } from "./listen.ts";
 
 /** Opens the shop, as in production but for its facilitator, until the end of the block. */
-export async function openShop(
-  harness: Harness<"base">,
-  facilitatorUrl: string = harness.facilitator.url,
-): Promise<AsyncDisposable & { report: string }> {
+export async function openShop(harness: Harness<"base">): Promise<AsyncDisposable & { report: string }> {
   const shop = createShop({
-    facilitatorUrl,
+    facilitatorUrl: harness.facilitator.url,
     apiKey: harness.organization.apiKey,
     payTo: harness.networks.base.facilitatorContract.address,
   });

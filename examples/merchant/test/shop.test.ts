@@ -3,7 +3,6 @@ import { testPayers } from "x402-facilitator-kit/test-payers";
 import { createTest } from "x402-facilitator-kit/vitest";
 import { buy, send, sign } from "./buyer.ts";
 import { openShop } from "./open-shop.ts";
-import { startTroubledLine } from "./troubled-line.ts";
 
 const test = createTest(["base"]);
 
@@ -48,13 +47,12 @@ test("a payment that comes too late buys nothing", async ({ harness, expect }) =
 });
 
 test("while the facilitator is down nothing is sold, and nobody charged", async ({ harness, expect }) => {
-  await using line = await startTroubledLine(harness.facilitator.url);
-  await using shop = await openShop(harness, line.url);
+  await using shop = await openShop(harness);
   const payment = await sign(shop.report);
-  line.down = true;
+  const down = await harness.faults.onFacilitator().reset();
   expect((await send(shop.report, payment)).status).not.toBe(200);
   expect(await earned(harness)).toBe(0n);
-  line.down = false;
+  await down.remove();
   expect(await send(shop.report, payment)).toEqual(goods);
 });
 
@@ -62,10 +60,9 @@ test("a buyer whose payment was settled, but the answer lost, sends it again and
   harness,
   expect,
 }) => {
-  await using line = await startTroubledLine(harness.facilitator.url);
-  await using shop = await openShop(harness, line.url);
+  await using shop = await openShop(harness);
   const payment = await sign(shop.report);
-  line.cutNextSettle = true;
+  await harness.faults.onFacilitator({ operation: "settle", nth: 1 }).answerLost();
   expect((await send(shop.report, payment)).status).not.toBe(200);
   expect(await send(shop.report, payment)).toEqual(goods);
   expect(await send(shop.report, payment)).toMatchObject({ status: 402 });

@@ -6,6 +6,7 @@ import type { FaultReport } from "../../harness/faults/fault-board.ts";
 import {
   type FaultKind,
   type FaultSpec,
+  facilitatorPlace,
   faultKinds,
   readFaultSpec,
 } from "../../harness/faults/fault-spec.ts";
@@ -25,7 +26,12 @@ const matching = "which calls: of the method NAME, in which * stands for any let
 export const fault = defineCommand({
   options: {
     network: {
-      ...valueOption("on which network", "NETWORK", "base", readNetwork),
+      ...valueOption(
+        "on which network; or `facilitator`, for requests to it, whose --method is verify, settle or supported",
+        "NETWORK",
+        "base",
+        (text, known) => (text === facilitatorPlace ? text : readNetwork(text, known)),
+      ),
       positional: true,
       required: true,
     },
@@ -68,7 +74,8 @@ export const fault = defineCommand({
       // A flag that is not given says nothing; as a field it would be one too many for most kinds.
       ...(disguised && { disguised }),
     });
-    requireRunning(await findHarness(url), network);
+    const running = await findHarness(url);
+    if (network !== facilitatorPlace) requireRunning(running, network);
     const set = await createControlClient(url).faults.add(order);
     print(`${network}: ${describeFault(set)}`);
     if (set.kind !== "drop" && set.kind !== "reorg") print(`To end it: ${self} fault clear --id ${set.id}`);

@@ -1,13 +1,16 @@
+import type { Server } from "node:http";
 import { channels } from "../../channels/channels.ts";
 import { ConfigurationError } from "../../errors.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type NetworkName, networkNames } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import type { HarnessChain } from "../stage/chain.ts";
+import { breakAnswers } from "./break-answers.ts";
 import { type ChainFaults, createChainFaults } from "./chain-faults.ts";
+import { type ConnectionFaults, createConnectionFaults } from "./connection-faults.ts";
 import type { FaultBoard, FaultReport } from "./fault-board.ts";
 import { createFaultProxy, type FaultProxy, type FaultProxyOptions } from "./fault-proxy.ts";
-import { type FaultSpec, readFaultSpec } from "./fault-spec.ts";
+import { type ConnectionFaultSpec, type FaultSpec, facilitatorPlace, readFaultSpec } from "./fault-spec.ts";
 
 type Listed = { report(): FaultReport; undo(): Promise<void> | void };
 
@@ -17,12 +20,14 @@ type ProxiedChains = Record<string, { chain: HarnessChain; proxy: FaultProxy }>;
 /** Sets faults between the service and the nodes of these chains, and on the chains themselves. */
 export function createFaults(options: {
   networks: Readonly<ProxiedChains>;
+  /** Faults of requests to the facilitator. */
+  facilitator?: ConnectionFaults;
   /** Whose gas money `empty-operator` takes. */
   operators: readonly Address[];
   /** Of the service that the faults hit; names it on the channel `fault`. */
   serviceId: string;
 }): FaultBoard {
-  const { networks, operators, serviceId } = options;
+  const { networks, facilitator = createConnectionFaults(), operators, serviceId } = options;
   const listed = new Map<string, Listed>();
   /** Faults of chains that are being set, and will be listed. */
   const beginning = new Set<Promise<unknown>>();
@@ -36,6 +41,15 @@ export function createFaults(options: {
     channels.fault.publish(() => ({ serviceId, network, faultId, kind, methods }));
   }
 
+  /** Sets a fault of a connection, which specs of chains are not. */
+  function addTo(faults: ConnectionFaults, spec: FaultSpec): FaultReport {
+    const id = `${++lastId}`;
+    const fault = faults.add(spec as ConnectionFaultSpec, (methods) => publishHit(spec, id, methods));
+    const report = () => ({ ...spec, id, fired: fault.fired });
+    listed.set(id, { report, undo: () => faults.remove(fault) });
+    return report();
+  }
+
   async function remove(id: string): Promise<boolean> {
     const fault = listed.get(id);
     listed.delete(id);
@@ -47,6 +61,7 @@ export function createFaults(options: {
     async add(raw) {
       const spec = readFaultSpec(raw, [...new Set([...networkNames, ...onChains.keys()])]);
       const { network } = spec;
+      if (network === facilitatorPlace) return addTo(facilitator, spec);
       const proxy = networks[network]?.proxy;
       const onChain = onChains.get(network);
       if (proxy === undefined || onChain === undefined) {
@@ -55,13 +70,13 @@ export function createFaults(options: {
           { name: "network", problem: `${network} is not running here; running: ${running}` },
         ]);
       }
-      const id = `${++lastId}`;
       switch (spec.kind) {
         case "hold-blocks":
         case "drop":
         case "reorg":
         case "base-fee":
         case "empty-operator": {
+          const id = `${++lastId}`;
           const begin = async () => {
             const { undo } = await onChain.apply(spec);
             publishHit(spec, id, []);
@@ -73,12 +88,8 @@ export function createFaults(options: {
           beginning.add(begun);
           return begun;
         }
-        default: {
-          const fault = proxy.faults.add(spec, (methods) => publishHit(spec, id, methods));
-          const report = () => ({ ...spec, id, fired: fault.fired });
-          listed.set(id, { report, undo: () => proxy.faults.remove(fault) });
-          return report();
-        }
+        default:
+          return addTo(proxy.faults, spec);
       }
     },
 
@@ -100,6 +111,8 @@ export type StartedFaults = {
   faults: FaultBoard;
   /** Where the service finds a chain: at the proxy before its node. */
   serviceRpcUrl(chain: HarnessChain): string;
+  /** Has requests that come to this server end as faults of the facilitator have it. */
+  breakAnswers(server: Server): void;
   /** Before the service is replaced: what keeps answers from it ends. */
   beforeReset(): Promise<void>;
   close(): Promise<void>;
@@ -119,9 +132,16 @@ export async function startFaults(
       };
     }),
   );
-  const faults = createFaults({ networks, operators: [harnessAccounts.operator.address], serviceId });
+  const facilitator = createConnectionFaults();
+  const faults = createFaults({
+    networks,
+    facilitator,
+    operators: [harnessAccounts.operator.address],
+    serviceId,
+  });
   return {
     faults,
+    breakAnswers: (server) => breakAnswers(server, facilitator),
     serviceRpcUrl: ({ network, rpcUrl }) => networks[network.name]?.proxy.url ?? rpcUrl,
     beforeReset: () => faults.clear(),
     async close() {

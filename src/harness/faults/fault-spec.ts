@@ -5,6 +5,19 @@ import type { Hex } from "../../protocol/hex.ts";
 import { networkNames } from "../../protocol/networks.ts";
 import { parseUint256 } from "../../protocol/wire-values.ts";
 
+/** What stands in the place of a network for faults between a shop and the facilitator; `method` is then the route. */
+export const facilitatorPlace = "facilitator";
+
+/** What can happen there. */
+const facilitatorKinds: ReadonlySet<string> = new Set<FaultSpec["kind"]>([
+  "answer-lost",
+  "delay",
+  "rate-limited",
+  "reset",
+  "status",
+  "hang",
+]);
+
 const network = z.string("is not the name of a network");
 
 /** Which calls a fault of the connection hits: every one unless a field narrows it. */
@@ -109,9 +122,13 @@ export function readFaultSpec(raw: unknown, names: readonly string[] = networkNa
   const given = z.looseObject({}).safeParse(raw).data ?? {};
   const { network: name } = given;
   const unknown: readonly ConfigurationProblem[] =
-    typeof name !== "string" || names.includes(name)
+    typeof name !== "string" || names.includes(name) || name === facilitatorPlace
       ? []
       : [{ name: "network", problem: `${shown(name)}is not one of ${names.join(", ")}`, example: "base" }];
+  if (name === facilitatorPlace && typeof named === "string" && !facilitatorKinds.has(named)) {
+    const problem = `${quote(named)} happens to nodes and chains, and not to the facilitator; there is ${[...facilitatorKinds].join(", ")}`;
+    throw new ConfigurationError([{ name: "kind", problem, example: "answer-lost" }]);
+  }
   if (read.success && unknown.length === 0) return read.data as FaultSpec;
   throw new ConfigurationError([
     ...unknown,

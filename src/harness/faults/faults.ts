@@ -1,7 +1,13 @@
 import type { Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { FaultBoard, FaultReport } from "./fault-board.ts";
-import type { CallMatch, ChainFaultSpec, ConnectionFaultSpec, FaultSpec } from "./fault-spec.ts";
+import {
+  type CallMatch,
+  type ChainFaultSpec,
+  type ConnectionFaultSpec,
+  type FaultSpec,
+  facilitatorPlace,
+} from "./fault-spec.ts";
 
 /** A fault that is set. Disposing of it ends it. */
 export type Fault = AsyncDisposable & {
@@ -40,6 +46,17 @@ export type ConnectionFaultSetter = {
   receiptOfAnother(options?: { disguised?: boolean }): Promise<Fault>;
 };
 
+/** Which requests to the facilitator a fault hits. */
+export type FacilitatorMatch = Pick<CallMatch, "nth" | "times"> & {
+  operation?: "verify" | "settle" | "supported";
+};
+
+/** What can be done to the HTTP between a shop and the facilitator. With `answerLost` and `delay` it does its work. */
+export type FacilitatorFaultSetter = Pick<
+  ConnectionFaultSetter,
+  "answerLost" | "delay" | "rateLimited" | "reset" | "status" | "hang"
+>;
+
 /** What can be done to a chain. */
 export type ChainFaultSetter = {
   /** Nothing is mined until the fault is removed. */
@@ -70,6 +87,15 @@ export type Faults<N extends NetworkName = NetworkName> = {
    */
   on(network: N, match?: CallMatch): ConnectionFaultSetter;
   /**
+   * The way between a shop and the facilitator: for whoever calls it, `harness.pay` among them.
+   *
+   * @param match `operation`: at which route; by default at each. `nth` and `times` count requests, as in {@link CallMatch}.
+   *
+   * @example
+   * await harness.faults.onFacilitator({ operation: "settle", nth: 1 }).answerLost();
+   */
+  onFacilitator(match?: FacilitatorMatch): FacilitatorFaultSetter;
+  /**
    * A chain itself, for all of its clients.
    *
    * @example
@@ -91,21 +117,28 @@ export function createFaultSetters<N extends NetworkName>(board: FaultBoard): Fa
     const remove = async () => void (await board.remove(id));
     return { id, remove, [Symbol.asyncDispose]: remove };
   }
+  function onConnection(network: NetworkName, match: CallMatch): ConnectionFaultSetter {
+    const setOn = (spec: Unplaced<ConnectionFaultSpec>) => set({ network, ...match, ...spec });
+    return {
+      answerLost: () => setOn({ kind: "answer-lost" }),
+      delay: (ms) => setOn({ kind: "delay", ms }),
+      rateLimited: (options) => setOn({ kind: "rate-limited", ...options }),
+      reset: () => setOn({ kind: "reset" }),
+      error: (code, message) => setOn({ kind: "error", code, message }),
+      malformed: (form) => setOn({ kind: "malformed", form }),
+      staleHead: (blocks) => setOn({ kind: "stale-head", blocks }),
+      status: (status) => setOn({ kind: "status", status }),
+      hang: () => setOn({ kind: "hang" }),
+      receiptOfAnother: (options) => setOn({ kind: "receipt-of-another", ...options }),
+    };
+  }
   return {
-    on(network, match = {}) {
-      const setOn = (spec: Unplaced<ConnectionFaultSpec>) => set({ network, ...match, ...spec });
-      return {
-        answerLost: () => setOn({ kind: "answer-lost" }),
-        delay: (ms) => setOn({ kind: "delay", ms }),
-        rateLimited: (options) => setOn({ kind: "rate-limited", ...options }),
-        reset: () => setOn({ kind: "reset" }),
-        error: (code, message) => setOn({ kind: "error", code, message }),
-        malformed: (form) => setOn({ kind: "malformed", form }),
-        staleHead: (blocks) => setOn({ kind: "stale-head", blocks }),
-        status: (status) => setOn({ kind: "status", status }),
-        hang: () => setOn({ kind: "hang" }),
-        receiptOfAnother: (options) => setOn({ kind: "receipt-of-another", ...options }),
-      };
+    on: (network, match = {}) => onConnection(network, match),
+    onFacilitator({ operation, ...match } = {}) {
+      return onConnection(facilitatorPlace, {
+        ...match,
+        ...(operation !== undefined && { method: operation }),
+      });
     },
     chain(network) {
       const setOn = (spec: Unplaced<ChainFaultSpec>) => set({ network, ...spec });

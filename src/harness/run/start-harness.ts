@@ -275,6 +275,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
       callerWithoutKey: open && (() => replaceable.organizations.authenticate(localOrganization.apiKey)),
       logger,
     });
+    startedFaults.breakAnswers(app.server);
     const describe = (): HarnessDescription => {
       if (description === undefined) throw new Error("the harness is not ready yet");
       return description;

@@ -13,6 +13,76 @@ beforeEach(() => harness.reset());
 
 const paid = async () => (await harness.pay({ network: "base" })).settle.body.success;
 
+describe("between a shop and the facilitator", () => {
+  const settle = { operation: "settle", nth: 1 } as const;
+  const paidAt = () => harness.networks.base.balanceOf(harness.organization.recipient);
+
+  test("an answer is lost: the payment was settled, and sent again it is a success, once", async () => {
+    const request = await harness.sign({ network: "base" });
+    await harness.faults.onFacilitator(settle).answerLost();
+    expect((await harness.verify(request)).body.isValid).toBe(true);
+    await expect(harness.settle(request)).rejects.toThrow("No answer from");
+    expect(await paidAt()).toBe(10_000n);
+    expect((await harness.settle(request)).body.success).toBe(true);
+    expect((await harness.settle(request)).body.success).toBe(false);
+    expect(await paidAt()).toBe(10_000n);
+    expect(await harness.faults.list()).toMatchObject([
+      { network: "facilitator", method: "settle", fired: 1 },
+    ]);
+  });
+
+  test("an answer is slow, and goes out at once where the fault is removed", async () => {
+    const slow = await harness.faults.onFacilitator({ operation: "settle" }).delay(600_000);
+    const settling = harness.settle(await harness.sign({ network: "base" }));
+    await expect.poll(paidAt).toBe(10_000n);
+    await slow.remove();
+    expect((await settling).body.success).toBe(true);
+  });
+
+  test("a gateway answers, or nobody: nothing is paid, and all is well when it is over", async () => {
+    const request = await harness.sign({ network: "base" });
+    const { url } = harness.facilitator;
+    const ask = () => fetch(`${url}/settle`, { method: "POST", body: JSON.stringify(request) });
+    for (const status of [502, 503]) {
+      await using _ = await harness.faults.onFacilitator().status(status);
+      expect((await ask()).status).toBe(status);
+    }
+    await using limited = await harness.faults.onFacilitator().rateLimited({ retryAfterSeconds: 7 });
+    expect((await ask()).headers.get("retry-after")).toBe("7");
+    await limited.remove();
+    const gone = await harness.faults.onFacilitator().reset();
+    await expect(harness.settle(request)).rejects.toThrow("No answer from");
+    await gone.remove();
+    const hung = await harness.faults.onFacilitator({ operation: "verify" }).hang();
+    const verifying = expect(harness.verify(request)).rejects.toThrow("No answer from");
+    await expect.poll(async () => (await harness.faults.list())[0]?.fired).toBe(1);
+    await hung.remove();
+    await verifying;
+    expect(await paidAt()).toBe(0n);
+    expect((await harness.settle(request)).body.success).toBe(true);
+  });
+
+  test("what happens to nodes alone is refused, and the command line sets the rest", async () => {
+    const other = await connectHarness(harness.facilitator.url);
+    const url = harness.facilitator.url.replace("/v1", "");
+    const printed: string[] = [];
+    const print = (text: string) => void printed.push(text);
+    const fault = (...args: string[]) =>
+      main(["fault", "facilitator", ...args, "--url", url], {
+        print,
+        printError: print,
+        env: {},
+        takeSignals: () => new AbortController().signal,
+      });
+    expect(await fault("stale-head", "--blocks", "3")).toBe(1);
+    expect(printed.join("\n")).toContain("happens to nodes and chains, and not to the facilitator");
+    expect(await fault("status", "--method", "settle", "--status", "503")).toBe(0);
+    expect(await other.faults.list()).toMatchObject([
+      { network: "facilitator", kind: "status", status: 503 },
+    ]);
+  });
+});
+
 describe("harness.faults", () => {
   test("a broadcast whose answer is lost: the payment settles, and the recipient is paid once", async () => {
     await harness.faults.on("base", { method: "eth_sendRawTransaction*", nth: 2 }).answerLost();
