@@ -8,8 +8,11 @@ process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "node-compile-cache");
 /** Tests of real processes on a busy machine: in CI a failed one is tried twice more, and the retry is reported. */
 const retry = process.env.CI ? 2 : 0;
 
-/** Few files at a time: many start nodes, databases or servers. The same for each project, or they would run in turns. */
-const maxWorkers = 3;
+/**
+ * Few files at a time: many start nodes, databases or servers. More than two cores have, since half of them mostly wait
+ * for blocks. The same for each project, or they would run in turns.
+ */
+const maxWorkers = 4;
 
 /** In processes that many files share: loading viem anew for each would take longer than many tests do. */
 const shared = { maxWorkers, isolate: false };

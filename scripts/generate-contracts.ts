@@ -4,8 +4,7 @@
  * `--check` writes nothing and exits with 1 when a file there is not what the contracts compile to.
  */
 import { execFileSync } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
@@ -34,24 +33,22 @@ const artifactSchema = z.object({
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const targetDirectory = join(root, "src/contracts");
+/** Apart from the build of the tests, which compiles more along. */
+const buildDirectory = join(root, "contracts-cache/generated");
 
 async function compile(): Promise<Map<string, string>> {
-  const buildDirectory = await mkdtemp(join(tmpdir(), "x402-contracts-"));
-  try {
-    build(buildDirectory);
-    const files = new Map<string, string>();
-    for (const [contract, prefix] of Object.entries(contracts)) {
-      const artifact = await readFile(join(buildDirectory, `out/${contract}.sol/${contract}.json`), "utf8");
-      files.set(`${prefix}.ts`, render(prefix, artifactSchema.parse(JSON.parse(artifact))));
-    }
-    return files;
-  } finally {
-    await rm(buildDirectory, { recursive: true, force: true });
+  build();
+  const files = new Map<string, string>();
+  for (const [contract, prefix] of Object.entries(contracts)) {
+    const artifact = await readFile(join(buildDirectory, `out/${contract}.sol/${contract}.json`), "utf8");
+    files.set(`${prefix}.ts`, render(prefix, artifactSchema.parse(JSON.parse(artifact))));
   }
+  return files;
 }
 
-function build(directory: string): void {
-  const options = ["--out", join(directory, "out"), "--cache-path", join(directory, "cache"), "--quiet"];
+function build(): void {
+  const places = ["--out", join(buildDirectory, "out"), "--cache-path", join(buildDirectory, "cache")];
+  const options = [...places, "--quiet"];
   const forge = fileURLToPath(new URL("forge.ts", import.meta.url));
   execFileSync(process.execPath, [forge, "build", ...options, ...sources], {
     stdio: ["ignore", "ignore", "inherit"],

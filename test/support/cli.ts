@@ -118,7 +118,7 @@ async function start(
   const look = () => {
     for (const started of descendantsOf(pid)) seen.add(started);
   };
-  const watching = setInterval(look, 5);
+  const watching = setInterval(look, 20);
   ended.finally(() => clearInterval(watching));
 
   return {
@@ -136,7 +136,11 @@ async function start(
         await sleep(5);
       }
     },
-    kill: (signal) => void process.kill(ownGroup ? -pid : pid, signal),
+    kill(signal) {
+      // What it has started a moment ago would be hard to find afterwards.
+      look();
+      process.kill(ownGroup ? -pid : pid, signal);
+    },
     ended,
     descendants() {
       look();
