@@ -1,6 +1,6 @@
 import type { ScenarioRow } from "../fixtures/cases/scenarios.ts";
 import type { FixtureAnswer } from "../fixtures/engine/answer.ts";
-import { answerRules, type Rule, ruleOf } from "./specification.ts";
+import { answerRuleOf, type Rule, ruleOf } from "./specification.ts";
 
 /**
  * What it means that a facilitator answers otherwise than the table.
@@ -37,7 +37,9 @@ export function classifyDifference(
   const isRepeat = got === "yes" && before.some((earlier) => isSameSuccess(earlier, actual));
   if ((wanted === "yes") !== (got === "yes") && !isRepeat) return { level: "wrong", rule };
   const isVerdict = actual.kind === "json" && actual.status === 200;
-  if (isVerdict && lacksMembers(actual, operation)) return { level: "wrong", rule: answerRules[operation] };
+  if (isVerdict && lacksMembers(actual, operation)) {
+    return { level: "wrong", rule: answerRuleOf(scenario) ?? rule };
+  }
   return { level: "differs", rule };
 }
 

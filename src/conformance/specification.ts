@@ -38,10 +38,13 @@ const simulation = rule(
 );
 const payload = rule("5.2.2", "PaymentPayload: fields, their types, and that they are required");
 const requirements = rule("5.1.2", "PaymentRequirements: fields, their types, and that they are required");
-const supported = rule(
-  "7.3",
-  "Returns the list of payment schemes and networks supported by the facilitator",
-);
+const supported: Rules = {
+  1: rule("7.3", "Returns the list of payment schemes and networks supported by the facilitator"),
+  2: rule(
+    "7.3",
+    "Returns the list of payment schemes, networks, and extensions supported by the facilitator",
+  ),
+};
 const version: Rules = {
   1: rule("5.2.2", "x402Version: Protocol version identifier (must be 1)"),
 };
@@ -51,8 +54,12 @@ const request = rule(
 );
 
 /** What strict public clients hold answers against. */
-export const answerRules: Readonly<Record<Operation, Rule>> = {
-  verify: rule("5.4.2", "VerifyResponse: isValid is required, and a boolean"),
+const answerRules: Readonly<Record<Operation, Rules>> = {
+  verify: {
+    // Version 1 has no schema of it.
+    1: rule("7.1", "The response says isValid, true or false"),
+    2: rule("5.4.2", "VerifyResponse: isValid is required, and a boolean"),
+  },
   settle: rule(
     "5.3.2",
     "SettlementResponse: success, transaction (a hash, or an empty string) and network are required",
@@ -116,9 +123,19 @@ export function ruleOf({
   situation,
   x402Version,
 }: Pick<ScenarioRow, "situation" | "x402Version">): Rule | undefined {
-  const rule = rules[situation];
-  if (rule === undefined || "says" in rule) return rule;
-  return rule[x402Version];
+  return ofVersion(rules[situation], x402Version);
+}
+
+/** The sentence about the shape of an answer. */
+export function answerRuleOf({
+  operation,
+  x402Version,
+}: Pick<ScenarioRow, "operation" | "x402Version">): Rule | undefined {
+  return ofVersion(answerRules[operation], x402Version);
+}
+
+function ofVersion(rules: Rules | undefined, x402Version: X402Version): Rule | undefined {
+  return rules === undefined || "says" in rules ? rules : rules[x402Version];
 }
 
 function rule(section: string, says: string): Rule {

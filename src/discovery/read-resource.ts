@@ -58,15 +58,16 @@ export function readResource(body: unknown, payment: PaymentRequest): SeenResour
   const bazaar = x402Version === 2 ? readBazaar(paymentPayload.extensions?.bazaar) : undefined;
   const { type = "http", toolName, routeTemplate, info } = bazaar ?? {};
   const address = routeTemplate === undefined ? url.href : `${url.origin}${routeTemplate}`;
-  const { description, mimeType } = told;
+  const { mimeType } = told;
+  const description = told.description && withoutControls(told.description).slice(0, longestDescription);
   return {
     key: JSON.stringify([type, address, toolName]),
     resource: {
       resource: address,
       type,
       x402Version,
-      accepts: [acceptsOf(payment, paymentRequirements)],
-      ...(description && { description: withoutControls(description).slice(0, longestDescription) }),
+      accepts: [acceptsOf(payment, paymentRequirements, { address, description, mimeType })],
+      ...(description && { description }),
       ...(mimeType && { mimeType }),
       ...(paymentPayload.resource && x402Version === 2 && readServiceMetadata(paymentPayload.resource)),
       ...(info !== undefined && { extensions: { bazaar: { info } } }),
@@ -77,11 +78,15 @@ export function readResource(body: unknown, payment: PaymentRequest): SeenResour
 function acceptsOf(
   { x402Version, network, requirements, authorization }: PaymentRequest,
   { maxTimeoutSeconds, extra }: z.infer<typeof bodySchema>["paymentRequirements"],
+  told: { address: string; description: string | undefined; mimeType: string | undefined },
 ): DiscoveredResource["accepts"][number] {
+  const { address: resource, description = "", mimeType = "" } = told;
+  const amount = requirements.amount.toString();
   return {
     scheme: "exact",
     network,
-    [x402Version === 1 ? "maxAmountRequired" : "amount"]: requirements.amount.toString(),
+    // Version 1 says in its requirements what version 2 says beside them.
+    ...(x402Version === 1 ? { maxAmountRequired: amount, resource, description, mimeType } : { amount }),
     asset: requirements.asset,
     payTo: requirements.payTo ?? authorization.to,
     ...(maxTimeoutSeconds !== undefined && { maxTimeoutSeconds }),

@@ -86,6 +86,26 @@ test("every wrong answer rests on a sentence of the specification, and is anothe
   expect(code).toBe(1);
 });
 
+test("another reason is never wrong, in version 1 as little as in version 2, and least of all its five of settle", () => {
+  const v1Codes = [
+    ...["invalid_payload", "invalid_payment_requirements", "insufficient_funds"],
+    ...["invalid_transaction_state", "unexpected_settle_error"],
+  ];
+  const byReason = report.scenarios.filter(({ level, differences = [] }) => {
+    const places = differences.map(({ at }) => at);
+    return level !== "kit" && places.length > 0 && places.every((at) => /Reason$/.test(at));
+  });
+  expect(byReason.length).toBeGreaterThan(10);
+  expect(byReason.map(({ level }) => level)).toEqual(byReason.map(() => "differs"));
+  const codes = byReason.flatMap(({ name }) => /^settle\.(\w+)\./.exec(name)?.[1] ?? []);
+  for (const code of codes) expect([...v1Codes, "v2"]).toContain(code);
+  // Each wrong verdict of one version is one of the other too, where the versions say the same.
+  const wrong = report.scenarios
+    .filter(({ level }) => level === "wrong")
+    .map(({ name }) => name.replace(".v2", ""));
+  for (const name of new Set(wrong)) expect(wrong.filter((one) => one === name)).toHaveLength(2);
+});
+
 test("verdicts that are right by other words differ, and extensions of this kit are not counted", () => {
   const levelOf = (wanted: string) => report.scenarios.find(({ name }) => name === wanted)?.level;
   expect(levelOf("verify.insufficient_funds.empty")).toBe("differs");

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
+import { satisfies } from "semver";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { migrate } from "../../../src/database/migrate.ts";
 import { openDatabase } from "../../../src/database/open-database.ts";
@@ -163,6 +164,19 @@ describe("the package", () => {
       scopes: ["verify", "settle"],
     });
     await db.destroy();
+  });
+
+  test.each([
+    ["vitest", ["3.0.0", "3.2.4", "4.0.0", "4.1.0", "5.0.0", "5.1.1"], ["2.1.9"]],
+    ["msw", ["2.10.0", "2.15.0", "3.0.0", "3.0.5"], ["2.9.0", "4.0.0"]],
+    ["@opentelemetry/api", ["1.9.0", "1.10.0"], ["1.8.0", "2.0.0"]],
+  ])("installs beside the versions of %s that it works with, and without it", (name, good, bad) => {
+    const range = manifest.peerDependencies?.[name] ?? "";
+    for (const version of good) expect([version, satisfies(version, range)]).toEqual([version, true]);
+    for (const version of bad) expect([version, satisfies(version, range)]).toEqual([version, false]);
+    expect(manifest.peerDependenciesMeta?.[name]).toEqual({ optional: true });
+    // A version of its own would stand beside the project's.
+    expect({ ...manifest.dependencies, ...manifest.optionalDependencies }).not.toHaveProperty([name]);
   });
 
   test("imports nothing that it does not declare, in code and in types", async () => {

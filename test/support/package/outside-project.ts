@@ -17,6 +17,7 @@ const run = promisify(execFile);
 export type Manifest = Record<"name" | "version", string> & {
   exports: Record<string, string | { types: string; default: string }>;
   bin: Record<string, string>;
+  peerDependenciesMeta?: Record<string, { optional?: boolean }>;
 } & Partial<Record<(typeof dependencyFields)[number], Record<string, string>>>;
 
 /** What npm installs for whoever uses a package, or expects to be there. */
