@@ -1,0 +1,114 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { registerHooks } from "node:module";
+import { fileURLToPath } from "node:url";
+import { type HarnessDescription, harnessDescriptionSchema } from "../../src/harness/control/description.ts";
+import { startHarness } from "../../src/harness/run/start-harness.ts";
+import { resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
+import { createLogger } from "../../src/logging/logger.ts";
+import { load } from "./load.ts";
+import { signBodies } from "./up.ts";
+
+/**
+ * What traces cost a verify: a service in whose process the API cannot be found, one with the API and no SDK, and one with
+ * an SDK that drops what it gets. They take the same verifies in turns; the differences are of the sums, since the system counts CPU in steps of 10 ms.
+ */
+const kinds = ["absent", "unregistered", "registered"] as const;
+const rounds = 20;
+const requests = 600;
+const connections = 64;
+
+const [role] = process.argv.slice(2);
+if (role === undefined) await compare();
+else await serve(role);
+
+/** In a process of its own: the harness until it is told to end. */
+async function serve(kind: string): Promise<void> {
+  if (kind === "absent") {
+    registerHooks({
+      resolve(specifier, context, next) {
+        if (specifier !== "@opentelemetry/api") return next(specifier, context);
+        throw Object.assign(new Error(`Cannot find package '${specifier}'`), {
+          code: "ERR_MODULE_NOT_FOUND",
+        });
+      },
+    });
+  }
+  if (kind === "unregistered") {
+    const { DiagConsoleLogger, DiagLogLevel, diag } = await import("@opentelemetry/api");
+    // The API is in use, and no SDK makes spans.
+    diag.setLogger(new DiagConsoleLogger(), DiagLogLevel.NONE);
+  }
+  if (kind === "registered") {
+    const { trace } = await import("@opentelemetry/api");
+    const { TracerProvider } = await import("@opentelemetry/sdk-trace");
+    const dropping = { onStart() {}, onEnd() {}, forceFlush: async () => {}, shutdown: async () => {} };
+    trace.setGlobalTracerProvider(new TracerProvider({ spanProcessors: [dropping] }));
+  }
+  const harness = await startHarness({
+    networks: ["base"],
+    facilitatorContracts: resolveFacilitatorContracts(),
+    host: "127.0.0.1",
+    port: 0,
+    logger: createLogger("warn"),
+  });
+  console.log(JSON.stringify(harness.description));
+  process.once("SIGINT", () => void harness.close());
+}
+
+type Side = { kind: string; child: ChildProcess; description: HarnessDescription; bodies: string[] };
+
+async function start(kind: string): Promise<Side> {
+  const child = spawn(process.execPath, [fileURLToPath(import.meta.url), kind], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let text = "";
+  for await (const chunk of child.stdout) {
+    text += String(chunk);
+    if (text.includes("\n")) break;
+  }
+  const description = harnessDescriptionSchema.parse(JSON.parse(text));
+  const signed = await signBodies(description, 200, 1);
+  const bodies = Array.from({ length: requests }, (_, index) => signed[index % signed.length] ?? "");
+  return { kind, child, description, bodies };
+}
+
+async function cpuOf({ child, description, bodies }: Side): Promise<number> {
+  const { good, cpu = Number.NaN } = await load({
+    url: `${description.facilitator.url}/verify`,
+    headers: { authorization: description.organization.apiKey },
+    bodies,
+    connections,
+    expect: '"isValid":true',
+    pid: child.pid ?? 0,
+  });
+  if (good < requests) throw new Error(`${requests - good} of ${requests} were not good`);
+  return cpu;
+}
+
+async function compare(): Promise<void> {
+  const sides = await Promise.all(kinds.map(start));
+  const cpus = new Map(sides.map(({ kind }) => [kind, [] as number[]]));
+  // The first round warms up.
+  for (let round = 0; round <= rounds; round++) {
+    for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
+      const cpu = await cpuOf(side);
+      if (round > 0) cpus.get(side.kind)?.push(cpu);
+    }
+  }
+  const absent = sum(cpus.get("absent"));
+  for (const [kind, all] of cpus) {
+    const added = (sum(all) / absent - 1) * 100;
+    console.log(
+      `verify, tracing ${kind}: service CPU ${(sum(all) / rounds).toFixed(3)} ms each, ${added.toFixed(1)} % more than without the API`,
+    );
+  }
+  for (const { child } of sides) {
+    child.kill("SIGINT");
+    if (child.exitCode === null) await once(child, "exit");
+  }
+}
+
+function sum(cpus: readonly number[] = []): number {
+  return cpus.reduce((total, cpu) => total + cpu, 0);
+}
