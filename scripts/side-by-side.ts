@@ -1,29 +1,42 @@
-import { spawn } from "node:child_process";
+import { type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 
 /*
  * Runs npm scripts at the same time: `node scripts/side-by-side.ts check test:contracts`. What one has printed follows
- * in one piece when it ends. Where one fails, the others still end, and then it exits with 1.
+ * in one piece when it ends. The one behind `--live` prints as it runs, and the others' output waits for its end. Where
+ * one fails, the others still end, and then it exits with 1.
  */
 
-async function run(script: string): Promise<boolean> {
+const live = process.argv[2] === "--live" ? process.argv[3] : undefined;
+const scripts = process.argv.slice(live === undefined ? 2 : 4);
+
+function start(script: string, stdio: SpawnOptions["stdio"]) {
+  return spawn("npm", ["run", "--silent", script], { stdio, shell: process.platform === "win32" });
+}
+
+async function runLive(script: string): Promise<boolean> {
+  const [code] = await once(start(script, "inherit"), "close");
+  return code === 0;
+}
+
+async function run(script: string, mayPrint: Promise<unknown>): Promise<boolean> {
   const started = performance.now();
-  const child = spawn("npm", ["run", "--silent", script], {
-    stdio: ["ignore", "pipe", "pipe"],
-    shell: process.platform === "win32",
-  });
+  const child = start(script, ["ignore", "pipe", "pipe"]);
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding("utf8").on("data", (text: string) => {
+    stream?.setEncoding("utf8").on("data", (text: string) => {
       output += text;
     });
   }
   const [code] = await once(child, "close");
   const took = `${((performance.now() - started) / 1_000).toFixed(1)} s`;
   console.log(`npm run ${script}: ${code === 0 ? "passed" : "FAILED"} after ${took}`);
-  if (output.trim() !== "") console.log(`${output.trimEnd()}\n`);
+  await mayPrint;
+  const shown = output.trimEnd();
+  if (shown !== "") console.log(live === undefined ? `${shown}\n` : `npm run ${script}:\n${shown}\n`);
   return code === 0;
 }
 
-const passed = await Promise.all(process.argv.slice(2).map(run));
+const liveEnded = live === undefined ? Promise.resolve(true) : runLive(live);
+const passed = await Promise.all([liveEnded, ...scripts.map((script) => run(script, liveEnded))]);
 process.exitCode = passed.every(Boolean) ? 0 : 1;

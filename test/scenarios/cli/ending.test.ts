@@ -121,7 +121,8 @@ describe("nothing is left of up", () => {
     for (const pid of up.descendants()) if (!nodes.includes(pid)) process.kill(pid, "SIGKILL");
     up.kill("SIGKILL");
     await up.ended;
-    expect(await stillRunningAfter(nodes, 700)).toEqual(nodes);
+    // A moment only: the next start that finds them may be one of another test.
+    expect(await stillRunningAfter(nodes, 20)).toEqual(nodes);
 
     // Even where it is to have their ports.
     const [, port] = ports;

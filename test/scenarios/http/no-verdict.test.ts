@@ -295,7 +295,7 @@ function routesOf({ app }: RunningHarness): string[] {
       return parents.join("");
     });
   return paths
-    .filter((path) => /^\/(v1\/|(livez|readyz|health|verify|settle|supported)$)/.test(path))
+    .filter((path) => /^\/(v1\/|discovery\/|(livez|readyz|health|verify|settle|supported)$)/.test(path))
     .map((path) => path.replace(/:(\w+)/g, "{$1}"))
     .sort();
 }
