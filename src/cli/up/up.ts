@@ -67,7 +67,7 @@ export const up = defineCommand({
     });
     if (!isLoopbackHost(values.host)) {
       printError(
-        `Warning: with --host ${values.host} everyone who reaches this machine can pay, fund and reset: all keys are published.`,
+        `Warning: with --host ${values.host} everyone who reaches this machine can pay, fund and reset, and call the nodes: all keys are published.`,
       );
     }
     try {

@@ -27,12 +27,17 @@ export type LaunchOptions = {
   genesisTime?: number | undefined;
   /** The number of the first block; 0 by default. */
   genesisBlock?: number | undefined;
+  /** Where it listens; 127.0.0.1 by default. It can always be reached there. */
+  host?: NodeHost | undefined;
   startTimeoutMs?: number | undefined;
   /** Called when the process runs, while it comes to listen. */
   onSpawn?: (() => void) | undefined;
   /** Forks a chain, instead of starting an empty one. The URL shows in the arguments of the process. */
   fork?: { url: string; blockNumber: bigint } | undefined;
 };
+
+/** This machine alone, or every address that it has, by IPv4 or both. */
+export type NodeHost = "127.0.0.1" | "0.0.0.0" | "::";
 
 /** A process that listens. */
 export type LaunchedAnvil = {
@@ -71,14 +76,14 @@ const startContext = new AsyncLocalStorage<object>();
  */
 export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil> {
   const { name, chainId, watchdog, port, signal, genesisTime, genesisBlock } = options;
-  const { startTimeoutMs = 30_000 } = options;
+  const { startTimeoutMs = 30_000, host = "127.0.0.1" } = options;
   signal?.throwIfAborted();
   const binary = options.binary === undefined ? anvilBinary() : executable(options.binary);
   const { createAnvil } = await importViemAnvil();
 
   const anvil = createAnvil({
     anvilBinary: binary,
-    host: "127.0.0.1",
+    host,
     // 0: the system gives a free port at the moment of binding, so no two starts can be given the same one.
     port: port ?? 0,
     chainId,
@@ -177,7 +182,7 @@ export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil
     signal?.throwIfAborted();
     if (cause instanceof KitError) throw cause;
     if (port !== undefined) {
-      await requireFree("127.0.0.1", port).catch((reason: unknown) => {
+      await requireFree(host, port).catch((reason: unknown) => {
         throw new KitError(`The ${name} node cannot listen on port ${port}: it is in use`, {
           cause: reason,
           hints: ["Choose another port, or none: a free one is found then."],

@@ -8,6 +8,7 @@ import {
 } from "../../protocol/networks.ts";
 import { startWatchdog } from "../../util/watchdog.ts";
 import { type ForkOptions, readForkOptions } from "../fork/fork-options.ts";
+import type { NodeHost } from "../nodes/launch-anvil.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";
 import { endOrphans } from "../nodes/orphans.ts";
 import type { FacilitatorContracts } from "./addresses.ts";
@@ -25,6 +26,8 @@ export type StartChainsOptions = {
   assets?: Readonly<Partial<Record<NetworkName, Asset>>> | undefined;
   /** What the chains of some networks are forked from; their real USDC is then the token. */
   fork?: ForkOptions | undefined;
+  /** Where the service listens. Where that is every address of this machine, the nodes do so too. */
+  host?: string | undefined;
   /** The port of a network's node; free ones by default. */
   rpcPorts?: Readonly<Partial<Record<NetworkName, number>>> | undefined;
   /** Gives up the start; without effect once the chains run. */
@@ -70,6 +73,7 @@ export type Chains = AsyncDisposable & {
 export async function startChains(options: StartChainsOptions): Promise<Chains> {
   const { facilitatorContracts, assets = {}, rpcPorts = {}, signal, slice } = options;
   const beginning = slice === undefined ? { genesisTime: options.genesisTime } : beginningOf(slice);
+  const host: NodeHost = options.host === "0.0.0.0" || options.host === "::" ? options.host : "127.0.0.1";
   const networks = checkOptions(options);
   const forks = readForkOptions(options.fork ?? {}, options.networks);
   signal?.throwIfAborted();
@@ -108,7 +112,7 @@ export async function startChains(options: StartChainsOptions): Promise<Chains> 
       const port = rpcPorts[name];
       const asset = assets[name] ?? network.usdc;
       const facilitatorContract = facilitatorContracts[tier];
-      const launch = { watchdog, port, signal, binary: options.anvilBinary, onSpawn };
+      const launch = { watchdog, host, port, signal, binary: options.anvilBinary, onSpawn };
       const spec = forks.get(name);
       const node = await (spec === undefined
         ? startNode({ ...launch, name, chainId, ...beginning })

@@ -352,7 +352,7 @@ test("up needs no temporary folder", async () => {
   expect(up.stderr()).toBe("");
 });
 
-test("up that other machines can reach warns of it", async () => {
+test("up that other machines can reach warns of it, and its nodes can be reached there too", async () => {
   await using up = await startCli([
     "up",
     "--port",
@@ -365,8 +365,14 @@ test("up that other machines can reach warns of it", async () => {
   ]);
   await up.printed(/Ctrl-C stops everything\.\n/);
   expect(up.stderr()).toBe(
-    "Warning: with --host 0.0.0.0 everyone who reaches this machine can pay, fund and reset: all keys are published.\n",
+    "Warning: with --host 0.0.0.0 everyone who reaches this machine can pay, fund and reset, and call the nodes: all keys are published.\n",
   );
+  const [, port] = up.stdout().match(/http:\/\/127\.0\.0\.1:(\d+)\s/) ?? [];
+  const call = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_chainId", params: [] });
+  const headers = { "content-type": "application/json" };
+  // Another address of the loopback interface, which what listens on 127.0.0.1 alone does not answer.
+  const answer = await fetch(`http://127.0.0.2:${port}`, { method: "POST", headers, body: call });
+  expect(await answer.json()).toMatchObject({ result: "0x2105" });
 });
 
 describe("up that cannot listen", () => {
