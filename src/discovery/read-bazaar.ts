@@ -7,6 +7,9 @@ type Bazaar = { type: "http" | "mcp"; toolName?: string; routeTemplate?: string;
 const longestInfo = 4_096;
 const longestSchema = 8_192;
 
+/** Values of `info` times values of its schema: each may be held against each, which takes 50 ms for so many. */
+const mostComparisons = 20_000;
+
 const anyObject = z.record(z.string(), z.unknown());
 const output = z.looseObject({ type: z.string() }).optional();
 const infoSchema = z.union([
@@ -35,8 +38,8 @@ const extensionSchema = z.object({
 
 /**
  * Reads the extension `bazaar` of a payment; undefined where it is not what the extension says, its `info` is not what
- * its `schema` says, or either is large. The payer's client has sent both, so nothing that they refer to is fetched, and
- * patterns, which could take for ever, are not tried.
+ * its `schema` says, or either is large. The payer's client has sent both, so what could take for ever is not tried:
+ * patterns, and references, with which a short schema can say a condition billions of times.
  */
 export function readBazaar(extension: unknown): Bazaar | undefined {
   const parsed = extensionSchema.safeParse(extension);
@@ -54,14 +57,20 @@ export function readBazaar(extension: unknown): Bazaar | undefined {
 
 function follows(info: object, schema: Record<string, unknown>): boolean {
   const text = JSON.stringify(schema);
-  if (text.length > longestSchema || /"(pattern|patternProperties|\$dynamicRef|\$id)":/.test(text))
+  if (text.length > longestSchema || /"(pattern|patternProperties|\$ref|\$dynamicRef|\$id)":/.test(text))
     return false;
-  if (/"\$ref":"(?!#)/.test(text)) return false;
+  if (countValues(info) * countValues(schema) > mostComparisons) return false;
   try {
-    return z.fromJSONSchema(schema).safeParse(info).success;
+    // By default an `id` in the schema would be kept for good, beside those of this package's own schemas.
+    return z.fromJSONSchema(schema, { registry: z.registry() }).safeParse(info).success;
   } catch {
     return false;
   }
+}
+
+function countValues(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 1;
+  return Object.values(value).reduce<number>((count, member) => count + countValues(member), 1);
 }
 
 /** The rules of the extension; what breaks one is as if it were not there. */

@@ -5,6 +5,7 @@ import {
 } from "@x402/extensions/bazaar";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import { buildPaymentRequest } from "../protocol/build-request.ts";
 import { networks } from "../protocol/networks.ts";
 import { parsePaymentRequest } from "../protocol/requests.ts";
@@ -126,6 +127,13 @@ describe("the extension bazaar", () => {
     });
   });
 
+  test("leaves nothing of its schema behind in this process", () => {
+    const extension = sent();
+    extension.schema.id = "of a payer";
+    expect(readBazaar(extension)).toBeDefined();
+    expect(z.toJSONSchema(z.globalRegistry).schemas).not.toHaveProperty("of a payer");
+  });
+
   test("tells the tools of one MCP server apart", () => {
     const tool = (toolName: string): Json => {
       const mcp: Json = declareDiscoveryExtension({
@@ -147,6 +155,29 @@ describe("the extension bazaar", () => {
     [
       "has a schema that refers elsewhere",
       ({ schema }) => Object.assign(schema, { $ref: "https://evil.example/" }),
+    ],
+    [
+      "has a schema that doubles its work with each reference",
+      ({ schema }) =>
+        Object.assign(schema, {
+          allOf: [{ $ref: "#/$defs/0" }],
+          $defs: Object.fromEntries(
+            Array.from({ length: 11 }, (_, index) => {
+              const next = { $ref: `#/$defs/${index + 1}` };
+              return [index, index === 10 ? {} : { allOf: [next, next] }];
+            }),
+          ),
+        }),
+    ],
+    [
+      "has many values that are each held against many",
+      ({ info, schema }) => {
+        info.input.queryParams.many = Array.from({ length: 200 }, () => 0);
+        schema.properties.input.properties.queryParams = {
+          type: "object",
+          properties: { many: { type: "array", items: { enum: Array.from({ length: 200 }, (_, n) => n) } } },
+        };
+      },
     ],
     [
       "has a schema with patterns",
