@@ -24,6 +24,8 @@ export type PostgresProxy = {
   url: string;
   /** How often so far a client waited for the server before it went on: statements sent in one go count as one. */
   roundTrips(): number;
+  /** How many connections are still open of which a statement was swallowed. */
+  silent(): number;
   /** Lets the server have what was held, and ends its connection when it has answered. */
   release(): void;
   close(): Promise<void>;
@@ -36,6 +38,7 @@ export async function startPostgresProxy(
 ): Promise<PostgresProxy> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
+  const silent = new Set<Socket>();
   const held: (() => void)[] = [];
   let statements = 0;
   let roundTrips = 0;
@@ -52,6 +55,7 @@ export async function startPostgresProxy(
       socket.on("error", () => {});
       socket.on("close", () => sockets.delete(socket));
     }
+    client.on("close", () => silent.delete(client));
     client.on("close", () => cut || server.destroy());
     server.on("close", () => client.destroy());
     server.on("data", (bytes) => {
@@ -87,6 +91,7 @@ export async function startPostgresProxy(
             client.destroy();
             return;
           case "swallow":
+            silent.add(client);
             client.removeAllListeners("data");
             return;
         }
@@ -100,6 +105,7 @@ export async function startPostgresProxy(
   return {
     url: url.href,
     roundTrips: () => roundTrips,
+    silent: () => silent.size,
     release() {
       for (const write of held.splice(0)) write();
     },

@@ -103,6 +103,8 @@ async function connect(pool: Pool): Promise<PostgresConnection> {
     release() {
       client.off("error", onError);
       client.release(lost);
+      // With statements under way, `pg` would keep it open until they are answered, and so for ever.
+      if (lost) client.connection.stream.destroy();
     },
   };
 }

@@ -431,7 +431,7 @@ describe("after ten seconds of patience", () => {
     proxies.push(proxy);
     const ledger = createTestLedger(await open(proxy.url), Date.now);
     await ledger.introduce(7);
-    return { url, gate, ledger };
+    return { url, gate, proxy, ledger };
   }
 
   async function stopByLock(): Promise<void> {
@@ -469,11 +469,12 @@ describe("after ten seconds of patience", () => {
   }
 
   async function askAnother(): Promise<void> {
-    const { gate, ledger } = await prepare();
+    const { gate, proxy, ledger } = await prepare();
     let swallowed = 0;
     gate.decide = (sql) => (sql.startsWith("select") && ++swallowed === 1 ? "swallow" : "pass");
     expect(await ledger.nextTxNonce(chainId, operator), "a network that swallows a question").toBe(7);
     expect(swallowed).toBe(2);
+    await waitFor(async () => proxy.silent() === 0);
   }
 
   test("a lock is not waited for any longer, a lease is owed, a silent server is asked once more", async () => {
