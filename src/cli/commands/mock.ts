@@ -4,7 +4,7 @@ import { findScenario, type ScenarioName, scenarios } from "../../fixtures/cases
 import { signForScenario } from "../../fixtures/sign.ts";
 import { type MockServer, startMockServer } from "../../mock-server/start-mock-server.ts";
 import { buildPaymentRequest } from "../../protocol/build-request.ts";
-import { renderTable } from "../../util/table.ts";
+import { renderRows, renderTable } from "../../util/table.ts";
 import {
   contractsOf,
   defineCommand,
@@ -108,7 +108,7 @@ async function describeRunningMock(server: MockServer, usual: readonly ScenarioN
   const { facilitator, organization, payers, control } = server.description;
   return [
     "",
-    networkTable(server),
+    networkTables(server),
     "",
     ...describePayers(payers),
     "",
@@ -122,10 +122,7 @@ async function describeRunningMock(server: MockServer, usual: readonly ScenarioN
     "",
     `curl -s ${control.scenario} -d '{"name":"settle.insufficient_funds"}'`,
     "",
-    ...suggested.map((name) => {
-      const { means } = findScenario(name);
-      return `  ${name.padEnd(Math.max(...suggested.map(({ length }) => length)))}  ${means}`;
-    }),
+    renderRows(suggested.map((name) => [name, findScenario(name).means])),
     "",
     `All ${scenarios.length} scenarios  ${control.scenarios}`,
     `What was asked    ${control.calls}`,
@@ -138,16 +135,18 @@ async function describeRunningMock(server: MockServer, usual: readonly ScenarioN
   ].join("\n");
 }
 
-function networkTable({ environment }: MockServer): string {
-  return renderTable(
-    ["network", { right: "chain id" }, "payTo: the facilitator contract", "asset: USDC"],
-    environment.networks.map(({ name, chainId, facilitatorContract, assets: [{ address }] }) => [
-      name,
-      String(chainId),
-      facilitatorContract,
-      address,
-    ]),
-  );
+function networkTables({ environment }: MockServer): string {
+  const { networks } = environment;
+  return [
+    renderTable(
+      ["network", { right: "chain id" }, "payTo: the facilitator contract"],
+      networks.map(({ name, chainId, facilitatorContract }) => [name, String(chainId), facilitatorContract]),
+    ),
+    renderTable(
+      ["network", "asset: USDC"],
+      networks.map(({ name, assets: [{ address }] }) => [name, address]),
+    ),
+  ].join("\n\n");
 }
 
 async function paymentCurl({ environment, description }: MockServer): Promise<string> {

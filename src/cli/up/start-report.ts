@@ -7,19 +7,17 @@ import { renderTable } from "../../util/table.ts";
 
 type Payers = Readonly<Record<string, { address: string; privateKey: string }>>;
 
-/** The test payers with what becomes of their payments; their keys in a second table, as one would be too wide. */
+/** The test payers with what becomes of their payments; addresses and keys below, since a key is nearly a line wide. */
 export function describePayers(payers: Payers): readonly string[] {
   const known: Readonly<Record<string, TestPayer>> = testPayers;
-  const outcomes = Object.entries(payers).map(([name, { address }]) => {
+  const outcomes = Object.keys(payers).map((name) => {
     const { outcome = "", settleOutcome } = known[name] ?? {};
-    return [name, address, settleOutcome === undefined ? outcome : `settle: ${settleOutcome}`];
+    return [name, settleOutcome === undefined ? outcome : `settle: ${settleOutcome}`];
   });
-  const keys = Object.entries(payers).map(([name, { privateKey }]) => [name, privateKey]);
-  return [
-    renderTable(["payer", "address", "outcome"], outcomes),
-    "",
-    renderTable(["payer", "private key"], keys),
-  ];
+  const accounts = Object.entries(payers).map(([name, { address, privateKey }]) =>
+    [`${name}: ${address}`, `  key ${privateKey}`].join("\n"),
+  );
+  return [renderTable(["payer", "outcome"], outcomes), "", ...accounts];
 }
 
 /** How long the payment of the printed curl can be settled: a day. */

@@ -17,12 +17,12 @@ export async function describeUp(
     "",
     networkTable(harness, payments),
     "",
-    addressTable(harness),
+    addressTables(harness),
     "",
     ...describeForks(harness),
     ...describePayers(harness.payers),
     "",
-    "These keys are published for tests: never send anything of value to these accounts.",
+    "These keys are published for tests: never send anything of value to them.",
     "",
     "Verify a payment with curl (the same body at /settle settles it, once):",
     "",
@@ -75,15 +75,18 @@ function networkTable(harness: HarnessDescription, payments: readonly SamplePaym
   return renderTable(columns, rows);
 }
 
-function addressTable(harness: HarnessDescription): string {
-  const rows = networksOf(harness).flatMap((name) => {
+/** Two tables: side by side they would be wider than a terminal. */
+function addressTables(harness: HarnessDescription): string {
+  const known = networksOf(harness).flatMap((name) => {
     const network = harness.networks[name];
-    return network === undefined ? [] : [[name, network.facilitatorContract, network.asset.address]];
+    return network === undefined ? [] : [{ name, network }];
   });
-  return renderTable(
-    ["network", "payTo: the facilitator contract", isForked(harness) ? "asset" : "asset: USDC look-alike"],
-    rows,
-  );
+  const contracts = known.map(({ name, network }) => [name, network.facilitatorContract]);
+  const assets = known.map(({ name, network }) => [name, network.asset.address]);
+  return [
+    renderTable(["network", "payTo: the facilitator contract"], contracts),
+    renderTable(["network", isForked(harness) ? "asset" : "asset: USDC look-alike"], assets),
+  ].join("\n\n");
 }
 
 const isForked = (harness: HarnessDescription) =>
