@@ -4,7 +4,10 @@ import type { Terminal } from "./kit/terminal.ts";
 
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major < 22 || (major === 22 && minor < 18)) {
-  process.stderr.write(`x402-kit needs Node 22.18 or newer, and this is ${process.versions.node}\n`);
+  process.stderr.write(
+    `x402-kit needs Node 22.18 or newer, and this is ${process.versions.node}\n` +
+      "  Without installing one: npx -p node@24 -p x402-facilitator-kit x402-kit …\n",
+  );
   process.exit(1);
 }
 const { enableCompileCache } = await import("node:module");
