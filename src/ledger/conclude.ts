@@ -26,13 +26,22 @@ type Concluded = {
   concluded_at: number | null;
 };
 
-/** Makes {@link Ledger.conclude}: transactions of one block are mostly concluded together. */
+/**
+ * Makes {@link Ledger.conclude}: transactions of one block are mostly concluded together, those of each operator by
+ * themselves. An operator whose row another transaction holds keeps no other operator's payments waiting.
+ */
 export function createConclude(db: Kysely<LedgerTables>, now: () => number): Ledger["conclude"] {
-  const concludeTogether = together(concludeAll, {
-    most: 16,
-    keyOf: ({ mined: { chainId, operator, txNonce } }: Concluding) =>
-      `${operatorKey({ chainId, operator })} ${txNonce}`,
-  });
+  const byOperator = new Map<string, (item: Concluding) => Promise<unknown>>();
+
+  function concludeTogether(item: Concluding): Promise<unknown> {
+    const key = `${item.mined.chainId} ${lowerCase(item.mined.operator)}`;
+    let ofOperator = byOperator.get(key);
+    if (ofOperator === undefined) {
+      ofOperator = together(concludeAll, { most: 16, keyOf: ({ mined }) => String(mined.txNonce) });
+      byOperator.set(key, ofOperator);
+    }
+    return ofOperator(item);
+  }
 
   /** Gives what went wrong with each: one that cannot be recorded keeps the others from nothing. */
   async function concludeAll(items: readonly Concluding[]): Promise<unknown[]> {
@@ -53,69 +62,55 @@ export function createConclude(db: Kysely<LedgerTables>, now: () => number): Led
   };
 }
 
-function operatorKey({ chainId, operator }: Pick<MinedTransaction, "chainId" | "operator">): string {
-  return `${chainId} ${lowerCase(operator)}`;
-}
-
+/** Concludes transactions of one operator. */
 async function conclude(
   transaction: Transaction<LedgerTables>,
   items: readonly Concluding[],
   time: number,
 ): Promise<void> {
-  // In one order everywhere: two transactions must not wait for each other.
-  const ofOperators = [...Map.groupBy(items, ({ mined }) => operatorKey(mined))].sort(([a], [b]) =>
-    a < b ? -1 : 1,
-  );
-  const batches = await allAtOnce(
+  const [first] = items;
+  if (first === undefined) return;
+  const { chainId, operator } = first.mined;
+  const txNonces = items.map(({ mined }) => mined.txNonce);
+  const [batches] = await allAtOnce(
     transaction,
-    ofOperators.flatMap(([, ofOne]) => {
-      const [first] = ofOne;
-      if (first === undefined) return [];
-      const { chainId, operator } = first.mined;
-      return transaction
+    [
+      transaction
         .selectFrom("settlements")
         .select(["id", "tx_nonce", "state", "organization_id", "network", "signature", "concluded_at"])
         .where("chain_id", "=", chainId)
         .where("operator", "=", lowerCase(operator))
-        .where(
-          "tx_nonce",
-          "in",
-          ofOne.map(({ mined }) => mined.txNonce),
-        );
-    }),
-    ofOperators.flatMap(([, [first]]) =>
-      first === undefined ? [] : lockingOperator(transaction, first.mined),
-    ),
+        .where("tx_nonce", "in", txNonces),
+    ],
+    [lockingOperator(transaction, first.mined)],
   );
   const charges: Charge[] = [];
-  const statements = ofOperators.flatMap(([, ofOne], index) =>
-    ofOne.flatMap((item) => {
-      const { mined } = item;
-      const inBatch = (batches[index] ?? []).filter(({ tx_nonce }) => tx_nonce === mined.txNonce);
-      const endings = sortByEnding(item, inBatch);
-      if (mined.gasCost !== undefined) {
-        // What was concluded before, in a block that vanished, was charged then.
-        const settlements = inBatch.filter(
-          ({ state, concluded_at }) => state === "submitted" && concluded_at === null,
-        );
-        charges.push({ gasCost: mined.gasCost, settlements });
-      }
-      const updates = [...endings].map(([failure, ids]) =>
-        transaction
-          .updateTable("settlements")
-          .set({
-            state: failure === null ? "settled" : "failed",
-            failure,
-            transaction_hash: lowerCase(mined.hash),
-            block_number: toSafeInteger(mined.blockNumber),
-            block_hash: lowerCase(mined.blockHash),
-            concluded_at: time,
-          })
-          .where("id", "in", ids),
+  const statements = items.flatMap((item) => {
+    const { mined } = item;
+    const inBatch = batches.filter(({ tx_nonce }) => tx_nonce === mined.txNonce);
+    const endings = sortByEnding(item, inBatch);
+    if (mined.gasCost !== undefined) {
+      // What was concluded before, in a block that vanished, was charged then.
+      const settlements = inBatch.filter(
+        ({ state, concluded_at }) => state === "submitted" && concluded_at === null,
       );
-      return [...updates, closing(transaction, mined, mined.hash)];
-    }),
-  );
+      charges.push({ gasCost: mined.gasCost, settlements });
+    }
+    const updates = [...endings].map(([failure, ids]) =>
+      transaction
+        .updateTable("settlements")
+        .set({
+          state: failure === null ? "settled" : "failed",
+          failure,
+          transaction_hash: lowerCase(mined.hash),
+          block_number: toSafeInteger(mined.blockNumber),
+          block_hash: lowerCase(mined.blockHash),
+          concluded_at: time,
+        })
+        .where("id", "in", ids),
+    );
+    return [...updates, closing(transaction, mined, mined.hash)];
+  });
   await withCommit(transaction, [...chargingGas(transaction, charges, time), ...statements]);
 }
 

@@ -6,6 +6,7 @@ import { backends, sharedPostgres, useTestDatabase } from "../../../test/support
 import {
   chainId,
   createTestLedger,
+  hashOf,
   operator,
   paymentOf,
   settled,
@@ -181,6 +182,27 @@ test("a lease that is being given up holds up no renewal of the others", async (
   time += 900;
   expect(await ledger.findLease(a)).toBeNull();
   expect(await ledger.findLease(b)).toMatchObject({ isOwn: true });
+});
+
+test("an operator that another transaction holds keeps no other operator's payments undecided", async () => {
+  const db = (await database.open()).$extendTables<LedgerTables>();
+  const ledger = createTestLedger(await database.open(), Date.now);
+  const other = { chainId, operator: `0x${"bb".repeat(20)}` as const };
+  await ledger.introduce();
+  await ledger.introduceOperator(chainId, other.operator, 0);
+  const payment = paymentOf("a");
+  await ledger.claimAll([payment]);
+  const block = { blockNumber: 60n, blockHash: hashOf("block") };
+  let heldUp: Promise<void> | undefined;
+  await inTransaction(db, async (transaction) => {
+    const held = transaction.updateTable("operator_nonces").set({ next_tx_nonce: 1 });
+    await held.where("operator", "=", other.operator).execute();
+    heldUp = ledger.conclude({ ...other, ...block, txNonce: 0, hash: hashOf("theirs") }, []);
+    const concluded = ledger.mine(0, [settled(payment)]).then(() => "concluded");
+    expect(await Promise.race([concluded, delay(3_000, "held up")])).toBe("concluded");
+  });
+  await heldUp;
+  expect(await ledger.find(payment.id)).toMatchObject({ state: "settled" });
 });
 
 describe.each(backends)("a statement that is sent with the commit, on $name", (backend) => {
