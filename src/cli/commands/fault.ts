@@ -94,7 +94,9 @@ function readOrder(names: readonly string[], fields: Record<string, unknown>): F
     if (!(error instanceof ConfigurationError)) throw error;
     throw new ConfigurationError(
       error.problems.map(({ name, ...problem }) => ({
-        name: `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`,
+        name: ["network", "kind"].includes(name)
+          ? name.toUpperCase()
+          : `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`,
         ...problem,
       })),
     );

@@ -47,7 +47,14 @@ function readState(path: string, setting: Record<string, string>): SavedHarness 
   } catch {
     // Said below.
   }
-  const { data } = fileSchema.safeParse(parseJson(text));
+  const value = parseJson(text);
+  const version: unknown = Reflect.get(Object(value), "version");
+  if (typeof version === "number" && version > 1) {
+    throw new KitError(`${path} is of format ${version}; this x402-kit reads 1`, {
+      hints: ["Use the version of x402-facilitator-kit that saved it, or a newer one."],
+    });
+  }
+  const { data } = fileSchema.safeParse(value);
   if (data === undefined) {
     throw new KitError(`${path} is no state that \`up --state\` has saved`, {
       hints: ["Name a file that does not exist yet, or move this one away."],

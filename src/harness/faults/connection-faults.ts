@@ -1,4 +1,4 @@
-import type { ConnectionFaultSpec } from "./fault-spec.ts";
+import { type ConnectionFaultSpec, matcherOf } from "./fault-spec.ts";
 
 export type ConnectionFault = {
   readonly spec: ConnectionFaultSpec;
@@ -81,11 +81,4 @@ export function createConnectionFaults(): ConnectionFaults {
       return hits;
     },
   };
-}
-
-/** Whether a method is meant by a pattern, in which `*` stands for any letters. */
-function matcherOf(pattern = "*"): (method: string) => boolean {
-  // Several in a row mean no more than one, and would take for ever to rule out.
-  const whole = new RegExp(`^${pattern.replaceAll(/\*+/g, ".*")}$`);
-  return (method) => whole.test(method);
 }

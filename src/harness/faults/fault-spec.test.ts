@@ -59,6 +59,16 @@ describe("a fault read from data", () => {
     expect(complaints({ ...delay, ms: 0 })).toMatch(/^ms: 0 is not a whole number from 1 to 600000 /);
   });
 
+  test("between a shop and the facilitator is refused a route that is never asked for", () => {
+    const reset = { network: "facilitator", kind: "reset" };
+    for (const method of ["foo", "eth_*", "Settle", "v1"]) {
+      expect(complaints({ ...reset, method })).toBe(
+        `method: "${method}" is none of the facilitator's: verify, settle, supported (for example settle)`,
+      );
+    }
+    for (const method of ["settle", "s*", "*"]) expect(complaints({ ...reset, method })).toBe("none");
+  });
+
   test.each([
     ["nothing", null],
     ["a list", []],

@@ -18,6 +18,9 @@ const facilitatorKinds: ReadonlySet<string> = new Set<FaultSpec["kind"]>([
   "hang",
 ]);
 
+/** The routes that such faults can hit. */
+const facilitatorRoutes = ["verify", "settle", "supported"];
+
 const network = z.string("is not the name of a network");
 
 /** Which calls a fault of the connection hits: every one unless a field narrows it. */
@@ -129,6 +132,11 @@ export function readFaultSpec(raw: unknown, names: readonly string[] = networkNa
     const problem = `${quote(named)} happens to nodes and chains, and not to the facilitator; there is ${[...facilitatorKinds].join(", ")}`;
     throw new ConfigurationError([{ name: "kind", problem, example: "answer-lost" }]);
   }
+  const { method } = read.success ? given : {};
+  if (name === facilitatorPlace && typeof method === "string" && !facilitatorRoutes.some(matcherOf(method))) {
+    const problem = `${quote(method)} is none of the facilitator's: ${facilitatorRoutes.join(", ")}`;
+    throw new ConfigurationError([{ name: "method", problem, example: "settle" }]);
+  }
   if (read.success && unknown.length === 0) return read.data as FaultSpec;
   throw new ConfigurationError([
     ...unknown,
@@ -177,4 +185,11 @@ function onChain<const K extends string, Shape extends z.core.$ZodLooseShape = o
   shape: Shape = {} as Shape,
 ) {
   return z.strictObject({ network, kind: z.literal(kind), ...shape });
+}
+
+/** Whether a method is meant by a pattern, in which `*` stands for any letters. */
+export function matcherOf(pattern = "*"): (method: string) => boolean {
+  // Several in a row mean no more than one, and would take for ever to rule out.
+  const whole = new RegExp(`^${pattern.replaceAll(/\*+/g, ".*")}$`);
+  return (method) => whole.test(method);
 }

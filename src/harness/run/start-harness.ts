@@ -186,7 +186,12 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
         async start({ inspect, rows = options.state?.saved?.rows }) {
           if (rows !== undefined) {
             await organized;
-            await addRows(database, rows);
+            await addRows(database, rows).catch((cause: unknown) => {
+              throw new KitError("The saved ledger does not fit the one of this version", {
+                cause,
+                hints: ["It is damaged, or another version has saved it: use that one, or begin anew."],
+              });
+            });
           }
           await Promise.all([organized, made.start({ inspect })]);
         },

@@ -99,6 +99,18 @@ const mostBlocks = 10_000;
 /** A hundred years. */
 const mostSeconds = 3_155_760_000;
 
+/** What the node says of a state that it cannot load repeats the state, which may be megabytes. */
+async function load(node: LocalNode, { state }: SavedChain): Promise<void> {
+  try {
+    await node.request("anvil_loadState", state);
+  } catch (error) {
+    if (!(error instanceof RpcRefusal)) throw error;
+    throw new KitError(`The saved state of the ${node.name} chain cannot be loaded`, {
+      hints: ["It is damaged, or another version has saved it: use that one, or begin anew."],
+    });
+  }
+}
+
 /** Puts contracts, accounts and payers in place on a node that has just been started. */
 export async function prepareChain(options: LocalChainOptions): Promise<HarnessChain> {
   const { network, facilitatorContract, asset, node, ownClock = false, slice, saved } = options;
@@ -127,7 +139,7 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
     : await prepareMockToken(node, asset);
   const fundCall = realToken ? transferCall : mintCall;
   if (slice !== undefined) await placeSlice(node, asset, slice);
-  if (saved !== undefined) await node.request("anvil_loadState", saved.state);
+  if (saved !== undefined) await load(node, saved);
   const { ahead = 0 } = saved ?? {};
   const start = await takeStartingPoint(node, { impersonated: treasury.address, ownClock, ahead });
   // A chain with a clock of its own stands still between transactions.

@@ -1,6 +1,7 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { connectHarness } from "../../../src/harness/index.ts";
 import { startCli } from "../../support/cli.ts";
@@ -51,6 +52,27 @@ test("chains and ledger go on where they were, and so does a reset", async () =>
   expect((await other.ended).code).toBe(1);
   expect(other.stderr()).toContain(`${file} was saved of another start`);
   expect(other.stderr()).toContain("not started now");
+
+  const saved = JSON.parse(gunzipSync(await readFile(file)).toString());
+  const { base: chain } = saved.chains;
+  for (const [damage, said] of [
+    [{ version: 2 }, /: \S+ is of format 2; this x402-kit reads 1$/m],
+    [
+      { rows: { ...saved.rows, added_later: [{ id: 1 }] } },
+      /: The saved ledger does not fit the one of this/,
+    ],
+    [
+      { chains: { ...saved.chains, base: { ...chain, state: chain.state.slice(0, 10_000) } } },
+      /: The saved state of the base chain/,
+    ],
+  ] as const) {
+    await writeFile(file, gzipSync(JSON.stringify({ ...saved, ...damage })));
+    await using up = await startCli(["up", "--networks", "base,polygon", "--port", "0", "--state", file]);
+    expect((await up.ended).code).toBe(1);
+    expect(up.stderr()).toMatch(said);
+    expect(up.stderr()).not.toContain("unforeseen");
+    expect(up.stderr().length).toBeLessThan(500);
+  }
 });
 
 test("what is no saved state is left alone, and forks and seeds have none", async () => {
