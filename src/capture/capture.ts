@@ -14,10 +14,10 @@ const chainStateSchema = z.object({
   network: z.string(),
   chainId: z.int(),
   facilitatorContract: address,
-  asset: z.object({ address, name: z.string(), version: z.string(), decimals: z.int() }),
-  blockNumber: z.int(),
+  asset: z.object({ address, name: z.string(), version: z.string(), decimals: z.int().min(0).max(255) }),
+  blockNumber: z.int().nonnegative(),
   /** Unix seconds. */
-  time: z.int(),
+  time: z.int().nonnegative(),
   payerBalance: uint256Text,
   payerHasCode: z.boolean(),
   /** What the contract at the payer's address says of the signature (EIP-1271); null where it was not asked. */

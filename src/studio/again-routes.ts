@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
+import { KitError } from "../errors.ts";
 import type { ExplainContext } from "../explain/explain.ts";
 import { requestBodyOf } from "../explain/explain-refusal.ts";
 import type { Operation } from "../protocol/problems.ts";
@@ -57,6 +58,11 @@ export function againRoutes(
     if (payment?.request === undefined) {
       return reply.code(404).send({ error: "No readable payment of this id was seen here" });
     }
-    return resend.capture(payment);
+    try {
+      return await resend.capture(payment);
+    } catch (error) {
+      if (!(error instanceof KitError)) throw error;
+      return reply.code(409).send({ error: error.message, hints: error.hints });
+    }
   });
 }

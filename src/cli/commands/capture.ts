@@ -1,4 +1,5 @@
 import { readFile, writeFile } from "node:fs/promises";
+import { z } from "zod";
 import { readCapture } from "../../capture/capture.ts";
 import { replayCapture } from "../../capture/replay.ts";
 import { KitError } from "../../errors.ts";
@@ -8,6 +9,10 @@ import { self } from "../../util/self-command.ts";
 import { defineCommand, flag, tokenOption, urlOption } from "../kit/command.ts";
 
 /* A payment as a file, written from a running harness and judged again anywhere. */
+
+const problemSchema = z
+  .object({ error: z.string().optional(), hints: z.array(z.string()).catch([]) })
+  .catch({ error: undefined, hints: [] });
 
 export const capture = defineCommand({
   options: {
@@ -39,12 +44,10 @@ export const capture = defineCommand({
       ...(token !== undefined && { headers: { authorization: `Bearer ${token}` } }),
     });
     if (status !== 200) {
-      throw new KitError(
-        String(Reflect.get(Object(body), "error") ?? `The payment cannot be captured: ${status}`),
-        {
-          hints: [`List the payments that were seen: ${self} logs`],
-        },
-      );
+      const { error, hints } = problemSchema.parse(body);
+      throw new KitError(error ?? `The payment cannot be captured: ${status}`, {
+        hints: [...hints, `List the payments that were seen: ${self} logs`],
+      });
     }
     await writeFile(out, `${JSON.stringify(body, null, 2)}\n`);
     print(`Wrote ${out}. Judge it again, on any machine: ${self} replay ${out}`);

@@ -162,4 +162,11 @@ test("an edited file says that it differs; a damaged, foreign or newer one says 
   expect(await said('{"log":{"version":"1.2"}}')).toContain("no capture of x402-kit");
   expect(await said(text.replace('"x402Capture":1', '"x402Capture":2'))).toContain("this x402-kit reads 1");
   expect(await said(text.replace('"operation":', '"operations":'))).toContain("The capture is damaged");
+  for (const [whole, damage] of [
+    [/"time":\d+/, '"time":-5'],
+    [/"blockNumber":\d+/, '"blockNumber":-1'],
+    [/"decimals":6/, '"decimals":-3'],
+  ] as const) {
+    expect(await said(text.replace(whole, damage))).toContain("The capture is damaged");
+  }
 });
