@@ -60,6 +60,8 @@ def call(url: str, body: dict, api_key: str) -> dict:
             return json.load(response)
     except urllib.error.HTTPError as error:
         return json.load(error)
+    except urllib.error.URLError as error:
+        sys.exit(f"Nothing was reached at {url} ({error.reason}): is `npx x402-kit mock` running?")
 
 
 def main() -> None:
@@ -70,8 +72,10 @@ def main() -> None:
         payment = build_payment(table, payer)
         for operation in ("verify", "settle"):
             answer = call(f"{base_url}/{operation}", payment, api_key)
-            said = answer.get("transaction") or answer.get("errorMessage") or answer.get("invalidMessage") or "valid"
-            print(payer, operation, answer.get("success", answer.get("isValid")), said)
+            verdict = answer.get("success", answer.get("isValid"))
+            said = answer.get("transaction") or answer.get("errorMessage") or answer.get("invalidMessage")
+            # Without a verdict the answer is no payment's: it says why in `detail`.
+            print(payer, operation, verdict, said or ("valid" if verdict else answer.get("detail", answer)))
 
 
 if __name__ == "__main__":

@@ -41,3 +41,14 @@ test("the example in Python pays, and is told of a payer without money", async (
   ]);
   expect(mock.calls.map(({ operation }) => operation)).toEqual(["verify", "settle", "verify", "settle"]);
 }, 40_000);
+
+test("the example in Python calls nothing valid that got no verdict, and says what it did not reach", async () => {
+  await using mock = await startMockServer();
+  const said = await python("pay.py", `${mock.url}/elsewhere`);
+  if (said === undefined) return;
+  expect(said).toMatch(/^funded verify None \S/);
+  expect(said).not.toContain("valid");
+  await expect(python("pay.py", "http://127.0.0.1:9/v1")).rejects.toMatchObject({
+    stderr: expect.stringMatching(/^Nothing was reached at http:\/\/127\.0\.0\.1:9\/v1\/verify .*\n$/),
+  });
+}, 40_000);
