@@ -96,7 +96,10 @@ function workNameOf(organizationId: string, key: string): string {
   return `idempotency ${organizationId} ${key}`;
 }
 
-/** Every new row takes up to two expired ones away: the table stays as large as a day is, and no request pays much. */
+/**
+ * Every new row takes up to two expired ones away: the table stays as large as a day is, and no request pays much. Those
+ * that another transaction has are left to it, which may be waiting for a signature.
+ */
 export async function sweep(transaction: Transaction<LedgerTables>, time: number): Promise<void> {
   await transaction
     .deleteFrom("idempotency")
@@ -111,6 +114,8 @@ export async function sweep(transaction: Transaction<LedgerTables>, time: number
           .where("old.expires_at", "<=", time)
           .orderBy("old.expires_at")
           .limit(2)
+          .forUpdate()
+          .skipLocked()
           .$asTuple("organization_id", "idempotency_key"),
       ),
     )

@@ -7,6 +7,7 @@ import {
   chainId,
   createTestLedger,
   hashOf,
+  hours,
   operator,
   paymentOf,
   settled,
@@ -182,6 +183,21 @@ test("a lease that is being given up holds up no renewal of the others", async (
   time += 900;
   expect(await ledger.findLease(a)).toBeNull();
   expect(await ledger.findLease(b)).toMatchObject({ isOwn: true });
+});
+
+test("an old key that another transaction is taking away holds up no payment with an identifier", async () => {
+  const db = (await database.open()).$extendTables<LedgerTables>();
+  let time = 1_800_000_000_000;
+  const ledger = createTestLedger(await database.open(), () => time);
+  await ledger.introduce();
+  expect(await ledger.beginIdempotent("org_shop", "old", "body")).toEqual({ status: "new" });
+  time += 25 * hours;
+  const payment = paymentOf("a", { identifier: { id: "order", fingerprint: hashOf("a") } });
+  await inTransaction(db, async (transaction) => {
+    await transaction.deleteFrom("idempotency").execute();
+    const claimed = ledger.claimAll([payment]).then(({ outcomes }) => outcomes);
+    expect(await Promise.race([claimed, delay(3_000, "held up")])).toEqual(["claimed"]);
+  });
 });
 
 test("an operator that another transaction holds keeps no other operator's payments undecided", async () => {
