@@ -123,6 +123,7 @@ test("operators see what became of a payment, and never its signature, nor what 
   expect(captured.json()).toEqual({ error: "No RPC endpoint of base answers" });
   expect((await get("/payments/0x1234")).statusCode).toBe(404);
   expect((await get("/settle")).statusCode).toBe(404);
+  expect((await app.inject({ method: "HEAD", url: "/events", headers: authorized })).statusCode).toBe(404);
   for (const url of ["/payments", `/payments/${id}`]) {
     const { body, headers } = await get(url);
     expect(body).not.toContain(signature.slice(2));

@@ -88,6 +88,15 @@ describe("what a payment was for", () => {
     ).toBeUndefined();
   });
 
+  test.each([
+    ["text that is turned around", "pay \u202e001 CDSU\u202c", "pay  001 CDSU"],
+    ["hidden characters and other ends of lines", "a\u200bb\u2028c\u2029\ud800d", "a b c d"],
+    ["half a character at its end", `${"x".repeat(499)}\u{1f600}`, "x".repeat(499)],
+  ])("shows no %s in a description", (_, description, shown) => {
+    const seen = read(2, ({ paymentPayload }) => Object.assign(paymentPayload.resource, { description }));
+    expect(seen?.resource.description).toBe(shown);
+  });
+
   test("keeps no names and passwords of a URL, and no long or multi-line description", () => {
     const seen = read(2, ({ paymentPayload }) => {
       paymentPayload.resource.url = "https://user:secret@shop.example/a";

@@ -59,7 +59,7 @@ export function readResource(body: unknown, payment: PaymentRequest): SeenResour
   const { type = "http", toolName, routeTemplate, info } = bazaar ?? {};
   const address = routeTemplate === undefined ? url.href : `${url.origin}${routeTemplate}`;
   const { mimeType } = told;
-  const description = told.description && withoutControls(told.description).slice(0, longestDescription);
+  const description = told.description && toPlainText(told.description);
   return {
     key: JSON.stringify([type, address, toolName]),
     resource: {
@@ -103,6 +103,8 @@ function cleanUrl(text: string | undefined): URL | undefined {
   return url;
 }
 
-function withoutControls(text: string): string {
-  return text.replace(/\p{Cc}+/gu, " ").trim();
+/** One line, without what hides text or turns its direction wherever it is shown, and of whole characters. */
+function toPlainText(text: string): string {
+  const plain = text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]+/gu, " ").trim();
+  return plain.slice(0, longestDescription).replace(/\p{Cs}$/u, "");
 }

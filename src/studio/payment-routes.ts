@@ -46,7 +46,8 @@ export function paymentRoutes(
     return { apiVersion: paymentApiVersion, payment: detailOf(payment, context) };
   });
 
-  app.get("/events", async (request, reply) => {
+  // To HEAD, a stream would never end.
+  app.get("/events", { exposeHeadRoute: false }, async (request, reply) => {
     const { error } = z.strictObject({}).safeParse(request.query);
     if (error !== undefined) return reply.code(400).send(refuseQuery(error));
     reply.hijack();
