@@ -28,7 +28,8 @@ export type Catalog = {
 /** What is seen again is not written again for so long, unless it has changed. */
 const writtenForMs = 60_000;
 const mostRemembered = 10_000;
-const mostWritesAtOnce = 8;
+/** Of the ten connections to Postgres, which settles need. */
+const mostWritesAtOnce = 2;
 /** Ways to pay for one resource. */
 const mostAccepts = 10;
 
