@@ -53,7 +53,7 @@ export function createCatalog({
 
   const write = pending.track((organizationId: string, { key, resource }: SeenResource) =>
     inTransaction(db, async (transaction) => {
-      const resourceKey = createHash("sha256").update(key).digest("hex");
+      const resourceKey = hash(key);
       const row = await transaction
         .selectFrom("resources")
         .select("document")
@@ -76,7 +76,8 @@ export function createCatalog({
       if (writing >= mostWritesAtOnce) return;
       const seen = tryToRead(body, payment);
       if (seen === undefined) return;
-      const what = JSON.stringify([organizationId, seen]);
+      // Its hash: a resource can take 10 KB, and thousands are remembered.
+      const what = hash(JSON.stringify([organizationId, seen]));
       const last = written.get(what);
       if (last !== undefined && now() - last < writtenForMs) return;
       written.delete(what);
@@ -113,6 +114,8 @@ export function createCatalog({
     settled: pending.settled,
   };
 }
+
+const hash = (text: string) => createHash("sha256").update(text).digest("hex");
 
 /** What is nested too deeply to be written is not noted either. */
 function tryToRead(body: unknown, payment: PaymentRequest): SeenResource | undefined {
