@@ -292,6 +292,11 @@ describe("refuses", () => {
       "ADMIN_TOKEN: has 7 characters; it needs 32 or more",
     ],
     [
+      "a token for operators that no header can hold",
+      { ADMIN_PORT: "4403", ADMIN_TOKEN: "9b1c5e0d7f3a2468ace013579bdf8642ü" },
+      "ADMIN_TOKEN: holds characters that an Authorization header cannot; use letters and digits",
+    ],
+    [
       "rates that would let nobody in",
       { RATE_LIMIT_KEY: "0/100", RATE_LIMIT_ADDRESS: "20" },
       "RATE_LIMIT_ADDRESS: is not of the form PER_SECOND/BURST (for example 5/100)",

@@ -312,6 +312,14 @@ export function readPepper(text: string): string {
   return text;
 }
 
+/** A secret as {@link readPepper} takes it, that an HTTP header can hold. */
+export function readBearerToken(text: string): string {
+  if (!/^[\x21-\x7e]*$/.test(text)) {
+    throw new InvalidValue("holds characters that an Authorization header cannot; use letters and digits");
+  }
+  return readPepper(text);
+}
+
 /** Where the database is: `sqlite:PATH`, or the URL of a Postgres. */
 export function readDatabaseUrl(text: string): string {
   if (text.startsWith("sqlite::memory:")) {

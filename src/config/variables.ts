@@ -13,6 +13,7 @@ import {
   logLevels,
   readAddress,
   readApiKey,
+  readBearerToken,
   readCoins,
   readCorsOrigins,
   readDatabaseUrl,
@@ -326,7 +327,7 @@ export const variables = {
   },
   ADMIN_TOKEN: {
     summary: "secret that operators send there as `Authorization: Bearer TOKEN`, 32 characters or more",
-    read: readPepper,
+    read: readBearerToken,
     unset: "needed with ADMIN_PORT",
     example: "what `openssl rand -hex 32` prints",
     secret: true,
