@@ -161,4 +161,17 @@ describe.each(backends)("on $name", (backend) => {
     const again = await ledger.fillTxNonce(at, () => Promise.reject(new Error("one is stored")));
     expect(again).toMatchObject({ attempt: { hash: hashOf("no-op") } });
   });
+
+  test("is not filled where a payment was decided, in a newer block than the one that was asked about", async () => {
+    const a = paymentOf("a");
+    await ledger.claimAll([a]);
+    const at = { chainId, operator, txNonce: 0 };
+    const { hash } = await signAsIf(0);
+    await ledger.conclude({ ...at, hash, blockNumber: 60n, blockHash: blockOf(60) }, [
+      { id: a.id, state: "settled" },
+    ]);
+    await ledger.reopenSettles(chainId, operator, [{ txNonce: 0, blockHash: blockOf(59) }]);
+    const noop = () => Promise.reject(new Error("a no-op was signed"));
+    expect(await ledger.fillTxNonce(at, noop)).toBeNull();
+  });
 });

@@ -131,6 +131,7 @@ export function createReopen(
           .where("tx_nonce", "=", txNonce)
           .execute();
         if (attempts.some(({ state }) => state === "open")) return null;
+        if (await isDecided(transaction, { chainId, operator, txNonce })) return null;
         const stored = attempts.find(({ kind }) => kind === "noop");
         if (stored !== undefined) {
           await transaction
@@ -147,6 +148,39 @@ export function createReopen(
         return { attempt: toAttempt(row), settlements: [] };
       }),
   };
+}
+
+/**
+ * Whether a payment was decided by a transaction with this txNonce, as the ledger has it by now. Another instance may have
+ * recorded that in a newer block since the chain was asked: a no-op there would take the payment's place when that block
+ * vanishes as well.
+ */
+async function isDecided(
+  transaction: Transaction<LedgerTables>,
+  { chainId, operator, txNonce }: { chainId: number; operator: Address; txNonce: number },
+): Promise<boolean> {
+  const settled = await transaction
+    .selectFrom("settlements")
+    .select("id")
+    .where("chain_id", "=", chainId)
+    .where("operator", "=", lowerCase(operator))
+    .where("tx_nonce", "=", txNonce)
+    .where("state", "in", ["settled", "failed"])
+    .where("block_hash", "is not", null)
+    .where("id", "not in", (rows) => rows.selectFrom("recoveries").select("id"))
+    .limit(1)
+    .executeTakeFirst();
+  if (settled !== undefined) return true;
+  const forwarded = await transaction
+    .selectFrom("recoveries")
+    .select("id")
+    .where("chain_id", "=", chainId)
+    .where("recoverer", "=", lowerCase(operator))
+    .where("tx_nonce", "=", txNonce)
+    .where("state", "=", "forwarded")
+    .limit(1)
+    .executeTakeFirst();
+  return forwarded !== undefined;
 }
 
 /** What was mined or superseded may be mined again. */
