@@ -16,14 +16,14 @@ import { createVerify, type Verify } from "./verify.ts";
 export type Facilitator = {
   verify: Verify;
   /**
-   * Settles a payment; see `Settle`. With a key, a repeat of the same body gets the same answer for 24 h; with the key
-   * `payment-identifier`, the identifier that the payment itself carries takes the key's place.
+   * Settles a payment; see `Settle`. With a key, a repeat of the same body gets the same answer for 24 h; with `repeats`,
+   * the identifier that the payment itself carries takes the key's place.
    */
   settle(
     request: PaymentRequest,
     caller: Caller,
     signal: AbortSignal,
-    idempotency?: IdempotencyKey,
+    options?: { idempotency?: IdempotencyKey | undefined; repeats?: boolean },
   ): Promise<SettleResult>;
   /** A settlement of the caller's organization; null when there is none, or it is another's. */
   findSettlement(id: Hex, caller: Caller): Promise<Settlement | null>;
@@ -43,13 +43,10 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
   return {
     verify: createVerify(context),
 
-    settle(request, caller, callerSignal, idempotency) {
+    settle(request, caller, callerSignal, { idempotency, repeats = false } = {}) {
       const signal = AbortSignal.any([callerSignal, closing]);
-      const run = () => settle(request, caller, signal);
+      const run = () => settle(request, caller, signal, { repeats });
       if (idempotency === undefined) return run();
-      if (idempotency.key === paymentIdentifierExtension) {
-        return settle(request, caller, signal, { repeats: true });
-      }
       const waiting = { now, signal, deadline: now() + settleWaitMs[request.x402Version] };
       return settleIdempotently(
         ledger,

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { FastifyRequest } from "fastify";
 import type { IdempotencyKey } from "../../facilitator/idempotent.ts";
 import { jsonText } from "../../protocol/json-text.ts";
+import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts";
 import { idempotencyKeyFormat, problemDetails } from "../../protocol/problems.ts";
 import { ProblemError } from "../problems/problem-error.ts";
 
@@ -14,6 +15,14 @@ export function readIdempotencyKey({ headers, body }: FastifyRequest): Idempoten
   if (key === undefined || key === "") return undefined;
   if (typeof key === "string" && idempotencyKeyFormat.test(key)) return { key, bodyHash: hashBody(body) };
   throw new ProblemError("malformed", problemDetails.idempotencyKey);
+}
+
+/**
+ * Whether the shop has successes given again to the identifiers that its payers' clients send: with the extension's name
+ * in place of a key of its own.
+ */
+export function asksForRepeats({ headers }: FastifyRequest): boolean {
+  return headers["idempotency-key"] === paymentIdentifierExtension;
 }
 
 function hashBody(body: unknown): string {

@@ -17,7 +17,7 @@ import {
 } from "../../protocol/write-answers.ts";
 import { followDelivery, sendSuccess } from "../connections/delivery.ts";
 import { callerOf } from "../plugins/authentication.ts";
-import { readIdempotencyKey } from "./idempotency-key.ts";
+import { asksForRepeats, readIdempotencyKey } from "./idempotency-key.ts";
 import { invalidResult, readPaymentRequest } from "./payment-request.ts";
 import { urlsOf } from "./urls.ts";
 
@@ -36,14 +36,16 @@ export const settleRoute: FastifyPluginAsync<{
     reply: FastifyReply,
   ): Promise<Written<SettleAnswer> | FastifyReply> {
     const parsed = readPaymentRequest(request, "settle", knownNetworks);
-    const idempotency = readIdempotencyKey(request);
+    const repetition = asksForRepeats(request)
+      ? { repeats: true }
+      : { idempotency: readIdempotencyKey(request) };
     if (!parsed.ok) {
       request.result = invalidResult(parsed.invalid);
       return refusedSettleAnswer(parsed.envelope, parsed.invalid);
     }
     const payment = parsed.request;
     reply.header("location", settlementPath(payment.settlementId));
-    const result = await facilitator.settle(payment, callerOf(request), callerLeft(request), idempotency);
+    const result = await facilitator.settle(payment, callerOf(request), callerLeft(request), repetition);
     switch (result.kind) {
       case "invalid":
         request.result = invalidResult(result.invalid);

@@ -2,8 +2,8 @@ import type { FastifyPluginAsync, FastifyRequest } from "fastify";
 import type { Facilitator } from "../../facilitator/facilitator.ts";
 import type { VerifyAnswer, Written } from "../../protocol/answers.ts";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
-import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts";
 import { verifyAnswer } from "../../protocol/write-answers.ts";
+import { asksForRepeats } from "./idempotency-key.ts";
 import { invalidResult, readPaymentRequest } from "./payment-request.ts";
 import { urlsOf } from "./urls.ts";
 
@@ -27,9 +27,8 @@ export const verifyRoute: FastifyPluginAsync<VerifyRouteOptions> = async (app, o
   async function answer(request: FastifyRequest): Promise<Written<VerifyAnswer>> {
     const { caller } = request;
     const parsed = readPaymentRequest(request, "verify", knownNetworks);
-    const repeats = request.headers["idempotency-key"] === paymentIdentifierExtension;
     const refusal = parsed.ok
-      ? await facilitator.verify(parsed.request, caller, { repeats })
+      ? await facilitator.verify(parsed.request, caller, { repeats: asksForRepeats(request) })
       : parsed.invalid;
     request.result = refusal === undefined ? { outcome: "valid" } : invalidResult(refusal);
     const network = parsed.ok ? parsed.request.knownNetwork.name : undefined;

@@ -48,7 +48,7 @@ export async function startStubApp(
 
   const facilitator: Facilitator = {
     verify: options.verify ?? (async () => undefined),
-    settle(request, _caller, signal, idempotency) {
+    settle(request, _caller, signal, { idempotency } = {}) {
       const { promise, resolve, reject } = Promise.withResolvers<SettleResult>();
       const settle: AskedSettle = {
         request,
