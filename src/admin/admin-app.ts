@@ -1,11 +1,10 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import { capturePayment } from "../capture/capture-payment.ts";
 import type { ReadableChain } from "../capture/read-captured-chain.ts";
 import { KitError, UndeterminedError } from "../errors.ts";
 import type { ExplainContext } from "../explain/explain.ts";
-import { connections } from "../http/plugins/connections.ts";
-import { defaultTimeouts as timeouts } from "../http/timeouts.ts";
+import { createInternalApp } from "../http/internal-app.ts";
 import { foreign } from "../local-server/refuse-foreign.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { createPaymentLog } from "../studio/payment-log.ts";
@@ -25,7 +24,7 @@ export type AdminOptions = {
   logger: FastifyBaseLogger;
 };
 
-/** How much is remembered: some 20 MB at most. */
+/** How much is remembered: usually some 20 MB; requests of the largest size would take three times that. */
 const bounds = { payments: 2_000, messages: 20_000, messagesEach: 500 };
 
 /** Captures read a chain, whose requests cost money. */
@@ -40,15 +39,7 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
   const { serviceId, host, token, context, chainOf, logger } = options;
   const store = createPaymentStore(serviceId, bounds);
   const log = createPaymentLog(store);
-  const app = Fastify({
-    loggerInstance: logger,
-    logController: new LogController({ disableRequestLogging: true }),
-    requestTimeout: timeouts.requestMs,
-    keepAliveTimeout: timeouts.keepAliveMs,
-    http: { headersTimeout: timeouts.headersMs },
-    bodyLimit: 1_024,
-  });
-  app.register(connections, { limits: { max: 50, maxPerAddress: 25 }, timeouts });
+  const app = createInternalApp(logger, { max: 50, maxPerAddress: 25 });
   app.addHook("onClose", async () => {
     log.close();
     store.close();

@@ -1,6 +1,5 @@
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
-import { connections } from "./plugins/connections.ts";
-import { defaultTimeouts as timeouts } from "./timeouts.ts";
+import type { FastifyBaseLogger, FastifyInstance } from "fastify";
+import { createInternalApp } from "./internal-app.ts";
 
 /** What holds the metrics: prom-client's `Registry`. */
 export type MetricsRegister = { readonly contentType: string; metrics(): Promise<string> };
@@ -11,14 +10,7 @@ export type MetricsRegister = { readonly contentType: string; metrics(): Promise
  * that only the collector reaches.
  */
 export function createMetricsApp(register: MetricsRegister, logger: FastifyBaseLogger): FastifyInstance {
-  const app = Fastify({
-    loggerInstance: logger,
-    logController: new LogController({ disableRequestLogging: true }),
-    requestTimeout: timeouts.requestMs,
-    keepAliveTimeout: timeouts.keepAliveMs,
-    http: { headersTimeout: timeouts.headersMs },
-  });
-  app.register(connections, { limits: { max: 100, maxPerAddress: 50 }, timeouts });
+  const app = createInternalApp(logger, { max: 100, maxPerAddress: 50 });
   app.get("/metrics", async (_request, reply) =>
     reply.type(register.contentType).send(await register.metrics()),
   );
