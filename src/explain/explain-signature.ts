@@ -1,4 +1,3 @@
-import { z } from "zod";
 import { recoverSigner } from "../chain/signing/recover.ts";
 import {
   type Authorization,
@@ -9,18 +8,12 @@ import {
 import { sameAddress } from "../protocol/hex.ts";
 import { type Finding, finding } from "../protocol/mistakes.ts";
 import { builtInNetworks, type Network } from "../protocol/networks.ts";
-import { address, bytes32, signature as signatureSchema, uint256String } from "../protocol/primitives.ts";
+import { address, signature as signatureSchema, uint256String } from "../protocol/primitives.ts";
+import { exactPayloadSchema } from "../protocol/request-schemas.ts";
 import { isErc6492, readEcdsaSignature } from "../protocol/signature.ts";
 import { formatDomain, type SignedDomain } from "../protocol/signature-mistakes.ts";
 
-const authorizationSchema = z.object({
-  from: address,
-  to: address,
-  value: uint256String,
-  validAfter: uint256String,
-  validBefore: uint256String,
-  nonce: bytes32,
-});
+const authorizationSchema = exactPayloadSchema.shape.authorization;
 
 /** A domain that somebody may have signed for, and what it differs in. */
 type Trial = SignedDomain & { where: string };
