@@ -175,7 +175,7 @@ export type Ledger = Recoveries & {
   ): Promise<void>;
   /**
    * Opens a closed txNonce that no settlement needs and that the chain does not know any more, with a no-op: the one
-   * that is stored, or else a new one. Null, and nothing signed, when it is open.
+   * that is stored, or else a new one. Null, and nothing signed, when it is open, or when a payment was decided with it.
    */
   fillTxNonce(
     sender: { chainId: number; operator: Address; txNonce: number },
