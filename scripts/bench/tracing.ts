@@ -1,17 +1,15 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { registerHooks } from "node:module";
 import { fileURLToPath } from "node:url";
-import { type HarnessDescription, harnessDescriptionSchema } from "../../src/harness/control/description.ts";
 import { startHarness } from "../../src/harness/run/start-harness.ts";
 import { resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
 import { createLogger } from "../../src/logging/logger.ts";
 import { load } from "./load.ts";
-import { signBodies } from "./up.ts";
+import { signBodies, startDescribed, type Up } from "./up.ts";
 
 /**
  * What traces cost a verify: a service in whose process the API cannot be found, one with the API and no SDK, and one with
- * an SDK that drops what it gets. They take the same verifies in turns; the differences are of the sums, since the system counts CPU in steps of 10 ms.
+ * an SDK that drops what it gets. They take the same verifies in turns; the differences are of the sums, since the system
+ * counts CPU in steps of 10 ms.
  */
 const kinds = ["absent", "unregistered", "registered"] as const;
 const rounds = 20;
@@ -56,31 +54,23 @@ async function serve(kind: string): Promise<void> {
   process.once("SIGINT", () => void harness.close());
 }
 
-type Side = { kind: string; child: ChildProcess; description: HarnessDescription; bodies: string[] };
+type Side = { kind: string; service: Up; bodies: string[] };
 
 async function start(kind: string): Promise<Side> {
-  const child = spawn(process.execPath, [fileURLToPath(import.meta.url), kind], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  let text = "";
-  for await (const chunk of child.stdout) {
-    text += String(chunk);
-    if (text.includes("\n")) break;
-  }
-  const description = harnessDescriptionSchema.parse(JSON.parse(text));
-  const signed = await signBodies(description, 200, 1);
+  const service = await startDescribed([fileURLToPath(import.meta.url), kind]);
+  const signed = await signBodies(service.description, 200, 1);
   const bodies = Array.from({ length: requests }, (_, index) => signed[index % signed.length] ?? "");
-  return { kind, child, description, bodies };
+  return { kind, service, bodies };
 }
 
-async function cpuOf({ child, description, bodies }: Side): Promise<number> {
+async function cpuOf({ service: { description, pid }, bodies }: Side): Promise<number> {
   const { good, cpu = Number.NaN } = await load({
     url: `${description.facilitator.url}/verify`,
     headers: { authorization: description.organization.apiKey },
     bodies,
     connections,
     expect: '"isValid":true',
-    pid: child.pid ?? 0,
+    pid,
   });
   if (good < requests) throw new Error(`${requests - good} of ${requests} were not good`);
   return cpu;
@@ -103,10 +93,7 @@ async function compare(): Promise<void> {
       `verify, tracing ${kind}: service CPU ${(sum(all) / rounds).toFixed(3)} ms each, ${added.toFixed(1)} % more than without the API`,
     );
   }
-  for (const { child } of sides) {
-    child.kill("SIGINT");
-    if (child.exitCode === null) await once(child, "exit");
-  }
+  for (const { service } of sides) await service.stop();
 }
 
 function sum(cpus: readonly number[] = []): number {

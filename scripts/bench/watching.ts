@@ -1,12 +1,9 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { type HarnessDescription, harnessDescriptionSchema } from "../../src/harness/control/description.ts";
 import { startHarness } from "../../src/harness/run/start-harness.ts";
 import { resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
 import { createLogger } from "../../src/logging/logger.ts";
 import { type Load, load, median } from "./load.ts";
-import { signBodies } from "./up.ts";
+import { signBodies, startDescribed, type Up } from "./up.ts";
 
 /**
  * What it costs to keep payments for the studio while nobody looks: two services, one with the studio and one without,
@@ -35,34 +32,26 @@ async function serve(studio: boolean): Promise<void> {
   process.once("SIGINT", () => void harness.close());
 }
 
-type Side = { name: string; child: ChildProcess; description: HarnessDescription; verifies: string[] };
+type Side = { name: string; service: Up; verifies: string[] };
 
 async function start(name: string): Promise<Side> {
-  const child = spawn(process.execPath, [fileURLToPath(import.meta.url), name], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  let text = "";
-  for await (const chunk of child.stdout) {
-    text += String(chunk);
-    if (text.includes("\n")) break;
-  }
-  const description = harnessDescriptionSchema.parse(JSON.parse(text));
-  return { name, child, description, verifies: await signBodies(description, 200, 1) };
+  const service = await startDescribed([fileURLToPath(import.meta.url), name]);
+  return { name, service, verifies: await signBodies(service.description, 200, 1) };
 }
 
-async function run({ child, description, verifies }: Side, operation: "verify" | "settle"): Promise<Load> {
+async function run({ service, verifies }: Side, operation: "verify" | "settle"): Promise<Load> {
   const count = requests[operation];
   const bodies =
     operation === "settle"
-      ? await signBodies(description, count, 1)
+      ? await signBodies(service.description, count, 1)
       : Array.from({ length: count }, (_, index) => verifies[index % verifies.length] ?? "");
   const result = await load({
-    url: `${description.facilitator.url}/${operation}`,
-    headers: { authorization: description.organization.apiKey },
+    url: `${service.description.facilitator.url}/${operation}`,
+    headers: { authorization: service.description.organization.apiKey },
     bodies,
     connections,
     expect: operation === "verify" ? '"isValid":true' : '"success":true',
-    pid: child.pid ?? 0,
+    pid: service.pid,
   });
   if (result.good < count) throw new Error(`${count - result.good} of ${count} were not good`);
   return result;
@@ -92,10 +81,7 @@ async function compare(): Promise<void> {
     const added = sum(watched) / sum(without) - 1;
     console.log(`${operation}: the studio adds ${(added * 100).toFixed(1)} % of CPU`);
   }
-  for (const { child } of sides) {
-    child.kill("SIGINT");
-    if (child.exitCode === null) await once(child, "exit");
-  }
+  for (const { service } of sides) await service.stop();
 }
 
 function sum(cpus: readonly number[]): number {

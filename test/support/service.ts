@@ -7,6 +7,7 @@ import type { AuthorizationTerms } from "../../src/protocol/authorization.ts";
 import { buildPaymentRequest } from "../../src/protocol/build-request.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import type { NetworkName } from "../../src/protocol/networks.ts";
+import { harnessAccounts } from "../../src/published/accounts.ts";
 import { localOrganization } from "../../src/published/local-organization.ts";
 import { signAs } from "../../src/published/sign-as.ts";
 import type { TestPayerName } from "../../src/published/test-payers.ts";
@@ -22,6 +23,13 @@ export function startTestHarness(
     logger: createLogger("fatal"),
     ...options,
   });
+}
+
+/** A second organization, paid at the admin's address on base. Gives its API key. */
+export async function addRival({ organizations }: RunningHarness): Promise<string> {
+  await organizations.create({ id: "org_rival", name: "Rival" });
+  await organizations.setRecipient("org_rival", "base", harnessAccounts.admin.address);
+  return (await organizations.createKey("org_rival", { scopes: ["verify", "settle"] })).key;
 }
 
 /** The body of a request, as tests take it apart. */

@@ -5,7 +5,7 @@ import { requestJson } from "../../../src/harness/control/http-json.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { localOrganization } from "../../../src/published/local-organization.ts";
-import { type Body, post, signedRequest, startTestHarness } from "../../support/service.ts";
+import { addRival, type Body, post, signedRequest, startTestHarness } from "../../support/service.ts";
 
 /*
  * GET /discovery/resources and GET /discovery/search: what an organization was paid for, read with the public client.
@@ -15,10 +15,7 @@ let harness: RunningHarness;
 let rivalKey: string;
 beforeAll(async () => {
   harness = await startTestHarness({ networks: ["base"], discovery: true });
-  const { organizations } = harness;
-  await organizations.create({ id: "org_rival", name: "Rival" });
-  await organizations.setRecipient("org_rival", "base", harnessAccounts.admin.address);
-  rivalKey = (await organizations.createKey("org_rival", { scopes: ["verify", "settle"] })).key;
+  rivalKey = await addRival(harness);
 
   await pay("https://shop.example/weather?city=Rome", (body) => {
     Object.assign(body.paymentPayload.resource, {

@@ -7,10 +7,10 @@ import {
 } from "@x402/extensions/payment-identifier";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { localOrganization } from "../../../src/published/local-organization.ts";
 import { runningChain } from "../../support/running-chain.ts";
 import {
+  addRival,
   type Body,
   balanceOf,
   type Order,
@@ -27,10 +27,7 @@ let harness: RunningHarness;
 let rivalKey: string;
 beforeAll(async () => {
   harness = await startTestHarness({ networks: ["base"], settleWaitMs: 1_000 });
-  const { organizations } = harness;
-  await organizations.create({ id: "org_rival", name: "Rival" });
-  await organizations.setRecipient("org_rival", "base", harnessAccounts.admin.address);
-  rivalKey = (await organizations.createKey("org_rival", { scopes: ["verify", "settle"] })).key;
+  rivalKey = await addRival(harness);
 });
 afterAll(() => harness.close());
 

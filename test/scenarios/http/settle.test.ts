@@ -8,6 +8,7 @@ import { testPayers } from "../../../src/published/test-payers.ts";
 import { runningChain } from "../../support/running-chain.ts";
 import {
   type Answer,
+  addRival,
   type Body,
   balanceOf,
   post,
@@ -24,10 +25,7 @@ let harness: RunningHarness;
 let rivalKey: string;
 beforeAll(async () => {
   harness = await startTestHarness({ networks: ["base"], settleWaitMs: 2_000 });
-  const { organizations } = harness;
-  await organizations.create({ id: "org_rival", name: "Rival" });
-  await organizations.setRecipient("org_rival", "base", harnessAccounts.admin.address);
-  rivalKey = (await organizations.createKey("org_rival", { scopes: ["verify", "settle"] })).key;
+  rivalKey = await addRival(harness);
 });
 afterAll(() => harness.close());
 
