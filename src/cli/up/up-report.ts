@@ -1,4 +1,5 @@
 import { variables } from "../../config/variables.ts";
+import { shortenHex } from "../../explain/payment-line.ts";
 import { type HarnessDescription, networksOf } from "../../harness/control/description.ts";
 import { signPayment } from "../../harness/control/pay.ts";
 import { type SamplePayment, sampleAmount } from "../../harness/control/sample-payments.ts";
@@ -67,7 +68,7 @@ function networkTable(harness: HarnessDescription, payments: readonly SamplePaym
         name,
         String(chainId),
         rpcUrl,
-        payment === undefined ? "" : shorten(payment.transaction),
+        payment === undefined ? "" : shortenHex(payment.transaction),
         payment === undefined ? "" : `${Math.round(payment.tookMs)} ms`,
       ],
     ];
@@ -116,8 +117,4 @@ async function curl(harness: HarnessDescription): Promise<string> {
     validForSeconds: curlValidSeconds,
   });
   return verifyCurl(harness, request);
-}
-
-function shorten(hex: string): string {
-  return `${hex.slice(0, 8)}…${hex.slice(-4)}`;
 }
