@@ -4,7 +4,7 @@
  *
  *     node scripts/compatibility.ts [FOLDER]
  *
- * A folder that holds an installation already is used as it is. A bad verdict that nobody has looked at (see
+ * A folder that holds an installation already is used as it is. A bad verdict that has not been looked at (see
  * scripts/compatibility/attributions.ts) ends the script with 1, and nothing is written.
  */
 import { execFile } from "node:child_process";

@@ -12,7 +12,7 @@ const lockfile = z.object({
   ),
 });
 
-/** Where a package may be said to come from; other registries are somebody's own. */
+/** Where a package may be said to come from; other registries are private. */
 const publicHosts: readonly string[] = ["registry.npmjs.org"];
 
 /**

@@ -89,7 +89,7 @@ test("every alert has its row in the guide, which says what to do", () => {
   );
 });
 
-test("the image runs as nobody special, without what is for development", () => {
+test("the image runs as an unprivileged user, without what is for development", () => {
   expect(final).toMatch(/^USER node$/m);
   expect(build.match(/^RUN npm ci .*$/gm)?.at(-1)).toContain("--omit=dev --omit=optional");
   const [, args = ""] = /^ENTRYPOINT (.*)$/m.exec(final) ?? [];

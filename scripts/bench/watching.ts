@@ -6,7 +6,7 @@ import { type Load, load, median } from "./load.ts";
 import { signBodies, startDescribed, type Up } from "./up.ts";
 
 /**
- * What it costs to keep payments for the studio while nobody looks: two services, one with the studio and one without,
+ * What it costs to keep payments for the studio while it is not open: two services, one with the studio and one without,
  * take the same verifies and settles in turns, short ones, so that what else the machine does meets both alike. What is
  * added is the difference of the sums.
  */

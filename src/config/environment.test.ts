@@ -297,7 +297,7 @@ describe("refuses", () => {
       "ADMIN_TOKEN: holds characters that an Authorization header cannot; use letters and digits",
     ],
     [
-      "rates that would let nobody in",
+      "rates that would refuse every request",
       { RATE_LIMIT_KEY: "0/100", RATE_LIMIT_ADDRESS: "20" },
       "RATE_LIMIT_ADDRESS: is not of the form PER_SECOND/BURST (for example 5/100)",
     ],
@@ -367,7 +367,7 @@ describe("refuses", () => {
       'TRUST_PROXY: "proxy.internal" is neither an IP address',
     ],
     [
-      "everybody as a proxy",
+      "every address as a proxy",
       { TRUST_PROXY: "10.0.0.0/8,0.0.0.0/0" },
       "TRUST_PROXY: the 2nd address 0.0.0.0/0 is every address: then every caller could choose the address it is limited by",
     ],
@@ -415,7 +415,7 @@ describe("warns, and goes on, of", () => {
       `names the token ${testContract} of polygon, which is not served`,
     ],
     [
-      "other machines that reach it, when nobody said whether a proxy stands between",
+      "other machines that reach it, when it is not said whether a proxy stands between",
       { HOST: "0.0.0.0" },
       "TRUST_PROXY",
       "is not set: behind a proxy, all callers without a good API key count as one address; set it to false where there is none",
@@ -459,7 +459,7 @@ describe("a variable that does not exist, but was probably meant", () => {
   test.each([
     ...["HOME", "HOSTNAME", "HOSTS", "PATH", "SPORT", "NODE_ENV", "X402_NETWORK", "BASE_URL", "PGHOST"],
     ...["OPERATOR_SERVICE_HOST", "OPERATOR_SERVICE_PORT_HTTP", "METRICS_PORT_80_TCP_ADDR"],
-  ])("%s is somebody else's", (name) => {
+  ])("%s belongs to another program", (name) => {
     expect(problemsOf({ [name]: "x" })).toBe("");
   });
 

@@ -84,7 +84,7 @@ function readAdmin(reader: VariableReader): ServeConfig["admin"] {
 function warnOfAdmin(reader: VariableReader): ConfigurationProblem[] {
   if (!reader.isSet("ADMIN_PORT") || !["0.0.0.0", "::"].includes(reader.read("ADMIN_HOST"))) return [];
   const problem =
-    "is every address of this machine: whoever has the token and reaches it sees who pays whom, and it goes over plain HTTP";
+    "is every address of this machine: everyone who has the token and reaches it sees all payments, and it is plain HTTP";
   return [{ name: "ADMIN_HOST", problem, example: "127.0.0.1" }];
 }
 

@@ -55,7 +55,7 @@ test("starts as many as are used at a time, and no more than the most", async ()
   expect((await third).harness).toBe(second.harness);
 });
 
-test("resets a harness before somebody else gets it, once, however often it is given back", async () => {
+test("resets a harness before the next lease, once, however often it is given back", async () => {
   const { lease } = createPool(1);
   const first = await lease();
   expect(first.harness.counted.resets).toBe(0);
@@ -71,7 +71,7 @@ test("resets a harness before somebody else gets it, once, however often it is g
   expect((await third).harness.counted.resets).toBe(2);
 });
 
-test("whoever waits no more takes nothing from those behind", async () => {
+test("a lease that is given up takes nothing from those behind it", async () => {
   const { lease } = createPool(1);
   const held = await lease();
   const leaving = new AbortController();
@@ -100,7 +100,7 @@ test("a harness that cannot be reset, or whose node has died, is ended, and anot
   expect(started).toHaveLength(3);
 });
 
-test("what keeps a harness from starting is told to everybody who waits, and tried again for those who come", async () => {
+test("what keeps a harness from starting rejects all leases that wait, and the next lease tries again", async () => {
   const reasons = [new KitError("The anvil binary is not installed")];
   const { lease } = createPool(1, () => {
     const reason = reasons.shift();
@@ -112,7 +112,7 @@ test("what keeps a harness from starting is told to everybody who waits, and tri
   await lease();
 });
 
-test("closing ends what is leased, what is free and what is being started, and refuses whoever waits", async () => {
+test("closing ends what is leased, what is free and what is being started, and refuses leases that wait", async () => {
   const slow = Promise.withResolvers<Counted>();
   const supply = [createCounted(), slow.promise];
   const { pool, started, lease } = createPool(2, () => supply.shift() ?? createCounted());

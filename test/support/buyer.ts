@@ -5,7 +5,7 @@ import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import type { HarnessChain } from "../../src/harness/stage/chain.ts";
 import type { Hex } from "../../src/protocol/hex.ts";
 
-/** Whoever signs for the public clients: a viem account, or anything like it. */
+/** What signs for the public clients: a viem account, or anything like it. */
 export type BuyerAccount = ConstructorParameters<typeof ExactEvmScheme>[0];
 
 type SpendControls = Parameters<x402Client["setSpendControls"]>[0];
@@ -24,7 +24,7 @@ export type Purchase = {
 
 export type PaymentHeader = { name: string; value: string };
 
-/** Someone who buys with the public fetch client, in both versions of the protocol, as they come. */
+/** A buyer with the public fetch client, in both versions of the protocol, as they come. */
 export type Buyer = { buy(url: string): Promise<Purchase> };
 
 const paymentHeaders = ["PAYMENT-SIGNATURE", "X-PAYMENT"];
@@ -58,7 +58,7 @@ export async function payAgain(url: string, payment: PaymentHeader): Promise<Pur
   return readPurchase(await fetch(url, { headers: { [payment.name]: payment.value } }), payment);
 }
 
-/** An account that nobody has used, with some of the chain's token. */
+/** An unused account with some of the chain's token. */
 export async function fundedAccount(
   chain: HarnessChain,
   amount: bigint,

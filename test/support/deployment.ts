@@ -45,7 +45,7 @@ export type TestDeployment = {
   send(to: Address, data: Hex, gas?: bigint): Promise<TransactionReceipt>;
   /** Sends several calls in one transaction; one that fails is passed over. */
   sendTogether(calls: readonly { to: Address; data: Hex }[]): Promise<TransactionReceipt>;
-  /** Submits an authorization straight to the token, as anybody can who has seen it. */
+  /** Submits an authorization straight to the token, as anyone can who has seen it. */
   submitDirectly(call: SettleCall): Promise<TransactionReceipt>;
   /** What {@link submitDirectly} calls the token with. */
   encodeDirectSubmission(call: SettleCall): Hex;

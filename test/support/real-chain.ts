@@ -14,7 +14,7 @@ import { startWatchdog } from "../../src/util/watchdog.ts";
 /** A chain that stands in for the real one: its USDC is there, and so is what others did to published addresses. */
 export type RealChain = {
   node: LocalNode;
-  /** Somebody who has nothing to do with the harness, and what they have. */
+  /** An account that has nothing to do with the harness, and what it has. */
   holder: Address;
   held: bigint;
   /** Takes `blacklist(address)` out of the token. */
@@ -46,7 +46,7 @@ export async function startRealChain(of: BuiltInNetworkName | Network): Promise<
       { length: 12 },
       (_, index) => ["anvil_setStorageAt", contract, slot(index), rubbish] as const,
     ),
-    // As keys that everybody knows are on live chains: used, and delegated to code that takes what comes.
+    // As published keys are on live chains: used, and delegated to code that takes what comes.
     ["anvil_setCode", testPayers.funded.address, `0xef0100${contract.slice(2).toLowerCase()}`],
     ["anvil_setNonce", testPayers.funded.address, "0x7"],
     ["anvil_setBalance", testPayers.funded.address, "0x1"],

@@ -21,6 +21,6 @@ if (process.argv[2] === "stop on SIGINT") {
   });
 }
 
-// After the handler is in place: whoever reads this may send the signal at once.
+// After the handler is in place: the reader of this may send the signal at once.
 console.log(JSON.stringify(chains.pids));
 if (process.argv[2] === "stop") await chains.stop();

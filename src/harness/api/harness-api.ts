@@ -79,7 +79,7 @@ export type Payment = {
   readonly settlementId: Hex;
 };
 
-/** Whoever has an API key, at the facilitator of a harness. */
+/** A caller with an API key of its own, at the facilitator of a harness. */
 export type HarnessCaller<N extends NetworkName = BuiltInNetworkName> = Pick<
   Harness<N>,
   "verify" | "settle" | "pay" | "shopConfig"

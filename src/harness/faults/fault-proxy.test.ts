@@ -195,7 +195,7 @@ describe("which calls a fault hits", () => {
   });
 });
 
-test("many at once, faults coming and going: nobody gets somebody else's answer", async () => {
+test("many at once, faults coming and going: no request gets the answer to another", async () => {
   const mix = setInterval(() => {
     const fault = set({ kind: "error", method: "b", code: -7, message: "" });
     setTimeout(() => proxy.faults.remove(fault), 3);

@@ -87,7 +87,7 @@ export type Faults<N extends NetworkName = NetworkName> = {
    */
   on(network: N, match?: CallMatch): ConnectionFaultSetter;
   /**
-   * The way between a shop and the facilitator: for whoever calls it, `harness.pay` among them.
+   * The way between a shop and the facilitator: for all of its callers, `harness.pay` among them.
    *
    * @param match `operation`: at which route; by default at each. `nth` and `times` count requests, as in {@link CallMatch}.
    *

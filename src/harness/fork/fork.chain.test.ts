@@ -164,7 +164,7 @@ describe("a recorded fork, of a chain that is gone", () => {
     expect(await base.balanceOf(real.holder)).toBe(real.held);
   });
 
-  it("refuses what was not recorded, to whoever asks for it, and says what that is", async () => {
+  it("refuses what was not recorded, to every caller, and says what that is", async () => {
     const missing =
       /has no answer to eth_getStorageAt \["0x833589fcd6edb6e08f4c7c32d4f71b54bda02913","0x[0-9a-f]+","0x[0-9a-f]+"\]/;
     await expect(base.balanceOf(stranger)).rejects.toThrow(missing);

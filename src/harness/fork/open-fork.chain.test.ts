@@ -97,7 +97,7 @@ async function failureOf(option: ForkOption): Promise<string> {
 }
 
 describe("a network that cannot be forked", () => {
-  it("because nobody answers", async () => {
+  it("because nothing answers", async () => {
     const unused = createServer();
     await new Promise<void>((resolve) => unused.listen(0, "127.0.0.1", resolve));
     const address = unused.address();

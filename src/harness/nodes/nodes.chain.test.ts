@@ -104,7 +104,7 @@ describe("a node", () => {
     expect(await stillRunningAfter([node.pid], 0)).toEqual([]);
   });
 
-  it("that dies is reported: to listeners, to whoever is waiting for it, and to whoever asks it later", async () => {
+  it("that dies is reported: to listeners, to requests under way, and to later ones", async () => {
     const node = await start();
     const reports: string[] = [];
     node.onExit(({ message }) => reports.push(message));
@@ -142,7 +142,7 @@ describe("a node", () => {
 });
 
 describe("a node that cannot start", () => {
-  it("because its port is in use says so, whoever uses it", async () => {
+  it("because its port is in use says so, whatever uses it", async () => {
     // A server that would even answer as the node would.
     const other = createServer((_request, response) =>
       response.end('[{"jsonrpc":"2.0","id":1,"result":"0x2105"}]'),

@@ -37,7 +37,7 @@ export async function prepareRealToken(
   const whole = 10n ** BigInt(asset.decimals);
   const balances: readonly (readonly [Address, bigint])[] = [
     ...payerBalances(asset),
-    // What strangers have sent to an address that everybody knows would be in every sum of a test.
+    // What strangers have sent to this published address would be in every sum of a test.
     [harnessAccounts.recipient.address, 0n],
     [harnessAccounts.treasury.address, treasuryTokens * whole],
   ];

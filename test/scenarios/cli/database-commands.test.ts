@@ -176,7 +176,7 @@ describe.each(backends)("on $name", (backend) => {
     });
   });
 
-  test("the audit trail names whoever was named, else the user of the machine", async () => {
+  test("the audit trail names the --actor, or else the user of the machine", async () => {
     await output("org", "create", "--name", "Shop", "--id", "shop");
     await output(
       ...["org", "set-recipient", "--id", "shop", "--network", "base", "--address", recipient],

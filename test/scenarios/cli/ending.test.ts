@@ -50,7 +50,7 @@ function preloading(code: string): Record<string, string> {
   return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` };
 }
 
-/** It throws where nobody catches, when it is told to. */
+/** It throws an error that is not caught, at SIGUSR2. */
 const crashOnSigusr2 =
   'process.on("SIGUSR2", () => setTimeout(() => { throw new Error("a crash, on purpose"); }));';
 

@@ -284,7 +284,7 @@ describe("up for a person", () => {
     `);
   });
 
-  test("fund makes a wallet that nobody knew pay", async () => {
+  test("fund lets a new wallet pay", async () => {
     const wallet = privateKeyToAccount(generatePrivateKey());
     const args = ["fund", "--url", url, "--network", "base", "--to", wallet.address, "--amount", "2500"];
     const description = harnessDescriptionSchema.parse(

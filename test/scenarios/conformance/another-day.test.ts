@@ -7,7 +7,7 @@ import { createFixtureEngine } from "../../../src/fixtures/index.ts";
 import { type CliProcess, runCli, startCli } from "../../support/cli.ts";
 
 /*
- * A mock whose time stands still on a day that is not today, as whoever runs a table signed long ago has it.
+ * A mock whose time stands still on a day that is not today, as when a table is run that was signed long ago.
  */
 
 const clock = "2031-05-06T07:08:09Z";

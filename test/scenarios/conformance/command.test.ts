@@ -106,7 +106,7 @@ describe("against a running harness", () => {
 });
 
 describe("against a facilitator that is not of this kit", () => {
-  /** The same service, called by an organization and paid by an account that nobody has published. */
+  /** The same service, called by an organization and paid by an account whose key is not published. */
   async function others(): Promise<{ args: string[]; env: Record<string, string> }> {
     const { base } = harness.chains;
     if (base === undefined) throw new Error("base is not running");
@@ -212,7 +212,7 @@ describe("against what is wrong", () => {
     expect(output).not.toContain("hush");
   });
 
-  test("an API key of somebody else is told of", async () => {
+  test("an API key of another organization is reported", async () => {
     const args = [
       "--url",
       origin,
@@ -277,7 +277,7 @@ describe("against what is wrong", () => {
       const kinds = [{ x402Version: 1, scheme: "exact", network: "base" }];
       const headers = { "content-type": "application/json", connection: "close" };
       response.writeHead(200, headers).end(JSON.stringify({ kinds }), () => {
-        // Nobody asks further questions before this one is answered.
+        // No further question is asked before this one is answered.
         closing ??= server.close();
       });
     });

@@ -70,7 +70,7 @@ describe.each(backends)("on $name", (backend) => {
       if (repeat.success !== (boundary !== "marked as delivered")) {
         findings.wrongAnswers.push(JSON.stringify(repeat));
       }
-      if (!answered && !repeat.success) findings.lost.push("nobody was told of the success");
+      if (!answered && !repeat.success) findings.lost.push("the success was never answered");
       const paid = (await composition.recipientBalance()) - before;
       if (paid > 10_000n) findings.paidTwice.push(`${paid} was paid`);
       if (paid < 10_000n) findings.lost.push(`${paid} was paid`);

@@ -39,7 +39,7 @@ describe("between a shop and the facilitator", () => {
     expect((await settling).body.success).toBe(true);
   });
 
-  test("a gateway answers, or nobody: nothing is paid, and all is well when it is over", async () => {
+  test("a gateway answers, or nothing does: nothing is paid, and payments go through once the fault is over", async () => {
     const request = await harness.sign({ network: "base" });
     const { url } = harness.facilitator;
     const ask = () => fetch(`${url}/settle`, { method: "POST", body: JSON.stringify(request) });

@@ -7,7 +7,7 @@ import { startMockServer } from "../../../src/mock-server/index.ts";
 import { runCli } from "../../support/cli.ts";
 import { makeDirectory, startCommand } from "../../support/serve/command.ts";
 
-/* A web page must not act on what runs on the machine of whoever looks at it. */
+/* A web page must not act on what runs on the machine of its visitor. */
 
 async function ask(
   url: string,

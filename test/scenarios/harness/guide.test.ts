@@ -21,7 +21,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(project, { recursive: true }));
 
-/** Everything that is installed here, and the package itself with its exports, compiled by nobody. */
+/** Everything that is installed here, and the package itself with its exports, not compiled. */
 async function install(): Promise<void> {
   const modules = join(project, "node_modules");
   const own = join(modules, "x402-facilitator-kit");

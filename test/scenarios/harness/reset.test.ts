@@ -6,7 +6,7 @@ import { testPayers } from "../../../src/published/test-payers.ts";
 
 /* What a test may do to a harness, and the next one must not notice. */
 
-const nobody = "0x00000000000000000000000000000000000000c1";
+const stranger = "0x00000000000000000000000000000000000000c1";
 const wallClock = () => Math.floor(Date.now() / 1_000);
 
 let harness: Harness<"base" | "polygon">;
@@ -33,9 +33,9 @@ test("what was paid, minted and mined is gone, and the same payment can be made 
   const request = await harness.sign({ network: "base", amount: 5n });
   expect((await harness.settle(request)).body.success).toBe(true);
   expect((await harness.settle(request)).body.errorReason).toBe("invalid_transaction_state");
-  await base.fund(nobody, 7n);
-  await base.client.setCode({ address: nobody, bytecode: "0x00" });
-  await base.client.setBalance({ address: nobody, value: parseEther("1") });
+  await base.fund(stranger, 7n);
+  await base.client.setCode({ address: stranger, bytecode: "0x00" });
+  await base.client.setBalance({ address: stranger, value: parseEther("1") });
   // More blocks than states are kept in memory.
   await base.mine(100);
 
@@ -44,9 +44,9 @@ test("what was paid, minted and mined is gone, and the same payment can be made 
   expect(after.funds).toBe(before.funds);
   // One block a second comes by itself.
   expect(after.number - before.number).toBeLessThan(3n);
-  expect(await base.client.getCode({ address: nobody })).toBeUndefined();
-  expect(await base.client.getBalance({ address: nobody })).toBe(0n);
-  expect(await base.balanceOf(nobody)).toBe(0n);
+  expect(await base.client.getCode({ address: stranger })).toBeUndefined();
+  expect(await base.client.getBalance({ address: stranger })).toBe(0n);
+  expect(await base.balanceOf(stranger)).toBe(0n);
   expect((await harness.settle(request)).body.success).toBe(true);
 });
 
@@ -55,7 +55,7 @@ test("what others read from the chain meanwhile changes nothing of a reset", asy
   let isOver = false;
   const reading = (async () => {
     // A node that is asked while it goes back may say that the block is no more.
-    for (; !isOver; await sleep(1)) await base.balanceOf(nobody).catch(() => {});
+    for (; !isOver; await sleep(1)) await base.balanceOf(stranger).catch(() => {});
   })();
   for (let round = 0; round < 4; round++) {
     await harness.pay({ network: "base" });
@@ -73,12 +73,12 @@ test("the pool, the mode of mining, fees, the miner and the gas limit are as bef
   const { client } = base;
   await client.setAutomine(false);
   await client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseEther("0.001") });
-  await client.setCoinbase({ address: nobody });
+  await client.setCoinbase({ address: stranger });
   await client.setBlockGasLimit({ gasLimit: 1_000_000n });
-  await client.impersonateAccount({ address: nobody });
-  await client.setBalance({ address: nobody, value: parseEther("100") });
+  await client.impersonateAccount({ address: stranger });
+  await client.setBalance({ address: stranger, value: parseEther("100") });
   await client.mine({ blocks: 2 });
-  await client.sendTransaction({ account: nobody, to: nobody });
+  await client.sendTransaction({ account: stranger, to: stranger });
   await client.setIntervalMining({ interval: 1_000 });
   expect(await client.getTxpoolStatus()).toMatchObject({ pending: 1 });
 
@@ -87,7 +87,7 @@ test("the pool, the mode of mining, fees, the miner and the gas limit are as bef
   // Each block without transactions costs an eighth less than the one before.
   expect({ ...after, number: 0n, baseFeePerGas: 0n }).toEqual({ ...before, number: 0n, baseFeePerGas: 0n });
   expect(after.baseFeePerGas).toBeLessThanOrEqual(10_000_000n);
-  await expect(client.sendTransaction({ account: nobody, to: nobody })).rejects.toThrow(
+  await expect(client.sendTransaction({ account: stranger, to: stranger })).rejects.toThrow(
     "No Signer available",
   );
   expect((await harness.pay({ network: "base" })).settle.body.success).toBe(true);
@@ -110,20 +110,20 @@ test("time is the clock's again, and goes on", async () => {
 test("snapshots of a test do not outlive it", async () => {
   const { client } = base;
   const id = await client.snapshot();
-  await base.fund(nobody, 1n);
+  await base.fund(stranger, 1n);
   await client.revert({ id });
   await client.snapshot();
-  await base.fund(nobody, 2n);
+  await base.fund(stranger, 2n);
 
   for (let round = 0; round < 3; round++) {
     await harness.reset();
-    expect(await base.balanceOf(nobody)).toBe(0n);
+    expect(await base.balanceOf(stranger)).toBe(0n);
     expect((await harness.pay({ network: "base", amount: 3n })).settle.body.success).toBe(true);
     expect(await base.balanceOf(harness.organization.recipient)).toBe(3n);
   }
 });
 
-test("whoever waits for a settlement is told that it was cut short, at once, and nothing of it is mined later", async () => {
+test("a settle under way is answered at once that it was cut short, and nothing of it is mined later", async () => {
   const { client } = base;
   await client.setAutomine(false);
   const waiting = harness.pay({ network: "base" });

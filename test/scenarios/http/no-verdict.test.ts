@@ -301,7 +301,7 @@ function routesOf({ app }: RunningHarness): string[] {
 }
 
 describe("when it could not be told", () => {
-  test("an operator without gas money: settle is a 503 that blames nobody's funds, and nothing is claimed", async () => {
+  test("an operator without gas money: settle is a 503 that does not blame the payer's funds, and nothing is claimed", async () => {
     const chain = harness.chains.base;
     const body = await signedRequest(harness);
     await chain?.setBalance(harnessAccounts.operator.address, 1n);

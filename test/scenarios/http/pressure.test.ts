@@ -52,7 +52,7 @@ const roomy = {
 };
 
 describe("a flood of 5,000 settles", () => {
-  test("takes on as many as it may, refuses the others at once, and forgets nobody", async () => {
+  test("takes on as many as it may, refuses the others at once, and answers every one", async () => {
     app = await startStubApp({ pressure: { ...roomy, maxSettles: 100 }, logLevel: "info" });
     const refused: Answer[] = [];
     const answers = Array.from({ length: 5_000 }, async () => {

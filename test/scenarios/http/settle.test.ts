@@ -194,7 +194,7 @@ describe("late rather than wrong", () => {
     expect(settled.body).toMatchObject({ success: true, transaction: pending.body.transaction });
   });
 
-  test("while it is unfinished, the owner's verify says valid and everybody else's says used", async () => {
+  test("while it is unfinished, verify says valid to its owner, and used to every other organization", async () => {
     const body = await signedRequest(harness);
     const settling = whileMiningIsHeld(async () => {
       const answer = post(harness, "settle", body);

@@ -67,7 +67,7 @@ describe.each(backends)("on $name", (backend) => {
   const timesOf = ({ settlements }: Awaited<ReturnType<typeof list>>) =>
     settlements.map(({ claimedAt }) => claimedAt.slice(11, 16));
 
-  test("lists the organization's own, newest first, and nobody else's", async () => {
+  test("lists the organization's own, newest first, and no others", async () => {
     const listed = await list();
     expect(timesOf(listed)).toEqual(["10:08", "10:07", "10:05", "10:04", "10:02", "10:01"]);
     expect(listed.next).toBeNull();
@@ -103,7 +103,7 @@ describe.each(backends)("on $name", (backend) => {
     ["?network=eip155:8453&state=settled", ["10:01"]],
     ["?network=polygon", []],
     [`?payer=${paymentOf(0, { payer: 5 }).payer.toUpperCase().replace("0X", "0x")}`, ["10:05"]],
-    // Somebody who paid another organization.
+    // A payer of another organization.
     [`?payer=${paymentOf(0, { payer: 3 }).payer}`, []],
     ["?from=2026-11-20T10:05:00Z", ["10:08", "10:07", "10:05"]],
     ["?to=2026-11-20T12:05:00%2B02:00", ["10:04", "10:02", "10:01"]],

@@ -42,7 +42,7 @@ describe("a request that takes its time", () => {
     connection.end();
   });
 
-  test("to send its body is closed, and asked nothing of anybody", async () => {
+  test("to send its body is closed, before any node or database is asked", async () => {
     await start();
     const connection = await openRawConnection(app.port);
     connection.send(postText("/v1/settle", paymentBody()).slice(0, -200));

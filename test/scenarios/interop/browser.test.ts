@@ -20,7 +20,7 @@ const entry = fileURLToPath(new URL("../../support/page/page.ts", import.meta.ur
 let site: LoopbackServer;
 let browser: Browser;
 let page: Page;
-/** Errors that nobody in the page has caught. */
+/** Errors that the page has not caught. */
 const troubles: string[] = [];
 
 beforeAll(async () => {

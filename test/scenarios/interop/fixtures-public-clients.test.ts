@@ -24,7 +24,7 @@ import { goods, startMerchant } from "../../support/merchant.ts";
 import { startV1Merchant } from "../../support/v1-merchant.ts";
 
 /*
- * What somebody sees who buys with the public fetch client from a server whose facilitator is the fixtures: for each
+ * What a buyer sees who pays with the public fetch client from a server whose facilitator is the fixtures: for each
  * way in which a verify or a settle can end. In v2 the server is the public express package, in v1 one that does as the
  * v1 servers did.
  */

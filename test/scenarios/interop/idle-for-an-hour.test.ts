@@ -10,7 +10,7 @@ import { startV1Merchant } from "../../support/v1-merchant.ts";
 
 /*
  * Public clients date their payments by the clock: v1 from ten minutes ago to a minute from now. A chain whose time
- * stood still while nobody used it would refuse them.
+ * stood still while it is not used would refuse them.
  */
 
 const hour = 3_600;

@@ -24,7 +24,7 @@ test("the signature printed in the specification recovers to its payer", () => {
   expect(recoverSigner(digest, signature)).toBe(authorization.from.toLowerCase());
 });
 
-test("on the network next door the same signature is somebody else's", () => {
+test("on another network the same signature recovers to another account", () => {
   const { chainId, usdc } = networks.base;
   const digest = authorizationDigest(domainSeparator(usdc, chainId), authorization);
   expect(recoverSigner(digest, signature)).not.toBe(authorization.from.toLowerCase());

@@ -144,7 +144,7 @@ describe("the package", () => {
     expect(output.split("\n").filter((line) => /x402-facilitator-kit|^index\.ts/.test(line))).toEqual([]);
   });
 
-  test("administers organizations for a program of somebody else, whose types hold", async () => {
+  test("administers organizations for a user's program, whose types hold", async () => {
     const program = join(root, "organizations.mts");
     await writeFile(program, organizationsProgram);
     expect(await checkTypes("organizations.mts")).toEqual({ code: 0, output: "" });

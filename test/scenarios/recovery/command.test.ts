@@ -42,7 +42,7 @@ async function run(command: string, env: Record<string, string> = {}) {
 }
 const withKey = { RECOVERER_PRIVATE_KEY: keyOf("recoverer of its own") };
 
-/** A payment that somebody else submitted, queued by a service that cannot recover it. */
+/** A payment that a third party submitted, queued by a service that cannot recover it. */
 async function queueOne() {
   const service = await scene.startService({ recovers: false });
   const body = await scene.sign("funded");
@@ -103,7 +103,7 @@ test("recover says what it waits for, and pays when that is there", async () => 
   expect(await scene.balanceOf(scene.recipient())).toBe(value);
 });
 
-test("recover needs a key, and none that everybody knows", async () => {
+test("recover needs a key, and refuses a published one", async () => {
   const { exitCode, printed } = await run("recover");
   expect(exitCode).toBe(1);
   expect(printed).toContain("RECOVERER_PRIVATE_KEY: is needed to recover; with --dry-run it is not");
@@ -111,7 +111,7 @@ test("recover needs a key, and none that everybody knows", async () => {
   expect((await run("recover", published)).printed).toContain("is a published test key");
 });
 
-test("stranded lists what nobody has claimed, and says what is claimed", async () => {
+test("stranded lists what no organization has claimed, and says what is claimed", async () => {
   const before = await scene.stranded();
   const bait = await scene.sign("smartWallet");
   const strandedIn = await scene.mine(scene.submission(bait));

@@ -28,7 +28,7 @@ afterEach(() => scene.clear());
 
 const request = (method: string, ...params: unknown[]) => scene.chain.node.request(method, ...params);
 
-/** Settles a payment at one instance while somebody submits it directly, right before our transaction is mined. */
+/** Settles a payment at one instance while a third party submits it directly, right before our transaction is mined. */
 async function settleBehind(running: Running, body: Body): Promise<unknown> {
   const release = await scene.holdMining();
   const { answer } = await scene.settleInPool(running, body);
@@ -43,7 +43,7 @@ async function expectPaidOnce(): Promise<void> {
   expect((await scene.recovererTransactions()) - forwardsBefore).toBe(1);
 }
 
-test("a payment that somebody else submitted is paid within the same answer, once, by one of three", async () => {
+test("a payment that a third party submitted is paid within the same answer, once, by one of three", async () => {
   const first = await scene.startService();
   await Promise.all([scene.startService(), scene.startService()]);
   const body = await scene.sign("funded");

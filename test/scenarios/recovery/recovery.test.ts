@@ -8,9 +8,9 @@ import { type Call, composeRecovery, type RecoveryScene, value } from "../../sup
 import type { Body } from "../../support/service.ts";
 
 /*
- * Whoever sees an authorization can submit it straight to the token. Then the payer has paid, the value lies in the
- * facilitator contract, and our own transaction is reverted. What matters: the recipient gets it, once; nobody else
- * ever does.
+ * Anyone who sees an authorization can submit it straight to the token. Then the payer has paid, the value lies in the
+ * facilitator contract, and our own transaction is reverted. What matters: the recipient gets it, once, and no
+ * other account ever does.
  */
 
 let scene: RecoveryScene;
@@ -69,7 +69,7 @@ async function expectHandedOverOnce(running: Running, body: Body): Promise<void>
   expect(await forwards()).toBe(1);
 }
 
-/** Another payer's value lies in the contract, which nobody has claimed. */
+/** Another payer's value lies in the contract, which no organization has claimed. */
 async function strandBait(): Promise<void> {
   await scene.mine(scene.submission(await scene.sign("smartWallet")));
 }
@@ -83,7 +83,7 @@ async function expectNeverPaid(running: Running, body: Body, stranded: bigint): 
   expect(await forwards()).toBe(0);
 }
 
-describe("an authorization that somebody else submits before our transaction is mined", () => {
+describe("an authorization that a third party submits before our transaction is mined", () => {
   test("is paid to the recipient within the same answer", async () => {
     const service = await scene.startService();
     const body = await scene.sign("funded");
@@ -160,7 +160,7 @@ describe("while another payer's value lies in the contract", () => {
     await expectNeverPaid(service, body, value);
   });
 
-  test("a payer who uses the same nonce to pay somebody else gets nothing paid from it", async () => {
+  test("a payer who uses the same nonce to pay another account gets nothing paid from it", async () => {
     await strandBait();
     const service = await scene.startService();
     const body = await scene.sign("funded");
@@ -315,7 +315,7 @@ describe("a recoverer", () => {
     await expectHandedOverOnce(service, body);
   });
 
-  test("offers more for a forward that nobody mines", async () => {
+  test("offers more for a forward that is not mined", async () => {
     const service = await scene.startService({ settleWaitMs: 20_000 });
     const body = await scene.sign("funded");
     const { answer, release } = await scene.forwardInPool(service, body);

@@ -244,7 +244,7 @@ describe("operators of a contract that stands", () => {
     expect(await transactionsOf(deployer)).toBe(sent);
   });
 
-  test("are for the admin to change; anybody else gets the call that the admin has to send", async () => {
+  test("are for the admin to change; every other account gets the call that the admin has to send", async () => {
     const contract = await deployWith(2);
     const change = `--network base --contract ${contract} --grant-operator ${other}`;
     const { code, stdout, stderr } = await call(`${change} --yes`, {

@@ -480,7 +480,7 @@ describe("of the database it says", () => {
     expect((await examine({ DATABASE_URL: `sqlite:${file}` })).stdout).toContain("does not exist yet");
   });
 
-  test("that somebody else sends with the operator's key", async () => {
+  test("that another program sends with the operator's key", async () => {
     const other = accountOf("busy operator").address;
     const db = await openDatabase({ url: deployed.databaseUrl });
     await createLedger({ db, instanceId: randomUUID(), now: Date.now }).introduceOperator(8453, other, 3);
@@ -500,7 +500,7 @@ describe("of a remote signer it says", () => {
     ["that it signs", keyOf("operator"), `ok signer signs for ${operator} in`],
     [
       "that it has another key",
-      keyOf("somebody"),
+      keyOf("other"),
       `FAIL signer The remote signer did not sign for ${operator}: it signed with another key than that of the account`,
     ],
   ])("%s", async (_name, key, line) => {

@@ -70,7 +70,7 @@ test("the way from keys to the first payment is as the guide for operators says"
   for (const { variables, args } of commands) {
     if (args[0] === "serve") break;
     const words = args.map((word) => (word === "0xYOUR_WALLET" ? wallet : word));
-    // Nobody sits here to agree.
+    // There is no terminal here to confirm at.
     if (words[0] === "deploy" && !words.includes("--dry-run")) words.push("--yes");
     const given =
       variables.DEPLOYER_PRIVATE_KEY === undefined ? {} : { DEPLOYER_PRIVATE_KEY: keyOf("deployer") };

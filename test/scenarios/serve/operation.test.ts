@@ -163,7 +163,7 @@ describe("metrics", () => {
   });
 });
 
-describe("a payment that somebody else submits straight to the token", () => {
+describe("a payment that a third party submits straight to the token", () => {
   test("is paid to its recipient by serve itself, when it has the recoverer's key", async () => {
     const { node, asset, setBalance } = chain;
     const recoverer = accountOf("recoverer").address;

@@ -268,7 +268,7 @@ describe("configuration", () => {
     expect(await command.logged(/"network ready"/)).toContain('"network":"base"');
   });
 
-  test("keeps the first variable of a .env with a byte order mark, warns of one that everybody can read, and takes secrets from files", async () => {
+  test("keeps the first variable of a .env with a byte order mark, warns of one that every user can read, and takes secrets from files", async () => {
     await using directory = await makeDirectory();
     const { API_KEY_PEPPER = "", ...others } = deployed.variables;
     const secret = join(directory.path, "pepper");
@@ -409,7 +409,7 @@ describe("does not start", () => {
     `);
   });
 
-  test("until somebody says that nobody else does so any more, which is kept", async () => {
+  test("until `operator accept-tx-nonce` says that it has stopped, which is kept", async () => {
     const shared = accountOf("accepted operator").address;
     const db = await openDatabase({ url: deployed.databaseUrl });
     await createLedger({ db, instanceId: randomUUID(), now: Date.now }).introduceOperator(8453, shared, 1);

@@ -39,7 +39,7 @@ export function createFaultArranger(
     while ((await count("pending")) === (await count("latest"))) await setTimeout(5);
   }
 
-  /** Sends another request first, whose transaction nobody mines before the fault ends. */
+  /** Sends another request first, whose transaction is not mined before the fault ends. */
   async function whileUnderWay(other: FixtureRequest): Promise<ArrangedFault> {
     const held = await faults.chain("base").holdBlocks();
     const otherAnswer = send(other);

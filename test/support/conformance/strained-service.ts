@@ -56,8 +56,8 @@ export async function startStrainedService(
 }
 
 /**
- * The same service, which is about to end: it is told to when a request has arrived in part. Whoever connects after
- * that finds nobody.
+ * The same service, which is about to end: it is told to when a request has arrived in part. A later connection
+ * is refused.
  */
 export async function startEndingService(harness: RunningHarness): Promise<StrainedService> {
   const service = await startStrainedService(harness, {});

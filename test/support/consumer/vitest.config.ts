@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
-/** An integrator's project, run by vitest.test.ts. Its files end in .spec.ts, so that they are run by nobody else. */
+/** An integrator's project, run by vitest.test.ts. Its files end in .spec.ts, so that no other run includes them. */
 export default defineConfig({
   root: fileURLToPath(new URL(".", import.meta.url)),
   test: {

@@ -50,7 +50,7 @@ export type Scene = {
   clear(): Promise<void>;
   mine(blocks?: number): Promise<void>;
   advanceTime(seconds: number): Promise<unknown>;
-  /** Has a transaction of somebody else mined that is reverted. */
+  /** Mines a transaction of another account that is reverted. */
   revertAnother(): Promise<unknown>;
   /** Resolves when a transaction waits in the node, while blocks are held. */
   sent(): Promise<void>;

@@ -3,9 +3,9 @@ import { z } from "zod";
 
 /*
  * Shops for `judge shop`, of protocol version 1. The first argument says how they behave:
- * - good: serves once for each payment, and what it could not deliver to whoever sends that payment again;
+ * - good: serves once for each payment, and what it could not deliver when that payment is sent again;
  * - trusting: verifies and serves, and never settles;
- * - free: serves whoever sends a header at all;
+ * - free: serves for any header at all;
  * - forgetful: serves again for a payment that it has served before;
  * - greedy: settles, and serves nothing;
  * - haggling: settles whatever the payment is of, and serves;

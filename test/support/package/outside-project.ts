@@ -20,7 +20,7 @@ export type Manifest = Record<"name" | "version", string> & {
   peerDependenciesMeta?: Record<string, { optional?: boolean }>;
 } & Partial<Record<(typeof dependencyFields)[number], Record<string, string>>>;
 
-/** What npm installs for whoever uses a package, or expects to be there. */
+/** What npm installs for the users of a package, or expects to be there. */
 const dependencyFields = ["dependencies", "optionalDependencies", "peerDependencies"] as const;
 
 /** The package as it would be published, in a folder of its own. */

@@ -4,7 +4,7 @@ import type { Address } from "../../../src/protocol/hex.ts";
 import { type BuiltInNetworkName, networks } from "../../../src/protocol/networks.ts";
 import { startWatchdog } from "../../../src/util/watchdog.ts";
 
-/** Nodes with nothing on them: what a chain is to somebody who has not deployed yet. */
+/** Nodes with nothing on them: what a chain is before anything is deployed. */
 export async function startBareChains<const N extends BuiltInNetworkName>(
   names: readonly N[],
 ): Promise<{ nodes: Readonly<Record<N, LocalNode>>; stop(): Promise<void> }> {

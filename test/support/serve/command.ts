@@ -32,7 +32,7 @@ export type RunningCommand = AsyncDisposable & {
   descendants(): readonly number[];
 };
 
-/** A new directory, away from any `.env` of whoever runs the tests. */
+/** A new directory, away from the `.env` of the person who runs the tests. */
 export async function makeDirectory(): Promise<AsyncDisposable & { path: string }> {
   const path = await mkdtemp(join(tmpdir(), "x402-kit-serve-"));
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
@@ -70,7 +70,7 @@ export function startCommand(args: readonly string[], variables: Variables, cwd:
       if (line !== undefined) return line;
       if (over) throw new Error(`ended without ${pattern}:\n${stdout}\n${stderr}`);
       if (performance.now() > giveUpAt) {
-        // Whoever waits may not hold the command yet: nothing else would end it.
+        // The caller may not have the command yet: nothing else would end it.
         child.kill("SIGKILL");
         throw new Error(`said nothing like ${pattern}:\n${stdout}\n${stderr}`);
       }

@@ -21,7 +21,7 @@ export type DeployedChains<N extends NetworkName> = {
   stop(): Promise<void>;
 };
 
-/** Keys that nobody knows, as far as the commands can tell. */
+/** Keys that are not published, as far as the commands can tell. */
 export const deployer = accountOf("deployer").address;
 export const operator = accountOf("operator").address;
 export const pepper = "d2f0a96c5b7e4e0c8b1a7f3369c45e12";
