@@ -395,6 +395,42 @@ describe("blocks that vanish after the success", () => {
     expect(await composition.recipientBalance()).toBe(before + 20_000n);
   });
 
+  test("and another transaction has the txNonce, before later ones are mined: it is paid with the next txNonce", async () => {
+    const before = await composition.recipientBalance();
+    const network = composition.configuration({ confirmations: 2 });
+    const first = await composition.start({ network, settleWaitMs: 20_000 });
+    const stopMining = await mineSteadily();
+    const body = await composition.payment();
+    expect((await composition.post(first, "settle", body)).body).toMatchObject({ success: true });
+    stopMining();
+    const { blockNumber } = await settlementOf(first, body);
+    await composition.stop(first);
+    await composition.holdMining();
+    await request("anvil_reorg", Number(await request("eth_blockNumber")) - Number(blockNumber) + 1, []);
+    await request("anvil_dropAllTransactions");
+    const { address } = harnessAccounts.operator;
+    await request("anvil_impersonateAccount", address);
+    await request("eth_sendTransaction", { from: address, to: address, gas: "0x5208" });
+    await request("evm_mine");
+
+    // Ends before its first look at what was decided.
+    const second = await composition.start({
+      network: { ...network, blockTimeMs: 2_000 },
+      settleWaitMs: 20_000,
+    });
+    const mineAgain = await mineSteadily();
+    const next = await composition.post(second, "settle", await composition.payment());
+    expect(next.body).toMatchObject({ success: true });
+    await composition.stop(second);
+    expect(await composition.recipientBalance()).toBe(before + 10_000n);
+
+    const third = await composition.start({ network, settleWaitMs: 20_000 });
+    await untilState(third, body, "submitted");
+    await untilState(third, body, "settled");
+    mineAgain();
+    expect(await composition.recipientBalance()).toBe(before + 20_000n);
+  });
+
   test("with the transaction of a stranger on the operator's key: a no-op fills its txNonce", async () => {
     const before = await composition.recipientBalance();
     const transactions = await composition.operatorTransactions();

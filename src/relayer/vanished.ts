@@ -41,38 +41,71 @@ export type VanishedOptions = {
 
 export function createVanishedTransactions(options: VanishedOptions): VanishedTransactions {
   const { chain, store, account, now, fill } = options;
-  const { blockTimeMs } = chain.network;
+  const { blockTimeMs, confirmations } = chain.network;
   /** Unix milliseconds since when the chain's count is below the ledger's. */
   let gapSince: number | undefined;
   /** The first look of a process is at the count, however old the last transaction is. */
   let hasCompared = false;
+  /** Below which txNonce all was decided in blocks that were there, while this one was. */
+  let verified: { decidedBelow: number; blockNumber: bigint; blockHash: string } | undefined;
 
-  /** Blocks hang together: where one is still there, so are all before it. */
-  async function reopenVanished(newest: ConcludedTransaction): Promise<boolean> {
-    let page: readonly ConcludedTransaction[] = [newest];
+  /**
+   * Takes back what was decided in blocks that have vanished. That a later transaction's block is still there says
+   * nothing of an earlier transaction: it may have been mined again since, as another attempt of its txNonce. So each
+   * transaction is looked at once it is decided, and again when the newest block of that time has vanished.
+   */
+  async function reopenVanished(decidedBelow: number): Promise<boolean> {
+    const depth = BigInt(confirmations - 1);
+    const head = await chain.head();
+    // Nothing is decided by newer blocks.
+    const blockNumber = head.number > depth ? head.number - depth : 0n;
+    const [blockHash, formerHash] = await Promise.all([
+      hashOf(blockNumber),
+      verified === undefined ? undefined : hashOf(verified.blockNumber),
+    ]);
+    // A node that does not have a block, and may be behind, says nothing of it.
+    let isCertain = blockHash !== null && formerHash !== null;
+    const isStillThere = formerHash === null || formerHash === verified?.blockHash;
+    const from = verified !== undefined && isStillThere ? verified.decidedBelow : 0;
     let hasReopened = false;
+    let below: number | undefined;
     for (;;) {
+      const page = await store.concluded({ from, limit: pageSize, ...(below !== undefined && { below }) });
       const hashes = await readBlockHashes(page);
-      const canonical = page.findIndex(
-        ({ blockNumber, blockHash }) => hashes.get(blockNumber) === blockHash.toLowerCase(),
+      const isKnown = (transaction: ConcludedTransaction) => hashes.get(transaction.blockNumber) !== null;
+      const vanished = page.filter(
+        (transaction) =>
+          isKnown(transaction) && hashes.get(transaction.blockNumber) !== transaction.blockHash.toLowerCase(),
       );
-      const newer = canonical === -1 ? page : page.slice(0, canonical);
-      // A node that does not have a block, and may be behind, says nothing of it.
-      const vanished = newer.filter(({ blockNumber }) => typeof hashes.get(blockNumber) === "string");
       if (vanished.length > 0) {
         await store.reopen(vanished);
         hasReopened = true;
       }
+      isCertain &&= page.every(
+        (transaction) =>
+          transaction.txNonce >= decidedBelow ||
+          (isKnown(transaction) && transaction.blockNumber <= blockNumber),
+      );
       const last = page.at(-1);
-      if (canonical !== -1 || last === undefined || now() - last.concludedAt > finalityMs) return hasReopened;
-      page = await store.concluded({ below: last.txNonce, limit: pageSize });
+      if (last === undefined || page.length < pageSize || now() - last.concludedAt > finalityMs) break;
+      below = last.txNonce;
     }
+    // The same block again at the end: none below it was replaced while the others were read.
+    if (blockHash !== null && isCertain && !hasReopened && (await hashOf(blockNumber)) === blockHash) {
+      verified = { decidedBelow, blockNumber, blockHash };
+    }
+    return hasReopened;
+  }
+
+  /** In lower case; null where the node does not have the block. */
+  async function hashOf(number: bigint): Promise<string | null> {
+    return (await chain.blockHash(number))?.toLowerCase() ?? null;
   }
 
   async function readBlockHashes(page: readonly ConcludedTransaction[]) {
     const numbers = [...new Set(page.map(({ blockNumber }) => blockNumber))];
-    const hashes = await Promise.all(numbers.map((number) => chain.blockHash(number)));
-    return new Map(numbers.map((number, index) => [number, hashes[index]?.toLowerCase()]));
+    const hashes = await Promise.all(numbers.map(hashOf));
+    return new Map(numbers.map((number, index) => [number, hashes[index]]));
   }
 
   /** Whether transactions are missing on the chain before the lowest that is open. */
@@ -101,13 +134,14 @@ export function createVanishedTransactions(options: VanishedOptions): VanishedTr
       const [newest] = await store.concluded({ limit: 1 });
       const isRecent = newest !== undefined && now() - newest.concludedAt <= finalityMs;
       if (hasCompared && !isRecent && lowestOpen === undefined && gapSince === undefined) return false;
+      const decidedBelow = Math.min(next, lowestOpen ?? next);
       const [mined, hasReopened] = await Promise.all([
         chain.transactionCount(account),
-        isRecent ? reopenVanished(newest) : false,
+        isRecent ? reopenVanished(decidedBelow) : false,
       ]);
       hasCompared = true;
       if (hasReopened) return true;
-      return findGap(mined, Math.min(next, lowestOpen ?? next));
+      return findGap(mined, decidedBelow);
     },
   };
 }
