@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { isBuiltin } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -13,6 +13,7 @@ import { migrate } from "../../../src/database/migrate.ts";
 import { openDatabase } from "../../../src/database/open-database.ts";
 import { createOrganizations } from "../../../src/organizations/create-organizations.ts";
 import { childEnvironment } from "../../support/child-environment.ts";
+import { runToItsEnd, writeGuideFiles } from "../../support/package/guide-project.ts";
 import { organizationsProgram, pepper } from "../../support/package/organizations-program.ts";
 import {
   createOutsideProject,
@@ -299,5 +300,48 @@ describe("the example", () => {
     const { code, output } = await run(project.root, "npm", ["test"]);
     expect(code, output).toBe(0);
     expect(output).toMatch(/Tests +\d+ passed \(\d+\)/);
+  });
+});
+
+/* The projects of docs/guides/runners.md, as they stand there. */
+describe("test runners that lease harnesses of a pool", () => {
+  let project: string;
+  beforeAll(async () => {
+    ({ root: project } = await createOutsideProject(packed, "runners"));
+    await link(project, "jest");
+    await link(project, "@playwright/test");
+    const files = await writeGuideFiles(project, "docs/guides/runners.md");
+    expect(files.length).toBeGreaterThan(6);
+  });
+  const bin = (path: string) => join(project, "node_modules", path);
+
+  // The guide says what to do where Node has no such option.
+  const hasGlobalSetup = process.allowedNodeEnvironmentFlags.has("--test-global-setup");
+  test.runIf(hasGlobalSetup)("node:test: files at the same time are not in each other's way", async () => {
+    await cp(join(project, "test/shop.test.mjs"), join(project, "test/other.test.mjs"));
+    const args = ["--test", "--test-global-setup=test/setup.mjs", "test/*.test.mjs"];
+    const { code, output, left } = await runToItsEnd(project, args);
+    expect(output).toContain("pass 4");
+    expect([code, left]).toEqual([0, []]);
+  });
+
+  test("Playwright: each test leases a harness of its own", async () => {
+    const args = [bin("@playwright/test/cli.js"), "test", "--workers", "2", "--reporter", "line"];
+    const { code, output, left } = await runToItsEnd(project, args);
+    expect(output).toContain("2 passed");
+    expect([code, left]).toEqual([0, []]);
+  });
+
+  test("Jest: twelve tests in two workers, each with a harness that it alone pays through", async () => {
+    for (const name of ["a", "b", "c", "d", "e"]) {
+      await cp(join(project, "shop.jest.mjs"), join(project, `${name}.jest.mjs`));
+    }
+    const { code, output, left } = await runToItsEnd(project, [bin("jest/bin/jest.js"), "--maxWorkers=2"], {
+      NODE_OPTIONS: "--experimental-vm-modules",
+    });
+    expect(output).toContain("Tests:       12 passed, 12 total");
+    // What Jest says of workers that something keeps from ending.
+    expect(output).not.toMatch(/failed to exit gracefully|did not exit/);
+    expect([code, left]).toEqual([0, []]);
   });
 });
