@@ -3,6 +3,7 @@ import { authorizationUsedTopic } from "../../../src/chain/contract/events.ts";
 import { type JsonResponse, requestJson } from "../../../src/harness/control/http-json.ts";
 import { type Balancer, startBalancer } from "../balancer.ts";
 import type { Composition } from "../composition.ts";
+import { inLedger } from "../faults/judge.ts";
 import type { Body } from "../service.ts";
 import { apiKey, type ServiceProcess, startServiceProcess } from "../service-process.ts";
 import type { Findings } from "../tally.ts";
@@ -104,9 +105,14 @@ export async function startFleet(
         counts = await usedOnChain();
       }
       for (const [body, { refusal }] of answers) {
-        const { nonce } = body.paymentPayload.payload.authorization;
+        const { authorization } = body.paymentPayload.payload;
+        const { nonce } = authorization;
         const count = countOf(counts, body);
-        if (count === 0) findings.lost.push(nonce);
+        if (count === 0) {
+          const service = { url: `${balancer.origin}/v1`, key: apiKey };
+          const ledger = await inLedger(composition, service, authorization).catch(String);
+          findings.lost.push(`${nonce}: ${JSON.stringify(ledger)}`);
+        }
         if (count > 1) findings.paidTwice.push(nonce);
         if (refusal !== undefined) findings.wrongAnswers.push(`${nonce}: ${refusal}`);
       }

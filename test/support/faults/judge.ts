@@ -38,7 +38,7 @@ export async function judge(
     const last = settles.at(-1);
     const verdict = (last?.body ?? {}) as { success?: boolean; transaction?: string };
     const describe = () =>
-      `chain ${shown}; ledger ${JSON.stringify(ledger)}; answers ${settles.map(brief).join(" → ")}`;
+      `chain ${shown}; ledger ${ledger.state} ${ledger.transaction}; answers ${settles.map(brief).join(" → ")}`;
     transfers += BigInt(shown.length);
 
     if (shown.length > 1) findings.paidTwice.push(describe());
@@ -115,13 +115,13 @@ export async function hashesOnChain({ chain }: Composition, body: Body): Promise
   return logs.map(({ transactionHash }) => transactionHash);
 }
 
-async function inLedger(
+/** What a service says of the settlement of an authorization. */
+export async function inLedger(
   { chain }: Composition,
-  { url, key }: Running,
+  { url, key }: Pick<Running, "url" | "key">,
   { from, nonce }: { from: Address; nonce: Hex },
 ): Promise<{ state?: string; transaction?: string }> {
   const id = settlementId(chain.network.chainId, chain.asset.address, from, nonce);
   const { body } = await requestJson(`${url}/settlements/${id}`, { headers: { authorization: key } });
-  const { state, transaction } = Object(body);
-  return { state, transaction };
+  return Object(body);
 }
