@@ -36,6 +36,7 @@ import { createOutcomes } from "./relayer/outcomes.ts";
 import { createRecoverer } from "./relayer/recoverer.ts";
 import { createRecovery, type RecoveryLoop } from "./relayer/recovery.ts";
 import { createRelayer } from "./relayer/relayer.ts";
+import { methodsAbout } from "./rpc/methods-about.ts";
 import type { Rpc } from "./rpc/rpc.ts";
 import { createHealthCheck } from "./service-health.ts";
 import { createMetricSources } from "./service-sources.ts";
@@ -202,7 +203,10 @@ export function openParts(options: ServiceOptions): ServiceParts {
       observer: {
         exchanged(exchange) {
           counted.exchanged(exchange);
-          channels.rpc.publish(() => ({ serviceId, network: network.name, ...exchange }));
+          channels.rpc.publish(() => {
+            const { questions, ...rest } = exchange;
+            return { serviceId, network: network.name, ...rest, about: methodsAbout(questions) };
+          });
         },
       },
     });

@@ -94,8 +94,8 @@ export type Chain = {
   simulateSettle(call: SettleCall, options: { withFunds: boolean }): Promise<Simulation>;
   /** Why `forwardReceived`, sent by an account, would revert now; undefined when it would succeed. */
   simulateForward(call: ForwardCall, from: Address): Promise<Revert | undefined>;
-  /** Asks the payer's code for its word on a signature (EIP-1271), as the token would. */
-  askWallet(payer: Address, digest: Hex, signature: Hex): Promise<WalletProof>;
+  /** Asks the payer's code for its word on a signature (EIP-1271), as the token would. `id` is that of the settlement. */
+  askWallet(payer: Address, digest: Hex, signature: Hex, id?: Hex): Promise<WalletProof>;
   /** Reads whatever may explain a failed simulation. Only on the failing path. */
   diagnose(call: SettleCall): Promise<Diagnosis>;
   head(): Promise<Head>;

@@ -26,7 +26,7 @@ import {
 } from "./contract/views.ts";
 import { dataFeeCall, readDataFee } from "./data-fee.ts";
 import { createLogReader } from "./log-reader.ts";
-import { createReceiptReader } from "./receipt-reader.ts";
+import { createReceiptReader, transactionCall } from "./receipt-reader.ts";
 import {
   boundTip,
   forwardTransaction,
@@ -96,12 +96,16 @@ export function createChain(options: ChainOptions): Chain {
   }
 
   /** Asks for the payer's balance, and for the block that it is the balance of. */
-  function balanceCall({ asset, authorization }: SettleCall): RpcCall {
-    return callViews([balanceOf(asset, authorization.from)], viewGas);
+  function balanceCall({ asset, authorization, id }: SettleCall): RpcCall {
+    return { ...callViews([balanceOf(asset, authorization.from)], viewGas), about: id };
   }
 
-  async function call(views: readonly ViewCall[], gasEach: number): Promise<readonly ViewResult[]> {
-    const [answer] = await ask([callViews(views, gasEach)]);
+  async function call(
+    views: readonly ViewCall[],
+    gasEach: number,
+    about: Hex | undefined,
+  ): Promise<readonly ViewResult[]> {
+    const [answer] = await ask([{ ...callViews(views, gasEach), about }]);
     return expect("eth_call", answer, (result) => readViews(result, views.length)).results;
   }
 
@@ -129,7 +133,8 @@ export function createChain(options: ChainOptions): Chain {
     async simulateSettle(call, { withFunds }) {
       const { data, gas } = settleTransaction([call]);
       const transaction = { from: operator, to: facilitatorContract, data, gas: quantity(gas) };
-      const calls: RpcCall[] = [headCall, { method: "eth_call", params: [transaction, "latest"] }];
+      const simulate: RpcCall = { method: "eth_call", params: [transaction, "latest"], about: call.id };
+      const calls = [headCall, simulate];
       if (withFunds) calls.push(balanceCall(call), gasMoneyCall, tipCall);
       const [block, simulation, payerBalance, operatorBalance, tip] = await ask(calls, {
         optional: tipCall,
@@ -156,18 +161,20 @@ export function createChain(options: ChainOptions): Chain {
     async simulateForward(call, from) {
       const { data, gas } = forwardTransaction(call);
       const transaction = { from, to: facilitatorContract, data, gas: quantity(gas) };
-      const [simulation] = await ask([{ method: "eth_call", params: [transaction, "latest"] }]);
+      const [simulation] = await ask([
+        { method: "eth_call", params: [transaction, "latest"], about: call.id },
+      ]);
       return readSimulation("simulating forwardReceived", simulation);
     },
 
-    async askWallet(payer, digest, signature) {
+    async askWallet(payer, digest, signature, id) {
       const data = encodeIsValidSignature(digest, signature);
-      const [wallet] = await call([{ target: payer, data }], walletGas);
+      const [wallet] = await call([{ target: payer, data }], walletGas, id);
       if (!wallet?.hasCode) return "no_code";
       return wallet.word === walletYes ? "accepted" : "refused";
     },
 
-    async diagnose({ asset, authorization, recipient }) {
+    async diagnose({ asset, authorization, recipient, id }) {
       const { from: payer, nonce } = authorization;
       const [
         authorizationUsed,
@@ -190,6 +197,7 @@ export function createChain(options: ChainOptions): Chain {
           hasOperatorRole(facilitatorContract, operator),
         ],
         viewGas,
+        id,
       );
       return {
         authorizationUsed: isTrue(expectWord("authorizationState of the asset", authorizationUsed)),
@@ -245,12 +253,15 @@ export function createChain(options: ChainOptions): Chain {
 
     async broadcast(rawTransactions, sendOptions) {
       if (rawTransactions.length === 0) return;
-      const calls = rawTransactions.map((raw) => ({ method: "eth_sendRawTransaction", params: [raw] }));
+      const calls = rawTransactions.map((raw, index) => ({
+        ...{ method: "eth_sendRawTransaction", params: [raw] },
+        about: sendOptions?.hashes?.[index],
+      }));
       await rpc.send(calls, sendOptions);
     },
 
     async knows(hashes) {
-      const calls = hashes.map((hash): RpcCall => ({ method: "eth_getTransactionByHash", params: [hash] }));
+      const calls = hashes.map(transactionCall);
       for (const attempt of rpc.status().endpoints.keys()) {
         const answers = await ask(calls, { attempt });
         for (const answer of answers) {

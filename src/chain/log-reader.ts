@@ -11,6 +11,8 @@ export type LogFilter = {
   address: Address;
   /** By position: this topic, one of these, or any. */
   topics: readonly (Hex | readonly Hex[] | null)[];
+  /** As in `RpcCall`. */
+  about?: Hex | undefined;
 };
 
 /** A log of a block. */
@@ -52,9 +54,9 @@ export function createLogReader({ rpc, reader }: { rpc: Rpc; reader: ChainReader
   /** The logs of a range, or why it was refused. */
   async function readRange(filters: readonly LogFilter[], from: bigint, to: bigint) {
     const [fromBlock, toBlock] = [quantity(from), quantity(to)];
-    const calls = filters.map((filter) => ({
-      method: "eth_getLogs",
-      params: [{ ...filter, fromBlock, toBlock }],
+    const calls = filters.map(({ address, topics, about }) => ({
+      ...{ method: "eth_getLogs", about },
+      params: [{ address, topics, fromBlock, toBlock }],
     }));
     let refusal = "";
     // The third number of refusals is where another endpoint gets its turn.

@@ -20,9 +20,7 @@ const turns = 3;
 export function createReceiptReader({ ask }: Pick<ChainReader, "ask">): Chain["receipts"] {
   async function findReverted(reverted: readonly Receipt[], attempt: number): Promise<ReadonlySet<Hex>> {
     if (reverted.length === 0) return new Set();
-    const calls = reverted.map(
-      ({ hash }): RpcCall => ({ method: "eth_getTransactionByHash", params: [hash] }),
-    );
+    const calls = reverted.map(({ hash }) => transactionCall(hash));
     const answers = await ask(calls, { attempt });
     const found = reverted.filter((receipt, index) => isWhereSaid(answers[index]?.result, receipt));
     return new Set(found.map(({ hash }) => hash));
@@ -88,5 +86,10 @@ export async function readReceiptsAt(
 }
 
 function receiptCall(hash: Hex): RpcCall {
-  return { method: "eth_getTransactionReceipt", params: [hash] };
+  return { method: "eth_getTransactionReceipt", params: [hash], about: hash };
+}
+
+/** Asks for a transaction, mined or not. */
+export function transactionCall(hash: Hex): RpcCall {
+  return { method: "eth_getTransactionByHash", params: [hash], about: hash };
 }

@@ -165,6 +165,11 @@ export type RpcRequested = FromService & {
   readonly purpose: "read" | "send" | "probe";
   /** The methods of the batch, in order. */
   readonly methods: readonly string[];
+  /**
+   * Those of them that were called for one settlement, by its id, or for one transaction, by its hash. What was called for
+   * no payment is in none.
+   */
+  readonly about: ReadonlyMap<Hex, readonly string[]>;
   readonly durationMs: number;
   /** Why the answer could not be used; undefined when it was. What is asked again shows as another request. */
   readonly error: string | undefined;

@@ -53,7 +53,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
   const { payment, identifier, chain, relayer, signature, caller, recipient, checked } = claimant;
   const { authorization, asset, network } = payment;
   const { now, deadline, signal, gasBudget } = options;
-  const call: SettleCall = { asset: asset.address, authorization, signature, recipient };
+  const call: SettleCall = { asset: asset.address, authorization, signature, recipient, id: payment.id };
   let takenUp: Invalid | undefined;
   const balanceDeadline = Math.min(deadline, now() + 2 * network.blockTimeMs);
 

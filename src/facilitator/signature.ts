@@ -27,7 +27,7 @@ export async function verifySignature(
     return { signature: normaliseSignature(signature) };
   }
 
-  const proof = await chain.askWallet(authorization.from, digest, signature);
+  const proof = await chain.askWallet(authorization.from, digest, signature, payment.id);
   if (proof === "accepted") return { signature };
   if (proof === "no_code" && isErc6492(signature)) {
     return refusals.walletNotDeployed(authorization.from, payment.network.name);

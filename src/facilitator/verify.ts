@@ -69,6 +69,7 @@ export function createVerify({ networks, recoveries, ledger, serviceId }: Facili
       authorization: payment.authorization,
       signature: proven.signature,
       recipient: recipientFor(caller, payment.network.name) ?? payment.authorization.from,
+      id: payment.id,
     };
     return withOperator(lanes, async ({ chain }) => {
       const { head, revert } = await chain.simulateSettle(call, { withFunds: false });

@@ -39,13 +39,14 @@ export async function classifyFailure(
   { settlement, usedByBlock, recovery }: FailedSettlement,
 ): Promise<FailureFinding> {
   const { network } = chain;
-  const { asset, payer, authorizationNonce, value, recipient, claimedBlock, validBefore } = settlement;
+  const { id, asset, payer, authorizationNonce, value, recipient, claimedBlock, validBefore } = settlement;
   const blocksIn = (ms: number) => BigInt(Math.ceil(ms / network.blockTimeMs));
   const head = await chain.head();
   const deep = head.number - BigInt(network.confirmations) + 1n;
   const known = recovery?.proof.blockNumber ?? claimedBlock;
   const earliest = known - blocksIn(searchBeforeMs);
   const query = {
+    id,
     asset,
     payer,
     authorizationNonce,

@@ -44,7 +44,8 @@ export type Slot = {
 
 /** The payment of a claim, as the contract takes it. */
 export function callOf(claim: Claim, facilitatorContract: Address): SettleCall {
-  const { asset, payer, value, validAfter, validBefore, authorizationNonce, signature, recipient } = claim;
+  const { id, asset, payer, value, validAfter, validBefore, authorizationNonce, signature, recipient } =
+    claim;
   return {
     asset,
     authorization: {
@@ -57,5 +58,6 @@ export function callOf(claim: Claim, facilitatorContract: Address): SettleCall {
     },
     signature,
     recipient,
+    id,
   };
 }

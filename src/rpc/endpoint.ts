@@ -2,7 +2,7 @@ import { chainIdCall, type Head, headCall, readChainId, readHead } from "./calls
 import { createEndpointState, EndpointFailure, type EndpointState } from "./endpoint-state.ts";
 import { BatchRefused, describeError, readBatch, writeBatch } from "./json-rpc.ts";
 import { createKeepAlivePost, HttpFailure } from "./keep-alive-post.ts";
-import type { RpcAnswer, RpcCall } from "./rpc.ts";
+import type { Question, RpcAnswer, RpcCall } from "./rpc.ts";
 import {
   type EndpointError,
   type EndpointStatus,
@@ -28,11 +28,11 @@ export type Endpoint = {
   /** Never throws; `timeoutMs` is for when less time than usual may be taken. */
   read(
     purpose: "read" | "probe",
-    calls: readonly RpcCall[],
+    questions: readonly Question[],
     timeoutMs?: number,
   ): Promise<Answers | EndpointFailure>;
   /** Sends the batches one after the other; undefined when all of them were answered. Never throws. */
-  send(batches: readonly (readonly RpcCall[])[], timeoutMs?: number): Promise<EndpointFailure | undefined>;
+  send(batches: readonly Question[], timeoutMs?: number): Promise<EndpointFailure | undefined>;
   status(): Omit<EndpointStatus, "inUse">;
   /** Ends what is under way, and every connection. */
   close(): void;
@@ -113,19 +113,24 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
   async function exchange(
     purpose: Purpose,
     calls: readonly RpcCall[],
+    questions: readonly Question[],
     timeoutMs: number | undefined,
     check?: (answers: Answers) => EndpointFailure | undefined,
   ): Promise<Answers | EndpointFailure> {
-    const answers = await exchangeOnce(purpose, calls, timeoutMs, check);
+    const answers = await exchangeOnce(purpose, calls, questions, timeoutMs, check);
     if (!(answers instanceof EndpointFailure) || answers.kind !== "too_large") return answers;
     const [only, ...others] = calls;
     if (only !== undefined && others.length === 0) {
       return new Map([[only, { error: { code: tooLargeCode, message: answers.message, data: undefined } }]]);
     }
     const half = Math.ceil(calls.length / 2);
-    const first = await exchange(purpose, calls.slice(0, half), timeoutMs, check);
+    const exchangePart = (part: readonly RpcCall[]) => {
+      const asked = questions.map((question) => question.filter((call) => part.includes(call)));
+      return exchange(purpose, part, asked, timeoutMs, check);
+    };
+    const first = await exchangePart(calls.slice(0, half));
     if (first instanceof EndpointFailure) return first;
-    const second = await exchange(purpose, calls.slice(half), timeoutMs, check);
+    const second = await exchangePart(calls.slice(half));
     return second instanceof EndpointFailure ? second : new Map([...first, ...second]);
   }
 
@@ -133,6 +138,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
   async function exchangeOnce(
     purpose: Purpose,
     calls: readonly RpcCall[],
+    questions: readonly Question[],
     timeoutMs: number | undefined,
     check?: (answers: Answers) => EndpointFailure | undefined,
   ): Promise<Answers | EndpointFailure> {
@@ -145,7 +151,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
     if (answers !== failure) latencyMs = smooth(latencyMs, durationMs);
     if (failure !== undefined) errors[failure.kind]++;
     const methods = calls.map(({ method }) => method);
-    observer.exchanged?.({ endpoint: label, purpose, methods, durationMs, error: failure?.kind });
+    observer.exchanged?.({ endpoint: label, purpose, methods, questions, durationMs, error: failure?.kind });
     if (failure === undefined) return answers;
     if (closed) return closure;
     // The size of a request says nothing of how the endpoint is.
@@ -176,11 +182,11 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
     }
   }
 
-  function addChecks(calls: readonly RpcCall[]): readonly RpcCall[] {
-    if (expected === undefined) return calls;
-    // They come first: where a batch must be split, they are answered before anything else.
-    const checks = chainId === expected.chainId ? [headCall] : [chainIdCall, headCall];
-    return [...new Set([...checks, ...calls])];
+  /** The calls of all questions, each once, behind those that the answers are checked with. */
+  function callsOf(questions: readonly Question[]): readonly RpcCall[] {
+    // The checks come first: where a batch must be split, they are answered before anything else.
+    const checks = chainId === expected?.chainId ? [headCall] : [chainIdCall, headCall];
+    return [...new Set([...(expected === undefined ? [] : checks), ...questions.flat()])];
   }
 
   /** What is wrong with answers to a request that went out when the highest block known was `floor`. */
@@ -222,11 +228,13 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
       return state.retryAt - now();
     },
 
-    async read(purpose, calls, timeoutMs) {
+    async read(purpose, questions, timeoutMs) {
       const sentAt = now();
       // Blocks that others show while this request is under way are not held against it.
       const floor = expected?.highest.number();
-      const answers = await exchange(purpose, addChecks(calls), timeoutMs, (got) => check(got, floor));
+      const answers = await exchange(purpose, callsOf(questions), questions, timeoutMs, (got) =>
+        check(got, floor),
+      );
       if (!(answers instanceof EndpointFailure)) state.passed(sentAt);
       return answers;
     },
@@ -234,7 +242,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
     async send(batches, timeoutMs) {
       let tooLarge: EndpointFailure | undefined;
       for (const batch of batches) {
-        const answers = await exchange("send", batch, timeoutMs);
+        const answers = await exchange("send", batch, [batch], timeoutMs);
         if (answers instanceof EndpointFailure) return answers;
         // Another endpoint may take what is too large for this one; the rest has arrived here.
         const refused = [...answers.values()].find(({ error }) => error?.code === tooLargeCode);

@@ -637,6 +637,7 @@ describe("what is told of the endpoints", () => {
       endpoint: "2",
       purpose: "send",
       methods: ["eth_sendRawTransaction"],
+      questions: [[{ method: "eth_sendRawTransaction", params: ["0x"] }]],
       durationMs: expect.any(Number),
       error: undefined,
     });

@@ -4,7 +4,7 @@ import { type Answers, createEndpoint, type Endpoint, type HighestHead, isUsable
 import { EndpointFailure } from "./endpoint-state.ts";
 import { createProber, probeCalls } from "./prober.ts";
 import { createRedactor } from "./redact.ts";
-import type { RpcCall } from "./rpc.ts";
+import type { Question } from "./rpc.ts";
 import type { RpcObserver, RpcStatus } from "./rpc-status.ts";
 
 /** When an endpoint is passed over for another. For a network's only endpoint `longestPauseMs` alone counts. */
@@ -58,13 +58,13 @@ export type FailoverOptions = {
 /** The endpoints of a network, as one that works while any of them does. */
 export type Failover = {
   /** @throws UndeterminedError when none of them gave an answer that can be used. */
-  read(calls: readonly RpcCall[], refused: number): Promise<Answers>;
+  read(questions: readonly Question[], refused: number): Promise<Answers>;
   /**
    * Sends the batches in the given order.
    *
    * @throws UndeterminedError when none of the endpoints answered all of them.
    */
-  send(batches: readonly (readonly RpcCall[])[], options: { everywhere: boolean }): Promise<void>;
+  send(batches: readonly Question[], options: { everywhere: boolean }): Promise<void>;
   status(): RpcStatus;
   /** Asks every endpoint how it is. */
   probe(): Promise<RpcStatus>;
@@ -132,10 +132,10 @@ export function createFailover(options: FailoverOptions): Failover {
     return undefined;
   }
 
-  async function readFromOnly(only: Endpoint, calls: readonly RpcCall[]): Promise<Answers> {
+  async function readFromOnly(only: Endpoint, questions: readonly Question[]): Promise<Answers> {
     for (let attempt = 1; ; attempt++) {
       const answers =
-        (await waitFor(only, attempt === 1 ? 0 : retryDelayMs)) ?? (await only.read("read", calls));
+        (await waitFor(only, attempt === 1 ? 0 : retryDelayMs)) ?? (await only.read("read", questions));
       if (!(answers instanceof EndpointFailure)) return answers;
       // A node that was given its time gets no second helping.
       const isLast = attempt === 2 || answers.kind === "timeout" || only.retryAfterMs > longestWaitMs;
@@ -143,12 +143,12 @@ export function createFailover(options: FailoverOptions): Failover {
     }
   }
 
-  async function readFromAny(calls: readonly RpcCall[], refused: number): Promise<Answers> {
+  async function readFromAny(questions: readonly Question[], refused: number): Promise<Answers> {
     const failures: [Endpoint, EndpointFailure][] = [];
     const turns = routeAfter(refused);
     for (const [turn, endpoint] of turns.entries()) {
       const limitMs = turn < turns.length - 1 ? passOverMs : timeoutMs;
-      const answers = (await waitFor(endpoint)) ?? (await endpoint.read("read", calls, limitMs));
+      const answers = (await waitFor(endpoint)) ?? (await endpoint.read("read", questions, limitMs));
       if (!(answers instanceof EndpointFailure)) return answers;
       failures.push([endpoint, answers]);
     }
@@ -175,10 +175,10 @@ export function createFailover(options: FailoverOptions): Failover {
   }
 
   return {
-    async read(calls, refused) {
+    async read(questions, refused) {
       prober?.wake();
       const [only] = endpoints;
-      return several || only === undefined ? readFromAny(calls, refused) : readFromOnly(only, calls);
+      return several || only === undefined ? readFromAny(questions, refused) : readFromOnly(only, questions);
     },
 
     /*
@@ -208,7 +208,7 @@ export function createFailover(options: FailoverOptions): Failover {
     status,
 
     async probe() {
-      await Promise.all(endpoints.map((endpoint) => endpoint.read("probe", probeCalls, passOverMs)));
+      await Promise.all(endpoints.map((endpoint) => endpoint.read("probe", [probeCalls], passOverMs)));
       return status();
     },
 

@@ -2,7 +2,7 @@ import { KitError, UndeterminedError } from "../errors.ts";
 import { extraCalls } from "./endpoint.ts";
 import { createFailover, type FailoverPace, usualPace } from "./failover.ts";
 import { sizeOfCall } from "./json-rpc.ts";
-import type { Rpc, RpcAnswer, RpcCall } from "./rpc.ts";
+import type { Question, Rpc, RpcAnswer, RpcCall } from "./rpc.ts";
 import type { RpcObserver } from "./rpc-status.ts";
 
 export type HttpRpcOptions = {
@@ -34,8 +34,8 @@ export type HttpRpcOptions = {
 const fewInFlight = 2;
 const patienceMs = 5;
 
-type Question = {
-  calls: readonly RpcCall[];
+type Waiting = {
+  calls: Question;
   refused: number;
   askedAt: number;
   resolve(answers: readonly RpcAnswer[]): void;
@@ -66,13 +66,13 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
   const maxBatch = (options.maxBatch ?? 100) - (urls.length > 1 ? extraCalls : 0);
   const pace = { ...usualPace, ...options.pace };
   const failover = createFailover({ network, chainId, urls, timeoutMs, retryDelayMs, pace, observer });
-  let waiting: Question[] = [];
+  let waiting: Waiting[] = [];
   let inFlight = 0;
   let scheduled = false;
   let patience: NodeJS.Timeout | undefined;
   let closed = false;
 
-  function queue(calls: readonly RpcCall[], refused: number): Promise<readonly RpcAnswer[]> {
+  function queue(calls: Question, refused: number): Promise<readonly RpcAnswer[]> {
     const { promise, resolve, reject } = Promise.withResolvers<readonly RpcAnswer[]>();
     if (closed) reject(notSent("the connection was closed"));
     else waiting.push({ calls, refused, askedAt: performance.now(), resolve, reject });
@@ -81,7 +81,7 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
   }
 
   /** The calls in as few batches as they fit in, in their order. */
-  function split(calls: readonly RpcCall[]): readonly (readonly RpcCall[])[] {
+  function split(calls: Question): readonly Question[] {
     const batches: RpcCall[][] = [];
     let left = 0;
     for (const call of calls) {
@@ -135,9 +135,9 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
   }
 
   /** The longest-waiting questions that fit in one batch, at least one; a question is never split. */
-  function takeBatch(): Question[] {
+  function takeBatch(): Waiting[] {
     const tooOld = performance.now() - timeoutMs;
-    const batch: Question[] = [];
+    const batch: Waiting[] = [];
     const distinct = new Set<RpcCall>();
     let taken = 0;
     let left = maxBatchBytes;
@@ -158,11 +158,13 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
     return batch;
   }
 
-  async function answer(questions: readonly Question[]): Promise<void> {
+  async function answer(questions: readonly Waiting[]): Promise<void> {
     try {
-      const distinct = new Set(questions.flatMap(({ calls }) => calls));
       const refused = Math.max(...questions.map((question) => question.refused));
-      const answers = await failover.read([...distinct], refused);
+      const answers = await failover.read(
+        questions.map(({ calls }) => calls),
+        refused,
+      );
       for (const { calls, resolve } of questions) resolve(calls.flatMap((call) => answers.get(call) ?? []));
     } catch (error) {
       for (const { reject } of questions) reject(error);

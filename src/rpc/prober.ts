@@ -49,7 +49,7 @@ export function createProber(options: {
       return;
     }
     const sentAt = now();
-    const answers = await endpoint.read("probe", probeCalls, timeoutMs);
+    const answers = await endpoint.read("probe", [probeCalls], timeoutMs);
     if (!(answers instanceof EndpointFailure)) {
       const takenMs = now() - sentAt;
       latencies.set(endpoint, ((latencies.get(endpoint) ?? takenMs) + takenMs) / 2);

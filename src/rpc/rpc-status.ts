@@ -1,3 +1,5 @@
+import type { Hex } from "../protocol/hex.ts";
+
 /** None of each of the {@link EndpointError errors}, to count from. */
 export const noErrors = {
   timeout: 0,
@@ -79,6 +81,9 @@ export type EndpointStatus = {
 /** All endpoints of a network, in the order of the configuration. Taking it asks no endpoint. */
 export type RpcStatus = { endpoints: readonly EndpointStatus[] };
 
+/** A call as observers see it; `about` is that of `RpcCall`. */
+export type ObservedCall = { readonly method: string; readonly about?: Hex | undefined };
+
 /** One HTTP request to an endpoint, once it is over. */
 export type RpcExchange = {
   /** {@link EndpointStatus.label} */
@@ -86,6 +91,8 @@ export type RpcExchange = {
   purpose: Purpose;
   /** Of the calls of the batch, in order. */
   methods: readonly string[];
+  /** The same by who asked: the calls of one `ask` or `send` each. */
+  questions: readonly (readonly ObservedCall[])[];
   durationMs: number;
   /** Undefined when the answer was used. */
   error: EndpointError | undefined;

@@ -1,7 +1,19 @@
+import type { Hex } from "../protocol/hex.ts";
 import type { RpcStatus } from "./rpc-status.ts";
 
 /** One JSON-RPC call. The same object asked by several callers at once goes out once. */
-export type RpcCall = { readonly method: string; readonly params: readonly unknown[] };
+export type RpcCall = {
+  readonly method: string;
+  readonly params: readonly unknown[];
+  /**
+   * The id of the settlement or the hash of the transaction that it is asked for, which observers are told and nodes are
+   * not; undefined where it is for whatever is asked with it.
+   */
+  readonly about?: Hex | undefined;
+};
+
+/** The calls of one `ask` or `send`: what several callers ask at the same time shares an HTTP request. */
+export type Question = readonly RpcCall[];
 
 /** What a node says instead of a result. `message` is for people; nothing is decided by it. */
 export type RpcError = { code: number | undefined; message: string; data: unknown };

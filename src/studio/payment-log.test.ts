@@ -64,11 +64,12 @@ function verify(request: PaymentRequest, { from = serviceId, end = true } = {}):
   return requestId;
 }
 
-function askNode(): void {
+/** Publishes an HTTP request that asks for each of these payments or transactions, and for nothing in particular. */
+function askNode(...subjects: readonly Hex[]): void {
   channels.rpc.publish(() => ({
-    ...{ serviceId, network: "base", endpoint: "1", purpose: "read", methods: ["eth_call"] },
-    durationMs: 2,
-    error: undefined,
+    ...{ serviceId, network: "base", endpoint: "1", purpose: "read", durationMs: 2, error: undefined },
+    methods: [...subjects.map(() => "eth_call"), "eth_getBalance"],
+    about: new Map(subjects.map((subject) => [subject, ["eth_call"]])),
   }));
 }
 
@@ -126,16 +127,36 @@ test("those who watch hear of many changes once", async () => {
   expect(heard).toBe(1);
 });
 
-test("calls to a node belong to the payments under way, unless these are many", () => {
+test("of calls to a node that many payments share, each has its own", () => {
   const { log } = startLog();
-  const one = payment(1);
+  const all = Array.from({ length: 20 }, (_, index) => payment(index));
+  const callsOf = ({ settlementId }: PaymentRequest) =>
+    log.find(settlementId)?.timeline.filter(({ kind }) => kind === "rpc");
+  const requestIds = all.map((one) => verify(one, { end: false }));
+  const [silent, ...asking] = all;
+  askNode(...asking.map(({ settlementId }) => settlementId));
   askNode();
-  const requestId = verify(one, { end: false });
-  askNode();
-  for (let index = 2; index < 8; index++) verify(payment(index), { end: false });
-  askNode();
-  const calls = log.find(one.settlementId)?.timeline.filter(({ kind }) => kind === "rpc");
-  expect(calls).toMatchObject([{ title: "eth_call", tookMs: 2, requestId }]);
+  for (const [index, one] of asking.entries()) {
+    expect(callsOf(one)).toMatchObject([{ title: "eth_call", tookMs: 2, requestId: requestIds[index + 1] }]);
+  }
+  expect(silent && callsOf(silent)).toEqual([]);
+});
+
+test("calls about a transaction are told of the payments that it carries", () => {
+  const { log } = startLog();
+  const [one, other] = [payment(1), payment(2)];
+  verify(one);
+  verify(other);
+  const transaction: Hex = `0x${"dd".repeat(32)}`;
+  channels.transaction.publish(() => ({
+    ...{ serviceId, network: "base", transaction, step: "signed", kind: "settle", txNonce: 1 },
+    ...{ operator: contract, maxFeePerGas: 1n, maxPriorityFeePerGas: 1n, settlementIds: [one.settlementId] },
+  }));
+  askNode(transaction);
+  const kindsOf = ({ settlementId }: PaymentRequest) =>
+    log.find(settlementId)?.timeline.map(({ kind }) => kind);
+  expect(kindsOf(one)?.slice(-2)).toEqual(["transaction", "rpc"]);
+  expect(kindsOf(other)).not.toContain("rpc");
 });
 
 test("the oldest payments are forgotten first", () => {

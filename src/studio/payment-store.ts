@@ -29,7 +29,8 @@ export type PaymentMessage =
   | DeliveryEnded
   | SettlementStep
   | TransactionStep
-  | RpcRequested
+  /** With the methods that were called for this payment alone. */
+  | Omit<RpcRequested, "about">
   | FaultHit;
 
 /** All that was published about a payment. */
@@ -67,9 +68,9 @@ export type PaymentStore = {
 };
 
 /** How much is kept: a service that runs for weeks must not fill the memory. The oldest payments are forgotten first. */
-const most = { payments: 10_000, messages: 60_000, messagesEach: 2_000 };
+const most = { payments: 10_000, messages: 80_000, messagesEach: 2_000 };
 
-/** Calls of a batch belong to one of the payments that are open then; among more than these it is not worth saying. */
+/** A fault is told of the payments that are open then; among more than these it is not worth saying. */
 const mostSharing = 4;
 
 /** Keeps what the channels say about the payments of the service with this id. */
@@ -80,7 +81,7 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
   const watchers = new Set<() => void>();
   /** Which payments a transaction carries, by their ids. */
   const carriedBy = new Map<Hex, readonly Hex[]>();
-  /** Requests under way on each network, by their ids: what goes to a node meanwhile is about them. */
+  /** Requests under way on each network, by their ids: a fault that hits meanwhile is about them. */
   const underWay = new Map<NetworkName, Map<string, StoredPayment>>();
   let messages = 0;
   let era = randomUUID();
@@ -168,12 +169,20 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
     if (index >= 0) open?.splice(index, 1);
   }
 
-  /** Keeps what is about the network for the payments under way on it, when they are few enough to say so. */
-  function keepForOpen(message: RpcRequested | FaultHit): void {
+  /** Keeps it for the payments under way on its network, when they are few enough to say so. */
+  function keepForOpen(message: FaultHit): void {
     const open = underWay.get(message.network);
     if (open === undefined || open.size === 0 || open.size > mostSharing) return;
     for (const payment of new Set(open.values())) {
       if (payments.get(payment.id) === payment) keep(payment, message);
+    }
+  }
+
+  /** Keeps for each payment what was asked for it, or for the transaction that carries it. */
+  function keepForCallers({ about, ...request }: RpcRequested): void {
+    for (const [subject, methods] of about) {
+      const own = { ...request, methods };
+      for (const id of carriedBy.get(subject) ?? [subject]) keep(payments.get(id), own);
     }
   }
 
@@ -223,7 +232,7 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
       for (const id of carriedBy.get(message.transaction) ?? []) keep(payments.get(id), message);
     }),
     channels.rpc.subscribe((message) => {
-      if (isOurs(message)) keepForOpen(message);
+      if (isOurs(message)) keepForCallers(message);
     }),
     channels.fault.subscribe((message) => {
       if (isOurs(message)) keepForOpen(message);

@@ -88,9 +88,12 @@ function end(payment: RequestRead["payment"], requestId: string): void {
   }));
 }
 
-function callRpc(methods: readonly string[], purpose: "read" | "send" | "probe" = "read"): void {
+/** One HTTP request that asks this method for each of these payments or transactions. */
+function callRpc(method: string, ...subjects: readonly Hex[]): void {
   channels.rpc.publish(() => ({
-    ...{ serviceId, network: "base", endpoint: "1", purpose, methods, durationMs: 0, error: undefined },
+    ...{ serviceId, network: "base", endpoint: "1", purpose: "read", durationMs: 0, error: undefined },
+    methods: [...subjects.map(() => method), "eth_getBalance"],
+    about: new Map(subjects.map((subject) => [subject, [method]])),
   }));
 }
 
@@ -140,19 +143,38 @@ test("a transaction that is replaced stays one span, with the hash that was mine
 });
 
 test("a request to a node belongs to what is checked, to a transaction in flight, or to nothing", () => {
-  callRpc(["eth_call"]);
-  expect(named("x402.rpc")).toEqual([]);
   const payment = read("request", "a");
-  callRpc(["eth_call"]);
-  callRpc(["eth_blockNumber"], "probe");
-  claim(payment.settlementId);
-  callRpc(["eth_call"]);
-  sign(hash("d"), [payment.settlementId]);
-  callRpc(["eth_sendRawTransaction"], "send");
+  const { settlementId } = payment;
+  callRpc("eth_call", settlementId);
+  callRpc("eth_blockNumber");
+  claim(settlementId);
+  callRpc("eth_call", settlementId);
+  sign(hash("d"), [settlementId]);
+  callRpc("eth_sendRawTransaction", hash("d"));
   transact({ serviceId, network: "base", transaction: hash("d"), step: "concluded", blockNumber: 5n });
+  settle({ serviceId, settlementId, step: "settled", transaction: hash("d") });
   end(payment, "request");
+  callRpc("eth_call", settlementId, hash("d"));
   expect(named("x402.rpc").map(({ parentSpanContext }) => parentSpanContext?.spanId)).toEqual(
-    ["x402.settle", "x402.transaction"].map((name) => named(name)[0]?.spanContext().spanId),
+    ["x402.settle", "x402.settlement", "x402.transaction"].map(
+      (name) => named(name)[0]?.spanContext().spanId,
+    ),
+  );
+});
+
+test("payments that share a request to a node have a span of it each, in their own traces", () => {
+  const payments = ["a", "b", "c"].map((digit) => read(digit, digit, { headers: caller(digit) }));
+  callRpc("eth_call", ...payments.slice(0, 2).map(({ settlementId }) => settlementId));
+  for (const [index, payment] of payments.entries()) end(payment, ["a", "b", "c"][index] ?? "");
+  const spans = named("x402.rpc");
+  expect(spans.map((span) => span.spanContext().traceId)).toEqual(["a".repeat(32), "b".repeat(32)]);
+  expect(spans.map(({ parentSpanContext }) => parentSpanContext?.spanId)).toEqual(
+    named("x402.settle")
+      .slice(0, 2)
+      .map((span) => span.spanContext().spanId),
+  );
+  expect(spans.map(({ attributes }) => attributes)).toMatchObject(
+    [1, 2].map(() => ({ "x402.rpc.methods": ["eth_call"], "x402.rpc.under_way": 2 })),
   );
 });
 

@@ -1,6 +1,6 @@
 import type * as OpenTelemetry from "@opentelemetry/api";
 import type { Channel } from "../channels/channel.ts";
-import { channels, type FromService, type RpcRequested } from "../channels/channels.ts";
+import { channels, type FromService } from "../channels/channels.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { bytes32 } from "../protocol/primitives.ts";
 import { createRequestSpans } from "./request-spans.ts";
@@ -17,25 +17,17 @@ export type Tracing = {
   close(): void;
 };
 
-/** What is asked about transactions that are sent; everything else is read for a payment that is checked. */
-const transactionMethods: readonly string[] = ["eth_sendRawTransaction", "eth_getTransactionReceipt"];
-
 /** Makes spans of what the channels say of the service with this id. */
 export function createTracing(api: typeof OpenTelemetry, serviceId: string): Tracing {
   const context = createTraceContext(api, serviceId);
   const settlements = createSettlementSpans(context);
   const requests = createRequestSpans(context, (id) => settlements.find(id) !== undefined);
   const transactions = createTransactionSpans(context, settlements.find);
-  const rpc = createRpcSpans(context, underWay);
-
-  function underWay(
-    { network, purpose, methods }: RpcRequested,
-    startedAt: number,
-  ): readonly OpenTelemetry.Span[] {
-    if (purpose === "probe") return [];
-    if (methods.some((method) => transactionMethods.includes(method))) return transactions.inFlight(network);
-    return requests.checking(network, startedAt);
-  }
+  const rpc = createRpcSpans(
+    context,
+    (subject, startedAt) =>
+      transactions.find(subject) ?? requests.checking(subject, startedAt) ?? settlements.find(subject),
+  );
 
   /** What an SDK throws must not become an uncaught exception of a service that moves money. */
   function subscribe<Message extends FromService>(
@@ -68,7 +60,9 @@ export function createTracing(api: typeof OpenTelemetry, serviceId: string): Tra
     const request = requestId();
     if (typeof request === "string") return requests.spanOf(request);
     const { hash, settlement } = readFields(fields);
-    return (hash && transactions.spanOf(hash)) ?? (settlement && context.payments.get(settlement));
+    return (
+      (hash && transactions.find(hash)?.spanContext()) ?? (settlement && context.payments.get(settlement))
+    );
   }
 
   return {

@@ -1,7 +1,6 @@
 import type { Attributes, Context, Link, Span, SpanContext } from "@opentelemetry/api";
 import type { ChecksBegun, RequestEnded, RequestRead, TraceHeaders } from "../channels/channels.ts";
 import type { Hex } from "../protocol/hex.ts";
-import type { NetworkName } from "../protocol/networks.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { readTraceparent } from "./traceparent.ts";
 import { contextAfter, type TraceContext } from "./tracer.ts";
@@ -115,16 +114,10 @@ export function createRequestSpans(
       return span?.spanContext();
     },
 
-    /** Those that are being checked on a network, and were before the given time; the newest first. */
-    checking(network: NetworkName, before: number): Span[] {
-      return [...checking.values()]
-        .flat()
-        .filter(
-          ({ payment, startedAt }) =>
-            startedAt <= before + clockToleranceMs && payment.knownNetwork.name === network,
-        )
-        .sort((one, other) => other.startedAt - one.startedAt)
-        .map(({ span }) => span);
+    /** The newest that was checking this payment at the given time. */
+    checking(settlementId: Hex, at: number): Span | undefined {
+      const known = checking.get(settlementId);
+      return known?.findLast(({ startedAt }) => startedAt <= at + clockToleranceMs)?.span;
     },
 
     close(): void {

@@ -1,44 +1,42 @@
 import type { Span } from "@opentelemetry/api";
 import type { RpcRequested } from "../channels/channels.ts";
+import type { Hex } from "../protocol/hex.ts";
 import type { TraceContext } from "./tracer.ts";
 
-/** More than these share a request only on a busy network, where naming each says little. */
-const mostLinks = 16;
-
 /**
- * A client span for each HTTP request to an RPC endpoint while payments are under way on its network. One request may
- * ask for several of them, and the channel does not say for which: the span is a child of the first and has links to
- * the others.
+ * A client span for what an HTTP request to an RPC endpoint asks for one payment, or for one transaction: where payments
+ * share a request, each has a span of its own, with its own methods and the time of the whole.
  */
 export function createRpcSpans(
   { api, tracer }: TraceContext,
-  underWay: (message: RpcRequested, startedAt: number) => readonly Span[],
+  spanOf: (subject: Hex, startedAt: number) => Span | undefined,
 ) {
   const { SpanKind, SpanStatusCode, trace, ROOT_CONTEXT } = api;
   return {
-    requested(message: RpcRequested): void {
-      const { network, endpoint, purpose, methods, durationMs, error } = message;
+    requested({ network, endpoint, purpose, about, durationMs, error }: RpcRequested): void {
+      if (about.size === 0) return;
       const startTime = Date.now() - durationMs;
-      const [first, ...others] = underWay(message, startTime);
-      if (first === undefined) return;
-      const span = tracer.startSpan(
-        "x402.rpc",
-        {
-          ...{ kind: SpanKind.CLIENT, startTime },
-          attributes: {
-            "x402.network": network,
-            "x402.rpc.endpoint": endpoint,
-            "x402.rpc.purpose": purpose,
-            "x402.rpc.methods": [...methods],
-            "x402.rpc.under_way": 1 + others.length,
-            ...(error !== undefined && { "error.type": error }),
+      for (const [subject, methods] of about) {
+        const parent = spanOf(subject, startTime);
+        if (parent === undefined) continue;
+        const span = tracer.startSpan(
+          "x402.rpc",
+          {
+            ...{ kind: SpanKind.CLIENT, startTime },
+            attributes: {
+              "x402.network": network,
+              "x402.rpc.endpoint": endpoint,
+              "x402.rpc.purpose": purpose,
+              "x402.rpc.methods": [...methods],
+              "x402.rpc.under_way": about.size,
+              ...(error !== undefined && { "error.type": error }),
+            },
           },
-          links: others.slice(0, mostLinks).map((other) => ({ context: other.spanContext() })),
-        },
-        trace.setSpan(ROOT_CONTEXT, first),
-      );
-      if (error !== undefined) span.setStatus({ code: SpanStatusCode.ERROR, message: error });
-      span.end();
+          trace.setSpan(ROOT_CONTEXT, parent),
+        );
+        if (error !== undefined) span.setStatus({ code: SpanStatusCode.ERROR, message: error });
+        span.end();
+      }
     },
   };
 }

@@ -1,13 +1,11 @@
 import type { Span } from "@opentelemetry/api";
 import type { TransactionStep } from "../channels/channels.ts";
 import type { Hex } from "../protocol/hex.ts";
-import type { NetworkName } from "../protocol/networks.ts";
 import { createBoundedMap } from "./bounded-map.ts";
 import { contextAfter, mostRemembered, type TraceContext } from "./tracer.ts";
 
 type OpenTransaction = {
   readonly span: Span;
-  readonly network: NetworkName;
   readonly txNonce: string;
   /** The first, and what replaced it: one of them is mined. */
   readonly hashes: Hex[];
@@ -63,7 +61,7 @@ export function createTransactionSpans(
     );
     const link = { context: span.spanContext() };
     for (const id of settlementIds) settlementSpan(id)?.addLink(link);
-    const opened: OpenTransaction = { span, network, txNonce, hashes: [transaction], block: undefined };
+    const opened: OpenTransaction = { span, txNonce, hashes: [transaction], block: undefined };
     byHash.set(transaction, opened);
     byTxNonce.set(txNonce, opened);
   }
@@ -94,15 +92,8 @@ export function createTransactionSpans(
       for (const hash of transaction.hashes) byHash.delete(hash);
     },
 
-    spanOf: (hash: Hex) => byHash.get(hash)?.span.spanContext(),
-
-    /** The spans of those that are not closed yet on a network; the newest first. */
-    inFlight(network: NetworkName): Span[] {
-      return [...byTxNonce.values()]
-        .filter((one) => one.network === network)
-        .map(({ span }) => span)
-        .reverse();
-    },
+    /** The span of one that is not closed yet. */
+    find: (hash: Hex) => byHash.get(hash)?.span,
 
     close(): void {
       for (const { span } of byTxNonce.values()) span.end();

@@ -7,6 +7,8 @@ export type SettleCall = {
   authorization: Authorization;
   signature: Hex;
   recipient: Address;
+  /** The settlement's id, for observers of what is asked about it. */
+  id?: Hex;
 };
 
 /** Value of an authorization that reached the facilitator contract, and is to go on to its recipient. */
@@ -16,4 +18,6 @@ export type ForwardCall = {
   authorizationNonce: Hex;
   value: bigint;
   recipient: Address;
+  /** As in {@link SettleCall}. */
+  id?: Hex;
 };

@@ -1,5 +1,5 @@
 import { addressWord, type Hex, sameAddress } from "../../protocol/hex.ts";
-import type { Chain } from "../chain.ts";
+import type { Chain, DirectSubmissionQuery } from "../chain.ts";
 import type { ChainReader } from "../chain-reader.ts";
 import type { LogFilter, LogReader, MinedLog } from "../log-reader.ts";
 import { readReceiptsAt } from "../receipt-reader.ts";
@@ -18,8 +18,12 @@ export function createDirectSubmissionFinder(options: {
   const { ask, expect, undetermined } = reader;
 
   /** Whether the authorization was used or cancelled by a block; undefined when the node does not know that. */
-  async function wasUsedBy(asset: Hex, payer: Hex, nonce: Hex, block: bigint): Promise<boolean | undefined> {
-    const [state] = await ask([callViews([authorizationStateOf(asset, payer, nonce)], viewGas, block)]);
+  async function wasUsedBy(
+    { asset, payer, authorizationNonce, id: about }: DirectSubmissionQuery,
+    block: bigint,
+  ): Promise<boolean | undefined> {
+    const views = [authorizationStateOf(asset, payer, authorizationNonce)];
+    const [state] = await ask([{ ...callViews(views, viewGas, block), about }]);
     // Only archives know old states; the logs are there nevertheless.
     if (state?.error !== undefined) return undefined;
     const { blockNumber, results } = expect("authorizationState", state, (result) => readViews(result, 1));
@@ -41,8 +45,9 @@ export function createDirectSubmissionFinder(options: {
     return undefined;
   }
 
-  return async ({ asset, payer, authorizationNonce, value, fromBlock, toBlock }) => {
-    const used = await wasUsedBy(asset, payer, authorizationNonce, toBlock);
+  return async (query) => {
+    const { asset, payer, authorizationNonce, value, fromBlock, toBlock, id: about } = query;
+    const used = await wasUsedBy(query, toBlock);
     if (used === false) return null;
 
     // The token emits one of the two, once.
@@ -51,7 +56,7 @@ export function createDirectSubmissionFinder(options: {
       `0x${addressWord(payer)}` as const,
       authorizationNonce,
     ];
-    const end = await findEnd({ address: asset, topics }, fromBlock, toBlock);
+    const end = await findEnd({ address: asset, topics, about }, fromBlock, toBlock);
     if (end === undefined) {
       if (used === undefined) return null;
       throw undetermined(

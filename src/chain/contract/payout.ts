@@ -13,7 +13,7 @@ export function createPayoutFinder(options: {
   facilitatorContract: Address;
 }): Chain["findPayout"] {
   const { reader, readLogs, facilitatorContract } = options;
-  return async ({ fromBlock, toBlock, ...payment }) => {
+  return async ({ fromBlock, toBlock, id: about, ...payment }) => {
     const { asset, payer, authorizationNonce } = payment;
     const topics = [
       [settledTopic, forwardedTopic],
@@ -21,7 +21,8 @@ export function createPayoutFinder(options: {
       `0x${addressWord(payer)}` as const,
       authorizationNonce,
     ];
-    for await (const logs of readLogs([{ address: facilitatorContract, topics }], fromBlock, toBlock)) {
+    const filter = { address: facilitatorContract, topics, about };
+    for await (const logs of readLogs([filter], fromBlock, toBlock)) {
       for (const receipt of await readReceiptsAt(reader, logs)) {
         const { hash, blockNumber, blockHash } = receipt;
         const place = { hash, blockNumber, blockHash };

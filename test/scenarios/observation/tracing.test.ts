@@ -2,6 +2,8 @@ import { trace } from "@opentelemetry/api";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createHarness, type Harness } from "../../../src/harness/index.ts";
+import { parsePaymentRequest } from "../../../src/protocol/requests.ts";
+import { paymentAnswerSchema } from "../../../src/studio/payment-view.ts";
 
 const exporter = new InMemorySpanExporter();
 let harness: Harness<"base">;
@@ -9,7 +11,7 @@ beforeAll(async () => {
   trace.setGlobalTracerProvider(
     new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] }),
   );
-  harness = await createHarness({ networks: ["base"] });
+  harness = await createHarness({ networks: ["base"], studio: true });
 });
 afterAll(async () => {
   await harness.close();
@@ -32,6 +34,39 @@ describe("a harness in a process with an SDK", () => {
       spans.flatMap(({ links }) => links.map(({ context }) => context.spanId)).sort();
     expect(linkedFrom(transactions)).toEqual(idsOf(settlements));
     expect([...new Set(linkedFrom(settlements))]).toEqual(idsOf(transactions));
+  });
+
+  test("gives each of several payments at once its own calls to the node, in its trace and in its timeline", async () => {
+    const payers = ["funded", "smartWallet", "empty", "funded", "smartWallet"] as const;
+    const bodies = await Promise.all(payers.map((payer) => harness.sign({ network: "base", payer })));
+    await Promise.all(bodies.map((body) => harness.settle(body)));
+    await expect.poll(() => named("x402.transaction").length).toBeGreaterThan(0);
+    await expect.poll(() => named("x402.settlement")).toHaveLength(4);
+
+    const simulation = "eth_getBlockByNumber, eth_call, eth_call, eth_getBalance, eth_maxPriorityFeePerGas";
+    const whileChecked = {
+      funded: [simulation],
+      smartWallet: ["eth_call", simulation],
+      empty: [simulation, "eth_call"],
+    };
+    for (const [index, payer] of payers.entries()) {
+      const parsed = parsePaymentRequest(bodies[index]);
+      if (!parsed.ok) throw new Error(parsed.invalid.reason);
+      const id = parsed.request.settlementId;
+      const [settle] = named("x402.settle").filter(({ attributes }) => attributes["x402.payment.id"] === id);
+      const traced = named("x402.rpc").filter(
+        ({ parentSpanContext }) => parentSpanContext?.spanId === settle?.spanContext().spanId,
+      );
+      expect(traced.map(({ attributes }) => [attributes["x402.rpc.methods"]].flat().join(", "))).toEqual(
+        whileChecked[payer],
+      );
+
+      const answer = await fetch(`${harness.facilitator.url.replace(/v1$/, "payments")}/${id}`);
+      const { timeline } = paymentAnswerSchema.parse(await answer.json()).payment;
+      const told = timeline.flatMap(({ kind, title }) => (kind === "rpc" ? title : []));
+      const sent = payer === "empty" ? [] : ["eth_sendRawTransaction", "eth_getTransactionReceipt"];
+      expect([...new Set(told)]).toEqual([...whileChecked[payer], ...sent]);
+    }
   });
 
   test("says why a payment was refused, and which check did", async () => {
