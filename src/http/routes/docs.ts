@@ -1,4 +1,5 @@
 import type { FastifyPluginAsync } from "fastify";
+import { readApiReference } from "../api-reference.ts";
 import { createStaticFile, immutable, revalidate, type StaticFile } from "../documents/static-file.ts";
 
 /** The page may run its own script, which evaluates code, and may ask this service alone. */
@@ -8,8 +9,8 @@ const pagePolicy =
 /** `GET /docs/`: a page to read `/openapi.json` with, and its script. */
 export const docsRoutes: FastifyPluginAsync = async (app) => {
   let files: Promise<Files> | undefined;
-  const load = () => {
-    files ??= render();
+  const loadOnce = () => {
+    files ??= load();
     return files;
   };
   const config = { countedAs: "documents" } as const;
@@ -17,10 +18,10 @@ export const docsRoutes: FastifyPluginAsync = async (app) => {
   app.get("/docs", { config }, async (request, reply) => {
     if (request.url.split("?")[0] !== "/docs/") return reply.redirect("/docs/", 301);
     reply.header("content-security-policy", pagePolicy);
-    return (await load()).page.send(request, reply);
+    return (await loadOnce()).page.send(request, reply);
   });
   app.get("/docs/js/scalar.js", { config }, async (request, reply) =>
-    (await load()).script.send(request, reply),
+    (await loadOnce()).script.send(request, reply),
   );
 };
 
@@ -28,35 +29,16 @@ type Files = { page: StaticFile; script: StaticFile };
 
 const scriptPath = "js/scalar.js";
 
-/** The renderer is large and rarely wanted: it is loaded by the first visit, not by every start. */
-async function render(): Promise<Files> {
-  const [{ default: Fastify }, { default: reference }] = await Promise.all([
-    import("fastify"),
-    import("@scalar/fastify-api-reference"),
-  ]);
-  const app = Fastify();
-  await app.register(reference, {
-    routePrefix: "/docs",
-    configuration: {
-      url: "/openapi.json",
-      pageTitle: "x402 facilitator",
-      withDefaultFonts: false,
-      hideClientButton: true,
-      telemetry: false,
-      showDeveloperTools: "never",
-      agent: { disabled: true },
-      mcp: { disabled: true },
-    },
-  });
-  const [page, script] = await Promise.all([app.inject("/docs/"), app.inject(`/docs/${scriptPath}`)]);
-  await app.close();
-  const file = createStaticFile(script.rawPayload, {
+/** They are large and rarely wanted: they are read by the first visit, not by every start. */
+async function load(): Promise<Files> {
+  const { page, script } = await readApiReference();
+  const file = createStaticFile(script, {
     type: "application/javascript; charset=utf-8",
     cacheControl: ({ query }) => (isVersioned(query, file.hash) ? immutable : revalidate),
   });
   return {
     script: file,
-    page: createStaticFile(page.body.replaceAll(scriptPath, `${scriptPath}?v=${file.hash}`), {
+    page: createStaticFile(page.replaceAll(scriptPath, `${scriptPath}?v=${file.hash}`), {
       type: "text/html; charset=utf-8",
       cacheControl: () => revalidate,
     }),

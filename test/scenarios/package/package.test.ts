@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { cp, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { isBuiltin } from "node:module";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
@@ -215,6 +215,18 @@ describe("the package", () => {
     }
     const files = await readdir(installed, { recursive: true });
     expect(files.filter((file) => /\.test\.|\/testing\//.test(file))).toEqual([]);
+  });
+
+  test("brings the page about the API, and not the library that it was made with", async () => {
+    const { readApiReference } = await import(
+      pathToFileURL(join(installed, "dist", "http", "api-reference.js")).href
+    );
+    const { page, script } = await readApiReference();
+    expect(page).toContain("js/scalar.js");
+    expect(script.length).toBeGreaterThan(4_000_000);
+    expect(Object.keys(manifest.dependencies ?? {}).filter((name) => name.startsWith("@scalar/"))).toEqual(
+      [],
+    );
   });
 
   test("has what README.md, its guides and llms.txt link to", async () => {

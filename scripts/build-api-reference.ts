@@ -1,0 +1,41 @@
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { brotliCompressSync } from "node:zlib";
+import reference from "@scalar/fastify-api-reference";
+import Fastify from "fastify";
+
+/**
+ * Writes the page of `/docs` and its script, compressed, for `src/http/api-reference.ts`. The library that has them
+ * brings 23 MB of which the service needs these two files, so it is needed to build, and not to run.
+ */
+export async function buildApiReference(folder: string): Promise<void> {
+  const app = Fastify();
+  await app.register(reference, {
+    routePrefix: "/docs",
+    configuration: {
+      url: "/openapi.json",
+      pageTitle: "x402 facilitator",
+      withDefaultFonts: false,
+      hideClientButton: true,
+      telemetry: false,
+      showDeveloperTools: "never",
+      agent: { disabled: true },
+      mcp: { disabled: true },
+    },
+  });
+  const [page, script] = await Promise.all([app.inject("/docs/"), app.inject("/docs/js/scalar.js")]);
+  await app.close();
+  mkdirSync(folder, { recursive: true });
+  const license = readFileSync(
+    new URL("../node_modules/@scalar/fastify-api-reference/LICENSE", import.meta.url),
+  );
+  write(join(folder, "index.html"), page.rawPayload);
+  write(join(folder, "scalar.js.br"), brotliCompressSync(script.rawPayload));
+  write(join(folder, "LICENSE.txt"), license);
+}
+
+/** In one step: a service that runs from here reads the old file or the new one, never half of it. */
+function write(path: string, content: Buffer): void {
+  writeFileSync(`${path}.new`, content);
+  renameSync(`${path}.new`, path);
+}
