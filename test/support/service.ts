@@ -1,6 +1,7 @@
 import { requestJson } from "../../src/harness/control/http-json.ts";
 import type { RunningHarness } from "../../src/harness/run/running-harness.ts";
-import { type StartOptions, startHarness } from "../../src/harness/run/start-harness.ts";
+import { startHarness } from "../../src/harness/run/start-harness.ts";
+import type { StartOptions } from "../../src/harness/run/start-options.ts";
 import { resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
 import { createLogger } from "../../src/logging/logger.ts";
 import type { AuthorizationTerms } from "../../src/protocol/authorization.ts";

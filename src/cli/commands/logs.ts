@@ -3,6 +3,7 @@ import { fixOf, type PaymentLine, renderPaymentLine } from "../../explain/paymen
 import type { OperationView, PaymentSummary } from "../../studio/payment-view.ts";
 import { createPaymentReader } from "../../studio/read-payments.ts";
 import { escapeControls } from "../../util/escape-controls.ts";
+import { createTurns } from "../../util/turns.ts";
 import { defineCommand, flag, tokenOption, urlOption, valueOption } from "../kit/command.ts";
 
 const usualLimit = 20;
@@ -53,11 +54,11 @@ export const logs = defineCommand({
     if (!follow) return 0;
     const known = new Set((await reader.list(mostListed)).map(({ id, version }) => `${id} ${version}`));
     const signal = takeSignals();
-    let showing: Promise<void> = Promise.resolve();
+    const inTurn = createTurns();
     await reader.follow((payment) => {
       if (known.delete(`${payment.id} ${payment.version}`)) return;
       // One after the other: a line that asks for an explanation holds up those behind it.
-      showing = showing.then(() => show(payment)).catch(() => {});
+      inTurn(() => show(payment)).catch(() => {});
     }, signal);
     return 0;
   },

@@ -5,7 +5,8 @@ import { promisify } from "node:util";
 import { gunzipSync, gzip } from "node:zlib";
 import { z } from "zod";
 import { KitError } from "../../errors.ts";
-import type { SavedHarness, StartOptions } from "../../harness/run/start-harness.ts";
+import type { SavedHarness } from "../../harness/run/rewind.ts";
+import type { StartOptions } from "../../harness/run/start-options.ts";
 import { parseJson } from "../../util/json.ts";
 
 /** What a saved state is only good for. */

@@ -9,6 +9,7 @@ import type { NetworkName } from "../../protocol/networks.ts";
 import { address } from "../../protocol/primitives.ts";
 import { createLocalRpc } from "../../rpc/local-rpc.ts";
 import { isWord } from "../../rpc/read-hex.ts";
+import { createTurns, type InTurn } from "../../util/turns.ts";
 import type { HarnessControl } from "../control/control-client.ts";
 import type { HarnessDescription } from "../control/description.ts";
 import { requireRunning } from "../control/find-harness.ts";
@@ -17,7 +18,6 @@ import { postPayment, signPayment } from "../control/pay.ts";
 import { requireAccount } from "../control/require-account.ts";
 import { createFaultSetters } from "../faults/faults.ts";
 import { createJournal } from "../journal/journal-reader.ts";
-import { createTurns, type InTurn } from "../nodes/turns.ts";
 import { createHarnessBuyer } from "./buyer.ts";
 import type { Harness, HarnessCaller, HarnessNetwork, ServiceAnswer } from "./harness-api.ts";
 import { describeShop } from "./shop-config.ts";
@@ -65,7 +65,11 @@ export function assembleHarness<N extends NetworkName>(
     throw new KitError(failed.message, { hints: failed.hints });
   }
 
-  const inTurn: InTurn = description.seed === undefined ? (_network, work) => work() : createTurns();
+  // What runs at the same time on a chain would come in another order each time.
+  const turns = new Map<NetworkName, InTurn>(
+    description.seed === undefined ? [] : names.map((name) => [name, createTurns()]),
+  );
+  const inTurn = <T>(network: NetworkName, work: () => Promise<T>) => turns.get(network)?.(work) ?? work();
   const assembled = names.map((name) => assembleNetwork(name, { description, control, requireOpen, inTurn }));
   const forgetAllImpersonated = () =>
     Promise.all(assembled.map(({ forgetImpersonated }) => forgetImpersonated()));
@@ -202,7 +206,7 @@ function assembleNetwork(
     description: HarnessDescription;
     control: HarnessControl;
     requireOpen: () => void;
-    inTurn: InTurn;
+    inTurn: <T>(network: NetworkName, work: () => Promise<T>) => Promise<T>;
   },
 ): { network: HarnessNetwork; forgetImpersonated(): Promise<void> } {
   const running = requireRunning(description, name);

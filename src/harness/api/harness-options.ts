@@ -22,7 +22,7 @@ import {
 } from "../../protocol/networks.ts";
 import { type ForkOption, type ForkOptions, readForkOptions } from "../fork/fork-options.ts";
 import { requireNode } from "../nodes/require-node.ts";
-import type { StartOptions } from "../run/start-harness.ts";
+import type { StartOptions } from "../run/start-options.ts";
 import { collision, resolveFacilitatorContracts } from "../stage/addresses.ts";
 import type { Harness } from "./harness-api.ts";
 import { type CaptureSource, readCaptureOption } from "./read-capture-option.ts";

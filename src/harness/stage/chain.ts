@@ -6,6 +6,7 @@ import { harnessAccounts } from "../../published/accounts.ts";
 import { readHeadTime } from "../../rpc/head-time.ts";
 import { type LocalCall, RpcRefusal } from "../../rpc/local-rpc.ts";
 import { membersOf } from "../../util/json.ts";
+import { createTurns } from "../../util/turns.ts";
 import { startHeartbeat } from "../nodes/heartbeat.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
 import { planLocalDeployment } from "./addresses.ts";
@@ -146,11 +147,11 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
   const heartbeat = ownClock ? undefined : startHeartbeat(node);
 
   // One at a time: anvil can strand transactions of one sender that race.
-  let lastFunding: Promise<void> = Promise.resolve();
+  const inTurn = createTurns();
 
   /** Works while neither the heartbeat nor this sends anything. */
   async function whileStill<T>(work: () => Promise<T>): Promise<T> {
-    await Promise.all([heartbeat?.pause(), lastFunding]);
+    await Promise.all([heartbeat?.pause(), inTurn(async () => {})]);
     const done = await work();
     heartbeat?.resume();
     return done;
@@ -163,8 +164,8 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
     asset,
     hasBlacklist,
     node,
-    fund(account, amount) {
-      const funding = lastFunding.then(async () => {
+    fund: (account, amount) =>
+      inTurn(async () => {
         const data = fundCall(account, amount);
         try {
           // Whether it can be, before it is mined.
@@ -176,10 +177,7 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
           });
         }
         await sendFromTreasury(node, asset.address, [data]);
-      });
-      lastFunding = funding.catch(() => {});
-      return funding;
-    },
+      }),
     async setBalance(account, wei) {
       await node.request("anvil_setBalance", account, `0x${wei.toString(16)}`);
     },

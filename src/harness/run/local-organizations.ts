@@ -1,5 +1,8 @@
+import type { LocalOrganization } from "../../config/organization-file.ts";
 import type { Organizations } from "../../organizations/organizations.ts";
+import type { Address } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
+import { localOrganization } from "../../published/local-organization.ts";
 import {
   type TestKey,
   type TestOrganization,
@@ -59,4 +62,27 @@ export function withTestKeys(organizations: Organizations, networks: readonly Ne
       return organizations.authenticate(key);
     },
   };
+}
+
+/** Creates the local organization, and those that were asked for, which have their keys at once. */
+export async function createOrganizations(
+  organizations: Organizations,
+  options: {
+    networks: readonly NetworkName[];
+    recipient?: Address | undefined;
+    organizations?: readonly LocalOrganization[] | undefined;
+  },
+): Promise<void> {
+  const { networks, recipient = localOrganization.recipient, organizations: asked = [] } = options;
+  const { id, name } = localOrganization;
+  await organizations.create({ id, name });
+  for (const network of networks) await organizations.setRecipient(id, network, recipient);
+  for (const { id, name, apiKey, scopes, networks } of asked) {
+    await organizations.create({ id, name });
+    for (const [network, { recipient, ...limits }] of networks) {
+      await organizations.setRecipient(id, network, recipient);
+      await organizations.setLimits(id, network, limits);
+    }
+    await organizations.createKey(id, { scopes, key: apiKey });
+  }
 }

@@ -1,0 +1,41 @@
+import { builtInNetworks } from "../../protocol/networks.ts";
+import { localOrganization } from "../../published/local-organization.ts";
+import { testPayers } from "../../published/test-payers.ts";
+import type { HarnessDescription } from "../control/description.ts";
+import type { HarnessChain } from "../stage/chain.ts";
+import type { StartOptions } from "./start-options.ts";
+
+/** What a harness that listens at `origin` is made of. */
+export function describeHarness(
+  origin: string,
+  chains: readonly HarnessChain[],
+  { seed, recipient = localOrganization.recipient, organizations = [] }: StartOptions,
+): HarnessDescription {
+  const { id, apiKey } = localOrganization;
+  return {
+    ...(seed !== undefined && { seed }),
+    facilitator: { url: `${origin}/v1` },
+    organization: { id, apiKey, recipient },
+    ...(organizations.length > 0 && {
+      organizations: organizations.map(({ id, name, apiKey, networks }) => ({
+        id,
+        name,
+        apiKey,
+        recipients: Object.fromEntries([...networks].map(([network, { recipient }]) => [network, recipient])),
+      })),
+    }),
+    payers: Object.fromEntries(
+      Object.entries(testPayers).map(([name, { address, privateKey }]) => [name, { address, privateKey }]),
+    ),
+    networks: Object.fromEntries(chains.map((chain) => [chain.network.name, describeChain(chain)])),
+  };
+}
+
+function describeChain({ network, rpcUrl, facilitatorContract, asset, hasBlacklist, node }: HarnessChain) {
+  const { name, chainId, caip2, tier, nativeCoin } = network;
+  const added = builtInNetworks.named(name) === undefined ? { tier, nativeCoin } : {};
+  const described = { chainId, caip2, rpcUrl, facilitatorContract, asset, ...added };
+  if (node.fork === undefined) return described;
+  const { kind, blockNumber } = node.fork;
+  return { ...described, fork: { block: Number(blockNumber), from: kind, hasBlacklist } };
+}

@@ -1,0 +1,237 @@
+import type { FastifyInstance } from "fastify";
+import { createLocalSigner } from "../../chain/signing/local-signer.ts";
+import type { NetworkConfig } from "../../config/network-config.ts";
+import { addRows, readRows } from "../../database/copy-rows.ts";
+import { openMigrated } from "../../database/open-migrated.ts";
+import { KitError } from "../../errors.ts";
+import { createApp } from "../../http/app.ts";
+import { listen } from "../../http/connections/listen.ts";
+import { refuseForeign } from "../../local-server/refuse-foreign.ts";
+import { explainListenError } from "../../local-server/require-free.ts";
+import { harnessAccounts } from "../../published/accounts.ts";
+import { localOrganization } from "../../published/local-organization.ts";
+import { createCore } from "../../service.ts";
+import type { Resend } from "../../studio/again-routes.ts";
+import { createPaymentStore } from "../../studio/payment-store.ts";
+import { openTracing } from "../../tracing/open-tracing.ts";
+import { closeRoute } from "../control/close-route.ts";
+import { controlRoutes } from "../control/control.ts";
+import { curlOf } from "../control/curl.ts";
+import type { HarnessDescription } from "../control/description.ts";
+import { startFaults } from "../faults/create-faults.ts";
+import { createJournalStore } from "../journal/journal.ts";
+import type { HarnessChain } from "../stage/chain.ts";
+import type { Chains } from "../stage/chains.ts";
+import { describeHarness } from "./describe-harness.ts";
+import { createOrganizations, withTestKeys } from "./local-organizations.ts";
+import { createReplaceableCore, type MadeCore, type ReplaceableCore } from "./replaceable-core.ts";
+import { createRewind, type Rewind } from "./rewind.ts";
+import type { HarnessPart, RunningHarness } from "./running-harness.ts";
+import type { StartOptions } from "./start-options.ts";
+
+/** The pepper of a database that lives as long as the harness and holds one published key. */
+const localPepper = "x402-facilitator-kit local harness";
+
+/**
+ * Runs the service against chains that are in place, which then end with it.
+ *
+ * @param studio where the studio is served
+ * @throws {KitError} when it cannot listen; nothing is left running then
+ */
+export async function serveHarness(
+  started: Chains,
+  options: StartOptions,
+  studio: typeof import("../../studio/serve-studio.ts") | undefined,
+): Promise<RunningHarness> {
+  const { host, port, logger, open } = options;
+  const { facilitatorContracts: contracts, knownNetworks } = options;
+  const serviceId = crypto.randomUUID();
+  const chains = Object.values(started.chains);
+  const parts: HarnessPart[] = [];
+  let core: ReplaceableCore | undefined;
+  let rewind: Rewind | undefined;
+  let app: FastifyInstance | undefined;
+  let description: HarnessDescription | undefined;
+  let ended: Promise<void> | undefined;
+
+  async function end(): Promise<void> {
+    try {
+      await rewind?.settled();
+      await core?.stop();
+      await saveState().catch((err: unknown) => logger.error({ err }, "the state could not be saved"));
+      await app?.close();
+      await core?.close();
+      for (const part of parts) await part.close?.();
+    } finally {
+      // Whatever fails before: no node is left.
+      await started.stop();
+    }
+  }
+
+  async function saveState(): Promise<void> {
+    // What did not come to listen has nothing to save.
+    if (description !== undefined && rewind !== undefined) await options.state?.save(await rewind.save());
+  }
+
+  const close = () => {
+    ended ??= end();
+    return ended;
+  };
+
+  const describe = (): HarnessDescription => {
+    if (description === undefined) throw new Error("the harness is not ready yet");
+    return description;
+  };
+
+  try {
+    for (const { node } of chains) {
+      node.fork?.onFailure(({ message, hints }) => logger.error({ hints }, message));
+    }
+    const store = options.journal || studio ? createPaymentStore(serviceId) : undefined;
+    const journal = store && options.journal ? createJournalStore(store) : undefined;
+    const startedFaults = await startFaults(chains, { serviceId, onExchange: journal?.onExchange });
+    parts.push(startedFaults);
+    if (store !== undefined) parts.push({ afterReset: store.clear, close: store.close });
+    if (journal !== undefined) parts.push({ afterReset: journal.clear });
+    parts.push(...(await traceService(serviceId)));
+    core = await createReplaceableCore(() => makeCore(chains, startedFaults, serviceId, options));
+    const { organizations, facilitator, catalog, checkHealth } = core;
+    rewind = createRewind({ chains, core, parts, seed: options.seed });
+    const { nextAuthorizationNonce, snapshot, restore, reset } = rewind;
+    const harness: Omit<RunningHarness, "description" | "app"> = {
+      chains: started.chains,
+      organizations,
+      pids: started.pids,
+      onFailure: started.onFailure,
+      faults: startedFaults.faults,
+      journal,
+      forkFailures: () => chains.flatMap(({ node }) => node.fork?.failures() ?? []),
+      nextAuthorizationNonce,
+      snapshot,
+      restore,
+      reset,
+      close,
+      [Symbol.asyncDispose]: close,
+    };
+
+    app = await createApp({
+      facilitator,
+      knownNetworks,
+      organizations,
+      catalog,
+      checkHealth,
+      now: () => Date.now(),
+      serviceId,
+      docs: true,
+      describeBeside: studio?.describeStudioApi,
+      corsOrigins: options.corsOrigins,
+      callerWithoutKey: open && (() => organizations.authenticate(localOrganization.apiKey)),
+      logger,
+    });
+    startedFaults.breakAnswers(app.server);
+    await app.register(async (local) => {
+      refuseForeign(local, options);
+      if (open !== undefined) closeRoute(local, open);
+      await local.register(async (scope) =>
+        controlRoutes(scope, {
+          describe,
+          harness,
+          pay: async (spec) => (await import("../control/pay.ts")).pay(describe(), spec),
+        }),
+      );
+      if (store === undefined || studio === undefined) return;
+      const resend: Resend = {
+        send: async (operation, body) =>
+          (await import("../control/pay.ts")).postPayment(describe(), operation, body),
+        capture: async (payment) =>
+          (await import("../control/capture-of.ts")).captureOf(payment, started.chains, contracts),
+        describeCurl: (operation, body) => curlOf(describe(), operation, body),
+      };
+      await local.register(async (scope) =>
+        studio.serveStudio(scope, { store, resend, contracts, networks: knownNetworks }),
+      );
+    });
+    const origin = await listen(app, { host, port }).catch((error: unknown) => {
+      // It was free a moment ago.
+      throw explainListenError(error, host, port);
+    });
+    description = describeHarness(origin, chains, options);
+    return { description, app, ...harness };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Makes spans of what the service does, where an SDK is registered; anew at a reset, when txNonces begin again. */
+async function traceService(serviceId: string): Promise<readonly HarnessPart[]> {
+  let tracing = await openTracing(serviceId);
+  if (tracing === undefined) return [];
+  return [
+    {
+      async afterReset() {
+        tracing?.close();
+        tracing = await openTracing(serviceId);
+      },
+      close: () => tracing?.close(),
+    },
+  ];
+}
+
+/** The service's core with a database of its own: nothing is to outlive the harness, not even when it is killed. */
+async function makeCore(
+  chains: readonly HarnessChain[],
+  { serviceRpcUrl }: Awaited<ReturnType<typeof startFaults>>,
+  serviceId: string,
+  options: StartOptions,
+): Promise<MadeCore> {
+  const { networks, settleWaitMs, discovery, logger, recovery = true, seed, slice, state } = options;
+  const database = await openMigrated("sqlite::memory:");
+  const core = createCore({
+    networks: chains.map((chain) => configure(chain, serviceRpcUrl(chain))),
+    signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
+    database,
+    apiKeyPepper: localPepper,
+    recoverer: recovery ? createLocalSigner(harnessAccounts.recoverer.privateKey) : undefined,
+    settleWaitMs,
+    discovery,
+    serviceId,
+    logger,
+    clock: {
+      behind: seed === undefined && slice === undefined ? 120 : Number.POSITIVE_INFINITY,
+      ahead: Number.POSITIVE_INFINITY,
+    },
+  });
+  const organized = createOrganizations(core.organizations, options);
+  organized.catch(() => {});
+  return {
+    ...core,
+    organizations: withTestKeys(core.organizations, networks),
+    async start({ inspect, rows = state?.saved?.rows }) {
+      if (rows !== undefined) {
+        await organized;
+        await addRows(database, rows).catch((cause: unknown) => {
+          throw new KitError("The saved ledger does not fit the one of this version", {
+            cause,
+            hints: ["It is damaged, or another version has saved it: use that one, or begin anew."],
+          });
+        });
+      }
+      await Promise.all([organized, core.start({ inspect })]);
+    },
+    readRows: () => readRows(database),
+  };
+}
+
+/** A local chain as the service is configured for it. */
+function configure({ network, facilitatorContract, asset }: HarnessChain, rpcUrl: string): NetworkConfig {
+  return {
+    ...network,
+    blockTimeMs: 1_000,
+    facilitatorContract,
+    rpcUrls: [rpcUrl],
+    assets: [asset],
+    confirmations: 1,
+    maxFeePerGas: 1_000_000_000_000n,
+  };
+}
