@@ -2,8 +2,10 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { act, faults, harness, loadFaults } from "./state.ts";
 
+type Switch = { kind: string; means: string; more?: object };
+
 /** Faults that need no number, or one that is usual; docs/guides/faults.md has the others. */
-const switches: readonly { kind: string; means: string; more?: object }[] = [
+const ofChains: readonly Switch[] = [
   {
     kind: "answer-lost",
     means: "transactions arrive, and the node's answer is lost",
@@ -24,9 +26,21 @@ const switches: readonly { kind: string; means: string; more?: object }[] = [
   { kind: "empty-operator", means: "the operator has no money for gas" },
 ];
 
+/** What stands in the place of a network for faults between a shop and the facilitator. */
+const facilitator = "facilitator";
+
+const ofFacilitator: readonly Switch[] = [
+  { kind: "answer-lost", means: "settles are done, and their answers are lost", more: { method: "settle" } },
+  { kind: "delay", means: "every answer comes 500 ms late", more: { ms: 500 } },
+  { kind: "reset", means: "connections are reset, and nothing is done" },
+  { kind: "rate-limited", means: "every request is answered 429" },
+  { kind: "status", means: "every request is answered 503", more: { status: 503 } },
+  { kind: "hang", means: "requests are taken and never answered" },
+];
+
 const refreshEveryMs = 1_000;
 
-/** Trouble between the service and a node, and on the chain, as switches with counters. */
+/** Trouble between a shop and the facilitator, between that and a node, and on the chain, as switches with counters. */
 export function FaultsPane() {
   const chosen = useSignal("");
   useEffect(() => {
@@ -36,17 +50,16 @@ export function FaultsPane() {
   }, []);
   const names = Object.keys(harness.value?.networks ?? {});
   const network = chosen.value || names[0] || "";
-  const toggle = async (kind: string, more: object | undefined, id: string | undefined) => {
-    if (id === undefined) await act("/harness/faults/add", { network, kind, ...more }, `${kind} is on.`);
-    else await act("/harness/faults/remove", { id }, `${kind} is off.`);
-    await loadFaults();
-  };
   if (names.length === 0)
     return <p class="empty">There are no chains here: the mock has scenarios instead.</p>;
   return (
     <div class="pane">
-      <section class="card wide" aria-label="Faults">
-        <h2>Faults</h2>
+      <section class="card wide" aria-label="Faults of the facilitator">
+        <h2>Between a shop and the facilitator</h2>
+        <Switches place={facilitator} switches={ofFacilitator} />
+      </section>
+      <section class="card wide" aria-label="Faults of chains">
+        <h2>Between the facilitator and a chain</h2>
         <p>
           <label>
             On{" "}
@@ -57,26 +70,38 @@ export function FaultsPane() {
             </select>
           </label>
         </p>
-        {switches.map(({ kind, means, more }) => {
-          const set = faults.value.find((fault) => fault.kind === kind && fault.network === network);
-          return (
-            <div class="switch" key={kind}>
-              <button
-                type="button"
-                role="switch"
-                aria-checked={set !== undefined}
-                aria-label={kind}
-                onClick={() => toggle(kind, more, set?.id)}
-              >
-                {set === undefined ? "off" : "on"}
-              </button>
-              <b>{kind}</b>
-              <span class="soft">{means}</span>
-              <span class="number">{set === undefined ? "" : `hit ${set.fired} times`}</span>
-            </div>
-          );
-        })}
+        <Switches place={network} switches={ofChains} />
       </section>
     </div>
   );
+}
+
+/** `place` is a network or the facilitator. */
+function Switches({ place, switches }: { place: string; switches: readonly Switch[] }) {
+  const toggle = async (kind: string, more: object | undefined, id: string | undefined) => {
+    const what = `${kind} (${place})`;
+    if (id === undefined)
+      await act("/harness/faults/add", { network: place, kind, ...more }, `${what} is on.`);
+    else await act("/harness/faults/remove", { id }, `${what} is off.`);
+    await loadFaults();
+  };
+  return switches.map(({ kind, means, more }) => {
+    const set = faults.value.find((fault) => fault.kind === kind && fault.network === place);
+    return (
+      <div class="switch" key={kind}>
+        <button
+          type="button"
+          role="switch"
+          aria-checked={set !== undefined}
+          aria-label={`${kind} (${place})`}
+          onClick={() => toggle(kind, more, set?.id)}
+        >
+          {set === undefined ? "off" : "on"}
+        </button>
+        <b>{kind}</b>
+        <span class="soft">{means}</span>
+        <span class="number">{set === undefined ? "" : `hit ${set.fired} times`}</span>
+      </div>
+    );
+  });
 }

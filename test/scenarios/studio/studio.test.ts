@@ -376,16 +376,19 @@ describe("in a browser", { timeout: 60_000 }, () => {
     expect(await time()).toBeGreaterThanOrEqual(before + 3_600);
   });
 
-  test("faults are switches that count what they hit", async () => {
-    await page.getByRole("button", { name: "faults", exact: true }).click();
-    const fault = page.getByRole("switch", { name: "delay" });
-    await fault.click();
-    await expect.poll(() => fault.getAttribute("aria-checked"), { timeout }).toBe("true");
-    await payAs("funded");
-    await page.waitForSelector("text=/hit [1-9]\\d* times/");
-    await fault.click();
-    await expect.poll(() => fault.getAttribute("aria-checked"), { timeout }).toBe("false");
-  });
+  test.each(["delay (base)", "delay (facilitator)"])(
+    "%s is a switch that counts what it hits",
+    async (name) => {
+      await page.getByRole("button", { name: "faults", exact: true }).click();
+      const fault = page.getByRole("switch", { name });
+      await fault.click();
+      await expect.poll(() => fault.getAttribute("aria-checked"), { timeout }).toBe("true");
+      await payAs("funded");
+      await page.waitForSelector("text=/hit [1-9]\\d* times/");
+      await fault.click();
+      await expect.poll(() => fault.getAttribute("aria-checked"), { timeout }).toBe("false");
+    },
+  );
 
   test("keys, addresses and a shop's configuration are there to copy", async () => {
     await page.getByRole("button", { name: "setup", exact: true }).click();
