@@ -29,6 +29,28 @@ export function createChainFaults(options: {
   const { node } = chain;
   const [holding, pricing, emptying] = [createOverlap(), createOverlap(), createOverlap()];
 
+  const hold = () =>
+    holding(async () => {
+      await chain.hold();
+      return () => chain.release();
+    });
+
+  /**
+   * Anvil goes on mining while it replaces blocks, and then has one transaction in two of them, or one in a block that
+   * changed nothing. So nothing is mined meanwhile; a last block waits for what was being mined, and is replaced too.
+   */
+  async function reorganize(depth: number): Promise<void> {
+    await assertDepth(chain, depth);
+    const isMining = (await node.request("anvil_getAutomine")) === true;
+    const held = await hold();
+    try {
+      if (isMining) await node.request("evm_mine");
+      await node.request("anvil_reorg", isMining ? depth + 1 : depth, []);
+    } finally {
+      await held.undo?.();
+    }
+  }
+
   async function emptyOperators(): Promise<Undo> {
     const balances = await Promise.all(
       operators.map(async (operator) => {
@@ -46,15 +68,12 @@ export function createChainFaults(options: {
     async apply(spec) {
       switch (spec.kind) {
         case "hold-blocks":
-          return holding(async () => {
-            await chain.hold();
-            return () => chain.release();
-          });
+          return hold();
         case "drop":
           await drop(chain, spec.hash);
           return { undo: undefined };
         case "reorg":
-          await reorganize(chain, spec.depth);
+          await reorganize(spec.depth);
           return { undo: undefined };
         case "base-fee":
           return pricing(() => raiseBaseFee(chain, BigInt(spec.wei)));
@@ -90,14 +109,13 @@ async function drop({ node, network }: HarnessChain, hash: Hex | undefined): Pro
   }
 }
 
-async function reorganize({ node, network }: HarnessChain, depth: number): Promise<void> {
+async function assertDepth({ node, network }: HarnessChain, depth: number): Promise<void> {
   const head = readQuantity(await node.request("eth_blockNumber")) ?? 0n;
   if (BigInt(depth) >= head) {
     throw new KitError(`${network.name} has ${head} blocks: too few for a reorganization of depth ${depth}`, {
       hints: ["Mine some first."],
     });
   }
-  await node.request("anvil_reorg", depth, []);
 }
 
 /** From the next block on, which is mined at once unless blocks are held; it falls by an eighth with each empty one. */

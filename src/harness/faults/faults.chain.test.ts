@@ -125,6 +125,29 @@ describe("the chain", () => {
     await expect(faults.chain("base").reorg(63)).rejects.toThrow(/too few for a reorganization/);
   });
 
+  test("holds each transaction once, and what it did, after blocks were replaced while it was sent", async () => {
+    await chain.mine(10);
+    const first = await headOf(chain.node);
+    const before = BigInt(String(await chain.node.request("eth_getBalance", recipient.address, "latest")));
+    let replacing = true;
+    const sending = (async () => {
+      while (replacing) await send();
+    })();
+    for (let count = 0; count < 25; count++) await faults.chain("base").reorg(1 + (count % 4));
+    replacing = false;
+    await sending;
+    await chain.mine();
+
+    const hashes: unknown[] = [];
+    for (let number = first - 5; number <= (await headOf(chain.node)); number++) {
+      const block = await chain.node.request("eth_getBlockByNumber", `0x${number.toString(16)}`, false);
+      hashes.push(...Object(block).transactions);
+    }
+    expect(hashes.length).toBe(new Set(hashes).size);
+    const balance = BigInt(String(await chain.node.request("eth_getBalance", recipient.address, "latest")));
+    expect(balance - before).toBe(BigInt(hashes.length));
+  });
+
   test("asks for more, until that is removed", async () => {
     const before = await baseFee();
     const spike = await faults.chain("base").baseFee(10n ** 12n);
