@@ -1,7 +1,7 @@
 /**
  * This service beside the public reference facilitator, in turns, in one run: verifies over 50 connections, and settles
- * sent at once, with one operator key each, on nodes of the same kind; then starts and resets beside bare nodes. Every figure
- * is the median of the rounds. See docs/benchmarks.md.
+ * sent at once, with one operator key each, on nodes of the same kind; then starts and resets beside bare nodes. The service
+ * runs as production runs it (`serve`), and within `up`. Every figure is the median of the rounds. See docs/benchmarks.md.
  *
  * node scripts/bench/peers.ts [ROUNDS [SETTLES]] [--write]
  */
@@ -9,72 +9,77 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { type Load, load, median } from "./load.ts";
+import { descendantsOf } from "../../test/support/processes.ts";
+import { startBareChain } from "./bare-chain.ts";
+import { cpuMs, type Load, load, median } from "./load.ts";
 import { createReport, markdownTable, ms, sizesGiven } from "./markdown.ts";
+import { startServe } from "./serve.ts";
 import { measureStarts } from "./starts.ts";
-import { signBodies, startUp, type Up } from "./up.ts";
+import { type SigningTerms, signBodies, startUp } from "./up.ts";
 
 const [rounds = 3, settles = 2_000] = sizesGiven();
 /** Anvil's fourth account: published, and no account of the harness. */
 const referenceKey = "0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6";
+const referenceAddress = "0x90F79bf6EB2c4f870365E785982E1f101E93b906";
 
-type Side = { name: string; url: string; pid: number; headers: Record<string, string>; up: Up };
-type Row = { what: string; side: string } & Load;
+/** A facilitator that is measured, in a process of its own, and its node. */
+type Side = {
+  url: string;
+  pid: number;
+  headers: Record<string, string>;
+  terms: SigningTerms;
+  /** The processes of the node. */
+  node: readonly number[];
+  stop(): Promise<void>;
+};
+type Row = { what: string; side: string; nodeCpu: number } & Load;
+
+/** Of each its start, and how many verifies are measured: as many as take a few seconds. */
+const sides = {
+  "this, serve": { start: startServing, verifies: 20_000 },
+  "this, up": { start: startUpSide, verifies: 20_000 },
+  reference: { start: startReference, verifies: 1_500 },
+} as const;
 
 const report = createReport("peers");
 const rows: Row[] = [];
 for (let round = 0; round < rounds; round++) {
-  // The one that begins is warm no longer than the other: they take turns.
-  for (const start of round % 2 === 0 ? [startOurs, startReference] : [startReference, startOurs]) {
-    const { side, stop } = await start();
-    const verifies = await bodiesOf(side, 200);
-    const verify = (count: number) =>
-      load({
-        ...side,
-        url: `${side.url}/verify`,
-        bodies: Array.from({ length: count }, (_, index) => verifies[index % verifies.length] ?? ""),
-        connections: 50,
-        expect: '"isValid":true',
-      });
-    await verify(500);
-    rows.push({
-      what: "verify, 50 connections",
-      side: side.name,
-      ...(await verify(side.name === "this" ? 10_000 : 1_500)),
-    });
-    for (const count of [1, 200, settles]) {
-      const bodies = await bodiesOf(side, count === 1 ? 20 : count);
-      rows.push({
-        what: count === 1 ? "settle, one at a time" : `settle, ${count} at once`,
-        side: side.name,
-        ...(await load({
-          ...side,
-          url: `${side.url}/settle`,
-          bodies,
-          connections: count,
-          expect: '"success":true',
-        })),
-      });
+  const names = Object.keys(sides) as (keyof typeof sides)[];
+  // The one that begins is warm no longer than the others: they take turns.
+  for (const name of [...names.slice(round % names.length), ...names.slice(0, round % names.length)]) {
+    const { start, verifies } = sides[name];
+    const side = await start();
+    const signed = await signBodies(side.terms, 200, 2);
+    const cycle = (count: number) => Array.from({ length: count }, (_, index) => signed[index % 200] ?? "");
+    // As many again, uncounted: until then a good part of the work is the compiler's.
+    await measure(side, "verify", cycle(verifies), 50);
+    const add = async (
+      what: string,
+      ...args: [operation: "verify" | "settle", string[], connections: number]
+    ) => rows.push({ what, side: name, ...(await measure(side, ...args)) });
+    await add("verify, 50 connections", "verify", cycle(verifies), 50);
+    await add("settle, one at a time", "settle", await signBodies(side.terms, 20, 2), 1);
+    for (const count of [200, settles]) {
+      await add(`settle, ${count} at once`, "settle", await signBodies(side.terms, count, 2), count);
     }
-    await stop();
+    await side.stop();
   }
 }
 
 report.add(
   `### Verify and settle\n\n${markdownTable(
-    [...new Set(rows.map(({ what, side }) => `${what}|${side}`))].map((key) => {
-      const [what = "", side = ""] = key.split("|");
-      const some = rows.filter((row) => row.what === what && row.side === side);
+    [...Map.groupBy(rows, ({ what, side }) => `${what}|${side}`).values()].map((some) => {
       const pick = (read: (row: Row) => number) => median(some.map(read));
-      const cpu = some.flatMap((row) => row.cpu ?? []);
+      const [first] = some;
       return {
-        what,
-        facilitator: side,
-        succeeded: `${pick(({ good }) => good)} of ${some[0]?.count}`,
+        what: first?.what ?? "",
+        facilitator: first?.side ?? "",
+        succeeded: `${pick(({ good }) => good)} of ${first?.count}`,
         "per second": Math.round(pick(({ perSecond }) => perSecond)),
         "p50 ms": ms(pick(({ p50 }) => p50)),
         "p99 ms": ms(pick(({ p99 }) => p99)),
-        "CPU ms each": cpu.length === 0 ? "unknown" : median(cpu).toFixed(2),
+        "CPU ms each": pick(({ cpu = Number.NaN }) => cpu).toFixed(2),
+        "node CPU ms each": pick(({ nodeCpu }) => nodeCpu).toFixed(2),
       };
     }),
   )}`,
@@ -82,53 +87,81 @@ report.add(
 report.add(`### Starts and resets\n\n${markdownTable(await measureStarts())}`);
 report.end();
 
-async function startOurs(): Promise<{ side: Side; stop: () => Promise<void> }> {
-  const up = await startUp(["--json", "--no-demo", "--networks", "base"]);
-  const { facilitator, organization } = up.description;
+async function measure(
+  side: Side,
+  operation: "verify" | "settle",
+  bodies: readonly string[],
+  connections: number,
+): Promise<Load & { nodeCpu: number }> {
+  const before = nodeCpuOf(side);
+  const result = await load({
+    ...side,
+    url: `${side.url}/${operation}`,
+    bodies,
+    connections,
+    expect: operation === "verify" ? '"isValid":true' : '"success":true',
+  });
+  return { ...result, nodeCpu: (nodeCpuOf(side) - before) / bodies.length };
+}
+
+function nodeCpuOf({ node }: Side): number {
+  return node.reduce((sum, pid) => sum + (cpuMs(pid) ?? Number.NaN), 0);
+}
+
+/** `serve`, on a node that it asks directly. */
+async function startServing(): Promise<Side> {
+  const bare = await startBareChain();
+  const { stop, ...serve } = await startServe(bare.variables);
   return {
-    side: {
-      name: "this",
-      url: facilitator.url,
-      pid: up.pid,
-      headers: { authorization: organization.apiKey },
-      up,
+    ...serve,
+    headers: { authorization: bare.apiKey },
+    terms: bare,
+    node: [bare.nodePid],
+    async stop() {
+      await stop();
+      await bare.stop();
     },
-    stop: up.stop,
   };
 }
 
-/** The reference, on a node of an `up` of its own, whose service has nothing to do. */
-async function startReference(): Promise<{ side: Side; stop: () => Promise<void> }> {
-  const up = await startUp(["--json", "--no-demo", "--networks", "base"]);
-  const base = up.description.networks.base;
-  if (base === undefined) throw new Error("base is not running");
-  await fetch(base.rpcUrl, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({
-      jsonrpc: "2.0",
-      id: 1,
-      method: "anvil_setBalance",
-      params: ["0x90F79bf6EB2c4f870365E785982E1f101E93b906", "0x56bc75e2d63100000"],
-    }),
-  });
+/** `up`, whose service asks its node through a relay in the same process, which also keeps journals and the studio. */
+async function startUpSide(): Promise<Side> {
+  const { description, pid, stop } = await startUp(
+    ["--json", "--no-demo", "--networks", "base"],
+    "installed",
+  );
+  const { facilitator, organization } = description;
+  return {
+    url: facilitator.url,
+    pid,
+    headers: { authorization: organization.apiKey },
+    terms: description,
+    node: descendantsOf(pid),
+    stop,
+  };
+}
+
+/** The reference, on a node like that of `serve`. */
+async function startReference(): Promise<Side> {
+  const bare = await startBareChain();
+  const { rpcUrl, chainId } = bare.networks.base;
+  await bare.setBalance(referenceAddress, 100n * 10n ** 18n);
   const script = fileURLToPath(new URL("./reference-facilitator.ts", import.meta.url));
-  const child = spawn(process.execPath, [script, base.rpcUrl, String(base.chainId), referenceKey], {
+  const child = spawn(process.execPath, [script, rpcUrl, String(chainId), referenceKey], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const [url] = await once(createInterface(child.stdout), "line");
   return {
-    side: { name: "reference", url: String(url), pid: child.pid ?? 0, headers: {}, up },
+    url: String(url),
+    pid: child.pid ?? 0,
+    headers: {},
+    terms: bare,
+    node: [bare.nodePid],
     async stop() {
       const exited = once(child, "exit");
       child.kill("SIGTERM");
       await exited;
-      await up.stop();
+      await bare.stop();
     },
   };
-}
-
-/** Payments in protocol version 2, which both speak. */
-function bodiesOf({ up }: Side, count: number): Promise<string[]> {
-  return signBodies(up.description, count, 2);
 }

@@ -42,9 +42,12 @@ export async function startDescribed(args: readonly string[]): Promise<Up> {
   };
 }
 
+/** What payments are signed by: a description, or as much of one. */
+export type SigningTerms = Pick<HarnessDescription, "networks">;
+
 /** Bodies of payments of one unit on base, each signed by the test payer `funded`, for an hour. */
 export function signBodies(
-  description: HarnessDescription,
+  description: SigningTerms,
   count: number,
   x402Version: X402Version,
 ): Promise<string[]> {

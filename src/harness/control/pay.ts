@@ -48,7 +48,7 @@ export type PaymentReport = { verify: JsonResponse; settle: JsonResponse; tookMs
  * @throws {KitError} when the network does not run, or there is no such payer
  */
 export async function signPayment(
-  harness: HarnessDescription,
+  harness: Pick<HarnessDescription, "networks">,
   spec: PaymentSpec,
   authorizationNonce?: Hex,
 ): Promise<SignedPayment> {

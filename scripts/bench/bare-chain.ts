@@ -1,0 +1,30 @@
+import type { RunningNetwork } from "../../src/harness/control/description.ts";
+import type { HarnessChain } from "../../src/harness/stage/chain.ts";
+import type { Variables } from "../../test/support/serve/command.ts";
+import { startDeployedShop } from "../../test/support/serve/shop.ts";
+
+/** A node of base with the contract deployed as on a live chain, and nothing between it and who asks it. */
+export type BareChain = Pick<HarnessChain, "setBalance"> & {
+  nodePid: number;
+  networks: { base: RunningNetwork };
+  /** With these `serve` serves it, on a SQLite file, and takes as much from one key as comes. */
+  variables: Variables;
+  apiKey: string;
+  stop(): Promise<void>;
+};
+
+/** The chain of a shop that is about to open. */
+export async function startBareChain(): Promise<BareChain> {
+  const { deployed, chain, key } = await startDeployedShop();
+  const { network, rpcUrl, asset, setBalance, node } = chain;
+  const { chainId, caip2 } = network;
+  return {
+    setBalance,
+    nodePid: node.pid,
+    networks: { base: { chainId, caip2, rpcUrl, facilitatorContract: deployed.contract, asset } },
+    // Anvil mines for a transaction, and once a second: a second confirmation would measure waiting.
+    variables: { ...deployed.variables, CONFIRMATIONS: "base=1", RATE_LIMIT_KEY: "100000/1000000" },
+    apiKey: key,
+    stop: deployed.stop,
+  };
+}
