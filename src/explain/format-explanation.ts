@@ -1,5 +1,6 @@
 import { mistakes } from "../protocol/mistakes.ts";
 import { escapeControls } from "../util/escape-controls.ts";
+import { errorsSection } from "./errors-section.ts";
 import type { Explanation } from "./explain.ts";
 
 /** An explanation as text for a terminal. */
@@ -19,7 +20,7 @@ export function formatExplanation({ kind, findings, says }: Explanation): string
       ...(expected === undefined ? [] : [`   expected: ${expected}`]),
       `   why:      ${mistakes[mistake].why}`,
       `   fix:      ${fix}`,
-      `   more:     docs/errors.md#${mistake}`,
+      `   more:     ${errorsSection(mistake)}`,
     ]),
   ]
     .map(escapeControls)

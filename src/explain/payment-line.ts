@@ -20,6 +20,8 @@ export type PaymentLine = {
   message: string | null;
   /** What to change; null where nothing is wrong. */
   fix: string | null;
+  /** Where to read on; null where nothing is wrong. */
+  more: string | null;
   transaction: string | null;
   tookMs: number | null;
 };
@@ -38,22 +40,23 @@ export function renderPaymentLine(line: PaymentLine): string {
     ...(transaction === null ? [] : [shortenHex(transaction)]),
     ...(line.tookMs === null ? [] : [`${Math.round(line.tookMs)} ms`]),
   ];
-  const { message, fix } = line;
+  const { message, fix, more } = line;
   return [
     words.join(" "),
     ...(message === null ? [] : [`         why: ${message}`]),
     ...(fix === null || fix === "" || message?.includes(fix) === true ? [] : [`         fix: ${fix}`]),
+    ...(more === null || more === "" ? [] : [`         more: ${more}`]),
   ]
     .map(escapeControls)
     .join("\n");
 }
 
-/** What to do about the worst of what is wrong. */
-export function fixOf(explanations: readonly RefusalExplanation[]): string | null {
+/** What to do about the worst of what is wrong, and where to read on. */
+export function adviceOn(explanations: readonly RefusalExplanation[]): Pick<PaymentLine, "fix" | "more"> {
   const [worst] = explanations;
-  if (worst === undefined) return null;
-  const { got, expected, fix } = worst;
-  return got === null || expected === null ? fix : `${fix} (got ${got}; expected ${expected})`;
+  if (worst === undefined) return { fix: null, more: null };
+  const { got, expected, fix, more } = worst;
+  return { fix: got === null || expected === null ? fix : `${fix} (got ${got}; expected ${expected})`, more };
 }
 
 /** An amount of USDC: 10000 is `0.01 USDC`. */

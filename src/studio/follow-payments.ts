@@ -1,7 +1,7 @@
 import { channels, type RequestEnded, type RequestUnrouted } from "../channels/channels.ts";
 import type { ExplainContext } from "../explain/explain.ts";
 import { explainRefusal } from "../explain/explain-refusal.ts";
-import { fixOf, type PaymentLine } from "../explain/payment-line.ts";
+import { adviceOn, type PaymentLine } from "../explain/payment-line.ts";
 import { nameOfTestPayer } from "../published/test-payers.ts";
 
 /** Outcomes with nothing to explain: all is well, or the caller is not there any more. */
@@ -52,7 +52,7 @@ function describeEnded(
     status: status ?? null,
     reason: reason ?? null,
     message: message ?? null,
-    fix: fixOf(explanations),
+    ...adviceOn(explanations),
     transaction: transaction ?? null,
     tookMs,
   };
@@ -73,6 +73,6 @@ function describeUnrouted(
     status,
     reason,
     message,
-    fix: fixOf(explainRefusal({ reason, message, request: undefined, at }, context)),
+    ...adviceOn(explainRefusal({ reason, message, request: undefined, at }, context)),
   };
 }

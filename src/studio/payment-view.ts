@@ -79,13 +79,14 @@ export type TimelineEntry = z.infer<typeof timelineEntrySchema>;
 
 /** Something that is wrong with a payment, and how it is mended: a `RefusalExplanation`. */
 const explanationSchema = z.object({
-  mistake: z.string().meta({ description: "A section of docs/errors.md, or else the reason of the refusal" }),
+  mistake: z.string().meta({ description: "A mistake by its name, or else the reason of the refusal" }),
   title: z.string(),
   at: z.string(),
   got: text,
   expected: text,
   why: z.string(),
   fix: z.string(),
+  more: z.string().default("").meta({ description: "Where to read on: a section of docs/errors.md" }),
 });
 
 /** All that is known of one payment. */

@@ -1,6 +1,6 @@
 import { readWholeNumber } from "../../config/values.ts";
-import { fixOf, type PaymentLine, renderPaymentLine } from "../../explain/payment-line.ts";
-import type { OperationView, PaymentSummary } from "../../studio/payment-view.ts";
+import { adviceOn, type PaymentLine, renderPaymentLine } from "../../explain/payment-line.ts";
+import type { OperationView, PaymentDetail, PaymentSummary } from "../../studio/payment-view.ts";
 import { createPaymentReader } from "../../studio/read-payments.ts";
 import { escapeControls } from "../../util/escape-controls.ts";
 import { createTurns } from "../../util/turns.ts";
@@ -36,7 +36,7 @@ export const logs = defineCommand({
         const explanations = (await reader.find(payment.id))?.explanations ?? [];
         const reason = status === 404 ? "not-found" : "method-not-allowed";
         const view = { outcome: `${method} ${path}`, status, reason, message, tookMs: null, count: 1 };
-        write(lineOf(payment, { operation: null, view, fix: fixOf(explanations) }));
+        write(lineOf(payment, { operation: null, view, explanations }));
       }
       for (const operation of ["verify", "settle"] as const) {
         const view = payment[operation];
@@ -45,7 +45,7 @@ export const logs = defineCommand({
         seen.set(key, view.count);
         const isGood = ["valid", "settled"].includes(view.outcome);
         const explanations = isGood ? [] : ((await reader.find(payment.id))?.explanations ?? []);
-        write(lineOf(payment, { operation, view, fix: fixOf(explanations) }));
+        write(lineOf(payment, { operation, view, explanations }));
       }
     }
 
@@ -69,14 +69,19 @@ function lineOf(
   {
     operation,
     view,
-    fix,
-  }: { operation: "verify" | "settle" | null; view: OperationView; fix: string | null },
+    explanations,
+  }: {
+    operation: "verify" | "settle" | null;
+    view: OperationView;
+    explanations: PaymentDetail["explanations"];
+  },
 ): PaymentLine {
   const { id, network, payer, payerName, amount, lastSeenAt } = payment;
   const { outcome, status, reason, message, tookMs } = view;
   return {
     time: new Date(lastSeenAt).toISOString(),
-    ...{ operation, id, network, payer, payerName, amount, outcome, status, reason, message, fix, tookMs },
+    ...{ operation, id, network, payer, payerName, amount, outcome, status, reason, message, tookMs },
+    ...adviceOn(explanations),
     transaction: operation === "settle" ? payment.transaction : null,
   };
 }

@@ -83,13 +83,13 @@ function explain({ explanations, verify, settle }: PaymentDetail): readonly stri
   const message = settle?.message ?? verify?.message ?? null;
   return [
     ...(message === null ? [] : [`Answered: ${message}`, ""]),
-    ...explanations.flatMap(({ mistake, title, at, got, expected, why, fix }) => [
+    ...explanations.flatMap(({ title, at, got, expected, why, fix, more }) => [
       `${title}${at === "" ? "" : ` (${at})`}`,
       ...(got === null ? [] : [`  got:      ${got}`]),
       ...(expected === null ? [] : [`  expected: ${expected}`]),
       ...(why === "" ? [] : [`  why:      ${why}`]),
       ...(fix === "" ? [] : [`  fix:      ${fix}`]),
-      `  more:     docs/errors.md#${mistake}`,
+      ...(more === "" ? [] : [`  more:     ${more}`]),
       "",
     ]),
   ];

@@ -33,7 +33,7 @@ export function DetailPane() {
 function Explanations({ explanations }: { explanations: readonly RefusalExplanation[] }) {
   return (
     <>
-      {explanations.map(({ mistake, title, at, got, expected, why, fix }) => (
+      {explanations.map(({ mistake, title, at, got, expected, why, fix, more }) => (
         <section class="explanation" key={`${mistake}${at}`} aria-label="Why it was refused">
           <h3>{title}</h3>
           {at !== "" && <p class="path">{at}</p>}
@@ -47,6 +47,7 @@ function Explanations({ explanations }: { explanations: readonly RefusalExplanat
               <strong>What to do:</strong> {fix}
             </p>
           )}
+          {more !== "" && <p class="path">More: {more}</p>}
         </section>
       ))}
     </>

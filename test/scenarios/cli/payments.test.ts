@@ -37,9 +37,15 @@ test("up prints a line for every verify and settle, and says of a refusal what t
   await pay(description, { network: "base", payer: "empty" });
   await expect.poll(() => printed().length).toBe(4);
   expect(printed()).toMatchObject([
-    { operation: "verify", payerName: "funded", amount: "10000", outcome: "valid", fix: null },
+    { operation: "verify", payerName: "funded", amount: "10000", outcome: "valid", fix: null, more: null },
     { operation: "settle", payerName: "funded", outcome: "settled", transaction: expect.any(String) },
-    { operation: "verify", payerName: "empty", outcome: "invalid", reason: "insufficient_funds" },
+    {
+      operation: "verify",
+      payerName: "empty",
+      outcome: "invalid",
+      reason: "insufficient_funds",
+      more: "docs/errors.md#insufficient_funds",
+    },
     { operation: "settle", payerName: "empty", fix: expect.stringContaining("x402-kit fund") },
   ]);
 });
@@ -54,7 +60,10 @@ test("a wrong key, a wrong path and a body that is no payment have a line too", 
   await post("/v1/settle", key);
   await expect.poll(() => printed().length).toBe(before + 3);
   expect(printed().slice(before)).toMatchObject([
-    { operation: "verify", status: 401, fix: expect.stringContaining("x402-kit up") },
+    {
+      ...{ operation: "verify", status: 401, fix: expect.stringContaining("x402-kit up") },
+      more: "docs/errors.md#unauthorized",
+    },
     { operation: null, status: 404, outcome: "POST /v2/verify", fix: expect.stringContaining("ends in /v1") },
     { operation: "settle", status: 200, reason: "invalid_payload", payer: null },
   ]);
@@ -75,6 +84,7 @@ test("why explains the newest payment, or the one with an id or a transaction", 
   expect(refused.code).toBe(1);
   expect(refused.stdout).toContain("The authorization has expired (authorization.validBefore)");
   expect(refused.stdout).toContain("fix:      Sign again");
+  expect(refused.stdout).toContain("more:     docs/errors.md#expired");
   expect((await cli("why", "0x12")).stderr).toContain("x402-kit logs");
 });
 
@@ -87,6 +97,7 @@ test("logs lists what was, and follows what comes", async () => {
   await following.printed(/verify/);
   await pay(description, { network: "base", payer: "blacklisted" });
   await following.printed(/settle +base +blacklisted +0.01 USDC +invalid: invalid_transaction_state/);
+  await following.printed(/^ +why: .*\n(?: +fix: .*\n)? +more: docs\/errors\.md#invalid_transaction_state$/m);
   following.kill("SIGINT");
   await following.ended;
 });
