@@ -10,11 +10,25 @@ export function methodsAbout(
 ): ReadonlyMap<Hex, readonly string[]> {
   const methods = new Map<Hex, string[]>();
   for (const question of questions) {
-    const subjects = new Set(question.flatMap(({ about }) => about ?? []));
-    for (const subject of subjects) {
-      const own = question.filter(({ about }) => about === undefined || about === subject);
-      methods.set(subject, [...(methods.get(subject) ?? []), ...own.map(({ method }) => method)]);
+    for (const subject of subjectsOf(question)) {
+      const known = methods.get(subject);
+      const own = known ?? [];
+      for (const { about, method } of question) {
+        if (about === undefined || about === subject) own.push(method);
+      }
+      if (known === undefined) methods.set(subject, own);
     }
   }
   return methods;
+}
+
+/** Mostly one, which costs no set. */
+function subjectsOf(question: readonly ObservedCall[]): Iterable<Hex> {
+  let only: Hex | undefined;
+  for (const { about } of question) {
+    if (about === undefined || about === only) continue;
+    if (only !== undefined) return new Set(question.flatMap((call) => call.about ?? []));
+    only = about;
+  }
+  return only === undefined ? [] : [only];
 }

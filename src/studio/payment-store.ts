@@ -29,8 +29,7 @@ export type PaymentMessage =
   | DeliveryEnded
   | SettlementStep
   | TransactionStep
-  /** With the methods that were called for this payment alone. */
-  | Omit<RpcRequested, "about">
+  | RpcRequested
   | FaultHit;
 
 /** All that was published about a payment. */
@@ -179,10 +178,11 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
   }
 
   /** Keeps for each payment what was asked for it, or for the transaction that carries it. */
-  function keepForCallers({ about, ...request }: RpcRequested): void {
-    for (const [subject, methods] of about) {
-      const own = { ...request, methods };
-      for (const id of carriedBy.get(subject) ?? [subject]) keep(payments.get(id), own);
+  function keepForCallers(message: RpcRequested): void {
+    for (const subject of message.about.keys()) {
+      const carried = carriedBy.get(subject);
+      if (carried === undefined) keep(payments.get(subject), message);
+      else for (const id of carried) keep(payments.get(id), message);
     }
   }
 

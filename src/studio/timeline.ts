@@ -7,15 +7,17 @@ import { createRequestIds } from "./request-ids.ts";
 const mostLines = 300;
 
 /** What happened to a payment, line by line. */
-export function timelineOf({ messages, times, omitted }: StoredPayment): {
+export function timelineOf({ id, messages, times, omitted }: StoredPayment): {
   timeline: TimelineEntry[];
   omitted: number;
 } {
   const requestIds = createRequestIds();
+  const subjects = new Set([id, ...messages.flatMap((message) => transactionOf(message) ?? [])]);
   const lines = messages
     .flatMap((message, index): TimelineEntry[] => {
       const common = { ok: true, tookMs: null, requestId: requestIds.of(message) };
-      if (!("checks" in message)) return [{ at: times[index] ?? 0, ...common, ...describe(message) }];
+      if (!("checks" in message))
+        return [{ at: times[index] ?? 0, ...common, ...describe(message, subjects) }];
       return message.checks.map((made, place) => ({
         ...{ at: message.times[place] ?? 0, ...common },
         ...describeCheck(made),
@@ -33,7 +35,16 @@ function describeCheck({ check, refusal }: CheckMade): Line {
   return { kind: "check", title: check, ok: refusal === undefined, details };
 }
 
-function describe(message: Exclude<PaymentMessage, { checks: unknown }>): Line {
+/** The transaction that a message names as one that carries the payment. */
+function transactionOf(message: PaymentMessage): string | undefined {
+  return "transaction" in message ? message.transaction : undefined;
+}
+
+/** `subjects` are the payment and the transactions that carry it. */
+function describe(
+  message: Exclude<PaymentMessage, { checks: unknown }>,
+  subjects: ReadonlySet<string>,
+): Line {
   if ("result" in message) {
     const { operation, result, status, tookMs } = message;
     const { outcome, reason, message: text, transaction } = result;
@@ -61,11 +72,12 @@ function describe(message: Exclude<PaymentMessage, { checks: unknown }>): Line {
     const { kind, methods } = message;
     return { kind: "fault", title: kind, ok: false, details: { methods: methods.join(", ") } };
   }
-  if ("methods" in message) {
-    const { endpoint, methods, durationMs, error } = message;
+  if ("about" in message) {
+    const { endpoint, about, durationMs, error } = message;
+    const own = [...about].flatMap(([subject, methods]) => (subjects.has(subject) ? methods : []));
     return {
       kind: "rpc",
-      title: methods.join(", "),
+      title: own.join(", "),
       ok: error === undefined,
       tookMs: durationMs,
       details: facts({ endpoint, error }),
