@@ -1,6 +1,7 @@
+import { encodeIsValidSignature } from "../chain/contract/calldata.ts";
 import { KitError } from "../errors.ts";
 import { authorizationDigest, domainSeparator } from "../protocol/authorization.ts";
-import type { Address, Hex } from "../protocol/hex.ts";
+import { type Address, addressWord, type Hex } from "../protocol/hex.ts";
 import type { Asset, Network } from "../protocol/networks.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import type { RpcAnswer } from "../rpc/rpc.ts";
@@ -19,8 +20,6 @@ export type ReadableChain = {
 
 /** How many blocks are read at most in search of the one at a time. */
 const mostReads = 200;
-
-const word = (hex: string) => hex.slice(2).toLowerCase().padStart(64, "0");
 
 type Block = { number: number; time: number };
 
@@ -84,12 +83,12 @@ export async function readCapturedChain(
   const code = await ask("eth_getCode", from, tag);
   const payerHasCode = typeof code.result === "string" && code.result !== "0x";
   const [balance, used, blacklisted, paused, wallet] = await Promise.all([
-    call(asset.address, `0x70a08231${word(from)}`),
-    call(asset.address, `0xe94a0102${word(from)}${word(nonce)}`),
+    call(asset.address, `0x70a08231${addressWord(from)}`),
+    call(asset.address, `0xe94a0102${addressWord(from)}${nonce.slice(2)}`),
     // A token without a blacklist has none on it.
-    call(asset.address, `0xfe575a87${word(from)}`),
+    call(asset.address, `0xfe575a87${addressWord(from)}`),
     call(asset.address, "0x5c975abb"),
-    payerHasCode ? call(from, isValidSignatureCall(digest, signature)) : undefined,
+    payerHasCode ? call(from, encodeIsValidSignature(digest, signature)) : undefined,
   ]);
   if (balance === undefined || balance === "0x" || used === undefined || code.error !== undefined) {
     throw new KitError(`The state of block ${at.number} of ${network.name} is gone`, {
@@ -109,14 +108,6 @@ export async function readCapturedChain(
     payerBlacklisted: isTrue(blacklisted),
     assetPaused: isTrue(paused),
   };
-}
-
-/** `isValidSignature(bytes32,bytes)` of EIP-1271. */
-function isValidSignatureCall(digest: Hex, signature: Hex): Hex {
-  const bytes = signature.slice(2);
-  const length = (bytes.length / 2).toString(16).padStart(64, "0");
-  const padded = bytes.padEnd(Math.ceil(bytes.length / 64) * 64, "0");
-  return `0x1626ba7e${word(digest)}${"40".padStart(64, "0")}${length}${padded}`;
 }
 
 const toQuantity = (number: number) => `0x${Math.max(0, number).toString(16)}`;

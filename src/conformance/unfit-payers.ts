@@ -1,5 +1,6 @@
 import { formatUnits } from "viem";
 import type { RunningNetwork } from "../harness/control/description.ts";
+import { addressWord } from "../protocol/hex.ts";
 import { type TestPayerName, testPayers } from "../published/test-payers.ts";
 import type { LocalRpc } from "../rpc/local-rpc.ts";
 import { readQuantity } from "../rpc/read-hex.ts";
@@ -16,7 +17,7 @@ export async function findUnfitPayers(
 ): Promise<UnfitPayers> {
   const balances = await rpc.batch(
     names.map((name) => {
-      const data = `0x70a08231${testPayers[name].address.slice(2).toLowerCase().padStart(64, "0")}`;
+      const data = `0x70a08231${addressWord(testPayers[name].address)}`;
       return ["eth_call", { to: address, data }, "latest"];
     }),
   );

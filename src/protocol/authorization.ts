@@ -26,7 +26,6 @@ export const transferWithAuthorizationTypes = {
   ],
 } as const;
 
-// keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)")
 const domainTypehash = keccak256Text(
   "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)",
 ).slice(2);

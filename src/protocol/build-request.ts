@@ -30,43 +30,34 @@ export function authorizationJson(authorization: Authorization): Record<keyof Au
   };
 }
 
+/** What a seller asks for; `amount` in the asset's smallest unit. */
+export type RequirementParts = Omit<PaymentParts, "authorization" | "signature"> & {
+  description?: string;
+  maxTimeoutSeconds?: number;
+};
+
+/** The requirements of a payment, as public servers of the given version write them. */
+export function buildRequirements(parts: RequirementParts): Record<string, unknown> {
+  const { x402Version, network, asset, payTo, amount, resource } = parts;
+  const { description = "", maxTimeoutSeconds = 60 } = parts;
+  const kind = { scheme: "exact", network: formatNetwork(network, x402Version) };
+  const extra = { name: asset.name, version: asset.version };
+  if (x402Version === 2) {
+    return { ...kind, amount: amount.toString(), asset: asset.address, payTo, maxTimeoutSeconds, extra };
+  }
+  const sold = { resource, description, mimeType: "application/json" };
+  const paid = { payTo, maxTimeoutSeconds, asset: asset.address, extra };
+  return { ...kind, maxAmountRequired: amount.toString(), ...sold, ...paid };
+}
+
 /** The body of a verify or settle call, as public clients and servers of the given version write it. */
 export function buildPaymentRequest(parts: PaymentParts): Record<string, unknown> {
-  const { x402Version, network, asset, payTo, amount, resource, authorization, signature } = parts;
-  const networkName = formatNetwork(network, x402Version);
+  const { x402Version, network, resource, authorization, signature } = parts;
   const payload = { signature, authorization: authorizationJson(authorization) };
-  const extra = { name: asset.name, version: asset.version };
-
-  if (x402Version === 1) {
-    return {
-      x402Version,
-      paymentPayload: { x402Version, scheme: "exact", network: networkName, payload },
-      paymentRequirements: {
-        scheme: "exact",
-        network: networkName,
-        maxAmountRequired: amount.toString(),
-        resource,
-        description: "",
-        mimeType: "application/json",
-        payTo,
-        maxTimeoutSeconds: 60,
-        asset: asset.address,
-        extra,
-      },
-    };
-  }
-  const accepted = {
-    scheme: "exact",
-    network: networkName,
-    amount: amount.toString(),
-    asset: asset.address,
-    payTo,
-    maxTimeoutSeconds: 60,
-    extra,
-  };
-  return {
-    x402Version,
-    paymentPayload: { x402Version, resource: { url: resource }, accepted, payload },
-    paymentRequirements: { ...accepted },
-  };
+  const paymentRequirements = buildRequirements(parts);
+  const paymentPayload =
+    x402Version === 1
+      ? { x402Version, scheme: "exact", network: network.name, payload }
+      : { x402Version, resource: { url: resource }, accepted: { ...paymentRequirements }, payload };
+  return { x402Version, paymentPayload, paymentRequirements };
 }

@@ -1,11 +1,9 @@
 import { z } from "zod";
-import type { Address } from "./hex.ts";
+import { sameAddress } from "./hex.ts";
 import { builtInNetworks, type NetworkRegistry } from "./networks.ts";
 import { address } from "./primitives.ts";
 
-/*
- * The discovery of the public protocol (extension `bazaar`): what can be bought.
- */
+// The discovery of the public protocol (extension `bazaar`): what can be bought.
 
 /** One way to pay for a resource, as the requirements of its version say it. */
 const acceptsSchema = z.looseObject({
@@ -110,13 +108,8 @@ export const discoverySearchQuery = z.strictObject({
     .optional(),
 });
 
-export type DiscoveryFilter = {
-  type?: "http" | "mcp" | undefined;
-  payTo?: Address | undefined;
-  scheme?: string | undefined;
-  network?: string | undefined;
-  extensions?: string | undefined;
-};
+/** What both lists can be narrowed to. */
+type DiscoveryFilter = Omit<z.infer<typeof discoveryListQuery>, "limit" | "offset">;
 
 /** A page of the resources that a filter lets through; all of them in the given order. */
 export function listResources(
@@ -135,14 +128,7 @@ export function searchResources(
   { query, limit = usualPage, cursor = 0, ...filter }: z.infer<typeof discoverySearchQuery>,
   known: NetworkRegistry = builtInNetworks,
 ): DiscoverySearch {
-  const words = [
-    ...new Set(
-      query
-        .toLowerCase()
-        .split(/\s+/)
-        .filter((word) => word !== ""),
-    ),
-  ];
+  const words = [...new Set(query.toLowerCase().match(/\S+/g))];
   const found = all
     .filter((resource) => passes(resource, filter, known))
     .map((resource) => ({ resource, score: countWords(resource, words) }))
@@ -165,7 +151,7 @@ function passes(
   const isAccepted = (one: z.infer<typeof acceptsSchema>) =>
     (filter.scheme === undefined || one.scheme === filter.scheme) &&
     (filter.network === undefined || nameOf(one.network) === nameOf(filter.network)) &&
-    (filter.payTo === undefined || one.payTo.toLowerCase() === filter.payTo.toLowerCase());
+    (filter.payTo === undefined || sameAddress(one.payTo, filter.payTo));
   return (
     (filter.type === undefined || type === filter.type) &&
     (filter.extensions === undefined || Object.hasOwn(extensions, filter.extensions)) &&

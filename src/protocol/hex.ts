@@ -43,6 +43,12 @@ export function addressWord(address: Address): string {
   return address.slice(2).toLowerCase().padStart(64, "0");
 }
 
+/** Bytes as ABI words, without the 0x: how many there are, and themselves, filled up to whole words. */
+export function byteWords(bytes: Hex): string {
+  const digits = bytes.slice(2);
+  return `${uintWord(BigInt(digits.length / 2))}${digits.padEnd(Math.ceil(digits.length / 64) * 64, "0")}`;
+}
+
 /** The value of each hexadecimal digit, by its character code. */
 const digitValues = new Uint8Array(128);
 for (const [value, digit] of [..."0123456789abcdef"].entries()) {

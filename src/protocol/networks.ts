@@ -42,74 +42,41 @@ export type BuiltInNetwork<N extends BuiltInNetworkName = BuiltInNetworkName> = 
   name: N;
 };
 
-const usdc = (address: Address, name: "USD Coin" | "USDC"): Asset => ({
-  address,
-  name,
-  version: "2",
-  decimals: 6,
-});
-
+/**
+ * The EIP-712 name of USDC differs between mainnets ("USD Coin") and the Sepolia deployments ("USDC"); public tables
+ * disagree about it, so `serve` compares `DOMAIN_SEPARATOR()` at start.
+ */
 const network = <N extends BuiltInNetworkName>(
   name: N,
   chainId: number,
   tier: NetworkTier,
-  blockTimeMs: number,
-  asset: Asset,
+  usdc: Address,
   nativeCoin = "ETH",
 ): BuiltInNetwork<N> => ({
   name,
   chainId,
   caip2: `eip155:${chainId}`,
   tier,
-  usdc: asset,
-  blockTimeMs,
+  usdc: { address: usdc, name: tier === "mainnet" ? "USD Coin" : "USDC", version: "2", decimals: 6 },
+  blockTimeMs: 2_000,
   nativeCoin,
 });
 
-/**
- * The five networks. The EIP-712 name of USDC differs between mainnets ("USD Coin") and the Sepolia
- * deployments ("USDC"); public tables disagree about it, so `serve` compares `DOMAIN_SEPARATOR()` at start.
- */
+/** The five networks. */
 export const networks: { readonly [N in BuiltInNetworkName]: BuiltInNetwork<N> } = {
-  base: network(
-    "base",
-    8453,
-    "mainnet",
-    2000,
-    usdc("0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913", "USD Coin"),
-  ),
-  "base-sepolia": network(
-    "base-sepolia",
-    84532,
-    "testnet",
-    2000,
-    usdc("0x036CbD53842c5426634e7929541eC2318f3dCF7e", "USDC"),
-  ),
-  optimism: network(
-    "optimism",
-    10,
-    "mainnet",
-    2000,
-    usdc("0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85", "USD Coin"),
-  ),
+  base: network("base", 8453, "mainnet", "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"),
+  "base-sepolia": network("base-sepolia", 84532, "testnet", "0x036CbD53842c5426634e7929541eC2318f3dCF7e"),
+  optimism: network("optimism", 10, "mainnet", "0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85"),
   "optimism-sepolia": network(
     "optimism-sepolia",
     11155420,
     "testnet",
-    2000,
-    usdc("0x5fd84259d66Cd46123540766Be93DFE6D43130D7", "USDC"),
+    "0x5fd84259d66Cd46123540766Be93DFE6D43130D7",
   ),
-  polygon: network(
-    "polygon",
-    137,
-    "mainnet",
-    2000,
-    usdc("0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359", "USD Coin"),
-    "POL",
-  ),
+  polygon: network("polygon", 137, "mainnet", "0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359", "POL"),
 };
 
-/** Networks that somebody knows, by all that they are called. */
+/** A set of networks, found by any of their names. */
 export type NetworkRegistry<N extends Network = Network> = {
   readonly all: readonly N[];
   readonly names: readonly NetworkName[];
@@ -143,11 +110,6 @@ export const builtInNetworks: NetworkRegistry = createNetworkRegistry(
 export function addToBuiltIn(added: readonly Network[]): NetworkRegistry {
   const others = added.filter(({ name }) => builtInNetworks.named(name) === undefined);
   return others.length === 0 ? builtInNetworks : createNetworkRegistry([...builtInNetworks.all, ...others]);
-}
-
-/** The built-in network that a caller of the given protocol version means by `spelling`; undefined when unknown. */
-export function findNetwork(spelling: string, x402Version: 1 | 2): Network | undefined {
-  return builtInNetworks.find(spelling, x402Version);
 }
 
 /** How a network is spelled in the given protocol version: `base` in v1, `eip155:8453` in v2. */

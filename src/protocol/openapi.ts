@@ -20,7 +20,9 @@ import { paymentIdentifierExtension } from "./payment-identifier.ts";
 import { problemMediaType } from "./problems.ts";
 import { createPaymentRequestSchema } from "./request-schemas.ts";
 import { type Route, type RouteName, routes } from "./routes.ts";
-import { settlementQuerySchema } from "./settlement-query.ts";
+import { largestPage, type SettlementQuery, usualPage } from "./settlement-query.ts";
+import { settlementStates } from "./settlement-states.ts";
+import { forms } from "./wire-values.ts";
 
 /** What stands beside the service on the same address, for its document. */
 export type ApiBeside = { paths: object; schemas: object };
@@ -96,7 +98,7 @@ export function describeService(
         listSettlements: {
           summary: "The organization's settlements, newest first",
           security: [{ apiKey: [] }],
-          parameters: queryOf(settlementQuerySchema),
+          parameters: settlementParameters,
           responses: {
             ...answer("SettlementList", "A page of settlements"),
             ...problems("400", "401", "503"),
@@ -216,6 +218,25 @@ const problemTitles: Readonly<Record<string, string>> = {
     "Too many requests from this API key, or from this address without a good one, or the organization's gas budget of the day is used up; see Retry-After",
   "503": "No verdict could be reached, or the settlement is under way; see Retry-After",
 };
+
+const text = { type: "string" };
+
+const settlementQuery: Readonly<Record<keyof SettlementQuery, object>> = {
+  network: { description: "By its name in either version of the protocol", example: "base", schema: text },
+  state: { schema: { ...text, enum: settlementStates } },
+  payer: { description: "The payer's address", schema: { ...text, pattern: forms.address.source } },
+  from: { description: "Claimed at or after this time, ISO 8601", example: "2026-11-01", schema: text },
+  to: { description: "Claimed before this time, ISO 8601", example: "2026-12-01", schema: text },
+  limit: {
+    description: `Settlements on the page; ${usualPage} by default`,
+    schema: { type: "integer", minimum: 1, maximum: largestPage },
+  },
+  cursor: { description: "`next` of the page before", schema: text },
+};
+const settlementParameters = Object.entries(settlementQuery).map(([name, rest]) => ({
+  ...{ name, in: "query" },
+  ...rest,
+}));
 
 /** The parameters of a query; those that it cannot do without are required. */
 function queryOf({ shape }: { shape: Readonly<Record<string, z.ZodType>> }): object[] {

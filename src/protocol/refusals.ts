@@ -7,7 +7,8 @@ import {
   type NetworkName,
   type NetworkRegistry,
 } from "./networks.ts";
-import { type Invalid, type InvalidPart, invalid } from "./reasons.ts";
+import { type Invalid, type InvalidPart, type InvalidReason, invalid } from "./reasons.ts";
+import type { Situation } from "./situations.ts";
 
 /** How long before `validBefore` a payment must arrive to be settled in time. */
 export const expiryMarginSeconds = 6n;
@@ -55,6 +56,20 @@ type Shown = bigint | string;
 /** Some seconds, where they are not known beforehand. */
 const shownSeconds = "<seconds>";
 
+/** The seller's half of the request is wrong. */
+const wrongRequirements = (message: string) =>
+  invalid("invalid_payment_requirements", message, "requirements");
+
+/** A refusal whose reason alone does not say what a machine should make of it. */
+const inSituation = (situation: Situation, reason: InvalidReason, message: string): Invalid => ({
+  ...invalid(reason, message),
+  situation,
+});
+
+/** The authorization, the token or an account is not in a state in which the payment can be settled. */
+const wrongState = (situation: Situation, message: string) =>
+  inSituation(situation, "invalid_transaction_state", message);
+
 /**
  * Why a well-formed payment is refused, each with its reason and its sentence. The service and the fixtures say these
  * same sentences.
@@ -91,32 +106,19 @@ export const refusals = {
     ),
 
   assetNotAccepted: (asset: Address, network: string, accepted: readonly Pick<Asset, "address">[]) =>
-    invalid(
-      "invalid_payment_requirements",
+    wrongRequirements(
       `The asset ${asset}${homeOf(asset, network)} is not accepted on ${network}; accepted: ${listAddresses(accepted)}. ${advice["wrong-asset"]}`,
-      "requirements",
     ),
 
   payToIsNotContract: (payTo: Address | undefined, facilitatorContract: Address) =>
-    invalid(
-      "invalid_payment_requirements",
+    wrongRequirements(
       `paymentRequirements.payTo is ${payTo}, but must be the facilitator contract ${facilitatorContract}. ${advice["pay-to-is-not-the-contract"]}`,
-      "requirements",
     ),
 
   belowMinimum: (value: bigint, minimum: bigint) =>
-    invalid(
-      "invalid_payment_requirements",
-      `The amount of ${value} is below the organization's minimum of ${minimum}`,
-      "requirements",
-    ),
+    wrongRequirements(`The amount of ${value} is below the organization's minimum of ${minimum}`),
 
-  valueIsZero: () =>
-    invalid(
-      "invalid_payment_requirements",
-      "The amount is 0; payments of nothing are not settled",
-      "requirements",
-    ),
+  valueIsZero: () => wrongRequirements("The amount is 0; payments of nothing are not settled"),
 
   recipientIsNotContract: (to: Address, facilitatorContract: Address) =>
     invalid(
@@ -171,13 +173,12 @@ export const refusals = {
       `The contract at ${payer} does not accept the signature (EIP-1271)`,
     ),
 
-  tokenRefusesSignature: (payer: Address) => ({
-    ...invalid(
+  tokenRefusesSignature: (payer: Address) =>
+    inSituation(
+      "payer_cannot_pay",
       "invalid_exact_evm_payload_signature",
       `The token does not accept the signature for ${payer}: code at the payer's address (EIP-7702, EIP-1271) decides there`,
     ),
-    situation: "payer_cannot_pay",
-  }),
 
   walletNotDeployed: (payer: Address, network: string) =>
     invalid(
@@ -191,62 +192,35 @@ export const refusals = {
       `The payer holds ${balance} of the asset's smallest unit; ${value} is needed. Fund the payer, or mend the price if it is off by decimals: 1 USDC is 1000000`,
     ),
 
-  balanceTakenUp: (balance: Shown, value: bigint) => ({
-    ...invalid(
+  balanceTakenUp: (balance: Shown, value: bigint) =>
+    inSituation(
+      "balance_taken_up",
       "insufficient_funds",
       `The payer's balance of ${balance} is taken up by settlements under way; ${value} more is needed`,
     ),
-    situation: "balance_taken_up",
-  }),
 
   /** Used or cancelled on chain by another party: the token does not tell the two apart. */
-  usedOnChain: () => ({
-    ...invalid("invalid_transaction_state", "The authorization was used or cancelled before"),
-    situation: "used_on_chain",
-  }),
+  usedOnChain: () => wrongState("used_on_chain", "The authorization was used or cancelled before"),
 
   /** Claimed here before. Says no more, because the caller may not be its owner. */
   usedHere: () => invalid("invalid_transaction_state", "The authorization was used before"),
 
-  beingSettled: () => ({
-    ...invalid("invalid_transaction_state", "Another request is settling this authorization"),
-    situation: "under_way",
-  }),
+  beingSettled: () => wrongState("under_way", "Another request is settling this authorization"),
 
-  settledBefore: (transaction: string) => ({
-    ...invalid(
-      "invalid_transaction_state",
-      `This authorization was settled before, by transaction ${transaction}`,
-    ),
-    situation: "settled_before",
-  }),
+  settledBefore: (transaction: string) =>
+    wrongState("settled_before", `This authorization was settled before, by transaction ${transaction}`),
 
   /** `why` is the settlement's failure, and perhaps what became of it since. */
-  failed: (transaction: string, why: string) => ({
-    ...invalid("invalid_transaction_state", `The settlement failed in transaction ${transaction}: ${why}`),
-    situation: "transaction_failed",
-  }),
+  failed: (transaction: string, why: string) =>
+    wrongState("transaction_failed", `The settlement failed in transaction ${transaction}: ${why}`),
 
-  assetPaused: () => ({
-    ...invalid("invalid_transaction_state", "The asset is paused by its issuer"),
-    situation: "asset_paused",
-  }),
+  assetPaused: () => wrongState("asset_paused", "The asset is paused by its issuer"),
 
-  payerBlacklisted: () => ({
-    ...invalid("invalid_transaction_state", "The payer is blacklisted by the asset's issuer"),
-    situation: "payer_cannot_pay",
-  }),
+  payerBlacklisted: () => wrongState("payer_cannot_pay", "The payer is blacklisted by the asset's issuer"),
 
-  recipientBlacklisted: (recipient: Address) => ({
-    ...invalid(
-      "invalid_transaction_state",
-      `The recipient ${recipient} is blacklisted by the asset's issuer`,
-    ),
-    situation: "contract_blacklisted",
-  }),
+  recipientBlacklisted: (recipient: Address) =>
+    wrongState("contract_blacklisted", `The recipient ${recipient} is blacklisted by the asset's issuer`),
 
-  contractBlacklisted: () => ({
-    ...invalid("invalid_transaction_state", "The facilitator contract is blacklisted by the asset's issuer"),
-    situation: "contract_blacklisted",
-  }),
+  contractBlacklisted: () =>
+    wrongState("contract_blacklisted", "The facilitator contract is blacklisted by the asset's issuer"),
 } as const satisfies Record<string, (...facts: never[]) => Invalid>;

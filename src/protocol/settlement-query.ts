@@ -1,51 +1,87 @@
-import { z } from "zod";
-import { readCursor } from "./cursor.ts";
-import { builtInNetworks, type NetworkRegistry } from "./networks.ts";
-import { largestPage, queryFaults, usualPage } from "./parse-settlement-query.ts";
-import { address } from "./primitives.ts";
+import { type Cursor, readCursor } from "./cursor.ts";
+import type { Address } from "./hex.ts";
+import type { NetworkName, NetworkRegistry } from "./networks.ts";
 import { settlementStates } from "./settlement-states.ts";
+import { faults, isWireAddress } from "./wire-values.ts";
 
-const time = z
-  .union([z.iso.datetime({ offset: true }), z.iso.date()], queryFaults.time)
-  .transform((text) => Date.parse(text));
+/** The most settlements that a page may have. */
+export const largestPage = 100;
+/** Settlements on a page, unless the query says how many. */
+export const usualPage = 50;
 
-/** The parameters of a listing, as a query has them. */
-export const createSettlementQuerySchema = (known: NetworkRegistry) =>
-  z.strictObject({
-    network: z
-      .string()
-      .transform((name, context) => {
-        const network = known.find(name, 1) ?? known.find(name, 2);
-        if (network !== undefined) return network.name;
-        context.addIssue(queryFaults.network);
-        return z.NEVER;
-      })
-      .meta({ description: "By its name in either version of the protocol", example: "base" })
-      .optional(),
-    state: z.enum(settlementStates, queryFaults.state).optional(),
-    payer: address.meta({ description: "The payer's address" }).optional(),
-    from: time
-      .meta({ description: "Claimed at or after this time, ISO 8601", example: "2026-11-01" })
-      .optional(),
-    to: time.meta({ description: "Claimed before this time, ISO 8601", example: "2026-12-01" }).optional(),
-    limit: z
-      .string()
-      .regex(/^[1-9]\d{0,2}$/, queryFaults.limit)
-      .transform(Number)
-      .refine((limit) => limit <= largestPage, queryFaults.limit)
-      .meta({ description: `Settlements on the page, at most ${largestPage}; ${usualPage} by default` })
-      .optional(),
-    cursor: z
-      .string()
-      .transform((text, context) => {
-        const cursor = readCursor(text);
-        if (cursor !== null) return cursor;
-        context.addIssue(queryFaults.cursor);
-        return z.NEVER;
-      })
-      .meta({ description: "`next` of the page before" })
-      .optional(),
-  });
+/** What is said of a parameter that is wrong. */
+const queryFaults = {
+  network: "is not a network of this service",
+  state: `must be one of ${settlementStates.join(", ")}`,
+  time: "must be an ISO 8601 date, or date and time with zone",
+  limit: `must be a whole number from 1 to ${largestPage}`,
+  cursor: "is none that this service gave",
+  repeated: "must be given once",
+} as const;
 
-/** {@link createSettlementQuerySchema} of the built-in networks. */
-export const settlementQuerySchema = createSettlementQuerySchema(builtInNetworks);
+/** A listing as it is asked for; the times are unix milliseconds. */
+export type SettlementQuery = {
+  network?: NetworkName;
+  state?: (typeof settlementStates)[number];
+  payer?: Address;
+  from?: number;
+  to?: number;
+  limit?: number;
+  cursor?: Cursor;
+};
+
+/**
+ * Reads the parameters of a listing; by hand, since the fixtures read them in browser pages too. A parameter that does
+ * not exist is wrong: ignored, a filter with a typo would list everything.
+ *
+ * @returns the query, or all that is wrong with it
+ */
+export function parseSettlementQuery(
+  parameters: Readonly<Record<string, unknown>>,
+  known: NetworkRegistry,
+): { query: SettlementQuery; problems?: undefined } | { query?: undefined; problems: readonly string[] } {
+  const query: SettlementQuery = {};
+  const problems: string[] = [];
+  const rest = new Map(Object.entries(parameters));
+
+  function take<Name extends keyof SettlementQuery>(
+    name: Name,
+    fault: string,
+    read: (text: string) => SettlementQuery[Name] | undefined,
+  ): void {
+    const text = rest.get(name);
+    rest.delete(name);
+    if (text === undefined) return;
+    const value = typeof text === "string" ? read(text) : undefined;
+    if (value === undefined) problems.push(`${name} ${typeof text === "string" ? fault : queryFaults.repeated}`);
+    else query[name] = value;
+  }
+
+  take("network", queryFaults.network, (name) => (known.find(name, 1) ?? known.find(name, 2))?.name);
+  take("state", queryFaults.state, (text) => settlementStates.find((state) => state === text));
+  take("payer", faults.address, (text) => (isWireAddress(text) ? text : undefined));
+  take("from", queryFaults.time, readTime);
+  take("to", queryFaults.time, readTime);
+  take("limit", queryFaults.limit, (text) =>
+    /^[1-9]\d{0,2}$/.test(text) && Number(text) <= largestPage ? Number(text) : undefined,
+  );
+  take("cursor", queryFaults.cursor, (text) => readCursor(text) ?? undefined);
+  if (rest.size > 0) {
+    const names = [...rest.keys()].map((name) => `"${name}"`);
+    problems.push(`Unrecognized key${names.length > 1 ? "s" : ""}: ${names.join(", ")}`);
+  }
+  return problems.length === 0 ? { query } : { problems };
+}
+
+const form =
+  /^(\d{4})-(\d\d)-(\d\d)(T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d))?$/;
+
+/** Unix milliseconds of a date that exists, or of a time on one; undefined when it is neither. */
+function readTime(text: string): number | undefined {
+  const [, year = "", month = "", day = ""] = form.exec(text) ?? [];
+  if (year === "" || day === "00") return undefined;
+  // Date carries a day too many over to the next month.
+  const date = new Date(`${year}-${month}-${day}T00:00:00Z`);
+  const exists = !Number.isNaN(date.getTime()) && date.toISOString().startsWith(`${year}-${month}-${day}`);
+  return exists ? Date.parse(text) : undefined;
+}

@@ -1,4 +1,4 @@
-import { type Address, addressWord, type Hex, uintWord } from "./hex.ts";
+import { type Address, addressWord, byteWords, type Hex, uintWord } from "./hex.ts";
 
 /** r, s and v, one after the other, as USDC takes the signature of a plain account. */
 const ecdsaSignature = /^0x[0-9a-fA-F]{130}$/;
@@ -41,13 +41,8 @@ export function isErc6492(signature: Hex): boolean {
  * the suffix. The wallet's owner signs; calling the factory deploys the wallet.
  */
 export function wrapErc6492(factory: Address, factoryCalldata: Hex, signature: Hex): Hex {
-  const calldata = encodeBytes(factoryCalldata);
+  const calldata = byteWords(factoryCalldata);
   const head = 3 * 32;
   const offsets = [uintWord(BigInt(head)), uintWord(BigInt(head + calldata.length / 2))];
-  return `0x${addressWord(factory)}${offsets.join("")}${calldata}${encodeBytes(signature)}${erc6492Suffix}`;
-}
-
-function encodeBytes(bytes: Hex): string {
-  const digits = bytes.slice(2);
-  return `${uintWord(BigInt(digits.length / 2))}${digits.padEnd(Math.ceil(digits.length / 64) * 64, "0")}`;
+  return `0x${addressWord(factory)}${offsets.join("")}${calldata}${byteWords(signature)}${erc6492Suffix}`;
 }

@@ -1,7 +1,7 @@
 import { mock1271WalletBytecode } from "../contracts/mock1271Wallet.ts";
 import { mockFickleWalletBytecode } from "../contracts/mockFickleWallet.ts";
 import { mockUsdcProxyBytecode } from "../contracts/mockUsdcProxy.ts";
-import { type Address, addressWord, type Hex, keccak256Text, uintWord } from "../protocol/hex.ts";
+import { type Address, addressWord, byteWords, type Hex, keccak256Text, toHex, uintWord } from "../protocol/hex.ts";
 import type { Asset } from "../protocol/networks.ts";
 import { harnessAccounts, usdcImplementationAddress, usdcProxyAdmin } from "./accounts.ts";
 
@@ -10,7 +10,7 @@ import { harnessAccounts, usdcImplementationAddress, usdcProxyAdmin } from "./ac
  * a tenth of the whole start-up. Tests hold it against viem and the generated ABI.
  */
 
-const initializeSelector = keccak256Text("initialize(string,string,string,uint8,address)").slice(0, 10);
+const initializeSelector = keccak256Text("initialize(string,string,string,uint8,address)").slice(2, 10);
 
 /**
  * `MockUSDCProxy(implementation, admin, initialization)`, which calls `initialize(name, symbol, version, decimals, issuer)`: the
@@ -21,7 +21,7 @@ export function mockUsdcInitCode({
   version,
   decimals,
 }: Pick<Asset, "name" | "version" | "decimals">): Hex {
-  const texts = [name, "USDC", version].map(encodeText);
+  const texts = [name, "USDC", version].map((text) => byteWords(toHex(Buffer.from(text, "utf8"))));
   let position = 5 * 32;
   const offsets = texts.map((text) => {
     const start = position;
@@ -29,9 +29,9 @@ export function mockUsdcInitCode({
     return uintWord(BigInt(start));
   });
   const issuer = addressWord(harnessAccounts.treasury.address);
-  const initialization = `${initializeSelector.slice(2)}${offsets.join("")}${uintWord(BigInt(decimals))}${issuer}${texts.join("")}`;
+  const initialization: Hex = `0x${initializeSelector}${offsets.join("")}${uintWord(BigInt(decimals))}${issuer}${texts.join("")}`;
   const initializationOffset = uintWord(3n * 32n);
-  return `${mockUsdcProxyBytecode}${addressWord(usdcImplementationAddress)}${addressWord(usdcProxyAdmin)}${initializationOffset}${encodeBytes(initialization)}`;
+  return `${mockUsdcProxyBytecode}${addressWord(usdcImplementationAddress)}${addressWord(usdcProxyAdmin)}${initializationOffset}${byteWords(initialization)}`;
 }
 
 /** `Mock1271Wallet(owner)`. */
@@ -42,14 +42,4 @@ export function walletInitCode(owner: Address): Hex {
 /** `MockFickleWallet(owner)`. */
 export function fickleWalletInitCode(owner: Address): Hex {
   return `${mockFickleWalletBytecode}${addressWord(owner)}`;
-}
-
-function encodeText(text: string): string {
-  return encodeBytes(Buffer.from(text, "utf8").toString("hex"));
-}
-
-/** Length, and bytes filled up to whole words; digits without 0x. */
-function encodeBytes(digits: string): string {
-  const length = uintWord(BigInt(digits.length / 2));
-  return `${length}${digits.padEnd(Math.ceil(digits.length / 64) * 64, "0")}`;
 }

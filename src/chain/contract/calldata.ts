@@ -1,4 +1,4 @@
-import { type Address, addressWord, type Hex, keccak256Text, uintWord } from "../../protocol/hex.ts";
+import { type Address, addressWord, byteWords, type Hex, keccak256Text, uintWord } from "../../protocol/hex.ts";
 import type { ForwardCall, SettleCall } from "./calls.ts";
 
 /**
@@ -27,7 +27,7 @@ const offset = (digits: number) => uintWord(BigInt(digits / 2));
 /** `settle(token, authorization, signature, recipient)` of one payment. */
 export function encodeSettle({ asset, authorization, signature, recipient }: SettleCall): Hex {
   // token, five words of authorization, where the signature is, recipient; then the signature
-  return `${settleSelector}${addressWord(asset)}${encodeAuthorization(authorization)}${offset(8 * wordDigits)}${addressWord(recipient)}${encodeBytes(signature)}`;
+  return `${settleSelector}${addressWord(asset)}${encodeAuthorization(authorization)}${offset(8 * wordDigits)}${addressWord(recipient)}${byteWords(signature)}`;
 }
 
 /**
@@ -56,11 +56,11 @@ export function encodeForwardReceived(call: ForwardCall): Hex {
 
 /** `isValidSignature(digest, signature)` of a contract wallet (EIP-1271). */
 export function encodeIsValidSignature(digest: Hex, signature: Hex): Hex {
-  return `${isValidSignatureSelector}${digest.slice(2)}${offset(2 * wordDigits)}${encodeBytes(signature)}`;
+  return `${isValidSignatureSelector}${digest.slice(2)}${offset(2 * wordDigits)}${byteWords(signature)}`;
 }
 
 function encodePayment({ authorization, signature }: SettleCall): string {
-  return `${encodeAuthorization(authorization)}${offset(6 * wordDigits)}${encodeBytes(signature)}`;
+  return `${encodeAuthorization(authorization)}${offset(6 * wordDigits)}${byteWords(signature)}`;
 }
 
 function encodeAuthorization({
@@ -71,12 +71,6 @@ function encodeAuthorization({
   nonce,
 }: SettleCall["authorization"]): string {
   return `${addressWord(from)}${uintWord(value)}${uintWord(validAfter)}${uintWord(validBefore)}${nonce.slice(2)}`;
-}
-
-function encodeBytes(bytes: Hex): string {
-  const digits = bytes.slice(2);
-  const padded = Math.ceil(digits.length / wordDigits) * wordDigits;
-  return `${uintWord(BigInt(digits.length / 2))}${digits.padEnd(padded, "0")}`;
 }
 
 /** An array of elements of varying length: how many, where each begins (counted from behind that), and they. */

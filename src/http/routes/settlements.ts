@@ -6,10 +6,9 @@ import { writeCursor } from "../../protocol/cursor.ts";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { bytes32 } from "../../protocol/primitives.ts";
 import { problemDetails } from "../../protocol/problems.ts";
-import { createSettlementQuerySchema } from "../../protocol/settlement-query.ts";
+import { parseSettlementQuery, usualPage } from "../../protocol/settlement-query.ts";
 import { callerOf } from "../plugins/authentication.ts";
 import { ProblemError } from "../problems/problem-error.ts";
-import { readSettlementQuery } from "./settlement-query.ts";
 import { urlsOf } from "./urls.ts";
 
 /** `GET /settlements` and `GET /settlements/{id}`: the state of settlements of the caller's organization. */
@@ -17,14 +16,20 @@ export const settlementRoutes: FastifyPluginAsync<{
   facilitator: Facilitator;
   knownNetworks: NetworkRegistry;
 }> = async (app, { facilitator, knownNetworks }) => {
-  const querySchema = createSettlementQuerySchema(knownNetworks);
   const config = { apiKey: "required" } as const;
   const [listUrl = ""] = urlsOf("listSettlements");
   const [url = ""] = urlsOf("getSettlement");
 
-  app.get(listUrl, { config }, async (request): Promise<SettlementList> => {
-    const { filter, page } = readSettlementQuery(request.query, querySchema);
-    const { settlements, next } = await facilitator.listSettlements(filter, page, callerOf(request));
+  type Listing = { Querystring: Readonly<Record<string, unknown>> };
+  app.get<Listing>(listUrl, { config }, async (request): Promise<SettlementList> => {
+    const { query, problems } = parseSettlementQuery(request.query, knownNetworks);
+    if (query === undefined) throw new ProblemError("malformed", problems.join("; "));
+    const { limit = usualPage, cursor: after, ...filter } = query;
+    const { settlements, next } = await facilitator.listSettlements(
+      filter,
+      { limit, after },
+      callerOf(request),
+    );
     return { settlements: settlements.map(view), next: next === null ? null : writeCursor(next) };
   });
 
@@ -39,12 +44,7 @@ export const settlementRoutes: FastifyPluginAsync<{
 function view(settlement: Settlement): SettlementView {
   const { id, state, network, asset, payer, authorizationNonce, recipient, failure } = settlement;
   return {
-    id,
-    state,
-    network,
-    asset,
-    payer,
-    authorizationNonce,
+    ...{ id, state, network, asset, payer, authorizationNonce },
     value: settlement.value.toString(),
     recipient,
     transaction: settlement.transactionHash,

@@ -1,3 +1,4 @@
+import { buildRequirements } from "../../protocol/build-request.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import { type Asset, formatNetwork, type Network } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
@@ -15,28 +16,11 @@ export type Offer = {
 /** How long an authorization is asked to be valid. */
 const maxTimeoutSeconds = 120;
 
+const description = "what is sold here";
+
 /** An offer as the requirements of one version. */
-export function requirementsOf(
-  { network, asset, payTo, amount }: Offer,
-  x402Version: X402Version,
-  resource: string,
-): Record<string, unknown> {
-  const common = {
-    scheme: "exact",
-    network: formatNetwork(network, x402Version),
-    asset: asset.address,
-    payTo,
-    maxTimeoutSeconds,
-    extra: { name: asset.name, version: asset.version },
-  };
-  if (x402Version === 2) return { ...common, amount: `${amount}` };
-  return {
-    ...common,
-    maxAmountRequired: `${amount}`,
-    resource,
-    description: "what is sold here",
-    mimeType: "application/json",
-  };
+export function requirementsOf(offer: Offer, x402Version: X402Version, resource: string) {
+  return buildRequirements({ ...offer, x402Version, resource, description, maxTimeoutSeconds });
 }
 
 /** A 402: version 1 has its terms in the body, version 2 in a header. */
@@ -50,7 +34,6 @@ export function challengeOf(
   error: string,
 ): Challenge {
   const acceptsOf = (version: X402Version) => offers.map((offer) => requirementsOf(offer, version, resource));
-  const description = "what is sold here";
   const terms = {
     x402Version: 2,
     error,
