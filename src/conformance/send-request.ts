@@ -2,6 +2,8 @@ import { request as requestOverHttp } from "node:http";
 import { request as requestOverHttps } from "node:https";
 import { KitError } from "../errors.ts";
 import type { FixtureAnswer, FixtureRequest } from "../fixtures/engine/answer.ts";
+import { joinHeaders } from "../util/join-headers.ts";
+import { isObject, parseJson } from "../util/json.ts";
 
 /** Longer than the 90 seconds that public clients wait for a settle. */
 const defaultTimeoutMs = 100_000;
@@ -47,23 +49,10 @@ export async function sendRequest(
 
 function readAnswer(head: { status: number; headers: Record<string, string> }, text: string): FixtureAnswer {
   if (/\bjson\b/.test(head.headers["content-type"] ?? "")) {
-    try {
-      const body: unknown = JSON.parse(text);
-      if (typeof body === "object" && body !== null) return { kind: "json", ...head, body };
-    } catch {
-      // Announced as JSON, and none.
-    }
+    const body = parseJson(text);
+    if (isObject(body)) return { kind: "json", ...head, body };
   }
   return { kind: "text", ...head, text };
-}
-
-function joinHeaders(headers: Record<string, string | string[] | undefined>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value = ""]) => [
-      name,
-      Array.isArray(value) ? value.join(", ") : value,
-    ]),
-  );
 }
 
 /** Whether a server had accepted the connection before it broke. */

@@ -6,6 +6,7 @@ import type { Database } from "../database/database.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { type DiscoveredResource, discoveredResourceSchema, mostResources } from "../protocol/discovery.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
+import { createBoundedMap } from "../util/bounded-map.ts";
 import { createPending } from "../util/pending.ts";
 import { readResource, type SeenResource } from "./read-resource.ts";
 import type { DiscoveryTables } from "./tables.ts";
@@ -47,7 +48,7 @@ export function createCatalog({
   log: Pick<Logger, "warn">;
 }): Catalog {
   const db = database.$extendTables<DiscoveryTables>();
-  const written = new Map<string, number>();
+  const written = createBoundedMap<string, number>(mostRemembered);
   const pending = createPending();
   let writing = 0;
 
@@ -80,10 +81,7 @@ export function createCatalog({
       const what = hash(JSON.stringify([organizationId, seen]));
       const last = written.get(what);
       if (last !== undefined && now() - last < writtenForMs) return;
-      written.delete(what);
-      written.set(what, now());
-      const [oldest] = written.keys();
-      if (written.size > mostRemembered && oldest !== undefined) written.delete(oldest);
+      written.renew(what, now());
       writing++;
       write(organizationId, seen)
         .catch((error: unknown) => {

@@ -7,6 +7,7 @@ import { type CorsOrigins, corsOptions } from "../protocol/cors.ts";
 import { addToBuiltIn, type NetworkTier } from "../protocol/networks.ts";
 import type { PaymentStore } from "../studio/payment-store.ts";
 import { describeStudioApi, serveStudio } from "../studio/serve-studio.ts";
+import { joinHeaders } from "../util/join-headers.ts";
 import { mockControlRoutes } from "./control-routes.ts";
 import { publishCall } from "./publish-calls.ts";
 import { sendAnswer } from "./send-answer.ts";
@@ -96,11 +97,7 @@ function read({ method, url, headers, body }: FastifyRequest): FixtureRequest {
   return {
     method,
     path: url,
-    headers: Object.fromEntries(
-      Object.entries(headers).flatMap(([name, value]) =>
-        value === undefined ? [] : [[name, Array.isArray(value) ? value.join(", ") : value]],
-      ),
-    ),
+    headers: joinHeaders(headers),
     body: typeof body === "string" && body !== "" ? body : undefined,
   };
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { FixtureEngine } from "../fixtures/engine/engine.ts";
+import { createBoundedMap } from "../util/bounded-map.ts";
 
 /** What a session may have otherwise than the server it is in. */
 export type SessionOptions = {
@@ -25,23 +26,18 @@ const mostSessions = 2_000;
 
 /** @param createEngine makes a facilitator as the server's options say */
 export function createSessions(createEngine: (options: SessionOptions) => FixtureEngine): Sessions {
-  const engines = new Map<string, FixtureEngine>();
+  const engines = createBoundedMap<string, FixtureEngine>(mostSessions);
   return {
     root: createEngine({}),
     create(options = {}) {
       const engine = createEngine(options);
       const id = randomBytes(8).toString("hex");
       engines.set(id, engine);
-      const [oldest] = engines.keys();
-      if (engines.size > mostSessions && oldest !== undefined) engines.delete(oldest);
       return { id, engine };
     },
     find(id) {
       const engine = engines.get(id);
-      if (engine === undefined) return undefined;
-      // A map keeps the order in which entries were put in: the first one is then the one unused for longest.
-      engines.delete(id);
-      engines.set(id, engine);
+      if (engine !== undefined) engines.renew(id, engine);
       return engine;
     },
     end: (id) => engines.delete(id),

@@ -1,3 +1,5 @@
+import { createBoundedMap } from "../util/bounded-map.ts";
+
 /** Remembers what was loaded for a name, a short time only. */
 export type IdentityCache<T> = {
   /** What is remembered of the name, else what loading it gives; concurrent calls load once. */
@@ -17,7 +19,7 @@ export function createIdentityCache<T>(options: {
   maxEntries: number;
 }): IdentityCache<T> {
   const { load, now, maxAgeMs, maxEntries } = options;
-  const entries = new Map<string, { loadedAt: number; value: Promise<T> }>();
+  const entries = createBoundedMap<string, { loadedAt: number; value: Promise<T> }>(maxEntries);
 
   return {
     get(name) {
@@ -28,15 +30,10 @@ export function createIdentityCache<T>(options: {
         return known.value;
 
       const entry = { loadedAt: time, value: load(name) };
-      entries.delete(name);
-      entries.set(name, entry);
+      entries.renew(name, entry);
       entry.value.catch(() => {
         if (entries.get(name) === entry) entries.delete(name);
       });
-      for (const oldest of entries.keys()) {
-        if (entries.size <= maxEntries) break;
-        entries.delete(oldest);
-      }
       return entry.value;
     },
     clear: () => entries.clear(),

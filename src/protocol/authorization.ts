@@ -79,6 +79,17 @@ export type AuthorizationSigner = {
   }): Promise<Hex>;
 };
 
+/** An {@link AuthorizationSigner} from a function that signs digests. */
+export function createDigestSigner(address: Address, sign: (digest: Hex) => Hex): AuthorizationSigner {
+  return {
+    address,
+    async signTypedData({ domain: { name, version, chainId, verifyingContract }, message }) {
+      const separator = domainSeparator({ name, version, address: verifyingContract }, chainId);
+      return sign(authorizationDigest(separator, message));
+    },
+  };
+}
+
 /** What a payer agrees to; times are unix seconds, `value` is in the asset's smallest unit. */
 export type AuthorizationTerms = {
   asset: Pick<Asset, "name" | "version" | "address">;

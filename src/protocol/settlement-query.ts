@@ -53,7 +53,8 @@ export function parseSettlementQuery(
     rest.delete(name);
     if (text === undefined) return;
     const value = typeof text === "string" ? read(text) : undefined;
-    if (value === undefined) problems.push(`${name} ${typeof text === "string" ? fault : queryFaults.repeated}`);
+    if (value === undefined)
+      problems.push(`${name} ${typeof text === "string" ? fault : queryFaults.repeated}`);
     else query[name] = value;
   }
 

@@ -1,7 +1,15 @@
 import { mock1271WalletBytecode } from "../contracts/mock1271Wallet.ts";
 import { mockFickleWalletBytecode } from "../contracts/mockFickleWallet.ts";
 import { mockUsdcProxyBytecode } from "../contracts/mockUsdcProxy.ts";
-import { type Address, addressWord, byteWords, type Hex, keccak256Text, toHex, uintWord } from "../protocol/hex.ts";
+import {
+  type Address,
+  addressWord,
+  byteWords,
+  type Hex,
+  keccak256Text,
+  toHex,
+  uintWord,
+} from "../protocol/hex.ts";
 import type { Asset } from "../protocol/networks.ts";
 import { harnessAccounts, usdcImplementationAddress, usdcProxyAdmin } from "./accounts.ts";
 

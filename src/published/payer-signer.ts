@@ -1,6 +1,6 @@
 import secp256k1 from "secp256k1";
 import { addressOfPublicKey } from "../protocol/address.ts";
-import { type AuthorizationSigner, authorizationDigest, domainSeparator } from "../protocol/authorization.ts";
+import { type AuthorizationSigner, createDigestSigner } from "../protocol/authorization.ts";
 import { type Hex, toBytes, toHex } from "../protocol/hex.ts";
 
 /**
@@ -11,13 +11,8 @@ import { type Hex, toBytes, toHex } from "../protocol/hex.ts";
  */
 export function createPayerSigner(privateKey: Hex): AuthorizationSigner {
   const key = toBytes(privateKey);
-  return {
-    address: addressOfPublicKey(secp256k1.publicKeyCreate(key, false)),
-    async signTypedData({ domain, message }) {
-      const { name, version, chainId, verifyingContract } = domain;
-      const separator = domainSeparator({ name, version, address: verifyingContract }, chainId);
-      const { signature, recid } = secp256k1.ecdsaSign(toBytes(authorizationDigest(separator, message)), key);
-      return `${toHex(signature)}${recid === 0 ? "1b" : "1c"}`;
-    },
-  };
+  return createDigestSigner(addressOfPublicKey(secp256k1.publicKeyCreate(key, false)), (digest) => {
+    const { signature, recid } = secp256k1.ecdsaSign(toBytes(digest), key);
+    return `${toHex(signature)}${recid === 0 ? "1b" : "1c"}`;
+  });
 }

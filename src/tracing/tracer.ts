@@ -1,6 +1,6 @@
 import type * as OpenTelemetry from "@opentelemetry/api";
 import type { Hex } from "../protocol/hex.ts";
-import { createBoundedMap } from "./bounded-map.ts";
+import { createBoundedMap } from "../util/bounded-map.ts";
 
 /** How many payments and transactions are remembered; the oldest are forgotten first. */
 export const mostRemembered = 10_000;

@@ -1,7 +1,7 @@
 import type { Span } from "@opentelemetry/api";
 import type { TransactionStep } from "../channels/channels.ts";
 import type { Hex } from "../protocol/hex.ts";
-import { createBoundedMap } from "./bounded-map.ts";
+import { createBoundedMap } from "../util/bounded-map.ts";
 import { contextAfter, mostRemembered, type TraceContext } from "./tracer.ts";
 
 type OpenTransaction = {

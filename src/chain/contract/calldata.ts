@@ -1,4 +1,11 @@
-import { type Address, addressWord, byteWords, type Hex, keccak256Text, uintWord } from "../../protocol/hex.ts";
+import {
+  type Address,
+  addressWord,
+  byteWords,
+  type Hex,
+  keccak256Text,
+  uintWord,
+} from "../../protocol/hex.ts";
 import type { ForwardCall, SettleCall } from "./calls.ts";
 
 /**

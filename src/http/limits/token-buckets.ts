@@ -1,3 +1,5 @@
+import { createBoundedMap } from "../../util/bounded-map.ts";
+
 /** How much is let through: `burst` at once, and `perSecond` in the long run. */
 export type Rate = { burst: number; perSecond: number };
 
@@ -32,16 +34,7 @@ export function createTokenBuckets(
   const capacityMs = burst * tokenMs;
   /** Rounding must not refuse the last token of a full bucket. */
   const slackMs = tokenMs / 1_000;
-  const fullAt = new Map<string, number>();
-
-  function remember(name: string, time: number): void {
-    fullAt.delete(name);
-    fullAt.set(name, time);
-    for (const oldest of fullAt.keys()) {
-      if (fullAt.size <= maxNames) break;
-      fullAt.delete(oldest);
-    }
-  }
+  const fullAt = createBoundedMap<string, number>(maxNames);
 
   return {
     take(name) {
@@ -50,7 +43,7 @@ export function createTokenBuckets(
       const freeMs = capacityMs + slackMs - spentMs;
       const allowed = freeMs >= tokenMs;
       const left = allowed ? freeMs - tokenMs : freeMs;
-      remember(name, time + spentMs + (allowed ? tokenMs : 0));
+      fullAt.renew(name, time + spentMs + (allowed ? tokenMs : 0));
       return {
         allowed,
         remaining: Math.floor(left / tokenMs),

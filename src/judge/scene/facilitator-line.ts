@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { KitError } from "../../errors.ts";
+import { joinHeaders } from "../../util/join-headers.ts";
 
 /** What goes back to a server over the line. */
 export type LineAnswer = { status: number; headers: Record<string, string>; body: string };
@@ -107,9 +108,5 @@ function passOn(
 }
 
 function withoutOwn(headers: IncomingMessage["headers"]): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(headers).flatMap(([name, value]) =>
-      value === undefined || ownHeaders.has(name) ? [] : [[name, String(value)]],
-    ),
-  );
+  return Object.fromEntries(Object.entries(joinHeaders(headers)).filter(([name]) => !ownHeaders.has(name)));
 }

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { text } from "node:stream/consumers";
+import { joinHeaders } from "../../util/join-headers.ts";
 
 /** What a shop answered. */
 export type Answer = { status: number; headers: Headers; body: string };
@@ -25,11 +26,8 @@ export async function send(url: string, options: SendOptions): Promise<Answer | 
   outgoing.end();
   try {
     const [response] = await answered;
-    const entries = Object.entries<string | string[] | undefined>(response.headers);
-    const all = entries.flatMap(([name, value]): [string, string][] => {
-      return value === undefined ? [] : [[name, String(value)]];
-    });
-    return { status: Number(response.statusCode), headers: new Headers(all), body: await text(response) };
+    const responseHeaders = new Headers(joinHeaders(response.headers));
+    return { status: Number(response.statusCode), headers: responseHeaders, body: await text(response) };
   } catch {
     return undefined;
   }

@@ -3,7 +3,11 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { compareExactly } from "../../../src/conformance/compare-exactly.ts";
 import { sendRequest } from "../../../src/conformance/send-request.ts";
 import { noVerdictCases } from "../../../src/fixtures/cases/no-verdict-cases.ts";
-import { type ScenarioPaymentSpec, writeRequest } from "../../../src/fixtures/cases/payment-spec.ts";
+import {
+  changesAt,
+  type ScenarioPaymentSpec,
+  writeRequest,
+} from "../../../src/fixtures/cases/payment-spec.ts";
 import { refusalCases } from "../../../src/fixtures/cases/refusal-cases.ts";
 import type { ScenarioCase } from "../../../src/fixtures/cases/scenario.ts";
 import { successCases } from "../../../src/fixtures/cases/success-cases.ts";
@@ -274,7 +278,7 @@ function combine(first: ScenarioPaymentSpec, second: ScenarioPaymentSpec): Scena
     ...first,
     ...second,
     headers: { ...first.headers, ...second.headers },
-    change: (places) => ({ ...first.change?.(places), ...second.change?.(places) }),
+    change: (places) => ({ ...changesAt(places, first.change), ...changesAt(places, second.change) }),
     resign: (signature) => {
       const once = first.resign?.(signature) ?? signature;
       return second.resign?.(once) ?? once;

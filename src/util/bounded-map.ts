@@ -1,4 +1,7 @@
-/** A map of so many entries at most: a new one pushes out the oldest, with which `forget` is called. */
+/** A map of so many entries at most. */
+export type BoundedMap<Key, Value> = ReturnType<typeof createBoundedMap<Key, Value>>;
+
+/** Makes a map in which a new entry pushes out the one that was set first, with which `forget` is called. */
 export function createBoundedMap<Key, Value>(most: number, forget: (value: Value) => void = () => {}) {
   const entries = new Map<Key, Value>();
   return {
@@ -11,7 +14,16 @@ export function createBoundedMap<Key, Value>(most: number, forget: (value: Value
       entries.delete(oldest[0]);
       forget(oldest[1]);
     },
+    /** As `set`, and makes the entry the newest. */
+    renew(key: Key, value: Value): void {
+      entries.delete(key);
+      this.set(key, value);
+    },
     delete: (key: Key) => entries.delete(key),
+    clear: () => entries.clear(),
     values: () => entries.values(),
+    get size() {
+      return entries.size;
+    },
   };
 }
