@@ -3,7 +3,14 @@ import { backends, useTestDatabase } from "../../test/support/databases.ts";
 import type { Database } from "./database.ts";
 import { migrate, pendingMigrations, requireMigrated } from "./migrate.ts";
 
-const all = ["0001-initial", "0002-operations", "0003-listings", "0004-pepper", "0005-resources"];
+const all = [
+  "0001-initial",
+  "0002-operations",
+  "0003-listings",
+  "0004-pepper",
+  "0005-resources",
+  "0006-payers",
+];
 
 describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend, { migrated: false });
@@ -45,7 +52,7 @@ describe.each(backends)("on $name", (backend) => {
   test("refuses a database that is behind, and says how to migrate it", async () => {
     const refusal = await requireMigrated(db).catch((error) => error);
     expect(refusal.message).toMatchInlineSnapshot(
-      `"The database is behind this version: it lacks 0001-initial, 0002-operations, 0003-listings, 0004-pepper, 0005-resources"`,
+      `"The database is behind this version: it lacks 0001-initial, 0002-operations, 0003-listings, 0004-pepper, 0005-resources, 0006-payers"`,
     );
     expect(refusal.hints).toMatchInlineSnapshot(`
       [

@@ -83,14 +83,16 @@ export async function requireMigrated(database: Database): Promise<void> {
 
 /** Every migration, in order. Loaded when it is needed: so is Kysely, which takes longer than anything else here. */
 async function loadMigrations(): Promise<readonly Migration[]> {
-  const [{ initial }, { operations }, { listings }, { pepper }, { resources }] = await Promise.all([
-    import("./migrations/0001-initial.ts"),
-    import("./migrations/0002-operations.ts"),
-    import("./migrations/0003-listings.ts"),
-    import("./migrations/0004-pepper.ts"),
-    import("./migrations/0005-resources.ts"),
-  ]);
-  return [initial, operations, listings, pepper, resources];
+  const [{ initial }, { operations }, { listings }, { pepper }, { resources }, { payers }] =
+    await Promise.all([
+      import("./migrations/0001-initial.ts"),
+      import("./migrations/0002-operations.ts"),
+      import("./migrations/0003-listings.ts"),
+      import("./migrations/0004-pepper.ts"),
+      import("./migrations/0005-resources.ts"),
+      import("./migrations/0006-payers.ts"),
+    ]);
+  return [initial, operations, listings, pepper, resources, payers];
 }
 
 function summarize({ name, summary }: Migration): MigrationSummary {

@@ -147,6 +147,7 @@ describe.each(backends)("on $name", (backend) => {
       "0003-listings",
       "0004-pepper",
       "0005-resources",
+      "0006-payers",
     ]);
     await migrate(db);
   });
@@ -235,6 +236,7 @@ describe.each(backends)("from the second version, on $name", (backend) => {
       "0003-listings",
       "0004-pepper",
       "0005-resources",
+      "0006-payers",
     ]);
     const ledger = createTestLedger(db, now);
     const statesOf = async (filter: SettlementFilter) =>
@@ -247,6 +249,7 @@ describe.each(backends)("from the second version, on $name", (backend) => {
     expect(await statesOf({ network: "polygon" })).toEqual([]);
     expect(await statesOf({ payer: addressOf(1) })).toEqual(newestFirst);
     expect(await statesOf({ payer: addressOf(2) })).toEqual([]);
+    expect(await statesOf({ organizationId: undefined, payer: addressOf(1) })).toEqual(newestFirst);
     for (const state of states) expect(await statesOf({ state })).toEqual([state]);
     expect(await statesOf({ payer: addressOf(1), network: "base", state: "failed" })).toEqual(["failed"]);
   });

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Kysely, type SelectQueryBuilder, sql } from "kysely";
 import { UndeterminedError } from "../errors.ts";
+import type { Address } from "../protocol/hex.ts";
 import type { Ledger, SettlementFilter } from "./ledger.ts";
 import { lowerCase, toSettlement } from "./rows.ts";
 import type { LedgerTables, SettlementsTable } from "./tables.ts";
@@ -50,21 +51,67 @@ export function createList(
     return query.selectAll().limit(limit).execute();
   }
 
+  /** So many matches at most, after a place. */
+  async function readRows(
+    filter: SettlementFilter,
+    limit: number,
+    after?: Place,
+  ): Promise<SettlementsTable[]> {
+    const rows: SettlementsTable[] = [];
+    let place = after;
+    for (;;) {
+      const from = performance.now();
+      // Where every index entry is a match, the limit is bound enough.
+      const end = isIndexed(filter) ? null : await findEndOfSpan(filter, place);
+      rows.push(...(await readSpan(filter, { after: place, end, limit: limit - rows.length })));
+      if (end === null || rows.length === limit) return rows;
+      place = end;
+      await delay(performance.now() - from);
+    }
+  }
+
+  /** Which organizations a payer has paid: one step in the index for each, however often it was. */
+  async function* organizationsPaidBy(payer: Address): AsyncGenerator<string> {
+    let organizationId = "";
+    for (;;) {
+      const from = performance.now();
+      const next = await db
+        .selectFrom("settlements")
+        .select("organization_id")
+        .where("payer", "=", lowerCase(payer))
+        .where("organization_id", ">", organizationId)
+        .orderBy("organization_id")
+        .limit(1)
+        .executeTakeFirst();
+      if (next === undefined) return;
+      organizationId = next.organization_id;
+      yield organizationId;
+      await delay(performance.now() - from);
+    }
+  }
+
+  /** The same of a payer and all organizations: the newest of what each of them has. */
+  async function readRowsOfPayer(
+    filter: SettlementFilter & { payer: Address },
+    limit: number,
+    after?: Place,
+  ): Promise<SettlementsTable[]> {
+    let newest: SettlementsTable[] = [];
+    for await (const organizationId of organizationsPaidBy(filter.payer)) {
+      const own = await readRows({ ...filter, organizationId }, limit, after);
+      newest = [...newest, ...own].sort(byPlace).slice(0, limit);
+    }
+    return newest;
+  }
+
   return (filter, { limit, after }) =>
     inTurn(async () => {
-      const rows: SettlementsTable[] = [];
-      let place: Place | undefined = after;
-      for (;;) {
-        const from = performance.now();
-        // Where every index entry is a match, the limit is bound enough.
-        const end = isIndexed(filter) ? null : await findEndOfSpan(filter, place);
-        // One more than is given out tells whether there is a next page.
-        const wanted = limit + 1 - rows.length;
-        rows.push(...(await readSpan(filter, { after: place, end, limit: wanted })));
-        if (end === null || rows.length > limit) break;
-        place = end;
-        await delay(performance.now() - from);
-      }
+      const { organizationId, payer } = filter;
+      // One more than is given out tells whether there is a next page.
+      const rows =
+        organizationId === undefined && payer !== undefined
+          ? await readRowsOfPayer({ ...filter, payer }, limit + 1, after)
+          : await readRows(filter, limit + 1, after);
       const settlements = rows.slice(0, limit).map(toSettlement);
       const last = settlements.at(-1);
       const next =
@@ -74,8 +121,8 @@ export function createList(
 }
 
 /*
- * The indexes of migration 0003: (organization, network), (organization, payer), (organization, state) of those that
- * are not settled, each in the order of listings; and that order alone, of one organization and of all.
+ * The indexes of the migrations 0003 and 0006: (organization, network), (payer, organization), (organization, state) of
+ * those that are not settled, each in the order of listings; and that order alone, of one organization and of all.
  */
 
 /** The part of a filter that an index holds. */
@@ -99,6 +146,10 @@ function withRest<Selection>(query: Query<Selection>, filter: SettlementFilter):
   if (state !== undefined) rest = rest.where("state", "=", state);
   if (payer !== undefined) rest = rest.where("payer", "=", lowerCase(payer));
   return rest;
+}
+
+function byPlace(a: SettlementsTable, b: SettlementsTable): number {
+  return b.claimed_at - a.claimed_at || (a.id < b.id ? 1 : -1);
 }
 
 /** Whether {@link withIndex} is the whole filter, times aside. */

@@ -314,6 +314,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
       would apply  0003-listings: indexes for listing an organization's settlements by network, by payer, and those that are not settled
       would apply  0004-pepper: which pepper the API keys are hashed with, so that a wrong one is noticed
       would apply  0005-resources: what organizations were paid for, where DISCOVERY is on
+      would apply  0006-payers: an index for listing a payer's settlements of all organizations, in place of the one by organization
       Nothing was changed. Make a backup, and stop what uses the database, before it is.
       "
     `);
@@ -321,11 +322,16 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
 
     expect(JSON.parse((await x402("migrate", "--json")).stdout)).toMatchObject({
       applied: true,
-      migrations: ["0001-initial", "0002-operations", "0003-listings", "0004-pepper", "0005-resources"].map(
-        (name) => ({
-          name,
-        }),
-      ),
+      migrations: [
+        "0001-initial",
+        "0002-operations",
+        "0003-listings",
+        "0004-pepper",
+        "0005-resources",
+        "0006-payers",
+      ].map((name) => ({
+        name,
+      })),
     });
     expect((await x402("migrate")).stdout).toBe("The database is up to date.\n");
     expect((await x402("migrate", "--dry-run")).stdout).toBe("The database is up to date.\n");
