@@ -15,7 +15,7 @@ import {
   refusedSettleAnswer,
   settledAnswer,
 } from "../../protocol/write-answers.ts";
-import { followDelivery, sendSuccess } from "../connections/delivery.ts";
+import { followDelivery, holdLastByte } from "../connections/delivery.ts";
 import { callerOf } from "../plugins/authentication.ts";
 import { asksForRepeats, readIdempotencyKey } from "./idempotency-key.ts";
 import { invalidResult, readPaymentRequest } from "./payment-request.ts";
@@ -64,7 +64,8 @@ export const settleRoute: FastifyPluginAsync<{
             }));
           },
         });
-        return sendSuccess(reply, settledAnswer(payment, result.transaction));
+        holdLastByte(reply);
+        return settledAnswer(payment, result.transaction);
       case "pending":
         request.result = { outcome: "pending", transaction: result.transaction };
         return answerPending(payment, result.transaction, request, reply);
