@@ -145,7 +145,7 @@ export function createSettle(context: FacilitatorContext): Settle {
           }
           isClaimed = true;
         }
-        const result = await awaitOutcome(lease, waiting);
+        const result = await awaitOutcome(lease, waiting, { isFresh: isClaimed });
         if (isClaimed) backOff.note(payer, payment.id, outcomeOf[result.kind]);
         return result;
       } catch (error) {
@@ -231,10 +231,18 @@ export function createSettle(context: FacilitatorContext): Settle {
     return { kind: "success", transaction: settlement.transactionHash, delivery: repeated };
   }
 
-  /** Waits for the outcome of what is in the ledger, and answers if this request may. */
-  async function awaitOutcome(lease: Lease, { deadline, signal }: Waiting): Promise<SettleResult> {
+  /**
+   * Waits for the outcome of what is in the ledger, and answers if this request may. What has just been claimed is not
+   * looked up before its outcome is announced: it is on its way to the node.
+   */
+  async function awaitOutcome(
+    lease: Lease,
+    { deadline, signal }: Waiting,
+    { isFresh }: { isFresh: boolean },
+  ): Promise<SettleResult> {
     const { payment, caller, holder } = lease;
     let leasedAt = now();
+    let isWorthReading = !isFresh;
     for (;;) {
       if (signal.aborted) {
         const cutShort = await ledger.find(payment.id);
@@ -251,6 +259,11 @@ export function createSettle(context: FacilitatorContext): Settle {
         Math.max(0, Math.min(ledgerPollMs, deadline - now())),
         signal,
       );
+      if (!isWorthReading) {
+        isWorthReading = true;
+        await announced;
+        continue;
+      }
       const settlement = await ledger.find(payment.id);
       if (settlement === null) throw new Error("a claimed settlement is missing from the ledger");
       const { organization } = caller;
