@@ -160,19 +160,30 @@ test("no folder reaches itself through others", () => {
   expect(Object.keys(allowed).filter((room) => reaches(room, room))).toEqual([]);
 });
 
-/** Every import of one file of `src/` by another, tests left out. */
-function readImports(): Import[] {
+test("node:http comes from util/node-http.ts: an import of it loads fetch with every start", () => {
+  const imported = /^import (?!type )[^;]*"node:http"|\bimport\("node:http"\)/m;
+  expect(readSources().filter(({ text }) => imported.test(text))).toEqual([]);
+});
+
+type Source = { file: string; text: string };
+
+/** The files of `src/`, tests left out. */
+function readSources(): Source[] {
   return readdirSync(src, { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"))
-    .flatMap((file) => {
-      const text = readFileSync(join(src, file), "utf8");
-      return [...text.matchAll(/(?:\bfrom|\bimport|\bimport\()\s*"(\.{1,2}\/[^"]+)"/g)].flatMap(
-        ([, specifier = ""]) => {
-          const target = relative(src, join(src, dirname(file), specifier));
-          return [{ file: `src/${file}`, from: roomOf(file), to: roomOf(target), specifier }];
-        },
-      );
-    });
+    .map((file) => ({ file, text: readFileSync(join(src, file), "utf8") }));
+}
+
+/** Every import of one file of `src/` by another. */
+function readImports(): Import[] {
+  return readSources().flatMap(({ file, text }) => {
+    return [...text.matchAll(/(?:\bfrom|\bimport|\bimport\()\s*"(\.{1,2}\/[^"]+)"/g)].flatMap(
+      ([, specifier = ""]) => {
+        const target = relative(src, join(src, dirname(file), specifier));
+        return [{ file: `src/${file}`, from: roomOf(file), to: roomOf(target), specifier }];
+      },
+    );
+  });
 }
 
 /** A folder of `src/`, or a file that stands in it by itself, without its ending. */

@@ -1,9 +1,9 @@
-import { request as requestOverHttp } from "node:http";
-import { request as requestOverHttps } from "node:https";
+import https from "node:https";
 import { KitError } from "../errors.ts";
 import type { FixtureAnswer, FixtureRequest } from "../fixtures/engine/answer.ts";
 import { joinHeaders } from "../util/join-headers.ts";
 import { isObject, parseJson } from "../util/json.ts";
+import { http } from "../util/node-http.ts";
 
 /** Longer than the 90 seconds that public clients wait for a settle. */
 const defaultTimeoutMs = 100_000;
@@ -22,7 +22,7 @@ export async function sendRequest(
 ): Promise<FixtureAnswer> {
   const { method, path, headers, body } = request;
   const { promise, resolve, reject } = Promise.withResolvers<FixtureAnswer>();
-  const send = baseUrl.startsWith("https:") ? requestOverHttps : requestOverHttp;
+  const { request: send } = baseUrl.startsWith("https:") ? https : http;
   const signal = AbortSignal.timeout(timeoutMs);
   let answered = false;
   const outgoing = send(`${baseUrl}${path}`, { method, headers, agent: false, signal }, (response) => {

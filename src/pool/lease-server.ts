@@ -1,7 +1,8 @@
 import { once } from "node:events";
-import { createServer, type ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import { KitError } from "../errors.ts";
 import type { RunningHarness } from "../harness/run/running-harness.ts";
+import { http } from "../util/node-http.ts";
 import type { HarnessPool } from "./harness-pool.ts";
 
 /** The answer to a lease: a line of JSON. */
@@ -17,7 +18,7 @@ export type LeaseServer = {
  * ends. The lease lasts as long as the connection, which the system closes with the process, however that ends.
  */
 export async function startLeaseServer(pool: HarnessPool<RunningHarness>): Promise<LeaseServer> {
-  const server = createServer(async (_request, response) => {
+  const server = http.createServer(async (_request, response) => {
     const left = new AbortController();
     response.on("close", () => left.abort());
     try {

@@ -1,9 +1,10 @@
-import { get, type IncomingMessage } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { z } from "zod";
 import { KitError } from "../errors.ts";
 import { connectHarness } from "../harness/api/connect-harness.ts";
 import type { Harness } from "../harness/api/harness-api.ts";
 import type { BuiltInNetworkName, NetworkName } from "../protocol/networks.ts";
+import { http } from "../util/node-http.ts";
 
 const grantSchema = z.union([
   z.object({ url: z.string() }),
@@ -46,7 +47,7 @@ export async function leaseFrom<const N extends NetworkName = BuiltInNetworkName
 async function openLease(poolUrl: string): Promise<{ url: string; end(): void }> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   // A connection of its own: one that is kept for reuse would keep the lease.
-  const request = get(poolUrl, { agent: false }, resolve);
+  const request = http.get(poolUrl, { agent: false }, resolve);
   request.on("error", (cause) => reject(new KitError(`The harness pool at ${poolUrl} is gone`, { cause })));
   // Held for as long as the test, and no reason for a process to stay.
   request.on("socket", (socket) => socket.unref());

@@ -1,6 +1,8 @@
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
-import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import type { IncomingMessage } from "node:http";
+import https from "node:https";
 import { urlToHttpOptions } from "node:url";
+import { http } from "../util/node-http.ts";
+
 /** Posts JSON to one address. */
 export type Post = {
   /**
@@ -43,9 +45,8 @@ export function createKeepAlivePost(
   options: { timeoutMs: number; maxResponseBytes: number },
 ): Post {
   const { maxResponseBytes } = options;
-  const secure = url.protocol === "https:";
-  const request = secure ? httpsRequest : httpRequest;
-  const agent = new (secure ? HttpsAgent : HttpAgent)({ keepAlive: true, scheduling: "lifo" });
+  const { request, Agent } = url.protocol === "https:" ? https : http;
+  const agent = new Agent({ keepAlive: true, scheduling: "lifo" });
   const target = { ...urlToHttpOptions(url), agent, method: "POST" };
 
   function post(body: string, timeoutMs = options.timeoutMs): Promise<string> {

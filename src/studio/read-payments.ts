@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
-import { get } from "node:http";
 import { KitError } from "../errors.ts";
+import { http } from "../util/node-http.ts";
 import {
   type PaymentDetail,
   type PaymentSummary,
@@ -126,6 +126,6 @@ function open(
   options: { headers?: Record<string, string>; signal?: AbortSignal },
 ): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-  get(url, options, resolve).on("error", reject);
+  http.get(url, options, resolve).on("error", reject);
   return promise;
 }

@@ -1,4 +1,5 @@
 import { KitError } from "../../errors.ts";
+import { http } from "../../util/node-http.ts";
 
 export type JsonResponse = {
   status: number;
@@ -24,7 +25,7 @@ export async function requestJson(
     timeoutMs?: number;
   } = {},
 ): Promise<JsonResponse> {
-  const { request } = url.startsWith("https:") ? await import("node:https") : await import("node:http");
+  const { request } = url.startsWith("https:") ? await import("node:https") : http;
   const { promise, resolve, reject } = Promise.withResolvers<JsonResponse>();
   const text = options.body === undefined ? undefined : JSON.stringify(options.body);
   const headers = {

@@ -1,14 +1,9 @@
 import { once } from "node:events";
-import {
-  Agent,
-  createServer as createHttpServer,
-  type IncomingMessage,
-  request,
-  type ServerResponse,
-} from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { createLocalRpc } from "../../rpc/local-rpc.ts";
+import { http } from "../../util/node-http.ts";
 import { answerCalls } from "./answer-calls.ts";
 import { breakExchange } from "./break-exchange.ts";
 import { type ConnectionFaults, createConnectionFaults, type Hit } from "./connection-faults.ts";
@@ -56,7 +51,7 @@ export type FaultProxyOptions = {
  */
 export async function createFaultProxy({ target, onExchange }: FaultProxyOptions): Promise<FaultProxy> {
   const faults = createConnectionFaults();
-  const agent = new Agent({ keepAlive: true, scheduling: "lifo" });
+  const agent = new http.Agent({ keepAlive: true, scheduling: "lifo" });
   const node = createLocalRpc(target);
   const { hostname, port, pathname } = new URL(target);
   const sockets = new Set<Socket>();
@@ -66,7 +61,7 @@ export async function createFaultProxy({ target, onExchange }: FaultProxyOptions
     const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const options = { hostname, port, path: pathname, method: "POST", headers, agent };
-    const sent = request(options, resolve).on("error", reject);
+    const sent = http.request(options, resolve).on("error", reject);
     outgoing.on("close", () => sent.destroy());
     sent.end(body);
     return text(await promise);
@@ -96,7 +91,7 @@ export async function createFaultProxy({ target, onExchange }: FaultProxyOptions
     }
   }
 
-  const withFaults = createHttpServer((incoming, outgoing) => {
+  const withFaults = http.createServer((incoming, outgoing) => {
     // A node that is gone looks to the service as it would without a proxy between them.
     exchange(incoming, outgoing).catch(() => outgoing.socket?.destroy());
   });

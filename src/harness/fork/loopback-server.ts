@@ -1,6 +1,7 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
+import { http } from "../../util/node-http.ts";
 
 /** An HTTP server on this machine alone, at any free port. */
 export type LoopbackServer = {
@@ -20,7 +21,7 @@ export async function startLoopbackServer(
       response.destroy();
     }
   };
-  const server = createServer(respond);
+  const server = http.createServer(respond);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();

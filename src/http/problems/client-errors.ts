@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import type { ConnectionError } from "fastify";
 import type { ServiceLog } from "../../logging/logger.ts";
 import { problemBody, problemMediaType } from "../../protocol/problems.ts";
+import { http } from "../../util/node-http.ts";
 import { afterWholeRequests } from "../connections/exchange.ts";
 import { classify, ProblemError } from "./problem-error.ts";
 
@@ -36,7 +36,7 @@ function write(error: ProblemError): string {
   const { status } = problem.kind;
   const body = JSON.stringify(problemBody(problem, { operation: undefined, requestId, envelope: undefined }));
   return [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}`,
     `content-type: ${problemMediaType}; charset=utf-8`,
     `content-length: ${Buffer.byteLength(body)}`,
     "x-content-type-options: nosniff",

@@ -1,6 +1,6 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { http } from "../../util/node-http.ts";
 import type { CaseShop } from "./case-shop.ts";
 
 /** The shops of all cases, each under a path of its own. */
@@ -13,7 +13,7 @@ export type Shops = AsyncDisposable & {
 /** Listens for the clients of all cases. */
 export async function openShops(): Promise<Shops> {
   const shops = new Map<string, CaseShop>();
-  const server = createServer((request, response) => {
+  const server = http.createServer((request, response) => {
     const [, network = "", name = "", path = ""] = (request.url ?? "").split(/[/?]/);
     const shop = shops.get(`${network}/${name}`);
     if (shop === undefined) response.writeHead(404).end();

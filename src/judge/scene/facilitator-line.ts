@@ -1,9 +1,10 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, request } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { KitError } from "../../errors.ts";
 import { joinHeaders } from "../../util/join-headers.ts";
+import { http } from "../../util/node-http.ts";
 
 /** What goes back to a server over the line. */
 export type LineAnswer = { status: number; headers: Record<string, string>; body: string };
@@ -33,7 +34,7 @@ export type FacilitatorLine = AsyncDisposable & {
 /** Starts a line to a facilitator, good until its rule says otherwise. */
 export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0): Promise<FacilitatorLine> {
   const origin = new URL(facilitatorUrl).origin;
-  const server = createServer(async (incoming, outgoing) => {
+  const server = http.createServer(async (incoming, outgoing) => {
     const body = await text(incoming);
     const send = (lose: boolean) => passOn(origin, incoming, body, lose);
     const passed: LineRequest = {
@@ -85,7 +86,7 @@ function passOn(
   lose: boolean,
 ): Promise<LineAnswer | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<LineAnswer | undefined>();
-  const onward = request(
+  const onward = http.request(
     new URL(url, origin),
     // A connection of its own, since the answer is to be lost with it.
     { method, agent: false, headers: { ...withoutOwn(headers), "content-length": Buffer.byteLength(body) } },

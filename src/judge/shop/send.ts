@@ -1,8 +1,8 @@
 import { once } from "node:events";
-import { request as requestHttp } from "node:http";
-import { request as requestHttps } from "node:https";
+import https from "node:https";
 import { text } from "node:stream/consumers";
 import { joinHeaders } from "../../util/join-headers.ts";
+import { http } from "../../util/node-http.ts";
 
 /** What a shop answered. */
 export type Answer = { status: number; headers: Headers; body: string };
@@ -17,7 +17,7 @@ export type SendOptions = {
 /** Asks for what is at a URL, over a connection of its own. Undefined when no answer came. */
 export async function send(url: string, options: SendOptions): Promise<Answer | undefined> {
   const { headers = {}, timeoutMs, breakOffAfterMs } = options;
-  const start = url.startsWith("https:") ? requestHttps : requestHttp;
+  const { request: start } = url.startsWith("https:") ? https : http;
   const outgoing = start(url, { agent: false, headers, signal: AbortSignal.timeout(timeoutMs) });
   if (breakOffAfterMs !== undefined) setTimeout(() => outgoing.destroy(), breakOffAfterMs);
   const answered = once(outgoing, "response");
