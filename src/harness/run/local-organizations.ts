@@ -65,7 +65,7 @@ export function withTestKeys(organizations: Organizations, networks: readonly Ne
 }
 
 /** Creates the local organization, and those that were asked for, which have their keys at once. */
-export async function createOrganizations(
+export async function createLocalOrganizations(
   organizations: Organizations,
   options: {
     networks: readonly NetworkName[];

@@ -2,15 +2,19 @@ import type { FastifyInstance } from "fastify";
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import { addRows, readRows } from "../../database/copy-rows.ts";
-import { openMigrated } from "../../database/open-migrated.ts";
+import type { Database } from "../../database/database.ts";
+import { createMemoryDatabases } from "../../database/sqlite/memory.ts";
 import { KitError } from "../../errors.ts";
 import { createApp } from "../../http/app.ts";
 import { listen } from "../../http/connections/listen.ts";
 import { refuseForeign } from "../../local-server/refuse-foreign.ts";
 import { explainListenError } from "../../local-server/require-free.ts";
+import { createOrganizations } from "../../organizations/create-organizations.ts";
+import type { Organizations } from "../../organizations/organizations.ts";
+import { reserve } from "../../organizations/recipient.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { localOrganization } from "../../published/local-organization.ts";
-import { createCore } from "../../service.ts";
+import { createCore, type ServiceOptions } from "../../service.ts";
 import type { Resend } from "../../studio/again-routes.ts";
 import { createPaymentStore } from "../../studio/payment-store.ts";
 import { openTracing } from "../../tracing/open-tracing.ts";
@@ -23,7 +27,7 @@ import { createJournalStore } from "../journal/journal.ts";
 import type { HarnessChain } from "../stage/chain.ts";
 import type { Chains } from "../stage/chains.ts";
 import { describeHarness } from "./describe-harness.ts";
-import { createOrganizations, withTestKeys } from "./local-organizations.ts";
+import { createLocalOrganizations, withTestKeys } from "./local-organizations.ts";
 import { createReplaceableCore, type MadeCore, type ReplaceableCore } from "./replaceable-core.ts";
 import { createRewind, type Rewind } from "./rewind.ts";
 import type { HarnessPart, RunningHarness } from "./running-harness.ts";
@@ -94,7 +98,14 @@ export async function serveHarness(
     if (store !== undefined) parts.push({ afterReset: store.clear, close: store.close });
     if (journal !== undefined) parts.push({ afterReset: journal.clear });
     parts.push(...(await traceService(serviceId)));
-    core = await createReplaceableCore(() => makeCore(chains, startedFaults, serviceId, options));
+    const networks = chains.map((chain) => configure(chain, startedFaults.serviceRpcUrl(chain)));
+    // Nothing is to outlive the harness, not even when it is killed.
+    const openDatabase = createMemoryDatabases((db) =>
+      createLocalOrganizations(administer(db, networks), options),
+    );
+    core = await createReplaceableCore(async () =>
+      makeCore({ networks, database: await openDatabase(), serviceId }, options),
+    );
     const { organizations, facilitator, catalog, checkHealth } = core;
     rewind = createRewind({ chains, core, parts, seed: options.seed });
     const { nextAuthorizationNonce, snapshot, restore, reset } = rewind;
@@ -178,17 +189,20 @@ async function traceService(serviceId: string): Promise<readonly HarnessPart[]> 
   ];
 }
 
-/** The service's core with a database of its own: nothing is to outlive the harness, not even when it is killed. */
-async function makeCore(
-  chains: readonly HarnessChain[],
-  { serviceRpcUrl }: Awaited<ReturnType<typeof startFaults>>,
-  serviceId: string,
+/** The organizations of a database, for the core that is to have it. */
+function administer(db: Database, networks: readonly NetworkConfig[]): Organizations {
+  const reserved = reserve(networks);
+  return createOrganizations({ db, pepper: localPepper, now: Date.now, reserved });
+}
+
+/** The service's core. */
+function makeCore(
+  { networks, database, serviceId }: Pick<ServiceOptions, "networks" | "database"> & { serviceId: string },
   options: StartOptions,
-): Promise<MadeCore> {
-  const { networks, settleWaitMs, discovery, logger, recovery = true, seed, slice, state } = options;
-  const database = await openMigrated("sqlite::memory:");
+): MadeCore {
+  const { settleWaitMs, discovery, logger, recovery = true, seed, slice, state } = options;
   const core = createCore({
-    networks: chains.map((chain) => configure(chain, serviceRpcUrl(chain))),
+    networks,
     signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
     database,
     apiKeyPepper: localPepper,
@@ -202,14 +216,11 @@ async function makeCore(
       ahead: Number.POSITIVE_INFINITY,
     },
   });
-  const organized = createOrganizations(core.organizations, options);
-  organized.catch(() => {});
   return {
     ...core,
-    organizations: withTestKeys(core.organizations, networks),
+    organizations: withTestKeys(core.organizations, options.networks),
     async start({ inspect, rows = state?.saved?.rows }) {
       if (rows !== undefined) {
-        await organized;
         await addRows(database, rows).catch((cause: unknown) => {
           throw new KitError("The saved ledger does not fit the one of this version", {
             cause,
@@ -217,7 +228,7 @@ async function makeCore(
           });
         });
       }
-      await Promise.all([organized, core.start({ inspect })]);
+      await core.start({ inspect });
     },
     readRows: () => readRows(database),
   };
