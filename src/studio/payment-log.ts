@@ -16,6 +16,7 @@ export type LoggedPayment = {
 export type PaymentLog = {
   /** Newest first. */
   list(): readonly PaymentSummary[];
+  /** By its id, or the hash of a transaction that carries it. */
   find(id: string): LoggedPayment | undefined;
   /** Those that changed after a version, in the order of their change. */
   changedSince(version: number): readonly PaymentSummary[];
@@ -85,7 +86,7 @@ export function createPaymentLog(store: PaymentStore): PaymentLog {
       const payment = store.find(id);
       if (payment === undefined) return undefined;
       update();
-      const summary = rows.get(id)?.summary;
+      const summary = rows.get(payment.id)?.summary;
       return summary && { summary, request: payment.request, ...timelineOf(payment) };
     },
     changedSince(version) {

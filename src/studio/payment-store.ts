@@ -55,6 +55,7 @@ export type StoredPayment = {
 export type PaymentStore = {
   /** In the order of their newest request. */
   payments(): Iterable<StoredPayment>;
+  /** By its id, or the hash of a transaction that carries it: of several payments in one, the first. */
   find(id: string): StoredPayment | undefined;
   /** Calls the listener at every change, within the publishing of a message: it must be quick. Gives what ends that. */
   watch(listener: () => void): () => void;
@@ -78,8 +79,8 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
   /** Those of them that are no readable payments. At most half: a flood must not push all payments out. */
   const unreadable = new Set<string>();
   const watchers = new Set<() => void>();
-  /** Which payments a transaction carries, by their ids. */
-  const carriedBy = new Map<Hex, readonly Hex[]>();
+  /** Which payments a transaction carries, by their ids; of its txNonce too, whose later transactions do not say. */
+  const carriedBy = new Map<string, readonly Hex[]>();
   /** Requests under way on each network, by their ids: a fault that hits meanwhile is about them. */
   const underWay = new Map<NetworkName, Map<string, StoredPayment>>();
   let messages = 0;
@@ -121,9 +122,9 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
   }
 
   function forgetOldestTransactions(): void {
-    if (carriedBy.size <= bounds.payments) return;
+    if (carriedBy.size <= 2 * bounds.payments) return;
     for (const transaction of carriedBy.keys()) {
-      if (carriedBy.size <= 0.95 * bounds.payments) return;
+      if (carriedBy.size <= 1.9 * bounds.payments) return;
       carriedBy.delete(transaction);
     }
   }
@@ -225,8 +226,11 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
     }),
     channels.transaction.subscribe((message) => {
       if (!isOurs(message)) return;
-      if (message.step === "signed" && message.settlementIds.length > 0) {
-        carriedBy.set(message.transaction, message.settlementIds);
+      if (message.step === "signed") {
+        const txNonce = `${message.network} ${message.operator} ${message.txNonce}`;
+        const { settlementIds } = message;
+        const carried = settlementIds.length > 0 ? settlementIds : carriedBy.get(txNonce);
+        if (carried !== undefined) carriedBy.set(message.transaction, carried).set(txNonce, carried);
         forgetOldestTransactions();
       }
       for (const id of carriedBy.get(message.transaction) ?? []) keep(payments.get(id), message);
@@ -241,7 +245,7 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
 
   return {
     payments: () => payments.values(),
-    find: (id) => payments.get(id),
+    find: (id) => payments.get(id) ?? payments.get(carriedBy.get(id)?.[0] ?? ""),
     watch(listener) {
       watchers.add(listener);
       return () => watchers.delete(listener);

@@ -5,7 +5,7 @@ import type { NetworkName } from "../../protocol/networks.ts";
 import { bytes32 } from "../../protocol/primitives.ts";
 import { type FaultBoard, readFaultReport } from "../faults/fault-board.ts";
 import { type JournalReader, readerOf } from "../journal/journal-reader.ts";
-import { paymentJournalSchema } from "../journal/payment-journal.ts";
+import { otherRequestSchema, paymentJournalSchema } from "../journal/payment-journal.ts";
 import type { HarnessChain } from "../stage/chain.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
 import { requestJson } from "./http-json.ts";
@@ -67,6 +67,7 @@ const advancedSchema = z.object({ now: z.int() });
 const faultsSchema = z.object({ faults: z.array(z.unknown()) });
 const foundSchema = z.object({ payment: paymentJournalSchema.nullable() });
 const paymentsSchema = z.object({ payments: z.array(bytes32) });
+const otherRequestsSchema = z.object({ requests: z.array(otherRequestSchema) });
 const removedSchema = z.object({ removed: z.boolean() });
 const failureSchema = z.object({ message: z.string(), hints: z.array(z.string()) });
 const failuresSchema = z.array(z.object({ count: z.int(), latest: failureSchema.optional() }));
@@ -129,6 +130,9 @@ export function createControlClient(origin: string): HarnessControl {
       },
       async payments() {
         return paymentsSchema.parse(await post("journal/payments", {})).payments;
+      },
+      async otherRequests() {
+        return otherRequestsSchema.parse(await post("journal/other-requests", {})).requests;
       },
     },
     async forkFailures() {

@@ -133,6 +133,7 @@ export function controlRoutes(
     payment: (await journal.payment(journalRequestSchema.parse(body).id)) ?? null,
   }));
   app.post("/harness/journal/payments", async () => ({ payments: await journal.payments() }));
+  app.post("/harness/journal/other-requests", async () => ({ requests: await journal.otherRequests() }));
 
   app.post("/harness/fork-failures", () =>
     harness.forkFailures().map(({ count, latest }) => ({

@@ -2,6 +2,8 @@ import type {
   JournalRequest,
   JournalRpcCall,
   JournalTransaction,
+  OpenRequest,
+  OtherRequest,
   PaymentJournal,
 } from "./payment-journal.ts";
 
@@ -10,12 +12,13 @@ type Line = { at: number; text: string };
 
 /**
  * What became of a payment, for people: a line for every request, batch of JSON-RPC calls and mined transaction, with
- * the time since the first of them.
+ * the time since the first of them, and at the end what is still open.
  */
 export function describePayment(journal: PaymentJournal): string {
-  const { id, network, payer, asset, value, requests, rpcCalls, transactions } = journal;
+  const { id, network, payer, asset, value, requests, open, rpcCalls, transactions } = journal;
   const lines: Line[] = [
     ...requests.flatMap(describeRequest),
+    ...open.map(({ operation, at }) => ({ at, text: `POST /v1/${operation}` })),
     ...describeCalls(rpcCalls),
     ...transactions.flatMap(describeTransaction),
   ].toSorted((a, b) => a.at - b.at);
@@ -24,7 +27,26 @@ export function describePayment(journal: PaymentJournal): string {
     `payment ${id}`,
     `  of ${value} units of ${asset} by ${payer} on ${network}`,
     ...lines.map(({ at, text }) => `  ${`+${Math.round(at - from)} ms`.padStart(10)}  ${text}`),
+    ...open.map((request) => `  ${"open".padStart(10)}  ${describeOpen(request)}`),
+    ...transactions
+      .filter(({ mined }) => mined === undefined)
+      .map(({ hash }) => `  ${"open".padStart(10)}  transaction ${hash} is not mined`),
   ].join("\n");
+}
+
+function describeOpen({ operation, checks }: OpenRequest): string {
+  const last = checks.at(-1);
+  const checked = last === undefined ? "no check was made" : `the last check was ${last.check}`;
+  return `POST /v1/${operation} has no answer; ${checked}`;
+}
+
+/** The requests that held no payment, for people. */
+export function describeOtherRequests(requests: readonly OtherRequest[]): string {
+  const lines = requests.map(({ asked, status, reason, message }) => {
+    const answer = [status ?? "the caller left", reason].filter(Boolean).join(" ");
+    return `  ${asked} → ${answer}${message === undefined ? "" : `: ${message}`}`;
+  });
+  return ["requests without a payment that could be read", ...lines].join("\n");
 }
 
 function describeRequest(request: JournalRequest): Line[] {

@@ -1,13 +1,14 @@
 import { KitError } from "../../errors.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import { describePayment } from "./describe-payment.ts";
+import { describeOtherRequests, describePayment } from "./describe-payment.ts";
 import type { JournalStore } from "./journal.ts";
-import type { PaymentJournal } from "./payment-journal.ts";
+import type { OtherRequest, PaymentJournal } from "./payment-journal.ts";
 
 /** Reads a journal, of this process or of another. */
 export type JournalReader = {
   payment(id: Hex): Promise<PaymentJournal | undefined>;
   payments(): Promise<readonly Hex[]>;
+  otherRequests(): Promise<readonly OtherRequest[]>;
 };
 
 /** What the service of a harness did about each payment since the start, or the last reset. */
@@ -15,13 +16,18 @@ export type Journal = {
   /**
    * All about one payment, as data.
    *
-   * @param id its settlement id
+   * @param id its settlement id, or the hash of a transaction that carries it
    * @throws {KitError} when no request has named the payment, or no journal is kept
    */
   payment(id: Hex): Promise<PaymentJournal>;
   /** The ids of the payments that were verified or settled, in that order. */
   payments(): Promise<readonly Hex[]>;
-  /** The same as text for people: of one payment, or of all. */
+  /**
+   * The requests that held no payment that could be read: those without a route or a key that holds, and those with
+   * another body.
+   */
+  otherRequests(): Promise<readonly OtherRequest[]>;
+  /** The same as text for people: of one payment, or of everything that was asked. */
   describe(id?: Hex): Promise<string>;
 };
 
@@ -36,6 +42,7 @@ export function readerOf(store: JournalStore | undefined): JournalReader {
   return {
     payment: async (id) => kept().payment(id),
     payments: async () => kept().payments(),
+    otherRequests: async () => kept().otherRequests(),
   };
 }
 
@@ -51,9 +58,13 @@ export function createJournal(reader: JournalReader): Journal {
   return {
     payment,
     payments: () => reader.payments(),
+    otherRequests: () => reader.otherRequests(),
     async describe(id) {
-      const ids = id === undefined ? await reader.payments() : [id];
-      return (await Promise.all(ids.map(async (each) => describePayment(await payment(each))))).join("\n\n");
+      if (id !== undefined) return describePayment(await payment(id));
+      const ids = await reader.payments();
+      const others = await reader.otherRequests();
+      const stories = await Promise.all(ids.map(async (each) => describePayment(await payment(each))));
+      return [...stories, ...(others.length === 0 ? [] : [describeOtherRequests(others)])].join("\n\n");
     },
   };
 }

@@ -96,6 +96,40 @@ test("as text it names the faults that hit the payment, and reads from top to bo
   expect(lines.at(-1)).toBe("POST /v1/settle → 200 settled 0x… in # ms; 11 checks passed");
 });
 
+test("a payment is found by its transaction too", async () => {
+  const { settlementId, receipt } = await harness.pay({ network: "base" });
+  const hash = receipt?.transactionHash ?? "0x";
+  expect(await harness.journal.payment(hash)).toMatchObject({ id: settlementId, open: [] });
+  expect(await harness.journal.describe(hash)).toBe(await harness.journal.describe(settlementId));
+});
+
+test("requests without a key, a route or a payment are told too, to another process as well", async () => {
+  await using shop = await createHarness({ networks: ["base"] });
+  const key = { authorization: shop.organization.apiKey };
+  const post = (path: string, headers: Record<string, string>, body: string) =>
+    fetch(`${shop.facilitator.url.replace(/\/v1$/, "")}${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body,
+    });
+  await post("/v1/verify", {}, "{}");
+  await post("/v2/verify", key, "{}");
+  await post("/v1/settle", key, "{");
+  await post("/v1/verify", key, '{"paymentPayload":7}');
+  const told = [
+    { asked: "POST /v1/verify", status: 401, reason: "unauthorized" },
+    { asked: "POST /v2/verify", status: 404 },
+    { asked: "POST /v1/settle", status: 400, reason: "malformed-request" },
+    { asked: "POST /v1/verify", status: 200, reason: "invalid_payload" },
+  ];
+  await expect.poll(() => shop.journal.otherRequests()).toMatchObject(told);
+  const elsewhere = await connectHarness(shop.facilitator.url, ["base"]);
+  expect(await elsewhere.journal.otherRequests()).toMatchObject(told);
+  const text = await shop.journal.describe();
+  expect(text).toContain("requests without a payment that could be read");
+  expect(text).toContain("POST /v1/verify → 401 unauthorized: Send a valid API key");
+});
+
 test("another process reads the same, and a reset forgets it", async () => {
   const { settlementId } = await harness.pay({ network: "base" });
   const elsewhere = await connectHarness(harness.facilitator.url, ["base"]);

@@ -4,16 +4,24 @@ import type { PaymentStore, StoredPayment } from "../../studio/payment-store.ts"
 import { createRequestIds } from "../../studio/request-ids.ts";
 import type { ProxiedExchange } from "../faults/fault-proxy.ts";
 import { findTransactions } from "./find-transactions.ts";
-import type { JournalRequest, JournalRpcCall, PaymentJournal } from "./payment-journal.ts";
+import type {
+  JournalRequest,
+  JournalRpcCall,
+  OpenRequest,
+  OtherRequest,
+  PaymentJournal,
+} from "./payment-journal.ts";
 
 /** What a service did, kept in memory. */
 export type JournalStore = {
   /** Takes in what went over the proxy between the service and a node. */
   onExchange(exchange: ProxiedExchange): void;
-  /** Everything about one payment, by its settlement id; undefined when no request has named it. */
+  /** Everything about one payment, by its settlement id or the hash of its transaction; undefined when none is known. */
   payment(id: Hex): PaymentJournal | undefined;
   /** The ids of the payments that requests have named, in the order of their first one. */
   payments(): readonly Hex[];
+  /** The requests that held no readable payment, in their order. */
+  otherRequests(): readonly OtherRequest[];
   /** Forgets the calls. */
   clear(): void;
 };
@@ -65,7 +73,7 @@ export function createJournalStore(store: PaymentStore): JournalStore {
     },
 
     payment(id) {
-      const payment = store.find(id);
+      const payment = store.find(id.toLowerCase());
       if (payment?.request === undefined) return undefined;
       const marks = marksOf(payment.request);
       const ofPayment = calls.filter((call) => isAbout(marks, textOf(call)));
@@ -82,11 +90,17 @@ export function createJournalStore(store: PaymentStore): JournalStore {
             ofPayment.includes(call) || (typeof call.params[0] === "string" && hashes.has(call.params[0])),
         )
         .map(({ text: _, ...call }) => call);
-      const requests = requestsOf(payment).toSorted((a, b) => a.at - b.at);
-      return { ...termsOf(payment.request), requests, rpcCalls, transactions };
+      const { ended, open } = requestsOf(payment);
+      const requests = ended.toSorted((a, b) => a.at - b.at);
+      return { ...termsOf(payment.request), requests, open, rpcCalls, transactions };
     },
 
     payments: () => known().map(({ request }) => request.settlementId),
+
+    otherRequests: () =>
+      [...store.payments()]
+        .flatMap((payment) => (payment.request === undefined ? otherRequestsOf(payment) : []))
+        .sort((a, b) => a.at - b.at),
 
     clear() {
       calls = [];
@@ -104,7 +118,9 @@ function textOf(call: Call): string {
   return call.text;
 }
 
-function termsOf(request: PaymentRequest): Omit<PaymentJournal, "requests" | "rpcCalls" | "transactions"> {
+function termsOf(
+  request: PaymentRequest,
+): Omit<PaymentJournal, "requests" | "open" | "rpcCalls" | "transactions"> {
   const { settlementId, knownNetwork, requirements, authorization } = request;
   return {
     id: settlementId,
@@ -116,11 +132,12 @@ function termsOf(request: PaymentRequest): Omit<PaymentJournal, "requests" | "rp
   };
 }
 
-/** The requests of a payment that have ended, with the checks that were made for each. */
-function requestsOf({ messages, times }: StoredPayment): JournalRequest[] {
+/** The requests of a payment that have ended, and those that have not, with the checks that were made for each. */
+function requestsOf({ messages, times }: StoredPayment): { ended: JournalRequest[]; open: OpenRequest[] } {
   const requestIds = createRequestIds();
   const checks = new Map<string | null, JournalRequest["checks"]>();
-  const requests: JournalRequest[] = [];
+  const ended: JournalRequest[] = [];
+  const open = new Map<string, Omit<OpenRequest, "checks">>();
   for (const [index, message] of messages.entries()) {
     const at = Math.floor(times[index] ?? 0);
     const id = requestIds.of(message);
@@ -132,12 +149,37 @@ function requestsOf({ messages, times }: StoredPayment): JournalRequest[] {
       checks.set(id, made);
     } else if ("result" in message) {
       const { operation, requestId, status = null, tookMs, result } = message;
-      requests.push({
+      open.delete(requestId);
+      ended.push({
         ...{ operation, requestId, status, tookMs, ...result },
         at: at - tookMs,
         checks: checks.get(requestId) ?? [],
       });
+    } else if ("operation" in message) {
+      const { operation, requestId } = message;
+      open.set(requestId, { operation, requestId, at });
     }
   }
-  return requests;
+  const withChecks = [...open.values()].map((one) => ({ ...one, checks: checks.get(one.requestId) ?? [] }));
+  return { ended, open: withChecks };
+}
+
+function otherRequestsOf({ messages, times }: StoredPayment): OtherRequest[] {
+  return messages.flatMap((message, index): OtherRequest[] => {
+    const at = Math.floor(times[index] ?? 0);
+    if ("path" in message) {
+      const { requestId, method, path, status, message: text } = message;
+      return [{ at, requestId, asked: `${method} ${path}`, status, message: text }];
+    }
+    if (!("result" in message)) return [];
+    const { requestId, operation, status = null, result, tookMs } = message;
+    const { reason, message: text } = result;
+    return [
+      {
+        ...{ at: at - tookMs, requestId, asked: `POST /v1/${operation}`, status },
+        ...(reason !== undefined && { reason }),
+        ...(text !== undefined && { message: text }),
+      },
+    ];
+  });
 }

@@ -45,6 +45,24 @@ const journalTransaction = z.object({
   mined: z.object({ at: z.number(), blockNumber: z.string(), succeeded: z.boolean() }).optional(),
 });
 
+/** A verify or settle that has no answer so far, with the checks that it has passed. */
+const openRequest = journalRequest.pick({ operation: true, requestId: true, at: true, checks: true });
+
+/** A request without a readable payment: of no route, without a key that holds, or with a body that is none. */
+export const otherRequestSchema = z.object({
+  /** Milliseconds since the epoch. */
+  at: z.number(),
+  requestId: z.string(),
+  /** `POST /v1/verify`. */
+  asked: z.string(),
+  /** Null when the caller left before the answer. */
+  status: z.int().nullable(),
+  reason: z.string().optional(),
+  message: z.string().optional(),
+});
+
+export type OtherRequest = z.infer<typeof otherRequestSchema>;
+
 /** All that the service did about one payment. Amounts are decimal, in the asset's smallest unit. */
 export const paymentJournalSchema = z.object({
   id: z.string(),
@@ -54,11 +72,13 @@ export const paymentJournalSchema = z.object({
   value: z.string(),
   authorizationNonce: z.string(),
   requests: z.array(journalRequest),
+  open: z.array(openRequest).default([]),
   rpcCalls: z.array(journalRpcCall),
   transactions: z.array(journalTransaction),
 });
 
 export type PaymentJournal = z.infer<typeof paymentJournalSchema>;
 export type JournalRequest = PaymentJournal["requests"][number];
+export type OpenRequest = PaymentJournal["open"][number];
 export type JournalRpcCall = PaymentJournal["rpcCalls"][number];
 export type JournalTransaction = PaymentJournal["transactions"][number];

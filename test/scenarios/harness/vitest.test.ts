@@ -102,6 +102,8 @@ test("a test that fails prints what the facilitator did about its payments", asy
   expect(text).toMatch(
     /\+\d+ ms {2}POST \/v1\/settle → 200 invalid insufficient_funds in .*simulationSucceeds/,
   );
+  expect(text).toMatch(/ {6}open {2}POST \/v1\/settle has no answer; the last check was \w+/);
+  expect(text).toMatch(/ {6}open {2}transaction 0x[0-9a-f]{64} is not mined/);
   expect(text).not.toContain('What the facilitator did in "expects what happens"');
 });
 

@@ -56,6 +56,7 @@ describe("over HTTP", () => {
       transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/),
     });
     const { timeline, explanations, signed, required } = await detailOf(payment?.id ?? "");
+    expect((await detailOf(payment?.transaction ?? "")).id).toBe(payment?.id);
     const told = timeline.map(({ kind, title }) => `${kind} ${title}`);
     for (const expected of [
       "request POST /v1/verify",

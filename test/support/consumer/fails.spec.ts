@@ -7,6 +7,14 @@ test("expects too much", async ({ harness, expect }) => {
   expect(settle.body.success).toBe(true);
 });
 
+test("waits for nothing", async ({ harness, expect }) => {
+  await harness.faults.chain("base").holdBlocks();
+  // The harness goes back, and the settle with it.
+  void harness.settle(await harness.sign({ network: "base" })).catch(() => {});
+  await expect.poll(() => harness.journal.describe()).toContain("sent, txNonce");
+  expect("settled").toBe("open");
+});
+
 test("expects what happens", async ({ harness, expect }) => {
   const { settle } = await harness.pay({ network: "base", payer: "empty" });
   expect(settle.body.success).toBe(false);
