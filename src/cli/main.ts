@@ -9,191 +9,143 @@ import { Interruption, type Terminal } from "./kit/terminal.ts";
 /** A command of one word or, in a group, of two. */
 type CommandEntry = readonly [name: string, summary: string, load: () => Promise<Command>];
 
-const fault = () => import("./commands/fault.ts");
-const org = () => import("./commands/org.ts");
-const key = () => import("./commands/key.ts");
-const operator = () => import("./commands/operator.ts");
-const judge = () => import("./commands/judge.ts");
-const settlements = () => import("./commands/settlements.ts");
+/** The commands of a module by their exports. It is loaded when one of them is called: most of a start is imports. */
+function commandsOf<K extends string>(
+  load: () => Promise<Readonly<Record<NoInfer<K>, Command>>>,
+  entries: Readonly<Record<K, readonly [name: string, summary: string]>>,
+): CommandEntry[] {
+  return (Object.keys(entries) as K[]).map((exported) => {
+    const [name, summary] = entries[exported];
+    return [name, summary, async () => (await load())[exported]];
+  });
+}
 
-/** The commands, each loaded when it is called: most of a start is imports. */
 const commands: readonly CommandEntry[] = [
-  [
-    "up",
-    "start local chains and the facilitator, and pay once on each network",
-    async () => (await import("./up/up.ts")).up,
-  ],
-  [
-    "mock",
-    "start a mock facilitator without chains, which ends requests as it is told",
-    async () => (await import("./commands/mock.ts")).mock,
-  ],
-  ["pay", "make one payment against a running `up`", async () => (await import("./commands/pay.ts")).pay],
-  [
-    "why",
-    "explain a payment that a running `up` has seen: what is wrong, and what to do",
-    async () => (await import("./commands/why.ts")).why,
-  ],
-  [
-    "capture",
-    "write a payment of a running `up` to a file, with the state of the chain that decided it",
-    async () => (await import("./commands/capture.ts")).capture,
-  ],
-  [
-    "replay",
-    "judge a captured payment again, without any chain",
-    async () => (await import("./commands/capture.ts")).replay,
-  ],
-  [
-    "logs",
-    "list the payments of a running `up`, and follow those that come",
-    async () => (await import("./commands/logs.ts")).logs,
-  ],
-  [
-    "fund",
-    "give an account of a running `up` some of the token",
-    async () => (await import("./commands/chains.ts")).fund,
-  ],
-  [
-    "advance-time",
-    "move the time of a chain of a running `up` forward",
-    async () => (await import("./commands/chains.ts")).advanceTime,
-  ],
-  [
-    "reset",
-    "put a running `up` back to its start: chains and ledger",
-    async () => (await import("./commands/chains.ts")).reset,
-  ],
-  [
-    "fault",
-    "make RPC or chain of a running `up` fail: lost answers, vanished blocks",
-    async () => (await fault()).fault,
-  ],
-  [
-    "fault list",
-    "list the faults of a running `up`, and how often each has hit",
-    async () => (await fault()).faultList,
-  ],
-  ["fault clear", "end the faults of a running `up`", async () => (await fault()).faultClear],
-  [
-    "fork record",
-    "record a fork of a network, which then starts without the network",
-    async () => (await import("./commands/fork.ts")).forkRecord,
-  ],
-  [
-    "network",
-    "read a token of any EVM chain, and print the network file that adds the chain",
-    async () => (await import("./commands/network.ts")).network,
-  ],
-  [
-    "explain",
-    "say what is wrong with a payment header, a request body, a challenge or an answer",
-    async () => (await import("./commands/explain.ts")).explainCommand,
-  ],
-  [
-    "conformance",
-    "run the scenarios against a facilitator, and report where its answers differ",
-    async () => (await import("./commands/conformance.ts")).conformance,
-  ],
-  [
-    "judge client",
-    "run a client against shops that go wrong: does it ever pay twice, or for nothing?",
-    async () => (await judge()).judgeClientCommand,
-  ],
-  [
-    "judge shop",
-    "let good and bad buyers loose on a shop: does it ever serve for nothing, or charge for it?",
-    async () => (await judge()).judgeShopCommand,
-  ],
-  [
-    "serve",
-    "run the facilitator against real networks, as the environment says",
-    async () => (await import("./serve/serve.ts")).serve,
-  ],
-  [
-    "deploy",
-    "deploy the facilitator contract, or grant and revoke its operators",
-    async () => (await import("./deploy/deploy.ts")).deployCommand,
-  ],
-  [
-    "doctor",
-    "compare the configuration of `serve` with the chains and the database it names",
-    async () => (await import("./doctor/doctor.ts")).doctor,
-  ],
-  [
-    "migrate",
-    "bring the database up to date",
-    async () => (await import("./commands/migrate.ts")).migrateCommand,
-  ],
-  [
-    "recover",
-    "pay out payments that were submitted directly to the token",
-    async () => (await import("./recover/recover.ts")).recover,
-  ],
-  [
-    "stranded",
-    "list what lies in the contract and no organization has claimed",
-    async () => (await import("./recover/stranded.ts")).stranded,
-  ],
-  ["org create", "add an organization, whose payments are settled", async () => (await org()).orgCreate],
-  ["org list", "list the organizations", async () => (await org()).orgList],
-  ["org show", "show an organization, its keys, and who changed what", async () => (await org()).orgShow],
-  [
-    "org set-recipient",
-    "set the wallet that an organization is paid to on a network",
-    async () => (await org()).orgSetRecipient,
-  ],
-  [
-    "org set-limits",
-    "set the least amount and the gas budget of an organization on a network",
-    async () => (await org()).orgSetLimits,
-  ],
-  ["key create", "issue an API key", async () => (await key()).keyCreate],
-  ["key list", "list the API keys of an organization", async () => (await key()).keyList],
-  [
-    "key rotate",
-    "issue an API key in the place of another, which works for some time yet",
-    async () => (await key()).keyRotate,
-  ],
-  ["key revoke", "end an API key at once", async () => (await key()).keyRevoke],
-  [
-    "key accept-pepper",
-    "make a new API_KEY_PEPPER that of the database, which ends the keys that the old one made",
-    async () => (await key()).keyAcceptPepper,
-  ],
-  [
-    "operator show",
-    "show where an operator's transactions stand in the database, and who changed that",
-    async () => (await operator()).operatorShow,
-  ],
-  [
-    "operator accept-tx-nonce",
-    "go on from the chain's txNonce, where others have sent with an operator's key",
-    async () => (await operator()).operatorAcceptTxNonce,
-  ],
-  ["settlements list", "list settlements, also as CSV", async () => (await settlements()).settlementsList],
-  [
-    "completion",
-    "print a script that has bash or zsh complete these commands",
-    async () => {
-      const { createCompletionCommand } = await import("./commands/completion.ts");
-      return createCompletionCommand(async () =>
-        Promise.all(
-          commands.map(async ([name, , load]) => ({
-            name,
-            options: name === "completion" ? {} : (await load()).options,
-          })),
-        ),
-      );
-    },
-  ],
-  ["settlements show", "show a settlement", async () => (await settlements()).settlementsShow],
-  [
-    "settlements archive",
-    "move old settlements out of the database into a file",
-    async () => (await import("./archive/archive-settlements.ts")).settlementsArchive,
-  ],
+  ...commandsOf(() => import("./up/up.ts"), {
+    up: ["up", "start local chains and the facilitator, and pay once on each network"],
+  }),
+  ...commandsOf(() => import("./commands/mock.ts"), {
+    mock: ["mock", "start a mock facilitator without chains, which ends requests as it is told"],
+  }),
+  ...commandsOf(() => import("./commands/running-up.ts"), {
+    pay: ["pay", "make one payment against a running `up`"],
+    fund: ["fund", "give an account of a running `up` some of the token"],
+    advanceTime: ["advance-time", "move the time of a chain of a running `up` forward"],
+    reset: ["reset", "put a running `up` back to its start: chains and ledger"],
+  }),
+  ...commandsOf(() => import("./commands/payments.ts"), {
+    why: ["why", "explain a payment that a running `up` has seen: what is wrong, and what to do"],
+    logs: ["logs", "list the payments of a running `up`, and follow those that come"],
+  }),
+  ...commandsOf(() => import("./commands/capture.ts"), {
+    capture: [
+      "capture",
+      "write a payment of a running `up` to a file, with the state of the chain that decided it",
+    ],
+    replay: ["replay", "judge a captured payment again, without any chain"],
+  }),
+  ...commandsOf(() => import("./commands/fault.ts"), {
+    fault: ["fault", "make RPC or chain of a running `up` fail: lost answers, vanished blocks"],
+    faultList: ["fault list", "list the faults of a running `up`, and how often each has hit"],
+    faultClear: ["fault clear", "end the faults of a running `up`"],
+  }),
+  ...commandsOf(() => import("./commands/fork.ts"), {
+    forkRecord: ["fork record", "record a fork of a network, which then starts without the network"],
+  }),
+  ...commandsOf(() => import("./commands/network.ts"), {
+    network: ["network", "read a token of any EVM chain, and print the network file that adds the chain"],
+  }),
+  ...commandsOf(() => import("./commands/explain.ts"), {
+    explainCommand: [
+      "explain",
+      "say what is wrong with a payment header, a request body, a challenge or an answer",
+    ],
+  }),
+  ...commandsOf(() => import("./commands/conformance.ts"), {
+    conformance: [
+      "conformance",
+      "run the scenarios against a facilitator, and report where its answers differ",
+    ],
+  }),
+  ...commandsOf(() => import("./commands/judge.ts"), {
+    judgeClientCommand: [
+      "judge client",
+      "run a client against shops that go wrong: does it ever pay twice, or for nothing?",
+    ],
+    judgeShopCommand: [
+      "judge shop",
+      "let good and bad buyers loose on a shop: does it ever serve for nothing, or charge for it?",
+    ],
+  }),
+  ...commandsOf(() => import("./serve/serve.ts"), {
+    serve: ["serve", "run the facilitator against real networks, as the environment says"],
+  }),
+  ...commandsOf(() => import("./deploy/deploy.ts"), {
+    deployCommand: ["deploy", "deploy the facilitator contract, or grant and revoke its operators"],
+  }),
+  ...commandsOf(() => import("./commands/doctor.ts"), {
+    doctor: ["doctor", "compare the configuration of `serve` with the chains and the database it names"],
+  }),
+  ...commandsOf(() => import("./commands/migrate.ts"), {
+    migrateCommand: ["migrate", "bring the database up to date"],
+  }),
+  ...commandsOf(() => import("./commands/recover.ts"), {
+    recover: ["recover", "pay out payments that were submitted directly to the token"],
+  }),
+  ...commandsOf(() => import("./commands/stranded.ts"), {
+    stranded: ["stranded", "list what lies in the contract and no organization has claimed"],
+  }),
+  ...commandsOf(() => import("./commands/org.ts"), {
+    orgCreate: ["org create", "add an organization, whose payments are settled"],
+    orgList: ["org list", "list the organizations"],
+    orgShow: ["org show", "show an organization, its keys, and who changed what"],
+    orgSetRecipient: ["org set-recipient", "set the wallet that an organization is paid to on a network"],
+    orgSetLimits: [
+      "org set-limits",
+      "set the least amount and the gas budget of an organization on a network",
+    ],
+  }),
+  ...commandsOf(() => import("./commands/key.ts"), {
+    keyCreate: ["key create", "issue an API key"],
+    keyList: ["key list", "list the API keys of an organization"],
+    keyRotate: ["key rotate", "issue an API key in the place of another, which works for some time yet"],
+    keyRevoke: ["key revoke", "end an API key at once"],
+    keyAcceptPepper: [
+      "key accept-pepper",
+      "make a new API_KEY_PEPPER that of the database, which ends the keys that the old one made",
+    ],
+  }),
+  ...commandsOf(() => import("./commands/operator.ts"), {
+    operatorShow: [
+      "operator show",
+      "show where an operator's transactions stand in the database, and who changed that",
+    ],
+    operatorAcceptTxNonce: [
+      "operator accept-tx-nonce",
+      "go on from the chain's txNonce, where others have sent with an operator's key",
+    ],
+  }),
+  ...commandsOf(() => import("./commands/settlements.ts"), {
+    settlementsList: ["settlements list", "list settlements, also as CSV"],
+    settlementsShow: ["settlements show", "show a settlement"],
+  }),
+  ...commandsOf(() => import("./commands/archive.ts"), {
+    settlementsArchive: ["settlements archive", "move old settlements out of the database into a file"],
+  }),
+  ["completion", "print a script that has bash or zsh complete these commands", loadCompletion],
 ];
+
+async function loadCompletion(): Promise<Command> {
+  const { createCompletionCommand } = await import("./commands/completion.ts");
+  return createCompletionCommand(() =>
+    Promise.all(
+      commands.map(async ([name, , load]) => ({
+        name,
+        options: name === "completion" ? {} : (await load()).options,
+      })),
+    ),
+  );
+}
 
 /** Runs `x402-kit` with the given arguments; gives the exit code. */
 export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
@@ -239,7 +191,16 @@ async function run(command: Command, args: readonly string[], terminal: Terminal
     for (const { name, problem } of warnings) terminal.printError(`warning: ${name}: ${problem}`);
   }
   const { values, environment, networks, env } = readCommandLine(command, args, terminal.env);
-  return command.run(values, { ...terminal, env: { ...env }, networks, warnings }, environment);
+  const outcome = await command.run(
+    values,
+    { ...terminal, env: { ...env }, networks, warnings },
+    environment,
+  );
+  if (typeof outcome === "number") return outcome;
+  const { text, json, code = 0 } = outcome;
+  // JSON may hold what others wrote.
+  terminal.print(values.json === true ? escapeControls(JSON.stringify(json)) : text);
+  return code;
 }
 
 function isHelp(word: string): boolean {

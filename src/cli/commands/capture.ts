@@ -6,7 +6,7 @@ import { KitError } from "../../errors.ts";
 import { requestJson } from "../../harness/control/http-json.ts";
 import { createPaymentReader } from "../../studio/read-payments.ts";
 import { self } from "../../util/self-command.ts";
-import { defineCommand, flag, tokenOption, urlOption } from "../kit/command.ts";
+import { defineCommand, flag, textOption, tokenOption, urlOption } from "../kit/command.ts";
 
 /* A payment as a file, written from a running harness and judged again anywhere. */
 
@@ -16,21 +16,12 @@ const problemSchema = z
 
 export const capture = defineCommand({
   options: {
-    id: {
-      describe: "a payment by its settlement id, or last for the newest",
-      placeholder: "ID",
+    id: textOption("ID", "a payment by its settlement id, or last for the newest", {
       positional: true,
       example: "last",
-      read: (text) => text,
       default: "last",
-    },
-    out: {
-      describe: "the file to write",
-      placeholder: "FILE",
-      example: "bug.x402.json",
-      read: (text) => text,
-      default: "bug.x402.json",
-    },
+    }),
+    out: textOption("FILE", "the file to write", { example: "bug.x402.json", default: "bug.x402.json" }),
     url: urlOption,
     token: tokenOption,
   },
@@ -57,28 +48,22 @@ export const capture = defineCommand({
 
 export const replay = defineCommand({
   options: {
-    file: {
-      describe: "what `x402-kit capture` wrote",
-      placeholder: "FILE",
+    file: textOption("FILE", "what `x402-kit capture` wrote", {
       positional: true,
       example: "bug.x402.json",
-      read: (text) => text,
       required: true,
-    },
+    }),
     json: flag("print one line of JSON"),
   },
 
-  async run({ file, json }, { print }) {
+  async run({ file }) {
     const captured = readCapture(await readText(file));
     const result = await replayCapture(captured);
     const { checks, verdict, recorded, same } = result;
-    if (json) {
-      print(JSON.stringify(result));
-      return same ? 0 : 1;
-    }
     const { operation, chain, outcome, reason } = captured;
-    print(
-      [
+    return {
+      json: result,
+      text: [
         `${operation} on ${chain.network}, at block ${chain.blockNumber} (${new Date(chain.time * 1_000).toISOString()})`,
         "",
         ...checks.map(({ check, refusal }) =>
@@ -93,8 +78,8 @@ export const replay = defineCommand({
             ? "The same."
             : "They differ: what refused it then is not in the file, such as another settlement of the ledger, or this version judges otherwise.",
       ].join("\n"),
-    );
-    return same ? 0 : 1;
+      code: same ? 0 : 1,
+    };
   },
 });
 

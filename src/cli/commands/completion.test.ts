@@ -1,19 +1,19 @@
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
-import { flag } from "../kit/command.ts";
+import { flag, option } from "../kit/command.ts";
 import { renderCompletion } from "./completion.ts";
 
 const script = renderCompletion("bash", [
   {
     name: "up",
-    options: { json: flag("JSON"), host: { describe: "where", placeholder: "ADDRESS", read: String } },
+    options: { json: flag("JSON"), host: option("ADDRESS", "where", { read: String }) },
   },
   {
     name: "fault",
     options: {
       wei: flag("wei"),
-      network: { describe: "n", placeholder: "N", positional: true, read: String },
+      network: option("N", "n", { positional: true, read: String }),
     },
   },
   { name: "fault list", options: { url: flag("url") } },

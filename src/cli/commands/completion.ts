@@ -1,5 +1,5 @@
 import { readOneOf } from "../../config/values.ts";
-import { type Command, defineCommand, type Options, valueOption } from "../kit/command.ts";
+import { type Command, defineCommand, type Options, option } from "../kit/command.ts";
 
 /** A command as shells complete it: its one or two words, and its options. */
 export type CompletedCommand = { name: string; options: Options };
@@ -55,11 +55,12 @@ export function renderCompletion(
 export function createCompletionCommand(list: () => Promise<readonly CompletedCommand[]>): Command {
   return defineCommand({
     options: {
-      shell: {
-        ...valueOption("for which shell", "bash|zsh", "bash", readOneOf(shells)),
+      shell: option("bash|zsh", "for which shell", {
+        read: readOneOf(shells),
+        example: "bash",
         positional: true,
         required: true,
-      },
+      }),
     },
     async run({ shell }, { print }) {
       print(renderCompletion(shell, await list()));

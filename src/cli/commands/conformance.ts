@@ -22,8 +22,8 @@ import {
   defineCommand,
   flag,
   networkFileOption,
+  option,
   textOption,
-  valueOption,
   variableOption,
 } from "../kit/command.ts";
 import { requireWritable, writeReport } from "../kit/report-file.ts";
@@ -32,50 +32,42 @@ const url = variables.X402_KIT_URL.default;
 
 export const conformance = defineCommand({
   options: {
-    url: {
-      ...valueOption(
-        "where the facilitator is: by default, that of a running `up`",
-        "URL",
-        url,
-        readFacilitatorUrl,
-      ),
+    url: option("URL", "where the facilitator is: by default, that of a running `up`", {
+      read: readFacilitatorUrl,
+      example: url,
       default: url,
-    },
+    }),
     "api-key": variableOption("X402_API_KEY", { placeholder: "KEY", example: testKeys.local.apiKey }),
     ...networkFileOption,
-    network: valueOption(
-      "where to pay (default: the first that the facilitator lists)",
-      "NAME",
-      "base-sepolia",
-      readNetwork,
-    ),
-    auth: valueOption(
-      `how the API key is sent: ${authKinds.join(", ")} (default: bare where there is one, else none)`,
+    network: option("NAME", "where to pay (default: the first that the facilitator lists)", {
+      read: readNetwork,
+      example: "base-sepolia",
+    }),
+    auth: option(
       "KIND",
-      "bearer",
-      readOneOf(authKinds),
+      `how the API key is sent: ${authKinds.join(", ")} (default: bare where there is one, else none)`,
+      { read: readOneOf(authKinds), example: "bearer" },
     ),
-    "auth-header": {
-      ...valueOption("the header that the API key is sent in", "NAME", "X-API-Key", readHeaderName),
+    "auth-header": option("NAME", "the header that the API key is sent in", {
+      read: readHeaderName,
+      example: "X-API-Key",
       default: "Authorization",
-    },
+    }),
     "pay-to": addressOption(
       "payTo of payments: what the facilitator wants there, a wallet of yours or its contract (that of `up` is known)",
     ),
     contract: addressOption("the same as --pay-to, for a facilitator contract"),
-    parallel: {
-      ...valueOption("how many scenarios run at a time", "NUMBER", "8", readWholeNumber(1, 64)),
+    parallel: option("NUMBER", "how many scenarios run at a time", {
+      read: readWholeNumber(1, 64),
+      example: "8",
       default: "1",
-    },
-    filter: {
-      ...textOption(
-        "run only scenarios whose names contain this, such as settle.v2 or insufficient_funds",
-        "NAME",
-        "settle.v2",
-      ),
-      default: "",
-    },
-    junit: textOption("write the report as JUnit XML to a file too", "FILE", "conformance.xml"),
+    }),
+    filter: textOption(
+      "NAME",
+      "run only scenarios whose names contain this, such as settle.v2 or insufficient_funds",
+      { example: "settle.v2", default: "" },
+    ),
+    junit: textOption("FILE", "write the report as JUnit XML to a file too", { example: "conformance.xml" }),
     json: flag("print the report as JSON"),
   },
   variables: ["PAYER_PRIVATE_KEY"],

@@ -4,7 +4,6 @@ import { KitError } from "../../errors.ts";
 import { explain } from "../../explain/explain.ts";
 import { formatExplanation } from "../../explain/format-explanation.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
-import { escapeControls } from "../../util/escape-controls.ts";
 import {
   contractOptions,
   contractsOf,
@@ -19,28 +18,27 @@ const mostBytes = 1_048_576;
 
 export const explainCommand = defineCommand({
   options: {
-    what: {
-      ...textOption(
-        "the payment header, request body, 402 challenge or answer itself, a file that holds it, or - for stdin",
-        "TEXT",
-        "bad-payment.json, or - for what is piped into it",
-      ),
-      positional: true,
-      required: true,
-    },
+    what: textOption(
+      "TEXT",
+      "the payment header, request body, 402 challenge or answer itself, a file that holds it, or - for stdin",
+      { example: "bad-payment.json, or - for what is piped into it", positional: true, required: true },
+    ),
     ...contractOptions,
     ...networkFileOption,
     json: flag("print one line of JSON"),
   },
 
-  async run({ what, json, ...contracts }, { print, networks }) {
+  async run({ what, ...contracts }, { networks }) {
     const explanation = explain(await readWhat(what), {
       networks,
       contracts: resolveFacilitatorContracts(contractsOf(contracts)),
       now: BigInt(Math.floor(Date.now() / 1000)),
     });
-    print(json ? escapeControls(JSON.stringify(explanation)) : formatExplanation(explanation));
-    return explanation.findings.length === 0 ? 0 : 1;
+    return {
+      json: explanation,
+      text: formatExplanation(explanation),
+      code: explanation.findings.length === 0 ? 0 : 1,
+    };
   },
 });
 

@@ -12,53 +12,44 @@ import {
 } from "../../harness/faults/fault-spec.ts";
 import { self } from "../../util/self-command.ts";
 import { renderTable } from "../../util/table.ts";
-import {
-  defineCommand,
-  flag,
-  networkFileOption,
-  textOption,
-  urlOption,
-  valueOption,
-} from "../kit/command.ts";
+import { defineCommand, flag, networkFileOption, option, textOption, urlOption } from "../kit/command.ts";
 
 const matching = "which calls: of the method NAME, in which * stands for any letters";
 
 export const fault = defineCommand({
   options: {
-    network: {
-      ...valueOption(
-        "on which network; or `facilitator`, for requests to it, whose --method is verify, settle or supported",
-        "NETWORK",
-        "base",
-        (text, known) => (text === facilitatorPlace ? text : readNetwork(text, known)),
-      ),
+    network: option(
+      "NETWORK",
+      "on which network; or `facilitator`, for requests to it, whose --method is verify, settle or supported",
+      {
+        read: (text, known) => (text === facilitatorPlace ? text : readNetwork(text, known)),
+        example: "base",
+        positional: true,
+        required: true,
+      },
+    ),
+    kind: option("KIND", `what goes wrong: ${faultKinds.join(", ")}`, {
+      read: readOneOf<FaultKind>(faultKinds),
+      example: "answer-lost",
       positional: true,
       required: true,
-    },
-    kind: {
-      ...valueOption(
-        `what goes wrong: ${faultKinds.join(", ")}`,
-        "KIND",
-        "answer-lost",
-        readOneOf<FaultKind>(faultKinds),
-      ),
-      positional: true,
-      required: true,
-    },
-    method: textOption(matching, "NAME", "eth_sendRawTransaction*"),
+    }),
+    method: textOption("NAME", matching, { example: "eth_sendRawTransaction*" }),
     nth: number("starting with the Nth match (default 1)", "N", "2"),
     times: number("how many matches (default 1 with --nth, else all)", "N", "3"),
     ms: number("delay: milliseconds", "MS", "500"),
     "retry-after-seconds": number("rate-limited: what Retry-After says (default 1)", "S", "5"),
     code: number("error: the JSON-RPC code", "N", "-32000"),
-    message: textOption("error: its text", "TEXT", "header not found"),
-    form: textOption("malformed: html (default) or cut-off", "FORM", "cut-off"),
+    message: textOption("TEXT", "error: its text", { example: "header not found" }),
+    form: textOption("FORM", "malformed: html (default) or cut-off", { example: "cut-off" }),
     blocks: number("stale-head: how many blocks behind", "N", "10"),
     status: number("status: the HTTP status", "STATUS", "503"),
     disguised: flag("receipt-of-another: under the hash that was asked for"),
-    hash: textOption("drop: which transaction (default all that wait)", "HASH", `0x${"5f".repeat(32)}`),
+    hash: textOption("HASH", "drop: which transaction (default all that wait)", {
+      example: `0x${"5f".repeat(32)}`,
+    }),
     depth: number("reorg: how many blocks", "N", "3"),
-    wei: textOption("base-fee: wei per gas", "WEI", "100000000000"),
+    wei: textOption("WEI", "base-fee: wei per gas", { example: "100000000000" }),
     ...networkFileOption,
     url: urlOption,
   },
@@ -106,27 +97,18 @@ function readOrder(names: readonly string[], fields: Record<string, unknown>): F
 /** What is no number is left as it is: that it should be one is said together with everything else. */
 function number(describe: string, placeholder: string, example: string) {
   const read = (text: string) => (/^-?\d{1,15}$/.test(text) ? Number(text) : text);
-  return valueOption(describe, placeholder, example, read);
+  return option(placeholder, describe, { read: read, example: example });
 }
 
 export const faultList = defineCommand({
   options: { json: flag("print JSON"), url: urlOption },
 
-  async run({ json, url }, { print }) {
+  async run({ url }) {
     await findHarness(url);
     const faults = await createControlClient(url).faults.list();
-    if (json) print(JSON.stringify(faults));
-    else if (faults.length === 0) print("No fault is set.");
-    else {
-      const columns = [{ right: "id" }, "network", "fault", { right: "hits" }];
-      print(
-        renderTable(
-          columns,
-          faults.map((each) => [each.id, each.network, describeFault(each), `${each.fired}`]),
-        ),
-      );
-    }
-    return 0;
+    const columns = [{ right: "id" }, "network", "fault", { right: "hits" }];
+    const rows = faults.map((each) => [each.id, each.network, describeFault(each), `${each.fired}`]);
+    return { json: faults, text: rows.length === 0 ? "No fault is set." : renderTable(columns, rows) };
   },
 });
 
@@ -137,7 +119,7 @@ function describeFault({ id: _, network: __, kind, fired: ___, ...details }: Fau
 
 export const faultClear = defineCommand({
   options: {
-    id: textOption("only this one, by its id in `fault list`", "ID", "1"),
+    id: textOption("ID", "only this one, by its id in `fault list`", { example: "1" }),
     url: urlOption,
   },
 

@@ -11,8 +11,8 @@ import {
   defineCommand,
   networkFileOption,
   networkOption,
+  option,
   textOption,
-  valueOption,
 } from "../kit/command.ts";
 
 export const forkRecord = defineCommand({
@@ -22,20 +22,14 @@ export const forkRecord = defineCommand({
       describe:
         "which network; its *_RPC_URL says where it is asked (the first URL, where there are several)",
     },
-    out: {
-      ...textOption(
-        "the file to write; compressed where the name ends with .gz",
-        "FILE",
-        "base.fork.json.gz",
-      ),
+    out: textOption("FILE", "the file to write; compressed where the name ends with .gz", {
+      example: "base.fork.json.gz",
       required: true,
-    },
-    block: valueOption(
-      "the block to fork from (default the newest); older ones need an archive node",
-      "NUMBER",
-      "21000000",
-      readWholeNumber(0, 999_999_999_999),
-    ),
+    }),
+    block: option("NUMBER", "the block to fork from (default the newest); older ones need an archive node", {
+      read: readWholeNumber(0, 999_999_999_999),
+      example: "21000000",
+    }),
     ...contractOptions,
     ...networkFileOption,
   },

@@ -29,6 +29,7 @@ import {
   flag,
   networkFileOption,
   networkOption,
+  option,
   textOption,
 } from "../kit/command.ts";
 import { requireWritable, writeReport } from "../kit/report-file.ts";
@@ -37,60 +38,49 @@ import { requireWritable, writeReport } from "../kit/report-file.ts";
 const mostSlow = 12;
 
 const common = {
-  timeout: {
-    describe: "how long a client may take in a case, and a shop until its first answer, in seconds",
-    placeholder: "SECONDS",
-    example: "25",
-    read: readWholeNumber(1, 600),
-    default: "25",
-  },
-  cases: {
-    describe: "only cases whose names contain one of these",
-    placeholder: "NAMES",
+  timeout: option(
+    "SECONDS",
+    "how long a client may take in a case, and a shop until its first answer, in seconds",
+    { example: "25", read: readWholeNumber(1, 600), default: "25" },
+  ),
+  cases: option("NAMES", "only cases whose names contain one of these", {
     example: "reset,parallel",
     read: readList("name", (text) => text),
-  },
-  header: {
-    describe: "a header that every request has to carry",
-    placeholder: "HEADER",
+  }),
+  header: option("HEADER", "a header that every request has to carry", {
     example: '"Authorization: Bearer secret"',
     read: readHeader,
-  },
-  seed: {
-    describe: "which keys and goods are used: the same seed gives the same",
-    placeholder: "N",
+  }),
+  seed: option("N", "which keys and goods are used: the same seed gives the same", {
     example: "7",
     read: readWholeNumber(0, 1_000_000_000),
     default: "1",
-  },
+  }),
   studio: flag(
     "leave the chains and the studio running after the report, until Ctrl-C, with a link for each payment",
   ),
   json: flag("print the report as JSON"),
-  junit: textOption("write the report as JUnit XML to a file too", "FILE", "judge.xml"),
-  sarif: textOption("write the report as SARIF to a file too", "FILE", "judge.sarif"),
-  badge: textOption("write a badge to a file too", "FILE", "badge.svg"),
+  junit: textOption("FILE", "write the report as JUnit XML to a file too", { example: "judge.xml" }),
+  sarif: textOption("FILE", "write the report as SARIF to a file too", { example: "judge.sarif" }),
+  badge: textOption("FILE", "write a badge to a file too", { example: "badge.svg" }),
   ...networkFileOption,
 } as const;
 
 export const judgeClientCommand = defineCommand({
   options: {
     command: { ...commandOption("the client, which buys what is at X402_URL"), required: true },
-    networks: {
-      describe: "on these networks, separated by commas, one after the other",
-      placeholder: "NAMES",
+    networks: option("NAMES", "on these networks, separated by commas, one after the other", {
       example: "base,polygon",
       read: readNetworks,
       default: "base-sepolia",
-    },
+    }),
     v1: flag("the shop speaks protocol version 1 alone (without --v1 and --v2 both at once)"),
     v2: flag("the shop speaks protocol version 2 alone"),
-    slow: {
-      describe: "how long the slow shop takes, in seconds (default: half of --timeout, and 12 at most)",
-      placeholder: "SECONDS",
-      example: "12",
-      read: readWholeNumber(1, 300),
-    },
+    slow: option(
+      "SECONDS",
+      "how long the slow shop takes, in seconds (default: half of --timeout, and 12 at most)",
+      { example: "12", read: readWholeNumber(1, 300) },
+    ),
     ...common,
   },
   check({ slow, timeout, studio, networks = [] }) {
@@ -130,25 +120,19 @@ export const judgeClientCommand = defineCommand({
 export const judgeShopCommand = defineCommand({
   options: {
     command: commandOption("starts the shop, which listens at PORT and uses X402_FACILITATOR_URL"),
-    url: {
-      describe: "what a running shop sells, in the place of a command",
-      placeholder: "URL",
+    url: option("URL", "what a running shop sells, in the place of a command", {
       example: "http://127.0.0.1:3000/report",
       read: readHttpUrl,
-    },
-    "other-url": {
-      describe: "something else that it sells for the same price",
-      placeholder: "URL",
+    }),
+    "other-url": option("URL", "something else that it sells for the same price", {
       example: "http://127.0.0.1:3000/other",
       read: readHttpUrl,
-    },
-    "facilitator-port": {
-      describe: "where a running shop finds its facilitator on this machine",
-      placeholder: "PORT",
+    }),
+    "facilitator-port": option("PORT", "where a running shop finds its facilitator on this machine", {
       example: "4402",
       read: readWholeNumber(1, 65_535),
       default: "4402",
-    },
+    }),
     path: { ...pathOption("where the shop of a command sells"), default: "/report" },
     "other-path": { ...pathOption("where it sells something else for the same price"), default: "/other" },
     network: {

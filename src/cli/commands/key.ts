@@ -3,31 +3,34 @@ import { createOrganizations } from "../../organizations/create-organizations.ts
 import { type KeyRecord, type Scope, scopes } from "../../organizations/organizations.ts";
 import { self } from "../../util/self-command.ts";
 import { renderTable } from "../../util/table.ts";
-import { actorOption, defineCommand, flag, type Option, textOption, valueOption } from "../kit/command.ts";
+import { actorOption, defineCommand, flag, option, textOption } from "../kit/command.ts";
 import { actorOr, usesDatabase, usesKeys, withDatabase, withOrganizations } from "../kit/database.ts";
 
 const json = flag("print JSON");
 const now = Date.now;
 
 /** Which organization a command is about. */
-export const organizationOption = {
-  ...textOption("the organization's id", "ID", "org_0123456789abcdef"),
+export const organizationOption = textOption("ID", "the organization's id", {
+  example: "org_0123456789abcdef",
   required: true,
-} as const satisfies Option;
+});
 
 /** When a new key stops working. */
-const expiryOption = valueOption(
-  "when it stops working: after so many days (90d) or hours (12h), or at a date (default: never)",
+const expiryOption = option(
   "WHEN",
-  "90d",
-  (text) => (/^\d+[a-z]$/.test(text) ? Date.now() + readDuration(text) : readMoment(text)),
+  "when it stops working: after so many days (90d) or hours (12h), or at a date (default: never)",
+  {
+    read: (text) => (/^\d+[a-z]$/.test(text) ? Date.now() + readDuration(text) : readMoment(text)),
+    example: "90d",
+  },
 );
 
 /** Which key a command is about. */
-const keyOption = {
-  ...valueOption("the key's id: the middle part of x4k_<id>_<secret>", "ID", "0123456789abcdef", readKeyId),
+const keyOption = option("ID", "the key's id: the middle part of x4k_<id>_<secret>", {
+  read: readKeyId,
+  example: "0123456789abcdef",
   required: true,
-} as const satisfies Option;
+});
 
 function readKeyId(text: string): string {
   // A secret is about to stand in a shell's history.
@@ -41,30 +44,26 @@ export const keyCreate = defineCommand({
   ...usesKeys,
   options: {
     org: organizationOption,
-    scopes: {
-      describe: "what it may be used for, separated by commas",
-      placeholder: "SCOPES",
+    scopes: option("SCOPES", "what it may be used for, separated by commas", {
       example: scopes.join(","),
       read: (text): readonly Scope[] => text.split(",").map((word) => readOneOf(scopes)(word.trim())),
       default: scopes.join(","),
-    },
+    }),
     expires: expiryOption,
     actor: actorOption,
     json,
   },
 
-  run: ({ org, scopes, expires: expiresAt, actor, json }, { print }, { databaseUrl, pepper }) =>
+  run: ({ org, scopes, expires: expiresAt, actor }, _terminal, { databaseUrl, pepper }) =>
     withDatabase(databaseUrl, async (db) => {
       const organizations = createOrganizations({ db, now, pepper, actor: actorOr(actor) });
       const { key, keyId } = await organizations.createKey(org, { scopes, expiresAt });
       const expiry = isoTime(expiresAt ?? null);
-      if (json) {
-        print(JSON.stringify({ keyId, key, organizationId: org, scopes, expiresAt: expiry }));
-      } else {
-        print(`Key ${keyId} of ${org}, for ${scopes.join(" and ")}; expires ${expiry ?? "never"}:`);
-        print(describeIssued(key));
-      }
-      return 0;
+      const title = `Key ${keyId} of ${org}, for ${scopes.join(" and ")}; expires ${expiry ?? "never"}:`;
+      return {
+        json: { keyId, key, organizationId: org, scopes, expiresAt: expiry },
+        text: describeIssued(title, key),
+      };
     }),
 });
 
@@ -72,11 +71,10 @@ export const keyList = defineCommand({
   ...usesDatabase,
   options: { org: organizationOption, json },
 
-  run: ({ org, json }, { print }, { databaseUrl }) =>
+  run: ({ org }, _terminal, { databaseUrl }) =>
     withOrganizations({ databaseUrl }, async (organizations) => {
       const keys = await organizations.listKeys(org);
-      print(json ? JSON.stringify(keys.map(keyAsJson)) : describeKeys(keys));
-      return 0;
+      return { json: keys.map(keyAsJson), text: describeKeys(keys) };
     }),
 });
 
@@ -84,35 +82,26 @@ export const keyRotate = defineCommand({
   ...usesKeys,
   options: {
     id: keyOption,
-    grace: {
-      ...valueOption(
-        "for how long the old key still works: 30m, 12h, 7d, or 0m",
-        "SPAN",
-        "24h",
-        readDuration,
-      ),
+    grace: option("SPAN", "for how long the old key still works: 30m, 12h, 7d, or 0m", {
+      read: readDuration,
+      example: "24h",
       default: "24h",
-    },
+    }),
     expires: expiryOption,
     actor: actorOption,
     json,
   },
 
-  run: ({ id, grace: graceMs, expires: expiresAt, actor, json }, { print }, { databaseUrl, pepper }) =>
+  run: ({ id, grace: graceMs, expires: expiresAt, actor }, _terminal, { databaseUrl, pepper }) =>
     withDatabase(databaseUrl, async (db) => {
       const organizations = createOrganizations({ db, now, pepper, actor: actorOr(actor) });
       const { key, keyId, oldExpiresAt } = await organizations.rotateKey(id, { graceMs, expiresAt });
       const oldExpiry = isoTime(oldExpiresAt);
       const expiry = isoTime(expiresAt ?? null);
-      if (json) {
-        print(
-          JSON.stringify({ keyId, key, expiresAt: expiry, replaces: { keyId: id, expiresAt: oldExpiry } }),
-        );
-      } else {
-        print(`Key ${keyId} takes the place of ${id}, which works until ${oldExpiry}:`);
-        print(describeIssued(key));
-      }
-      return 0;
+      return {
+        json: { keyId, key, expiresAt: expiry, replaces: { keyId: id, expiresAt: oldExpiry } },
+        text: describeIssued(`Key ${keyId} takes the place of ${id}, which works until ${oldExpiry}:`, key),
+      };
     }),
 });
 
@@ -121,15 +110,13 @@ export const keyRevoke = defineCommand({
   ...usesDatabase,
   options: { id: keyOption, actor: actorOption, json },
 
-  run: ({ id, actor, json }, { print }, { databaseUrl }) =>
+  run: ({ id, actor }, _terminal, { databaseUrl }) =>
     withOrganizations({ databaseUrl, actor }, async (organizations) => {
       await organizations.revokeKey(id);
-      print(
-        json
-          ? JSON.stringify({ keyId: id, state: "revoked" })
-          : `Key ${id} is revoked. Every instance refuses it within a second.`,
-      );
-      return 0;
+      return {
+        json: { keyId: id, state: "revoked" },
+        text: `Key ${id} is revoked. Every instance refuses it within a second.`,
+      };
     }),
 });
 
@@ -137,21 +124,20 @@ export const keyAcceptPepper = defineCommand({
   ...usesKeys,
   options: { json },
 
-  run: ({ json }, { print }, { databaseUrl, pepper }) =>
+  run: (_values, _terminal, { databaseUrl, pepper }) =>
     withDatabase(databaseUrl, async (db) => {
       const ended = await createOrganizations({ db, now, pepper }).acceptPepper();
-      if (json) print(JSON.stringify({ endedKeys: ended }));
-      else if (ended === 0) print("API_KEY_PEPPER is that of the API keys: no key stops working.");
-      else {
-        const keys =
-          ended === 1
-            ? "1 key was made with another one, and works"
-            : `${ended} keys were made with another one, and work`;
-        print(
-          `From now on API_KEY_PEPPER is the pepper. ${keys} no more: issue new ones, ${self} key create.`,
-        );
-      }
-      return 0;
+      const keys =
+        ended === 1
+          ? "1 key was made with another one, and works"
+          : `${ended} keys were made with another one, and work`;
+      return {
+        json: { endedKeys: ended },
+        text:
+          ended === 0
+            ? "API_KEY_PEPPER is that of the API keys: no key stops working."
+            : `From now on API_KEY_PEPPER is the pepper. ${keys} no more: issue new ones, ${self} key create.`,
+      };
     }),
 });
 
@@ -180,7 +166,7 @@ export function describeKeys(keys: readonly KeyRecord[]): string {
   return renderTable(["id", "state", "scopes", "created", "expires", "replaced by"], rows);
 }
 
-/** What a person does with a new key. */
-function describeIssued(key: string): string {
-  return `\n  ${key}\n\nIt is shown this once. Keep it where secrets are kept.`;
+/** A new key, and what a person does with it. */
+function describeIssued(title: string, key: string): string {
+  return `${title}\n\n  ${key}\n\nIt is shown this once. Keep it where secrets are kept.`;
 }

@@ -15,21 +15,17 @@ export const migrateCommand = defineCommand({
     json: flag("print JSON"),
   },
 
-  async run({ "dry-run": dryRun, json }, { print }, { databaseUrl }) {
+  async run({ "dry-run": dryRun }, _terminal, { databaseUrl }) {
     const migrations = dryRun ? await findPending(databaseUrl) : await apply(databaseUrl);
-    if (json) {
-      print(JSON.stringify({ applied: !dryRun, migrations }));
-      return 0;
-    }
-    for (const { name, summary } of migrations) {
-      print(`${dryRun ? "would apply" : "applied"}  ${name}: ${summary}`);
-    }
-    print(
+    const lines = migrations.map(
+      ({ name, summary }) => `${dryRun ? "would apply" : "applied"}  ${name}: ${summary}`,
+    );
+    lines.push(
       dryRun && migrations.length > 0
         ? "Nothing was changed. Make a backup, and stop what uses the database, before it is."
         : "The database is up to date.",
     );
-    return 0;
+    return { json: { applied: !dryRun, migrations }, text: lines.join("\n") };
   },
 });
 

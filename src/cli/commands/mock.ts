@@ -2,35 +2,27 @@ import { InvalidValue } from "../../config/values.ts";
 import { usualAmount } from "../../fixtures/cases/payment-spec.ts";
 import { findScenario, type ScenarioName, scenarios } from "../../fixtures/cases/scenarios.ts";
 import { signForScenario } from "../../fixtures/sign.ts";
+import { curlOf } from "../../harness/control/curl.ts";
 import { type MockServer, startMockServer } from "../../mock-server/start-mock-server.ts";
 import { buildPaymentRequest } from "../../protocol/build-request.ts";
 import { renderRows, renderTable } from "../../util/table.ts";
-import {
-  contractsOf,
-  defineCommand,
-  flag,
-  localOptions,
-  valueOption,
-  variableOption,
-} from "../kit/command.ts";
-import { curlValidSeconds, describePayers, verifyCurl } from "../up/start-report.ts";
+import { contractsOf, defineCommand, flag, localOptions, option, variableOption } from "../kit/command.ts";
+import { curlValidSeconds, describePayers } from "../up/start-report.ts";
 
 const everyAddress = ["0.0.0.0", "::"];
 
 export const mock = defineCommand({
   options: {
     ...localOptions,
-    scenario: valueOption(
-      "how all requests end; several, separated by commas, for verify, settle and both versions",
+    scenario: option(
       "NAMES",
-      "settle.insufficient_funds",
-      readScenarios,
+      "how all requests end; several, separated by commas, for verify, settle and both versions",
+      { read: readScenarios, example: "settle.insufficient_funds" },
     ),
-    clock: valueOption(
-      "the time that it begins at and keeps, until /__advance-time; by default, that of the machine",
+    clock: option(
       "TIME",
-      "2026-01-01T00:00:00Z",
-      readTime,
+      "the time that it begins at and keeps, until /__advance-time; by default, that of the machine",
+      { read: readTime, example: "2026-01-01T00:00:00Z" },
     ),
     "cors-origins": variableOption("CORS_ORIGINS", { placeholder: "ORIGINS" }),
     json: flag("print one line of JSON when ready, and nothing else"),
@@ -170,5 +162,5 @@ async function paymentCurl({ environment, description }: MockServer): Promise<st
     authorization,
     signature,
   });
-  return verifyCurl(description, body);
+  return curlOf(description, "verify", body);
 }

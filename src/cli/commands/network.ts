@@ -2,32 +2,28 @@ import { readNetworkData } from "../../config/network-file.ts";
 import { InvalidValue, readHttpUrl, readList, readOneOf } from "../../config/values.ts";
 import { rpcVariableOf } from "../../config/variables.ts";
 import { ConfigurationError } from "../../errors.ts";
-import { addressOption, defineCommand, textOption, valueOption } from "../kit/command.ts";
+import { defineCommand, option, requiredAddress, textOption } from "../kit/command.ts";
 
 const gwei = 1_000_000_000n;
 
 export const network = defineCommand({
   usesEnvFile: true,
   options: {
-    name: {
-      ...textOption(
-        "what the network is called; its RPC URL is that of MY_CHAIN_RPC_URL for my-chain",
-        "NAME",
-        "my-chain",
-      ),
-      required: true,
-    },
-    token: { ...addressOption("the token that is paid with"), required: true },
-    tier: {
-      ...valueOption(
-        "whose facilitator contract address it uses, and so which CREATE2 salt: mainnet or testnet",
-        "TIER",
-        "mainnet",
-        readOneOf(["mainnet", "testnet"]),
-      ),
-      required: true,
-    },
-    "native-coin": { ...textOption("what gas is paid in", "COIN", "AVAX"), default: "ETH" },
+    name: textOption(
+      "NAME",
+      "what the network is called; its RPC URL is that of MY_CHAIN_RPC_URL for my-chain",
+      {
+        example: "my-chain",
+        required: true,
+      },
+    ),
+    token: requiredAddress("the token that is paid with"),
+    tier: option(
+      "TIER",
+      "whose facilitator contract address it uses, and so which CREATE2 salt: mainnet or testnet",
+      { read: readOneOf(["mainnet", "testnet"]), example: "mainnet", required: true },
+    ),
+    "native-coin": textOption("COIN", "what gas is paid in", { example: "AVAX", default: "ETH" }),
   },
 
   async run({ name, token: address, tier, "native-coin": nativeCoin }, { print, printError, env }) {

@@ -11,11 +11,10 @@ import type { NetworkName } from "../../protocol/networks.ts";
 import { renderTable } from "../../util/table.ts";
 import {
   actorOption,
-  addressOption,
   defineCommand,
   flag,
-  networkFileOption,
-  networkOption,
+  networkOptions,
+  requiredAddress,
   requireNetwork,
 } from "../kit/command.ts";
 import { actorOr, usesDatabase, withLedger } from "../kit/database.ts";
@@ -24,13 +23,12 @@ export const operatorShow = defineCommand({
   ...usesDatabase,
   variables: chainVariables,
   options: {
-    network: networkOption,
-    ...networkFileOption,
-    operator: { ...addressOption("the operator's account"), required: true },
+    ...networkOptions,
+    operator: requiredAddress("the operator's account"),
     json: flag("print JSON"),
   },
 
-  run: ({ network, operator, json }, { print, env, networks }, { databaseUrl }) =>
+  run: ({ network, operator }, { env, networks }, { databaseUrl }) =>
     withLedger(databaseUrl, async (ledger) => {
       // The chain first: what a running service sends after that is in the ledger before it is on the chain.
       const known = await readKnownTransactions(env, network, operator);
@@ -41,30 +39,21 @@ export const operatorShow = defineCommand({
         at: new Date(change.at).toISOString(),
       }));
       const missing = known === null || next === null ? null : Math.max(0, next - known);
-      if (json) {
-        print(JSON.stringify({ network, operator, nextTxNonce: next, missing, changes }));
-        return 0;
-      }
-      print(
+      const lines = [
         next === null
           ? `The database knows no operator ${operator} on ${network}.`
           : `${operator} goes on at txNonce ${next} on ${network}.`,
-      );
+      ];
       if (missing !== null && missing > 0) {
-        print(
+        lines.push(
           `The node knows only its transactions below txNonce ${known}: ${missing} are missing, and serve sends them again.`,
         );
       }
       if (changes.length > 0) {
-        const columns = ["time", "who", { right: "from" }, { right: "to" }];
-        print(
-          renderTable(
-            columns,
-            changes.map(({ at, actor, from, to }) => [at, actor, String(from), String(to)]),
-          ),
-        );
+        const rows = changes.map(({ at, actor, from, to }) => [at, actor, String(from), String(to)]);
+        lines.push(renderTable(["time", "who", { right: "from" }, { right: "to" }], rows));
       }
-      return 0;
+      return { json: { network, operator, nextTxNonce: next, missing, changes }, text: lines.join("\n") };
     }),
 });
 
@@ -104,25 +93,20 @@ export const operatorAcceptTxNonce = defineCommand({
   usesEnvFile: true,
   variables: chainVariables,
   options: {
-    network: networkOption,
-    ...networkFileOption,
-    operator: {
-      ...addressOption("the account whose key others have sent with, and do not any more"),
-      required: true,
-    },
+    ...networkOptions,
+    operator: requiredAddress("the account whose key others have sent with, and do not any more"),
     actor: actorOption,
     json: flag("print JSON"),
   },
 
-  async run({ network, operator, actor, json }, { print, env }) {
+  async run({ network, operator, actor }, { env }) {
     const { networks, databaseUrl } = readRecoverEnvironment(env, network, { key: false });
     const [config] = networks;
     if (config === undefined) throw new KitError(`${network} is not configured`);
     const accepted = await withLedger(databaseUrl, (ledger) =>
       accept(config, ledger, operator, actorOr(actor)),
     );
-    print(json ? JSON.stringify({ network, operator, ...accepted }) : describe(network, operator, accepted));
-    return 0;
+    return { json: { network, operator, ...accepted }, text: describe(network, operator, accepted) };
   },
 });
 

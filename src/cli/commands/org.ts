@@ -9,13 +9,12 @@ import { self } from "../../util/self-command.ts";
 import { renderTable } from "../../util/table.ts";
 import {
   actorOption,
-  addressOption,
   defineCommand,
   flag,
-  networkFileOption,
-  networkOption,
+  networkOptions,
+  option,
+  requiredAddress,
   textOption,
-  valueOption,
 } from "../kit/command.ts";
 import { usesDatabase, usingDatabase, withOrganizations } from "../kit/database.ts";
 import { describeKeys, keyAsJson, organizationOption } from "./key.ts";
@@ -25,23 +24,25 @@ const json = flag("print JSON");
 export const orgCreate = defineCommand({
   ...usesDatabase,
   options: {
-    name: { ...textOption("what people call it", "NAME", "Coffee shop"), required: true },
-    id: textOption("its id, of letters, digits, _ and - (default: drawn at random)", "ID", "coffee-shop"),
+    name: textOption("NAME", "what people call it", { example: "Coffee shop", required: true }),
+    id: textOption("ID", "its id, of letters, digits, _ and - (default: drawn at random)", {
+      example: "coffee-shop",
+    }),
     actor: actorOption,
     json,
   },
 
-  run: ({ name, id, actor, json }, { print }, { databaseUrl }) =>
+  run: ({ name, id, actor }, _terminal, { databaseUrl }) =>
     withOrganizations({ databaseUrl, actor }, async (organizations) => {
       const created = await organizations.create({ name, ...(id === undefined ? {} : { id }) });
-      if (json) {
-        print(JSON.stringify(organizationAsJson(created)));
-      } else {
-        print(`Created ${created.id} (${name}). Next:`);
-        print(`  ${self} org set-recipient --id ${created.id} --network NAME --address 0x…`);
-        print(`  ${self} key create --org ${created.id}`);
-      }
-      return 0;
+      return {
+        json: organizationAsJson(created),
+        text: [
+          `Created ${created.id} (${name}). Next:`,
+          `  ${self} org set-recipient --id ${created.id} --network NAME --address 0x…`,
+          `  ${self} key create --org ${created.id}`,
+        ].join("\n"),
+      };
     }),
 });
 
@@ -49,22 +50,21 @@ export const orgList = defineCommand({
   ...usesDatabase,
   options: { json },
 
-  run: ({ json }, { print }, { databaseUrl }) =>
+  run: (_values, _terminal, { databaseUrl }) =>
     withOrganizations({ databaseUrl }, async (administration) => {
       const organizations = await administration.list();
-      if (json) {
-        print(JSON.stringify(organizations.map(organizationAsJson)));
-      } else if (organizations.length === 0) {
-        print(`There is no organization yet: ${self} org create --name NAME`);
-      } else {
-        const rows = organizations.map(({ id, name, recipients }) => [
-          id,
-          name,
-          Object.keys(recipients).join(", ") || "no network yet",
-        ]);
-        print(renderTable(["id", "name", "paid on"], rows));
-      }
-      return 0;
+      const rows = organizations.map(({ id, name, recipients }) => [
+        id,
+        name,
+        Object.keys(recipients).join(", ") || "no network yet",
+      ]);
+      return {
+        json: organizations.map(organizationAsJson),
+        text:
+          rows.length === 0
+            ? `There is no organization yet: ${self} org create --name NAME`
+            : renderTable(["id", "name", "paid on"], rows),
+      };
     }),
 });
 
@@ -72,24 +72,11 @@ export const orgShow = defineCommand({
   ...usesDatabase,
   options: { id: organizationOption, json },
 
-  run: ({ id, json }, { print }, { databaseUrl }) =>
+  run: ({ id }, _terminal, { databaseUrl }) =>
     withOrganizations({ databaseUrl }, async (organizations) => {
       const organization = await organizations.find(id);
       if (organization === null) throw new KitError(`There is no organization ${JSON.stringify(id)}`);
       const [keys, changes] = [await organizations.listKeys(id), await organizations.listChanges(id)];
-      if (json) {
-        print(
-          JSON.stringify({
-            ...organizationAsJson(organization),
-            keys: keys.map(keyAsJson),
-            changes: changes.map((change) => ({ ...change, at: new Date(change.at).toISOString() })),
-          }),
-        );
-        return 0;
-      }
-      print(`${organization.id}: ${organization.name}\n`);
-      print(describeNetworks(organization));
-      print(`\nKeys\n${describeKeys(keys)}`);
       const columns = [{ right: "#" }, "time", "who", "what", "details"];
       const rows = changes.map(({ number, at, actor, action, details }) => [
         String(number),
@@ -98,8 +85,19 @@ export const orgShow = defineCommand({
         action,
         describeDetails(details),
       ]);
-      print(`\nChanges\n${renderTable(columns, rows)}`);
-      return 0;
+      return {
+        json: {
+          ...organizationAsJson(organization),
+          keys: keys.map(keyAsJson),
+          changes: changes.map((change) => ({ ...change, at: new Date(change.at).toISOString() })),
+        },
+        text: [
+          `${organization.id}: ${organization.name}`,
+          describeNetworks(organization),
+          `Keys\n${describeKeys(keys)}`,
+          `Changes\n${renderTable(columns, rows)}`,
+        ].join("\n\n"),
+      };
     }),
 });
 
@@ -109,25 +107,19 @@ export const orgSetRecipient = defineCommand({
   })),
   options: {
     id: organizationOption,
-    network: networkOption,
-    ...networkFileOption,
-    address: {
-      ...addressOption("the wallet that is paid; payments under way still go to the one before"),
-      required: true,
-    },
+    ...networkOptions,
+    address: requiredAddress("the wallet that is paid; payments under way still go to the one before"),
     actor: actorOption,
     json,
   },
 
-  run: ({ id, network, address, actor, json }, { print }, { databaseUrl, reserved }) =>
+  run: ({ id, network, address, actor }, _terminal, { databaseUrl, reserved }) =>
     withOrganizations({ databaseUrl, actor, reserved }, async (organizations) => {
       await organizations.setRecipient(id, network, address);
-      print(
-        json
-          ? JSON.stringify({ id, network, recipient: address })
-          : `${id} is paid at ${address} on ${network}, on every instance within a second.`,
-      );
-      return 0;
+      return {
+        json: { id, network, recipient: address },
+        text: `${id} is paid at ${address} on ${network}, on every instance within a second.`,
+      };
     }),
 });
 
@@ -135,8 +127,7 @@ export const orgSetLimits = defineCommand({
   ...usesDatabase,
   options: {
     id: organizationOption,
-    network: networkOption,
-    ...networkFileOption,
+    ...networkOptions,
     "minimum-amount": limit("least amount that is settled, in the asset's smallest unit", "UNITS", "10000"),
     "daily-gas-budget": limit(
       "most that settling may cost in gas per day (UTC), in wei",
@@ -161,22 +152,23 @@ export const orgSetLimits = defineCommand({
         ]
       : [],
 
-  run: ({ id, network, actor, json, ...values }, { print }, { databaseUrl }) =>
+  run: ({ id, network, actor, ...values }, _terminal, { databaseUrl }) =>
     withOrganizations({ databaseUrl, actor }, async (organizations) => {
       await organizations.setLimits(id, network, {
         minimumAmount: values["minimum-amount"],
         dailyGasBudget: values["daily-gas-budget"],
       });
       const organization = await organizations.find(id);
-      if (organization !== null) {
-        print(json ? JSON.stringify(organizationAsJson(organization)) : describeNetworks(organization));
-      }
-      return 0;
+      if (organization === null) throw new KitError(`There is no organization ${JSON.stringify(id)}`);
+      return { json: organizationAsJson(organization), text: describeNetworks(organization) };
     }),
 });
 
 function limit(describe: string, placeholder: string, example: string) {
-  return valueOption(`${describe}, or \`none\` (default: as it is)`, placeholder, example, readLimit);
+  return option(placeholder, `${describe}, or \`none\` (default: as it is)`, {
+    read: readLimit,
+    example: example,
+  });
 }
 
 /** An organization as JSON: amounts are decimal text in smallest units. */

@@ -8,10 +8,9 @@ import {
   addressOption,
   defineCommand,
   flag,
-  networkFileOption,
-  onlyNetworkOption,
+  onlyNetworkOptions,
+  option,
   textOption,
-  valueOption,
 } from "../kit/command.ts";
 import { usesDatabase, withLedger } from "../kit/database.ts";
 
@@ -22,39 +21,33 @@ const pageSize = 1_000;
 export const settlementsList = defineCommand({
   ...usesDatabase,
   options: {
-    org: textOption("only of this organization", "ID", "org_0123456789abcdef"),
-    network: onlyNetworkOption,
-    ...networkFileOption,
-    state: valueOption(
-      `only in this state: ${settlementStates.join(", ")}`,
-      "STATE",
-      "settled",
-      readOneOf(settlementStates),
-    ),
+    org: textOption("ID", "only of this organization", { example: "org_0123456789abcdef" }),
+    ...onlyNetworkOptions,
+    state: option("STATE", `only in this state: ${settlementStates.join(", ")}`, {
+      read: readOneOf(settlementStates),
+      example: "settled",
+    }),
     payer: addressOption("only of this payer"),
-    from: valueOption(
-      "only those claimed at or after this time (UTC unless it has a zone)",
-      "TIME",
-      "2026-11-01",
-      readMoment,
-    ),
-    to: valueOption("only those claimed before this time", "TIME", "2026-12-01T00:00:00Z", readMoment),
-    limit: valueOption(
-      `at most so many, newest first (default ${usualLimit}; with --csv all)`,
-      "N",
-      "100",
-      readWholeNumber(1, 100_000_000),
-    ),
-    cursor: {
-      describe: "go on after the last list, which ended with this",
-      placeholder: "CURSOR",
+    from: option("TIME", "only those claimed at or after this time (UTC unless it has a zone)", {
+      read: readMoment,
+      example: "2026-11-01",
+    }),
+    to: option("TIME", "only those claimed before this time", {
+      read: readMoment,
+      example: "2026-12-01T00:00:00Z",
+    }),
+    limit: option("N", `at most so many, newest first (default ${usualLimit}; with --csv all)`, {
+      read: readWholeNumber(1, 100_000_000),
+      example: "100",
+    }),
+    cursor: option("CURSOR", "go on after the last list, which ended with this", {
       read(text): Cursor {
         const cursor = readCursor(text);
         if (cursor === null)
           throw new InvalidValue(`"${text}" is not a cursor; a list that is cut short ends with one`);
         return cursor;
       },
-    },
+    }),
     json: flag("print JSON"),
     csv: flag("print CSV (RFC 4180), for reconciliation: amounts in smallest units, times in ISO 8601"),
   },
@@ -117,19 +110,15 @@ function describeSettlements(settlements: readonly Settlement[]): string {
 export const settlementsShow = defineCommand({
   ...usesDatabase,
   options: {
-    id: {
-      ...valueOption(
-        "the settlement's id, as in the Location of the answer",
-        "ID",
-        `0x${"0123456789abcdef".repeat(4)}`,
-        readBytes32,
-      ),
+    id: option("ID", "the settlement's id, as in the Location of the answer", {
+      read: readBytes32,
+      example: `0x${"0123456789abcdef".repeat(4)}`,
       required: true,
-    },
+    }),
     json: flag("print JSON"),
   },
 
-  run: ({ id, json }, { print }, { databaseUrl }) =>
+  run: ({ id }, _terminal, { databaseUrl }) =>
     withLedger(databaseUrl, async (ledger) => {
       const settlement = await ledger.find(id);
       if (settlement === null) {
@@ -139,14 +128,10 @@ export const settlementsShow = defineCommand({
           ],
         });
       }
-      const record = Object.entries(settlementAsRecord(settlement));
-      if (json) {
-        print(JSON.stringify(Object.fromEntries(record)));
-      } else {
-        const width = Math.max(...record.map(([name]) => name.length));
-        for (const [name, value] of record) print(`${name.padEnd(width)}  ${value ?? "-"}`);
-      }
-      return 0;
+      const record = settlementAsRecord(settlement);
+      const width = Math.max(...settlementColumns.map((name) => name.length));
+      const lines = settlementColumns.map((name) => `${name.padEnd(width)}  ${record[name] ?? "-"}`);
+      return { json: record, text: lines.join("\n") };
     }),
 });
 

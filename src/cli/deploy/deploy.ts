@@ -7,32 +7,27 @@ import {
   defineCommand,
   flag,
   networkFileOption,
-  type Option,
   type Options,
+  option,
   requireNetwork,
   type Values,
-  valueOption,
 } from "../kit/command.ts";
 
 /** Two days: long enough to notice a transfer of the admin role by a thief, and to cancel it. */
 const usualAdminDelay = 172_800;
 
 const deployOptions = {
-  network: { ...valueOption("where to deploy", "NAME", "base-sepolia", readNetwork), required: true },
+  network: option("NAME", "where to deploy", { read: readNetwork, example: "base-sepolia", required: true }),
   ...networkFileOption,
   "dry-run": flag("print what would be sent, and send nothing"),
   yes: flag("send without asking"),
   json: flag("print one line of JSON; with --yes or --dry-run"),
   admin: addressOption("who grants and revokes roles (default: the account of DEPLOYER_PRIVATE_KEY)"),
-  "admin-delay": {
-    ...valueOption(
-      "seconds before a transfer of the admin role can be accepted (two days are 172800)",
-      "SECONDS",
-      `${usualAdminDelay}`,
-      readWholeNumber(0, 2_592_000),
-    ),
-    default: `${usualAdminDelay}`,
-  },
+  "admin-delay": option(
+    "SECONDS",
+    "seconds before a transfer of the admin role can be accepted (two days are 172800)",
+    { read: readWholeNumber(0, 2_592_000), example: `${usualAdminDelay}`, default: `${usualAdminDelay}` },
+  ),
   operators: accounts("who may settle (default: the accounts of OPERATOR_PRIVATE_KEY, or OPERATOR_ADDRESS)"),
   recoverer: accountOrNone("who may recover, or none (default: the account of RECOVERER_PRIVATE_KEY)"),
   pauser: accountOrNone("who may pause, or none (default: the admin)"),
@@ -101,10 +96,10 @@ function checkDeployOptions(values: Partial<DeployValues>): readonly Configurati
 
 function accounts(describe: string) {
   const read = (text: string) => [...new Set(text.split(",").map((part) => readAddress(part.trim())))];
-  return { ...addressOption(describe), placeholder: "ADDRESSES", read } satisfies Option;
+  return { ...addressOption(describe), placeholder: "ADDRESSES", read };
 }
 
 function accountOrNone(describe: string) {
   const read = (text: string): Address | "none" => (text === "none" ? "none" : readAddress(text));
-  return { ...addressOption(describe), read } satisfies Option;
+  return { ...addressOption(describe), read };
 }

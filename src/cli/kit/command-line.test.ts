@@ -2,23 +2,16 @@ import { describe, expect, test } from "vitest";
 import { InvalidValue, readWholeNumber } from "../../config/values.ts";
 import { createVariableReader } from "../../config/variable-reader.ts";
 import { ConfigurationError } from "../../errors.ts";
-import { type Command, commandOption, defineCommand, flag, type Option, type Options } from "./command.ts";
+import { type Command, commandOption, defineCommand, flag, type Options, option } from "./command.ts";
 import { readCommandLine } from "./command-line.ts";
 
-const port = {
-  describe: "a port",
-  placeholder: "PORT",
+const port = option("PORT", "a port", {
   variable: "PORT",
   example: "4402",
   read: readWholeNumber(0, 65_535),
   default: "1",
-} as const satisfies Option;
-const word = {
-  describe: "a word",
-  placeholder: "WORD",
-  read: (text: string) => text,
-  default: "none",
-} as const;
+});
+const word = option("WORD", "a word", { read: (text: string) => text, default: "none" });
 const options = { port, word, json: flag("as JSON") } satisfies Options;
 
 function valuesOf(known: Options, args: readonly string[], env: Record<string, string> = {}) {
@@ -61,7 +54,7 @@ describe("values", () => {
 });
 
 test("an option that may be bare is given with and without a value", () => {
-  const fork = { ...word, mayBeBare: true } satisfies Option;
+  const fork = { ...word, mayBeBare: true } as const;
   const read = (...args: string[]) => valuesOf({ fork, json: flag("as JSON") }, args).fork;
   expect([
     read(),
@@ -199,7 +192,7 @@ test("a mistake of ours in reading is not taken for the user's", () => {
 
 test("what is not given is the default, undefined, or for a flag false", () => {
   const command = defineCommand({
-    options: { word, plain: { describe: "", placeholder: "X", read: Number }, json: flag("as JSON") },
+    options: { word, plain: option("X", "", { read: Number }), json: flag("as JSON") },
     run: async () => 0,
   });
   const { values } = readCommandLine(command, [], {});

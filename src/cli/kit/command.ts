@@ -61,8 +61,16 @@ export type Command<O extends Options = Options, E = unknown> = {
   environment?: (env: Environment, values: Partial<Values<O>>) => E;
   /** What can only be judged of several values together. A problem may be named after an option's variable. */
   check?: (values: Partial<Values<O>>) => readonly ConfigurationProblem[];
-  /** Gives the exit code. May throw the {@link Interruption} that cut it short. */
-  run(values: Values<O>, terminal: CommandTerminal, environment: E): Promise<number>;
+  /** Gives the exit code, or what is to be printed. May throw the {@link Interruption} that cut it short. */
+  run(values: Values<O>, terminal: CommandTerminal, environment: E): Promise<number | Outcome>;
+};
+
+/** What a command found: printed as text for people or, with `--json`, as one line of JSON. */
+export type Outcome = {
+  text: string;
+  json: unknown;
+  /** The exit code; 0 by default. */
+  code?: number;
 };
 
 /** Names a command together with its options, so that `run` knows the types of their values. */
@@ -75,19 +83,21 @@ export function flag(describe: string) {
   return { describe, read: () => true } satisfies Option<boolean>;
 }
 
-/** An option with a value. */
-export function valueOption<T>(
-  describe: string,
+/** What an option with a value has besides its name and its value's. */
+type OptionDetails = Omit<Partial<Option>, "placeholder" | "describe">;
+
+/** An option with a value, such as `--port PORT`. */
+export function option<const D extends OptionDetails & Pick<Option, "read">>(
   placeholder: string,
-  example: string,
-  read: (text: string, known?: KnownNetworks) => T,
-) {
-  return { describe, placeholder, example, read } satisfies Option;
+  describe: string,
+  details: D,
+): NoInfer<D> & { placeholder: string; describe: string } {
+  return { ...details, placeholder, describe };
 }
 
 /** An option whose value may be any text. */
-export function textOption(describe: string, placeholder: string, example: string) {
-  return valueOption(describe, placeholder, example, (text) => text);
+export function textOption<const D extends OptionDetails>(placeholder: string, describe: string, details: D) {
+  return option(placeholder, describe, { ...details, read: (text: string) => text });
 }
 
 /** How users write an option. */
@@ -113,19 +123,26 @@ export function requireNetwork(networks: KnownNetworks, name: NetworkName): Know
 
 /** Who makes a change, for the audit trail. */
 export const actorOption = textOption(
-  "who makes this change, for the audit trail (default the user of the operating system)",
   "NAME",
-  "alice",
+  "who makes this change, for the audit trail (default the user of the operating system)",
+  { example: "alice" },
 );
 
 /** `--network` of commands that act on one network. */
-export const networkOption = {
-  ...valueOption("on which network", "NAME", "base", readNetwork),
+export const networkOption = option("NAME", "on which network", {
+  read: readNetwork,
+  example: "base",
   required: true,
-} as const satisfies Option;
+});
 
-/** `--network` of commands that act on all networks unless one is named. */
-export const onlyNetworkOption = valueOption("only on this network", "NAME", "base", readNetwork);
+/** The network of commands that act on one, built in or of a network file. */
+export const networkOptions = { network: networkOption, ...networkFileOption };
+
+/** The network of commands that act on all networks unless one is named. */
+export const onlyNetworkOptions = {
+  network: option("NAME", "only on this network", { read: readNetwork, example: "base" }),
+  ...networkFileOption,
+};
 
 /** A command line of the user's own, behind `--`. */
 export function commandOption(describe: string) {
@@ -140,7 +157,15 @@ export function commandOption(describe: string) {
 
 /** An account, as an address that is checked (EIP-55). */
 export function addressOption(describe: string) {
-  return valueOption(describe, "ADDRESS", "0x857b06519E91e3A54538791bDbb0E22373e36b66", readAddress);
+  return option("ADDRESS", describe, {
+    read: readAddress,
+    example: "0x857b06519E91e3A54538791bDbb0E22373e36b66",
+  });
+}
+
+/** An account that must be given. */
+export function requiredAddress(describe: string) {
+  return { ...addressOption(describe), required: true } as const;
 }
 
 /** An option in the place of a variable, which gives the value when the command line does not. */
@@ -183,17 +208,17 @@ export function contractsOf(values: {
 
 /** Of a facilitator for tests, with chains or without: what it serves, where. */
 export const localOptions = {
-  networks: {
-    ...valueOption("these networks, separated by commas", "NAMES", "base,polygon", readNetworks),
+  networks: option("NAMES", "these networks, separated by commas", {
+    read: readNetworks,
+    example: "base,polygon",
     default: networkNames.join(","),
-  },
+  }),
   port: variableOption("PORT", { placeholder: "PORT" }),
   host: variableOption("HOST", { placeholder: "ADDRESS" }),
-  "allow-host": valueOption(
-    "let the control routes be called by these host names too, separated by commas, such as a container's",
+  "allow-host": option(
     "NAMES",
-    "facilitator",
-    readList("host name", readHostName),
+    "let the control routes be called by these host names too, separated by commas, such as a container's",
+    { read: readList("host name", readHostName), example: "facilitator" },
   ),
   ...contractOptions,
   ...networkFileOption,

@@ -22,16 +22,3 @@ export function describePayers(payers: Payers): readonly string[] {
 
 /** How long the payment of the printed curl can be settled: a day. */
 export const curlValidSeconds = 86_400;
-
-/** The command that verifies a payment. */
-export function verifyCurl(
-  { facilitator, organization }: { facilitator: { url: string }; organization: { apiKey: string } },
-  body: object,
-): string {
-  return [
-    `curl -s ${facilitator.url}/verify \\`,
-    `  -H 'Authorization: ${organization.apiKey}' \\`,
-    "  -H 'Content-Type: application/json' \\",
-    `  -d '${JSON.stringify(body)}'`,
-  ].join("\n");
-}

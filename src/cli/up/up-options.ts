@@ -17,9 +17,9 @@ import {
   flag,
   localOptions,
   type Options,
+  option,
   textOption,
   type Values,
-  valueOption,
   variableOption,
 } from "../kit/command.ts";
 import { readForkRequests } from "./fork-requests.ts";
@@ -28,45 +28,39 @@ const lineFormats = ["text", "json"] as const;
 
 export const upOptions = {
   ...localOptions,
-  fork: {
-    describe:
-      "fork real chains: of the networks that are named, or of all whose *_RPC_URL is set; NAME=URL and NAME=RECORDING say what to fork",
-    placeholder: "NAMES",
-    example: "base,polygon=polygon.fork.json.gz",
-    mayBeBare: true,
-    read: readForkRequests,
-  },
+  fork: option(
+    "NAMES",
+    "fork real chains: of the networks that are named, or of all whose *_RPC_URL is set; NAME=URL and NAME=RECORDING say what to fork",
+    { example: "base,polygon=polygon.fork.json.gz", mayBeBare: true, read: readForkRequests },
+  ),
   open: flag(
     "let requests without an API key act for the local organization, and `POST /close` end this; for test suites that know no keys",
   ),
-  "rpc-port": valueOption(
-    "the port of a network's node; several, separated by commas (default: any free ones)",
+  "rpc-port": option(
     "NETWORK=PORT",
-    "base-sepolia=8545",
-    readRpcPorts,
+    "the port of a network's node; several, separated by commas (default: any free ones)",
+    { read: readRpcPorts, example: "base-sepolia=8545" },
   ),
-  "rpc-ports": valueOption(
-    "the ports of all nodes: this one for the first network, the next for the second, and so on",
+  "rpc-ports": option(
     "PORT..",
-    "8545..",
-    readFirstRpcPort,
+    "the ports of all nodes: this one for the first network, the next for the second, and so on",
+    { read: readFirstRpcPort, example: "8545.." },
   ),
   asset: variableOption("LOCAL_ASSETS", { placeholder: "NETWORK=ADDRESS" }),
-  recipient: valueOption(
-    "where the organization is paid, on every network (default: a published account)",
+  recipient: option(
     "ADDRESS",
-    "0x857b06519E91e3A54538791bDbb0E22373e36b66",
-    readAddress,
+    "where the organization is paid, on every network (default: a published account)",
+    { read: readAddress, example: "0x857b06519E91e3A54538791bDbb0E22373e36b66" },
   ),
   organizations: textOption(
-    "JSON file with organizations besides that one, with recipients and limits: docs/guides/harness.md",
     "FILE",
-    "organizations.json",
+    "JSON file with organizations besides that one, with recipients and limits: docs/guides/harness.md",
+    { example: "organizations.json" },
   ),
   state: textOption(
-    "file that keeps chains and ledger: saved when this ends by Ctrl-C, SIGTERM or `POST /close`, and gone on with at the next start",
     "FILE",
-    "x402.state",
+    "file that keeps chains and ledger: saved when this ends by Ctrl-C, SIGTERM or `POST /close`, and gone on with at the next start",
+    { example: "x402.state" },
   ),
   "cors-origins": variableOption("CORS_ORIGINS", { placeholder: "ORIGINS" }),
   discovery: flag(
@@ -86,25 +80,21 @@ export const upOptions = {
   "no-recovery": flag("leave direct submissions to the token stranded, as `serve` without a recoverer"),
   "no-demo": flag("make no sample payments"),
   quiet: flag("print no line for each verify and settle"),
-  "log-format": valueOption(
-    `how these lines are written: ${lineFormats.join(" or ")}; with --json they are left out unless this is given`,
+  "log-format": option(
     "FORMAT",
-    "json",
-    readOneOf<(typeof lineFormats)[number]>(lineFormats),
+    `how these lines are written: ${lineFormats.join(" or ")}; with --json they are left out unless this is given`,
+    { read: readOneOf<(typeof lineFormats)[number]>(lineFormats), example: "json" },
   ),
-  "ready-line": valueOption(
-    "print this line when everything is ready, for a test suite that waits for it",
+  "ready-line": option(
     "TEXT",
-    '"Facilitator listening"',
-    readLine,
+    "print this line when everything is ready, for a test suite that waits for it",
+    { read: readLine, example: '"Facilitator listening"' },
   ),
-  seed: {
-    describe:
-      "makes runs repeatable, to the hash of each block: chains with a clock of their own, and no sample payments",
-    placeholder: "N",
-    example: "1",
-    read: readWholeNumber(0, 2_147_483_647),
-  },
+  seed: option(
+    "N",
+    "makes runs repeatable, to the hash of each block: chains with a clock of their own, and no sample payments",
+    { example: "1", read: readWholeNumber(0, 2_147_483_647) },
+  ),
   env: flag("print lines for a .env when ready, and nothing else: URL, key, payTo, payer, RPC URLs"),
   json: flag("print one line of JSON when ready, and nothing else"),
 } as const satisfies Options;

@@ -1,11 +1,13 @@
-import { variables } from "../../config/variables.ts";
+import { contractVariables, rpcVariableOf, variables } from "../../config/variables.ts";
 import { shortenHex } from "../../explain/payment-line.ts";
+import { curlOf } from "../../harness/control/curl.ts";
 import { type HarnessDescription, networksOf } from "../../harness/control/description.ts";
 import { signPayment } from "../../harness/control/pay.ts";
 import { type SamplePayment, sampleAmount } from "../../harness/control/sample-payments.ts";
+import { builtInNetworks } from "../../protocol/networks.ts";
 import { self } from "../../util/self-command.ts";
 import { type Column, renderTable } from "../../util/table.ts";
-import { curlValidSeconds, describePayers, verifyCurl } from "./start-report.ts";
+import { curlValidSeconds, describePayers } from "./start-report.ts";
 
 /** What a person reads when `up` is ready. */
 export async function describeUp(
@@ -116,5 +118,30 @@ async function curl(harness: HarnessDescription): Promise<string> {
     x402Version: 1,
     validForSeconds: curlValidSeconds,
   });
-  return verifyCurl(harness, request);
+  return curlOf(harness, "verify", request);
+}
+
+/** What a shop and its tests need of a running `up`, as lines of a `.env`. The first network is where is paid. */
+export function describeAsEnv(harness: HarnessDescription): string {
+  const { facilitator, organization, payers } = harness;
+  const running = networksOf(harness).flatMap((name) => {
+    const network = harness.networks[name];
+    return network === undefined ? [] : [{ name, ...network }];
+  });
+  const [first] = running;
+  const lines: [string, string | undefined][] = [
+    ["X402_FACILITATOR_URL", facilitator.url],
+    ["X402_API_KEY", organization.apiKey],
+    ["X402_NETWORK", first?.caip2],
+    ["X402_PAY_TO", first?.facilitatorContract],
+    ["X402_ASSET", first?.asset.address],
+    ["PAYER_PRIVATE_KEY", payers.funded?.privateKey],
+    ...running.flatMap(({ name, rpcUrl, facilitatorContract, tier }): [string, string][] => [
+      [rpcVariableOf(name), rpcUrl],
+      [contractVariables[tier ?? builtInNetworks.named(name)?.tier ?? "mainnet"], facilitatorContract],
+    ]),
+  ];
+  return [...new Map(lines)]
+    .flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]))
+    .join("\n");
 }

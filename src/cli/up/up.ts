@@ -6,13 +6,13 @@ import { renderPaymentLine } from "../../explain/payment-line.ts";
 import { payOnEveryNetwork } from "../../harness/control/sample-payments.ts";
 import type { RunningHarness } from "../../harness/run/running-harness.ts";
 import { startHarness } from "../../harness/run/start-harness.ts";
+import { openStateFile } from "../../harness/run/state-file.ts";
 import { isWarning, renderLogLine } from "../../logging/log-lines.ts";
 import { self } from "../../util/self-command.ts";
 import { defineCommand } from "../kit/command.ts";
 import { resolveForks } from "./fork-requests.ts";
-import { openStateFile } from "./state-file.ts";
 import { checkUp, resolveContracts, upOptions } from "./up-options.ts";
-import { describeUp } from "./up-report.ts";
+import { describeAsEnv, describeUp } from "./up-report.ts";
 
 export const up = defineCommand({
   options: upOptions,
@@ -84,7 +84,6 @@ export const up = defineCommand({
       if (values.json) {
         print(JSON.stringify(harness.description));
       } else if (values.env) {
-        const { describeAsEnv } = await import("./env-lines.ts");
         print(describeAsEnv(harness.description));
       } else {
         print(await describeUp(harness.description, payments));

@@ -5,9 +5,9 @@ import { promisify } from "node:util";
 import { gunzipSync, gzip } from "node:zlib";
 import { z } from "zod";
 import { KitError } from "../../errors.ts";
-import type { SavedHarness } from "../../harness/run/rewind.ts";
-import type { StartOptions } from "../../harness/run/start-options.ts";
 import { parseJson } from "../../util/json.ts";
+import type { SavedHarness } from "./rewind.ts";
+import type { StartOptions } from "./start-options.ts";
 
 /** What a saved state is only good for. */
 type Setting = Pick<StartOptions, "networks" | "facilitatorContracts" | "assets">;

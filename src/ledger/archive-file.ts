@@ -2,8 +2,9 @@ import { randomUUID } from "node:crypto";
 import { type FileHandle, link, open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { z } from "zod";
-import { KitError } from "../../errors.ts";
-import type { Hex } from "../../protocol/hex.ts";
+import { KitError } from "../errors.ts";
+import type { Hex } from "../protocol/hex.ts";
+import { parseJson } from "../util/json.ts";
 
 /** The first line of an archive: what it is, and the moment before which its settlements are (ISO 8601). */
 const headSchema = z.object({ kind: z.literal("x402-kit settlements archive"), before: z.iso.datetime() });
@@ -124,14 +125,6 @@ async function* readRows(file: string, lines: AsyncIterator<string>): AsyncGener
     const key = kind === "settlement" ? line.data.row.id : line.data.row.hash;
     // The row as it was written, since the order of its columns counts.
     yield { kind, key, serialized: value.slice(rowStart(kind).length, -1) };
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }
 

@@ -1,11 +1,11 @@
 import { readMoment } from "../../config/values.ts";
 import { ConfigurationError } from "../../errors.ts";
 import { createLedgerArchive, type LedgerArchive, serializeRow } from "../../ledger/archive.ts";
+import { type ArchivedRow, openArchive, writeArchive } from "../../ledger/archive-file.ts";
 import type { Cursor } from "../../protocol/cursor.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import { defineCommand, textOption, valueOption } from "../kit/command.ts";
+import { defineCommand, option, textOption } from "../kit/command.ts";
 import { usesDatabase, withDatabase } from "../kit/database.ts";
-import { type ArchivedRow, openArchive, writeArchive } from "./archive-file.ts";
 
 /** Settlements that are younger stay: blocks may be replaced, and shops reconcile. */
 const fewestDays = 7;
@@ -16,23 +16,15 @@ const pageSize = 200;
 export const settlementsArchive = defineCommand({
   ...usesDatabase,
   options: {
-    before: {
-      ...valueOption(
-        `those claimed, concluded and expired before this time, ${fewestDays} days ago or earlier (UTC unless it has a zone)`,
-        "TIME",
-        "2026-08-01",
-        readMoment,
-      ),
+    before: option(
+      "TIME",
+      `those claimed, concluded and expired before this time, ${fewestDays} days ago or earlier (UTC unless it has a zone)`,
+      { read: readMoment, example: "2026-08-01", required: true },
+    ),
+    out: textOption("FILE", "the file to move them to, as JSON lines; one that exists is gone on with", {
+      example: "settlements-2026-07.jsonl",
       required: true,
-    },
-    out: {
-      ...textOption(
-        "the file to move them to, as JSON lines; one that exists is gone on with",
-        "FILE",
-        "settlements-2026-07.jsonl",
-      ),
-      required: true,
-    },
+    }),
   },
 
   check: ({ before }) =>

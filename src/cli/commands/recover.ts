@@ -11,20 +11,19 @@ import { type RecoverResult, recoverNetwork } from "../../relayer/recover-networ
 import { createRecoverer } from "../../relayer/recoverer.ts";
 import { createRecovery } from "../../relayer/recovery.ts";
 import { renderTable } from "../../util/table.ts";
-import { defineCommand, flag, networkFileOption, onlyNetworkOption } from "../kit/command.ts";
+import { defineCommand, flag, onlyNetworkOptions } from "../kit/command.ts";
 import { withLedger } from "../kit/database.ts";
 
 export const recover = defineCommand({
   usesEnvFile: true,
   options: {
-    network: onlyNetworkOption,
-    ...networkFileOption,
+    ...onlyNetworkOptions,
     "dry-run": flag("tell what would be recovered, and send nothing"),
     json: flag("print JSON"),
   },
   variables: variablesOf("recover"),
 
-  async run({ network, "dry-run": dryRun, json }, terminal) {
+  async run({ network, "dry-run": dryRun }, terminal) {
     const environment = readRecoverEnvironment(terminal.env, network, { key: !dryRun });
     const { networks, databaseUrl, recovererKey } = environment;
     const interrupted = terminal.takeSignals();
@@ -32,8 +31,12 @@ export const recover = defineCommand({
       Promise.all(networks.map((config) => recoverOn(config, { ledger, recovererKey, interrupted }))),
     );
     const results = ofNetworks.flat();
-    terminal.print(json ? JSON.stringify({ dryRun, payments: results }) : describeResults(results, dryRun));
-    return results.every(({ outcome }) => outcome === "recovered" || outcome === "would recover") ? 0 : 1;
+    const isGood = results.every(({ outcome }) => outcome === "recovered" || outcome === "would recover");
+    return {
+      json: { dryRun, payments: results },
+      text: describeResults(results, dryRun),
+      code: isGood ? 0 : 1,
+    };
   },
 });
 

@@ -24,11 +24,10 @@ export const doctor = defineCommand({
   options: { json: flag("print one line of JSON"), ...networkFileOption },
   variables: variablesOf("serve"),
 
-  async run({ json }, { print, env, warnings }) {
+  async run(_values, { env, warnings }) {
     const parts = await examine(env, warnings);
     const safe = parts.every(({ checks }) => checks.every(({ status }) => status !== "failed"));
-    print(json ? JSON.stringify({ safe, parts }) : renderParts(parts, safe));
-    return safe ? 0 : 1;
+    return { json: { safe, parts }, text: renderParts(parts, safe), code: safe ? 0 : 1 };
   },
 });
 

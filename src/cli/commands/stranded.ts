@@ -8,7 +8,7 @@ import { settlementId } from "../../protocol/authorization.ts";
 import type { Asset, NetworkName } from "../../protocol/networks.ts";
 import { self } from "../../util/self-command.ts";
 import { renderTable } from "../../util/table.ts";
-import { defineCommand, flag, networkFileOption, onlyNetworkOption, valueOption } from "../kit/command.ts";
+import { defineCommand, flag, onlyNetworkOptions, option } from "../kit/command.ts";
 import { withLedger } from "../kit/database.ts";
 
 const usualDays = 7;
@@ -29,26 +29,22 @@ type StrandedAsset = {
 export const stranded = defineCommand({
   usesEnvFile: true,
   options: {
-    network: onlyNetworkOption,
-    ...networkFileOption,
-    since: valueOption(
-      `look at transfers from this time on (default ${usualDays} days ago)`,
-      "TIME",
-      "2026-11-01",
-      readMoment,
-    ),
+    ...onlyNetworkOptions,
+    since: option("TIME", `look at transfers from this time on (default ${usualDays} days ago)`, {
+      read: readMoment,
+      example: "2026-11-01",
+    }),
     json: flag("print JSON"),
   },
   variables: chainVariables,
 
-  async run({ network, since = Date.now() - usualDays * dayMs, json }, terminal) {
+  async run({ network, since = Date.now() - usualDays * dayMs }, terminal) {
     const { networks, databaseUrl } = readRecoverEnvironment(terminal.env, network, { key: false });
     const ofNetworks = await withLedger(databaseUrl, (ledger) =>
       Promise.all(networks.map((config) => findOn(config, ledger, since))),
     );
     const found = ofNetworks.flat();
-    terminal.print(json ? JSON.stringify({ assets: found }) : describeFound(found, since));
-    return 0;
+    return { json: { assets: found }, text: describeFound(found, since) };
   },
 });
 

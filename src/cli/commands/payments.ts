@@ -1,0 +1,191 @@
+import { readWholeNumber } from "../../config/values.ts";
+import { KitError } from "../../errors.ts";
+import { adviceOn, formatUsdc, type PaymentLine, renderPaymentLine } from "../../explain/payment-line.ts";
+import type {
+  OperationView,
+  PaymentDetail,
+  PaymentSummary,
+  TimelineEntry,
+} from "../../studio/payment-view.ts";
+import { createPaymentReader, type PaymentReader } from "../../studio/read-payments.ts";
+import { escapeControls } from "../../util/escape-controls.ts";
+import { self } from "../../util/self-command.ts";
+import { createTurns } from "../../util/turns.ts";
+import { defineCommand, flag, option, textOption, tokenOption, urlOption } from "../kit/command.ts";
+
+const usualLimit = 20;
+
+/** As many as an `up` remembers. */
+const mostListed = 10_000;
+
+export const logs = defineCommand({
+  options: {
+    follow: flag("go on with what happens from now on, until Ctrl-C"),
+    limit: option("N", "how many payments of before, at most", {
+      read: readWholeNumber(1, mostListed),
+      example: "100",
+      default: `${usualLimit}`,
+    }),
+    json: flag("print lines of JSON"),
+    url: urlOption,
+    token: tokenOption,
+  },
+
+  async run({ follow, limit, json, url, token }, { print, takeSignals }) {
+    const reader = createPaymentReader(url, token);
+    const write = (line: PaymentLine) =>
+      print(json ? escapeControls(JSON.stringify(line)) : renderPaymentLine(line));
+    const seen = new Map<string, number>();
+    /** Lines of what has ended since this payment was last seen. */
+    async function show(payment: PaymentSummary): Promise<void> {
+      if (payment.unrouted !== null && !seen.has(payment.id)) {
+        seen.set(payment.id, 1);
+        const { method, path, status, message } = payment.unrouted;
+        const explanations = (await reader.find(payment.id))?.explanations ?? [];
+        const reason = status === 404 ? "not-found" : "method-not-allowed";
+        const view = { outcome: `${method} ${path}`, status, reason, message, tookMs: null, count: 1 };
+        write(lineOf(payment, { operation: null, view, explanations }));
+      }
+      for (const operation of ["verify", "settle"] as const) {
+        const view = payment[operation];
+        const key = `${operation} ${payment.id}`;
+        if (view === null || view.outcome === "open" || seen.get(key) === view.count) continue;
+        seen.set(key, view.count);
+        const isGood = ["valid", "settled"].includes(view.outcome);
+        const explanations = isGood ? [] : ((await reader.find(payment.id))?.explanations ?? []);
+        write(lineOf(payment, { operation, view, explanations }));
+      }
+    }
+
+    const before = await reader.list(limit);
+    for (const payment of before.toReversed()) await show(payment);
+    if (!follow) return 0;
+    const known = new Set((await reader.list(mostListed)).map(({ id, version }) => `${id} ${version}`));
+    const signal = takeSignals();
+    const inTurn = createTurns();
+    await reader.follow((payment) => {
+      if (known.delete(`${payment.id} ${payment.version}`)) return;
+      // One after the other: a line that asks for an explanation holds up those behind it.
+      inTurn(() => show(payment)).catch(() => {});
+    }, signal);
+    return 0;
+  },
+});
+
+function lineOf(
+  payment: PaymentSummary,
+  {
+    operation,
+    view,
+    explanations,
+  }: {
+    operation: "verify" | "settle" | null;
+    view: OperationView;
+    explanations: PaymentDetail["explanations"];
+  },
+): PaymentLine {
+  const { id, network, payer, payerName, amount, lastSeenAt } = payment;
+  const { outcome, status, reason, message, tookMs } = view;
+  return {
+    time: new Date(lastSeenAt).toISOString(),
+    ...{ operation, id, network, payer, payerName, amount, outcome, status, reason, message, tookMs },
+    ...adviceOn(explanations),
+    transaction: operation === "settle" ? payment.transaction : null,
+  };
+}
+
+export const why = defineCommand({
+  options: {
+    which: textOption(
+      "ID",
+      "a payment by its settlement id or the hash of its transaction, or last for the newest",
+      { example: "last", positional: true, default: "last" },
+    ),
+    json: flag("print one line of JSON"),
+    url: urlOption,
+    token: tokenOption,
+  },
+
+  async run({ which, url, token }) {
+    const payment = await find(createPaymentReader(url, token), which);
+    return { json: payment, text: describe(payment), code: payment.explanations.length === 0 ? 0 : 1 };
+  },
+});
+
+async function find(reader: PaymentReader, which: string): Promise<PaymentDetail> {
+  const wanted = which.toLowerCase();
+  const isIt = ({ id, transaction }: PaymentSummary) =>
+    wanted === "last" || transaction?.toLowerCase() === wanted || id.toLowerCase() === wanted;
+  const [summary] = (await reader.list(wanted === "last" ? 1 : mostListed)).filter(isIt);
+  const payment = summary && (await reader.find(summary.id));
+  if (payment !== undefined) return payment;
+  throw wanted === "last"
+    ? new KitError("No payment has been seen there yet", { hints: [`Make one: ${self} pay`] })
+    : new KitError(`No payment with the id or transaction ${which} has been seen there`, {
+        hints: [`List those that were: ${self} logs`],
+      });
+}
+
+/** The story of a payment: what it is, how it ended, what is wrong and what to do, and what happened when. */
+function describe(payment: PaymentDetail): string {
+  const { id, network, payer, payerName, amount, transaction, ledger, unrouted } = payment;
+  const who = payerName === null ? payer : `${payerName} (${payer})`;
+  return [
+    `Payment       ${id}`,
+    ...(amount === null ? [] : [`              ${formatUsdc(amount)} on ${network}, from ${who}`]),
+    ...(["verify", "settle"] as const).flatMap((operation) => {
+      const view = payment[operation];
+      if (view === null) return [];
+      const { outcome, reason, status, count } = view;
+      const asked = count > 1 ? `, asked ${count} times` : "";
+      return [
+        `${operation.padEnd(14)}${outcome}${reason === null ? "" : `: ${reason}`}${status === null ? "" : ` (${status})`}${asked}`,
+      ];
+    }),
+    ...(unrouted === null ? [] : [`answered      ${unrouted.status} to ${unrouted.method} ${unrouted.path}`]),
+    ...(ledger === null ? [] : [`ledger        ${ledger}`]),
+    ...(transaction === null ? [] : [`transaction   ${transaction}`]),
+    "",
+    ...explain(payment),
+    "What happened:",
+    ...payment.timeline.map((entry) => describeEntry(entry, payment.firstSeenAt)),
+    ...(payment.omitted > 0 ? [`  … and ${payment.omitted} lines more`] : []),
+  ]
+    .map(escapeControls)
+    .join("\n");
+}
+
+function explain({ explanations, verify, settle }: PaymentDetail): readonly string[] {
+  if (explanations.length === 0) {
+    const open = [verify, settle].some((view) => view?.outcome === "open");
+    return [open ? "It is under way." : "Nothing is wrong with it.", ""];
+  }
+  const message = settle?.message ?? verify?.message ?? null;
+  return [
+    ...(message === null ? [] : [`Answered: ${message}`, ""]),
+    ...explanations.flatMap(({ title, at, got, expected, why, fix, more }) => [
+      `${title}${at === "" ? "" : ` (${at})`}`,
+      ...(got === null ? [] : [`  got:      ${got}`]),
+      ...(expected === null ? [] : [`  expected: ${expected}`]),
+      ...(why === "" ? [] : [`  why:      ${why}`]),
+      ...(fix === "" ? [] : [`  fix:      ${fix}`]),
+      ...(more === "" ? [] : [`  more:     ${more}`]),
+      "",
+    ]),
+  ];
+}
+
+function describeEntry({ at, kind, title, ok, tookMs, details }: TimelineEntry, from: number): string {
+  const facts = Object.entries(details)
+    .filter(([name]) => name !== "requestId")
+    .map(([name, value]) => `${name}=${value}`);
+  const took = tookMs === null ? [] : [`${Math.round(tookMs)} ms`];
+  return [
+    `  ${`+${at - from}`.padStart(6)} ms`,
+    ok ? " " : "!",
+    kind.padEnd(11),
+    title,
+    ...took,
+    ...facts,
+  ].join(" ");
+}

@@ -1,0 +1,112 @@
+import { readAmount, readNetwork, readOneOf, readWholeNumber } from "../../config/values.ts";
+import { createControlClient, type HarnessControl } from "../../harness/control/control-client.ts";
+import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
+import { pay as payOnHarness } from "../../harness/control/pay.ts";
+import { sampleAmount } from "../../harness/control/sample-payments.ts";
+import { settleAnswerSchema } from "../../protocol/answers.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
+import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
+import {
+  defineCommand,
+  networkFileOption,
+  networkOptions,
+  option,
+  requiredAddress,
+  urlOption,
+} from "../kit/command.ts";
+
+const payerNames = Object.keys(testPayers) as TestPayerName[];
+const versions = { "1": 1, "2": 2 } as const;
+
+/**
+ * Control of the `up` that runs at a URL.
+ *
+ * @throws KitError when none runs there, or it runs without the network
+ */
+async function controlOf(url: string, network: NetworkName): Promise<HarnessControl> {
+  requireRunning(await findHarness(url), network);
+  return createControlClient(url);
+}
+
+export const pay = defineCommand({
+  options: {
+    network: option("NAME", "where to pay", { read: readNetwork, example: "base", default: "base" }),
+    payer: option("NAME", `who pays: ${payerNames.join(", ")}`, {
+      read: readOneOf(payerNames),
+      example: "empty",
+      default: "funded",
+    }),
+    amount: option("UNITS", "how much, in the asset's smallest unit (1 USDC is 1000000)", {
+      read: readAmount,
+      example: "10000",
+      default: `${sampleAmount}`,
+    }),
+    version: option("N", "x402 protocol version, 1 or 2", {
+      read: (text) => versions[readOneOf(["1", "2"])(text)],
+      example: "2",
+      default: "1",
+    }),
+    ...networkFileOption,
+    url: urlOption,
+  },
+
+  async run({ network, payer, amount, version, url }, { print }) {
+    const harness = await findHarness(url);
+    requireRunning(harness, network);
+    const payment = { network, payer, amount, x402Version: version, validForSeconds: 600 };
+    const { verify, settle, tookMs } = await payOnHarness(harness, payment);
+    print(`verify  ${verify.status}  ${JSON.stringify(verify.body, null, 2)}`);
+    print(`settle  ${settle.status}  ${JSON.stringify(settle.body, null, 2)}`);
+    const settled = settleAnswerSchema.safeParse(settle.body).data?.success === true;
+    print(`\n${settled ? "Settled" : "Not settled"} on ${network} in ${Math.round(tookMs)} ms.`);
+    return settled ? 0 : 1;
+  },
+});
+
+export const fund = defineCommand({
+  options: {
+    ...networkOptions,
+    to: requiredAddress("the account"),
+    amount: option("UNITS", "how much, in the asset's smallest unit (1 USDC is 1000000)", {
+      read: readAmount,
+      example: "1000000",
+      required: true,
+    }),
+    url: urlOption,
+  },
+
+  async run({ network, to, amount, url }, { print }) {
+    await (await controlOf(url, network)).fund(network, to, amount);
+    print(`${to} has ${amount} more on ${network} (in the asset's smallest unit).`);
+    return 0;
+  },
+});
+
+export const advanceTime = defineCommand({
+  options: {
+    ...networkOptions,
+    seconds: option("SECONDS", "by how many seconds", {
+      read: readWholeNumber(1, Number.MAX_SAFE_INTEGER),
+      example: "3600",
+      required: true,
+    }),
+    url: urlOption,
+  },
+
+  async run({ network, seconds, url }, { print }) {
+    const now = await (await controlOf(url, network)).advanceTime(network, seconds);
+    print(`On ${network} it is ${new Date(Number(now) * 1_000).toISOString().replace(".000", "")}.`);
+    return 0;
+  },
+});
+
+export const reset = defineCommand({
+  options: { url: urlOption },
+
+  async run({ url }, { print }) {
+    const { networks } = await findHarness(url);
+    await createControlClient(url).reset();
+    print(`${Object.keys(networks).join(", ")} and the facilitator are as they were at the start.`);
+    return 0;
+  },
+});
