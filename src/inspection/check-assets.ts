@@ -5,7 +5,7 @@ import { expectAnswer } from "../deploy/expect-answer.ts";
 import { domainSeparator } from "../protocol/authorization.ts";
 import { type Hex, sameAddress } from "../protocol/hex.ts";
 import type { Asset } from "../protocol/networks.ts";
-import type { Check, NetworkCheck } from "./check.ts";
+import { type Check, failed, type NetworkCheck, ok } from "./check.ts";
 
 /** Compares `DOMAIN_SEPARATOR()` of every token with the one of its configured name and version. */
 export const assetsCheck: NetworkCheck = {
@@ -31,26 +31,17 @@ function checkAsset({ chainId, usdc }: NetworkConfig, asset: Asset, separator: H
   const domain = `name "${name}", version "${version}"`;
   const isUsdc = sameAddress(address, usdc.address);
   if (separator === undefined) {
-    return {
-      name: "asset",
-      status: "failed",
-      detail: `there is no EIP-3009 token at ${address}`,
-      advice: isUsdc
-        ? "USDC must be there; is this the chain that it says it is?"
-        : "Correct its address in ASSETS.",
-      fatal: true,
-    };
+    const advice = isUsdc
+      ? "USDC must be there; is this the chain that it says it is?"
+      : "Correct its address in ASSETS.";
+    return failed("asset", `there is no EIP-3009 token at ${address}`, { advice, fatal: true });
   }
   if (!sameAddress(separator, domainSeparator(asset, chainId))) {
-    return {
-      name: "asset",
-      status: "failed",
-      detail: `the token ${address} signs for another domain than ${domain}`,
-      advice: isUsdc
-        ? "That is not the USDC of this network; is this the chain that it says it is?"
-        : "Its name and version in ASSETS must be those of the token's EIP-712 domain.",
-      fatal: true,
-    };
+    const advice = isUsdc
+      ? "That is not the USDC of this network; is this the chain that it says it is?"
+      : "Its name and version in ASSETS must be those of the token's EIP-712 domain.";
+    const detail = `the token ${address} signs for another domain than ${domain}`;
+    return failed("asset", detail, { advice, fatal: true });
   }
-  return { name: "asset", status: "ok", detail: `${address} signs for ${domain}` };
+  return ok("asset", `${address} signs for ${domain}`);
 }

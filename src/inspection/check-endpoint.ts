@@ -5,7 +5,7 @@ import { formatCount } from "../deploy/units.ts";
 import { type Head, headCall, readHead } from "../rpc/calls.ts";
 import { readQuantity } from "../rpc/read-hex.ts";
 import type { RpcAnswer, RpcCall } from "../rpc/rpc.ts";
-import type { Check } from "./check.ts";
+import { type Check, failed, ok } from "./check.ts";
 
 /** How an endpoint's newest block may differ from the clock of this machine, in seconds. */
 export type ClockTolerance = { behind: number; ahead: number };
@@ -37,13 +37,12 @@ export function checkEndpoint(
   if (chainId !== BigInt(network.chainId)) {
     const detail = `the RPC serves chain ${chainId}, but ${network.name} is chain ${network.chainId}`;
     const advice = `${rpcVariableOf(network.name)} names a node of another network.`;
-    const check: Check = { name: "chain id", status: "failed", detail, advice };
-    return { checks: [check], isFresh: false, isOtherChain: true };
+    return { checks: [failed("chain id", detail, { advice })], isFresh: false, isOtherChain: true };
   }
   const head = expectAnswer("the newest block", block, readHead);
   const headCheck = checkHead(head, now, clock);
   return {
-    checks: [{ name: "chain id", status: "ok", detail: `${chainId}` }, headCheck],
+    checks: [ok("chain id", `${chainId}`), headCheck],
     head,
     isFresh: headCheck.status === "ok",
     isOtherChain: false,
@@ -54,20 +53,12 @@ function checkHead({ number, timestamp }: Head, now: number, clock: ClockToleran
   const age = Math.floor(now / 1000) - Number(timestamp);
   const newest = `block ${formatCount(number)} is ${formatCount(Math.abs(age))} s`;
   if (age > clock.behind) {
-    return {
-      name: "head",
-      status: "failed",
-      detail: `${newest} old`,
-      advice: "The node has stopped following the chain, or the clock of this machine is wrong.",
-    };
+    const advice = "The node has stopped following the chain, or the clock of this machine is wrong.";
+    return failed("head", `${newest} old`, { advice });
   }
   if (age < -clock.ahead) {
-    return {
-      name: "head",
-      status: "failed",
-      detail: `${newest} ahead of this machine's clock`,
-      advice: "The clock of this machine or that of the node is wrong.",
-    };
+    const advice = "The clock of this machine or that of the node is wrong.";
+    return failed("head", `${newest} ahead of this machine's clock`, { advice });
   }
-  return { name: "head", status: "ok", detail: `${newest} old` };
+  return ok("head", `${newest} old`);
 }

@@ -11,7 +11,7 @@ import { expectAnswer } from "../deploy/expect-answer.ts";
 import { formatCoins, formatCount, formatGwei } from "../deploy/units.ts";
 import type { Address } from "../protocol/hex.ts";
 import { readQuantity } from "../rpc/read-hex.ts";
-import type { Accounts, Check, NetworkCheck } from "./check.ts";
+import { type Accounts, type Check, failed, type NetworkCheck, ok, warning } from "./check.ts";
 
 const plurals = { settlement: "settlements", recovery: "recoveries" };
 
@@ -65,31 +65,23 @@ function checkBalance(network: NetworkConfig, { account, pays }: GasPayer, money
   const { balance, cost, deposit } = money;
   const has = `${formatCoins(balance, network)} of ${account}`;
   if (balance < deposit) {
-    return {
-      name: "gas money",
-      status: "failed",
-      detail: `${has} does not cover one ${pays}, which needs ${formatCoins(deposit, network)} at hand`,
-      advice: `Send it ${network.nativeCoin} on ${network.name}.`,
-      account,
-    };
+    const detail = `${has} does not cover one ${pays}, which needs ${formatCoins(deposit, network)} at hand`;
+    const advice = `Send it ${network.nativeCoin} on ${network.name}.`;
+    return failed("gas money", detail, { advice, account });
   }
   const count = balance / (cost === 0n ? 1n : cost);
   const detail = `${has} buys ${formatCount(count)} ${plurals[pays]} at ${formatCoins(cost, network)} each`;
   // Recoveries are rare: an account that can pay for one can pay for the next ones too.
   return pays === "settlement" && count < gasHorizonPayments
-    ? { name: "gas money", status: "warning", detail, advice: "Send it more soon.", account }
-    : { name: "gas money", status: "ok", detail, account };
+    ? warning("gas money", detail, "Send it more soon.", { account })
+    : ok("gas money", detail, { account });
 }
 
 function checkFee({ maxFeePerGas, name }: NetworkConfig, baseFeePerGas: bigint): Check {
   const detail = `the base fee is ${formatGwei(baseFeePerGas)}, the cap ${formatGwei(maxFeePerGas)}`;
-  if (baseFeePerGas <= maxFeePerGas) return { name: "fee", status: "ok", detail };
-  return {
-    name: "fee",
-    status: "warning",
-    detail: `${detail}: nothing is mined until it has come down`,
-    advice: `Raise the cap if that is worth it: MAX_FEE_GWEI=${name}=…`,
-  };
+  if (baseFeePerGas <= maxFeePerGas) return ok("fee", detail);
+  const advice = `Raise the cap if that is worth it: MAX_FEE_GWEI=${name}=…`;
+  return warning("fee", `${detail}: nothing is mined until it has come down`, advice);
 }
 
 /** A transaction that settles one payment of a plain account, for its size and its gas limit. */

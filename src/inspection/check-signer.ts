@@ -1,7 +1,7 @@
 import type { Signer } from "../chain/signing/signer.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { explainFailure } from "../deploy/explain-failure.ts";
-import type { Check } from "./check.ts";
+import { type Check, failed, ok } from "./check.ts";
 
 /**
  * Has a remote signer sign something that cannot do anything: a txNonce that no account ever reaches, no fee, and a
@@ -20,14 +20,11 @@ export async function checkSigner(signer: Signer, network: NetworkConfig): Promi
       maxPriorityFeePerGas: 0n,
     });
   } catch (error) {
-    return {
-      name: "signer",
-      status: "failed",
-      detail: explainFailure(error),
+    return failed("signer", explainFailure(error), {
       account: signer.address,
       advice: "Check OPERATOR_SIGNER_URL, OPERATOR_ADDRESS, and the keys of the remote signer.",
-    };
+    });
   }
   const ms = Math.round(performance.now() - startedAt);
-  return { name: "signer", status: "ok", detail: `signs for ${signer.address} in ${ms} ms` };
+  return ok("signer", `signs for ${signer.address} in ${ms} ms`);
 }

@@ -3,7 +3,7 @@ import { expectAnswer } from "../deploy/expect-answer.ts";
 import type { Address } from "../protocol/hex.ts";
 import { readQuantity } from "../rpc/read-hex.ts";
 import type { RpcAnswer } from "../rpc/rpc.ts";
-import type { Check, CheckContext, NetworkCheck } from "./check.ts";
+import { type Check, type CheckContext, failed, type NetworkCheck, ok, warning } from "./check.ts";
 
 /** Looks for transactions of the operators that the ledger knows nothing of. */
 export const txNoncesCheck: NetworkCheck = {
@@ -16,12 +16,12 @@ export const txNoncesCheck: NetworkCheck = {
         params: [operator, block],
       })),
     ),
-  read: (answers, context) =>
-    Promise.all(
-      context.operators.map((operator, index) =>
-        checkTxNonce(answers.slice(2 * index, 2 * index + 2), operator, context),
-      ),
-    ).then((checks) => checks.flat()),
+  async read(answers, context) {
+    const checks = context.operators.map((operator, index) =>
+      checkTxNonce(answers.slice(2 * index, 2 * index + 2), operator, context),
+    );
+    return (await Promise.all(checks)).flat();
+  },
 };
 
 /** The ledger is asked after the chain: what another instance sends is in the ledger before it is on the chain. */
@@ -37,22 +37,17 @@ async function checkTxNonce(
   const foreign = findForeignTransactions({ network: network.name, operator, mined, pending, next });
   if (foreign !== undefined) {
     const { problem, advice } = foreign;
-    return [{ name: "txNonce", status: "failed", detail: problem, advice, fatal: true }];
+    return [failed("txNonce", problem, { advice, fatal: true })];
   }
   const known = Math.max(mined, pending);
   if (next !== null && next > known) {
-    return [
-      {
-        name: "txNonce",
-        status: "warning",
-        detail: `${operator} goes on at ${next}, but the node knows only its transactions below txNonce ${known}: ${next - known} are missing`,
-        advice: "serve sends them again. Where this stays so, see that it runs, and what its log says.",
-      },
-    ];
+    const detail = `${operator} goes on at ${next}, but the node knows only its transactions below txNonce ${known}: ${next - known} are missing`;
+    const advice = "serve sends them again. Where this stays so, see that it runs, and what its log says.";
+    return [warning("txNonce", detail, advice)];
   }
   const detail =
     next === null
       ? `${operator} is new to this database, and begins at ${mined}`
       : `${operator} goes on at ${next}, the chain is at ${mined}`;
-  return [{ name: "txNonce", status: "ok", detail }];
+  return [ok("txNonce", detail)];
 }

@@ -25,6 +25,23 @@ export type Check = {
   fatal?: true;
 };
 
+type CheckDetails = Partial<Pick<Check, "advice" | "account" | "fatal">>;
+
+export const ok = (name: string, detail: string, more: CheckDetails = {}): Check => ({
+  ...{ name, status: "ok", detail },
+  ...more,
+});
+
+export const warning = (name: string, detail: string, advice: string, more: CheckDetails = {}): Check => ({
+  ...{ name, status: "warning", detail, advice },
+  ...more,
+});
+
+export const failed = (name: string, detail: string, more: CheckDetails = {}): Check => ({
+  ...{ name, status: "failed", detail },
+  ...more,
+});
+
 /** The accounts of a service. */
 export type Accounts = { operators: readonly Address[]; recoverer: Address | undefined };
 

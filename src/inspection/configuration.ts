@@ -2,7 +2,7 @@ import type { Signer } from "../chain/signing/signer.ts";
 import type { ServeConfig } from "../config/serve-config.ts";
 import { plural } from "../deploy/units.ts";
 import type { ConfigurationProblem } from "../errors.ts";
-import type { Check, CheckStatus } from "./check.ts";
+import { type Check, type CheckStatus, ok } from "./check.ts";
 import { checkSigner } from "./check-signer.ts";
 import { findRefusedKeys } from "./keys.ts";
 import { checkSignatureRecovery } from "./signature-recovery.ts";
@@ -18,7 +18,7 @@ export async function checkConfiguration(
   const isRemote = operators.kind === "remote" && network !== undefined;
   const slowRecovery = checkSignatureRecovery();
   return [
-    { name: "variables", status: "ok", detail },
+    ok("variables", detail),
     ...findRefusedKeys(config).map((problem) => problemAsCheck(problem, "failed")),
     ...warnings.map((problem) => problemAsCheck(problem, "warning")),
     ...(slowRecovery === undefined ? [] : [slowRecovery]),

@@ -6,7 +6,7 @@ import { isMissingFile } from "../database/sqlite/missing-file.ts";
 import { explainFailure } from "../deploy/explain-failure.ts";
 import { KitError } from "../errors.ts";
 import { self } from "../util/self-command.ts";
-import type { Check } from "./check.ts";
+import { type Check, failed, ok, warning } from "./check.ts";
 
 /** How a database is: `ready` for this version, `behind` it, not there, or unreadable for some reason. */
 export type DatabaseState =
@@ -62,29 +62,27 @@ export async function openReady(
 /** The state of a database as a check. Its URL is not shown: it may hold a password. */
 export function checkDatabase(url: string, state: DatabaseState): Check {
   const what = url.startsWith("sqlite:") ? `SQLite, ${url.slice("sqlite:".length)}` : "Postgres";
-  const failed = (detail: string, advice = `Run ${self} migrate, or start with ${self} serve --migrate.`) =>
-    ({ name: "database", status: "failed", detail, advice }) as const;
+  const advice = `Run ${self} migrate, or start with ${self} serve --migrate.`;
   switch (state.kind) {
     case "ready":
-      return { name: "database", status: "ok", detail: `${what}: up to date` };
+      return ok("database", `${what}: up to date`);
     case "behind":
-      return failed(`${what}: behind this version by ${state.pending.join(", ")}`);
+      return failed("database", `${what}: behind this version by ${state.pending.join(", ")}`, { advice });
     case "missing":
-      return failed(`${what}: does not exist yet`);
+      return failed("database", `${what}: does not exist yet`, { advice });
     case "unreadable":
-      return failed(state.reason, "Check DATABASE_URL, and that this machine and user may use it.");
+      return failed("database", state.reason, {
+        advice: "Check DATABASE_URL, and that this machine and user may use it.",
+      });
   }
 }
 
 /** A warning of a Postgres on another machine that is reached without TLS; null for any other database. */
 export async function warnOfPlainText(url: string): Promise<Check | null> {
-  const host = await findPlainTextHost(url);
-  if (host === null) return null;
-  return {
-    name: "database",
-    status: "warning",
-    detail:
-      "Postgres is on another machine and not reached by TLS: its password and payments can be read on the way",
-    advice: "Add sslmode=verify-full to the parameters of DATABASE_URL.",
-  };
+  if ((await findPlainTextHost(url)) === null) return null;
+  return warning(
+    "database",
+    "Postgres is on another machine and not reached by TLS: its password and payments can be read on the way",
+    "Add sslmode=verify-full to the parameters of DATABASE_URL.",
+  );
 }

@@ -1,6 +1,6 @@
 import { statfsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import type { Check } from "./check.ts";
+import { type Check, warning } from "./check.ts";
 
 /** Bytes: some 300,000 settlements. A full disk stops every settle. */
 const fewBytes = 2 ** 30;
@@ -16,12 +16,11 @@ export function checkDiskSpace(
   const free = freeBytes(folder);
   if (free === undefined || free >= fewBytes) return [];
   return [
-    {
-      name: "disk",
-      status: "warning",
-      detail: `${Math.floor(free / 2 ** 20)} MiB are free in ${folder}; on a full disk no payment can be settled`,
-      advice: "Make room, or move the file of DATABASE_URL to a larger disk while serve is stopped.",
-    },
+    warning(
+      "disk",
+      `${Math.floor(free / 2 ** 20)} MiB are free in ${folder}; on a full disk no payment can be settled`,
+      "Make room, or move the file of DATABASE_URL to a larger disk while serve is stopped.",
+    ),
   ];
 }
 

@@ -2,7 +2,7 @@ import type { NetworkConfig } from "../config/network-config.ts";
 import { rpcVariableOf } from "../config/variables.ts";
 import { causeOf, explainFailure } from "../deploy/explain-failure.ts";
 import type { Rpc, RpcAnswer } from "../rpc/rpc.ts";
-import type { Accounts, Check, CheckContext, NetworkCheck } from "./check.ts";
+import { type Accounts, type Check, type CheckContext, failed, type NetworkCheck, ok } from "./check.ts";
 import { assetsCheck } from "./check-assets.ts";
 import { contractCheck } from "./check-contract.ts";
 import {
@@ -55,11 +55,11 @@ export async function inspectNetwork(options: InspectionOptions): Promise<Inspec
   const chosen = results.find(({ isFresh }) => isFresh) ?? results.find(({ head }) => head !== undefined);
   const checks = results.flatMap((result, index) => {
     // What one endpoint lacks another has; but one of another chain is there by mistake.
-    const isBearable = chosen?.isFresh === true && !result.isOtherChain;
+    const isReplaced = chosen?.isFresh === true && !result.isOtherChain;
     return result.checks.map((check): Check => {
       const name = results.length === 1 ? check.name : `${check.name} ${index + 1}`;
       if (check.status !== "failed") return { ...check, name };
-      if (isBearable) return { ...check, name, status: "warning" };
+      if (isReplaced) return { ...check, name, status: "warning" };
       return results.every(({ isOtherChain }) => isOtherChain)
         ? { ...check, name, fatal: true }
         : { ...check, name };
@@ -92,11 +92,7 @@ export async function inspectNetwork(options: InspectionOptions): Promise<Inspec
   };
 }
 
-const notInspected: Check = {
-  name: "the rest",
-  status: "failed",
-  detail: "was not looked at: there is no RPC endpoint to ask",
-};
+const notInspected = failed("the rest", "was not looked at: there is no RPC endpoint to ask");
 
 /** Asks an endpoint how it is, and for `rest` in the same request. */
 async function inspectEndpoint(
@@ -111,14 +107,14 @@ async function inspectEndpoint(
     const state = checkEndpoint(answers, { network, now: now(), clock });
     return {
       ...state,
-      checks: [{ name: "RPC", status: "ok", detail: `answers in ${tookMs} ms` }, ...state.checks],
+      checks: [ok("RPC", `answers in ${tookMs} ms`), ...state.checks],
       rpc,
       rest: rest.length === 0 ? undefined : answers.slice(endpointCalls.length),
     };
   } catch (error) {
     const advice = `Check the URL in ${rpcVariableOf(network.name)}, and whether this machine may reach it.`;
     return {
-      checks: [{ name: "RPC", status: "failed", detail: causeOf(error), advice }],
+      checks: [failed("RPC", causeOf(error), { advice })],
       isFresh: false,
       isOtherChain: false,
       rpc,
@@ -129,20 +125,14 @@ async function inspectEndpoint(
 
 /** A check that could not be made is one that failed; `isMissing` where it has to be made. */
 async function readCheck(
-  check: NetworkCheck,
+  { name, required, read }: NetworkCheck,
   answers: readonly RpcAnswer[],
   context: CheckContext,
 ): Promise<{ checks: readonly Check[]; isMissing: boolean }> {
   try {
-    return { checks: await check.read(answers, context), isMissing: false };
+    return { checks: await read(answers, context), isMissing: false };
   } catch (error) {
-    const { name, required } = check;
-    const failed: Check = {
-      name,
-      status: "failed",
-      detail: explainFailure(error),
-      advice: "Run doctor again.",
-    };
-    return { checks: [failed], isMissing: required };
+    const check = failed(name, explainFailure(error), { advice: "Run doctor again." });
+    return { checks: [check], isMissing: required };
   }
 }
