@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
-import type { z } from "zod";
-import { InvalidValue, quote } from "./values.ts";
+import { z } from "zod";
+import { membersOf, parseJson } from "../util/json.ts";
+import { attempt, InvalidValue, quote, readPart } from "./values.ts";
 
 /**
  * Reads a file of JSON.
@@ -9,28 +10,42 @@ import { InvalidValue, quote } from "./values.ts";
  * @throws {InvalidValue} that names the file
  */
 export function readDataFile<T>(path: string, read: (data: unknown) => T): T {
+  const { text, named } = readNamedFile(path);
+  const data = parseJson(text.replace(/^\uFEFF/, ""));
+  if (data === undefined) throw new InvalidValue(`${named}, which is not JSON`);
+  return readPart(`${named}; `, () => read(data));
+}
+
+/**
+ * Reads a file that a value names.
+ *
+ * @returns its text, and how messages name it
+ * @throws {InvalidValue} that shows nothing of what the file holds
+ */
+export function readNamedFile(path: string): { text: string; named: string } {
   // A secret, set here by mistake, does not begin as a path does.
-  const shown = /^\.{0,2}\//.test(path) ? path : quote(path);
-  let json: string;
+  const named = `names the file ${/^\.{0,2}\//.test(path) ? path : quote(path)}`;
   try {
-    json = readFileSync(path, "utf8");
+    return { text: readFileSync(path, "utf8"), named };
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : "unknown";
-    throw new InvalidValue(`names the file ${shown}, which cannot be read: ${code}`);
+    throw new InvalidValue(`${named}, which cannot be read: ${code}`);
   }
-  let data: unknown;
-  try {
-    data = JSON.parse(json.replace(/^\uFEFF/, ""));
-  } catch {
-    throw new InvalidValue(`names the file ${shown}, which is not JSON`);
-  }
-  try {
-    return read(data);
-  } catch (error) {
-    throw error instanceof InvalidValue
-      ? new InvalidValue(`names the file ${shown}; ${error.message}`)
-      : error;
-  }
+}
+
+/** Makes a step of a schema of a reader of values. */
+export function readBy<Given, T>(read: (given: Given) => T) {
+  return (given: Given, context: z.RefinementCtx): T => {
+    const found = attempt(() => read(given));
+    if ("value" in found) return found.value;
+    context.addIssue({ code: "custom", message: found.problem });
+    return z.NEVER;
+  };
+}
+
+/** Where a field is in data: `[2].token.decimals`. */
+export function formatPath(path: readonly PropertyKey[]): string {
+  return path.map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`)).join("");
 }
 
 /** More than that is one mistake in many places. */
@@ -49,23 +64,13 @@ export function describeIssues(data: unknown, { issues }: z.ZodError): string {
 function describe(data: unknown, issue: z.core.$ZodIssue): string {
   const [, ...path] = Array.isArray(data) ? ["", ...issue.path] : issue.path;
   const unknown = issue.code === "unrecognized_keys" ? issue.keys[0] : undefined;
-  const field = [...path, ...(unknown === undefined ? [] : [unknown])]
-    .map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`))
-    .join("")
-    .replace(/^\./, "");
+  const field = formatPath([...path, ...(unknown === undefined ? [] : [unknown])]).replace(/^\./, "");
   const isMissing = issue.code !== "custom" && at(data, path) === undefined;
-  const message =
-    unknown !== undefined
-      ? "there is no such field"
-      : isMissing
-        ? `is missing: it ${issue.message}`
-        : issue.message;
+  const said = isMissing ? `is missing: it ${issue.message}` : issue.message;
+  const message = unknown === undefined ? said : "there is no such field";
   return field === "" ? message : `${field}: ${message}`;
 }
 
 function at(data: unknown, path: readonly PropertyKey[]): unknown {
-  return path.reduce<unknown>(
-    (value, key) => (typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined),
-    data,
-  );
+  return path.reduce((value, key) => membersOf(value)[String(key)], data);
 }

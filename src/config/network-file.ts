@@ -1,9 +1,8 @@
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { readAddress as parseAddress } from "../protocol/address.ts";
-import { describeIssues, readDataFile } from "./data-file.ts";
+import { describeIssues, readBy, readDataFile } from "./data-file.ts";
 import { extendBuiltIn, findClash, type KnownNetwork, type KnownNetworks } from "./known-networks.ts";
-import { InvalidValue, readGwei } from "./values.ts";
+import { InvalidValue, readAddress, readGwei } from "./values.ts";
 
 /** The largest chain id that all clients can sign for: EIP-2294 leaves room below 2^53. */
 const largestChainId = Number.MAX_SAFE_INTEGER / 2 - 36;
@@ -18,24 +17,11 @@ const whole = (least: number, most: number) => {
   return z.int(message).min(least, message).max(most, message);
 };
 
-const address = z.string("must be an address").transform((given, context) => {
-  const { address: parsed, problem } = parseAddress(given);
-  if (parsed !== undefined) return parsed;
-  context.addIssue({ code: "custom", message: problem });
-  return z.NEVER;
-});
+const address = z.string("must be an address").transform(readBy(readAddress));
 
 const feeCap = z
   .union([z.string(), z.number()], 'must be gwei, such as "0.5"')
-  .transform((given, context) => {
-    try {
-      return readGwei(String(given));
-    } catch (error) {
-      if (!(error instanceof InvalidValue)) throw error;
-      context.addIssue({ code: "custom", message: error.message });
-      return z.NEVER;
-    }
-  });
+  .transform(readBy((given) => readGwei(String(given))));
 
 const caip2 = /^eip155:([1-9]\d{0,15})$/;
 

@@ -1,11 +1,10 @@
 import { z } from "zod";
-import { readAddress as parseAddress } from "../protocol/address.ts";
 import type { Address } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import { parseUint256 } from "../protocol/wire-values.ts";
 import { publishedApiKey, testKeys } from "../published/test-keys.ts";
-import { describeIssues, readDataFile } from "./data-file.ts";
-import { InvalidValue } from "./values.ts";
+import { describeIssues, readBy, readDataFile } from "./data-file.ts";
+import { InvalidValue, readAddress } from "./values.ts";
 
 /** An organization of the local chains, with all that has a default. */
 export type LocalOrganization = {
@@ -25,25 +24,17 @@ const taken: ReadonlySet<string> = new Set(Object.keys(testKeys));
 
 const amount = z
   .union([z.bigint(), z.string()], 'must be whole units as a text of digits, such as "10000", or a bigint')
-  .transform((given, context) => {
-    const value = parseUint256(`${given}`);
-    if (value !== null) return value;
-    context.addIssue({
-      code: "custom",
-      message: `must be whole units as digits, such as "10000", not ${JSON.stringify(`${given}`)}`,
-    });
-    return z.NEVER;
-  });
-
-const recipient = z.string("must be an address").transform((given, context) => {
-  const { address, problem } = parseAddress(given);
-  if (address !== undefined) return address;
-  context.addIssue({ code: "custom", message: problem });
-  return z.NEVER;
-});
+  .transform(
+    readBy((given) => {
+      const value = parseUint256(`${given}`);
+      if (value !== null) return value;
+      const shown = JSON.stringify(`${given}`);
+      throw new InvalidValue(`must be whole units as digits, such as "10000", not ${shown}`);
+    }),
+  );
 
 const terms = {
-  recipient: recipient.optional(),
+  recipient: z.string("must be an address").transform(readBy(readAddress)).optional(),
   minimumAmount: amount.optional(),
   dailyGasBudget: amount.optional(),
 };

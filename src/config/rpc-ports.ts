@@ -1,14 +1,11 @@
 import type { ConfigurationProblem } from "../errors.ts";
-import { builtInNetworks, type NetworkName, type NetworkRegistry } from "../protocol/networks.ts";
-import { type ByNetwork, readByNetwork } from "./local-assets.ts";
-import { InvalidValue, quote, readWholeNumber } from "./values.ts";
+import type { NetworkName } from "../protocol/networks.ts";
+import { type ByNetwork, InvalidValue, quote, readPerNetwork, readWholeNumber } from "./values.ts";
 
 const readPort = readWholeNumber(1, 65_535);
 
 /** Reads `--rpc-port`: `base=8545,polygon=8546`. */
-export function readRpcPorts(text: string, known: NetworkRegistry = builtInNetworks): ByNetwork<number> {
-  return readByNetwork(text.split(","), known, readPort);
-}
+export const readRpcPorts = readPerNetwork(readPort);
 
 /** Reads `--rpc-ports`: `8545..`, the port of the first network; the others follow. */
 export function readFirstRpcPort(text: string): number {

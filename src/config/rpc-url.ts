@@ -1,31 +1,20 @@
-import type { ConfigurationProblem } from "../errors.ts";
+import { ConfigurationError } from "../errors.ts";
 import type { NetworkName } from "../protocol/networks.ts";
-import { InvalidValue, readHttpUrl, readList } from "./values.ts";
-import type { Environment } from "./variable-reader.ts";
-import { rpcVariableOf } from "./variables.ts";
+import { readHttpUrl, readList } from "./values.ts";
+import { type Environment, readVariable } from "./variable-reader.ts";
+import { describeVariable, rpcVariableOf } from "./variables.ts";
 
-/** Whether the variable of a network's RPC URLs is set. */
-export const isRpcUrlSet = (env: Environment, network: NetworkName) =>
-  (env[rpcVariableOf(network)]?.trim() ?? "") !== "";
-
-/** The first RPC URL of a network's variable; notes what is wrong with it. */
-export function readRpcUrl(
-  network: NetworkName,
-  env: Environment,
-  problems: ConfigurationProblem[],
-): string | undefined {
+/**
+ * The first RPC URL of a network's variable.
+ *
+ * @param purpose what it is needed for: `to fork base`
+ * @throws {ConfigurationError} when the variable is not set, or not to URLs
+ */
+export function readRpcUrl(network: NetworkName, env: Environment, purpose: string): string {
   const name = rpcVariableOf(network);
-  const example = "https://…";
-  if (!isRpcUrlSet(env, network)) {
-    problems.push({ name, problem: `is needed to fork ${network}`, example });
-    return undefined;
-  }
-  try {
-    const [first] = readList("URL", readHttpUrl)(env[name] ?? "");
-    return first;
-  } catch (error) {
-    if (!(error instanceof InvalidValue)) throw error;
-    problems.push({ name, problem: error.message, example });
-    return undefined;
-  }
+  const urls = readVariable(env, name, readList("URL", readHttpUrl)) ?? {
+    problem: { name, problem: `is needed ${purpose}`, example: describeVariable(name).example },
+  };
+  if ("problem" in urls) throw new ConfigurationError([urls.problem]);
+  return urls.value[0];
 }

@@ -3,7 +3,7 @@ import { type Address, sameAddress } from "../protocol/hex.ts";
 import type { Asset, Network, NetworkTier } from "../protocol/networks.ts";
 import type { NetworkAsset } from "./assets.ts";
 import type { NetworkConfig } from "./network-config.ts";
-import { type PerNetwork, warnOfClearText } from "./values.ts";
+import { type ByNetwork, warnOfClearText } from "./values.ts";
 import type { VariableReader } from "./variable-reader.ts";
 import { contractVariables, rpcVariableOf } from "./variables.ts";
 
@@ -16,7 +16,7 @@ export function readServedNetworks(
   const assets = reader.read("ASSETS") ?? [];
   const confirmations = reader.read("CONFIRMATIONS");
   const feeCaps = readFeeCaps(reader);
-  const maxCosts: PerNetwork<bigint> = reader.read("MAX_TRANSACTION_COST") ?? {};
+  const maxCosts: ByNetwork<bigint> = reader.read("MAX_TRANSACTION_COST") ?? {};
   const gasHorizonPayments = BigInt(reader.read("GAS_HORIZON_PAYMENTS"));
   const maxValiditySeconds = BigInt(reader.read("MAX_VALIDITY_SECONDS"));
   const allowZeroValue = reader.read("ALLOW_ZERO_VALUE");
@@ -92,7 +92,7 @@ export function readRpcUrls(
 }
 
 /** The most that may be paid per gas, in wei, where that is configured. */
-export function readFeeCaps(reader: VariableReader): PerNetwork<bigint> {
+export function readFeeCaps(reader: VariableReader): ByNetwork<bigint> {
   return reader.read("MAX_FEE_GWEI");
 }
 

@@ -3,7 +3,12 @@ import type { ConfigurationProblem } from "../errors.ts";
 import { readAddress as parseAddress } from "../protocol/address.ts";
 import type { CorsOrigins } from "../protocol/cors.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
-import { builtInNetworks, type NetworkName, type NetworkRegistry } from "../protocol/networks.ts";
+import {
+  builtInNetworks,
+  type Network,
+  type NetworkName,
+  type NetworkRegistry,
+} from "../protocol/networks.ts";
 import { parseUint256 } from "../protocol/wire-values.ts";
 
 /*
@@ -16,6 +21,23 @@ import { parseUint256 } from "../protocol/wire-values.ts";
 /** What is wrong with a value, without anything secret. */
 export class InvalidValue extends Error {
   override readonly name = "InvalidValue";
+}
+
+/** Reads a value; gives what is wrong with it instead of throwing that. */
+export function attempt<T>(read: () => T): { value: T } | { problem: string } {
+  try {
+    return { value: read() };
+  } catch (error) {
+    if (error instanceof InvalidValue) return { problem: error.message };
+    throw error;
+  }
+}
+
+/** Reads a part of a value; what is wrong with it is said after `where`. */
+export function readPart<T>(where: string, read: () => T): T {
+  const part = attempt(read);
+  if ("value" in part) return part.value;
+  throw new InvalidValue(`${where}${part.problem}`);
 }
 
 /** Longer than any name or number that is asked for, shorter than any key. */
@@ -145,11 +167,7 @@ export function readList<T>(what: string, read: (text: string) => T): (text: str
     const values = text.split(",").map((part, index, { length }): T => {
       const where = length === 1 ? "" : `the ${ordinal(index)} ${what} `;
       if (part.trim() === "") throw new InvalidValue(`the ${ordinal(index)} ${what} is empty`);
-      try {
-        return read(part.trim());
-      } catch (error) {
-        throw error instanceof InvalidValue ? new InvalidValue(`${where}${error.message}`) : error;
-      }
+      return readPart(where, () => read(part.trim()));
     });
     for (const [index, value] of values.entries()) {
       const first = values.indexOf(value);
@@ -194,29 +212,29 @@ export function readNetworks(text: string, known?: NetworkRegistry): readonly Ne
 }
 
 /** One value for each of some networks. */
-export type PerNetwork<T> = Readonly<Partial<Record<NetworkName, T>>>;
+export type ByNetwork<T> = Readonly<Record<string, T>>;
 
-/** Reads `base=2,polygon=8`. Networks may be named that are not in use. */
-export function readPerNetwork<T>(
-  read: (text: string) => T,
-): (text: string, known?: NetworkRegistry) => PerNetwork<T> {
-  return (text, known) => {
-    const values: Partial<Record<NetworkName, T>> = {};
-    for (const part of text.split(",")) {
-      const [name = "", value = "", ...more] = part.split("=").map((half) => half.trim());
-      if (value === "" || more.length > 0) {
-        throw new InvalidValue(`${quote(part.trim())} is not of the form NETWORK=VALUE`);
-      }
-      const network = readNetwork(name, known);
-      if (values[network] !== undefined) throw new InvalidValue(`names ${network} twice`);
-      try {
-        values[network] = read(value);
-      } catch (error) {
-        throw error instanceof InvalidValue ? new InvalidValue(`${network}: ${error.message}`) : error;
-      }
-    }
-    return values;
-  };
+/** Reads parts such as `base=VALUE`, each network at most once. Networks may be named that are not in use. */
+export function readByNetwork<T>(
+  parts: readonly string[],
+  read: (value: string, network: Network) => T,
+  known: NetworkRegistry = builtInNetworks,
+): ByNetwork<T> {
+  const values: Record<string, T> = {};
+  for (const part of parts) {
+    const [, name = "", value] = /^\s*([^=\s]+)\s*=\s*(.+?)\s*$/s.exec(part) ?? [];
+    if (value === undefined) throw new InvalidValue(`${quote(part.trim())} is not of the form NETWORK=VALUE`);
+    const network = known.named(readNetwork(name, known));
+    if (network === undefined) continue;
+    if (values[network.name] !== undefined) throw new InvalidValue(`names ${network.name} twice`);
+    values[network.name] = readPart(`${network.name}: `, () => read(value, network));
+  }
+  return values;
+}
+
+/** Reads `base=2,polygon=8`. */
+export function readPerNetwork<T>(read: (text: string) => T) {
+  return (text: string, known?: NetworkRegistry): ByNetwork<T> => readByNetwork(text.split(","), read, known);
 }
 
 /** An amount above zero in the asset's smallest unit. */

@@ -1,9 +1,9 @@
-import { readFileSync } from "node:fs";
 import type { ConfigurationProblem } from "../errors.ts";
+import { readNamedFile } from "./data-file.ts";
 import { builtIn, type KnownNetworks } from "./known-networks.ts";
 import { readNetworkFile } from "./network-file.ts";
 import { findUnknownVariables } from "./unknown-variables.ts";
-import { InvalidValue, quote } from "./values.ts";
+import { attempt, InvalidValue } from "./values.ts";
 import {
   type AnyVariableName,
   describeVariable,
@@ -47,7 +47,7 @@ export function createVariableReader(env: Environment): VariableReader {
 
   return {
     networks,
-    isSet: (name) => isGiven(env, name) || isGiven(env, fileVariable(name)),
+    isSet: (name) => isVariableSet(env, name),
     read: read as VariableReader["read"],
     refuse(name, problem) {
       problems.push({ name, problem: { name, problem, example: describeVariable(name).example } });
@@ -90,14 +90,15 @@ export function readVariable<T>(
   const file = fileVariable(name);
   const byFile = isGiven(env, file);
   if (!byFile && !isGiven(env, name)) return undefined;
-  const from = byFile ? file : name;
-  try {
-    return { value: parse(byFile ? readSecretFile(env, name, file) : (env[name] ?? "").trim()) };
-  } catch (error) {
-    if (!(error instanceof InvalidValue)) throw error;
-    const { example } = describeVariable(name);
-    return { problem: { name: from, problem: error.message, ...(!byFile && { example }) } };
-  }
+  const found = attempt(() => parse(byFile ? readSecretFile(env, name, file) : (env[name] ?? "").trim()));
+  if ("value" in found) return found;
+  const { example } = describeVariable(name);
+  return { problem: { name: byFile ? file : name, problem: found.problem, ...(!byFile && { example }) } };
+}
+
+/** Whether a variable, or the file in its place, is set to anything but spaces. */
+export function isVariableSet(env: Environment, name: AnyVariableName): boolean {
+  return isGiven(env, name) || isGiven(env, fileVariable(name));
 }
 
 /** The variable that names a file with a secret: only those have one. */
@@ -112,16 +113,7 @@ function isGiven(env: Environment, name: string | undefined): name is string {
 /** @throws InvalidValue that shows nothing of what the file holds */
 function readSecretFile(env: Environment, name: AnyVariableName, file: string): string {
   if (isGiven(env, name)) throw new InvalidValue(`is set, and so is ${name}; keep one of them`);
-  const path = (env[file] ?? "").trim();
-  // The secret itself, set here by mistake, does not begin as a path does.
-  const shown = /^\.{0,2}\//.test(path) ? path : quote(path);
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8").trim();
-  } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "unknown";
-    throw new InvalidValue(`names the file ${shown}, which cannot be read: ${code}`);
-  }
-  if (text === "") throw new InvalidValue(`names the file ${shown}, which is empty`);
-  return text;
+  const { text, named } = readNamedFile((env[file] ?? "").trim());
+  if (text.trim() === "") throw new InvalidValue(`${named}, which is empty`);
+  return text.trim();
 }

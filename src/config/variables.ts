@@ -5,8 +5,7 @@ import {
   type NetworkTier,
   networkNames,
 } from "../protocol/networks.ts";
-import { readAssets } from "./assets.ts";
-import { readLocalAssets } from "./local-assets.ts";
+import { readAssets, readLocalAssets } from "./assets.ts";
 import { networkDefaults } from "./network-defaults.ts";
 import { settleWaitBoundsMs, settleWaitDefaultsMs } from "./settle-wait.ts";
 import {

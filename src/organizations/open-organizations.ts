@@ -1,4 +1,4 @@
-import { InvalidValue, readDatabaseUrl, readPepper } from "../config/values.ts";
+import { attempt, readDatabaseUrl, readPepper } from "../config/values.ts";
 import { requireMigrated } from "../database/migrate.ts";
 import { openDatabase } from "../database/open-database.ts";
 import { isMissingFile } from "../database/sqlite/missing-file.ts";
@@ -79,14 +79,11 @@ export async function openOrganizations(options: OpenOrganizationsOptions): Prom
 
 /** @throws KitError when `serve` would refuse a value: keys that were made with it would work nowhere */
 function requireServed(name: string, read: () => void): void {
-  try {
-    read();
-  } catch (error) {
-    if (!(error instanceof InvalidValue)) throw error;
-    throw new KitError(`The ${name} ${error.message}`, {
-      hints: ["It must be the one of serve, which takes no other."],
-    });
-  }
+  const value = attempt(read);
+  if ("value" in value) return;
+  throw new KitError(`The ${name} ${value.problem}`, {
+    hints: ["It must be the one of serve, which takes no other."],
+  });
 }
 
 /** Drawn secrets have many more different characters; the published keys have three. */

@@ -1,6 +1,5 @@
 import { readRpcUrl } from "../../config/rpc-url.ts";
 import { readWholeNumber } from "../../config/values.ts";
-import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import { recordFork } from "../../harness/api/record-fork.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
 import { renderLogLine } from "../../logging/log-lines.ts";
@@ -36,9 +35,7 @@ export const forkRecord = defineCommand({
   usesEnvFile: true,
 
   async run({ network, out, block, ...values }, { print, printError, env, networks, takeSignals }) {
-    const problems: ConfigurationProblem[] = [];
-    const url = readRpcUrl(network, env, problems);
-    if (url === undefined) throw new ConfigurationError(problems);
+    const url = readRpcUrl(network, env, `to fork ${network}`);
     const facilitatorContracts = resolveFacilitatorContracts(contractsOf(values));
     const { createLogger } = await import("../../logging/logger.ts");
     const { blockNumber, bytes } = await recordFork({

@@ -1,6 +1,6 @@
 import { readNetworkData } from "../../config/network-file.ts";
-import { InvalidValue, readHttpUrl, readList, readOneOf } from "../../config/values.ts";
-import { rpcVariableOf } from "../../config/variables.ts";
+import { readRpcUrl } from "../../config/rpc-url.ts";
+import { attempt, readOneOf } from "../../config/values.ts";
 import { ConfigurationError } from "../../errors.ts";
 import { defineCommand, option, requiredAddress, textOption } from "../kit/command.ts";
 
@@ -27,12 +27,9 @@ export const network = defineCommand({
   },
 
   async run({ name, token: address, tier, "native-coin": nativeCoin }, { print, printError, env }) {
-    const variable = rpcVariableOf(name);
     const { readChainFacts } = await import("../../inspection/read-token.ts");
-    const { chainId, token, blockTimeMs, gasPrice } = await readChainFacts(
-      readUrl(variable, env[variable]),
-      address,
-    );
+    const url = readRpcUrl(name, env, "to ask the chain");
+    const { chainId, token, blockTimeMs, gasPrice } = await readChainFacts(url, address);
     const file = {
       name,
       caip2: `eip155:${chainId}`,
@@ -44,11 +41,9 @@ export const network = defineCommand({
       maxFeeGwei: `${(gasPrice * 10n) / gwei + 1n}`,
       nativeCoin,
     };
-    try {
-      readNetworkData(file);
-    } catch (error) {
-      if (!(error instanceof InvalidValue)) throw error;
-      throw new ConfigurationError([{ name: "--name", problem: error.message, example: "--name my-chain" }]);
+    const read = attempt(() => readNetworkData(file));
+    if ("problem" in read) {
+      throw new ConfigurationError([{ name: "--name", problem: read.problem, example: "--name my-chain" }]);
     }
     print(JSON.stringify(file, null, 2));
     printError(
@@ -57,15 +52,3 @@ export const network = defineCommand({
     return 0;
   },
 });
-
-function readUrl(name: string, text = ""): string {
-  const example = "https://…";
-  if (text.trim() === "")
-    throw new ConfigurationError([{ name, problem: "is needed: it says where the chain is asked", example }]);
-  try {
-    return readList("URL", readHttpUrl)(text)[0];
-  } catch (error) {
-    if (!(error instanceof InvalidValue)) throw error;
-    throw new ConfigurationError([{ name, problem: error.message, example }]);
-  }
-}

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import type { KnownNetworks } from "../../config/known-networks.ts";
-import { InvalidValue } from "../../config/values.ts";
+import { attempt } from "../../config/values.ts";
 import { type Environment, readKnownNetworks, readVariable } from "../../config/variable-reader.ts";
 import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../errors.ts";
 import { typosBetween } from "../../util/nearest.ts";
@@ -82,12 +82,9 @@ function isAboutUnknown(problem: string, { names }: KnownNetworks): boolean {
 type Read = { value: unknown } | { problem: ConfigurationProblem };
 
 function readGiven(name: string, option: Option, text: string, networks: KnownNetworks): Read {
-  try {
-    return { value: option.read(text, networks) };
-  } catch (error) {
-    if (!(error instanceof InvalidValue)) throw error;
-    return { problem: { name: formatOption(name, option), problem: error.message, ...exampleOf(option) } };
-  }
+  const read = attempt(() => option.read(text, networks));
+  if ("value" in read) return read;
+  return { problem: { name: formatOption(name, option), problem: read.problem, ...exampleOf(option) } };
 }
 
 /** The value of an option that the command line does not give. */

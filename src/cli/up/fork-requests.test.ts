@@ -63,13 +63,13 @@ describe("--fork", () => {
       [
         "--fork: none of these networks has its RPC URL in the environment (for example BASE_RPC_URL=https://…)",
         "--fork: none of these networks has its RPC URL in the environment (for example BASE_RPC_URL=https://…)",
-        "BASE_RPC_URL: is needed to fork base (for example https://…)
+        "BASE_RPC_URL: is needed to fork base (for example https://base.example/v2/KEY,https://base-2.example)
       --fork: optimism is not started; started: base, polygon",
         ""ethereum" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon",
         "names base twice",
         "has nothing after base=",
         "a URL needs the name of its network before it",
-        "BASE_RPC_URL: is not a URL that begins with https:// or http://; WebSockets are not supported (for example https://…)",
+        "BASE_RPC_URL: is not a URL that begins with https:// or http://; WebSockets are not supported (for example https://base.example/v2/KEY,https://base-2.example)",
       ]
     `);
   });

@@ -1,7 +1,8 @@
-import { isRpcUrlSet, readRpcUrl } from "../../config/rpc-url.ts";
+import { readRpcUrl } from "../../config/rpc-url.ts";
 import { InvalidValue, readNetwork } from "../../config/values.ts";
+import { isVariableSet } from "../../config/variable-reader.ts";
 import { rpcVariableOf } from "../../config/variables.ts";
-import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
+import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../errors.ts";
 import type { ForkOption, ForkOptions } from "../../harness/fork/fork-options.ts";
 import type { NetworkName, NetworkRegistry } from "../../protocol/networks.ts";
 
@@ -43,7 +44,10 @@ export function resolveForks(
   if (requests === undefined) return {};
   const problems: ConfigurationProblem[] = [];
   const forks: { [N in NetworkName]?: ForkOption } = {};
-  const asked = requests === "all" ? networks.filter((name) => isRpcUrlSet(env, name)) : [...requests.keys()];
+  const asked =
+    requests === "all"
+      ? networks.filter((name) => isVariableSet(env, rpcVariableOf(name)))
+      : [...requests.keys()];
   for (const network of asked) {
     if (!networks.includes(network)) {
       problems.push({
@@ -53,7 +57,7 @@ export function resolveForks(
       continue;
     }
     const source = requests === "all" ? undefined : requests.get(network);
-    const found = source ?? readRpcUrl(network, env, problems);
+    const found = source ?? collectProblems(problems, () => readRpcUrl(network, env, `to fork ${network}`));
     if (found !== undefined) forks[network] = found;
   }
   if (asked.length === 0) {

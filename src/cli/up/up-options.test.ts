@@ -39,8 +39,8 @@ test("ports of nodes are counted from the first one, unless one is named", () =>
 
 describe("what cannot be is refused before anything starts", () => {
   test.each<[readonly string[], string]>([
-    [["--rpc-port", "base"], "--rpc-port: its 1st part is not NETWORK=VALUE"],
-    [["--rpc-port", "base=0"], '--rpc-port: "0" is not a whole number from 1 to 65535'],
+    [["--rpc-port", "base"], '--rpc-port: "base" is not of the form NETWORK=VALUE'],
+    [["--rpc-port", "base=0"], '--rpc-port: base: "0" is not a whole number from 1 to 65535'],
     [["--rpc-port", "base=1,base=2"], "--rpc-port: names base twice"],
     [["--rpc-port", "base=1,polygon=1"], "--rpc-port: polygon and base have the same port"],
     [["--rpc-port", "base=4402"], "--rpc-port: that of base is the facilitator's own"],
@@ -48,8 +48,8 @@ describe("what cannot be is refused before anything starts", () => {
     [["--rpc-ports", "8545"], '--rpc-ports: "8545" is not a port and two dots'],
     [["--rpc-ports", "65533.."], "--rpc-ports: leaves no port for optimism-sepolia"],
     [["--asset", `base=${token.replace("a3E", "A3E")}`], "--asset: "],
-    [["--asset", `base=${token},,2`], "--asset: has an empty name or version"],
-    [["--asset", `base=${token},A,2,40`], '--asset: "40" is not a whole number from 0 to 36'],
+    [["--asset", `base=${token},,2`], "--asset: base: has an empty name or version"],
+    [["--asset", `base=${token},A,2,40`], '--asset: base: "40" is not a whole number from 0 to 36'],
     [["--asset", "base=0x0000000000000000000000000000000000000001"], "--asset: that of base is the address"],
     [["--open", "--host", "0.0.0.0"], "--open: takes requests without a key, so it listens on this machine"],
     [["--json", "--ready-line", "ready"], "--ready-line: --json prints one line when ready"],

@@ -1,6 +1,7 @@
 import { readOrganizationFile } from "../../config/organization-file.ts";
 import { assignRpcPorts, checkNetworksOf, readFirstRpcPort, readRpcPorts } from "../../config/rpc-ports.ts";
 import {
+  attempt,
   InvalidValue,
   isLoopbackHost,
   logLevels,
@@ -120,14 +121,10 @@ function checkState({ state, seed, fork }: GivenValues): readonly ConfigurationP
 }
 
 function checkOrganizations({ organizations, networks }: GivenValues): readonly ConfigurationProblem[] {
-  try {
-    // Problems of the networks are said by their own option.
-    if (organizations !== undefined && networks !== undefined) readOrganizationFile(organizations, networks);
-    return [];
-  } catch (error) {
-    if (!(error instanceof InvalidValue)) throw error;
-    return [{ name: "--organizations", problem: error.message }];
-  }
+  // Problems of the networks are said by their own option.
+  if (organizations === undefined || networks === undefined) return [];
+  const read = attempt(() => readOrganizationFile(organizations, networks));
+  return "problem" in read ? [{ name: "--organizations", problem: read.problem }] : [];
 }
 
 type GivenValues = Partial<Values<typeof upOptions>>;

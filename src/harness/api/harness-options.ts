@@ -8,7 +8,7 @@ import {
   readOrganizations,
 } from "../../config/organization-file.ts";
 import { settleWaitBoundsMs } from "../../config/settle-wait.ts";
-import { InvalidValue, isHostName, type LogLevel, logLevels } from "../../config/values.ts";
+import { attempt, isHostName, type LogLevel, logLevels } from "../../config/values.ts";
 import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../errors.ts";
 import { readAddress } from "../../protocol/address.ts";
 import type { Address } from "../../protocol/hex.ts";
@@ -283,14 +283,11 @@ const notOneOf = (known: NetworkRegistry) => `is not one of ${known.names.join("
 
 /** The five, and those of a file or given as data. */
 function readKnownNetworks(given: HarnessOptions["networkFile"], add: Add): NetworkRegistry {
-  try {
-    if (given === undefined) return builtIn;
-    return typeof given === "string" ? readNetworkFile(given) : readNetworkData(given);
-  } catch (error) {
-    if (!(error instanceof InvalidValue)) throw error;
-    add("networkFile", error.message);
-    return builtIn;
-  }
+  if (given === undefined) return builtIn;
+  const read = attempt(() => (typeof given === "string" ? readNetworkFile(given) : readNetworkData(given)));
+  if ("value" in read) return read.value;
+  add("networkFile", read.problem);
+  return builtIn;
 }
 
 function readOrganizationsOption(
@@ -298,13 +295,11 @@ function readOrganizationsOption(
   networks: readonly NetworkName[],
   add: Add,
 ): readonly LocalOrganization[] {
-  try {
-    return given === undefined ? [] : readOrganizations(given, networks);
-  } catch (error) {
-    if (!(error instanceof InvalidValue)) throw error;
-    add("organizations", error.message);
-    return [];
-  }
+  if (given === undefined) return [];
+  const read = attempt(() => readOrganizations(given, networks));
+  if ("value" in read) return read.value;
+  add("organizations", read.problem);
+  return [];
 }
 
 function checkNetworks(names: readonly string[], known: NetworkRegistry, add: Add): void {
