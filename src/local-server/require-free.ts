@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { KitError } from "../errors.ts";
+import { escapeControls } from "../util/escape-controls.ts";
 
 /**
  * Listens there and stops again, so that a start fails before anything else is started.
@@ -38,7 +39,9 @@ export function explainListenError(
         hints: [anyPort],
       });
     case "EADDRNOTAVAIL":
-      return new KitError(`${host} is not an address of this machine`, {
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return new KitError(`${escapeControls(host)} is not an address of this machine`, {
         hints: ["Leave the host out to listen on 127.0.0.1; 0.0.0.0 is every address."],
       });
     default:

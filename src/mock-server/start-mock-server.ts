@@ -1,7 +1,8 @@
-import type { FixtureEngine } from "../fixtures/engine/engine.ts";
+import { type FixtureEngine, fixtureOptions } from "../fixtures/engine/engine.ts";
 import { explainListenError } from "../local-server/require-free.ts";
 import type { CorsOrigins } from "../protocol/cors.ts";
 import { createPaymentStore } from "../studio/payment-store.ts";
+import { aText, requireGiven, texts, type Wanted, wholeNumber } from "../util/given.ts";
 import { describeMock, type MockDescription } from "./describe-mock.ts";
 import { createMockApp } from "./mock-app.ts";
 import { createMockEngine, type MockEngineOptions } from "./mock-engine.ts";
@@ -16,6 +17,15 @@ export type MockServerOptions = MockEngineOptions & {
   port?: number;
   /** The origins of web pages that may call it; none by default, as in the service. */
   corsOrigins?: CorsOrigins | undefined;
+};
+
+const mockServerOptions: Readonly<Record<keyof MockServerOptions, Wanted>> = {
+  ...fixtureOptions,
+  scenarios: texts,
+  host: aText,
+  allowHosts: texts,
+  port: { ...wholeNumber(0, 65_535), example: "4402" },
+  corsOrigins: { what: "* or a list of origins", fits: (value) => value === "*" || texts.fits(value) },
 };
 
 /** A facilitator of its own within a mock server, which shares nothing with others but the address. */
@@ -39,6 +49,7 @@ export type MockServer = MockSession & {
  * Starts a facilitator without chains as an HTTP server: the fixtures, for clients in any language. What `createFixtures`
  * cannot do to a client of msw is done for real here: connections are reset, and answers break off.
  *
+ * @throws ConfigurationError when there is no such option, or one is of the wrong kind
  * @throws KitError when it cannot listen there
  * @throws RangeError that names the nearest scenarios when there is none of a name
  *
@@ -48,6 +59,7 @@ export type MockServer = MockSession & {
  * await fetch(`${mock.url}/settle`, { method: "POST", … });
  */
 export async function startMockServer(options: MockServerOptions = {}): Promise<MockServer> {
+  requireGiven(options, mockServerOptions);
   const { host = "127.0.0.1", allowHosts, port = 0, corsOrigins, ...engineOptions } = options;
   const serviceId = crypto.randomUUID();
   const store = createPaymentStore(serviceId);
@@ -84,6 +96,7 @@ export async function startMockServer(options: MockServerOptions = {}): Promise<
   const close = () => app.close();
   return Object.assign(root, ofRoot, {
     createSession(session: SessionOptions = {}): MockSession {
+      requireGiven(session, { clock: fixtureOptions.clock });
       const { id, engine } = sessions.create(session);
       const end = async () => void sessions.end(id);
       const described = describe(`${origin}${sessionPath(id)}`, engine);

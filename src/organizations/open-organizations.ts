@@ -5,6 +5,7 @@ import { isMissingFile } from "../database/sqlite/missing-file.ts";
 import { KitError } from "../errors.ts";
 import type { Address } from "../protocol/hex.ts";
 import { addToBuiltIn, type Network, type NetworkTier } from "../protocol/networks.ts";
+import { anObject, aText, needed, objects, requireGiven, type Wanted } from "../util/given.ts";
 import { self } from "../util/self-command.ts";
 import { createOrganizations } from "./create-organizations.ts";
 import type { Organizations } from "./organizations.ts";
@@ -21,6 +22,14 @@ export type OpenOrganizationsOptions = {
   facilitatorContracts?: Partial<Record<NetworkTier, Address>>;
   /** Networks of `serve` besides the built-in ones, whose tokens are refused as well. */
   addedNetworks?: readonly Network[];
+};
+
+const wantedOptions: Readonly<Record<keyof OpenOrganizationsOptions, Wanted>> = {
+  databaseUrl: needed(aText),
+  pepper: needed(aText),
+  actor: needed(aText),
+  facilitatorContracts: anObject,
+  addedNetworks: objects,
 };
 
 /** Organizations, and the connection to their database, which is to be closed. */
@@ -46,10 +55,12 @@ export type OpenOrganizations = Organizations & AsyncDisposable & { close(): Pro
  *
  * A given key must look drawn: the published keys of the local chains and the fixtures are refused.
  *
+ * @throws ConfigurationError, a KitError, when there is no such option, one is missing, or of the wrong kind
  * @throws KitError when `serve` would not take the URL or the pepper, and when the database cannot be opened, does not exist, or is
  * not at this version: `x402-kit migrate` brings it there.
  */
 export async function openOrganizations(options: OpenOrganizationsOptions): Promise<OpenOrganizations> {
+  requireGiven(options, wantedOptions);
   const { databaseUrl, pepper, actor, facilitatorContracts = {} } = options;
   requireServed("database URL", () => readDatabaseUrl(databaseUrl));
   requireServed("pepper", () => readPepper(pepper));

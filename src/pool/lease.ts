@@ -4,6 +4,7 @@ import { KitError } from "../errors.ts";
 import { connectHarness } from "../harness/api/connect-harness.ts";
 import type { Harness } from "../harness/api/harness-api.ts";
 import type { BuiltInNetworkName, NetworkName } from "../protocol/networks.ts";
+import { requireGiven, texts } from "../util/given.ts";
 import { http } from "../util/node-http.ts";
 
 const grantSchema = z.union([
@@ -23,6 +24,7 @@ export async function leaseFrom<const N extends NetworkName = BuiltInNetworkName
   pool: PoolAddress,
   networks?: readonly N[],
 ): Promise<Harness<N>> {
+  requireGiven({ networks }, { networks: { ...texts, example: '["base"]' } });
   const missing = networks?.filter((name) => !pool.networks.includes(name)) ?? [];
   if (missing.length > 0) {
     throw new KitError(`The harnesses of this run have no ${missing.join(", ")}`, {

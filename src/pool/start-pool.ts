@@ -1,10 +1,15 @@
 import { availableParallelism } from "node:os";
 import { ConfigurationError } from "../errors.ts";
-import { type HarnessOptions, readHarnessOptions } from "../harness/api/harness-options.ts";
+import {
+  type HarnessOptions,
+  harnessOptions as ofOneHarness,
+  readHarnessOptions,
+} from "../harness/api/harness-options.ts";
 import { requireNode } from "../harness/nodes/require-node.ts";
 import { startHarness } from "../harness/run/start-harness.ts";
 import { createLogger } from "../logging/logger.ts";
 import type { BuiltInNetworkName, NetworkName } from "../protocol/networks.ts";
+import { anything, requireGiven, type WantedOptions, wholeNumber } from "../util/given.ts";
 import { createHarnessPool } from "./harness-pool.ts";
 import type { PoolAddress } from "./lease.ts";
 import { startLeaseServer } from "./lease-server.ts";
@@ -24,6 +29,11 @@ export type PoolOptions<N extends NetworkName = BuiltInNetworkName> = Omit<
 /** A pool that leases to other processes, until it is closed. */
 export type RunningPool = PoolAddress & { close(): Promise<void> };
 
+const poolOptions: WantedOptions = {
+  ...Object.fromEntries(Object.keys(ofOneHarness).map((name) => [name, anything])),
+  maxHarnesses: { ...wholeNumber(1, 1_000), example: "2" },
+};
+
 /**
  * Reads the options of a pool, which may come from JavaScript; the pool is then started by what this gives.
  *
@@ -33,12 +43,8 @@ export function preparePool<const N extends NetworkName = BuiltInNetworkName>(
   options: PoolOptions<N>,
 ): () => Promise<RunningPool> {
   requireNode();
+  requireGiven(options, poolOptions);
   const { maxHarnesses = availableParallelism(), ...harnessOptions } = options;
-  if (!Number.isSafeInteger(maxHarnesses) || maxHarnesses < 1) {
-    throw new ConfigurationError([
-      { name: "maxHarnesses", problem: `${maxHarnesses} is not a number of harnesses`, example: "2" },
-    ]);
-  }
   const ports = ["port", "rpcPorts"].filter((name) => name in harnessOptions);
   if (ports.length > 0) {
     throw new ConfigurationError(

@@ -7,24 +7,50 @@ import { settlementId } from "../../protocol/authorization.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { address } from "../../protocol/primitives.ts";
+import { testPayers } from "../../published/test-payers.ts";
 import { createLocalRpc } from "../../rpc/local-rpc.ts";
 import { isWord } from "../../rpc/read-hex.ts";
+import {
+  aText,
+  aUint256,
+  jsonObject,
+  oneOf,
+  requireArgument,
+  requireGiven,
+  type Wanted,
+  wholeNumber,
+} from "../../util/given.ts";
 import { createTurns, type InTurn } from "../../util/turns.ts";
 import type { HarnessControl } from "../control/control-client.ts";
 import type { HarnessDescription } from "../control/description.ts";
 import { requireRunning } from "../control/find-harness.ts";
 import type { JsonResponse } from "../control/http-json.ts";
-import { postPayment, signPayment } from "../control/pay.ts";
+import { paymentSpec, postPayment, signPayment } from "../control/pay.ts";
 import { requireAccount } from "../control/require-account.ts";
 import { createFaultSetters } from "../faults/faults.ts";
 import { createJournal } from "../journal/journal-reader.ts";
 import { createHarnessBuyer } from "./buyer.ts";
-import type { Harness, HarnessCaller, HarnessNetwork, ServiceAnswer } from "./harness-api.ts";
+import type { Harness, HarnessCaller, HarnessNetwork, ServiceAnswer, SettleOptions } from "./harness-api.ts";
 import { describeShop } from "./shop-config.ts";
 import { createViemClient, type HarnessClient } from "./viem-client.ts";
 
 /** Between two looks at the journal. */
 const nextPaymentPollMs = 20;
+
+const settleOptions: Readonly<Record<keyof SettleOptions, Wanted>> = {
+  idempotencyKey: {
+    what: "a text that an HTTP header can hold: visible ASCII and spaces",
+    fits: (value) => typeof value === "string" && /^[\x20-\x7e]*$/.test(value),
+  },
+};
+
+const aTime: Wanted = {
+  what: "a time: whole unix seconds, or a date",
+  fits: (value) =>
+    value instanceof Date
+      ? !Number.isNaN(value.getTime())
+      : typeof value === "bigint" || Number.isSafeInteger(value),
+};
 
 export type AssembleOptions = {
   description: HarnessDescription;
@@ -81,17 +107,23 @@ export function assembleHarness<N extends NetworkName>(
     const caller: Omit<HarnessCaller<N>, "apiKey"> = {
       async verify(request) {
         requireOpen();
+        requireArgument("request", request, jsonObject);
         const answer = await explained(() => postPayment(service, "verify", request));
         return readAnswer(answer, verifyAnswerSchema);
       },
-      async settle(request, { idempotencyKey } = {}) {
+      async settle(request, options = {}) {
         requireOpen();
+        requireArgument("request", request, jsonObject);
+        requireGiven(options, settleOptions);
+        const { idempotencyKey } = options;
         const headers = idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey };
         const answer = await explained(() => postPayment(service, "settle", request, headers));
         return readAnswer(answer, settleAnswerSchema);
       },
-      async pay({ idempotencyKey, ...spec }) {
+      async pay(given) {
         requireOpen();
+        requireGiven(given, { ...paymentSpec, ...settleOptions });
+        const { idempotencyKey, ...spec } = given;
         const nonce = await control.nextAuthorizationNonce();
         return inTurn(spec.network, async () => {
           const { request, authorization } = await signPayment(description, spec, nonce);
@@ -107,7 +139,10 @@ export function assembleHarness<N extends NetworkName>(
           };
         });
       },
-      shopConfig: (network, price) => describeShop(description, { network, price, apiKey }),
+      shopConfig(network, price) {
+        requireArgument("price", price, aUint256);
+        return describeShop(description, { network, price, apiKey });
+      },
     };
     return caller;
   }
@@ -125,6 +160,7 @@ export function assembleHarness<N extends NetworkName>(
     },
     ...speakFor(description.organization.apiKey),
     as(idOrApiKey) {
+      requireArgument("idOrApiKey", idOrApiKey, aText);
       const apiKey = findApiKey(description, idOrApiKey);
       return { apiKey, ...speakFor(apiKey) };
     },
@@ -136,8 +172,10 @@ export function assembleHarness<N extends NetworkName>(
       },
     }),
     journal: createJournal(control.journal),
-    async nextPayment({ timeoutMs = 10_000 } = {}) {
+    async nextPayment(options = {}) {
       requireOpen();
+      requireGiven(options, { timeoutMs: wholeNumber(0, 3_600_000) });
+      const { timeoutMs = 10_000 } = options;
       const before = new Set(await control.journal.payments());
       const giveUpAt = performance.now() + timeoutMs;
       for (;;) {
@@ -155,7 +193,10 @@ export function assembleHarness<N extends NetworkName>(
         await sleep(nextPaymentPollMs);
       }
     },
-    buyer: (payer) => createHarnessBuyer(description, payer),
+    buyer(payer) {
+      requireArgument("payer", payer, oneOf(Object.keys(testPayers)));
+      return createHarnessBuyer(description, payer);
+    },
     async snapshot() {
       requireOpen();
       const id = await control.snapshot();
@@ -232,15 +273,17 @@ function assembleNetwork(
     ...(fork !== undefined && { fork }),
     async fund(account, amount) {
       requireOpen();
+      requireArgument("amount", amount, aUint256);
       await inTurn(name, () => control.fund(name, requireAccount(account), amount));
     },
-    balanceOf: (account) =>
-      client.readContract({
+    async balanceOf(account) {
+      return client.readContract({
         address: asset.address,
         abi: mockUsdcAbi,
         functionName: "balanceOf",
-        args: [account],
-      }),
+        args: [requireAccount(account)],
+      });
+    },
     async mine(blocks = 1) {
       requireOpen();
       await inTurn(name, () => control.mine(name, blocks));
@@ -250,6 +293,7 @@ function assembleNetwork(
       return inTurn(name, () => control.advanceTime(name, seconds));
     },
     async advanceTimeTo(time) {
+      requireArgument("time", time, aTime);
       const seconds = time instanceof Date ? BigInt(Math.ceil(time.getTime() / 1_000)) : BigInt(time);
       const now = await network.now();
       if (seconds <= now) {

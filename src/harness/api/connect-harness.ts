@@ -1,4 +1,5 @@
 import type { BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
+import { aText, requireArgument, requireGiven, texts } from "../../util/given.ts";
 import { createControlClient } from "../control/control-client.ts";
 import { findHarness } from "../control/find-harness.ts";
 import type { Harness } from "./harness-api.ts";
@@ -9,6 +10,7 @@ import type { Harness } from "./harness-api.ts";
  *
  * @param url what `up` prints, with or without `/v1`
  * @param networks those that the caller needs; all that run there by default
+ * @throws {ConfigurationError} when an argument is of the wrong kind
  * @throws {KitError} when no harness answers there, or it runs without one of the networks
  *
  * @example
@@ -19,6 +21,8 @@ export async function connectHarness<const N extends NetworkName = BuiltInNetwor
   url: string,
   networks?: readonly N[],
 ): Promise<Harness<N>> {
+  requireArgument("url", url, { ...aText, example: "http://127.0.0.1:4402" });
+  requireGiven({ networks }, { networks: { ...texts, example: '["base"]' } });
   const origin = url.replace(/(\/v1)?\/*$/, "");
   const importing = import("./assemble-harness.ts");
   importing.catch(() => {});

@@ -20,6 +20,16 @@ import {
   type NetworkRegistry,
   networkNames,
 } from "../../protocol/networks.ts";
+import {
+  aList,
+  anObject,
+  anything,
+  aText,
+  aTextOrObject,
+  findGivenProblems,
+  texts,
+  type Wanted,
+} from "../../util/given.ts";
 import { type ForkOption, type ForkOptions, readForkOptions } from "../fork/fork-options.ts";
 import { requireNode } from "../nodes/require-node.ts";
 import type { StartOptions } from "../run/start-options.ts";
@@ -126,13 +136,10 @@ export type HarnessPlan<N extends NetworkName> = {
  */
 export function readHarnessOptions<N extends NetworkName>(options: HarnessOptions<N>): HarnessPlan<N> {
   requireNode();
-  const problems: ConfigurationProblem[] = [];
+  const problems = checkShape(options);
   const add = (name: string, problem: string, example?: string) =>
     problems.push({ name, problem, ...(example !== undefined && { example }) });
 
-  for (const name of Object.keys(options)) {
-    if (!optionNames.has(name)) add(name, `is no option; there are ${[...optionNames].join(", ")}`);
-  }
   const {
     seed,
     logLevel = "fatal",
@@ -190,7 +197,7 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessOption
   const recipient = options.recipient === undefined ? undefined : readAddress(String(options.recipient));
   if (recipient?.problem !== undefined) add("recipient", `${options.recipient} ${recipient.problem}`);
   const organizations = readOrganizationsOption(options.organizations, names, add);
-  const fork: ForkOptions = options.fork ?? {};
+  const { fork = {} }: { fork?: ForkOptions | undefined } = options;
   const forks = collectProblems(problems, () => readForkOptions(fork, names));
   if (seed !== undefined && forks !== undefined && forks.size > 0) {
     add("seed", "a fork goes by the clock, so its runs cannot be repeated");
@@ -234,28 +241,59 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessOption
 
 type Add = (name: string, problem: string, example?: string) => void;
 
-const optionNames: ReadonlySet<string> = new Set<keyof HarnessOptions>([
-  "networks",
-  "networkFile",
-  "contracts",
-  "assets",
-  "recipient",
-  "organizations",
-  "fork",
-  "host",
-  "allowHosts",
-  "port",
-  "rpcPorts",
-  "settleWaitMs",
-  "logLevel",
-  "recovery",
-  "journal",
-  "studio",
-  "seed",
-  "capture",
-  "anvilBinary",
-  "signal",
-]);
+/** What each option is to be as such; what is `anything` has a reader below. */
+export const harnessOptions: Readonly<Record<keyof HarnessOptions, Wanted>> = {
+  networks: { ...aList, example: '["base"]' },
+  networkFile: anything,
+  contracts: anObject,
+  assets: anObject,
+  recipient: aText,
+  organizations: aList,
+  fork: anything,
+  host: anything,
+  allowHosts: { ...texts, example: '["facilitator"]' },
+  port: anything,
+  rpcPorts: anObject,
+  settleWaitMs: anything,
+  logLevel: anything,
+  recovery: anything,
+  journal: anything,
+  studio: anything,
+  seed: anything,
+  capture: { ...aTextOrObject, example: "bug.x402.json" },
+  anvilBinary: aText,
+  signal: { what: "an AbortSignal", fits: (value) => value instanceof AbortSignal },
+};
+
+const contractOptions = { mainnet: aText, testnet: aText };
+
+const assetOptions: Readonly<Record<keyof AssetOptions, Wanted>> = {
+  address: anything,
+  name: aText,
+  version: aText,
+  decimals: anything,
+};
+
+/**
+ * Gives the names that are no options.
+ *
+ * @throws {ConfigurationError} when something is not even of the kind that the readers of its value take
+ */
+function checkShape(options: HarnessOptions<NetworkName>): ConfigurationProblem[] {
+  const own = findGivenProblems(options, harnessOptions);
+  const { contracts, assets } = own.wrong.length > 0 ? {} : options;
+  const all = [
+    own,
+    ...(contracts === undefined ? [] : [findGivenProblems(contracts, contractOptions, "contracts")]),
+    ...entriesOf(assets).map(([network, asset]) =>
+      findGivenProblems(asset, assetOptions, `assets.${network}`),
+    ),
+  ];
+  const unknown = all.flatMap((found) => found.unknown);
+  const wrong = all.flatMap((found) => found.wrong);
+  if (wrong.length > 0) throw new ConfigurationError([...unknown, ...wrong]);
+  return unknown;
+}
 
 /** What a captured payment brings along, and cannot be had otherwise. */
 const broughtByCapture = ["contracts", "assets", "fork", "seed"] as const;

@@ -4,6 +4,7 @@ import { KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { parsePaymentRequest } from "../../protocol/requests.ts";
+import { jsonObject, requireArgument } from "../../util/given.ts";
 import type { CapturedSlice } from "../stage/captured-slice.ts";
 
 /** A payment that was captured, as a harness needs it. */
@@ -17,9 +18,11 @@ export type CaptureSource = {
 /**
  * Reads the option `capture` of a harness: the path of a file, or what is in it.
  *
+ * @throws {ConfigurationError} when it is not even JSON
  * @throws {KitError} with one sentence when it cannot be used
  */
 export function readCaptureOption(option: string | Capture, known: NetworkRegistry): CaptureSource {
+  if (typeof option !== "string") requireArgument("capture", option, jsonObject);
   const capture = readCapture(typeof option === "string" ? readText(option) : JSON.stringify(option));
   const { chain, request: body } = capture;
   const network = known.named(chain.network);

@@ -13,6 +13,19 @@ import { signAs } from "../../published/sign-as.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import { readHeadTime } from "../../rpc/head-time.ts";
 import { createLocalRpc } from "../../rpc/local-rpc.ts";
+import {
+  aFunction,
+  anObject,
+  anything,
+  aText,
+  aTextOrObject,
+  aUint256,
+  needed,
+  oneOf,
+  requireGiven,
+  type Wanted,
+  wholeNumber,
+} from "../../util/given.ts";
 import type { HarnessDescription } from "./description.ts";
 import { type JsonResponse, requestJson } from "./http-json.ts";
 
@@ -36,6 +49,26 @@ export type PaymentSpec<N extends NetworkName = NetworkName> = {
   authorization?: Partial<Omit<Authorization, "from">>;
 };
 
+/** What is wanted of a payment as such. */
+export const paymentSpec: Readonly<Record<keyof PaymentSpec, Wanted>> = {
+  network: needed(aText),
+  payer: aTextOrObject,
+  amount: anything,
+  x402Version: oneOf([1, 2]),
+  // A second from the first day of unix time, to one that no chain will see.
+  validForSeconds: wholeNumber(-1_000_000_000, 1_000_000_000_000),
+  resource: aText,
+  authorization: anObject,
+};
+
+const signedMembers: Readonly<Record<keyof Omit<Authorization, "from">, Wanted>> = {
+  to: aText,
+  value: aUint256,
+  validAfter: aUint256,
+  validBefore: aUint256,
+  nonce: aText,
+};
+
 /** The body of a verify or settle call, and what is signed in it. */
 export type SignedPayment = { request: Record<string, unknown>; authorization: Authorization };
 
@@ -45,6 +78,7 @@ export type PaymentReport = { verify: JsonResponse; settle: JsonResponse; tookMs
 /**
  * A signed payment, which has not been sent anywhere.
  *
+ * @throws {ConfigurationError} when something of the spec is of the wrong kind, or there is no such option
  * @throws {KitError} when the network does not run, or there is no such payer
  */
 export async function signPayment(
@@ -52,12 +86,14 @@ export async function signPayment(
   spec: PaymentSpec,
   authorizationNonce?: Hex,
 ): Promise<SignedPayment> {
+  requireGiven(spec, paymentSpec);
+  if (spec.authorization !== undefined) requireGiven(spec.authorization, signedMembers, "authorization");
   const { network, payer = "funded", amount = 10_000n, x402Version = 1, validForSeconds = 600 } = spec;
   const running = harness.networks[network];
   if (running === undefined) {
     throw new KitError(`${network} is not running; running: ${Object.keys(harness.networks).join(", ")}`);
   }
-  if (typeof amount !== "bigint" || amount < 0n) {
+  if (!aUint256.fits(amount)) {
     throw new KitError(`An amount is a bigint in the asset's smallest unit, such as 10_000n, not ${amount}`);
   }
   if (payer === "blacklisted" && running.fork?.hasBlacklist === false) {
@@ -115,9 +151,11 @@ export function postPayment(
 }
 
 function signWith(payer: Payer, terms: Parameters<typeof signAs>[1]): ReturnType<typeof signAs> {
-  if (typeof payer !== "string") return signAuthorization(payer, terms);
-  if (isTestPayer(payer)) return signAs(payer, terms);
-  return signAuthorization(signerOf(payer), terms);
+  if (typeof payer === "string") {
+    return isTestPayer(payer) ? signAs(payer, terms) : signAuthorization(signerOf(payer), terms);
+  }
+  if (!aText.fits(payer.address) || !aFunction.fits(payer.signTypedData)) throw noPayer();
+  return signAuthorization(payer, terms);
 }
 
 function isTestPayer(payer: string): payer is TestPayerName {
@@ -132,13 +170,16 @@ function signerOf(key: string): AuthorizationSigner {
       // Outside the curve's order: as wrong as any other.
     }
   }
-  throw new KitError("The payer is neither a test payer nor a private key", {
+  throw noPayer();
+}
+
+const noPayer = () =>
+  new KitError("The payer is neither a test payer nor a private key", {
     hints: [
       `Test payers: ${Object.keys(testPayers).join(", ")}`,
       "A private key is 0x and 64 hexadecimal digits. A viem account works too.",
     ],
   });
-}
 
 function isPrivateKey(text: string): text is Hex {
   return /^0x[0-9a-fA-F]{64}$/.test(text);

@@ -19,7 +19,7 @@ const facilitatorKinds: ReadonlySet<string> = new Set<FaultSpec["kind"]>([
 ]);
 
 /** The routes that such faults can hit. */
-const facilitatorRoutes = ["verify", "settle", "supported"];
+export const facilitatorRoutes = ["verify", "settle", "supported"];
 
 const network = z.string("is not the name of a network");
 

@@ -1,5 +1,6 @@
 import type { Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
+import { anything, oneOf, requireGiven, type WantedOptions } from "../../util/given.ts";
 import type { FaultBoard, FaultReport } from "./fault-board.ts";
 import {
   type CallMatch,
@@ -7,6 +8,7 @@ import {
   type ConnectionFaultSpec,
   type FaultSpec,
   facilitatorPlace,
+  facilitatorRoutes,
 } from "./fault-spec.ts";
 
 /** A fault that is set. Disposing of it ends it. */
@@ -110,6 +112,10 @@ export type Faults<N extends NetworkName = NetworkName> = {
   clear(): Promise<void>;
 };
 
+/** Which calls of a connection may be named; what each may be is read with the fault. */
+const calls: WantedOptions = { method: anything, nth: anything, times: anything };
+const requests: WantedOptions = { operation: oneOf(facilitatorRoutes), nth: anything, times: anything };
+
 /** The faults of a board, as methods. */
 export function createFaultSetters<N extends NetworkName>(board: FaultBoard): Faults<N> {
   async function set(spec: FaultSpec): Promise<Fault> {
@@ -117,28 +123,33 @@ export function createFaultSetters<N extends NetworkName>(board: FaultBoard): Fa
     const remove = async () => void (await board.remove(id));
     return { id, remove, [Symbol.asyncDispose]: remove };
   }
-  function onConnection(network: NetworkName, match: CallMatch): ConnectionFaultSetter {
-    const setOn = (spec: Unplaced<ConnectionFaultSpec>) => set({ network, ...match, ...spec });
+  /** `check` refuses what the calls to be hit are given as. */
+  function onConnection(network: NetworkName, match: CallMatch, check: () => void): ConnectionFaultSetter {
+    async function setOn(spec: Unplaced<ConnectionFaultSpec>, wanted?: WantedOptions, given: object = {}) {
+      check();
+      if (wanted !== undefined) requireGiven(given, wanted);
+      return set({ network, ...match, ...spec, ...given });
+    }
     return {
       answerLost: () => setOn({ kind: "answer-lost" }),
       delay: (ms) => setOn({ kind: "delay", ms }),
-      rateLimited: (options) => setOn({ kind: "rate-limited", ...options }),
+      rateLimited: (options) => setOn({ kind: "rate-limited" }, { retryAfterSeconds: anything }, options),
       reset: () => setOn({ kind: "reset" }),
       error: (code, message) => setOn({ kind: "error", code, message }),
       malformed: (form) => setOn({ kind: "malformed", form }),
       staleHead: (blocks) => setOn({ kind: "stale-head", blocks }),
       status: (status) => setOn({ kind: "status", status }),
       hang: () => setOn({ kind: "hang" }),
-      receiptOfAnother: (options) => setOn({ kind: "receipt-of-another", ...options }),
+      receiptOfAnother: (options) => setOn({ kind: "receipt-of-another" }, { disguised: anything }, options),
     };
   }
   return {
-    on: (network, match = {}) => onConnection(network, match),
-    onFacilitator({ operation, ...match } = {}) {
-      return onConnection(facilitatorPlace, {
-        ...match,
-        ...(operation !== undefined && { method: operation }),
-      });
+    on: (network, match = {}) => onConnection(network, match, () => requireGiven(match, calls)),
+    onFacilitator(match = {}) {
+      const { operation: method, ...count }: FacilitatorMatch = Object(match);
+      return onConnection(facilitatorPlace, { ...count, ...(method !== undefined && { method }) }, () =>
+        requireGiven(match, requests),
+      );
     },
     chain(network) {
       const setOn = (spec: Unplaced<ChainFaultSpec>) => set({ network, ...spec });

@@ -1,5 +1,6 @@
 import { KitError } from "../../errors.ts";
 import type { Hex } from "../../protocol/hex.ts";
+import { aText, requireArgument } from "../../util/given.ts";
 import { describeOtherRequests, describePayment } from "./describe-payment.ts";
 import type { JournalStore } from "./journal.ts";
 import type { OtherRequest, PaymentJournal } from "./payment-journal.ts";
@@ -49,6 +50,7 @@ export function readerOf(store: JournalStore | undefined): JournalReader {
 /** A journal for people, out of one that can be read. */
 export function createJournal(reader: JournalReader): Journal {
   async function payment(id: Hex): Promise<PaymentJournal> {
+    requireArgument("id", id, aText);
     const found = await reader.payment(id);
     if (found !== undefined) return found;
     throw new KitError(`The journal knows no payment ${id}`, {

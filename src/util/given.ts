@@ -1,0 +1,152 @@
+import { ConfigurationError, type ConfigurationProblem } from "../errors.ts";
+import { nearest, typosBetween } from "./nearest.ts";
+
+/*
+ * What public functions are given. Callers may be JavaScript, where anything can stand anywhere: what would end in a
+ * TypeError from within, or be ignored in silence, is refused here with the name it was given under.
+ */
+
+/** What a value is to be: in words, and whether it is that. */
+export type Wanted = {
+  /** Follows “is not”: “a text”. */
+  readonly what: string;
+  fits(value: unknown): boolean;
+  readonly example?: string;
+  /** Whether it may not be left out. */
+  readonly isNeeded?: boolean;
+};
+
+/** The options of a function, by name. */
+export type WantedOptions = Readonly<Record<string, Wanted>>;
+
+const isPlain = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Checked where it is used, or good in every form. */
+export const anything: Wanted = { what: "", fits: () => true };
+export const aText: Wanted = { what: "a text", fits: (value) => typeof value === "string" };
+export const aFunction: Wanted = { what: "a function", fits: (value) => typeof value === "function" };
+export const anObject: Wanted = { what: "an object", fits: isPlain };
+export const aTextOrObject: Wanted = {
+  what: "a text or an object",
+  fits: (value) => typeof value === "string" || isPlain(value),
+};
+export const aList: Wanted = { what: "a list", fits: Array.isArray };
+export const objects: Wanted = {
+  what: "a list of objects",
+  fits: (value) => Array.isArray(value) && value.every(isPlain),
+};
+export const texts: Wanted = {
+  what: "a list of texts",
+  fits: (value) => Array.isArray(value) && value.every((one) => typeof one === "string"),
+};
+
+/** What can be written as JSON. */
+export const jsonObject: Wanted = {
+  what: "an object that can be written as JSON: without bigints, and without itself in it",
+  fits: (value) => isPlain(value) && isWritable(value),
+};
+
+function isWritable(value: object): boolean {
+  try {
+    return JSON.stringify(value) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+/** An amount in a token's smallest unit, among others. */
+export const aUint256: Wanted = {
+  what: "a bigint from 0 to 2^256 - 1",
+  fits: (value) => typeof value === "bigint" && value >= 0n && value < 2n ** 256n,
+  example: "10_000n",
+};
+
+export function wholeNumber(least: number, most: number): Wanted {
+  return {
+    what: `a whole number from ${least} to ${most}`,
+    fits: (value) => Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most,
+  };
+}
+
+export function oneOf(values: readonly (string | number)[]): Wanted {
+  return { what: `one of ${values.join(", ")}`, fits: (value) => values.some((one) => one === value) };
+}
+
+/** The same, where it may not be left out. */
+export const needed = (wanted: Wanted): Wanted => ({ ...wanted, isNeeded: true });
+
+/**
+ * Everything that is wrong with options as such: `wrong`, that they are no object, or that a value is of the wrong kind;
+ * `unknown`, names of which there is no option.
+ *
+ * @param what they are called: `options`, whose names stand alone, or that of the option that they are in
+ */
+export function findGivenProblems(
+  given: unknown,
+  wanted: WantedOptions,
+  what = "options",
+): Readonly<Record<"unknown" | "wrong", readonly ConfigurationProblem[]>> {
+  const names = Object.keys(wanted);
+  if (!isPlain(given)) {
+    const problem = `${show(given)} is not an object; there are ${names.join(", ")}`;
+    return { unknown: [], wrong: [{ name: what, problem }] };
+  }
+  const nameOf = (name: string) => (what === "options" ? name : `${what}.${name}`);
+  return {
+    unknown: Object.keys(given)
+      .filter((name) => !Object.hasOwn(wanted, name))
+      .map((name) => ({ name: nameOf(name), problem: `is no option; ${meant(name, names)}` })),
+    wrong: names.flatMap((name) => findProblem(nameOf(name), Reflect.get(given, name), wanted[name])),
+  };
+}
+
+/** @throws {ConfigurationError} with everything that {@link findGivenProblems} finds */
+export function requireGiven(given: unknown, wanted: WantedOptions, what?: string): void {
+  const { unknown, wrong } = findGivenProblems(given, wanted, what);
+  refuse([...unknown, ...wrong]);
+}
+
+/** @throws {ConfigurationError} when an argument is not what it should be, or is missing */
+export function requireArgument(name: string, value: unknown, wanted: Wanted): void {
+  refuse(findProblem(name, value, needed(wanted)));
+}
+
+function refuse(problems: readonly ConfigurationProblem[]): void {
+  if (problems.length > 0) throw new ConfigurationError(problems);
+}
+
+function findProblem(name: string, value: unknown, wanted: Wanted | undefined): ConfigurationProblem[] {
+  const { what, fits, example, isNeeded = false } = wanted ?? anything;
+  if (value === undefined ? !isNeeded : fits(value)) return [];
+  const problem = value === undefined ? `is needed: ${what}` : `${show(value)} is not ${what}`;
+  return [{ name, problem, ...(example !== undefined && { example }) }];
+}
+
+/** The name that was probably meant, or all that there are. */
+function meant(name: string, names: readonly string[]): string {
+  const [closest = ""] = nearest(
+    name.toLowerCase(),
+    names.map((one) => one.toLowerCase()),
+    1,
+  );
+  const found = names.find((one) => one.toLowerCase() === closest);
+  // A third of the letters: `port` is not what is meant by `sort`, but `networks` by `newtork`.
+  const isNear = found !== undefined && typosBetween(name.toLowerCase(), closest) <= found.length / 3;
+  return isNear ? `did you mean ${found}?` : `there are ${names.join(", ")}`;
+}
+
+/** Longer than any name or number that is asked for, shorter than any key. */
+const longestShown = 24;
+
+/** A value for a message. A long text may be a secret. */
+function show(value: unknown): string {
+  if (typeof value === "string") {
+    return value.length > longestShown ? `a text of ${value.length} characters` : JSON.stringify(value);
+  }
+  if (typeof value === "bigint") return `${value}n`;
+  if (typeof value === "function") return "a function";
+  if (Array.isArray(value)) return "a list";
+  if (typeof value === "object" && value !== null) return "an object";
+  return String(value);
+}
