@@ -117,18 +117,25 @@ function readingReserved(
     );
 }
 
-/** How many txNonces of an operator no block is known to hold. */
+/**
+ * How many txNonces of an operator no block is known to hold. Where fewer are open than there may be, those: what a block
+ * holds that is not final is counted then too, which changes nothing and spares a look at every payment under way.
+ */
 function countingUnmined(
   transaction: Transaction<LedgerTables>,
-  { chainId, address }: { chainId: number; address: Address },
+  { chainId, address, maxUnmined }: { chainId: number; address: Address; maxUnmined: number },
 ) {
-  return transaction
+  const open = transaction
     .selectFrom("attempts")
-    .select((attempts) => attempts.fn.count<number | bigint | string>("tx_nonce").distinct().as("unmined"))
     .where("chain_id", "=", chainId)
     .where("operator", "=", lowerCase(address))
-    .where("state", "=", "open")
-    .where(({ not, exists, selectFrom }) =>
+    .where("state", "=", "open");
+  const txNonces = open.select((attempts) =>
+    attempts.fn.count<number | bigint | string>("tx_nonce").distinct().as("unmined"),
+  );
+  return txNonces.where(({ or, eb, not, exists, selectFrom }) =>
+    or([
+      eb(txNonces, "<", maxUnmined),
       not(
         exists(
           selectFrom("settlements")
@@ -139,7 +146,8 @@ function countingUnmined(
             .where("settlements.block_number", "is not", null),
         ),
       ),
-    );
+    ]),
+  );
 }
 
 function distinct<T>(values: readonly T[]): T[] {

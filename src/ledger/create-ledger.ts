@@ -2,7 +2,7 @@ import { type Kysely, sql } from "kysely";
 import type { Database } from "../database/database.ts";
 import { repeatable } from "../database/retrying.ts";
 import type { Hex } from "../protocol/hex.ts";
-import { together } from "../util/together.ts";
+import { padded, together } from "../util/together.ts";
 import { createAddAttempt } from "./add-attempt.ts";
 import { createClaim } from "./claim.ts";
 import { createConclude } from "./conclude.ts";
@@ -40,7 +40,7 @@ export function createLedger(options: LedgerOptions): Ledger {
   const { instanceId, now, leaseMs = 30_000 } = options;
   const db = options.db.$extendTables<LedgerTables>();
   const retryQueue = createRetryQueue();
-  const find = together(createFindAll(db), { most: 64 });
+  const find = together(createFindAll(db), { most: 64, anyNumber: true });
   return {
     ...createLeases(db, retryQueue, { instanceId, now, leaseMs }),
     ...createIdempotency(db, retryQueue, { instanceId, now, leaseMs }),
@@ -100,7 +100,7 @@ export function createLedger(options: LedgerOptions): Ledger {
 /** Reads settlements by their ids, in that order. */
 function createFindAll(db: Kysely<LedgerTables>) {
   return async (ids: readonly Hex[]): Promise<(Settlement | null)[]> => {
-    const rows = await db.selectFrom("settlements").selectAll().where("id", "in", ids).execute();
+    const rows = await db.selectFrom("settlements").selectAll().where("id", "in", padded(ids)).execute();
     const found = new Map(rows.map((row) => [row.id, row]));
     return ids.map((id) => {
       const row = found.get(id);

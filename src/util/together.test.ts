@@ -1,9 +1,9 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { together } from "./together.ts";
+import { padded, type TogetherOptions, together } from "./together.ts";
 
 /** A function that notes the pieces of work it was given, and doubles each number. */
-function createDoubling(options: { keyOf?: (item: number) => string } = {}) {
+function createDoubling(options: Partial<TogetherOptions<number>> = {}) {
   const pieces: (readonly number[])[] = [];
   const double = together(
     async (items: readonly number[]) => {
@@ -58,5 +58,23 @@ test("work that fails fails for those in it, and for no others", async () => {
   expect(results.map(({ status }) => status)).toEqual([
     ...Array.from({ length: 4 }, () => "rejected"),
     "fulfilled",
+  ]);
+});
+
+test("work that takes any number is done by one piece after the other, if so wanted", async () => {
+  const { pieces, double } = createDoubling({ anyNumber: true, mostUnderWay: 1 });
+  const first = double(1);
+  await setImmediate();
+  await setImmediate();
+  expect(await Promise.all([first, ...[2, 3, 4].map(double)])).toEqual([2, 4, 6, 8]);
+  expect(pieces).toEqual([[1], [2, 3, 4]]);
+});
+
+test("a list is padded to a length of which there are few", () => {
+  expect([[1], [1, 2], [1, 2, 3], [1, 2, 3, 4, 5]].map(padded)).toEqual([
+    [1],
+    [1, 2],
+    [1, 2, 3, 3],
+    [1, 2, 3, 4, 5, 5, 5, 5],
   ]);
 });

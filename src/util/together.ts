@@ -5,12 +5,13 @@ import { setImmediate } from "node:timers";
 export type TogetherOptions<Item> = {
   /** Items in one piece of work; a power of two. */
   most: number;
+  /** Pieces have any number of items: for work that makes one statement of all, see {@link padded}. */
+  anyNumber?: boolean;
   /** Items of the same key never share a piece of work: the later one waits for the next. Without it they do. */
   keyOf?: (item: Item) => string;
+  /** Pieces of work under way at a time; what is asked for meanwhile waits for the end of one. 3 by default. */
+  mostUnderWay?: number;
 };
-
-/** Pieces of work under way at a time; what is asked for meanwhile waits for the end of one. */
-const mostUnderWay = 3;
 
 /** For how long what is asked for waits for more, while every turn of the event loop brings some, in milliseconds. */
 const longestWaitMs = 4;
@@ -22,11 +23,12 @@ type Waiting<Item, Result> = { item: Item; resolve(result: Result): void; reject
  * much is under way, is done together. `work` gives the results in the order of the items; where it throws, all of its
  * items fail.
  *
- * Pieces of work have 1, 2, 4, 8 … items, so that few different statements are made for a database to prepare.
+ * Pieces of work have 1, 2, 4, 8 … items unless they may have any number, so that few different statements are made for a
+ * database to prepare.
  */
 export function together<Item, Result>(
   work: (items: readonly Item[]) => Promise<readonly Result[]>,
-  { most, keyOf }: TogetherOptions<Item>,
+  { most, keyOf, anyNumber = false, mostUnderWay = 3 }: TogetherOptions<Item>,
 ): (item: Item) => Promise<Result> {
   let waiting: Waiting<Item, Result>[] = [];
   let underWay = 0;
@@ -62,7 +64,7 @@ export function together<Item, Result>(
       }
       if (fitting.push(one) === most) break;
     }
-    const taken = fitting.slice(0, 2 ** Math.floor(Math.log2(fitting.length)));
+    const taken = anyNumber ? fitting : fitting.slice(0, 2 ** Math.floor(Math.log2(fitting.length)));
     const isTaken = new Set(taken);
     waiting = waiting.filter((one) => !isTaken.has(one));
     return taken;
@@ -89,4 +91,10 @@ export function together<Item, Result>(
     schedule();
     return promise;
   };
+}
+
+/** A list with its last item repeated until there are 1, 2, 4, 8 …: for what is looked up in a list, that is the same. */
+export function padded<Item>(items: readonly Item[]): Item[] {
+  const missing = 2 ** Math.ceil(Math.log2(items.length)) - items.length;
+  return [...items, ...items.slice(-1).flatMap((last) => Array.from({ length: missing }, () => last))];
 }
