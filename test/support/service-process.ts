@@ -40,6 +40,7 @@ export async function startServiceProcess(
     rpcUrl = chain.rpcUrl,
     drainDelayMs,
     takesBytes,
+    leaseMs = 600,
   }: {
     dieAt?: Boundary;
     operators?: readonly Hex[];
@@ -47,11 +48,13 @@ export async function startServiceProcess(
     drainDelayMs?: number;
     /** No node takes larger transactions; it kills itself when it sends the first of their payments singly. */
     takesBytes?: number;
+    /** Short by default, so that what a dead process held is free soon. */
+    leaseMs?: number;
   } = {},
 ): Promise<ServiceProcess> {
   const { facilitatorContract } = chain;
   const script = fileURLToPath(new URL("./crash/service-child.ts", import.meta.url));
-  const wrapping = { dieAt, takesBytes };
+  const wrapping = { dieAt, takesBytes, leaseMs };
   const service = { rpcUrl, facilitatorContract, databaseUrl, apiKey, operators, drainDelayMs };
   const options = JSON.stringify({ ...service, ...wrapping });
   const child = spawn(process.execPath, [script, options], { stdio: ["ignore", "pipe", "inherit"] });

@@ -19,6 +19,7 @@ const options = z
     operators: z.array(bytes32).optional(),
     drainDelayMs: z.number().optional(),
     takesBytes: z.number().optional(),
+    leaseMs: z.number(),
   })
   .parse(JSON.parse(process.argv[2] ?? "{}"));
 
@@ -46,7 +47,7 @@ const service = await createWrappedService(wrap, {
   database: await openMigrated(options.databaseUrl),
   apiKeyPepper: "test",
   settleWaitMs: 10_000,
-  leaseMs: 600,
+  leaseMs: options.leaseMs,
   logger: createLogger("fatal"),
 });
 const { organizations } = service;
