@@ -216,9 +216,9 @@ function forkFlags(fork: LaunchOptions["fork"]): readonly string[] {
   ];
 }
 
-async function importViemAnvil(): Promise<typeof import("@viem/anvil")> {
+async function importViemAnvil(): Promise<typeof import("./viem-anvil.ts")> {
   try {
-    return await import("@viem/anvil");
+    return await import("./viem-anvil.ts");
   } catch (cause) {
     throw new KitError("The package @viem/anvil, which starts the local chains, is not installed", {
       cause,
