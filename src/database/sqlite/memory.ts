@@ -1,12 +1,12 @@
 import { DatabaseSync } from "node:sqlite";
 import { Kysely } from "kysely";
 import type { Database } from "../database.ts";
-import { migrate } from "../migrate.ts";
 import { createSqliteDialect } from "./dialect.ts";
+import { newestSchema } from "./newest-schema.ts";
 
 /**
- * Opens databases in memory that all begin alike. The first is migrated and filled; the others are copies of it as it
- * was then, which take a twentieth of the time.
+ * Opens databases in memory at the newest schema that all begin alike. The first is filled; the others are copies of it
+ * as it was then.
  *
  * @param fill puts in what each is to hold
  */
@@ -18,7 +18,7 @@ export function createMemoryDatabases(fill: (database: Database) => Promise<void
     try {
       if (image !== undefined) sqlite.deserialize(image);
       else {
-        await migrate(database);
+        sqlite.exec(newestSchema);
         await fill(database);
         // Before Node 24.16 there are no images: then each is made as the first one.
         image = sqlite.serialize?.();
