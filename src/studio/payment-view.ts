@@ -93,6 +93,10 @@ const explanationSchema = z.object({
 export const paymentDetailSchema = paymentSummarySchema.extend({
   signed: z.record(z.string(), z.string()).nullable(),
   required: z.record(z.string(), z.string()).nullable(),
+  body: z.record(z.string(), z.unknown()).nullable().default(null).meta({
+    description:
+      "What verify and settle are asked, in the full form of the version and without the signature",
+  }),
   timeline: z.array(timelineEntrySchema),
   omitted: z.int().meta({ description: "Lines before those of the timeline, which are too many to be kept" }),
   explanations: z.array(explanationSchema),

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import type { RefusalExplanation } from "../../explain/explain-refusal.ts";
 import type { PaymentDetail, TimelineEntry } from "../payment-view.ts";
 import { Again } from "./again.tsx";
-import { formatAmount, formatMs, formatSeconds, formatTime } from "./format.ts";
+import { formatAmount, formatMs, formatSeconds, formatTime, formatUnits } from "./format.ts";
 import { copyText, detail, select } from "./state.ts";
 
 /** Everything about the chosen payment. */
@@ -24,6 +24,8 @@ export function DetailPane() {
       <Again payment={payment} />
       <Facts payment={payment} />
       <Comparison payment={payment} />
+      <Transaction entries={payment.timeline} />
+      <Body body={payment.body} />
       <h3>What happened</h3>
       <Timeline entries={payment.timeline} omitted={payment.omitted} />
     </article>
@@ -69,14 +71,15 @@ function Facts({ payment }: { payment: PaymentDetail }) {
 }
 
 /** What was signed beside what was required; what differs is marked. */
-function Comparison({ payment: { signed, required } }: { payment: PaymentDetail }) {
+function Comparison({ payment: { signed, required, firstSeenAt } }: { payment: PaymentDetail }) {
   if (signed === null || required === null) return null;
+  const inUnits = (value: string | undefined) => (value === undefined ? undefined : formatUnits(value));
   const pairs: [string, string, string | undefined][] = [
     ["from", signed.from ?? "", undefined],
     ["to / payTo", signed.to ?? "", required.payTo],
-    ["value / amount", signed.value ?? "", required.amount],
-    ["validAfter", formatSeconds(signed.validAfter ?? "0"), undefined],
-    ["validBefore", formatSeconds(signed.validBefore ?? "0"), undefined],
+    ["value / amount", inUnits(signed.value) ?? "", inUnits(required.amount)],
+    ["validAfter", formatSeconds(signed.validAfter ?? "0", firstSeenAt), undefined],
+    ["validBefore", formatSeconds(signed.validBefore ?? "0", firstSeenAt), undefined],
     ["nonce", signed.nonce ?? "", undefined],
     ["asset", "", required.asset],
   ];
@@ -106,6 +109,44 @@ function Comparison({ payment: { signed, required } }: { payment: PaymentDetail 
         })}
       </tbody>
     </table>
+  );
+}
+
+/** What is known of the newest transaction that carried it. */
+function Transaction({ entries }: { entries: readonly TimelineEntry[] }) {
+  const steps = entries.filter(({ kind }) => kind === "transaction");
+  const known = Object.assign({}, ...steps.map(({ details }) => details)) as TimelineEntry["details"];
+  const inGwei = (wei: unknown) => (wei === undefined ? undefined : `${Number(wei) / 1e9} gwei`);
+  const rows: [string, unknown][] = [
+    ["does", known.kind === "settle" ? `settle, for ${known.payments} at once` : known.kind],
+    ["hash", known.transaction],
+    ["from operator", known.operator],
+    ["txNonce", known.txNonce],
+    ["fee at most", inGwei(known.maxFeePerGas)],
+    ["tip at most", inGwei(known.maxPriorityFeePerGas)],
+    ["in block", known.blockNumber],
+    ["block hash", known.blockHash],
+    [
+      "succeeded",
+      known.succeeded === undefined ? undefined : known.succeeded ? "yes" : "no, it was reverted",
+    ],
+  ];
+  if (steps.length === 0) return null;
+  return (
+    <details>
+      <summary>Transaction</summary>
+      <dl>{rows.map(([name, value]) => value !== undefined && <Fact name={name}>{String(value)}</Fact>)}</dl>
+    </details>
+  );
+}
+
+function Body({ body }: { body: PaymentDetail["body"] }) {
+  if (body === null) return null;
+  return (
+    <details>
+      <summary>Request body</summary>
+      <pre>{JSON.stringify(body, null, 2)}</pre>
+    </details>
   );
 }
 
@@ -139,15 +180,17 @@ function Timeline({ entries, omitted }: { entries: readonly TimelineEntry[]; omi
 }
 
 function Fact({ name, children }: { name: string; children: ComponentChildren }) {
-  const copy = () => copyText(String(children), name);
+  const copy = () => copyText(String(children).split(" ")[0] ?? "", name);
   return (
     <div>
       <dt>{name}</dt>
       <dd>
         {children}{" "}
-        <button type="button" class="copy" onClick={copy} aria-label={`Copy ${name}`}>
-          copy
-        </button>
+        {String(children).startsWith("0x") && (
+          <button type="button" class="copy" onClick={copy} aria-label={`Copy ${name}`}>
+            copy
+          </button>
+        )}
       </dd>
     </div>
   );

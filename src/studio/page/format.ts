@@ -26,10 +26,17 @@ export function formatMs(ms: number | null): string {
       : `${(ms / 1000).toFixed(1)} s`;
 }
 
-/** Unix seconds for a person. */
-export function formatSeconds(seconds: string): string {
+/** Unix seconds for a person, and how far they are from a request that came at the given unix milliseconds. */
+export function formatSeconds(seconds: string, requestedAt: number): string {
   const value = Number(seconds);
   if (value === 0) return "0 (always)";
   if (!Number.isSafeInteger(value) || value > 8_640_000_000_000) return seconds;
-  return `${seconds} (${new Date(value * 1000).toISOString().replace(".000", "")})`;
+  const ahead = value - Math.floor(requestedAt / 1000);
+  const distance = `${Math.abs(ahead)} s ${ahead < 0 ? "before" : "after"} the request`;
+  return `${seconds} (${new Date(value * 1000).toISOString().replace(".000", "")}, ${distance})`;
+}
+
+/** Units of the token, and what they are in USDC. */
+export function formatUnits(units: string): string {
+  return `${units} (${formatAmount(units)} USDC)`;
 }

@@ -85,7 +85,11 @@ function Row({ payment, index }: { payment: PaymentSummary; index: number }) {
       onClick={() => select(id)}
     >
       <td class="time">{formatTime(firstSeenAt)}</td>
-      <td title={payer ?? asked}>{payerName ?? (shorten(payer) || asked)}</td>
+      <td title={payer ?? asked}>
+        <button type="button" class="open" aria-current={id === selectedId.value}>
+          {payerName ?? (shorten(payer) || asked)}
+        </button>
+      </td>
       <td>{network ?? ""}</td>
       <td class="number">{formatAmount(amount)}</td>
       {unrouted === null ? (

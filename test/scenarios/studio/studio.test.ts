@@ -1,5 +1,8 @@
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
+import { connect, createServer, type Socket } from "node:net";
+import { pipeline } from "node:stream";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import type { Browser, Page } from "playwright-core";
@@ -18,6 +21,7 @@ import {
   paymentListSchema,
 } from "../../../src/studio/payment-view.ts";
 import { startBrowser } from "../../support/browser.ts";
+import { findFaintTexts } from "../../support/contrast.ts";
 import { post, signedRequest, startTestHarness } from "../../support/service.ts";
 
 /*
@@ -152,6 +156,15 @@ describe("over HTTP", () => {
       });
     const again = (await (await postTo("again")).json()) as { status: number; body: unknown };
     expect(again).toMatchObject({ status: 200, body: { isValid: false, paymentState: "unknown" } });
+    const { explanations } = await detailOf(payment?.id ?? "");
+    expect(explanations).toMatchObject([
+      {
+        title: "The authorization was used before",
+        got: expect.stringMatching(
+          new RegExp(`^settled at 20.*Z in transaction ${payment?.transaction} for org_local$`),
+        ),
+      },
+    ]);
     const { curl } = (await (await postTo("curl")).json()) as { curl: string };
     const { stdout } = await promisify(execFile)("sh", ["-c", curl]);
     expect(JSON.parse(stdout)).toMatchObject({ isValid: false, invalidReason: "invalid_transaction_state" });
@@ -402,6 +415,86 @@ describe("in a browser", { timeout: 60_000 }, () => {
     expect(shop).toContain(`payTo: "${networks.base?.facilitatorContract}"`);
   });
 
+  test("it is used by keyboard alone, and a screen reader has a name for everything", async () => {
+    await payAs("empty");
+    await rows().first().waitFor();
+    const focused = page.locator(":focus-visible");
+    const tabTo = async (name: string) => {
+      for (let pressed = 0; pressed < 40; pressed++) {
+        await page.keyboard.press("Tab");
+        if ((await focused.textContent()) === name) return;
+      }
+      throw new Error(`Tab does not reach ${name}`);
+    };
+    await tabTo("empty");
+    expect(await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")).toBe("solid");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("article");
+    await tabTo("Fresh");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("text=2 of 2");
+    await page.keyboard.press("Escape");
+    await expect.poll(() => page.locator("article").count(), { timeout }).toBe(0);
+    for (const view of ["payments", "chains", "faults", "setup"]) {
+      await page.getByRole("button", { name: view, exact: true }).click();
+      const nameless = await page.evaluate(`[...document.querySelectorAll("button, input, select")]
+        .filter((control) => {
+          const texts = [control, ...control.labels].map(({ textContent }) => textContent);
+          return (control.ariaLabel ?? texts.join("")).trim() === "";
+        })
+        .map(({ outerHTML }) => outerHTML)`);
+      expect(nameless).toEqual([]);
+    }
+  });
+
+  test.each(["light", "dark"] as const)(
+    "in %s every text stands out, and at 900 px nothing is out of sight",
+    async (colorScheme) => {
+      await payAs("empty");
+      await payAs("funded");
+      await fetch(`${origin}/v2/verify`, { method: "POST" });
+      const narrow = await browser.newPage({ colorScheme, viewport: { width: 900, height: 700 } });
+      try {
+        await narrow.goto(`${origin}/studio`);
+        await narrow.locator("tr.row").nth(2).click();
+        await narrow.waitForSelector(".explanation");
+        for (const view of ["payments", "chains", "faults", "setup"]) {
+          await narrow.getByRole("button", { name: view, exact: true }).click();
+          await narrow.waitForSelector(view === "payments" ? "article" : ".card");
+          expect(await findFaintTexts(narrow)).toEqual([]);
+          expect(await narrow.evaluate("document.documentElement.scrollWidth")).toBe(900);
+        }
+        // One line of controls, not two.
+        expect((await narrow.locator("header.top").boundingBox())?.height).toBeLessThan(60);
+      } finally {
+        await narrow.close();
+      }
+    },
+  );
+
+  test("after the stream of events has broken, it goes on with every payment once", async () => {
+    await using connection = await openBreakable(Number(new URL(origin).port));
+    const watching = await browser.newPage();
+    try {
+      await watching.goto(`http://127.0.0.1:${connection.port}/studio`);
+      await watching.waitForSelector("text=live");
+      await payAs("funded");
+      await watching.waitForSelector("text=1 of 1");
+      await connection.break();
+      await watching.waitForSelector("text=connection lost");
+      await payAs("empty");
+      await connection.mend();
+      await watching.waitForSelector("text=live", { timeout });
+      await watching.waitForSelector("text=2 of 2");
+      await payAs("smartWallet");
+      await watching.waitForSelector("text=3 of 3");
+      const payers = await watching.locator("tr.row .open").allTextContents();
+      expect(payers.toSorted()).toEqual(["empty", "funded", "smartWallet"]);
+    } finally {
+      await watching.close();
+    }
+  });
+
   test("thousands of payments stay quick: only the rows in view are in the page", async () => {
     await announcePayments(5_000);
     await page.waitForSelector("text=5000 of 5000", { timeout: 20_000 });
@@ -411,6 +504,30 @@ describe("in a browser", { timeout: 60_000 }, () => {
     expect(await rows().count()).toBeLessThan(100);
   });
 });
+
+/** A port that leads to another, until it is broken; all connections end then. */
+async function openBreakable(target: number) {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    const onward = connect(target, "127.0.0.1");
+    for (const each of [socket, onward]) {
+      sockets.add(each.on("error", () => {}).on("close", () => sockets.delete(each)));
+    }
+    pipeline(socket, onward, socket, () => {});
+  });
+  const listen = (port: number) => once(server.listen(port, "127.0.0.1"), "listening");
+  await listen(0);
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const end = async () => {
+    if (!server.listening) return;
+    const closed = once(server, "close");
+    server.close();
+    for (const socket of sockets) socket.destroy();
+    await closed;
+  };
+  return { port, break: end, mend: () => listen(port), [Symbol.asyncDispose]: end };
+}
 
 /** Publishes what a service would of so many payments, without paying them. */
 async function announcePayments(count: number): Promise<void> {
