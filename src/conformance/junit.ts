@@ -1,6 +1,7 @@
+import { differenceLine } from "../fixtures/engine/answer.ts";
 import { type JunitCase, renderJunitXml } from "../util/junit.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
-import { differenceLine, groupOf, obstacleLine } from "./report.ts";
+import { groupOf, obstacleLine } from "./report.ts";
 import type { ConformanceResult } from "./run-conformance.ts";
 
 /** The report as JUnit XML, which CI systems read: a suite for each operation and version. */

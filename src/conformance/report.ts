@@ -1,4 +1,3 @@
-import type { Difference } from "../fixtures/engine/answer.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
 import type { ConformanceResult } from "./run-conformance.ts";
 import type { Obstacle } from "./why-not-run.ts";
@@ -50,9 +49,4 @@ export function describeResults(
 /** Why a scenario was not run, on one line. */
 export function obstacleLine({ why, lacking }: Obstacle): string {
   return lacking === undefined ? why : `${why}: ${lacking}`;
-}
-
-/** A place where answers differ, on one line. */
-export function differenceLine({ at, expected, got }: Difference): string {
-  return `${at}: expected ${expected}, got ${got}`;
 }

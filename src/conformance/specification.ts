@@ -11,29 +11,24 @@ export type Rule = {
 
 type Rules = Rule | Readonly<Partial<Record<X402Version, Rule>>>;
 
-const signature = rule(
-  "6.1.2",
+const signature = verification(
   "Signature Validation: Verify the EIP-712 signature is valid and properly signed by the payer",
 );
-const balance = rule(
-  "6.1.2",
+const balance = verification(
   "Balance Verification: Confirm the payer has sufficient token balance for the transfer",
 );
-const amountV2 = rule(
-  "6.1.2",
+const amountV2 = verification(
   "Amount Validation: Ensure the payment amount exactly matches the required amount",
 );
 const tooLittle: Rules = {
-  1: rule("6.1.2", "Amount Validation: Ensure the payment amount meets or exceeds the required amount"),
+  1: verification("Amount Validation: Ensure the payment amount meets or exceeds the required amount"),
   2: amountV2,
 };
-const time = rule("6.1.2", "Time Window Check: Verify the authorization is within its valid time range");
-const parameters = rule(
-  "6.1.2",
+const time = verification("Time Window Check: Verify the authorization is within its valid time range");
+const parameters = verification(
   "Parameter Matching: Confirm authorization parameters match the original payment requirements",
 );
-const simulation = rule(
-  "6.1.2",
+const simulation = verification(
   "Transaction Simulation: Simulate the transferWithAuthorization transaction to ensure it would succeed",
 );
 const payload = rule("5.2.2", "PaymentPayload: fields, their types, and that they are required");
@@ -71,8 +66,7 @@ const answerRules: Readonly<Record<Operation, Rules>> = {
  * short form of the requirements, its strictness about types, and what it makes of states that the specification does not speak of.
  */
 export const rules: Readonly<Record<string, Rules>> = {
-  "success.funded": rule(
-    "6.1.2",
+  "success.funded": verification(
     "The facilitator performs the following verification steps; a payment that passes them is valid",
   ),
   "invalid_payload.malformed": payload,
@@ -119,23 +113,22 @@ export const rules: Readonly<Record<string, Rules>> = {
 };
 
 /** The sentence that a row rests on; undefined for a choice of this kit. */
-export function ruleOf({
-  situation,
-  x402Version,
-}: Pick<ScenarioRow, "situation" | "x402Version">): Rule | undefined {
-  return ofVersion(rules[situation], x402Version);
+export function ruleOf(row: Pick<ScenarioRow, "situation" | "x402Version">): Rule | undefined {
+  return ofVersion(rules[row.situation], row.x402Version);
 }
 
 /** The sentence about the shape of an answer. */
-export function answerRuleOf({
-  operation,
-  x402Version,
-}: Pick<ScenarioRow, "operation" | "x402Version">): Rule | undefined {
-  return ofVersion(answerRules[operation], x402Version);
+export function answerRuleOf(row: Pick<ScenarioRow, "operation" | "x402Version">): Rule | undefined {
+  return ofVersion(answerRules[row.operation], row.x402Version);
 }
 
 function ofVersion(rules: Rules | undefined, x402Version: X402Version): Rule | undefined {
   return rules === undefined || "says" in rules ? rules : rules[x402Version];
+}
+
+/** One of the steps of verifying. */
+function verification(says: string): Rule {
+  return rule("6.1.2", says);
 }
 
 function rule(section: string, says: string): Rule {

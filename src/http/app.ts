@@ -8,10 +8,12 @@ import { type CorsOrigins, corsOptions } from "../protocol/cors.ts";
 import { builtInNetworks, type NetworkRegistry } from "../protocol/networks.ts";
 import type { ApiBeside } from "../protocol/openapi.ts";
 import { bodyLimit } from "../protocol/problems.ts";
+import { noSchemas } from "../util/no-schemas.ts";
 import type { ConnectionLimits } from "./connections/open-connections.ts";
 import { authentication, type CallerWithoutKey } from "./plugins/authentication.ts";
 import { connections } from "./plugins/connections.ts";
 import { answerUnroutable, errorHandler, refuseUnknownPaths } from "./plugins/error-handler.ts";
+import { noteResources } from "./plugins/note-resources.ts";
 import { limitPressure, type PressureLimits } from "./plugins/pressure.ts";
 import { limitRates, type RateLimits } from "./plugins/rate-limits.ts";
 import { refuseWhileClosing } from "./plugins/refuse-while-closing.ts";
@@ -91,7 +93,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     childLoggerFactory: createRequestLogger,
-    schemaController: { compilersFactory: noSchemas },
+    schemaController: noSchemas,
     routerOptions: { caseSensitive: true, ignoreTrailingSlash: true },
     clientErrorHandler: (error, socket) => answerClientError(error, socket, logger),
     frameworkErrors: answerUnroutable,
@@ -115,26 +117,18 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(limitPressure, { limits: options.pressure, metrics });
   await app.register(authentication, { organizations, callerWithoutKey: options.callerWithoutKey });
   await app.register(refuseUnknownPaths);
+  const { catalog } = options;
+  if (catalog !== undefined) await app.register(noteResources, { catalog });
 
   await app.register(verifyRoute, { facilitator, knownNetworks, now, anonymousVerify });
-  await app.register(settleRoute, { facilitator, knownNetworks, metrics, catalog: options.catalog });
+  await app.register(settleRoute, { facilitator, knownNetworks, metrics });
   await app.register(settlementRoutes, { facilitator, knownNetworks });
-  await app.register(discoveryRoutes, { catalog: options.catalog, knownNetworks });
+  await app.register(discoveryRoutes, { catalog, knownNetworks });
   await app.register(supportedRoute, { facilitator });
   await app.register(healthRoutes, { checkHealth });
   await app.register(openApiRoute, { knownNetworks, describeBeside: options.describeBeside });
   if (docs) await app.register(docsRoutes);
   return app;
-}
-
-/**
- * Bodies are read by zod, and no route has a schema for Fastify. Its compilers are loaded even so unless others are
- * given, which takes a twentieth of the start.
- */
-const noSchemas = { buildValidator: () => refuseSchema, buildSerializer: () => refuseSchema };
-
-function refuseSchema(): never {
-  throw new Error("routes have no Fastify schemas here; parse with zod");
 }
 
 /** Fastify takes a number of proxies as none, since it cannot know whether callers can go around them. */

@@ -24,59 +24,63 @@ export async function createMetrics(
   const registers = [register];
   collectDefaultMetrics({ register });
 
-  const payments = new Counter({
-    name: "x402_requests_total",
-    help: "Verify and settle requests that have ended",
-    labelNames: ["operation", "outcome", "reason", "version", "network"],
-    registers,
-  });
+  const counter = <Label extends string>(name: string, help: string, labelNames: Label[]) =>
+    new Counter({ name, help, labelNames, registers });
+  const histogram = <Label extends string>(
+    name: string,
+    help: string,
+    labelNames: Label[],
+    buckets: number[],
+  ) => new Histogram({ name, help, labelNames, buckets, registers });
+
+  const payments = counter("x402_requests_total", "Verify and settle requests that have ended", [
+    "operation",
+    "outcome",
+    "reason",
+    "version",
+    "network",
+  ]);
   const durations = {
-    verify: new Histogram({
-      name: "x402_verify_duration_seconds",
-      help: "From the first byte of a verify to the last of its answer",
-      labelNames: ["outcome", "network"],
-      buckets: verifyBuckets,
-      registers,
-    }),
-    settle: new Histogram({
-      name: "x402_settle_duration_seconds",
-      help: "From the first byte of a settle to the last of its answer",
-      labelNames: ["outcome", "network"],
-      buckets: settleBuckets,
-      registers,
-    }),
+    verify: histogram(
+      "x402_verify_duration_seconds",
+      "From the first byte of a verify to the last of its answer",
+      ["outcome", "network"],
+      verifyBuckets,
+    ),
+    settle: histogram(
+      "x402_settle_duration_seconds",
+      "From the first byte of a settle to the last of its answer",
+      ["outcome", "network"],
+      settleBuckets,
+    ),
   };
-  const answers = new Counter({
-    name: "x402_http_responses_total",
-    help: "HTTP requests that have ended, by route; 499 where the caller left before the answer",
-    labelNames: ["route", "status"],
-    registers,
-  });
-  const deliveries = new Counter({
-    name: "x402_deliveries_total",
-    help: "Successes on their way to the caller: delivered, or lost before the answer was written",
-    labelNames: ["fate"],
-    registers,
-  });
-  const rpcRequests = new Counter({
-    name: "x402_rpc_requests_total",
-    help: "HTTP requests to JSON-RPC endpoints",
-    labelNames: ["network", "endpoint", "provider", "purpose"],
-    registers,
-  });
-  const rpcErrors = new Counter({
-    name: "x402_rpc_errors_total",
-    help: "HTTP requests to JSON-RPC endpoints without an answer that could be used",
-    labelNames: ["network", "endpoint", "provider", "error"],
-    registers,
-  });
-  const rpcDuration = new Histogram({
-    name: "x402_rpc_duration_seconds",
-    help: "Answers of JSON-RPC endpoints, and their absence",
-    labelNames: ["network", "endpoint", "provider"],
-    buckets: rpcBuckets,
-    registers,
-  });
+  const answers = counter(
+    "x402_http_responses_total",
+    "HTTP requests that have ended, by route; 499 where the caller left before the answer",
+    ["route", "status"],
+  );
+  const deliveries = counter(
+    "x402_deliveries_total",
+    "Successes on their way to the caller: delivered, or lost before the answer was written",
+    ["fate"],
+  );
+  const rpcRequests = counter("x402_rpc_requests_total", "HTTP requests to JSON-RPC endpoints", [
+    "network",
+    "endpoint",
+    "provider",
+    "purpose",
+  ]);
+  const rpcErrors = counter(
+    "x402_rpc_errors_total",
+    "HTTP requests to JSON-RPC endpoints without an answer that could be used",
+    ["network", "endpoint", "provider", "error"],
+  );
+  const rpcDuration = histogram(
+    "x402_rpc_duration_seconds",
+    "Answers of JSON-RPC endpoints, and their absence",
+    ["network", "endpoint", "provider"],
+    rpcBuckets,
+  );
   const observe = observeSources({ client, register, now });
 
   const reasons = capLabels(64);

@@ -1,7 +1,7 @@
 import type * as promClient from "prom-client";
 import { memoizeFor } from "../util/memoize-for.ts";
 import { withTimeout } from "../util/with-timeout.ts";
-import type { LaneLoad, MetricSources, Metrics } from "./metrics.ts";
+import type { LaneLoad, MetricSources, Metrics, OperatorFunds } from "./metrics.ts";
 
 /** How old the answer of a source may be, milliseconds: the ledger is ours, the funds cost requests to a provider. */
 const maxAgeMs = { pending: 5_000, funds: 30_000, health: 5_000 };
@@ -10,7 +10,7 @@ const maxAgeMs = { pending: 5_000, funds: 30_000, health: 5_000 };
 const timeoutMs = 3_000;
 
 /** One value of a gauge. */
-type Sample = { labels: Record<string, string>; value: number };
+type Sample = { labels: { network?: string; operator?: string; operation?: string }; value: number };
 
 /**
  * Makes the gauges that are looked up when the metrics are read. A source that fails gives no values, instead of old
@@ -48,11 +48,12 @@ export function observeSources(options: {
     );
   }
 
-  function gauge(
+  function gauge<Item>(
     name: string,
     help: string,
-    labelNames: readonly string[],
-    read: () => readonly Sample[] | Promise<readonly Sample[]>,
+    read: () => readonly Item[] | undefined | Promise<readonly Item[] | undefined>,
+    sample: (item: Item) => Sample,
+    labelNames: readonly (keyof Sample["labels"])[] = ["network"],
   ): void {
     new client.Gauge({
       name,
@@ -60,9 +61,9 @@ export function observeSources(options: {
       labelNames: [...labelNames],
       registers: [register],
       async collect() {
-        const samples = await read();
+        const items = await read();
         this.reset();
-        for (const { labels, value } of samples) this.set(labels, value);
+        for (const { labels, value } of items?.map(sample) ?? []) this.set(labels, value);
       },
     });
   }
@@ -70,22 +71,31 @@ export function observeSources(options: {
   const pending = lookUp("pending", () => sources.pending?.());
   const funds = lookUp("funds", () => sources.funds?.());
   const health = lookUp("health", () => sources.health?.());
-  const perNetwork = ["network"];
-  const perOperator = ["network", "operator"];
-
-  gauge("x402_requests_in_flight", "Verify and settle requests that are being answered", ["operation"], () =>
-    Object.entries(sources.underWay?.() ?? {}).map(([operation, value]) => ({
-      labels: { operation },
-      value,
-    })),
-  );
-  const ofLanes = (name: string, help: string, read: (lane: LaneLoad) => number) =>
-    gauge(name, help, ["network", "operator"], () =>
-      (sources.lanes?.() ?? []).map((lane) => ({
-        labels: { network: lane.network, operator: lane.operator },
-        value: read(lane),
-      })),
+  const perOperator = ["network", "operator"] as const;
+  const ofLanes = (name: string, help: string, measure: (lane: LaneLoad) => number) =>
+    gauge(
+      name,
+      help,
+      () => sources.lanes?.(),
+      (lane) => ({ labels: { network: lane.network, operator: lane.operator }, value: measure(lane) }),
+      perOperator,
     );
+  const ofFunds = (name: string, help: string, measure: (funds: OperatorFunds) => number) =>
+    gauge(
+      name,
+      help,
+      funds,
+      (one) => ({ labels: { network: one.network, operator: one.operator }, value: measure(one) }),
+      perOperator,
+    );
+
+  gauge(
+    "x402_requests_in_flight",
+    "Verify and settle requests that are being answered",
+    () => Object.entries(sources.underWay?.() ?? {}),
+    ([operation, value]) => ({ labels: { operation }, value }),
+    ["operation"],
+  );
   ofLanes(
     "x402_transactions_in_flight",
     "Transactions of this process that no block is known to hold",
@@ -106,54 +116,37 @@ export function observeSources(options: {
     "1 for an operator that can settle, 0 for one without its role, gas money or signer",
     ({ canSend }) => Number(canSend),
   );
-  gauge(
+  ofLanes(
     "x402_operator_gas_money_low",
     "1 for an operator that can pay for fewer settlements than GAS_HORIZON_PAYMENTS, at the last inspection",
-    perOperator,
-    () =>
-      (sources.lanes?.() ?? []).map(({ network, operator, isLow }) => ({
-        labels: { network, operator },
-        value: isLow ? 1 : 0,
-      })),
+    ({ isLow }) => Number(isLow),
   );
-  gauge("x402_settlements_in_flight", "Settlements in the ledger without an outcome", perNetwork, async () =>
-    ((await pending()) ?? []).map(({ network, count }) => ({ labels: { network }, value: count })),
+  gauge(
+    "x402_settlements_in_flight",
+    "Settlements in the ledger without an outcome",
+    pending,
+    ({ network, count }) => ({ labels: { network }, value: count }),
   );
   gauge(
     "x402_oldest_pending_settlement_seconds",
     "Age of the oldest settlement in the ledger without an outcome; 0 when there is none",
-    perNetwork,
-    async () =>
-      ((await pending()) ?? []).map(({ network, oldestClaimedAt }) => ({
-        labels: { network },
-        value: oldestClaimedAt === null ? 0 : Math.max(0, now() - oldestClaimedAt) / 1_000,
-      })),
+    pending,
+    ({ network, oldestClaimedAt }) => ({
+      labels: { network },
+      value: oldestClaimedAt === null ? 0 : Math.max(0, now() - oldestClaimedAt) / 1_000,
+    }),
   );
-  gauge("x402_operator_balance_wei", "Gas money of an operator", perOperator, async () =>
-    ((await funds()) ?? []).map(({ network, operator, balance }) => ({
-      labels: { network, operator },
-      value: Number(balance),
-    })),
-  );
-  gauge(
+  ofFunds("x402_operator_balance_wei", "Gas money of an operator", ({ balance }) => Number(balance));
+  ofFunds(
     "x402_operator_balance_transactions",
     "Settlements that an operator can pay for at what one may cost now",
-    perOperator,
-    async () =>
-      ((await funds()) ?? []).map(({ network, operator, balance, transactionCost }) => ({
-        labels: { network, operator },
-        value: transactionCost > 0n ? Number(balance / transactionCost) : 0,
-      })),
+    ({ balance, transactionCost }) => (transactionCost > 0n ? Number(balance / transactionCost) : 0),
   );
   gauge(
     "x402_network_ready",
     "1 for a network that can be asked, 0 for one that cannot",
-    perNetwork,
-    async () =>
-      Object.entries((await health()) ?? {}).map(([network, { ready }]) => ({
-        labels: { network },
-        value: Number(ready),
-      })),
+    async () => Object.entries((await health()) ?? {}),
+    ([network, { ready }]) => ({ labels: { network }, value: Number(ready) }),
   );
 
   return (added) => {

@@ -1,35 +1,15 @@
 import type { ScenarioEnvironment } from "../fixtures/engine/environment.ts";
-import type { Address, Hex } from "../protocol/hex.ts";
-import type { Asset, NetworkName } from "../protocol/networks.ts";
 import { testKeys, testOrganizations } from "../published/test-keys.ts";
 import { testPayers } from "../published/test-payers.ts";
 
 /** What a mock server is made of: as `x402-kit up` describes itself, without what chains have. */
-export type MockDescription = {
-  facilitator: { url: string };
-  /** Where tests say how requests are to end, and see what was asked. */
-  control: {
-    scenario: string;
-    scenarios: string;
-    calls: string;
-    advanceTime: string;
-    clock: string;
-    reset: string;
-    sessions: string;
-  };
-  organization: { id: string; apiKey: string; recipient: Address };
-  payers: Readonly<Record<string, { address: Address; privateKey: Hex }>>;
-  networks: Readonly<
-    Partial<
-      Record<NetworkName, { chainId: number; caip2: string; facilitatorContract: Address; asset: Asset }>
-    >
-  >;
-};
+export type MockDescription = ReturnType<typeof describeMock>;
 
-export function describeMock(origin: string, { networks }: ScenarioEnvironment): MockDescription {
+export function describeMock(origin: string, { networks }: ScenarioEnvironment) {
   const { apiKey, organizationId } = testKeys.local;
   return {
     facilitator: { url: `${origin}/v1` },
+    /** Where tests say how requests are to end, and see what was asked. */
     control: {
       scenario: `${origin}/__scenario`,
       scenarios: `${origin}/__scenarios`,

@@ -8,6 +8,7 @@ import { addToBuiltIn, type NetworkTier } from "../protocol/networks.ts";
 import type { PaymentStore } from "../studio/payment-store.ts";
 import { describeStudioApi, serveStudio } from "../studio/serve-studio.ts";
 import { joinHeaders } from "../util/join-headers.ts";
+import { noSchemas } from "../util/no-schemas.ts";
 import { mockControlRoutes } from "./control-routes.ts";
 import { publishCall } from "./publish-calls.ts";
 import { sendAnswer } from "./send-answer.ts";
@@ -36,7 +37,7 @@ export async function createMockApp(
     // Connections that clients keep open, or that wait for a late answer, do not hold up the end.
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 200 },
-    schemaController: { compilersFactory: noSchemas },
+    schemaController: noSchemas,
     // Paths that cannot be decoded.
     frameworkErrors: (_error, request, reply) => void answer(request, reply),
     rewriteUrl(request) {
@@ -100,11 +101,4 @@ function read({ method, url, headers, body }: FastifyRequest): FixtureRequest {
     headers: joinHeaders(headers),
     body: typeof body === "string" && body !== "" ? body : undefined,
   };
-}
-
-/** No route has a schema for Fastify, whose compilers take a while to load. */
-const noSchemas = { buildValidator: () => refuseSchema, buildSerializer: () => refuseSchema };
-
-function refuseSchema(): never {
-  throw new Error("routes have no Fastify schemas here; parse with zod");
 }

@@ -97,10 +97,7 @@ export function createAdministration(
           });
         }
         const before = toLimits(row);
-        const minimumAmount =
-          limits.minimumAmount === undefined ? before.minimumAmount : limits.minimumAmount;
-        const dailyGasBudget =
-          limits.dailyGasBudget === undefined ? before.dailyGasBudget : limits.dailyGasBudget;
+        const { minimumAmount = before.minimumAmount, dailyGasBudget = before.dailyGasBudget } = limits;
         if ((minimumAmount ?? 0n) < 0n || (dailyGasBudget ?? 0n) < 0n) {
           throw new KitError("A limit must not be negative");
         }

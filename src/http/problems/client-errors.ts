@@ -23,7 +23,7 @@ export function answerClientError(error: ConnectionError, socket: Socket, log: S
   log.debug({ code: error.code }, "not answered: the request is not HTTP, too slow or too large");
   afterWholeRequests(socket, () => {
     if (!socket.writable) return;
-    socket.end(write(new ProblemError(kindOf(error), detailOf(error))));
+    socket.end(write(problemOf(error)));
     // Destroyed at once, with bytes of the peer unread, the connection would be reset under the answer.
     setTimeout(() => socket.destroy(), lingerMs).unref();
   });
@@ -47,24 +47,13 @@ function write(error: ProblemError): string {
   ].join("\r\n");
 }
 
-function kindOf({ code }: ConnectionError): "timeout" | "headersTooLarge" | "malformed" {
+function problemOf({ code }: ConnectionError): ProblemError {
   switch (code) {
     case "ERR_HTTP_REQUEST_TIMEOUT":
-      return "timeout";
+      return new ProblemError("timeout", "The request did not arrive in time");
     case "HPE_HEADER_OVERFLOW":
-      return "headersTooLarge";
+      return new ProblemError("headersTooLarge", "The request line and the headers may have at most 16 KiB");
     default:
-      return "malformed";
-  }
-}
-
-function detailOf(error: ConnectionError): string {
-  switch (kindOf(error)) {
-    case "timeout":
-      return "The request did not arrive in time";
-    case "headersTooLarge":
-      return "The request line and the headers may have at most 16 KiB";
-    default:
-      return "This is not an HTTP request";
+      return new ProblemError("malformed", "This is not an HTTP request");
   }
 }

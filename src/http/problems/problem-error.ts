@@ -36,15 +36,10 @@ export function classify(error: unknown): Classified {
     const { kind, message, retryAfterSeconds } = error;
     return { kind, detail: message, retryAfterSeconds };
   }
-  if (error instanceof ForbiddenError) return { kind: problemKinds.forbidden, detail: error.message };
-  if (error instanceof GasBudgetError) {
-    const { message, retryAfterSeconds } = error;
-    return { kind: problemKinds.gasBudget, detail: message, retryAfterSeconds };
-  }
-  if (error instanceof IdempotencyMismatchError)
-    return { kind: problemKinds.idempotency, detail: error.message };
-  if (error instanceof IdentifierReusedError) {
-    return { kind: problemKinds.identifierReused, detail: error.message };
+  const foreseen = foreseenErrors.find(([type]) => error instanceof type);
+  if (foreseen !== undefined && error instanceof Error) {
+    const retryAfterSeconds = error instanceof GasBudgetError ? error.retryAfterSeconds : undefined;
+    return { kind: problemKinds[foreseen[1]], detail: error.message, retryAfterSeconds };
   }
   if (error instanceof UndeterminedError) return undetermined(error.message);
   switch (statusOf(error)) {
@@ -53,14 +48,19 @@ export function classify(error: unknown): Classified {
     case 415:
       return { kind: problemKinds.mediaType, detail: problemDetails.mediaType };
     case 400:
-      return {
-        kind: problemKinds.malformed,
-        detail: problemDetails.malformed,
-      };
+      return { kind: problemKinds.malformed, detail: problemDetails.malformed };
     default:
       return undetermined(problemDetails.unforeseen);
   }
 }
+
+/** Errors whose message is for the caller. */
+const foreseenErrors = [
+  [ForbiddenError, "forbidden"],
+  [GasBudgetError, "gasBudget"],
+  [IdempotencyMismatchError, "idempotency"],
+  [IdentifierReusedError, "identifierReused"],
+] as const;
 
 function undetermined(detail: string): Classified {
   return { kind: problemKinds.undetermined, detail, retryAfterSeconds: usualRetryAfterSeconds };

@@ -1,4 +1,4 @@
-import type { FastifyPluginAsync } from "fastify";
+import type { FastifyPluginAsync, FastifyRequest } from "fastify";
 import type { z } from "zod";
 import type { Catalog } from "../../discovery/catalog.ts";
 import {
@@ -24,27 +24,25 @@ export const discoveryRoutes: FastifyPluginAsync<{
 
   for (const url of urlsOf("listResources")) {
     app.get(url, { config }, async (request): Promise<DiscoveryList> => {
-      const query = readQuery(request.query, discoveryListQuery);
-      return listResources(await required().read(callerOf(request).organization.id), query, knownNetworks);
+      const { resources, query } = await read(request, discoveryListQuery);
+      return listResources(resources, query, knownNetworks);
     });
   }
   for (const url of urlsOf("searchResources")) {
     app.get(url, { config }, async (request): Promise<DiscoverySearch> => {
-      const query = readQuery(request.query, discoverySearchQuery);
-      return searchResources(await required().read(callerOf(request).organization.id), query, knownNetworks);
+      const { resources, query } = await read(request, discoverySearchQuery);
+      return searchResources(resources, query, knownNetworks);
     });
   }
 
-  function required(): Catalog {
+  /** The resources of the caller's organization, and what is asked about them. */
+  async function read<Query>(request: FastifyRequest, schema: z.ZodType<Query>) {
     if (catalog === undefined) throw new ProblemError("notFound", problemDetails.discoveryOff);
-    return catalog;
-  }
-
-  function readQuery<Query>(query: unknown, schema: z.ZodType<Query>): Query {
-    required();
-    const { data, error } = schema.safeParse(query);
-    if (error === undefined) return data;
-    const problems = error.issues.map(({ path, message }) => [...path, message].join(" "));
-    throw new ProblemError("malformed", problems.join("; "));
+    const { data: query, error } = schema.safeParse(request.query);
+    if (error !== undefined) {
+      const problems = error.issues.map(({ path, message }) => [...path, message].join(" "));
+      throw new ProblemError("malformed", problems.join("; "));
+    }
+    return { resources: await catalog.read(callerOf(request).organization.id), query };
   }
 };

@@ -1,6 +1,5 @@
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import { channels } from "../../channels/channels.ts";
-import type { Catalog } from "../../discovery/catalog.ts";
 import type { Facilitator } from "../../facilitator/facilitator.ts";
 import type { Metrics } from "../../metrics/metrics.ts";
 import type { SettleAnswer, Written } from "../../protocol/answers.ts";
@@ -26,8 +25,7 @@ export const settleRoute: FastifyPluginAsync<{
   facilitator: Facilitator;
   knownNetworks: NetworkRegistry;
   metrics: Metrics;
-  catalog: Catalog | undefined;
-}> = async (app, { facilitator, knownNetworks, metrics, catalog }) => {
+}> = async (app, { facilitator, knownNetworks, metrics }) => {
   const config = { operation: "settle", apiKey: "required" } as const;
   for (const url of urlsOf("settle")) app.post(url, { config }, answer);
 
@@ -52,7 +50,6 @@ export const settleRoute: FastifyPluginAsync<{
         return refusedSettleAnswer(payment, result.invalid);
       case "success":
         request.result = { outcome: "settled", transaction: result.transaction };
-        catalog?.note(callerOf(request).organization.id, request.body, payment);
         followDelivery(request.exchange, result.delivery, {
           log: request.log,
           count(fate) {

@@ -17,7 +17,7 @@ import type { PaidVisit, ResetPlace, Settled, Visit } from "./visit.ts";
 /** A payment as the report shows it; `settlementId` is its id in the studio. */
 export type SentPayment = {
   number: number;
-  amount: string;
+  amount: bigint;
   to: string;
   network: string;
   settlementId: Hex;
@@ -166,8 +166,7 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
     const { network, asset } = offerOf(payment, offersMade) ?? scene.offer;
     exchange.payment = {
       number,
-      amount: `${value}`,
-      to,
+      ...{ amount: value, to },
       network: payment.network,
       settlementId: settlementId(network.chainId, asset.address, from, nonce),
     };

@@ -2,27 +2,17 @@ import { sameAddress } from "../../protocol/hex.ts";
 import type { Offer } from "../scene/offers.ts";
 import type { TokenTransfer } from "../scene/transfers.ts";
 
-/** What a client did in a case, worst first. */
-export const clientVerdicts = [
-  "paid_more_or_elsewhere",
-  "paid_twice",
-  "paid_not_served",
-  "hung",
-  "not_paid_not_served",
-  "paid_once_served",
-] as const;
-
-export type ClientVerdict = (typeof clientVerdicts)[number];
-
-/** The verdicts in words. */
-export const clientVerdictTexts: Readonly<Record<ClientVerdict, string>> = {
+/** What a client did in a case, in words, worst first. */
+export const clientVerdicts = {
   paid_more_or_elsewhere: "paid more or elsewhere than allowed",
   paid_twice: "paid twice",
   paid_not_served: "paid and not served although it could have been",
   hung: "hung",
   not_paid_not_served: "not paid and not served",
   paid_once_served: "paid once and served",
-};
+} as const;
+
+export type ClientVerdict = keyof typeof clientVerdicts;
 
 /** Whether a verdict is good: money and goods are where they should be. */
 export function isGoodVerdict(verdict: ClientVerdict): boolean {

@@ -1,6 +1,5 @@
-import { once } from "node:events";
-import type { AddressInfo } from "node:net";
 import { http } from "../../util/node-http.ts";
+import { listenOnLoopback } from "../scene/listen.ts";
 import type { CaseShop } from "./case-shop.ts";
 
 /** The shops of all cases, each under a path of its own. */
@@ -19,16 +18,10 @@ export async function openShops(): Promise<Shops> {
     if (shop === undefined) response.writeHead(404).end();
     else shop.handle(request, response, path).catch(() => response.destroy());
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  const listening = await listenOnLoopback(server);
   return {
-    resourceOf: (name) => `http://127.0.0.1:${port}/${name}/report`,
+    resourceOf: (name) => `http://127.0.0.1:${listening.port}/${name}/report`,
     open: (name, shop) => void shops.set(name, shop),
-    async [Symbol.asyncDispose]() {
-      server.close();
-      server.closeAllConnections();
-      await once(server, "close");
-    },
+    [Symbol.asyncDispose]: () => listening[Symbol.asyncDispose](),
   };
 }

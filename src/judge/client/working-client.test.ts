@@ -8,7 +8,7 @@ import { requireWorkingClient } from "./working-client.ts";
 const [plain] = clientCases;
 if (plain === undefined) throw new Error("no cases");
 const asked = { atMs: 1, request: "GET /report", payment: undefined, answer: "402" };
-const payment = { number: 1, amount: "1", to: "0x", network: "base", settlementId: "0x01" } as const;
+const payment = { number: 1, amount: 1n, to: "0x", network: "base", settlementId: "0x01" } as const;
 const transfer = { network: "base", token: "0x", to: "0x", amount: 1n, transaction: "0x" } as const;
 const run: ClientRun = { end: { code: 0, signal: null }, served: true, stdout: "", stderr: "" };
 const working: ClientResult = {

@@ -1,3 +1,5 @@
+import type { TokenTransfer } from "../scene/transfers.ts";
+
 /** What became of one case, for reports of every form. */
 export type Finding = {
   name: string;
@@ -21,3 +23,17 @@ export type Finding = {
   notes: readonly string[];
   tookMs: number;
 };
+
+/** Sorts results by their verdicts, of which the worst comes first. */
+export function worstFirst<Verdict extends string, Result extends { verdict: Verdict }>(
+  results: readonly Result[],
+  verdicts: Readonly<Record<Verdict, string>>,
+): Result[] {
+  const order = Object.keys(verdicts);
+  return results.toSorted((a, b) => order.indexOf(a.verdict) - order.indexOf(b.verdict));
+}
+
+/** Transfers with their amounts as text. */
+export function writeTransfers(transfers: readonly TokenTransfer[]): Finding["transfers"] {
+  return transfers.map(({ amount, ...transfer }) => ({ ...transfer, amount: `${amount}` }));
+}

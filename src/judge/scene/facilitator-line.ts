@@ -1,10 +1,9 @@
-import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { KitError } from "../../errors.ts";
 import { joinHeaders } from "../../util/join-headers.ts";
 import { http } from "../../util/node-http.ts";
+import { listenOnLoopback } from "./listen.ts";
 
 /** What goes back to a server over the line. */
 export type LineAnswer = { status: number; headers: Record<string, string>; body: string };
@@ -53,24 +52,16 @@ export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0): 
     if (answer === "reset") incoming.socket.resetAndDestroy();
     else outgoing.writeHead(answer.status, answer.headers).end(answer.body);
   });
-  server.listen(atPort, "127.0.0.1");
-  try {
-    await once(server, "listening");
-  } catch (cause) {
+  const listening = await listenOnLoopback(server, atPort).catch((cause: unknown) => {
     throw new KitError(`The facilitator's port ${atPort} is taken`, {
       hints: ["Is an `up` running there? Another port is chosen with --facilitator-port."],
       cause,
     });
-  }
-  const { port } = server.address() as AddressInfo;
+  });
   const line: FacilitatorLine = {
-    url: `http://127.0.0.1:${port}/v1`,
+    url: `http://127.0.0.1:${listening.port}/v1`,
     rule: undefined,
-    async [Symbol.asyncDispose]() {
-      server.close();
-      server.closeAllConnections();
-      await once(server, "close");
-    },
+    [Symbol.asyncDispose]: () => listening[Symbol.asyncDispose](),
   };
   return line;
 }

@@ -4,6 +4,7 @@ import type { Authorization } from "../../protocol/authorization.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { exactPayloadSchema } from "../../protocol/request-schemas.ts";
 import type { X402Version } from "../../protocol/requests.ts";
+import { parseJson } from "../../util/json.ts";
 
 /** A payment as it came in a header. */
 export type ReceivedPayment = {
@@ -37,11 +38,22 @@ export function readPayment(headers: IncomingHttpHeaders): ReceivedPayment | "un
   return v2 === undefined ? "unreadable" : { x402Version: 2, payload, ...v2.accepted, ...v2.payload };
 }
 
+/** A payment in a line of the report: its number in the case, and what it pays. */
+export function describePayment({
+  number,
+  amount,
+  to,
+  network,
+}: {
+  number: number;
+  amount: bigint;
+  to: string;
+  network: string;
+}): string {
+  return `with payment ${number}: ${amount} to ${to.slice(0, 8)}… on ${network}`;
+}
+
 /** What a header of base64 and JSON holds; undefined when it holds neither. */
 export function decodeHeader(text: string): unknown {
-  try {
-    return JSON.parse(Buffer.from(text, "base64").toString("utf8"));
-  } catch {
-    return undefined;
-  }
+  return parseJson(Buffer.from(text, "base64").toString("utf8"));
 }

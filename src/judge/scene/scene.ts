@@ -74,7 +74,7 @@ export type SceneOptions = {
   settleWaitMs?: number | undefined;
   /** Seconds that the chain is ahead of the clock; below zero for behind. */
   aheadSeconds?: number | undefined;
-  /** Whether the facilitator serves the studio. */
+  /** Whether the facilitator serves the studio, and payments have links into it. */
   studio?: boolean | undefined;
   signal?: AbortSignal | undefined;
 };

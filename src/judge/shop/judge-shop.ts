@@ -1,22 +1,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { KitError } from "../../errors.ts";
-import type { NetworkName, NetworkRegistry } from "../../protocol/networks.ts";
+import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { startFacilitatorLine } from "../scene/facilitator-line.ts";
-import { freePort } from "../scene/free-port.ts";
 import { lastLines } from "../scene/last-lines.ts";
+import { freePort } from "../scene/listen.ts";
 import { describeEnd, endWithin, type RunningCommand, startCommand } from "../scene/run-command.ts";
-import { openScene, type Scene } from "../scene/scene.ts";
+import { openScene, type Scene, type SceneOptions } from "../scene/scene.ts";
 import { notRun, runShopCase, type ShopResult } from "./run-shop-case.ts";
 import { type Answer, send } from "./send.ts";
 import type { ShopCase } from "./shop-case.ts";
 import { readTerms, type Terms } from "./terms.ts";
 
-export type JudgeShopOptions = {
+export type JudgeShopOptions = Pick<
+  SceneOptions,
+  "network" | "knownNetworks" | "networkFile" | "studio" | "signal"
+> & {
   cases: readonly ShopCase[];
-  network: NetworkName;
-  /** The networks that there are, and the file with those that are not built in. */
-  knownNetworks: NetworkRegistry;
-  networkFile?: string | undefined;
   /** A shop that runs, or the command that starts one. */
   shop:
     | { url: string; otherUrl: string | undefined; facilitatorPort: number }
@@ -27,9 +26,6 @@ export type JudgeShopOptions = {
   seed: number;
   /** Called when the facilitator is there that a running shop has to use. */
   onFacilitator?(url: string, apiKey: string): void;
-  /** Whether the facilitator serves the studio, and payments have links into it. */
-  studio?: boolean;
-  signal?: AbortSignal | undefined;
 };
 
 /**
@@ -106,9 +102,7 @@ async function startShop(
   });
   const origin = `http://127.0.0.1:${port}`;
   return {
-    url: `${origin}${path}`,
-    otherUrl: `${origin}${otherPath}`,
-    running,
+    ...{ url: `${origin}${path}`, otherUrl: `${origin}${otherPath}`, running },
     [Symbol.asyncDispose]: () => running[Symbol.asyncDispose](),
   };
 }

@@ -2,7 +2,7 @@ import { settlementId } from "../../protocol/authorization.ts";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
 import type { FacilitatorLine } from "../scene/facilitator-line.ts";
 import { payerOf } from "../scene/payers.ts";
-import { readPayment } from "../scene/received-payment.ts";
+import { describePayment, readPayment } from "../scene/received-payment.ts";
 import type { Scene } from "../scene/scene.ts";
 import type { TokenTransfer } from "../scene/transfers.ts";
 import { payFor } from "./payment.ts";
@@ -80,7 +80,7 @@ export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): P
       const shown =
         answer?.status ?? (breakOffAfterMs === undefined ? "no answer" : "broken off by the buyer");
       exchanges.push(
-        `${startedSending}  GET ${new URL(at).pathname} ${describePayment(payment, sent)} → ${shown}`,
+        `${startedSending}  GET ${new URL(at).pathname} ${describeHeaders(payment, sent)} → ${shown}`,
       );
       return answer;
     },
@@ -122,7 +122,7 @@ function idOf(headers: Readonly<Record<string, string>>, { network, asset }: Ter
 }
 
 /** Payments are numbered in the order in which they first came. */
-function describePayment(headers: Readonly<Record<string, string>>, sent: string[]): string {
+function describeHeaders(headers: Readonly<Record<string, string>>, sent: string[]): string {
   const [[name, value] = []] = Object.entries(headers);
   if (name === undefined || value === undefined) return "without payment";
   if (!sent.includes(value)) sent.push(value);
@@ -130,5 +130,5 @@ function describePayment(headers: Readonly<Record<string, string>>, sent: string
   const payment = readPayment({ [name.toLowerCase()]: value });
   if (payment === undefined || payment === "unreadable") return "with an unreadable payment";
   const { value: amount, to } = payment.authorization;
-  return `with payment ${number}: ${amount} to ${to.slice(0, 8)}… on ${payment.network}`;
+  return describePayment({ number, amount, to, network: payment.network });
 }

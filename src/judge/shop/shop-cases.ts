@@ -174,14 +174,8 @@ export const shopCases: readonly ShopCase[] = [
     situation: "Verify says valid, and settle success: false with HTTP 200.",
     good: "Serves nothing.",
     async run(buyer) {
-      buyer.line.rule = async (request) =>
-        request.operation === "settle"
-          ? settleAnswer(
-              200,
-              { success: false, errorReason: "invalid_transaction_state", transaction: "" },
-              buyer,
-            )
-          : request.forward();
+      const answer = { success: false, errorReason: "invalid_transaction_state", transaction: "" };
+      answerSettlesWith(settleAnswer(200, answer, buyer), buyer);
       expectStatus(buyer, await buyer.send(await buyer.sign()), 402, 400, 502, 503);
     },
   },
@@ -191,10 +185,7 @@ export const shopCases: readonly ShopCase[] = [
     good: "Serves nothing: a 500 is no success.",
     async run(buyer) {
       const transaction = `0x${"00".repeat(32)}`;
-      buyer.line.rule = async (request) =>
-        request.operation === "settle"
-          ? settleAnswer(500, { success: true, transaction }, buyer)
-          : request.forward();
+      answerSettlesWith(settleAnswer(500, { success: true, transaction }, buyer), buyer);
       await buyer.send(await buyer.sign());
     },
   },
@@ -281,6 +272,11 @@ function loseFirstSettlement({ line }: ShopBuyer, answerInstead: () => Promise<L
     await request.forwardAndLose();
     return answerInstead();
   };
+}
+
+/** Settles nothing, and says something of it. */
+function answerSettlesWith(answer: LineAnswer, { line }: ShopBuyer): void {
+  line.rule = async (request) => (request.operation === "settle" ? answer : request.forward());
 }
 
 function settleAnswer(status: number, answer: object, { terms, payer }: ShopBuyer): LineAnswer {

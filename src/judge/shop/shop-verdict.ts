@@ -1,20 +1,7 @@
 import type { TokenTransfer } from "../scene/transfers.ts";
 
-/** What a shop did in a case, worst first. */
-export const shopVerdicts = [
-  "served_without_payment",
-  "served_many_times",
-  "charged_without_service",
-  "other_price",
-  "wrong_answer",
-  "not_run",
-  "good",
-] as const;
-
-export type ShopVerdict = (typeof shopVerdicts)[number];
-
-/** The verdicts in words. */
-export const shopVerdictTexts: Readonly<Record<ShopVerdict, string>> = {
+/** What a shop did in a case, in words, worst first. */
+export const shopVerdicts = {
   served_without_payment: "served without payment",
   served_many_times: "one payment served several times",
   charged_without_service: "charged without service",
@@ -22,7 +9,9 @@ export const shopVerdictTexts: Readonly<Record<ShopVerdict, string>> = {
   wrong_answer: "wrong status or headers",
   not_run: "not run",
   good: "good",
-};
+} as const;
+
+export type ShopVerdict = keyof typeof shopVerdicts;
 
 /** What the chain and the answers show of one case. */
 export type ShopFacts = {

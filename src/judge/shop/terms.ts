@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Network, NetworkRegistry } from "../../protocol/networks.ts";
 import { address, uint256String } from "../../protocol/primitives.ts";
 import type { X402Version } from "../../protocol/requests.ts";
+import { parseJson } from "../../util/json.ts";
 import { decodeHeader } from "../scene/received-payment.ts";
 import type { Answer } from "./send.ts";
 
@@ -54,12 +55,4 @@ function readOffer(
   const amount = v1?.maxAmountRequired ?? v2?.amount ?? 0n;
   const token = { address: asset, name: offer.extra.name, version: offer.extra.version };
   return [{ x402Version, network, asset: token, payTo, amount, maxTimeoutSeconds, written, resource }];
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
