@@ -108,7 +108,7 @@ test.each([
   expect([...bodies][0]).not.toContain(token);
 });
 
-test("operators see what became of a payment, and never its signature, nor what a node was asked with", async () => {
+test("operators see a payment's outcome, and never its signature or the URL of a node", async () => {
   const app = start();
   const id = refuseOne();
   const get = (url: string): Promise<LightMyRequestResponse> => app.inject({ url, headers: authorized });
@@ -131,7 +131,7 @@ test("operators see what became of a payment, and never its signature, nor what 
   }
 });
 
-test("it holds some payments and no more, however many come", async () => {
+test("it keeps a limited number of payments", async () => {
   const app = start();
   await app.ready();
   for (let index = 0; index < 5_000; index++) {

@@ -68,7 +68,7 @@ export type FoundFacilitator = {
   compare: Comparison;
 };
 
-/** What others have in it besides does not matter. */
+/** Further members of other facilitators do not matter. */
 const supportedSchema = z.object({
   kinds: z.array(z.object({ x402Version: z.number(), scheme: z.string(), network: z.string() })),
   signers: z.record(z.string(), z.array(z.string())).optional().catch(undefined),

@@ -4,7 +4,7 @@ import { createFixtureEngine } from "../fixtures/engine/engine.ts";
 import { compareContract } from "./compare-contract.ts";
 import { renderJunit } from "./junit.ts";
 
-test("whatever a facilitator answers, the report stays XML", () => {
+test("the report is XML whatever a facilitator answers", () => {
   const facilitator = {
     baseUrl: "http://127.0.0.1:1/?a&b",
     access: { prefix: "/v1", auth: "bare", authHeader: "authorization" } as const,

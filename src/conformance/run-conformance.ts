@@ -16,17 +16,17 @@ import { runScenario } from "./run-scenario.ts";
 import { sendRequest } from "./send-request.ts";
 import { type Obstacle, whyNotRun } from "./why-not-run.ts";
 
-/** What became of a scenario. */
+/** The result of a scenario. */
 export type ConformanceResult = { scenario: ScenarioRow } & (
   | { outcome: "passed"; tookMs: number }
   | ({ outcome: "failed"; tookMs: number; differences: readonly Difference[] } & Classified)
   | ({ outcome: "not_run" } & Obstacle)
 );
 
-/** After so many requests without an answer the rest is not sent. */
+/** After so many requests without an answer the rest are not sent. */
 const mostUnanswered = 3;
 
-/** Longer waits are not for rates: they last until the next day. */
+/** Longer waits are for daily budgets, not for rates. */
 const mostRetryAfterSeconds = 15;
 const mostRetries = 5;
 
@@ -77,7 +77,7 @@ export async function runConformance(
     }
 
     function classify(): Classified {
-      // What is of this kit keeps to its table.
+      // A facilitator of this kit must follow the table exactly.
       if (isKit || compared === undefined) return { level: "wrong" };
       return classifyDifference(scenario, compared.expected, compared.actual, answers.slice(0, -1));
     }

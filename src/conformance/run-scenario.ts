@@ -4,7 +4,7 @@ import type { ScenarioEnvironment } from "../fixtures/engine/environment.ts";
 import { compareExactly } from "./compare-exactly.ts";
 import type { Comparison } from "./comparison.ts";
 
-/** What is done around a request so that its fault is there. */
+/** A fault that was brought about. */
 export type ArrangedFault = {
   /** Sends the request while the fault lasts. */
   send(request: FixtureRequest): Promise<FixtureAnswer>;
@@ -16,7 +16,7 @@ export type ArrangedFault = {
 export type ConformanceTarget = {
   environment: ScenarioEnvironment;
   send(request: FixtureRequest): Promise<FixtureAnswer>;
-  /** Brings trouble about; without it, only scenarios without a fault can be run. */
+  /** Brings a fault about; without it, only scenarios without a fault can be run. */
   arrange?(fault: ScenarioFault, plan: ScenarioPlan): Promise<ArrangedFault>;
 };
 

@@ -43,11 +43,11 @@ test.each<[string, RequestListener, object]>([
     },
     { kind: "cut_off", status: 200, text: '{"isV' },
   ],
-])("%s is told from the others", async (_, handle, answer) => {
+])("%s is recognized", async (_, handle, answer) => {
   expect(await sendTo(handle)).toMatchObject(answer);
 });
 
-test("an answer that does not come is not waited for for ever, nor one that does not end", async () => {
+test("waiting for an answer that does not come, or does not end, times out", async () => {
   await expect(sendTo(() => {}, 50)).rejects.toThrow("No answer from http://127.0.0.1");
   await expect(sendTo((_, response) => response.writeHead(200, json).write("{"), 50)).rejects.toThrow(
     "No answer",

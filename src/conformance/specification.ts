@@ -48,7 +48,7 @@ const request = rule(
   "Verifies a payment authorization: the request has paymentPayload and paymentRequirements",
 );
 
-/** What strict public clients hold answers against. */
+/** The shape of answers that strict public clients require. */
 const answerRules: Readonly<Record<Operation, Rules>> = {
   verify: {
     // Version 1 has no schema of it.

@@ -20,11 +20,11 @@ function chainWith(others: Readonly<Record<string, bigint>>) {
   };
 }
 
-test("payers that are as they were at the start are fit", async () => {
+test("payers with their original balances can be used", async () => {
   expect(await findUnfitPayers(chainWith({}), asset)).toEqual(new Map());
 });
 
-test("empty with money, and others without, are named with what they hold", async () => {
+test("a payer with the wrong balance is named with what it holds", async () => {
   const chain = chainWith({ empty: 1_500_000n, funded: 0n, smartWallet: 1_000_000n });
   expect(await findUnfitPayers(chain, asset)).toEqual(
     new Map([

@@ -16,7 +16,7 @@ export function whyNotRun(scenario: ScenarioRow, facilitator: FoundFacilitator):
     return { why: `the facilitator lists no version ${x402Version} of the protocol for the network` };
   }
   if (cause.by === "fault") {
-    return { why: "needs trouble around the facilitator", lacking: cause.fault };
+    return { why: "needs a fault around the facilitator", lacking: cause.fault };
   }
   const cannot = scenario.cannotRun(environment);
   if (cannot !== undefined) return { why: cannot };

@@ -58,7 +58,7 @@ describe.each(backends)("on $name", (backend) => {
   const urlsOf = async (organization: string) =>
     (await catalog.read(organization)).map(({ resource }) => resource);
 
-  test("an organization reads what it was paid for, the newest first, and nothing of others", async () => {
+  test("an organization reads only what it was itself paid for, the newest first", async () => {
     await note("shop", "https://shop.example/a");
     time += 1;
     await note("shop", "https://shop.example/b?query=1");
@@ -68,7 +68,7 @@ describe.each(backends)("on $name", (backend) => {
     expect(await urlsOf("stranger")).toEqual([]);
   });
 
-  test("a resource is there once, with every way in which it was paid for and its newest price", async () => {
+  test("a resource is listed once, with every way in which it was paid for and its newest price", async () => {
     await note("shop", "https://shop.example/a");
     await note("shop", "https://shop.example/a", { network: "polygon" });
     time += 120_000;
@@ -82,7 +82,7 @@ describe.each(backends)("on $name", (backend) => {
     expect(resource?.lastUpdated).toBe(new Date(time).toISOString());
   });
 
-  test("the same again within a minute costs the database nothing", async () => {
+  test("the same payment again within a minute is not written again", async () => {
     await note("shop", "https://shop.example/a");
     const first = (await catalog.read("shop"))[0]?.lastUpdated;
     time += 59_000;
@@ -118,7 +118,7 @@ describe.each(backends)("on $name", (backend) => {
     expect(urls).not.toContain("https://0.example/");
   });
 
-  test("a flood is noted in part, and a database that is gone throws nothing at the answer", async () => {
+  test("a flood is noted in part, and a lost database does not affect the answer", async () => {
     await Promise.all(
       Array.from({ length: 100 }, (_, index) => note("shop", `https://shop.example/${index}`)),
     );

@@ -136,14 +136,14 @@ describe("the extension bazaar", () => {
     });
   });
 
-  test("leaves nothing of its schema behind in this process", () => {
+  test("keeps nothing of its schema in this process", () => {
     const extension = sent();
     extension.schema.id = "of a payer";
     expect(readBazaar(extension)).toBeDefined();
     expect(z.toJSONSchema(z.globalRegistry).schemas).not.toHaveProperty("of a payer");
   });
 
-  test("tells the tools of one MCP server apart", () => {
+  test("distinguishes the tools of one MCP server", () => {
     const tool = (toolName: string): Json => {
       const mcp: Json = declareDiscoveryExtension({
         toolName,
@@ -221,7 +221,7 @@ describe("the extension bazaar", () => {
   });
 });
 
-describe("what is said of the service", () => {
+describe("the description of the service", () => {
   const text = fc.oneof(
     fc.string(),
     fc.string({ unit: "binary" }),
@@ -255,7 +255,7 @@ describe("what is said of the service", () => {
     ),
   );
 
-  test("is what the public package keeps of it", () => {
+  test("keeps what the public package keeps", () => {
     fc.assert(
       fc.property(text, fc.array(text, { maxLength: 8 }), iconUrl, (serviceName, tags, icon) => {
         const kept = sanitizeResourceServiceMetadata({

@@ -21,7 +21,7 @@ test("a request is one short line", () => {
   );
 });
 
-test("a warning says why, and what may be done about it", () => {
+test("a warning says why, and what to do", () => {
   const err = {
     message: "base could not be reached",
     hints: ["RPC endpoint 1 of 1: refused"],
@@ -35,7 +35,7 @@ test("a warning says why, and what may be done about it", () => {
   `);
 });
 
-test("an error says where", () => {
+test("an error has its stack", () => {
   const err = {
     message: "unforeseen",
     stack: "Error: unforeseen\n    at here (a.ts:1:1)\n    at there (b.ts:2:2)",
@@ -49,7 +49,7 @@ test("an error says where", () => {
   `);
 });
 
-test("what is no log line stays as it is", () => {
+test("other text is printed unchanged", () => {
   expect(renderLogLine("something else\n")).toBe("something else");
   expect(renderLogLine('{"level":"unknown"}')).toBe('{"level":"unknown"}');
 });

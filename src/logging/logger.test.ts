@@ -31,7 +31,7 @@ describe("an error", () => {
     expect(logged(foreseen).text).not.toContain("stack");
   });
 
-  test("that stands for several, as of a connection tried at two addresses, is logged with them", () => {
+  test("of several errors, as of a connection tried at two addresses, is logged with all of them", () => {
     const error = new AggregateError([new Error("over IPv6"), new Error("over IPv4")]);
     expect(logged(error).err).toMatchObject({ errors: [{ message: "over IPv6" }, { message: "over IPv4" }] });
   });
@@ -69,13 +69,13 @@ test.each([
   expect(text).toContain("(given)");
 });
 
-test("hashes and addresses stay whole: they are what one looks for", () => {
+test("hashes and addresses are not cut: people search for them", () => {
   const hash = `0x${"ab".repeat(32)}`;
   const address = `0x${"cd".repeat(20)}`;
   expect(logged(new Error(`${hash} of ${address}`)).err).toMatchObject({ message: `${hash} of ${address}` });
 });
 
-test("whether a line would be written can be asked before it is made", () => {
+test("wouldLog says whether a line would be written", () => {
   const levels = ["debug", "info", "warn"] as const;
   const would = (level: string) => levels.map((line) => wouldLog({ level }, line));
   expect(would("info")).toEqual([false, true, true]);

@@ -80,12 +80,12 @@ describe("what is counted", () => {
 });
 
 describe("what is looked up", () => {
-  test("nothing where no source was named", async () => {
+  test("nothing without sources", async () => {
     expect(await lines("x402_settlements_in_flight")).toEqual([]);
     expect(await lines("x402_operator_balance")).toEqual([]);
   });
 
-  test("what is in flight, waits, and for how long", async () => {
+  test("what is in flight, what waits, and for how long", async () => {
     metrics.observe({
       lanes: () => [
         { network: "base", operator, transactions: 16, queued: 40, vanished: 3, canSend: true, isLow: true },
@@ -119,7 +119,7 @@ describe("what is looked up", () => {
     ]);
   });
 
-  test("an operator's gas money in wei, and in the settlements it buys", async () => {
+  test("an operator's gas money in wei and in settlements", async () => {
     metrics.observe({
       funds: async () => [
         { network: "polygon", operator, balance: 10n ** 18n, transactionCost: 3n * 10n ** 16n },
@@ -131,7 +131,7 @@ describe("what is looked up", () => {
     ]);
   });
 
-  test("many scrapes at once ask a source once", async () => {
+  test("concurrent scrapes ask a source once", async () => {
     let asked = 0;
     metrics.observe({
       funds: async () => {
@@ -143,7 +143,7 @@ describe("what is looked up", () => {
     expect(asked).toBe(1);
   });
 
-  test("a source that fails is counted, and takes nothing else along", async () => {
+  test("a source that fails is counted, and the others still answer", async () => {
     metrics.observe({
       funds: () => Promise.reject(new Error("no RPC")),
       health: async () => ({ base: { ready: true }, polygon: { ready: false } }),
@@ -158,7 +158,7 @@ describe("what is looked up", () => {
     ]);
   });
 
-  test("a source that hangs does not make the scrape hang", { timeout: 10_000 }, async () => {
+  test("a source that hangs does not hang the scrape", { timeout: 10_000 }, async () => {
     metrics.observe({
       funds: () => new Promise(() => {}),
       pending: async () => [{ network: "base", count: 1, oldestClaimedAt: time }],

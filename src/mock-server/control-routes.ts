@@ -53,7 +53,7 @@ class ControlError extends Error {
   }
 }
 
-/** The routes by which tests in any language say how requests are to end, and see what was asked. */
+/** The routes by which tests in any language choose the outcomes of requests, and read what was asked. */
 export function mockControlRoutes(
   app: FastifyInstance,
   { sessions, engineOf }: { sessions: Sessions; engineOf: (request: FastifyRequest) => FixtureEngine },
@@ -68,7 +68,7 @@ export function mockControlRoutes(
     const list = (Array.isArray(asked) ? asked : [asked]).map((one: unknown) =>
       typeof one === "string" ? { name: one } : one,
     );
-    // All of them are found before the first is set: a mistake changes nothing.
+    // All are looked up before the first is set, so that a mistake changes nothing.
     const wanted = scenariosSchema.parse(list).map((each) => ({ ...each, row: findScenario(each.name) }));
     for (const { row, times, delayMs } of wanted) {
       const control = engineOf(request).scenario(row.name);
@@ -131,7 +131,7 @@ export function mockControlRoutes(
   });
 }
 
-/** Whatever the content type says: curl announces JSON as a form. */
+/** Reads JSON of any content type: curl sends it as a form. */
 function readJson(body: unknown): unknown {
   try {
     return JSON.parse(typeof body === "string" ? body : "");
@@ -148,7 +148,7 @@ function explain(error: unknown): { status: number; message: string; hints: read
   const refusal = controlRefusal(error);
   if (refusal !== undefined) return { ...refusal, hints: [] };
   const message = error instanceof Error ? error.message : String(error);
-  // What the fixtures refuse: an unknown scenario, with the nearest ones.
+  // An unknown scenario, with the nearest names.
   if (error instanceof RangeError) return { status: 400, message, hints: ["All of them: GET /__scenarios"] };
   const status: unknown = Reflect.get(Object(error), "statusCode");
   return { status: typeof status === "number" ? status : 500, message, hints: [] };

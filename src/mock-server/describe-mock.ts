@@ -2,14 +2,14 @@ import type { ScenarioEnvironment } from "../fixtures/engine/environment.ts";
 import { testKeys, testOrganizations } from "../published/test-keys.ts";
 import { testPayers } from "../published/test-payers.ts";
 
-/** What a mock server is made of: as `x402-kit up` describes itself, without what chains have. */
+/** Describes a mock server as `x402-kit up` describes itself, without the members of chains. */
 export type MockDescription = ReturnType<typeof describeMock>;
 
 export function describeMock(origin: string, { networks }: ScenarioEnvironment) {
   const { apiKey, organizationId } = testKeys.local;
   return {
     facilitator: { url: `${origin}/v1` },
-    /** Where tests say how requests are to end, and see what was asked. */
+    /** Where tests choose the outcomes of requests, and read what was asked. */
     control: {
       scenario: `${origin}/__scenario`,
       scenarios: `${origin}/__scenarios`,

@@ -14,7 +14,7 @@ import { publishCall } from "./publish-calls.ts";
 import { sendAnswer } from "./send-answer.ts";
 import { type Sessions, sessionPath, splitSessionPath } from "./sessions.ts";
 
-/** Beyond what the service takes, so that the fixtures get to refuse what is too large as it does. */
+/** More than the service accepts, so that the fixtures refuse larger bodies as it does. */
 const bodyLimit = 16 * 1024 * 1024;
 
 export type MockAppOptions = Listening & {
@@ -87,7 +87,7 @@ export async function createMockApp(
     const sent = read(request);
     const from = performance.now();
     const answered = await engine.reply(sent);
-    // The studio is told of it too.
+    // For the studio.
     const call = engine.calls.findLast((one) => one.request === sent);
     if (call !== undefined) publishCall(call, { serviceId, tookMs: performance.now() - from });
     return sendAnswer(request, reply, answered, base);

@@ -2,11 +2,11 @@ import { findScenario, type ScenarioName } from "../fixtures/cases/scenarios.ts"
 import { createFixtureEngine, type FixtureEngine, type FixtureOptions } from "../fixtures/engine/engine.ts";
 
 export type MockEngineOptions = FixtureOptions & {
-  /** What requests of their operations come to when nothing else was asked for; also after a reset. */
+  /** Apply when a test asks for nothing else, also after a reset. */
   scenarios?: readonly ScenarioName[];
 };
 
-/** Fixtures whose requests end as the server was told, until a test says otherwise. */
+/** Fixtures with usual scenarios, which apply until a test asks for others. */
 export function createMockEngine({ scenarios = [], ...options }: MockEngineOptions): FixtureEngine {
   const usual = scenarios.map((name) => findScenario(name).name);
   const engine = createFixtureEngine(options);

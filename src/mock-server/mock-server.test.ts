@@ -80,14 +80,14 @@ test("answers as the facilitator does, and remembers what it was asked", async (
   expect(mock.calls).toHaveLength(2);
 });
 
-test("resets the connection before the request is looked at, and nothing is settled", async () => {
+test("resets the connection before it reads the request, and settles nothing", async () => {
   const request = await requestOf("settle.success");
   await control("/__scenario", { name: "settle.connection.reset_before" });
   expect(await raw(request)).toEqual({ received: "", error: "ECONNRESET" });
   expect(await (await send(request)).json()).toMatchObject({ success: true });
 });
 
-test("resets the connection after settling, and gives the success to whoever asks again", async () => {
+test("resets the connection after settling, and answers the next request with the success", async () => {
   const request = await requestOf("settle.success");
   await control("/__scenario", { name: "settle.connection.answer_lost" });
   expect(await raw(request)).toEqual({ received: "", error: "ECONNRESET" });
@@ -95,7 +95,7 @@ test("resets the connection after settling, and gives the success to whoever ask
   expect(await (await send(request)).json()).toMatchObject({ success: false });
 });
 
-test("breaks an answer off that announces the length of the whole", async () => {
+test("cuts an answer off whose content-length is that of the whole", async () => {
   const request = await requestOf("settle.success");
   const whole = await (await send(request)).text();
   mock.reset();
@@ -107,7 +107,7 @@ test("breaks an answer off that announces the length of the whole", async () => 
   expect({ body, error }).toEqual({ body: whole.slice(0, 16), error: undefined });
 });
 
-test("answers late, and a close does not wait for that", async () => {
+test("answers late, and closes without waiting for that", async () => {
   await using other = await startMockServer();
   await control("/__scenario", { name: "verify.success", delayMs: 60_000 }, other);
   const answer = send(await requestOf("verify.success"), other).then(
@@ -119,7 +119,7 @@ test("answers late, and a close does not wait for that", async () => {
   expect(await answer).toBe("gone");
 });
 
-test("takes one scenario, several, so many times, and always, which lets the others pass", async () => {
+test("takes one scenario or several, for a number of times or always, where counted ones come first", async () => {
   const ordered = await control("/__scenario", [
     "settle.insufficient_funds",
     { name: "settle.unavailable.rpc_down", times: 2 },
@@ -143,7 +143,7 @@ test("takes one scenario, several, so many times, and always, which lets the oth
   expect(mock.calls).toHaveLength(1);
 });
 
-test("what it was started with comes always, and again after a reset", async () => {
+test("scenarios that it was started with always apply, and again after a reset", async () => {
   await using other = await startMockServer({ scenarios: ["verify.insufficient_funds"] });
   const request = await requestOf("verify.success");
   for (const then of [() => other.reset(), () => control("/__reset", "", other), () => {}]) {
@@ -209,7 +209,7 @@ test.each([
   expect(mock.calls).toHaveLength(1);
 });
 
-test("pages of other origins may ask where that is configured, and read the headers that matter", async () => {
+test("pages of configured origins may call it, and read the headers that matter", async () => {
   const preflightOf = (url: string, origin: string) =>
     fetch(`${url}/settle`, {
       method: "OPTIONS",
@@ -251,7 +251,7 @@ test.each([
   });
 });
 
-test("a port in use is said to be", async () => {
+test("a port in use is named in the error", async () => {
   const other = createServer().listen(0, "127.0.0.1");
   await once(other, "listening");
   const { port } = other.address() as { port: number };
@@ -264,7 +264,7 @@ test("a port in use is said to be", async () => {
 
 const sessionSchema = z.object({ id: z.string(), facilitator: z.object({ url: z.string() }) });
 
-test("tests at the same time have a session each, and see nothing of one another", async () => {
+test("sessions of tests that run at the same time share nothing", async () => {
   const worker = async (index: number) => {
     const made = await control("/__sessions", {});
     const { id, facilitator } = sessionSchema.parse(await made.json());
@@ -301,7 +301,7 @@ test("a session has a clock of its own, which stands still until it is moved", a
   expect(session.environment.now()).toBe(1_767_225_600n);
 });
 
-test("a session that is not there is told of", async () => {
+test("a request to an unknown session is answered with what to do", async () => {
   const answer = await fetch(mock.url.replace("/v1", "/__sessions/none/v1/settle"), { method: "POST" });
   expect([answer.status, await answer.json()]).toEqual([
     404,

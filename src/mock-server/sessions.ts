@@ -2,13 +2,13 @@ import { randomBytes } from "node:crypto";
 import type { FixtureEngine } from "../fixtures/engine/engine.ts";
 import { createBoundedMap } from "../util/bounded-map.ts";
 
-/** What a session may have otherwise than the server it is in. */
+/** How a session may differ from its server. */
 export type SessionOptions = {
   /** The time, as it is at the start and until `advance-time`; that of the server by default. */
   clock?: Date;
 };
 
-/** A facilitator of its own within a mock server: settlements, scenarios, calls and time of nobody else. */
+/** A facilitator of its own within a mock server: its settlements, scenarios, calls and time are its own. */
 export type Session = { id: string; engine: FixtureEngine };
 
 /** The facilitators of a mock server: the one at its root, and those of sessions. */
@@ -21,7 +21,7 @@ export type Sessions = {
   readonly count: number;
 };
 
-/** Test runs that end without ending their sessions leave them behind: of more than this the one unused for longest goes. */
+/** Test runs may leave sessions behind: beyond this number the one unused for longest is removed. */
 const mostSessions = 2_000;
 
 /** @param createEngine makes a facilitator as the server's options say */

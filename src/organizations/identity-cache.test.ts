@@ -32,12 +32,12 @@ test("loads a name once while it is young enough", async () => {
   expect(await cache.get("a")).toBe("a 2");
 });
 
-test("loads a name once for all who ask at once", async () => {
+test("loads a name once for concurrent calls", async () => {
   const values = await Promise.all(Array.from({ length: 10 }, () => cache.get("a")));
   expect(new Set(values)).toEqual(new Set(["a 1"]));
 });
 
-test("counts the age from before the load, which may be slow", async () => {
+test("counts the age from the start of the load, which may be slow", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   gate = promise;
   const slow = cache.get("a");
@@ -48,7 +48,7 @@ test("counts the age from before the load, which may be slow", async () => {
 });
 
 describe("forgets", () => {
-  test("the oldest when there are too many, and no more than that", async () => {
+  test("only the oldest when there are too many", async () => {
     for (const name of ["a", "b", "c", "d"]) await cache.get(name);
     for (const name of ["b", "c", "d"]) await cache.get(name);
     expect(loads).toEqual(["a", "b", "c", "d"]);
@@ -56,7 +56,7 @@ describe("forgets", () => {
     expect(loads).toEqual(["a", "b", "c", "d", "a"]);
   });
 
-  test("everything when told to, what is being loaded included", async () => {
+  test("everything when it is cleared, loads under way included", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     gate = promise;
     const before = cache.get("a");

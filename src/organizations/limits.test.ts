@@ -20,7 +20,7 @@ describe("the least amount", () => {
     expect(belowMinimum(limits, value) !== undefined).toBe(refused);
   });
 
-  test("is told to whoever pays too little", () => {
+  test("is named to a payer who pays too little", () => {
     expect(belowMinimum(limitsOf({ minimumAmount: 10_000n }), 5n)?.message).toMatchInlineSnapshot(
       `"The amount of 5 is below the organization's minimum of 10000"`,
     );
@@ -39,14 +39,14 @@ describe("the gas budget of a day", () => {
     expect(overGasBudget(limits, spending, 10n) !== undefined).toBe(refused);
   });
 
-  test("is told to whoever comes too late", () => {
+  test("is named to a settle beyond it", () => {
     const spending = { spent: 95n, unfinished: 2 };
     expect(overGasBudget(limitsOf({ dailyGasBudget: 100n }), spending, 10n)).toMatchInlineSnapshot(
       `"The organization's gas budget of the day is used up: 95 of 100 wei, and 2 settlements under way"`,
     );
   });
 
-  test("is never exceeded when nothing costs more than was said", () => {
+  test("is never exceeded when nothing costs more than estimated", () => {
     const wei = fc.bigInt({ min: 0n, max: 1_000n });
     fc.assert(
       fc.property(

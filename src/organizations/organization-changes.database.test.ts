@@ -15,7 +15,7 @@ describe.each(backends)("on $name", (backend) => {
   let time: number;
   let db: Database;
   let organizations: Organizations;
-  /** The same, in another process, in the hands of somebody else. */
+  /** The same in another process, for another author. */
   let other: Organizations;
 
   beforeEach(async () => {
@@ -30,7 +30,7 @@ describe.each(backends)("on $name", (backend) => {
   const issue = () => organizations.createKey("shop", { scopes: ["verify", "settle"] });
 
   describe("rotating a key", () => {
-    test("lets both work until the old one's time is over", async () => {
+    test("keeps both working until the old one expires", async () => {
       const old = await organizations.createKey("shop", { scopes: ["settle"] });
       const fresh = await organizations.rotateKey(old.keyId, { graceMs: hourMs });
       expect(fresh.oldExpiresAt).toBe(time + hourMs);
@@ -42,13 +42,13 @@ describe.each(backends)("on $name", (backend) => {
       expect(await other.authenticate(fresh.key)).not.toBeNull();
     });
 
-    test("does not lengthen the old one's life", async () => {
+    test("does not extend the old one", async () => {
       const old = await organizations.createKey("shop", { scopes: ["settle"], expiresAt: time + 1_000 });
       const { oldExpiresAt } = await organizations.rotateKey(old.keyId, { graceMs: hourMs });
       expect(oldExpiresAt).toBe(time + 1_000);
     });
 
-    test("ends the old one at once when it is given no time", async () => {
+    test("ends the old one at once without a grace period", async () => {
       const old = await issue();
       await organizations.rotateKey(old.keyId, { graceMs: 0 });
       expect(await organizations.authenticate(old.key)).toBeNull();
@@ -77,7 +77,7 @@ describe.each(backends)("on $name", (backend) => {
     });
   });
 
-  test("keys are listed with what became of them, and without secrets", async () => {
+  test("keys are listed with their states, and without secrets", async () => {
     const active = await issue();
     time += 1;
     const replaced = await issue();
@@ -117,7 +117,7 @@ describe.each(backends)("on $name", (backend) => {
       expect((await other.find("shop"))?.limits).toEqual({});
     });
 
-    test("reach whoever is called by a key, and stay when the recipient changes", async () => {
+    test("come with the caller of a key, and stay when the recipient changes", async () => {
       const { key } = await issue();
       await organizations.setLimits("shop", "base", { minimumAmount: 2n ** 200n });
       await organizations.setRecipient("shop", "base", `0x${"11".repeat(20)}`);
@@ -128,7 +128,7 @@ describe.each(backends)("on $name", (backend) => {
       });
     });
 
-    test("are not negative", async () => {
+    test("must not be negative", async () => {
       await expect(organizations.setLimits("shop", "base", { minimumAmount: -1n })).rejects.toThrow(
         "A limit must not be negative",
       );
@@ -198,7 +198,7 @@ describe.each(backends)("on $name", (backend) => {
       ]);
     });
 
-    test("does not hold what changed nothing, or did not happen", async () => {
+    test("has no entry for what changed nothing or failed", async () => {
       await organizations.setRecipient("shop", "base", recipient);
       const { keyId } = await issue();
       await organizations.revokeKey(keyId);
@@ -221,7 +221,7 @@ describe.each(backends)("on $name", (backend) => {
       }
     });
 
-    test("misses nothing and tells the truth when many change the same at once", async () => {
+    test("is complete and right when many change the same at once", async () => {
       const addresses = Array.from(
         { length: 20 },
         (_, index): `0x${string}` => `0x${String(index + 10).repeat(20)}`,
@@ -241,7 +241,7 @@ describe.each(backends)("on $name", (backend) => {
       expect((await organizations.find("shop"))?.recipients.base).toBe(changes.at(-1)?.details.to);
     });
 
-    test("is refused an actor that could fake a line", () => {
+    test("refuses an actor whose name could fake a line", () => {
       for (const actor of ["", "alice\nbob", "x".repeat(101), "alice\u202e"]) {
         expect(() => createOrganizations({ db, pepper, now: () => time, actor })).toThrow(
           "The actor must be 1 to 100 characters on one line",
@@ -260,7 +260,7 @@ describe.each(backends)("on $name", (backend) => {
     ]);
   });
 
-  test("a revoked key stops working everywhere within five seconds by the clock on the wall", async () => {
+  test("a revoked key stops working on every instance within five seconds", async () => {
     const now = Date.now;
     const here = createOrganizations({ db, pepper, now });
     const there = createOrganizations({ db: await database.open(), pepper, now });

@@ -31,7 +31,7 @@ describe.each(backends)("on $name", (backend) => {
   const issue = async (options: Partial<Parameters<Organizations["createKey"]>[1]> = {}) =>
     organizations.createKey("shop", { scopes: ["verify", "settle"], ...options });
 
-  test("a pepper that the keys were not made with is noticed, and makes none", async () => {
+  test("a pepper that the keys were not made with is noticed, and issues no key", async () => {
     expect(await organizations.checkPepper()).toBe("unknown");
     await issue();
     expect(await organizations.checkPepper()).toBe("right");
@@ -61,7 +61,7 @@ describe.each(backends)("on $name", (backend) => {
       expect(await organizations.find("nobody")).toBeNull();
     });
 
-    test("gets an id of its own unless one is given", async () => {
+    test("gets a drawn id unless one is given", async () => {
       const one = await organizations.create({ name: "One" });
       const two = await organizations.create({ name: "Two" });
       expect(one.id).toMatch(/^org_[0-9a-f]{16}$/);
@@ -115,7 +115,7 @@ describe.each(backends)("on $name", (backend) => {
       await expect(issue({ key: publishedKey })).rejects.toThrow("There is a key with the id local already");
     });
 
-    test("is one of several that an organization has while it changes them", async () => {
+    test("can be one of several of an organization", async () => {
       const [old, fresh] = [await issue(), await issue()];
       await organizations.revokeKey(old.keyId);
       expect(await organizations.authenticate(old.key)).toBeNull();
@@ -138,7 +138,7 @@ describe.each(backends)("on $name", (backend) => {
     });
   });
 
-  describe("nobody is spoken for by", () => {
+  describe("no organization is authenticated by", () => {
     const right = publishedKey;
     test.each([
       ["no key at all", ""],

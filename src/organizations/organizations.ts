@@ -16,7 +16,7 @@ export type Organization = {
   limits: Readonly<Partial<Record<NetworkName, Limits>>>;
 };
 
-/** Whom an API key speaks for. */
+/** The organization that an API key authenticates. */
 export type Caller = {
   organization: Organization;
   keyId: string;

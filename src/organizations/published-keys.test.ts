@@ -35,7 +35,7 @@ test.each(Object.keys(testKeys) as TestKeyName[])("the published key %s is refus
   expect(await organizations.authenticate(apiKey)).toBeNull();
 });
 
-test("a key that was drawn elsewhere can be brought along", async () => {
+test("a key that was drawn elsewhere can be imported", async () => {
   const key = "x4k_theirs_b1946ac92492d2347c6235b4d2611184";
   await organizations.createKey("shop", { scopes: ["verify"], key });
   expect(await organizations.authenticate(key)).toMatchObject({ scopes: ["verify"] });

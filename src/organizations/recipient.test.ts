@@ -7,7 +7,7 @@ const token = "0x60a3E35Cc302bFA44Cb288Bc5a4F316Fdb1adb42";
 const wallet = "0x857b06519E91e3A54538791bDbb0E22373e36b66";
 const reserved = reserveByTier({ mainnet: contract }, [{ network: "base", address: token, name: "EURC" }]);
 
-test("a wallet can be paid, in any casing that is right", () => {
+test("a wallet is accepted in lower case, upper case, and with its checksum", () => {
   for (const network of networkNames) {
     requirePayable(wallet, network, reserved);
     requirePayable(wallet.toLowerCase(), network, reserved);
@@ -31,7 +31,7 @@ describe("is refused as a recipient:", () => {
   });
 });
 
-test("what stands on one network alone is a wallet on another", () => {
+test("a contract of one network may be a wallet on another", () => {
   requirePayable(contract, "base-sepolia", reserved);
   requirePayable(token, "polygon", reserved);
 });

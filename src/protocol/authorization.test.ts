@@ -63,7 +63,7 @@ test("a payer's signature is the EIP-712 signature that wallets make", async () 
   ).toBe(true);
 });
 
-test("every authorization gets a nonce of its own", async () => {
+test("every authorization gets its own nonce", async () => {
   const account = privateKeyToAccount(keccak256Text("a payer"));
   const terms = {
     asset: networks.base.usdc,
@@ -78,7 +78,7 @@ test("every authorization gets a nonce of its own", async () => {
   expect(new Set(nonces).size).toBe(3);
 });
 
-test("a settlement's id depends on chain, asset, payer and nonce, and on no casing", () => {
+test("a settlement's id depends on chain, asset, payer and nonce, and not on their casing", () => {
   const asset = networks.base.usdc.address;
   const payer = "0x857b06519E91e3A54538791bDbb0E22373e36b66";
   const nonce = `0x${"aB".repeat(32)}` as const;

@@ -150,7 +150,7 @@ test.each<[string, Shop, RegExp]>([
   expect(message.length).toBeLessThanOrEqual(longestMessage);
 });
 
-test("a message with what no answer may carry is made plain and cut", () => {
+test("a message is reduced to printable ASCII and to the longest that answers may have", () => {
   const { message } = refusals.failed("0x12", `“ä”…${"x".repeat(600)}`);
   expect(message).toMatch(/^[\x20-\x7e]{500}$/);
   expect(message).toContain('"?"...x');

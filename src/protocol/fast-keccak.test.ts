@@ -6,7 +6,7 @@ import { computeKeccakBy, keccak256, keccak256Text, keccakBytes } from "./hex.ts
 
 afterEach(() => computeKeccakBy(keccak_256));
 
-test("the fast hash is taken, and is the same for any bytes", async () => {
+test("the fast hash is used, and equals the other for any bytes", async () => {
   await loadFastKeccak();
   const first = keccakBytes(new Uint8Array(3));
   fc.assert(

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { jsonText } from "./json-text.ts";
 
-test("any JSON is written as JSON.stringify writes it", () => {
+test("any JSON is written as by JSON.stringify", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (json) => {
       expect(jsonText(json)).toBe(JSON.stringify(json));

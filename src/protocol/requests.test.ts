@@ -46,7 +46,7 @@ function outcome(body: unknown) {
 }
 
 describe.each([1, 2] as const)("version %i", (version) => {
-  test("a request as public clients write it is read whole", () => {
+  test("a request of public clients is read completely", () => {
     const parsed = parsePaymentRequest(request(version));
     expect(parsed).toMatchObject({
       ok: true,
@@ -177,7 +177,7 @@ describe("the two forms of v1 requirements", () => {
   });
 });
 
-test("v1 settle tells a wrong scheme or network by the half of the request that names it", () => {
+test("the code of a v1 settle says which half of the request has the wrong scheme or network", () => {
   const reasonOf = (path: string, value: string) => {
     const parsed = parsePaymentRequest(withValue(request(1), path, value));
     return parsed.ok ? undefined : settleErrorReason(parsed.invalid, 1);
@@ -199,7 +199,7 @@ test("every reason has one of the five codes in v1, and is itself in v2", () => 
   }
 });
 
-test("whatever the body is, it is read or refused, never thrown at", () => {
+test("any body is read or refused, and none makes it throw", () => {
   const anything = fc.anything({ withNullPrototype: true, withBigInt: true, withDate: true });
   const paths = [
     "paymentPayload",

@@ -88,7 +88,7 @@ test("queries drawn at random are read as a schema would read them", () => {
   expect(accepted).toBeGreaterThan(100);
 });
 
-test("dates of all days, and of days that there are not, are read alike", () => {
+test("dates, and days that do not exist, are read as the schema reads them", () => {
   fc.assert(
     fc.property(moment, (from) => {
       expect(parseSettlementQuery({ from }, builtInNetworks)).toEqual(bySchema({ from }));

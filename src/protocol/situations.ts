@@ -18,7 +18,7 @@ export const paymentStates = {
   not_taken: "Nothing was taken by this request.",
   in_flight: "A transaction is on its way, or is about to be.",
   taken: "The payment was settled.",
-  unknown: "It could not be told, or was not looked at.",
+  unknown: "It is not known, or was not looked at.",
 } as const;
 
 /** What follows from a situation. */
@@ -97,7 +97,7 @@ export const situations = {
   used_on_chain: {
     nextAction: "ask_operator",
     paymentState: "unknown",
-    means: "The authorization was used or cancelled by somebody else: the token does not tell the two apart",
+    means: "The authorization was used or cancelled by another party: the token does not tell the two apart",
   },
   transaction_failed: {
     nextAction: "poll",

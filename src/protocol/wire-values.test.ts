@@ -55,7 +55,7 @@ test.each<[string, z.ZodType, (place: Place) => unknown]>([
   );
 });
 
-test("what has the form of an address or of 32 bytes has it by the schema", () => {
+test("addresses and 32 bytes are recognized as the schema does", () => {
   fc.assert(
     fc.property(values, (value) => {
       expect(isWireAddress(value)).toBe(address.safeParse(value).success);
@@ -64,7 +64,7 @@ test("what has the form of an address or of 32 bytes has it by the schema", () =
   );
 });
 
-test.each([null, [], "text", 1, true, undefined])("%j is said to be no object as by a schema", (value) => {
+test.each([null, [], "text", 1, true, undefined])("%j is refused with the words of the schema", (value) => {
   expect(outcomeOf(() => inObject({ value, path: "here" }))).toEqual(bySchema(z.object({}), value, "here"));
 });
 
@@ -93,7 +93,7 @@ function member(value: unknown, ...[name, ...rest]: readonly string[]): unknown 
   return Object.hasOwn(Object(value), name) ? member(Reflect.get(Object(value), name), ...rest) : undefined;
 }
 
-test("bodies drawn at random are read by hand as by schemas, to the sentence", { timeout: 30_000 }, () => {
+test("random bodies are refused with the same sentences as by the schemas", { timeout: 30_000 }, () => {
   let accepted = 0;
   let malformed = 0;
   fc.assert(

@@ -10,7 +10,7 @@ const holdMs = 5;
 /**
  * Has the answer to a request, a success, written so that it is known whether the caller can have it: all but its last
  * byte, and that byte a moment later. A peer that has crashed or no longer waits resets the connection at the first part;
- * without the last byte nobody has read a complete answer, so it is lost for certain and may be given to a repeat. Once
+ * without the last byte the peer has no complete answer, so it is lost for certain and may be given to a repeat. Once
  * all is written it is delivered, whatever becomes of the connection: proxies reset those they no longer need, right after
  * they have read the answer. See docs/decisions/0016-delivery.md.
  *

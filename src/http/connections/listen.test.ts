@@ -32,7 +32,7 @@ async function connectMany(origin: string, count: number): Promise<Socket[]> {
   return clients;
 }
 
-test("a port that is taken is refused, by another server of this kind too", async () => {
+test("a taken port is refused, even when a server of this kind has taken it", async () => {
   const origin = await listen(app, loopback);
   const other = Fastify();
   const port = Number(new URL(origin).port);
@@ -41,7 +41,7 @@ test("a port that is taken is refused, by another server of this kind too", asyn
 });
 
 describe.skipIf(platform !== "linux")("where sockets can share a port", () => {
-  test("callers who come at once are let in several a turn of the event loop", async () => {
+  test("simultaneous callers are accepted several per turn of the event loop", async () => {
     const origin = await listen(app, loopback);
     const turns: number[] = [];
     let turn = 0;
@@ -57,7 +57,7 @@ describe.skipIf(platform !== "linux")("where sockets can share a port", () => {
     expect(new Set(turns).size).toBeLessThan(100);
   });
 
-  test("closing waits for the requests of all of them, and lets nobody in", async () => {
+  test("closing waits for all requests, and accepts no more connections", async () => {
     const origin = await listen(app, loopback);
     const opened = await connectMany(origin, 40);
     const answers = opened.map(async (client) => {

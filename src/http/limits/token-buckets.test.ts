@@ -45,7 +45,7 @@ describe("one name", () => {
     expect(buckets.take("a").allowed).toBe(true);
   });
 
-  test("that was idle for long has a full bucket, and no more", () => {
+  test("that was idle for long has exactly a full bucket", () => {
     const { buckets, clock } = bucketsAt(0, { burst: 5, perSecond: 100 });
     buckets.take("a");
     clock.time += 1_000_000;

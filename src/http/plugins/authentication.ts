@@ -15,7 +15,7 @@ declare module "fastify" {
   }
 }
 
-/** For whom a request without a key acts; null where nobody. */
+/** The caller that a request without a key acts for; null for none. */
 export type CallerWithoutKey = () => Promise<Caller | null>;
 
 /**

@@ -19,7 +19,7 @@ async function headersOf(url: string) {
   return headers;
 }
 
-test.each(["/good", "/bad", "/missing"])("every answer has them: %s", async (url) => {
+test.each(["/good", "/bad", "/missing"])("every answer has the security headers: %s", async (url) => {
   expect(await headersOf(url)).toMatchInlineSnapshot(`
     {
       "content-security-policy": "default-src 'self';base-uri 'self';font-src 'self' https: data:;form-action 'self';frame-ancestors 'self';img-src 'self' data:;object-src 'none';script-src 'self';script-src-attr 'none';style-src 'self' https: 'unsafe-inline';upgrade-insecure-requests",
@@ -38,6 +38,6 @@ test.each(["/good", "/bad", "/missing"])("every answer has them: %s", async (url
   `);
 });
 
-test("a page may have a policy of its own", async () => {
+test("a page may set its own policy", async () => {
   expect((await headersOf("/page"))["content-security-policy"]).toBe("default-src 'none'");
 });

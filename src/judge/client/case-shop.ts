@@ -51,7 +51,7 @@ export type CaseShop = {
   handle(request: IncomingMessage, response: ServerResponse, path: string): Promise<void>;
   /** What the client sent, in order. */
   readonly exchanges: readonly Exchange[];
-  /** Waits until nothing that was begun is left to do. Throws what went wrong in the shop itself. */
+  /** Waits until all work has ended. Throws what went wrong in the shop itself. */
   idle(): Promise<void>;
 };
 
@@ -64,7 +64,7 @@ const settleAnswer = z.looseObject({
 /** Between the last bytes and the reset, so that they arrive. */
 const beforeResetMs = 50;
 
-/** Opens the shop of a case. It settles for real, and knows every payment that it was ever given. */
+/** Opens the shop of a case. It settles on chain, and remembers every payment that it was given. */
 export function createCaseShop(options: CaseShopOptions): CaseShop {
   const { tested, scene, versions, resource, goods, payer, header, slowMs } = options;
   const startedAt = performance.now();
@@ -81,7 +81,7 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
     return promise;
   };
 
-  /** The body of a settle call; undefined when the payment is for nothing that was asked. */
+  /** The body of a settle call; undefined when the payment fits none of the offers. */
   function settleBody(payment: ReceivedPayment): string | undefined {
     const offer = offerOf(payment, offersMade);
     if (offer === undefined) return undefined;
@@ -114,7 +114,7 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
     if (known?.settling !== undefined) return known.settling;
     const settling = settleNow(payment).then(
       (settled) => {
-        // What was not decided can be asked again.
+        // An undecided settle may be tried again.
         if (known !== undefined && (settled.isPending || settled.reason === "unexpected_settle_error")) {
           delete known.settling;
         }
@@ -170,7 +170,7 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
       network: payment.network,
       settlementId: settlementId(network.chainId, asset.address, from, nonce),
     };
-    // Whatever was signed can be settled by whoever holds it. A second payment shows what that costs.
+    // A signed payment can be settled by any holder. So with a second payment the first is settled too.
     if (repeats === 0) await Promise.all(others.map((other) => settle(other.payment)));
     const paid: PaidVisit = {
       ...visit,

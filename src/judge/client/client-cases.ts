@@ -39,7 +39,7 @@ export const clientCases: readonly ClientCase[] = [
       if (visit.repeats + visit.othersBefore > 0) return visit.sell();
       const held = await visit.scene.holdBlocks();
       const pending = await visit.settle();
-      // Long enough for whoever signs a second payment to do so.
+      // Long enough for a client to sign a second payment.
       visit.later(500, () => held.remove());
       if (!pending.isPending) return visit.sell();
       const { transaction } = pending;
@@ -212,7 +212,7 @@ async function resetOnce(visit: PaidVisit, reset: ResetPlace): Promise<void> {
   await visit.serve(settled, { reset });
 }
 
-/** The usual price, in another token and to somebody else. */
+/** The usual price, in another token and to another recipient. */
 async function strangersOffer(scene: Scene): Promise<Offer> {
   return { ...scene.offer, asset: await scene.otherAsset(), payTo: stranger };
 }

@@ -33,7 +33,7 @@ export type ClientFacts = {
   outlivedItsTime: boolean;
 };
 
-/** Judges by what moved on chain and what arrived, and not by what anybody says. */
+/** Judges by transfers on chain and delivered goods, not by what programs print. */
 export function judgeClientFacts(facts: ClientFacts): ClientVerdict {
   const { transfers, allowed, runs, served, outlivedItsTime } = facts;
   const isAllowed = ({ network, token, to, amount }: TokenTransfer) =>

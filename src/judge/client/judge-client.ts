@@ -8,7 +8,7 @@ import { type ClientResult, runClientCase } from "./run-client-case.ts";
 import { openShops, type Shops } from "./shops.ts";
 import { requireWorkingClient } from "./working-client.ts";
 
-/** Clients mostly wait: so many that a run stays below 90 s even where each case outlives its time. */
+/** Clients mostly wait. With so many a run stays below 90 s even when every case times out. */
 const atOncePerCore = 4;
 
 /**
@@ -44,10 +44,10 @@ async function judgeOn(
   };
   const [first, ...others] = cases;
   if (first === undefined) return [];
-  // Where this one fails, the others would say nothing.
+  // Where this one fails, the others are pointless.
   const plain = await run(first);
   requireWorkingClient(plain, options);
-  // In place before payers are given some of it.
+  // Deployed before payers are given some of it.
   await scene.otherAsset();
   const slowFirst = others.toSorted((a, b) => Number(b.isSlow ?? false) - Number(a.isSlow ?? false));
   const rest = await inParallel(slowFirst, atOncePerCore * availableParallelism(), run);

@@ -12,7 +12,7 @@ import type { JudgeClientOptions } from "./client-options.ts";
 import { type ClientVerdict, judgeClientFacts } from "./client-verdict.ts";
 import type { Shops } from "./shops.ts";
 
-/** What became of one case on one network. */
+/** The result of a case on one network. */
 export type ClientResult = {
   tested: ClientCase;
   network: NetworkName;
@@ -27,9 +27,9 @@ export type ClientResult = {
 
 /** One process of the client. */
 export type ClientRun = {
-  /** Undefined when it had to be ended. */
+  /** Undefined when it had to be killed. */
   end: CommandEnd | undefined;
-  /** Whether it put out what was sold. */
+  /** Whether it printed or saved the goods. */
   served: boolean;
   stdout: string;
   stderr: string;

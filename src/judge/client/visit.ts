@@ -3,13 +3,13 @@ import type { CasePayer } from "../scene/payers.ts";
 import type { ReceivedPayment } from "../scene/received-payment.ts";
 import type { Scene } from "../scene/scene.ts";
 
-/** What became of a payment that the shop handed to its facilitator. */
+/** The outcome of a payment at the shop's facilitator. */
 export type Settled = { success: boolean; transaction: string; reason: string; isPending: boolean };
 
 /** Where the connection of an answer is reset. */
 export type ResetPlace = "instead of an answer" | "before the body" | "in the body" | "after the body";
 
-/** One request of the client under judgement, and what a shop can do about it. */
+/** One request of the judged client, and what a shop can do with it. */
 export type Visit = {
   readonly scene: Scene;
   readonly payer: CasePayer;
@@ -21,7 +21,7 @@ export type Visit = {
     offers?: readonly Offer[];
     headers?: Record<string, string>;
   }): Promise<void>;
-  /** Does something after the answer, which the case waits for before it ends. */
+  /** Does something later, which the case waits for before it ends. */
   later(delayMs: number, work: () => Promise<unknown>): void;
   /** Sends any answer. */
   send(status: number, headers?: Record<string, string>, body?: string): Promise<void>;

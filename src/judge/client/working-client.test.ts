@@ -38,11 +38,11 @@ function problemOf(change: Partial<ClientResult>, changedRun: Partial<ClientRun>
   }
 }
 
-test("a client that buys where nothing goes wrong is judged", () => {
+test("a client that buys where nothing goes wrong works", () => {
   expect(problemOf({})).toBeUndefined();
 });
 
-test("one that pays twice even there is judged too", () => {
+test("a client that pays twice even there is judged all the same", () => {
   expect(problemOf({ verdict: "paid_twice", transfers: [transfer, transfer] })).toBeUndefined();
 });
 
@@ -82,6 +82,6 @@ test.each([
     "The command ended by SIGSEGV and never asked the shop at X402_URL",
   ],
   ["does not end", { verdict: "hung" }, { end: undefined }, "The command still ran after 30 s; it was ended"],
-] as const)("one that %s is told so", (_what, change, changedRun, sentence) => {
+] as const)("the error says of a client that it %s", (_what, change, changedRun, sentence) => {
   expect(problemOf(change, changedRun)).toBe(sentence);
 });

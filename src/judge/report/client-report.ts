@@ -29,7 +29,7 @@ function describeExchange({ atMs, request, payment, answer }: Exchange): string 
   return `+${(atMs / 1_000).toFixed(1)} s  ${request} ${paid} → ${answer}`;
 }
 
-/** Where what the client says is not what it did. */
+/** Where the exit code contradicts what the client did. */
 function notesOf({ end, served }: ClientRun): string[] {
   if (end === undefined) return ["it was ended when its time was over"];
   if (served && end.code !== 0) return [`it got the goods, and exited with ${end.code ?? end.signal}`];

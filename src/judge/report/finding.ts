@@ -1,6 +1,6 @@
 import type { TokenTransfer } from "../scene/transfers.ts";
 
-/** What became of one case, for reports of every form. */
+/** The result of one case, for reports in every format. */
 export type Finding = {
   name: string;
   network: string;
@@ -8,13 +8,13 @@ export type Finding = {
   verdict: string;
   verdictText: string;
   isGood: boolean;
-  /** What was done to the software under judgement. */
+  /** What was done to the judged program. */
   situation: string;
   /** What is safe there. */
   safe: string;
   /** What moved from the payer, on chain; amounts in the token's smallest unit. */
   transfers: readonly { network: string; token: string; to: string; amount: string; transaction: string }[];
-  /** How often what is sold was had. */
+  /** How often the goods were delivered. */
   services: number;
   /** Every request and its answer, in order. */
   exchanges: readonly string[];

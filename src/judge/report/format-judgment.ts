@@ -29,7 +29,7 @@ export function renderJudgment(title: string, findings: readonly Finding[], seed
     .join("\n");
 }
 
-/** The beginning of a verdict, which is its substance; the whole is said below the table. */
+/** The main part of a verdict; the whole stands below the table. */
 function inCapitals(verdict: string): string {
   return verdict.replace(/ (although|than) .*/, "").toUpperCase();
 }

@@ -85,12 +85,12 @@ test("SARIF has a result for each bad case, at the file that was judged", () => 
   `);
 });
 
-test("the badge counts the good among those that were run", () => {
+test("the badge counts the good cases among those that were run", () => {
   expect(renderBadge(findings)).toMatch(/aria-label="x402 judge: 1 of 2 good".*#c62828/s);
   expect(renderBadge([good])).toMatch(/1 of 1 good.*#2e7d32/s);
 });
 
-test("the last line for a person counts in English", () => {
+test("the last line is correct English for one case and for several", () => {
   const lastLine = (...of: Finding[]) => renderJudgment("node buyer.js", of, 7).split("\n").at(-1);
   expect(lastLine(good)).toBe("The one case is good.");
   expect(lastLine(good, skipped)).toBe("All 2 cases are good.");
@@ -98,7 +98,7 @@ test("the last line for a person counts in English", () => {
   expect(lastLine(bad, bad)).toBe("2 of 2 cases are bad. The same run again: --seed 7");
 });
 
-test("the report for a person shows no control characters of what was judged, and keeps its lines", () => {
+test("the report shows no control characters of the judged program, and keeps its lines", () => {
   const text = renderJudgment("node buyer.js", [{ ...bad, notes: ["it said \u001b[2J\u009b"] }, good], 1);
   expect(text.replaceAll("\n", "")).not.toMatch(/\p{Cc}/u);
   expect(text).toContain("it said \\u001b[2J\\u009b");

@@ -5,7 +5,7 @@ import { joinHeaders } from "../../util/join-headers.ts";
 import { http } from "../../util/node-http.ts";
 import { listenOnLoopback } from "./listen.ts";
 
-/** What goes back to a server over the line. */
+/** An answer to a server over the line. */
 export type LineAnswer = { status: number; headers: Record<string, string>; body: string };
 
 /** One request on its way from a server to the facilitator. */
@@ -19,18 +19,18 @@ export type LineRequest = {
   forwardAndLose(): Promise<void>;
 };
 
-/** What becomes of a request: the answer, or a reset of the connection. */
+/** Decides on a request: its answer, or a reset of the connection. */
 export type LineRule = (request: LineRequest) => Promise<LineAnswer | "reset">;
 
 /** The line between a server and its facilitator. */
 export type FacilitatorLine = AsyncDisposable & {
-  /** What the server takes for its facilitator; ends in `/v1`. */
+  /** The facilitator's URL for the server; ends in `/v1`. */
   readonly url: string;
-  /** What happens on the line from now on; undefined for a good one. */
+  /** The rule from now on; undefined to pass everything on. */
   rule: LineRule | undefined;
 };
 
-/** Starts a line to a facilitator, good until its rule says otherwise. */
+/** Starts a line to a facilitator, which passes everything on until it has a rule. */
 export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0): Promise<FacilitatorLine> {
   const origin = new URL(facilitatorUrl).origin;
   const server = http.createServer(async (incoming, outgoing) => {
@@ -66,7 +66,7 @@ export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0): 
   return line;
 }
 
-/** Headers of a connection, and of a body that is written anew. */
+/** Headers of the connection or the body, which are set anew. */
 const ownHeaders = new Set(["connection", "keep-alive", "transfer-encoding", "content-length", "host"]);
 
 /** Gives undefined when the answer was to be lost. */

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { isPublishedKey } from "../../published/accounts.ts";
 import { goodsOf, payerOf } from "./payers.ts";
 
-test("the same seed and case give the same payer and goods, any other gives others", () => {
+test("the same seed and case give the same payer and goods, and any other different ones", () => {
   const made = [payerOf(1, "a"), payerOf(1, "b"), payerOf(2, "a")].map(({ privateKey }) => privateKey);
   expect(payerOf(1, "a").privateKey).toBe(made[0]);
   expect(new Set(made).size).toBe(3);

@@ -7,7 +7,7 @@ export type CasePayer = { privateKey: Hex; address: Hex };
 /** An address that no buyer is told to pay, and that no shop sells for. */
 export const stranger: Hex = `0x${keccak256Text("x402-kit judge: a stranger").slice(26)}`;
 
-/** The payer of a case. The same seed and name give the same key, which anybody can compute: it is for tests alone. */
+/** The payer of a case. The same seed and name give the same key, which anyone can compute: for tests only. */
 export function payerOf(seed: number, name: string): CasePayer {
   const privateKey = keccak256Text(`x402-kit judge ${seed}: payer of ${name}`);
   return { privateKey, address: createPayerSigner(privateKey).address };

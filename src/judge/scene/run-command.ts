@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { KitError } from "../../errors.ts";
 import { startWatchdog } from "../../util/watchdog.ts";
 
-/** More than that of what a command prints is not kept. */
+/** At most so much of a command's output is kept, in characters. */
 const mostOutput = 1_000_000;
 
 /** Between SIGTERM and SIGKILL. */
@@ -18,9 +18,9 @@ export type RunningCommand = AsyncDisposable & {
   stdout(): string;
   stderr(): string;
   hasEnded(): boolean;
-  /** When the command itself has ended. What it has started may run on until it is disposed of. */
+  /** When the command itself has ended. Its children may run on until it is disposed of. */
   readonly ended: Promise<CommandEnd>;
-  /** When everything that it printed is here, or has had the time to be. */
+  /** When all of its output was read, or should have been. */
   readonly outputEnded: Promise<unknown>;
 };
 
@@ -87,7 +87,7 @@ export async function startCommand(
   };
 }
 
-/** What becomes of a command within a time: its end, or undefined when it outlives it. */
+/** Waits for the end of a command; undefined when it does not end in time. */
 export async function endWithin(
   command: RunningCommand,
   timeoutMs: number,

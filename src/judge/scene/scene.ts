@@ -22,7 +22,7 @@ const priceOf = ({ decimals }: Asset) => 10n ** BigInt(Math.max(decimals - 2, 0)
 /** What every payer has of each token, in prices: enough for the dearest offer. */
 const fundsInPrices = 10_000n;
 
-/** What the sender of a transaction is given. */
+/** What the sender of a transaction gets for gas. */
 const gasMoney = 10n ** 18n;
 
 const abi = parseAbi([
@@ -49,9 +49,9 @@ export type Scene = AsyncDisposable & {
   fund(account: Address): Promise<void>;
   /** Every transfer from an account, on every chain of the scene. */
   transfersFrom(account: Address): Promise<readonly TokenTransfer[]>;
-  /** Another token on the network, which nobody was told to pay with. */
+  /** Another token on the network, which buyers were not told to pay with. */
   otherAsset(): Promise<Asset>;
-  /** Hands a payment straight to its token, as anybody can who holds it. Undefined when the token refuses. */
+  /** Submits a payment straight to its token, as any holder of it can. Undefined when the token refuses. */
   submit(payment: ReceivedPayment, token: Address): Promise<Hex | undefined>;
   /** Makes a payment's authorization a used one that moves nothing, as only the payer can. */
   cancel(payment: ReceivedPayment, payer: CasePayer): Promise<void>;

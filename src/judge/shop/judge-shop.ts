@@ -29,7 +29,7 @@ export type JudgeShopOptions = Pick<
 };
 
 /**
- * Lets buyers loose on a shop, good and bad ones, with a facilitator that can fail, and judges it by the chain.
+ * Sends good and bad buyers to a shop, whose facilitator can fail, and judges it by the chain.
  *
  * @param onJudged called with what was found, while the chain and the shop still run
  * @throws {KitError} when the shop cannot be started, does not answer, or sells nothing there

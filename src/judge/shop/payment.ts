@@ -10,9 +10,9 @@ import { encodeHeader } from "../scene/offers.ts";
 import type { CasePayer } from "../scene/payers.ts";
 import type { Terms } from "./terms.ts";
 
-/** What differs from what the shop asked for. */
+/** How a payment differs from what the shop asks. */
 export type Deviation = {
-  /** Signed otherwise. */
+  /** Differs in what is signed. */
   authorization?: Partial<Pick<AuthorizationTerms, "to" | "value" | "validAfter" | "validBefore">>;
   /** Signed for another token or chain. */
   domain?: Partial<Pick<AuthorizationTerms, "asset" | "chainId">>;

@@ -38,16 +38,16 @@ export type ShopCaseOptions = {
   seed: number;
 };
 
-/** The result of a case that was not tried. */
+/** The result of a case that was not run. */
 export function notRun(tested: ShopCase, why: string): ShopResult {
   const nothing = { transfers: [], services: 0, exchanges: [], links: [], tookMs: 0 };
   return { tested, verdict: "not_run", ...nothing, notes: [why] };
 }
 
-/** The case cannot be tried with this shop. */
+/** The case cannot be run with this shop. */
 class Skipped extends Error {}
 
-/** Lets a buyer of its own loose on the shop, and judges what the shop did. */
+/** Sends the case's own buyer to the shop, and judges what the shop did. */
 export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): Promise<ShopResult> {
   const { scene, line, terms, knownNetworks, url, otherUrl, headers, timeoutMs, seed } = options;
   const startedAt = performance.now();

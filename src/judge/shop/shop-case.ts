@@ -30,7 +30,7 @@ export type ShopBuyer = {
     headers?: Record<string, string>,
     options?: { url?: string | undefined; breakOffAfterMs?: number },
   ): Promise<Answer | undefined>;
-  /** Says what is wrong with an answer. */
+  /** Notes what is wrong with an answer. */
   complain(problem: string): void;
   /** Ends the case: it cannot be tried here. */
   skip(why: string): never;

@@ -60,7 +60,7 @@ export const shopCases: readonly ShopCase[] = [
     good: `${refuses} (Scheme "exact" means exactly the price.)`,
     run: (buyer) => refused(buyer, differently(buyer.terms.amount + 1n)),
   },
-  invalid("other-recipient", "The payment is to somebody else.", () => ({
+  invalid("other-recipient", "The payment is to another recipient.", () => ({
     authorization: { to: stranger },
     accepted: { payTo: stranger },
   })),
@@ -249,12 +249,12 @@ async function refused(buyer: ShopBuyer, deviation: Deviation): Promise<void> {
   expectStatus(buyer, await buyer.send(await buyer.sign(deviation)), 402, 400);
 }
 
-/** Another amount, signed and written. */
+/** Another amount, both signed and in the payment. */
 function differently(value: bigint): Deviation {
   return { authorization: { value }, accepted: { amount: `${value}`, maxAmountRequired: `${value}` } };
 }
 
-/** What a buyer does who knows that the same payment cannot be settled twice. */
+/** Sends the same payment again, which is safe: it cannot be settled twice. */
 async function sendUntilServed(buyer: ShopBuyer, payment: Record<string, string>): Promise<void> {
   for (let attempt = 0; attempt < 3; attempt++) {
     const answer = await buyer.send(payment);
@@ -274,7 +274,7 @@ function loseFirstSettlement({ line }: ShopBuyer, answerInstead: () => Promise<L
   };
 }
 
-/** Settles nothing, and says something of it. */
+/** Answers every settle like that, and settles nothing. */
 function answerSettlesWith(answer: LineAnswer, { line }: ShopBuyer): void {
   line.rule = async (request) => (request.operation === "settle" ? answer : request.forward());
 }

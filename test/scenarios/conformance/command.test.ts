@@ -68,9 +68,9 @@ describe("against a running harness", () => {
       all                      2       0        1
 
       Not run
-           1  needs trouble around the facilitator: balance_taken_up
+           1  needs a fault around the facilitator: balance_taken_up
 
-      All 2 scenarios passed. 1 could not be run (needs trouble around the facilitator)."
+      All 2 scenarios passed. 1 could not be run (needs a fault around the facilitator)."
     `);
     expect(code).toBe(0);
   });
