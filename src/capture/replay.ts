@@ -1,6 +1,6 @@
 import { recoverSigner } from "../chain/signing/recover.ts";
 import { authorizationDigest, domainSeparator } from "../protocol/authorization.ts";
-import { checkTerms, checkValidityWindow } from "../protocol/checks.ts";
+import { checkTerms, checkValidityWindow, type ServedNetwork } from "../protocol/checks.ts";
 import { sameAddress } from "../protocol/hex.ts";
 import { type Invalid, invalid, invalidReasons } from "../protocol/reasons.ts";
 import { refusals } from "../protocol/refusals.ts";
@@ -9,10 +9,10 @@ import { isErc6492 } from "../protocol/signature.ts";
 import { describeWrongSignature } from "../protocol/signature-mistakes.ts";
 import type { Capture, CapturedChain } from "./capture.ts";
 
-/** One check of a payment, made again; `refusal` is undefined when it passes. */
+/** One repeated check of a payment; `refusal` is undefined when it passes. */
 export type ReplayedCheck = { check: string; refusal: Invalid | undefined };
 
-/** What came out when a captured payment was judged again, and whether that is what came out then. */
+/** The verdict on a captured payment that was checked again, and whether it is the recorded one. */
 export type Replay = {
   checks: readonly ReplayedCheck[];
   /** `valid` or the reason. */
@@ -23,8 +23,8 @@ export type Replay = {
 };
 
 /**
- * Judges a captured payment again, without chain, ledger or network: the checks of the service in their order, with what
- * they read then.
+ * Checks a captured payment again, without chain, ledger or network: the checks of the service in their order, with the
+ * captured state.
  */
 export async function replayCapture(capture: Capture): Promise<Replay> {
   const checks = await makeChecks(capture);
@@ -53,12 +53,9 @@ async function makeChecks({
   checks.push({ check: "isReadable", refusal: parsed.ok ? undefined : parsed.invalid });
   if (!parsed.ok) return checks;
   const { request } = parsed;
-  const served = {
-    name: chain.network,
-    facilitatorContract: chain.facilitatorContract,
-    assets: [chain.asset],
-  };
-  const terms = checkTerms(request, served, (check, refusal) => checks.push({ check, refusal }));
+  const terms = checkTerms(request, servedNetwork(chain), (check, refusal) =>
+    checks.push({ check, refusal }),
+  );
   if (terms !== undefined) return checks;
   for (const [check, judge] of stateChecks) {
     const isCut = check === "signatureHolds" && signature === "cut";
@@ -69,11 +66,15 @@ async function makeChecks({
   return checks;
 }
 
-/** What was said of a signature that is not in the file. */
+/** What was answered about a signature that is not in the file. */
 function refusalOfThen(refusal: Capture["signatureRefusal"]): Invalid | undefined {
   if (refusal === null) return undefined;
   const reason = invalidReasons.find((known) => known === refusal.reason);
   return invalid(reason ?? "invalid_exact_evm_payload_signature", refusal.message);
+}
+
+function servedNetwork({ network, facilitatorContract, asset }: CapturedChain): ServedNetwork {
+  return { name: network, facilitatorContract, assets: [asset] };
 }
 
 type StateCheck = (
@@ -86,11 +87,7 @@ const stateChecks: readonly (readonly [string, StateCheck])[] = [
   [
     "isInTime",
     ({ authorization }, chain) =>
-      checkValidityWindow(authorization, BigInt(chain.time), {
-        name: chain.network,
-        facilitatorContract: chain.facilitatorContract,
-        assets: [chain.asset],
-      }),
+      checkValidityWindow(authorization, BigInt(chain.time), servedNetwork(chain)),
   ],
   [
     "authorizationIsFree",

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { FixtureAnswer } from "../fixtures/engine/answer.ts";
-import { compareContract } from "./compare-contract.ts";
+import { compareContract } from "./compare.ts";
 
 const payer = "0x652026B65e32ffC7487F89D68D208977789a04d3";
 const hash = `0x${"ab".repeat(32)}`;

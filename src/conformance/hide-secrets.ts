@@ -1,5 +1,5 @@
 import { type FixtureAnswer, isBegun } from "../fixtures/engine/answer.ts";
-import type { Comparison } from "./comparison.ts";
+import type { Comparison } from "./compare.ts";
 
 /** Compares as before, and shows no secret in what it finds, wherever in its answer the facilitator repeats one. */
 export function hideSecrets(compare: Comparison, secrets: readonly string[]): Comparison {

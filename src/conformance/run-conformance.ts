@@ -9,7 +9,7 @@ import {
 } from "../fixtures/engine/answer.ts";
 import { inParallel } from "../util/in-parallel.ts";
 import { adaptRequest } from "./access.ts";
-import type { Comparison } from "./comparison.ts";
+import type { Comparison } from "./compare.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
 import { type Classified, classifyDifference } from "./level.ts";
 import { runScenario } from "./run-scenario.ts";

@@ -1,8 +1,7 @@
 import type { Scenario, ScenarioFault, ScenarioPlan } from "../fixtures/cases/scenario.ts";
 import type { Difference, FixtureAnswer, FixtureRequest } from "../fixtures/engine/answer.ts";
 import type { ScenarioEnvironment } from "../fixtures/engine/environment.ts";
-import { compareExactly } from "./compare-exactly.ts";
-import type { Comparison } from "./comparison.ts";
+import { type Comparison, compareExactly } from "./compare.ts";
 
 /** A fault that was brought about. */
 export type ArrangedFault = {

@@ -63,14 +63,12 @@ export function describeService(
       ...pathsOf({
         verify: {
           summary: "Judge a payment",
-          security: [{ apiKey: [] }],
+          ...withKey,
           parameters: [
-            {
-              name: "Idempotency-Key",
-              in: "header",
-              schema: { type: "string", enum: [paymentIdentifierExtension] },
-              description: "Has a payment that was settled under the identifier it carries called valid",
-            },
+            idempotencyKey(
+              { type: "string", enum: [paymentIdentifierExtension] },
+              "Has a payment that was settled under the identifier it carries called valid",
+            ),
           ],
           requestBody: paymentBody,
           responses: {
@@ -80,14 +78,12 @@ export function describeService(
         },
         settle: {
           summary: "Settle a payment to the organization's recipient",
-          security: [{ apiKey: [] }],
+          ...withKey,
           parameters: [
-            {
-              name: "Idempotency-Key",
-              in: "header",
-              schema: { type: "string" },
-              description: `With the same key and the same body, the same answer again for 24 hours; with the key ${paymentIdentifierExtension}, the identifier that the payment carries takes its place`,
-            },
+            idempotencyKey(
+              { type: "string" },
+              `With the same key and the same body, the same answer again for 24 hours; with the key ${paymentIdentifierExtension}, the identifier that the payment carries takes its place`,
+            ),
           ],
           requestBody: paymentBody,
           responses: {
@@ -97,7 +93,7 @@ export function describeService(
         },
         listSettlements: {
           summary: "The organization's settlements, newest first",
-          security: [{ apiKey: [] }],
+          ...withKey,
           parameters: settlementParameters,
           responses: {
             ...answer("SettlementList", "A page of settlements"),
@@ -106,13 +102,13 @@ export function describeService(
         },
         getSettlement: {
           summary: "How a settlement stands",
-          security: [{ apiKey: [] }],
+          ...withKey,
           parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
           responses: { ...answer("Settlement", "The settlement"), ...problems("401", "404", "429", "503") },
         },
         listResources: {
           summary: "What the organization was paid for, newest first; where DISCOVERY is on",
-          security: [{ apiKey: [] }],
+          ...withKey,
           parameters: queryOf(discoveryListQuery),
           responses: {
             ...answer("DiscoveryList", "A page of resources"),
@@ -121,7 +117,7 @@ export function describeService(
         },
         searchResources: {
           summary: "What the organization was paid for, by words; where DISCOVERY is on",
-          security: [{ apiKey: [] }],
+          ...withKey,
           parameters: queryOf(discoverySearchQuery),
           responses: {
             ...answer("DiscoverySearch", "A page of resources"),
@@ -132,10 +128,7 @@ export function describeService(
           summary: "The same as /livez, under its name in the public protocol",
           responses: answer("Liveness", "It does"),
         },
-        livez: {
-          summary: "Whether the process answers",
-          responses: answer("Liveness", "It does"),
-        },
+        livez: { summary: "Whether the process answers", responses: answer("Liveness", "It does") },
         readyz: {
           summary: "How the networks are",
           parameters: [
@@ -245,6 +238,12 @@ function queryOf({ shape }: { shape: Readonly<Record<string, z.ZodType>> }): obj
     const required = !schema.safeParse(undefined).success;
     return { name, in: "query", ...(required && { required }), description, example, schema: rest };
   });
+}
+
+const withKey = { security: [{ apiKey: [] }] };
+
+function idempotencyKey(schema: object, description: string): object {
+  return { name: "Idempotency-Key", in: "header", schema, description };
 }
 
 function reference(name: string): object {

@@ -95,20 +95,10 @@ export function problemBody(
     ...(payer === undefined ? {} : { payer }),
     ...nextStepOfProblem(operation, kind.status, retryAfterSeconds),
   };
-  return operation === "verify"
-    ? {
-        ...problem,
-        ...common,
-        isValid: false,
-        invalidReason: "unexpected_verify_error",
-        invalidMessage: limitMessage(detail),
-      }
-    : {
-        ...problem,
-        ...common,
-        success: false,
-        errorReason: "unexpected_settle_error",
-        errorMessage: limitMessage(detail),
-        transaction: "",
-      };
+  const message = limitMessage(detail);
+  const verdict =
+    operation === "verify"
+      ? ({ isValid: false, invalidReason: "unexpected_verify_error", invalidMessage: message } as const)
+      : ({ success: false, errorReason: "unexpected_settle_error", errorMessage: message } as const);
+  return { ...problem, ...common, ...verdict, ...(operation === "settle" && { transaction: "" }) };
 }

@@ -177,6 +177,7 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
       payment,
       repeats,
       othersBefore: others.length,
+      isFirst: repeats + others.length === 0,
       settle: () => settle(payment),
       async settleAndLoseAnswer() {
         await using line = await startFacilitatorLine(scene.facilitatorUrl);
@@ -191,7 +192,7 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
         await (settled.success ? visit.serve(settled) : visit.ask({ error: settled.reason }));
       },
     };
-    await tested.paid(paid, { slowMs });
+    await (tested.paid?.(paid, { slowMs }) ?? paid.sell());
   }
 
   function createVisit(response: ServerResponse, path: string, exchange: Exchange): Visit {

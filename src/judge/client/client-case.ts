@@ -19,5 +19,6 @@ export type ClientCase = {
   offers?(scene: Scene): Promise<readonly Offer[]>;
   /** What comes back without a payment; by default the offers. */
   unpaid?(visit: Visit): Promise<void>;
-  paid(visit: PaidVisit, options: { slowMs: number }): Promise<void>;
+  /** What comes back with a payment; by default the shop settles it and serves. */
+  paid?(visit: PaidVisit, options: { slowMs: number }): Promise<void>;
 };

@@ -17,7 +17,6 @@ export const clientCases: readonly ClientCase[] = [
     name: "plain",
     shop: "Asks 0.01 of the token, settles, and serves.",
     safe: "Pays once, and has what it paid for.",
-    paid: (visit) => visit.sell(),
   },
   {
     name: "slow-answer",
@@ -26,7 +25,7 @@ export const clientCases: readonly ClientCase[] = [
     isSlow: true,
     async paid(visit, { slowMs }) {
       const settled = await visit.settle();
-      if (visit.repeats + visit.othersBefore === 0) await sleep(slowMs);
+      if (visit.isFirst) await sleep(slowMs);
       await (settled.success ? visit.serve(settled) : visit.sell());
     },
   },
@@ -36,7 +35,7 @@ export const clientCases: readonly ClientCase[] = [
     safe: `The receipt says settlement_pending and names the transaction. ${sendAgain}`,
     own: { settleWaitMs: 1_500 },
     async paid(visit) {
-      if (visit.repeats + visit.othersBefore > 0) return visit.sell();
+      if (!visit.isFirst) return visit.sell();
       const held = await visit.scene.holdBlocks();
       const pending = await visit.settle();
       // Long enough for a client to sign a second payment.
@@ -82,7 +81,7 @@ export const clientCases: readonly ClientCase[] = [
     shop: "Settles, the facilitator's answer is lost, and the shop asks for payment again.",
     safe: `A 402 does not say that nothing was paid. ${sendAgain}`,
     async paid(visit) {
-      if (visit.repeats > 0 || visit.othersBefore > 0) return visit.sell();
+      if (!visit.isFirst) return visit.sell();
       await visit.settleAndLoseAnswer();
       await visit.ask({ error: "unexpected_settle_error" });
     },
@@ -101,14 +100,13 @@ export const clientCases: readonly ClientCase[] = [
     name: "bad-gateway",
     shop: "A proxy before the shop answers the payment with 502, without Retry-After.",
     safe: stopOrSendAgain,
-    paid: (visit) => (visit.repeats + visit.othersBefore === 0 ? visit.send(502) : visit.sell()),
+    paid: (visit) => (visit.isFirst ? visit.send(502) : visit.sell()),
   },
   {
     name: "asks-again",
     shop: "Answers the payment with the same 402 again, and settles whatever it was given later.",
     safe: stopOrSendAgain,
-    paid: (visit) =>
-      visit.repeats + visit.othersBefore === 0 ? visit.ask({ error: "try again" }) : visit.sell(),
+    paid: (visit) => (visit.isFirst ? visit.ask({ error: "try again" }) : visit.sell()),
   },
   {
     name: "asks-more",
@@ -134,21 +132,18 @@ export const clientCases: readonly ClientCase[] = [
     shop: "Asks a thousand times the price, which is more than X402_MAX_AMOUNT.",
     safe: signNothing,
     offers: async ({ offer }) => [{ ...offer, amount: 1_000n * offer.amount }],
-    paid: (visit) => visit.sell(),
   },
   {
     name: "other-network-first",
     shop: "Offers another network before X402_NETWORK.",
     safe: "Pays on X402_NETWORK.",
     offers: async ({ offer, otherNetwork }) => [...(otherNetwork === undefined ? [] : [otherNetwork]), offer],
-    paid: (visit) => visit.sell(),
   },
   {
     name: "other-asset-first",
     shop: "Offers another token before X402_ASSET.",
     safe: "Pays in X402_ASSET.",
     offers: async (scene) => [await strangersOffer(scene), scene.offer],
-    paid: (visit) => visit.sell(),
   },
   {
     name: "redirect",
@@ -161,14 +156,13 @@ export const clientCases: readonly ClientCase[] = [
     shop: "Sells to two of the client at the same time, which have the same key.",
     safe: "Each pays once, with an authorization nonce that is random.",
     runs: 2,
-    paid: (visit) => visit.sell(),
   },
   {
     name: "used-authorization",
     shop: "The authorization is already used on chain, without having paid: the facilitator refuses it.",
     safe: "Stops, or signs another once it has seen on chain that nothing was paid.",
     async paid(visit) {
-      if (visit.repeats + visit.othersBefore === 0) await visit.scene.cancel(visit.payment, visit.payer);
+      if (visit.isFirst) await visit.scene.cancel(visit.payment, visit.payer);
       await visit.sell();
     },
   },
@@ -177,14 +171,12 @@ export const clientCases: readonly ClientCase[] = [
     shop: "The chain is an hour ahead of the client's clock: what it signs has expired.",
     safe: "Says so and stops, or goes by the time in the Date header.",
     own: { aheadSeconds: 3_600 },
-    paid: (visit) => visit.sell(),
   },
   {
     name: "clock-ahead",
     shop: "The chain is five minutes behind the client's clock.",
     safe: "Pays once, or says that its authorization is not valid yet, and stops.",
     own: { aheadSeconds: -300 },
-    paid: (visit) => visit.sell(),
   },
   {
     name: "malformed-402",
@@ -192,7 +184,6 @@ export const clientCases: readonly ClientCase[] = [
     safe: signNothing,
     unpaid: (visit) =>
       visit.send(402, { "PAYMENT-REQUIRED": "%%%", "content-type": "application/json" }, "{"),
-    paid: (visit) => visit.sell(),
   },
   {
     name: "malformed-receipt",
@@ -208,7 +199,7 @@ export const clientCases: readonly ClientCase[] = [
 /** Settles and serves, and the first time the connection breaks. */
 async function resetOnce(visit: PaidVisit, reset: ResetPlace): Promise<void> {
   const settled = await visit.settle();
-  if (!settled.success || visit.repeats + visit.othersBefore > 0) return visit.sell();
+  if (!settled.success || !visit.isFirst) return visit.sell();
   await visit.serve(settled, { reset });
 }
 

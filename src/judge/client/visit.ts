@@ -32,6 +32,8 @@ export type Visit = {
 /** A request that carries a payment. */
 export type PaidVisit = Visit & {
   readonly payment: ReceivedPayment;
+  /** Whether no payment had come before. */
+  readonly isFirst: boolean;
   /** How often this payment had come before. */
   readonly repeats: number;
   /** How many other payments had come before. */

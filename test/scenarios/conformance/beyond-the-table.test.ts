@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { compareExactly } from "../../../src/conformance/compare-exactly.ts";
+import { compareExactly } from "../../../src/conformance/compare.ts";
 import { sendRequest } from "../../../src/conformance/send-request.ts";
 import { noVerdictCases } from "../../../src/fixtures/cases/no-verdict-cases.ts";
 import {
