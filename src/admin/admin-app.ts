@@ -12,9 +12,9 @@ import { paymentRoutes } from "../studio/payment-routes.ts";
 import { createPaymentStore } from "../studio/payment-store.ts";
 
 export type AdminOptions = {
-  /** Whose payments are told. */
+  /** The service whose payments are shown. */
   serviceId: string;
-  /** Where it will listen, which callers may name. */
+  /** The host that it will listen on, which callers may name. */
   host: string;
   /** Without it, every request is refused. */
   token: string;
@@ -31,7 +31,7 @@ const bounds = { payments: 2_000, messages: 20_000, messagesEach: 500 };
 const mostCaptures = 2;
 
 /**
- * What `serve` tells its operators of the newest payments, on a server of its own: `GET /payments`,
+ * What `serve` shows its operators of the newest payments, on its own server: `GET /payments`,
  * `GET /payments/{id}`, `GET /events`, and `POST /payments/{id}/capture`. It changes nothing. Every request needs the
  * token, and a Host that is its own; no answer holds a signature, a key or a secret.
  */
@@ -66,7 +66,7 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
     if (typeof status === "number" && status >= 400 && status < 500) {
       return reply.code(status).send({ error: "The request cannot be read" });
     }
-    // Not its cause: that may be what a node has said.
+    // Without its cause, which may quote a node.
     if (error instanceof UndeterminedError) return reply.code(503).send({ error: error.message });
     if (error instanceof KitError) return reply.code(409).send({ error: error.message, hints: error.hints });
     request.log.error({ err: error }, "admin: a request failed");

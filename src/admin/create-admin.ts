@@ -43,7 +43,7 @@ export function createAdmin(
   return app;
 }
 
-/** The asset that is paid with; USDC, or the first, where the payment names one that is not taken. */
+/** The chain with the payment's asset, or with the first one where the payment names another. */
 function readableChain(
   network: NetworkConfig,
   { requirements }: PaymentRequest,

@@ -8,7 +8,7 @@ import { kitVersion } from "../util/kit-version.ts";
 import type { Capture } from "./capture.ts";
 import { type ReadableChain, readCapturedChain } from "./read-captured-chain.ts";
 
-/** What stands in a capture for a signature that is cut out of it. It opens nothing. */
+/** Takes the place of a signature that is cut out of a capture. */
 const cutSignature: Hex = `0x${"00".repeat(65)}`;
 
 /**
@@ -54,7 +54,7 @@ export async function capturePayment(
   };
 }
 
-/** Of a wallet that is not deployed yet, that it is one remains. */
+/** The ending that marks an undeployed wallet (ERC-6492) stays. */
 function withoutSecret(signature: Hex): Hex {
   return isErc6492(signature) ? `${cutSignature}${signature.slice(-64)}` : cutSignature;
 }

@@ -9,7 +9,7 @@ const uint256Text = z
   .string()
   .refine((text) => uint256String.safeParse(text).success, "must be decimal digits");
 
-/** What a decision about a payment read of its chain, at one block. */
+/** The state of the chain, at one block, that decided a payment. */
 const chainStateSchema = z.object({
   network: z.string(),
   chainId: z.int(),
@@ -29,7 +29,7 @@ const chainStateSchema = z.object({
 
 export type CapturedChain = z.infer<typeof chainStateSchema>;
 
-/** A payment with all that was decided about it, as a file. There is no private key and no API key in it. */
+/** A payment with everything that was decided about it, as a file. It holds no private key and no API key. */
 export const captureSchema = z.object({
   x402Capture: z.literal(captureVersion),
   kit: z.string().meta({ description: "The version of the package that wrote it" }),

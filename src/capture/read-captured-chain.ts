@@ -12,20 +12,20 @@ export type ReadableChain = {
   network: Pick<Network, "name" | "chainId">;
   facilitatorContract: Address;
   asset: Asset;
-  /** How far its blocks are apart, as a rule, in milliseconds. */
+  /** The usual time between its blocks, in milliseconds. */
   blockTimeMs: number;
   /** The answer of a node to one call, which may be an error of the call; throws where there is none. */
   ask(method: string, ...params: readonly unknown[]): Promise<RpcAnswer>;
 };
 
-/** How many blocks are read at most in search of the one at a time. */
+/** At most so many blocks are read to find the one at a time. */
 const mostReads = 200;
 
 type Block = { number: number; time: number };
 
 /**
- * Reads what a decision about a payment read of its chain: at the block before that of its transaction, or at the newest
- * one when it was asked.
+ * Reads the state of the chain that decided a payment: at the block before that of its transaction, or at the newest block
+ * when it was asked.
  *
  * @param askedAt unix milliseconds
  * @throws {KitError} when the node does not have the state of that block any more
@@ -49,7 +49,7 @@ export async function readCapturedChain(
     return typeof number === "string" ? Number(BigInt(number)) : undefined;
   }
 
-  /** The newest block that is not after a time, in unix seconds: back by what the distance in time suggests. */
+  /** The newest block that is not after a time in unix seconds. Estimates its number by the block time. */
   async function newestAt(time: number): Promise<Block | undefined> {
     let candidate = await block("latest");
     let reads = 1;

@@ -11,11 +11,11 @@ import { createPending } from "../util/pending.ts";
 import { readResource, type SeenResource } from "./read-resource.ts";
 import type { DiscoveryTables } from "./tables.ts";
 
-/** What organizations were paid for. */
+/** The catalogue of what organizations were paid for. */
 export type Catalog = {
   /**
-   * Notes what a settled payment was for. Takes no time of the answer, and never throws: it is written soon, or not at
-   * all where much is to be written.
+   * Notes what a settled payment was for. It neither delays the answer nor throws: it is written soon, or not at all under
+   * load.
    *
    * @param body the request that the payment came in, as JSON
    */
@@ -26,10 +26,10 @@ export type Catalog = {
   settled(): Promise<void>;
 };
 
-/** What is seen again is not written again for so long, unless it has changed. */
+/** A resource that has not changed is written again only after so long. */
 const writtenForMs = 60_000;
 const mostRemembered = 10_000;
-/** Of the ten connections to Postgres, which settles need. */
+/** Settles need the other connections to Postgres, of which there are ten. */
 const mostWritesAtOnce = 2;
 /** Ways to pay for one resource. */
 const mostAccepts = 10;
@@ -77,7 +77,7 @@ export function createCatalog({
       if (writing >= mostWritesAtOnce) return;
       const seen = tryToRead(body, payment);
       if (seen === undefined) return;
-      // Its hash: a resource can take 10 KB, and thousands are remembered.
+      // Hashed, since a resource can take 10 KB, and thousands are remembered.
       const what = hash(JSON.stringify([organizationId, seen]));
       const last = written.get(what);
       if (last !== undefined && now() - last < writtenForMs) return;
@@ -115,7 +115,7 @@ export function createCatalog({
 
 const hash = (text: string) => createHash("sha256").update(text).digest("hex");
 
-/** What is nested too deeply to be written is not noted either. */
+/** Undefined also for what is nested too deeply to be written. */
 function tryToRead(body: unknown, payment: PaymentRequest): SeenResource | undefined {
   try {
     return readResource(body, payment);
@@ -128,7 +128,7 @@ function readDocument(text: string): Document | undefined {
   return documentSchema.safeParse(JSON.parse(text)).data;
 }
 
-/** What was seen last counts; ways to pay that were seen before stay, in the same version of the protocol. */
+/** The newest description counts; earlier ways to pay of the same protocol version stay. */
 function merge(earlier: Document | undefined, seen: Document): Document {
   if (earlier === undefined || earlier.x402Version !== seen.x402Version) return seen;
   const isSeen = ({ network, asset }: Document["accepts"][number]) =>

@@ -1,13 +1,13 @@
 import { z } from "zod";
 
-/** What of the extension is kept. */
+/** The part of the extension that is kept. */
 type Bazaar = { type: "http" | "mcp"; toolName?: string; routeTemplate?: string; info: object };
 
 /** Longer ones are left out of the catalogue. */
 const longestInfo = 4_096;
 const longestSchema = 8_192;
 
-/** Values of `info` times values of its schema: each may be held against each, which takes 50 ms for so many. */
+/** Values of `info` times values of its schema: each may be compared with each, which takes 50 ms for so many. */
 const mostComparisons = 20_000;
 
 const anyObject = z.record(z.string(), z.unknown());
@@ -73,7 +73,7 @@ function countValues(value: unknown): number {
   return Object.values(value).reduce<number>((count, member) => count + countValues(member), 1);
 }
 
-/** The rules of the extension; what breaks one is as if it were not there. */
+/** Checks the rules of the extension; a template that breaks one is ignored. */
 function isRouteTemplate(template: string | undefined): template is string {
   if (template === undefined || template.length > 512 || !/^\/[a-zA-Z0-9_/:.\-~%]+$/.test(template))
     return false;

@@ -4,7 +4,7 @@ import type { PaymentRequest } from "../protocol/requests.ts";
 import { readBazaar } from "./read-bazaar.ts";
 import { readServiceMetadata } from "./service-metadata.ts";
 
-/** A resource as one payment tells of it, and what tells it from others. */
+/** A resource as one payment describes it, and the key that identifies it. */
 export type SeenResource = { key: string; resource: Omit<DiscoveredResource, "lastUpdated"> };
 
 const longestUrl = 2_048;
@@ -40,8 +40,8 @@ const bodySchema = z.object({
 });
 
 /**
- * What a settled payment was for; undefined where it does not say, or says what is no address of a web server. In version 1
- * the shop says it, in its requirements; in version 2 the payer's client repeats what the shop has told it.
+ * What a settled payment was for; undefined where it has no URL of a web server. In version 1 the shop's requirements have
+ * it; in version 2 the payer's client repeats what the shop has sent.
  */
 export function readResource(body: unknown, payment: PaymentRequest): SeenResource | undefined {
   const parsed = bodySchema.safeParse(body);
@@ -85,7 +85,7 @@ function acceptsOf(
   return {
     scheme: "exact",
     network,
-    // Version 1 says in its requirements what version 2 says beside them.
+    // Version 1 has these members in its requirements, version 2 beside them.
     ...(x402Version === 1 ? { maxAmountRequired: amount, resource, description, mimeType } : { amount }),
     asset: requirements.asset,
     payTo: requirements.payTo ?? authorization.to,
@@ -94,7 +94,7 @@ function acceptsOf(
   };
 }
 
-/** The address of a web server, without what is another each time; undefined for anything else. */
+/** The URL of a web server, without its query and credentials; undefined for anything else. */
 function cleanUrl(text: string | undefined): URL | undefined {
   if (text === undefined || text.length > longestUrl) return undefined;
   const url = URL.parse(text);
@@ -103,7 +103,7 @@ function cleanUrl(text: string | undefined): URL | undefined {
   return url;
 }
 
-/** One line, without what hides text or turns its direction wherever it is shown, and of whole characters. */
+/** One line, without characters that hide text or reverse its direction, and cut between characters. */
 function toPlainText(text: string): string {
   const plain = text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]+/gu, " ").trim();
   return plain.slice(0, longestDescription).replace(/\p{Cs}$/u, "");

@@ -1,6 +1,6 @@
 import type { DiscoveredResource } from "../protocol/discovery.ts";
 
-/** What a resource says of the service that it belongs to. */
+/** What a resource says about its service. */
 type ServiceMetadata = Pick<DiscoveredResource, "serviceName" | "tags" | "iconUrl">;
 
 const printable = /^[\x20-\x7e]{1,32}$/;
@@ -8,7 +8,7 @@ const mostTags = 5;
 const longestIconUrl = 2_048;
 const loopbackNames = /^(localhost|localhost\.localdomain|ip6-localhost|ip6-loopback)\.?$/i;
 
-/** Reads the members by the rules of the extension `bazaar`, under which what breaks one is left out. */
+/** Reads the members by the rules of the extension `bazaar`: invalid ones are left out. */
 export function readServiceMetadata(resource: {
   serviceName?: unknown;
   tags?: unknown;
@@ -37,7 +37,7 @@ function readTags(tags: unknown): string[] {
   return [...found.values()].slice(0, mostTags);
 }
 
-/** A web address with a name: nothing that could lead a reader of the catalogue into its own network. */
+/** A URL with a host name: an IP address could lead readers of the catalogue into their own network. */
 function isIconUrl(text: unknown): text is string {
   if (typeof text !== "string" || text.length > longestIconUrl || /\p{Cc}/u.test(text)) return false;
   const url = URL.parse(text);

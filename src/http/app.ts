@@ -38,7 +38,7 @@ export type AppOptions = {
   facilitator: Facilitator;
   /** The networks whose names mean something, served or not; the built-in ones by default. */
   knownNetworks?: NetworkRegistry | undefined;
-  /** Where it is noted what was paid for; nowhere by default. */
+  /** The catalogue of what was paid for; none by default. */
   catalog?: Catalog | undefined;
   organizations: Organizations;
   checkHealth: CheckHealth;
@@ -46,15 +46,15 @@ export type AppOptions = {
   now: () => number;
   /** Whether verify takes callers without a key. Off by default. */
   anonymousVerify?: boolean;
-  /** For whom requests without a key act, on routes that need one; by default they are refused. Only `up --open` has it. */
+  /** The caller of requests without a key, on routes that need one; by default they are refused. Only `up --open` has it. */
   callerWithoutKey?: CallerWithoutKey | undefined;
-  /** What is counted; nothing by default. See `createMetrics`. */
+  /** Where requests are counted; nowhere by default. See `createMetrics`. */
   metrics?: Metrics;
   /** Names the service on the channels, as its core does; see `FromService`. A random one by default. */
   serviceId?: string;
   /** How many requests are taken from a key and from an address; unlimited by default. */
   rateLimits?: RateLimits;
-  /** What the process takes on at a time; unlimited by default. */
+  /** How many requests are processed at a time; unlimited by default. */
   pressure?: PressureLimits;
   /** Connections open at a time; unlimited by default. */
   connections?: ConnectionLimits;
@@ -68,12 +68,12 @@ export type AppOptions = {
   corsOrigins?: CorsOrigins | undefined;
   /** Whether `/docs` shows a page to read `/openapi.json` with. Off by default: its script has 4 MB. */
   docs?: boolean;
-  /** What else is served on the address, for `/openapi.json`: the studio of `up`. */
+  /** Other routes on the address, for `/openapi.json`: the studio of `up`. */
   describeBeside?: (() => ApiBeside) | undefined;
   logger: FastifyBaseLogger;
 };
 
-/** The HTTP service, not listening yet. Everything that decides is in the facilitator; this parses and maps. */
+/** Creates the HTTP service, which does not listen yet. It parses and maps; the facilitator decides. */
 export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const { facilitator, organizations, checkHealth, now, anonymousVerify = false, logger } = options;
   const { metrics = noMetrics, trustProxy = false, timeouts = defaultTimeouts } = options;

@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import { createInternalApp } from "./internal-app.ts";
 
-/** What holds the metrics: prom-client's `Registry`. */
+/** The metrics: prom-client's `Registry`. */
 export type MetricsRegister = { readonly contentType: string; metrics(): Promise<string> };
 
 /**

@@ -15,7 +15,7 @@ const logLine = z.looseObject({
   err: describedError.optional(),
 });
 
-/** Fields for collected logs of many processes, which a person at a terminal does not need. */
+/** Fields for collected logs, which a person at a terminal does not need. */
 const uninteresting = ["level", "time", "msg", "err", "pid", "hostname", "reqId"];
 
 const levels: Readonly<Record<number, string>> = {

@@ -35,7 +35,7 @@ export function createLogger(
   return pino({ level, serializers, mixin }, stream);
 }
 
-/** Whether a line of this level would be written: what is only there to be logged need not be computed otherwise. */
+/** Whether a line of this level would be written; if not, its fields need not be computed. */
 export function wouldLog(log: { level: string }, level: Level): boolean {
   return (levels.values[log.level] ?? Number.POSITIVE_INFINITY) <= (levels.values[level] ?? 0);
 }
@@ -52,7 +52,7 @@ type DescribedError = {
   errors?: readonly DescribedError[];
 };
 
-/** Further causes of causes say nothing new, and errors may be their own. */
+/** Deeper causes add nothing, and an error may be its own cause. */
 const deepest = 8;
 
 function describeError(error: unknown, depth = 0, foreseen = false): DescribedError {
@@ -74,7 +74,7 @@ function describeError(error: unknown, depth = 0, foreseen = false): DescribedEr
   };
 }
 
-/** Anything may be thrown, an object that refuses to be a string too. */
+/** Anything may be thrown, even an object that cannot be converted to a string. */
 function textOf(thrown: unknown): string {
   try {
     return String(thrown);

@@ -1,7 +1,7 @@
 /**
  * Makes a function that lets the first `count` different values through and gives "other" for all that come later.
- * Every value of a label is a series that is kept for ever: should a set that was meant to be closed turn out open,
- * the metrics get less exact instead of taking the memory.
+ * Every value of a label is a series that is kept for ever: if a set is larger than expected, the metrics get less exact
+ * instead of filling the memory.
  */
 export function capLabels(count: number): (value: string) => string {
   const known = new Set<string>();

@@ -56,7 +56,7 @@ export type OperatorFunds = {
   transactionCost: bigint;
 };
 
-/** What is not counted as it happens but looked up when the metrics are read. */
+/** What is looked up when the metrics are read. */
 export type MetricSources = {
   /** Read by every scrape: must cost nothing. */
   lanes(): readonly LaneLoad[];
@@ -67,7 +67,7 @@ export type MetricSources = {
   underWay(): Readonly<Record<"verify" | "settle", number>>;
 };
 
-/** Where the parts of the service count what they did. Nothing here throws or waits. */
+/** Where the parts of the service count. Nothing here throws or waits. */
 export type Metrics = {
   payment(record: PaymentRecord): void;
   /** `route` as it was registered, never as it was asked for; undefined when there is none. */

@@ -3,10 +3,10 @@ import { memoizeFor } from "../util/memoize-for.ts";
 import { withTimeout } from "../util/with-timeout.ts";
 import type { LaneLoad, MetricSources, Metrics, OperatorFunds } from "./metrics.ts";
 
-/** How old the answer of a source may be, milliseconds: the ledger is ours, the funds cost requests to a provider. */
+/** How old the answer of a source may be, in milliseconds; funds cost requests to a provider. */
 const maxAgeMs = { pending: 5_000, funds: 30_000, health: 5_000 };
 
-/** Prometheus gives a scrape 10 s: one source that hangs must not take the others along. */
+/** Prometheus gives a scrape 10 s: one source that hangs must not delay the others. */
 const timeoutMs = 3_000;
 
 /** One value of a gauge. */

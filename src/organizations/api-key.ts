@@ -16,7 +16,7 @@ export function drawApiKey(): ApiKey {
   return { keyId, key: `x4k_${keyId}_${randomBytes(32).toString("hex")}` };
 }
 
-/** Reads a key; null when it is not of the form of one. */
+/** Reads a key; null when it is malformed. */
 export function parseApiKey(key: string): ApiKey | null {
   const keyId = format.exec(key)?.[1];
   return keyId === undefined ? null : { key, keyId };

@@ -29,7 +29,7 @@ export type OrganizationsOptions = AdministrationOptions & {
   cacheMs?: number;
 };
 
-/** A stored key with what it stands for. */
+/** A stored key and its caller. */
 type Identity = { caller: Caller; hmac: Buffer; times: KeyTimes };
 
 /** Keys remembered at a time, unknown ones included. */
@@ -49,7 +49,7 @@ export function createOrganizations(options: OrganizationsOptions): Organization
     maxAgeMs: cacheMs,
     maxEntries: cachedKeys,
   });
-  /** Compared with where there is no key to compare with; no key has it, as an HMAC cannot be chosen. */
+  /** Compared with when a key is unknown; no key has it, as an HMAC cannot be chosen. */
   const hmacOfNoKey = randomBytes(32);
   const administration = createOrganizationAdministration(options);
   const pepperRecord = createPepperRecord(db, { hmacOf, now });
@@ -86,7 +86,7 @@ export function createOrganizations(options: OrganizationsOptions): Organization
     };
   }
 
-  /** A change here is known here at once. */
+  /** Makes a change visible on this instance at once. */
   function forgetting<Args extends unknown[], T>(change: (...args: Args) => Promise<T>) {
     return async (...args: Args): Promise<T> => {
       try {
@@ -106,7 +106,7 @@ export function createOrganizations(options: OrganizationsOptions): Organization
     rotateKey: forgetting(issuing.rotateKey),
 
     async authenticate(key) {
-      // Every key takes the same way, well-formed or not: one look-up, one HMAC, one comparison.
+      // The same steps for every key, well-formed or not: one look-up, one HMAC, one comparison.
       const identity = await identities.get(parseApiKey(key)?.keyId ?? "");
       const right = timingSafeEqual(hmacOf(key.slice(0, 256)), identity?.hmac ?? hmacOfNoKey);
       if (!right || identity === null) return null;
@@ -121,7 +121,7 @@ export function createOrganizations(options: OrganizationsOptions): Organization
   };
 }
 
-/** What can be done to organizations without the pepper, which is then not asked for. */
+/** The administration of organizations, which does not need the pepper. */
 export function createOrganizationAdministration(options: AdministrationOptions): OrganizationAdministration {
   const { db, reserved = {} } = options;
   return createAdministration(db.$extendTables<OrganizationTables>(), authorOf(options), reserved);

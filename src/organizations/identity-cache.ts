@@ -1,8 +1,8 @@
 import { createBoundedMap } from "../util/bounded-map.ts";
 
-/** Remembers what was loaded for a name, a short time only. */
+/** Remembers for a short time what was loaded for a name. */
 export type IdentityCache<T> = {
-  /** What is remembered of the name, else what loading it gives; concurrent calls load once. */
+  /** The remembered value of a name, or the loaded one; concurrent calls load once. */
   get(name: string): Promise<T>;
   /** Forgets everything, loads under way included: they may have begun before the change that calls for it. */
   clear(): void;
@@ -25,7 +25,7 @@ export function createIdentityCache<T>(options: {
     get(name) {
       const time = now();
       const known = entries.get(name);
-      // A clock that was set back would keep an entry alive for as long as it was set back.
+      // Otherwise a clock that was set back would keep an entry alive for that long.
       if (known !== undefined && time >= known.loadedAt && time - known.loadedAt < maxAgeMs)
         return known.value;
 

@@ -68,10 +68,10 @@ export const changeActions = [
 
 export type ChangeAction = (typeof changeActions)[number];
 
-/** A key as it is issued: the only time that the secret is shown. */
+/** An issued key. Its secret is shown only here. */
 export type IssuedKey = { key: string; keyId: string };
 
-/** What can be done without knowing any secret. Every change is one transaction, with its entry in the audit trail. */
+/** Needs no secret. Every change is one transaction, with its entry in the audit trail. */
 export type OrganizationAdministration = {
   create(organization: { id?: string; name: string }): Promise<Organization>;
   find(id: string): Promise<Organization | null>;
@@ -92,7 +92,7 @@ export type OrganizationAdministration = {
   listChanges(organizationId: string): Promise<readonly Change[]>;
 };
 
-/** What needs the pepper. */
+/** Issues keys, which needs the pepper. */
 export type KeyIssuing = {
   /**
    * Issues a key `x4k_<id>_<secret>`; the secret is stored as an HMAC alone and never shown again.
@@ -116,7 +116,7 @@ export type KeyIssuing = {
 /** Organizations, their recipients and their API keys. */
 export type Organizations = OrganizationAdministration &
   KeyIssuing & {
-    /** Whom a key speaks for; null when it is malformed, unknown, wrong, revoked or expired, all in the same time. */
+    /** The caller of a key; null when it is malformed, unknown, wrong, revoked or expired, all in the same time. */
     authenticate(key: string): Promise<Caller | null>;
     /** Whether the pepper is the one that the keys in the database were made with. */
     checkPepper(): Promise<PepperState>;

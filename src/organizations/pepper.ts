@@ -5,14 +5,14 @@ import { self } from "../util/self-command.ts";
 import type { PepperState } from "./organizations.ts";
 import type { OrganizationTables } from "./tables.ts";
 
-/** What is wrong where the pepper is another one, and what to do about it. */
+/** The error of a wrong pepper, and what to do about it. */
 export const wrongPepper = {
   name: "API_KEY_PEPPER",
   problem: "is not the one that the API keys were made with, so every key would be answered 401",
   advice: `Set the one that the keys were made with. If it is lost, or changed on purpose: ${self} key accept-pepper, and issue new keys.`,
 } as const;
 
-/** The row with what the keys' pepper makes of a text that is no key. */
+/** The row with the HMAC of a fixed text under the pepper of the keys. */
 const only = 1;
 const text = "which pepper the API keys are hashed with";
 
@@ -25,9 +25,9 @@ export type PepperRecord = {
    * @throws KitError when the other keys have another pepper.
    */
   require(transaction: Kysely<OrganizationTables>): Promise<void>;
-  /** A key was just recognized, which shows that the pepper is right: recorded where it is not yet. Never throws. */
+  /** Records the pepper after a key was recognized, which shows that it is right. Never throws. */
   recognized(): Promise<void>;
-  /** From now on this is the pepper; gives the number of keys that stop working with that. */
+  /** Makes this the pepper; gives the number of keys that stop working. */
   accept(): Promise<number>;
 };
 

@@ -3,7 +3,7 @@ import { readAddress } from "../protocol/address.ts";
 import { type Address, sameAddress } from "../protocol/hex.ts";
 import { builtInNetworks, type Network, type NetworkName, type NetworkTier } from "../protocol/networks.ts";
 
-/** Addresses by network at which no organization can be paid, and what each is: "the facilitator contract". */
+/** Addresses that no organization can be paid at, by network, and what each is: "the facilitator contract". */
 export type ReservedAddresses = Readonly<
   Partial<Record<NetworkName, readonly { address: Address; what: string }[]>>
 >;
@@ -27,7 +27,7 @@ export function reserve(
   );
 }
 
-/** The same, of what is configured for the tiers, and of further tokens. */
+/** The same for the contracts of the tiers and further tokens. */
 export function reserveByTier(
   contracts: Readonly<Partial<Record<NetworkTier, Address>>>,
   tokens: readonly { network: NetworkName; address: Address; name: string }[] = [],
@@ -37,7 +37,7 @@ export function reserveByTier(
     networks.map(({ name, tier, usdc }) => ({
       name,
       facilitatorContract: contracts[tier],
-      // The built-in ones are known without that.
+      // USDC of the built-in networks is always reserved.
       assets: [
         ...(builtInNetworks.named(name) === undefined ? [usdc] : []),
         ...tokens.filter(({ network }) => network === name),

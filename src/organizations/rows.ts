@@ -36,13 +36,13 @@ export function toLimits(row: Pick<NetworkRow, "minimum_amount" | "daily_gas_bud
   };
 }
 
-/** Scopes as a key has them, in one text. */
+/** The scopes of a key, which are stored as one text. */
 export function toScopes(text: string): Scope[] {
   const words = text.split(" ");
   return scopes.filter((scope) => words.includes(scope));
 }
 
-/** What of a stored key decides whether it works. */
+/** The columns that decide whether a key works. */
 export type KeyTimes = { expires_at: number | null; revoked_at: number | null; replaced_by: string | null };
 
 export function keyStateOf({ expires_at, revoked_at, replaced_by }: KeyTimes, time: number): KeyState {

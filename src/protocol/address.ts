@@ -1,15 +1,15 @@
 import { type Address, keccak256Text, keccakBytes, toHex } from "./hex.ts";
 
-/** What came of reading an address: it, or what is wrong, as the rest of a sentence that begins with its name. */
+/** An address that was read, or what is wrong with it, as the rest of a sentence that begins with its name. */
 export type ReadAddress =
   | { address: Address; problem?: undefined }
   | { address?: undefined; problem: string };
 
 /**
  * Reads an address that a person wrote, and gives it with its checksum. In mixed case the checksum must be right
- * (EIP-55): a wrong one means that a digit was mistyped. The zero address is none.
+ * (EIP-55): a wrong one means that a digit was mistyped. The zero address is refused.
  *
- * For what comes in a payment use the schema of the wire: there any casing is allowed, as on chain.
+ * Addresses in payments are read with the schema of the wire, which allows any casing, as chains do.
  */
 export function readAddress(text: string): ReadAddress {
   if (!isAddress(text)) return { problem: "is not an address: 0x and 40 hexadecimal digits" };
@@ -26,7 +26,7 @@ function isAddress(text: string): text is Address {
   return /^0x[0-9a-fA-F]{40}$/.test(text);
 }
 
-/** The address of an account, of its uncompressed public key: 65 bytes. */
+/** The address of an account from its uncompressed public key of 65 bytes. */
 export function addressOfPublicKey(publicKey: Uint8Array): Address {
   return checksumAddress(toHex(keccakBytes(publicKey.subarray(1)).subarray(12)));
 }

@@ -1,6 +1,6 @@
 /**
- * What the messages of refusals advise, by the mistake of `mistakes.ts`, which has it too. It is sent in answers: it is
- * plain ASCII. A file of its own, because pages with the fixtures need no more of that table.
+ * What the messages of refusals advise, by the mistakes of `mistakes.ts`. It is sent in answers, so it is plain ASCII. It
+ * has its own file because web pages with the fixtures need only this part of that table.
  */
 export const advice = {
   "networks-differ": "Pass on the requirements that the payer chose from the challenge.",

@@ -11,7 +11,7 @@ const network = z
   .string()
   .meta({ description: "The network as the caller spelled it; empty when it could not be read" });
 
-/** Who asked, and in which way the answer was made for them. */
+/** The caller, and whether its organization's own settings were used. */
 export const authContextSchema = z.object({
   organizationId: z.string(),
   authMethod: z.enum(["organization_specific", "default"]).meta({
@@ -40,7 +40,7 @@ const invalidAnswer = z.object({
 /** A verdict on a payment. Status 200, valid or not. */
 export const verifyAnswerSchema = z.discriminatedUnion("isValid", [validAnswer, invalidAnswer]);
 
-/** The same in one piece, for the document of the API: generators of clients make little of alternatives. */
+/** The same as one object, for the OpenAPI document: generators of clients handle alternatives badly. */
 export const verifyAnswerDocument = z.object({
   isValid: z.boolean(),
   ...z.object(refusal).partial().shape,
@@ -68,7 +68,7 @@ const failedAnswer = z.object({
 /** The outcome of a settle. Status 200 when it is decided. */
 export const settleAnswerSchema = z.discriminatedUnion("success", [settledAnswer, failedAnswer]);
 
-/** The same in one piece, for the document of the API. */
+/** The same as one object, for the OpenAPI document. */
 export const settleAnswerDocument = z.object({
   success: z.boolean(),
   transaction: z.string().meta({ description: "Transaction hash on success; empty on failure" }),
@@ -79,10 +79,10 @@ export const settleAnswerDocument = z.object({
 
 export type SettleAnswer = Alternatives<z.infer<typeof settledAnswer>, z.infer<typeof failedAnswer>>;
 
-/** One of two, of which the good one has nothing of what only the other has: that can be asked for before it is known which. */
+/** One of two answers. Members that only the bad one has can be read before it is known which it is. */
 type Alternatives<Good, Bad> = (Good & { [Member in Exclude<keyof Bad, keyof Good>]?: never }) | Bad;
 
-/** An answer as it is written: in expected answers of the fixtures some numbers and the transaction are placeholders. */
+/** An answer as it is written; the expected answers of the fixtures have placeholders for some members. */
 export type Written<Answer> = Answer extends unknown
   ? Omit<Answer, keyof NextStep | "transaction"> & {
       [Member in keyof NextStep]?: NextStep[Member] | undefined;
@@ -91,7 +91,7 @@ export type Written<Answer> = Answer extends unknown
         : { transaction?: string | undefined })
   : never;
 
-/** One way to pay that the service takes. */
+/** The answer of `/supported`: the ways to pay that the service takes. */
 export const supportedSchema = z.object({
   kinds: z.array(
     z.object({

@@ -1,7 +1,7 @@
-/** The origins of web pages that may call: some, or all of them. */
+/** The origins of web pages that may call: a list, or all. */
 export type CorsOrigins = "*" | readonly string[];
 
-/** What pages may read of answers besides the usual. */
+/** Response headers that pages may read besides those they always may. */
 const exposedHeaders = [
   ...["location", "retry-after", "www-authenticate", "x-request-id", "x-settlement-state"],
   ...["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"],

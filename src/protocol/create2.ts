@@ -7,7 +7,7 @@ import { type Address, type Hex, keccak256 } from "./hex.ts";
  */
 export const create2Deployer: Address = "0x4e59b44847b379578588920cA78FbF26c0B4956C";
 
-/** What must stand there: another contract could put anything at our address, or nothing. */
+/** The code it must have: another contract there could put anything at our address. */
 export const create2DeployerCode: Hex =
   "0x7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffe03601600081602082378035828234f58015156039578182fd5b8082525050506014600cf3";
 
@@ -17,7 +17,7 @@ export const missingDeployerHints: readonly string[] = [
   "A local anvil has it, unless it runs with --disable-default-create2-deployer.",
 ];
 
-/** Where the deployer puts a contract (EIP-1014), with its checksum. */
+/** The address at which the deployer puts a contract (EIP-1014), with its checksum. */
 export function create2Address(salt: Hex, initCode: Hex): Address {
   const hash = keccak256(`0xff${create2Deployer.slice(2)}${salt.slice(2)}${keccak256(initCode).slice(2)}`);
   return checksumAddress(`0x${hash.slice(26)}`);

@@ -69,7 +69,7 @@ const wholeNumber = (least: number, most: number) => {
     .refine((number) => number >= least && number <= most, message);
 };
 
-/** What a list or a search is narrowed to. */
+/** The filters of lists and searches. */
 const filters = {
   type: z.enum(["http", "mcp"], 'must be "http" or "mcp"').optional(),
   payTo: address.meta({ description: "The facilitator contract of the resource's network" }).optional(),
@@ -108,10 +108,10 @@ export const discoverySearchQuery = z.strictObject({
     .optional(),
 });
 
-/** What both lists can be narrowed to. */
+/** The filters of both lists. */
 type DiscoveryFilter = Omit<z.infer<typeof discoveryListQuery>, "limit" | "offset">;
 
-/** A page of the resources that a filter lets through; all of them in the given order. */
+/** A page of the resources that pass a filter, in the given order. */
 export function listResources(
   all: readonly DiscoveredResource[],
   { limit = usualPage, offset = 0, ...filter }: z.infer<typeof discoveryListQuery>,

@@ -56,11 +56,11 @@ for (const [value, digit] of [..."0123456789abcdef"].entries()) {
   digitValues[digit.toUpperCase().charCodeAt(0)] = value;
 }
 
-/** Bytes of a hex string; the string must have an even number of digits, and hold nothing else. */
+/** Bytes of a hex string, which must have an even number of digits and nothing else. */
 export function toBytes(hex: Hex): Uint8Array {
   const bytes = new Uint8Array((hex.length - 2) / 2);
   for (let index = 0, at = 2; index < bytes.length; index++, at += 2) {
-    // Several times faster than parseInt, and on the way of every verify.
+    // Several times faster than parseInt, and used by every verify.
     bytes[index] = ((digitValues[hex.charCodeAt(at)] ?? 0) << 4) | (digitValues[hex.charCodeAt(at + 1)] ?? 0);
   }
   return bytes;

@@ -1,6 +1,6 @@
 /**
- * The text of a JSON value, as `JSON.stringify` writes it, of any depth: that one runs out of stack some thousand
- * levels down, and callers may nest what they send.
+ * The text of a JSON value as `JSON.stringify` writes it, of any depth. `JSON.stringify` itself runs out of stack at some
+ * thousand levels, and callers choose how deep a body is.
  *
  * @param json as `JSON.parse` gives it
  */
@@ -21,7 +21,7 @@ export function jsonText(json: unknown): string {
     const members = Object.entries(value);
     text += isArray ? "[" : "{";
     waiting.push({ written: isArray ? "]" : "}" });
-    // The first one is written first, so it is put on the stack last.
+    // In reverse, since the last one on the stack is written first.
     for (const [index, [key, member]] of [...members.entries()].reverse()) {
       const before = index === 0 ? "" : ",";
       waiting.push({ value: member }, { written: isArray ? before : `${before}${JSON.stringify(key)}:` });

@@ -5,7 +5,7 @@ import { advice } from "./advice.ts";
  * messages of refusals, the command `x402-kit explain`, and docs/errors.md, which is generated from it. A `fix` is sent in
  * answers: it is plain ASCII.
  *
- * `rank` orders what is said first: 1 is what keeps everything else from being read, 5 what is only worth a look.
+ * `rank` orders findings: 1 prevents everything else from being read, 5 is only worth a look.
  */
 export const mistakes = {
   "not-json": {
@@ -177,15 +177,15 @@ export type Mistake = { rank: 1 | 2 | 3 | 4 | 5; title: string; why: string; fix
 
 export type MistakeId = keyof typeof mistakes;
 
-/** One thing that is wrong with what was given. */
+/** One mistake that was found. */
 export type Finding = {
   mistake: MistakeId;
   /** Where: `paymentRequirements.payTo`; empty for the whole. */
   at: string;
-  /** What stands there, and what would be right; absent where there is nothing to show. */
+  /** The value there, and the right one; absent where there is nothing to show. */
   got?: string;
   expected?: string;
-  /** What is to be changed, with the facts of this payment. */
+  /** What to change, with the facts of this payment. */
   fix: string;
 };
 
@@ -198,7 +198,7 @@ export function finding(
   return { mistake, at, fix: mistakes[mistake].fix, ...facts };
 }
 
-/** Worst first; what is equally bad stays in the order in which it was found. */
+/** Sorts by rank; findings of equal rank keep their order. */
 export function sortFindings(findings: readonly Finding[]): Finding[] {
   return [...findings].sort((a, b) => mistakes[a.mistake].rank - mistakes[b.mistake].rank);
 }

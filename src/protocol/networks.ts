@@ -20,18 +20,18 @@ export type Asset = {
   decimals: number;
 };
 
-/** What is the same about a network for every operator. */
+/** A network, as it is for every operator. */
 export type Network = {
   name: NetworkName;
   chainId: number;
   /** The x402 v2 name (CAIP-2). */
   caip2: `eip155:${number}`;
   tier: NetworkTier;
-  /** The asset that is accepted unless configuration says more: Circle's USDC on the built-in networks. */
+  /** The asset that is accepted by default: Circle's USDC on the built-in networks. */
   usdc: Asset;
   /** Usual time between blocks, in milliseconds; paces the watching of receipts. */
   blockTimeMs: number;
-  /** What gas is paid in: `ETH`. */
+  /** The coin that gas is paid in: `ETH`. */
   nativeCoin: string;
   /** A block explorer's address, without a slash at the end. */
   explorer?: string;
@@ -106,7 +106,7 @@ export const builtInNetworks: NetworkRegistry = createNetworkRegistry(
   networkNames.map((name) => networks[name]),
 );
 
-/** The five, and what was added to them. What is built in stays as it is. */
+/** The five networks and added ones, which cannot replace a built-in one. */
 export function addToBuiltIn(added: readonly Network[]): NetworkRegistry {
   const others = added.filter(({ name }) => builtInNetworks.named(name) === undefined);
   return others.length === 0 ? builtInNetworks : createNetworkRegistry([...builtInNetworks.all, ...others]);

@@ -2,7 +2,7 @@ import type { Invalid, InvalidReason } from "./reasons.ts";
 import { settlementPath } from "./routes.ts";
 import { type nextActions, type paymentStates, type Situation, type Step, situations } from "./situations.ts";
 
-/** What is meant by a reason where a refusal does not say more. */
+/** The situation of a reason where a refusal does not name another. */
 const situationOf: Readonly<Record<InvalidReason, Situation>> = {
   invalid_payload: "request_wrong",
   invalid_x402_version: "request_wrong",
@@ -36,8 +36,8 @@ export function nextStepOfRefusal(
 }
 
 /**
- * What follows from a problem: from 4xx that the request is wrong, and otherwise that nothing is known. A verify takes
- * nothing; of a settle that was not looked at, an earlier request may have.
+ * What follows from a problem: with 4xx the request is wrong, otherwise nothing is known. A verify takes no money; before a
+ * settle that was not processed, an earlier request may have.
  */
 export function nextStepOfProblem(
   operation: "verify" | "settle",

@@ -24,7 +24,7 @@ import { largestPage, type SettlementQuery, usualPage } from "./settlement-query
 import { settlementStates } from "./settlement-states.ts";
 import { forms } from "./wire-values.ts";
 
-/** What stands beside the service on the same address, for its document. */
+/** Other routes on the same address, for the OpenAPI document. */
 export type ApiBeside = { paths: object; schemas: object };
 
 /** The OpenAPI 3.1 document of the service, from the schemas that it reads and writes with. */
@@ -101,7 +101,7 @@ export function describeService(
           },
         },
         getSettlement: {
-          summary: "How a settlement stands",
+          summary: "The state of a settlement",
           ...withKey,
           parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
           responses: { ...answer("Settlement", "The settlement"), ...problems("401", "404", "429", "503") },
@@ -130,13 +130,13 @@ export function describeService(
         },
         livez: { summary: "Whether the process answers", responses: answer("Liveness", "It does") },
         readyz: {
-          summary: "How the networks are",
+          summary: "The health of the networks",
           parameters: [
             {
               name: "network",
               in: "query",
               schema: { type: "array", items: { type: "string" } },
-              description: "Only this one; several times for several, all of which must be ready then",
+              description: "Only this network; may be repeated, and then all of them must be ready",
             },
           ],
           responses: {
@@ -185,7 +185,7 @@ export function describeService(
   };
 }
 
-/** The operations of the routes, at every path of theirs: those of the public protocol at the root too. */
+/** The operations by path: routes of the public protocol are at the root too. */
 function pathsOf(operations: Readonly<Record<RouteName, object>>): object {
   return Object.fromEntries(
     (Object.entries(operations) as [RouteName, object][]).flatMap(([name, operation]) => {

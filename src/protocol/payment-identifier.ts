@@ -1,12 +1,12 @@
 /**
- * The extension `payment-identifier` of the public protocol (version 2): the payer's client names what it pays for, and
- * uses the name again when it asks again. Two payments under one name are a mistake, which is refused.
+ * The extension `payment-identifier` of the public protocol (version 2): the payer's client gives a purchase an identifier,
+ * and repeats it when it asks again. Two payments with one identifier are refused.
  *
  * @see https://github.com/x402-foundation/x402/blob/main/specs/extensions/payment_identifier.md
  */
 export const paymentIdentifierExtension = "payment-identifier";
 
-/** A payment's name, and what it is for. */
+/** A payment's identifier, and what is paid for. */
 export type PaymentIdentifier = {
   id: string;
   /** The URL that is paid for, as the payment has it; empty where it has none. */
@@ -22,9 +22,8 @@ export const identifierProblems = {
 } as const;
 
 /**
- * Reads the extension as a payment carries it; undefined where it has no id and needs none. A text says what is wrong
- * with it: there is no verdict then, since an identifier that was meant and is ignored keeps nothing from being paid
- * twice.
+ * Reads the extension of a payment; undefined where it has no id and needs none. A text says what is wrong with it. There is
+ * no verdict then: if a malformed identifier were ignored, a purchase could be paid twice.
  */
 export function readPaymentIdentifier(
   extension: unknown,

@@ -53,8 +53,8 @@ export const problemDetails = {
   idempotency: "This Idempotency-Key was used with another body; use a new key for a new payment",
   identifierReused:
     "This payment identifier was another payment's before; nothing was done. Send that payment again, or use a new identifier for a new purchase",
-  unforeseen: "Something unforeseen kept the service from a verdict; try again",
-  overloaded: "The service has too much to do; nothing was done, try again later",
+  unforeseen: "An unexpected error kept the service from a verdict; try again",
+  overloaded: "The service is overloaded; nothing was done, try again later",
   discoveryOff: "This facilitator keeps no catalogue of what was paid for; DISCOVERY=true makes it",
   noSettlement: "No settlement with this id: nothing was claimed for the payment by this organization",
   lacksScope: (scope: string) => `This API key has no scope "${scope}"`,
@@ -68,7 +68,7 @@ export const problemDetails = {
 /** The largest body that is read, in bytes. Payments are about 1 KiB. */
 export const bodyLimit = 32 * 1024;
 
-/** What an `Idempotency-Key` must be: it is stored, and must not be two keys to two readers. */
+/** The form of an `Idempotency-Key`: it is stored, and all readers must read the same key. */
 export const idempotencyKeyFormat = /^[\x21-\x7e]{1,255}$/;
 
 /** The body of a problem, with the x402 members that public clients look for. */

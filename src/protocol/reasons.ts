@@ -53,9 +53,9 @@ export type Invalid = {
   fault: InvalidPart;
   /** One sentence for the caller: what is wrong and what would be right. Never internal error text. */
   message: string;
-  /** What a machine should make of it, where the reason alone does not say so. */
+  /** The situation, where the reason alone does not give it. */
   situation?: Situation | undefined;
-  /** When it may be otherwise, where that is known. */
+  /** When to try again, where that is known. */
   retryAfterSeconds?: number | string | undefined;
 };
 

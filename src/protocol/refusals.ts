@@ -16,16 +16,16 @@ export const expiryMarginSeconds = 6n;
 /** How far ahead of the chain's time `validBefore` may be, in seconds, unless configured otherwise: a day. */
 export const usualMaxValiditySeconds = 86_400n;
 
-/** Later than any time in seconds, earlier than any in milliseconds that is meant. */
+/** Whether a time is in milliseconds: too large for seconds, and a plausible date in milliseconds. */
 const isInMilliseconds = (time: bigint) => time > 100_000_000_000n && time < 100_000_000_000_000n;
 
-/** Says of USDC of another network which one it is of. */
+/** Names the network of a USDC that belongs to another network. */
 function homeOf(asset: Address, network: string): string {
   const home = builtInNetworks.all.find(({ usdc }) => sameAddress(usdc.address, asset))?.name;
   return home === undefined || home === network ? "" : `, which is USDC on ${home},`;
 }
 
-/** More addresses than a message has room for are not listed. */
+/** A message has room for so many addresses. */
 const mostListed = 4;
 
 function listAddresses(assets: readonly Pick<Asset, "address">[]): string {
@@ -60,7 +60,7 @@ const shownSeconds = "<seconds>";
 const wrongRequirements = (message: string) =>
   invalid("invalid_payment_requirements", message, "requirements");
 
-/** A refusal whose reason alone does not say what a machine should make of it. */
+/** A refusal whose situation does not follow from its reason alone. */
 const inSituation = (situation: Situation, reason: InvalidReason, message: string): Invalid => ({
   ...invalid(reason, message),
   situation,

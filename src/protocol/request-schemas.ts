@@ -28,7 +28,7 @@ export const exactPayloadSchema = z
 const text = z.string(faults.text);
 const seconds = z.int(faults.seconds).nonnegative(faults.negative);
 
-/** Members of the requirements that are read, and used for nothing. */
+/** Members of the requirements that are checked, but not used. */
 const requirementDetails = {
   resource: text.optional(),
   description: text.optional(),
@@ -38,7 +38,7 @@ const requirementDetails = {
 
 const scheme = z.literal("exact");
 
-/** What is read without a verdict on the payment. */
+/** Any value: it does not decide the verdict. */
 const anything = z.unknown().optional();
 
 /** The body of verify and of settle, in either version. Unknown keys are ignored everywhere. */

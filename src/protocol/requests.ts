@@ -23,7 +23,7 @@ import {
 
 export type X402Version = 1 | 2;
 
-/** What can be said of a request even when it is refused; every answer repeats it. */
+/** What is read of a request even when it is refused; every answer repeats it. */
 export type Envelope = {
   /** The version to answer in; 1 when the request's own could not be read. */
   x402Version: X402Version;
@@ -33,7 +33,7 @@ export type Envelope = {
   network: string;
 };
 
-/** A well-formed request, in the terms of neither version. */
+/** A well-formed request, independent of its version. */
 export type PaymentRequest = Envelope & {
   /** The id of its settlement: computed once, since a hash takes longer than most checks. */
   settlementId: Hex;
@@ -190,7 +190,7 @@ function readRequirementsV1(value: object): PaymentRequest["requirements"] | Inv
     const payTo = optional(requirements("payTo"), readWireAddress);
     const recipient = optional(requirements("recipient"), readWireAddress);
     const asset = readWireAddress(requirements("asset"));
-    // These are read, and used for nothing.
+    // Checked, but not used.
     for (const name of ["resource", "description", "mimeType"]) optional(requirements(name), readText);
     optional(requirements("maxTimeoutSeconds"), readSeconds);
 

@@ -63,13 +63,13 @@ const reachable = payments.flatMap((name) =>
   routes[name].paths.map((path) => `${routes[name].method} ${path}`),
 );
 
-/** What is said where there is nothing; the path cut to what an answer may repeat. */
+/** The sentence about a path without a route, which is shortened. */
 export function noSuchRoute(method: string, path: string): string {
   const shown = shortenPath(path);
   return `There is no ${method} ${shown}${nearestRoute(shown, reachable)}. The service is at ${described.join(", ")}; it is described at /openapi.json`;
 }
 
-/** As many letters as a `/v1` too much, which is the most frequent slip. */
+/** As many letters as a superfluous `/v1`, which is the most frequent mistake. */
 const mostTypos = 3;
 
 /**
@@ -83,7 +83,7 @@ export function nearestRoute(path: string, known: readonly string[]): string {
   return meant === undefined ? "" : `; the nearest is ${known.find((route) => pathOf(route) === meant)}`;
 }
 
-/** A path, cut to what an answer may repeat. */
+/** A path, shortened for answers. */
 export function shortenPath(path: string): string {
   return path.length > 100 ? `${path.slice(0, 100)}…` : path;
 }

@@ -9,7 +9,7 @@ export const largestPage = 100;
 /** Settlements on a page, unless the query says how many. */
 export const usualPage = 50;
 
-/** What is said of a parameter that is wrong. */
+/** The sentences about wrong parameters. */
 const queryFaults = {
   network: "is not a network of this service",
   state: `must be one of ${settlementStates.join(", ")}`,

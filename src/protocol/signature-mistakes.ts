@@ -17,8 +17,8 @@ export type SignedDomain = { asset: Pick<Asset, "name" | "version" | "address">;
 type Recover = (digest: Hex, signature: Hex) => Address | undefined | Promise<Address | undefined>;
 
 /**
- * What a signature that is not the payer's was probably made for, and what to change, in a sentence or two. Tries the
- * usual mistakes alone, nine recoveries at most: the service asks it about each payment that it refuses.
+ * What a signature that is not the payer's was probably made for, and what to change. Tries only the usual mistakes, with
+ * at most nine recoveries, since the service does this for each payment that it refuses.
  */
 export async function describeWrongSignature(
   { authorization, signature }: { authorization: Authorization; signature: Hex },
@@ -44,7 +44,7 @@ export async function describeWrongSignature(
     : `For these values it is the signature of ${checksumAddress(signer)}. ${advice["signed-by-another-key"]}`;
 }
 
-/** A domain in the words of a message. */
+/** A domain as messages show it. */
 export function formatDomain({ asset: { name, version, address }, chainId }: SignedDomain): string {
   return `name "${name}", version "${version}", chain ${chainId}, token ${address}`;
 }

@@ -1,12 +1,12 @@
 import { type Address, addressWord, byteWords, type Hex, uintWord } from "./hex.ts";
 
-/** r, s and v, one after the other, as USDC takes the signature of a plain account. */
+/** The form of a plain account's signature in USDC: r, s and v. */
 const ecdsaSignature = /^0x[0-9a-fA-F]{130}$/;
 
 /** Half the order of secp256k1. USDC refuses an s above it, since (r, n - s) would sign the same. */
 const highestS = "7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0";
 
-/** v as it should be, and as some wallets give it. */
+/** The right values of v, and those of some wallets. */
 const recoveryIds: ReadonlyMap<string, 0 | 1> = new Map([
   ["1b", 0],
   ["1c", 1],

@@ -1,4 +1,4 @@
-/** What a machine that gets the answer should do. */
+/** What a program that gets the answer should do. */
 export const nextActions = {
   fix_request:
     "Change the request as the message says, and send it again. The payer need not sign again for that alone.",

@@ -1,9 +1,8 @@
 import type { Address, Hex } from "./hex.ts";
 
 /*
- * Values as payments carry them, read by hand: the fixtures run in browser pages, where a library of schemas weighs as
- * much as all the rest. `primitives.ts` has the same as schemas, of the same forms and sentences; `wire-values.test.ts`
- * holds the two together.
+ * Values of payments, read by hand: the fixtures run in browser pages, where a schema library weighs as much as all the
+ * rest. `primitives.ts` has the same forms and sentences as schemas; `wire-values.test.ts` compares the two.
  */
 
 /** The largest value of a Solidity `uint256`. */
@@ -23,7 +22,7 @@ export const forms = {
   bytes: /^0x([0-9a-fA-F]{2})*$/,
 } as const;
 
-/** What is said of a value that is none of its kind. */
+/** The sentences about malformed values. */
 export const faults = {
   text: "must be a string",
   digits: "must be a string of decimal digits",
@@ -55,14 +54,14 @@ export function isBytes32(value: unknown): value is Hex {
   return typeof value === "string" && forms.bytes32.test(value);
 }
 
-/** A value from outside that is not what it must be; the message says where it stands and what is wrong. */
+/** A malformed value from outside; the message has its path and what is wrong. */
 export class MalformedError extends Error {
   constructor(path: string, fault: string) {
     super(`${path}: ${fault}`);
   }
 }
 
-/** A value from outside, and the path where it stands. */
+/** A value from outside, and its path. */
 export type Place = { value: unknown; path: string };
 
 /** @throws MalformedError when it is no object */

@@ -5,7 +5,7 @@ import { testPayers } from "./test-payers.ts";
 /** An account of the harness itself. Its key is published: it must never hold anything of value. */
 export type HarnessAccount = { address: Address; privateKey: Hex };
 
-/** Who is who on the local chains. Each key is keccak256 of `x402-facilitator-kit harness: NAME`. */
+/** The harness's accounts on the local chains. Each key is keccak256 of `x402-facilitator-kit harness: NAME`. */
 export const harnessAccounts = {
   /** Sends the settle transactions. */
   operator: {
@@ -38,7 +38,7 @@ export const harnessAccounts = {
   },
 } as const satisfies Record<string, HarnessAccount>;
 
-/** What `delegated` delegates to. The last twenty bytes of keccak256 of `x402-facilitator-kit harness: delegate`. */
+/** The contract that `delegated` delegates to. The last twenty bytes of keccak256 of `x402-facilitator-kit harness: delegate`. */
 export const delegateAddress: Address = "0xFA5611D232C34944b1Dd7F789e5794f07bce9349";
 
 /** What `hijacked` delegates to: the same of `x402-facilitator-kit harness: reverting delegate`. */
@@ -70,7 +70,7 @@ const developmentKeys: readonly Hex[] = [
   "0x2a871d0798f97d79848a013d4936a73bf4cc922c825d33c1cf7073dff6d409c6",
 ];
 
-/** Every published private key, in lower case: what guards real money must refuse them. */
+/** Every published private key, in lower case. Services with real money must refuse them. */
 export const publishedKeys: readonly Hex[] = [
   ...Object.values(testPayers).map(({ privateKey }) => privateKey),
   ...Object.values(harnessAccounts).map(({ privateKey }) => privateKey),

@@ -5,7 +5,7 @@ import { testPayers } from "./test-payers.ts";
 /** An organization that a published API key speaks for. */
 export type TestOrganization = {
   name: string;
-  /** Where it is paid, on every network; undefined when it has not said. */
+  /** Its recipient on every network; undefined when it has none. */
   recipient: Address | undefined;
   /** The least amount of one payment, in the asset's smallest unit. */
   minimumAmount?: bigint;
@@ -39,7 +39,7 @@ export type TestKey = {
   apiKey: string;
   organizationId: TestOrganizationId;
   scopes: readonly ("verify" | "settle")[];
-  /** What a service that has these keys thinks of it. */
+  /** Its state in a service that has these keys. */
   state: "active" | "revoked" | "expired" | "unknown";
   /** The situation it stands for, in one sentence. */
   standsFor: string;
@@ -66,8 +66,8 @@ function testKey<Id extends TestOrganizationId>(
  * chains, and nowhere else: no other deployment has these organizations.
  */
 export const testKeys = {
-  local: testKey("local", "org_local", "All is well."),
-  rival: testKey("rival", "org_other", "Another organization, for which all is well too."),
+  local: testKey("local", "org_local", "An active key with both scopes."),
+  rival: testKey("rival", "org_other", "An active key of another organization."),
   verifyOnly: testKey("verifyOnly", "org_local", "A key that may not settle: 403.", { scopes: ["verify"] }),
   settleOnly: testKey("settleOnly", "org_local", "A key that may not verify: 403.", { scopes: ["settle"] }),
   noRecipient: testKey(
@@ -90,8 +90,8 @@ export const testKeys = {
     "org_frugal",
     "An organization whose gas budget of the day holds no settlement: settle is 429.",
   ),
-  revoked: testKey("revoked", "org_local", "A key that was taken back: 401.", { state: "revoked" }),
-  expired: testKey("expired", "org_local", "A key whose time is over: 401.", { state: "expired" }),
+  revoked: testKey("revoked", "org_local", "A revoked key: 401.", { state: "revoked" }),
+  expired: testKey("expired", "org_local", "An expired key: 401.", { state: "expired" }),
   unknown: testKey("unknown", "org_local", "A key that was never issued: 401.", { state: "unknown" }),
 } as const satisfies Record<string, TestKey>;
 

@@ -32,7 +32,7 @@ export function holdLastByte({ raw, request: { exchange } }: FastifyReply): void
   };
 }
 
-/** Records what becomes of a success: delivered when all of it was written, lost otherwise. */
+/** Records whether a success was delivered: when all of it was written, and lost otherwise. */
 export function followDelivery(
   exchange: HttpExchange,
   delivery: Delivery,
@@ -44,7 +44,7 @@ export function followDelivery(
     try {
       await delivery[fate]();
     } catch (error) {
-      log.error({ err: error, fate }, "the fate of an answer could not be recorded");
+      log.error({ err: error, fate }, "whether an answer was delivered could not be recorded");
     }
   });
 }

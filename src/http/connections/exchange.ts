@@ -109,8 +109,8 @@ export function currentExchange(
 }
 
 /**
- * Calls `act` once all requests that have arrived in full on this connection are answered; at once when they are. For
- * when nothing more can be read from it: a request that has arrived in part ends here.
+ * Calls `act` once all requests that have completely arrived on this connection are answered; at once when they are.
+ * Nothing more can be read from it then, so a partly arrived request ends here.
  */
 export function afterWholeRequests(socket: Socket, act: () => void): void {
   const { exchanges, onceIdle } = connectionOf(socket);

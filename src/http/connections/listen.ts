@@ -39,7 +39,7 @@ export async function listen(app: FastifyInstance, address: { host: string; port
   return origin;
 }
 
-/** Takes no more connections on the further sockets of a server; resolves when those it took have ended. */
+/** Closes the further sockets of a server; resolves when their connections have ended. */
 export async function closeFurtherSockets(server: Server): Promise<void> {
   const further = acceptors.get(server) ?? [];
   acceptors.delete(server);

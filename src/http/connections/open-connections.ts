@@ -24,7 +24,7 @@ type Group = {
   idle: Map<Socket, number>;
 };
 
-/** How many connections on which a request has begun to arrive are passed over in search of an idle one. */
+/** How many connections with a partly arrived request are skipped in search of an idle one. */
 const maxPassedOver = 16;
 
 /**
@@ -35,11 +35,11 @@ const maxPassedOver = 16;
 export function createOpenConnections(limits: ConnectionLimits | undefined): OpenConnections {
   const groups = new Map<string, Group>();
   const busy = new Set<Socket>();
-  /** How much was written to a connection, and since when no more. */
+  /** How much was written to a connection, and since when nothing more. */
   const progress = new WeakMap<Socket, { bytesWritten: number; since: number }>();
   let size = 0;
 
-  /** Whether there is room for a connection, which may have been made. */
+  /** Whether there is room for a connection; may close an idle one for it. */
   function makeRoom(group: Group): boolean {
     if (limits === undefined) return true;
     if (group.size >= limits.maxPerAddress && !closeLongestIdle(group)) return false;
@@ -57,7 +57,7 @@ export function createOpenConnections(limits: ConnectionLimits | undefined): Ope
     return unfinished !== undefined && close(unfinished, group);
   }
 
-  /** Closes an idle connection, and forgets it at once: its place is given away before it tells that it is closed. */
+  /** Closes an idle connection, and forgets it at once, since its place is taken before its close event. */
   function close(socket: Socket, group: Group): true {
     forget(socket, group);
     socket.destroy();

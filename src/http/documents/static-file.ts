@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import type { FastifyReply, FastifyRequest } from "fastify";
 
-/** A file that is the same for every caller: held in memory once, and compressed once for each encoding asked for. */
+/** A file that is the same for every caller, held in memory and compressed once per encoding. */
 export type StaticFile = {
   /** Names the content. */
   readonly hash: string;
@@ -18,7 +18,7 @@ export const immutable = "public, max-age=31536000, immutable";
 /** Callers ask each time whether it is still the same. */
 export const revalidate = "no-cache";
 
-/** Written at a time. What waits for a slow reader are parts of the one buffer, never copies. */
+/** Bytes written at a time. Slow readers hold slices of the one buffer, never copies. */
 const partBytes = 64 * 1024;
 
 const compress = {
@@ -55,7 +55,7 @@ export function createStaticFile(
   };
 }
 
-/** Other requests get their turn between two parts. */
+/** Lets other requests run between two parts. */
 async function* partsOf(body: Buffer): AsyncGenerator<Buffer> {
   for (let start = 0; start < body.length; start += partBytes) {
     yield body.subarray(start, start + partBytes);
@@ -63,7 +63,7 @@ async function* partsOf(body: Buffer): AsyncGenerator<Buffer> {
   }
 }
 
-/** The smallest encoding that the caller takes; one who names none takes any (RFC 9110, 12.5.3). */
+/** The smallest encoding that the caller accepts; without a header it accepts any (RFC 9110, 12.5.3). */
 function chooseEncoding(accepted = "gzip"): Encoding {
   const names = accepted
     .toLowerCase()

@@ -2,7 +2,7 @@ import { isIPv4, isIPv6 } from "node:net";
 
 /**
  * The name under which requests from an address are counted together: the address itself, and for IPv6 its /64, of
- * which every host has a whole one to choose from. What is no address at all, which a trusted proxy may pass on, is
+ * which every host has a whole one to choose from. Text that is not an address, which a trusted proxy may pass on, is
  * "unknown".
  */
 export function addressGroup(address: string | undefined): string {

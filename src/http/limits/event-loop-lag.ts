@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 
-/** How late the process is with what it has to do. */
+/** How late the event loop is. */
 export type EventLoopLag = {
   /** Milliseconds by which half of the turns of the last second, or of the last long one, were late. */
   readonly ms: number;
@@ -11,8 +11,8 @@ export type EventLoopLag = {
 const resolutionMs = 20;
 
 /**
- * Watches the event loop. The median and not the mean or the worst: one long garbage collection is no reason to turn
- * requests away, many slow turns are.
+ * Measures the delay of the event loop by its median: one long garbage collection is no reason to refuse requests, many
+ * slow turns are.
  */
 export function watchEventLoop(sampleMs = 1_000): EventLoopLag {
   const delay = monitorEventLoopDelay({ resolution: resolutionMs });

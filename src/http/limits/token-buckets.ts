@@ -3,7 +3,7 @@ import { createBoundedMap } from "../../util/bounded-map.ts";
 /** How much is let through: `burst` at once, and `perSecond` in the long run. */
 export type Rate = { burst: number; perSecond: number };
 
-/** The answer of a bucket, and its level. */
+/** Whether a bucket let one through, and its level. */
 export type Taken = {
   allowed: boolean;
   /** How many more would be let through now. */

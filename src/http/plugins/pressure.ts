@@ -12,7 +12,7 @@ declare module "fastify" {
   }
 }
 
-/** What the process takes on before it turns requests away. */
+/** How much the process does at a time before it refuses requests. */
 export type PressureLimits = {
   /** Settles that may wait for their outcome at a time; each takes some 20 KB. */
   maxSettles: number;
@@ -37,10 +37,10 @@ const maxDocuments = 32;
 const retryAfterSeconds = 2;
 
 /**
- * Turns requests away with 503 while the process has more to do than it can: before authentication when the event loop
- * is late, and after it when too many of their kind are under way already, so that a caller without a key cannot take
- * up the places of payments. One organization alone cannot take all of them either. Nothing was done for a payment then, so trying again is safe. Probes are answered however
- * late the event loop is. Without limits, documents alone are limited.
+ * Refuses requests with 503 while the process is overloaded: before authentication when the event loop is late, and after
+ * it when too many of their kind are under way, so that callers without a key cannot take up the places of payments. Nor
+ * can one organization take all of them. Nothing was done for such a payment, so trying again is safe. Probes are answered
+ * however late the event loop is. Without limits, only documents are limited.
  */
 export const limitPressure = fp<{ limits: PressureLimits | undefined; metrics: Metrics }>(
   async (app, { limits, metrics }) => {

@@ -20,9 +20,9 @@ export type RateLimits = {
 };
 
 /**
- * Turns requests away that come too fast, with 429. Before a key is looked at, a request counts for its address; a good
- * key takes that back, and counts for itself. So a flood without keys costs neither a hash nor a database
- * query, and customers behind one address do not use up each other's share.
+ * Refuses requests that come too fast, with 429. Before its key is checked, a request counts for its address; a good key
+ * takes that back and counts instead. So a flood without keys costs neither a hash nor a database query, and customers
+ * behind one address do not use up each other's share.
  */
 export const limitRates = fp<RateLimits>(async (app, limits) => {
   const addresses = createTokenBuckets(limits.address);
@@ -36,7 +36,7 @@ export const limitRates = fp<RateLimits>(async (app, limits) => {
     done();
   });
 
-  // The first hook behind authentication.
+  // The first hook after authentication.
   app.addHook("preParsing", (request, reply, payload, done) => {
     if (request.caller === null) return done(null, payload);
     addresses.giveBack(addressGroup(request.ip));

@@ -10,9 +10,9 @@ declare module "fastify" {
     serviceId: string;
     /** `routeOptions`, which Fastify makes anew at every access. */
     route: Pick<FastifyRequest["routeOptions"], "url" | "config">;
-    /** What was read of the payment before anything could fail; problems repeat it. */
+    /** The part of the payment that was read first; problems repeat it. */
     envelope: Envelope | undefined;
-    /** The network that the envelope names, where it is known: a caller may write whole books into it. */
+    /** The network of the envelope, if it is a known one; the envelope may hold any text. */
     networkName: NetworkName | undefined;
     /** The payment, where it is well formed. */
     payment: PaymentRequest | undefined;
@@ -23,7 +23,7 @@ declare module "fastify" {
   }
 }
 
-/** What every other plugin reads of a request; every answer has the caller's id of it, or ours. Registered first. */
+/** What the other plugins read of a request; every answer has the caller's request id, or ours. Registered first. */
 export const requestContext = fp<{ serviceId: string }>(async (app, { serviceId }) => {
   app.decorateRequest("serviceId", serviceId);
   app.decorateRequest("route");

@@ -15,7 +15,7 @@ declare module "fastify" {
   }
 }
 
-/** Not logged by default, like probes: a flood must not fill the disk too. The metrics count them. */
+/** Not logged by default, like probes: a flood must not fill the disk. The metrics count them. */
 const floods: readonly (string | undefined)[] = ["too-many-requests", "overloaded"];
 
 /** The status that counts requests whose caller left before the answer; it is never sent. */
@@ -80,7 +80,7 @@ function describeRequest(request: FastifyRequest, reply: FastifyReply, end: Exch
   };
 }
 
-/** Only these: the others hold the API key. */
+/** Only these two: others hold the API key. */
 export function traceHeadersOf({ headers }: FastifyRequest): TraceHeaders {
   return { traceparent: headers.traceparent, tracestate: headers.tracestate };
 }

@@ -1,8 +1,8 @@
 import fp from "fastify-plugin";
 
 /**
- * What tells browsers to be careful with the answers: the defaults of helmet 8. Written here because they never change,
- * and helmet puts them together anew for every request, which took a twentieth of a verify.
+ * Security headers for browsers: the defaults of helmet 8. They never change, and helmet builds them for every request,
+ * which took a twentieth of a verify.
  */
 const headers = {
   "content-security-policy":

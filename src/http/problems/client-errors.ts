@@ -10,7 +10,7 @@ import { classify, ProblemError } from "./problem-error.ts";
 /** How long a connection stays open after its last answer, so that the peer can read it. */
 const lingerMs = 500;
 
-/** Connections that got their answer; the parser complains about every further byte. */
+/** Connections that got their answer: the parser reports an error for every further byte. */
 const answered = new WeakSet<Socket>();
 
 /**
@@ -29,7 +29,7 @@ export function answerClientError(error: ConnectionError, socket: Socket, log: S
   });
 }
 
-/** The bytes of an answer: without a request, there is no response to write it with. */
+/** The bytes of an answer: without a request there is no response object. */
 function write(error: ProblemError): string {
   const requestId = randomUUID();
   const problem = classify(error);

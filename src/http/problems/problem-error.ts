@@ -8,7 +8,7 @@ import {
 } from "../../errors.ts";
 import { type ProblemKind, problemDetails, problemKinds } from "../../protocol/problems.ts";
 
-/** A problem, and what the answer says about it. */
+/** A problem as the answer shows it. */
 export type Classified = { kind: ProblemKind; detail: string; retryAfterSeconds?: number | undefined };
 
 /** There is no verdict, for a reason that the caller may read. */
@@ -24,7 +24,7 @@ export class ProblemError extends Error {
   }
 }
 
-/** Where nothing is known about when it will be better. */
+/** Where no better time is known. */
 const usualRetryAfterSeconds = 1;
 
 /**

@@ -10,7 +10,7 @@ import { urlsOf } from "./urls.ts";
 /** The state of every network. Never throws. */
 export type CheckHealth = () => Promise<Readonly<Record<string, NetworkHealth>>>;
 
-/** Probes, however many there are, make one request a second to each node at most. */
+/** However many probes there are, each node gets at most one request a second. */
 const maxAgeMs = 1_000;
 
 /** Probes do not wait much longer, and closing the service should not either. */
@@ -34,7 +34,9 @@ export const healthRoutes: FastifyPluginAsync<{ checkHealth: CheckHealth }> = as
     try {
       return await withTimeout(check(), timeoutMs);
     } catch (error) {
-      throw new UndeterminedError("How the networks are could not be found out in time", { cause: error });
+      throw new UndeterminedError("The health of the networks could not be determined in time", {
+        cause: error,
+      });
     }
   }
 

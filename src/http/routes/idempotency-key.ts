@@ -18,8 +18,8 @@ export function readIdempotencyKey({ headers, body }: FastifyRequest): Idempoten
 }
 
 /**
- * Whether the shop has successes given again to the identifiers that its payers' clients send: with the extension's name
- * in place of a key of its own.
+ * Whether the shop wants successes repeated to the identifiers that its payers' clients send: it sends the extension's name
+ * in place of its own key.
  */
 export function asksForRepeats({ headers }: FastifyRequest): boolean {
   return headers["idempotency-key"] === paymentIdentifierExtension;
