@@ -50,7 +50,10 @@ export function planDeployment(tier: NetworkTier, given: DeploymentArguments): D
   return {
     tier,
     arguments: sorted,
-    address: create2Address(salt, initCode),
+    // When it is asked for: hashing the code takes a young process 10 ms.
+    get address() {
+      return create2Address(salt, initCode);
+    },
     salt,
     initCode,
     call: { to: create2Deployer, data: `${salt}${initCode.slice(2)}` },

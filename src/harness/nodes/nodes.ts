@@ -116,9 +116,9 @@ export async function startNode(options: LaunchOptions): Promise<LocalNode> {
       // A line per request and block would only take time. Panics are still written.
       ["anvil_setLoggingEnabled", false],
       ...(options.genesisTime === undefined ? [] : [["anvil_setBlockTimestampInterval", 1] as const]),
+      // Before the first block, calls at `latest` see the time 0.
+      ["evm_mine"],
     ]);
-    // Before the first block, calls at `latest` see the time 0.
-    await node.request("evm_mine");
     if (Number(answer) !== chainId) {
       throw new KitError(`The ${name} node answers with chain id ${answer} instead of ${chainId}`);
     }

@@ -103,8 +103,15 @@ export async function serveHarness(
     const openDatabase = createMemoryDatabases((db) =>
       createLocalOrganizations(administer(db, networks), options),
     );
+    const { operator, recoverer } = harnessAccounts;
+    const fixed = {
+      networks,
+      signers: [createLocalSigner(operator.privateKey)],
+      recoverer: options.recovery === false ? undefined : createLocalSigner(recoverer.privateKey),
+      serviceId,
+    } as const;
     core = await createReplaceableCore(async () =>
-      makeCore({ networks, database: await openDatabase(), serviceId }, options),
+      makeCore({ ...fixed, database: await openDatabase() }, options),
     );
     const { organizations, facilitator, catalog, checkHealth } = core;
     rewind = createRewind({ chains, core, parts, seed: options.seed });
@@ -197,19 +204,16 @@ function administer(db: Database, networks: readonly NetworkConfig[]): Organizat
 
 /** The service's core. */
 function makeCore(
-  { networks, database, serviceId }: Pick<ServiceOptions, "networks" | "database"> & { serviceId: string },
+  parts: Pick<ServiceOptions, "networks" | "signers" | "recoverer" | "database" | "serviceId">,
   options: StartOptions,
 ): MadeCore {
-  const { settleWaitMs, discovery, logger, recovery = true, seed, slice, state } = options;
+  const { database } = parts;
+  const { settleWaitMs, discovery, logger, seed, slice, state } = options;
   const core = createCore({
-    networks,
-    signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
-    database,
+    ...parts,
     apiKeyPepper: localPepper,
-    recoverer: recovery ? createLocalSigner(harnessAccounts.recoverer.privateKey) : undefined,
     settleWaitMs,
     discovery,
-    serviceId,
     logger,
     clock: {
       behind: seed === undefined && slice === undefined ? 120 : Number.POSITIVE_INFINITY,

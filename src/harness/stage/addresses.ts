@@ -11,22 +11,14 @@ import {
   usdcImplementationAddress,
   usdcSignaturesAddress,
 } from "../../published/accounts.ts";
+import { localContracts } from "../../published/harness-addresses.ts";
 import { testPayers } from "../../published/test-payers.ts";
 
 /** Where the facilitator contract stands: one address for all mainnets, the other for both testnets. */
 export type FacilitatorContracts = Readonly<Record<NetworkTier, Address>>;
 
-const planned = new Map<NetworkTier, Deployment>();
-
 /** The contract with the harness's own accounts, as `x402-kit deploy` would deploy it with the same ones. */
 export function planLocalDeployment(tier: NetworkTier): Deployment {
-  // Kept, as every chain asks for one, and the hash of the code takes milliseconds while the process is young.
-  const plan = planned.get(tier) ?? planFor(tier);
-  planned.set(tier, plan);
-  return plan;
-}
-
-function planFor(tier: NetworkTier): Deployment {
   const { admin, operator, recoverer, pauser } = harnessAccounts;
   return planDeployment(tier, {
     admin: admin.address,
@@ -48,10 +40,7 @@ const variables: Readonly<Record<NetworkTier, string>> = {
  * same on every machine for the same version of the contract.
  */
 export function defaultFacilitatorContracts(): FacilitatorContracts {
-  return {
-    mainnet: planLocalDeployment("mainnet").address,
-    testnet: planLocalDeployment("testnet").address,
-  };
+  return localContracts;
 }
 
 /**

@@ -12,7 +12,7 @@ import type { LocalNode } from "../nodes/nodes.ts";
 import { planLocalDeployment } from "./addresses.ts";
 import { type CapturedSlice, placeSlice } from "./captured-slice.ts";
 import { mockToken } from "./mock-token.ts";
-import { type PlacedContract, runConstructor } from "./place-contract.ts";
+import { type PlacedContract, runConstructors } from "./place-contract.ts";
 import { prepareRealToken } from "./prepare-real-token.ts";
 import { isRealToken } from "./start-fork.ts";
 import { type ChainMark, takeStartingPoint } from "./starting-point.ts";
@@ -125,9 +125,8 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
     ...(realToken ? [] : [mockToken(asset)]),
     ...testAccountContracts(),
   ];
-  const writes = await Promise.all(contracts.map((contract) => runConstructor(node, contract)));
   await node.batch([
-    ...writes.flat(),
+    ...(await runConstructors(node, contracts)),
     ...walletCode(),
     ...[treasury, operator, admin, recoverer, pauser].map(
       ({ address }): LocalCall => ["anvil_setBalance", address, gasMoney],

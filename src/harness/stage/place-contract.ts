@@ -19,12 +19,13 @@ export type PlacedContract = {
 /** Enough for any constructor, below what a block holds. */
 const constructorGas = "0x2000000";
 
+const sender = harnessAccounts.treasury.address;
+
 /**
- * Runs a contract's constructor at a given address, and returns the calls that write what came of it: code, nonce
- * and storage. Several contracts' writes can then go out in one batch. Only code that the contract calls is written
- * at once.
+ * Runs the constructors of contracts at given addresses, and returns the calls that write what came of it: code, nonce
+ * and storage. Only code that the contracts call is written at once. Two requests for all of them.
  *
- * The constructor runs for real, on the node, but in a call with state overrides: the creation code stands at the
+ * A constructor runs for real, on the node, but in a call with state overrides: the creation code stands at the
  * address with its storage empty. What it returns is the code, what it changes the storage, and `address(this)` is
  * right. Nothing is mined and no nonce is used. The differences from a real deployment: its events are not on the
  * chain, and the address has code while the constructor runs.
@@ -33,26 +34,39 @@ const constructorGas = "0x2000000";
  * only the former contract wrote stay as they are: no call tells which there are. On a fork there are none; see
  * `createBlankAccounts`.
  *
- * @throws {KitError} when the constructor reverts, or changes another account
+ * @throws {KitError} when a constructor reverts, or changes another account
  */
-export async function runConstructor(rpc: LocalRpc, contract: PlacedContract): Promise<LocalCall[]> {
-  const { name, address, initCode, code: calledCode = [] } = contract;
-  if (calledCode.length > 0) {
-    await rpc.batch(calledCode.map(([where, code]) => ["anvil_setCode", where, code]));
-  }
-  const sender = harnessAccounts.treasury.address;
+export async function runConstructors(
+  rpc: LocalRpc,
+  contracts: readonly PlacedContract[],
+): Promise<LocalCall[]> {
+  const called = contracts.flatMap(({ code = [] }) => code);
+  await rpc.batch(called.map(([where, code]) => ["anvil_setCode", where, code]));
+  const results = await rpc.batch(contracts.flatMap(callsOf)).catch(async (error: unknown) => {
+    // Which one it was, each by itself tells.
+    for (const contract of contracts) {
+      await rpc.batch(callsOf(contract)).catch((cause: unknown) => {
+        throw new KitError(`The constructor of ${contract.name} failed`, { cause });
+      });
+    }
+    throw error;
+  });
+  return contracts.flatMap((contract, index) =>
+    writesOf(contract, results[2 * index], results[2 * index + 1]),
+  );
+}
+
+/** One call gives the code, the other one the storage. */
+function callsOf({ address, initCode }: PlacedContract): LocalCall[] {
   const call = { from: sender, to: address, gas: constructorGas };
   const overrides = { [address]: { code: initCode, state: {} } };
-  const tracer = { ...changesTracer, stateOverrides: overrides };
+  return [
+    ["eth_call", call, "latest", overrides],
+    ["debug_traceCall", call, "latest", { ...changesTracer, stateOverrides: overrides }],
+  ];
+}
 
-  const [code, trace] = await rpc
-    .batch([
-      ["eth_call", call, "latest", overrides],
-      ["debug_traceCall", call, "latest", tracer],
-    ])
-    .catch((cause: unknown) => {
-      throw new KitError(`The constructor of ${name} failed`, { cause });
-    });
+function writesOf({ name, address }: PlacedContract, code: unknown, trace: unknown): LocalCall[] {
   if (!isBytes(code) || code === "0x") throw new KitError(`The constructor of ${name} returned no code`);
 
   const writes: LocalCall[] = [
@@ -68,8 +82,7 @@ export async function runConstructor(rpc: LocalRpc, contract: PlacedContract): P
   return writes;
 }
 
-/** Puts contracts, as their constructors leave them, at given addresses: two round trips for all of them. */
+/** Puts contracts, as their constructors leave them, at given addresses: three requests for all of them. */
 export async function placeContracts(rpc: LocalRpc, contracts: readonly PlacedContract[]): Promise<void> {
-  const writes = await Promise.all(contracts.map((contract) => runConstructor(rpc, contract)));
-  await rpc.batch(writes.flat());
+  await rpc.batch(await runConstructors(rpc, contracts));
 }
