@@ -127,6 +127,13 @@ test("those who watch hear of many changes once", async () => {
   expect(heard).toBe(1);
 });
 
+function sign(transaction: Hex, settlementIds: readonly Hex[]): void {
+  channels.transaction.publish(() => ({
+    ...{ serviceId, network: "base", transaction, step: "signed", kind: "settle", txNonce: 1 },
+    ...{ operator: contract, maxFeePerGas: 1n, maxPriorityFeePerGas: 1n, settlementIds },
+  }));
+}
+
 test("of calls to a node that many payments share, each has its own", () => {
   const { log } = startLog();
   const all = Array.from({ length: 20 }, (_, index) => payment(index));
@@ -148,15 +155,26 @@ test("calls about a transaction are told of the payments that it carries", () =>
   verify(one);
   verify(other);
   const transaction: Hex = `0x${"dd".repeat(32)}`;
-  channels.transaction.publish(() => ({
-    ...{ serviceId, network: "base", transaction, step: "signed", kind: "settle", txNonce: 1 },
-    ...{ operator: contract, maxFeePerGas: 1n, maxPriorityFeePerGas: 1n, settlementIds: [one.settlementId] },
-  }));
+  sign(transaction, [one.settlementId]);
   askNode(transaction);
   const kindsOf = ({ settlementId }: PaymentRequest) =>
     log.find(settlementId)?.timeline.map(({ kind }) => kind);
   expect(kindsOf(one)?.slice(-2)).toEqual(["transaction", "rpc"]);
   expect(kindsOf(other)).not.toContain("rpc");
+});
+
+test("a transaction that replaces another is told of its payments, which are found by either", () => {
+  const { log } = startLog();
+  const one = payment(1);
+  verify(one);
+  const [first, second]: [Hex, Hex] = [`0x${"dd".repeat(32)}`, `0x${"ee".repeat(32)}`];
+  sign(first, [one.settlementId]);
+  // Signed again at the same txNonce, with a higher fee.
+  sign(second, []);
+  askNode(second);
+  const told = log.find(one.settlementId)?.timeline.slice(-3);
+  expect(told?.map(({ kind, details }) => details.transaction ?? kind)).toEqual([first, second, "rpc"]);
+  for (const hash of [first, second]) expect(log.find(hash)?.summary.id).toBe(one.settlementId);
 });
 
 test("the oldest payments are forgotten first", () => {

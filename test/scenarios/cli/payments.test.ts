@@ -102,6 +102,18 @@ test("logs lists what was, and follows what comes", async () => {
   await following.ended;
 });
 
+test("a quiet up prints no line for a payment", async () => {
+  await using quiet = await startCli([
+    ...["up", "--port", "0", "--networks", "base", "--no-demo", "--json", "--log-format", "json", "--quiet"],
+  ]);
+  const [line] = await quiet.printed(/^.+\n/);
+  const { settle } = await pay(harnessDescriptionSchema.parse(JSON.parse(line)), { network: "base" });
+  expect(settle.status).toBe(200);
+  quiet.kill("SIGINT");
+  await quiet.ended;
+  expect(quiet.stdout().trim().split("\n")).toHaveLength(1);
+});
+
 test("without a running up, the commands say how to start one", async () => {
   const nowhere = await runCli(["why", "--url", "http://127.0.0.1:9"]);
   expect(nowhere.stderr).toContain("No payments can be read at http://127.0.0.1:9");
