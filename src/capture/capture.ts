@@ -1,6 +1,8 @@
 import { z } from "zod";
 import { KitError } from "../errors.ts";
 import { address, uint256String } from "../protocol/primitives.ts";
+import { firstPlace } from "../util/first-place.ts";
+import { self } from "../util/self-command.ts";
 
 /** The format that this version writes, and reads. */
 const captureVersion = 1;
@@ -74,6 +76,10 @@ export function readCapture(text: string): Capture {
     });
   }
   const read = captureSchema.safeParse(value);
-  if (!read.success) throw new KitError(`The capture is damaged: ${z.prettifyError(read.error)}`);
+  if (!read.success) {
+    throw new KitError(`The capture is damaged at ${firstPlace(read.error)}`, {
+      hints: [`Take the file as it was written, or capture the payment again: ${self} capture`],
+    });
+  }
   return read.data;
 }

@@ -23,7 +23,8 @@ const infoSchema = z.union([
   z.looseObject({
     input: z.looseObject({
       type: z.literal("mcp"),
-      toolName: z.string().min(1).max(128),
+      // Shown to people: without control characters, and those that hide text or turn its direction.
+      toolName: z.string().regex(/^[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]{1,128}$/u),
       inputSchema: anyObject,
     }),
     output,

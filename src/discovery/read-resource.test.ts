@@ -156,6 +156,9 @@ describe("the extension bazaar", () => {
     expect(tool("a").resource.type).toBe("mcp");
     expect(tool("a").key).toBe(tool("a").key);
     expect(tool("a").key).not.toBe(tool("b").key);
+    for (const name of ["a\u001b[2J", "a\r\nx-evil: 1", "a\u202eb", "\u2066a", ""]) {
+      expect(tool(name).resource).not.toHaveProperty("extensions");
+    }
   });
 
   test.each<[string, (extension: Json) => void]>([

@@ -302,7 +302,7 @@ describe("a recording", () => {
       ),
     }).toMatchInlineSnapshot(`
       {
-        "badAnswer": "The recording DIRECTORY/bad-answer is damaged
+        "badAnswer": "The recording DIRECTORY/bad-answer is damaged at answers[0].method
       Record it again: npx x402-kit fork record --network base --out FILE, with the RPC URL in the environment.",
         "cutOff": "DIRECTORY/cut-off is not a recording of a fork, or is damaged
       Record it again: npx x402-kit fork record --network base --out FILE, with the RPC URL in the environment.",

@@ -8,6 +8,7 @@ import { type Address, sameAddress } from "../../protocol/hex.ts";
 import type { Network } from "../../protocol/networks.ts";
 import { address, bytes32 } from "../../protocol/primitives.ts";
 import type { RpcCall } from "../../rpc/rpc.ts";
+import { firstPlace } from "../../util/first-place.ts";
 import { parseJson } from "../../util/json.ts";
 import { kitVersion } from "../../util/kit-version.ts";
 import { self } from "../../util/self-command.ts";
@@ -68,10 +69,7 @@ export async function readRecording(
   const parsed = parseJson(text);
   const head = header.safeParse(parsed);
   if (!head.success) {
-    throw new KitError(`${path} is not a recording of a fork, or is damaged`, {
-      cause: new Error(z.prettifyError(head.error)),
-      hints,
-    });
+    throw new KitError(`${path} is not a recording of a fork, or is damaged`, { hints });
   }
   if (head.data.version !== version) {
     throw new KitError(
@@ -81,10 +79,7 @@ export async function readRecording(
   }
   const read = schema.safeParse(parsed);
   if (!read.success) {
-    throw new KitError(`The recording ${path} is damaged`, {
-      cause: new Error(z.prettifyError(read.error)),
-      hints,
-    });
+    throw new KitError(`The recording ${path} is damaged at ${firstPlace(read.error)}`, { hints });
   }
   const recording = read.data;
   if (recording.chainId !== network.chainId) {

@@ -21,6 +21,9 @@ const fileSchema = z.object({
   rows: z.record(z.string(), z.array(row)),
 });
 
+/** Ten thousand years. Nodes take longer times for milliseconds. */
+const mostAhead = 300_000_000_000;
+
 /**
  * The file of `up --state`: chains and ledger of one run, for the next.
  *
@@ -59,6 +62,12 @@ function readState(path: string, setting: Record<string, string>): SavedHarness 
   if (data === undefined) {
     throw new KitError(`${path} is no state that \`up --state\` has saved`, {
       hints: ["Name a file that does not exist yet, or move this one away."],
+    });
+  }
+  for (const [network, { ahead }] of Object.entries(data.chains)) {
+    if (ahead <= mostAhead) continue;
+    throw new KitError(`${path} is damaged: its ${network} chain is ${ahead} seconds ahead of the clock`, {
+      hints: [`More than ${mostAhead} is no time of a chain. Move the file away to begin anew.`],
     });
   }
   const names = [...new Set([...Object.keys(data.setting), ...Object.keys(setting)])];

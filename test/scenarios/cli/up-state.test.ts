@@ -52,11 +52,28 @@ test("chains and ledger go on where they were, and so does a reset", async () =>
   expect((await other.ended).code).toBe(1);
   expect(other.stderr()).toContain(`${file} was saved of another start`);
   expect(other.stderr()).toContain("not started now");
+});
+
+test("POST /close saves too; what was damaged since is refused in a sentence", async () => {
+  const file = join(folder, "closed.state");
+  const first = await start("--open", "--state", file);
+  await first.harness.pay({ network: "polygon" });
+  const response = await fetch(first.harness.facilitator.url.replace("/v1", "/close"), { method: "POST" });
+  expect([response.status, (await first.up.ended).code]).toEqual([200, 0]);
+  const second = await start("--open", "--state", file);
+  const { recipient } = second.harness.organization;
+  expect(await second.harness.networks.polygon.balanceOf(recipient)).toBe(10_000n);
+  second.up.kill("SIGTERM");
+  expect((await second.up.ended).code).toBe(0);
 
   const saved = JSON.parse(gunzipSync(await readFile(file)).toString());
   const { base: chain } = saved.chains;
   for (const [damage, said] of [
     [{ version: 2 }, /: \S+ is of format 2; this x402-kit reads 1$/m],
+    [
+      { chains: { ...saved.chains, base: { ...chain, ahead: 9e15 } } },
+      /: \S+ is damaged: its base chain is 9000000000000000 seconds ahead of the clock$/m,
+    ],
     [
       { rows: { ...saved.rows, added_later: [{ id: 1 }] } },
       /: The saved ledger does not fit the one of this/,

@@ -161,12 +161,16 @@ test("an edited file says that it differs; a damaged, foreign or newer one says 
   expect(await said(text.slice(0, 200))).toContain("it is not JSON, or it is cut off");
   expect(await said('{"log":{"version":"1.2"}}')).toContain("no capture of x402-kit");
   expect(await said(text.replace('"x402Capture":1', '"x402Capture":2'))).toContain("this x402-kit reads 1");
-  expect(await said(text.replace('"operation":', '"operations":'))).toContain("The capture is damaged");
-  for (const [whole, damage] of [
-    [/"time":\d+/, '"time":-5'],
-    [/"blockNumber":\d+/, '"blockNumber":-1'],
-    [/"decimals":6/, '"decimals":-3'],
+  expect(await said(text.replace('"operation":', '"operations":'))).toContain(
+    "The capture is damaged at operation",
+  );
+  for (const [whole, damage, place] of [
+    [/"time":\d+/, '"time":-5', "chain.time"],
+    [/"blockNumber":\d+/, '"blockNumber":-1', "chain.blockNumber"],
+    [/"decimals":6/, '"decimals":-3', "chain.asset.decimals"],
   ] as const) {
-    expect(await said(text.replace(whole, damage))).toContain("The capture is damaged");
+    expect(await said(text.replace(whole, damage))).toMatch(
+      new RegExp(`The capture is damaged at ${place}$`),
+    );
   }
 });
