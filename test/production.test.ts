@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
@@ -105,13 +106,25 @@ test("the image runs as an unprivileged user, without what is for development", 
   expect(final).toContain(`EXPOSE ${defaultOf("PORT")}`);
 });
 
+/** A script with all that it imports of this repository. */
+function filesOf(script: string): string[] {
+  const imported = [...read(script).matchAll(/^(?:import|export)\s[^"]*"(\.[^"]+)"/gm)];
+  return [script, ...imported.flatMap(([, path = ""]) => filesOf(join(dirname(script), path)))];
+}
+
 test("what the image is built from exists, and what is copied is not ignored", () => {
   const kept = [...read("production/Dockerfile.dockerignore").matchAll(/^!(\S+)$/gm)].map(
     ([, path = ""]) => path,
   );
   for (const path of kept.filter((one) => !one.includes("*")))
     expect(existsSync(new URL(path, root))).toBe(true);
-  for (const path of ["package.json", "package-lock.json", "scripts/build.ts", "src", "networks"]) {
+  for (const path of [
+    "package.json",
+    "package-lock.json",
+    ...filesOf("scripts/build.ts"),
+    "src",
+    "networks",
+  ]) {
     expect(kept).toContain(path);
   }
 });
