@@ -6,12 +6,15 @@ import { type BackOff, createBackOff } from "./back-off.ts";
 const never = new AbortController().signal;
 let settlements: Map<Hex, Pick<Settlement, "state" | "concludedAt">>;
 let ledgerIsGone: boolean;
+let looks: number;
 let backOff: BackOff;
 beforeEach(() => {
   vi.useFakeTimers({ now: 1_800_000_000_000 });
   settlements = new Map();
   ledgerIsGone = false;
+  looks = 0;
   const find = async (id: Hex) => {
+    looks++;
     if (ledgerIsGone) throw new Error("the database cannot be reached");
     return (settlements.get(id) ?? null) as Settlement | null;
   };
@@ -93,4 +96,15 @@ test("what could not be looked up is looked up at the next turn", async () => {
   ledgerIsGone = false;
   settlements.set(id, { state: "failed", concludedAt: Date.now() });
   expect(await waitOf("base payer")).toBe(1_000);
+});
+
+test("a hundred payments at once of a payer with some under way look each of these up once", async () => {
+  for (let index = 0; index < 10; index++) {
+    const id = keccak256Text(`under way ${index}`);
+    settlements.set(id, { state: "submitted", concludedAt: null });
+    backOff.note("base payer", id, "undecided");
+  }
+  const waiting = { now: Date.now, signal: never, deadline: Date.now() + 60_000 };
+  await Promise.all(Array.from({ length: 100 }, () => backOff.turn("base payer", waiting)));
+  expect(looks).toBe(10);
 });

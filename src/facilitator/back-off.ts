@@ -22,6 +22,8 @@ export type BackOff = {
 type PayerHistory = {
   /** Settlements whose outcome has not been looked up. */
   open: Hex[];
+  /** While they are being looked up. */
+  lookingUp?: Promise<void> | undefined;
   reverts: number;
   /** Unix milliseconds. */
   nextTurnAt: number;
@@ -42,15 +44,22 @@ const mostOpen = 64;
 export function createBackOff(ledger: Pick<Ledger, "find">, now: () => number): BackOff {
   const payers = new Map<string, PayerHistory>();
 
+  /** Many turns of one payer may ask at the same time: it is looked up once for them. */
+  function lookUp(history: PayerHistory): Promise<void> {
+    history.lookingUp ??= countDecided(history).finally(() => {
+      history.lookingUp = undefined;
+    });
+    return history.lookingUp;
+  }
+
   /** Counts what has become of settlements that were undecided when their requests ended. */
-  async function lookUp(history: PayerHistory): Promise<void> {
-    for (const id of [...history.open]) {
-      const settlement = await ledger.find(id);
-      if (settlement?.state === "submitted") continue;
-      const index = history.open.indexOf(id);
-      // Two turns may look at the same time, and one of them counts.
-      if (index < 0) continue;
-      history.open.splice(index, 1);
+  async function countDecided(history: PayerHistory): Promise<void> {
+    const found = await Promise.all(
+      history.open.map(async (id) => ({ id, settlement: await ledger.find(id) })),
+    );
+    const decided = found.filter(({ settlement }) => settlement?.state !== "submitted");
+    history.open = history.open.filter((id) => decided.every((one) => one.id !== id));
+    for (const { settlement } of decided) {
       if (settlement !== null)
         count(history, settlement.state === "failed" ? "reverted" : "paid", settlement.concludedAt);
     }
