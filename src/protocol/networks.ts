@@ -112,6 +112,11 @@ export function addToBuiltIn(added: readonly Network[]): NetworkRegistry {
   return others.length === 0 ? builtInNetworks : createNetworkRegistry([...builtInNetworks.all, ...others]);
 }
 
+/** The built-in network that a caller of the given protocol version means by `spelling`; undefined when unknown. */
+export function findNetwork(spelling: string, x402Version: 1 | 2): Network | undefined {
+  return builtInNetworks.find(spelling, x402Version);
+}
+
 /** How a network is spelled in the given protocol version: `base` in v1, `eip155:8453` in v2. */
 export function formatNetwork(
   network: Pick<Network, "name"> & { caip2: string },
