@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { backends, useTestDatabase } from "../../test/support/databases.ts";
 import type { Database } from "../database/database.ts";
 import { buildPaymentRequest } from "../protocol/build-request.ts";
-import { mostResources } from "../protocol/discovery.ts";
+import { mostResources } from "../protocol/discovery/discovery.ts";
 import { type NetworkName, networks } from "../protocol/networks.ts";
 import { parsePaymentRequest, type X402Version } from "../protocol/requests.ts";
 import { type Catalog, createCatalog } from "./catalog.ts";

@@ -1,14 +1,19 @@
 import { createHash } from "node:crypto";
 import type { Transaction } from "kysely";
 import type { Logger } from "pino";
-import type { z } from "zod";
 import type { Database } from "../database/database.ts";
 import { inTransaction } from "../database/transaction.ts";
-import { type DiscoveredResource, discoveredResourceSchema, mostResources } from "../protocol/discovery.ts";
+import {
+  type DiscoveredResource,
+  discoveredResourceSchema,
+  mostResources,
+  writtenForMs,
+} from "../protocol/discovery/discovery.ts";
+import { mergeResource } from "../protocol/discovery/merge-resource.ts";
+import { readResource, type SeenResource } from "../protocol/discovery/read-resource.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { createBoundedMap } from "../util/bounded-map.ts";
 import { createPending } from "../util/pending.ts";
-import { readResource, type SeenResource } from "./read-resource.ts";
 import type { DiscoveryTables } from "./tables.ts";
 
 /** The catalogue of what organizations were paid for. */
@@ -26,16 +31,10 @@ export type Catalog = {
   settled(): Promise<void>;
 };
 
-/** A resource that has not changed is written again only after so long. */
-const writtenForMs = 60_000;
 const mostRemembered = 10_000;
 /** Settles need the other connections to Postgres, of which there are ten. */
 const mostWritesAtOnce = 2;
-/** Ways to pay for one resource. */
-const mostAccepts = 10;
-
 const documentSchema = discoveredResourceSchema.omit({ lastUpdated: true });
-type Document = z.infer<typeof documentSchema>;
 
 export function createCatalog({
   database,
@@ -62,7 +61,7 @@ export function createCatalog({
         .where("resource_key", "=", resourceKey)
         .executeTakeFirst();
       const earlier = row === undefined ? undefined : readDocument(row.document);
-      const changes = { document: JSON.stringify(merge(earlier, resource)), updated_at: now() };
+      const changes = { document: JSON.stringify(mergeResource(earlier, resource)), updated_at: now() };
       await transaction
         .insertInto("resources")
         .values({ organization_id: organizationId, resource_key: resourceKey, ...changes })
@@ -75,7 +74,7 @@ export function createCatalog({
   return {
     note(organizationId, body, payment) {
       if (writing >= mostWritesAtOnce) return;
-      const seen = tryToRead(body, payment);
+      const seen = readResource(body, payment);
       if (seen === undefined) return;
       // Hashed, since a resource can take 10 KB, and thousands are remembered.
       const what = hash(JSON.stringify([organizationId, seen]));
@@ -115,26 +114,8 @@ export function createCatalog({
 
 const hash = (text: string) => createHash("sha256").update(text).digest("hex");
 
-/** Undefined also for what is nested too deeply to be written. */
-function tryToRead(body: unknown, payment: PaymentRequest): SeenResource | undefined {
-  try {
-    return readResource(body, payment);
-  } catch {
-    return undefined;
-  }
-}
-
-function readDocument(text: string): Document | undefined {
+function readDocument(text: string): SeenResource["resource"] | undefined {
   return documentSchema.safeParse(JSON.parse(text)).data;
-}
-
-/** The newest description counts; earlier ways to pay of the same protocol version stay. */
-function merge(earlier: Document | undefined, seen: Document): Document {
-  if (earlier === undefined || earlier.x402Version !== seen.x402Version) return seen;
-  const isSeen = ({ network, asset }: Document["accepts"][number]) =>
-    seen.accepts.some((one) => one.network === network && one.asset === asset);
-  const others = earlier.accepts.filter((one) => !isSeen(one));
-  return { ...seen, accepts: [...seen.accepts, ...others].slice(0, mostAccepts) };
 }
 
 async function makeRoom(transaction: Transaction<DiscoveryTables>, organizationId: string): Promise<void> {

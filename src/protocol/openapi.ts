@@ -14,7 +14,7 @@ import {
   discoveryListSchema,
   discoverySearchQuery,
   discoverySearchSchema,
-} from "./discovery.ts";
+} from "./discovery/discovery.ts";
 import { builtInNetworks, type NetworkRegistry } from "./networks.ts";
 import { paymentIdentifierExtension } from "./payment-identifier.ts";
 import { problemMediaType } from "./problems.ts";

@@ -6,7 +6,7 @@ import { curlOf } from "../../harness/control/curl.ts";
 import { type MockServer, startMockServer } from "../../mock-server/start-mock-server.ts";
 import { buildPaymentRequest } from "../../protocol/build-request.ts";
 import { renderRows, renderTable } from "../../util/table.ts";
-import { contractsOf, defineCommand, flag, localOptions, option, variableOption } from "../kit/command.ts";
+import { contractsOf, defineCommand, flag, localOptions, option } from "../kit/command.ts";
 import { curlValidSeconds, describePayers } from "../up/start-report.ts";
 
 const everyAddress = ["0.0.0.0", "::"];
@@ -24,7 +24,6 @@ export const mock = defineCommand({
       "the time that it begins at and keeps, until /__advance-time; by default, that of the machine",
       { read: readTime, example: "2026-01-01T00:00:00Z" },
     ),
-    "cors-origins": variableOption("CORS_ORIGINS", { placeholder: "ORIGINS" }),
     json: flag("print one line of JSON when ready, and nothing else"),
   },
 
@@ -42,6 +41,7 @@ export const mock = defineCommand({
       scenarios: usual,
       ...(clock !== undefined && { clock }),
       corsOrigins: values["cors-origins"],
+      discovery: values.discovery,
     });
     if (everyAddress.includes(host)) {
       printError(

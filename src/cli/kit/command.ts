@@ -222,4 +222,8 @@ export const localOptions = {
   ),
   ...contractOptions,
   ...networkFileOption,
+  "cors-origins": variableOption("CORS_ORIGINS", { placeholder: "ORIGINS" }),
+  discovery: flag(
+    "keep what the organization was paid for, and show it at /discovery/resources, as `serve` with DISCOVERY=true",
+  ),
 };

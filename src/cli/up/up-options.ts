@@ -63,10 +63,6 @@ export const upOptions = {
     "file that keeps chains and ledger: saved when this ends by Ctrl-C, SIGTERM or `POST /close`, and gone on with at the next start",
     { example: "x402.state" },
   ),
-  "cors-origins": variableOption("CORS_ORIGINS", { placeholder: "ORIGINS" }),
-  discovery: flag(
-    "keep what the organization was paid for, and show it at /discovery/resources, as `serve` with DISCOVERY=true",
-  ),
   "settle-wait": variableOption("SETTLE_WAIT_MS", {
     placeholder: "MS",
     describe: `how long a settle waits for its outcome, in milliseconds (default: ${describeUnset("SETTLE_WAIT_MS")})`,

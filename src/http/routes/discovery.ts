@@ -7,8 +7,9 @@ import {
   discoveryListQuery,
   discoverySearchQuery,
   listResources,
+  readDiscoveryQuery,
   searchResources,
-} from "../../protocol/discovery.ts";
+} from "../../protocol/discovery/discovery.ts";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { problemDetails } from "../../protocol/problems.ts";
 import { callerOf } from "../plugins/authentication.ts";
@@ -38,11 +39,8 @@ export const discoveryRoutes: FastifyPluginAsync<{
   /** The resources of the caller's organization, and what is asked about them. */
   async function read<Query>(request: FastifyRequest, schema: z.ZodType<Query>) {
     if (catalog === undefined) throw new ProblemError("notFound", problemDetails.discoveryOff);
-    const { data: query, error } = schema.safeParse(request.query);
-    if (error !== undefined) {
-      const problems = error.issues.map(({ path, message }) => [...path, message].join(" "));
-      throw new ProblemError("malformed", problems.join("; "));
-    }
-    return { resources: await catalog.read(callerOf(request).organization.id), query };
+    const asked = readDiscoveryQuery(schema, request.query);
+    if ("detail" in asked) throw new ProblemError("malformed", asked.detail);
+    return { resources: await catalog.read(callerOf(request).organization.id), query: asked.query };
   }
 };

@@ -263,6 +263,12 @@ describe("help", () => {
                                     FACILITATOR_CONTRACT_TESTNET]
         --network-file FILE         JSON file with networks besides the five [env:
                                     NETWORKS_FILE]
+        --cors-origins ORIGINS      origins of web pages that may call the API,
+                                    separated by commas, or \`*\` for all; no cookies
+                                    are read [env: CORS_ORIGINS]
+        --discovery                 keep what the organization was paid for, and show
+                                    it at /discovery/resources, as \`serve\` with
+                                    DISCOVERY=true
         --fork [NAMES]              fork real chains: of the networks that are named,
                                     or of all whose *_RPC_URL is set; NAME=URL and
                                     NAME=RECORDING say what to fork
@@ -284,12 +290,6 @@ describe("help", () => {
         --state FILE                file that keeps chains and ledger: saved when this
                                     ends by Ctrl-C, SIGTERM or \`POST /close\`, and gone
                                     on with at the next start
-        --cors-origins ORIGINS      origins of web pages that may call the API,
-                                    separated by commas, or \`*\` for all; no cookies
-                                    are read [env: CORS_ORIGINS]
-        --discovery                 keep what the organization was paid for, and show
-                                    it at /discovery/resources, as \`serve\` with
-                                    DISCOVERY=true
         --settle-wait MS            how long a settle waits for its outcome, in
                                     milliseconds (default: 80000 in protocol version
                                     1, 45000 in version 2) [env: SETTLE_WAIT_MS]

@@ -39,6 +39,7 @@ afterAll(async () => {
 const base = fc.constantFrom("", "/v1", "/v1/", "/V1", "/v2", "//", "/%76%31");
 const name = fc.constantFrom(
   ...["verify", "settle", "supported", "settlements", "health", "livez", "readyz", "nothing"],
+  ...["discovery/resources", "discovery/search", "discovery"],
   ...["%73ettle", "settle%2F", "%zz", "%E0%A4%A", "settlements/0x12", `settlements/0x${"12".repeat(32)}`],
   ...[`settlements/${"a".repeat(100)}`, `settlements/${"a".repeat(101)}`, "settlements/%zz"],
   ...["a".repeat(120), "\u00e4".normalize("NFC").replace(/./, "%C3%A4")],

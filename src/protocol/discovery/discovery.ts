@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { sameAddress } from "./hex.ts";
-import { builtInNetworks, type NetworkRegistry } from "./networks.ts";
-import { address } from "./primitives.ts";
+import { sameAddress } from "../hex.ts";
+import { builtInNetworks, type NetworkRegistry } from "../networks.ts";
+import { address } from "../primitives.ts";
 
 // The discovery of the public protocol (extension `bazaar`): what can be bought.
 
@@ -59,6 +59,8 @@ const largestPage = 100;
 const usualPage = 20;
 /** The resources of an organization that are kept; the one that was paid for longest ago makes room. */
 export const mostResources = 500;
+/** A resource that has not changed is written again only after so long. */
+export const writtenForMs = 60_000;
 
 const wholeNumber = (least: number, most: number) => {
   const message = `must be a whole number from ${least} to ${most}`;
@@ -107,6 +109,16 @@ export const discoverySearchQuery = z.strictObject({
     .meta({ description: "`pagination.cursor` of the page before" })
     .optional(),
 });
+
+/** Reads the parameters of either path; `detail` says everything that is wrong with them. */
+export function readDiscoveryQuery<Query>(
+  schema: z.ZodType<Query>,
+  parameters: unknown,
+): { query: Query } | { detail: string } {
+  const { data, error } = schema.safeParse(parameters);
+  if (error === undefined) return { query: data };
+  return { detail: error.issues.map(({ path, message }) => [...path, message].join(" ")).join("; ") };
+}
 
 /** The filters of both lists. */
 type DiscoveryFilter = Omit<z.infer<typeof discoveryListQuery>, "limit" | "offset">;

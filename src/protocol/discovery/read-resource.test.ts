@@ -6,9 +6,9 @@ import {
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { buildPaymentRequest } from "../protocol/build-request.ts";
-import { networks } from "../protocol/networks.ts";
-import { parsePaymentRequest } from "../protocol/requests.ts";
+import { buildPaymentRequest } from "../build-request.ts";
+import { networks } from "../networks.ts";
+import { parsePaymentRequest } from "../requests.ts";
 import { readBazaar } from "./read-bazaar.ts";
 import { readResource } from "./read-resource.ts";
 import { readServiceMetadata } from "./service-metadata.ts";

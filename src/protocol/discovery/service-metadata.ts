@@ -1,4 +1,4 @@
-import type { DiscoveredResource } from "../protocol/discovery.ts";
+import type { DiscoveredResource } from "./discovery.ts";
 
 /** What a resource says about its service. */
 type ServiceMetadata = Pick<DiscoveredResource, "serviceName" | "tags" | "iconUrl">;

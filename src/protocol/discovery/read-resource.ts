@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { DiscoveredResource } from "../protocol/discovery.ts";
-import type { PaymentRequest } from "../protocol/requests.ts";
+import type { PaymentRequest } from "../requests.ts";
+import type { DiscoveredResource } from "./discovery.ts";
 import { readBazaar } from "./read-bazaar.ts";
 import { readServiceMetadata } from "./service-metadata.ts";
 
@@ -41,9 +41,18 @@ const bodySchema = z.object({
 
 /**
  * What a settled payment was for; undefined where it has no URL of a web server. In version 1 the shop's requirements have
- * it; in version 2 the payer's client repeats what the shop has sent.
+ * it; in version 2 the payer's client repeats what the shop has sent. Never throws: for what is nested too deeply to be
+ * written it is undefined too.
  */
 export function readResource(body: unknown, payment: PaymentRequest): SeenResource | undefined {
+  try {
+    return read(body, payment);
+  } catch {
+    return undefined;
+  }
+}
+
+function read(body: unknown, payment: PaymentRequest): SeenResource | undefined {
   const parsed = bodySchema.safeParse(body);
   if (!parsed.success) return undefined;
   const { paymentPayload, paymentRequirements } = parsed.data;
