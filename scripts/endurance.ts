@@ -22,6 +22,7 @@ const parts: Readonly<
   faults: { files: ["test/scenarios/faults"], counts: { FAULT_REPETITIONS: "20" } },
   "lost-answers": { files: ["lost-answers"], counts: { LOST_ANSWER_REPETITIONS: "20" } },
   bodies: { files: ["hostile-bodies"], counts: { HOSTILE_BODIES: "1000000" } },
+  equal: { files: ["conformance/equal"], counts: { EQUAL_RUNS: "100000" } },
 };
 
 type Row = { lost: number; paidTwice: number; wrongAnswers: number };
