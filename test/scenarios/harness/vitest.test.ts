@@ -124,7 +124,7 @@ test("without the global setup it is said what is missing", async () => {
 });
 
 test.each([
-  [{ maxHarnesses: 0 }, "maxHarnesses: 0 is not a number of harnesses (for example 2)"],
+  [{ maxHarnesses: 0 }, "maxHarnesses: 0 is not a whole number from 1 to 1000 (for example 2)"],
   [{ port: 4402 }, "port: cannot be that of several harnesses: leave it out"],
   [
     { networks: ["bas"] },
