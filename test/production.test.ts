@@ -21,7 +21,7 @@ const read = (path: string) => readFileSync(new URL(path, root), "utf8");
 const dockerfile = read("production/Dockerfile");
 const stages = dockerfile.split(/^(?=FROM )/m).slice(1);
 const [build = "", final = ""] = stages;
-const commands = [...read("src/cli/main.ts").matchAll(/^ {2,4}\[?"([a-z- ]+)",/gm)].map(([, name]) => name);
+const commands = [...read("src/cli/main.ts").matchAll(/\[\s*"([a-z- ]+)",/g)].map(([, name]) => name);
 
 const composeSchema = z.object({
   services: z.record(
