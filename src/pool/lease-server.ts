@@ -1,7 +1,7 @@
-import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { KitError } from "../errors.ts";
 import type { RunningHarness } from "../harness/run/running-harness.ts";
+import { closeAtOnce, listenOnLoopback } from "../util/loopback.ts";
 import { http } from "../util/node-http.ts";
 import type { HarnessPool } from "./harness-pool.ts";
 
@@ -36,17 +36,9 @@ export async function startLeaseServer(pool: HarnessPool<RunningHarness>): Promi
   // A lease may be waited for, and held, as long as a test takes.
   server.requestTimeout = 0;
   server.keepAliveTimeout = 0;
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("the server listens on no port");
   return {
-    url: `http://127.0.0.1:${address.port}`,
-    async close() {
-      server.close();
-      server.closeAllConnections();
-      await once(server, "close");
-    },
+    url: `http://127.0.0.1:${await listenOnLoopback(server)}`,
+    close: () => closeAtOnce(server),
   };
 }
 

@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { Socket } from "node:net";
 import { buffer } from "node:stream/consumers";
+import { closeAtOnce, listenOnLoopback } from "../../src/util/loopback.ts";
 
 export type Balancer = { origin: string; close(): Promise<void> };
 
@@ -63,15 +64,12 @@ export async function startBalancer(services: () => readonly string[]): Promise<
   const server = createServer((incoming, outgoing) => {
     void forward(incoming, outgoing).catch(() => outgoing.destroy());
   });
-  server.listen(0, "127.0.0.1");
-  await Promise.all([once(server, "listening"), probe()]);
+  const [port] = await Promise.all([listenOnLoopback(server), probe()]);
   return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    origin: `http://127.0.0.1:${port}`,
     async close() {
       clearInterval(probing);
-      server.close();
-      server.closeAllConnections();
-      await once(server, "close");
+      await closeAtOnce(server);
       agent.destroy();
     },
   };

@@ -1,5 +1,5 @@
 import { createServer, request } from "node:http";
-import type { AddressInfo } from "node:net";
+import { closeAtOnce, listenOnLoopback } from "../../src/util/loopback.ts";
 
 /** A proxy in front of a node, on loopback, that writes down the methods of every HTTP request. */
 export type CountingProxy = {
@@ -31,8 +31,7 @@ export async function startCountingProxy(target: string): Promise<CountingProxy>
       onward.end(body);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   return {
     url: `http://127.0.0.1:${port}`,
     take() {
@@ -40,9 +39,6 @@ export async function startCountingProxy(target: string): Promise<CountingProxy>
       requests = [];
       return taken;
     },
-    async close() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    close: () => closeAtOnce(server),
   };
 }

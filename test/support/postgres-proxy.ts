@@ -1,5 +1,6 @@
 import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
+import { listenOnLoopback } from "../../src/util/loopback.ts";
 import { createMessageReader, sqlOf } from "./postgres-wire.ts";
 
 /** A statement on its way from a client to the server. */
@@ -98,10 +99,8 @@ export async function startPostgresProxy(
       }
     });
   });
-  proxy.listen(0, "127.0.0.1");
-  await once(proxy, "listening");
   const url = new URL(target);
-  url.port = String((proxy.address() as AddressInfo).port);
+  url.port = String(await listenOnLoopback(proxy));
   return {
     url: url.href,
     roundTrips: () => roundTrips,

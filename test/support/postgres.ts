@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { chmod, chown, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { type AddressInfo, createServer } from "node:net";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
+import { listenOnLoopback } from "../../src/util/loopback.ts";
 import { startWatchdog } from "../../src/util/watchdog.ts";
 import { findPostgresPrograms, type PostgresPrograms, startPostgresProcess } from "./postgres-process.ts";
 
@@ -133,9 +134,8 @@ async function connectTo(url: string): Promise<pg.Client> {
 }
 
 async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  const server = createServer();
+  const port = await listenOnLoopback(server);
   server.close();
   await once(server, "close");
   return port;

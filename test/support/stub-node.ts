@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { closeAtOnce, listenOnLoopback } from "../../src/util/loopback.ts";
 
 /** A JSON-RPC call as it arrived. */
 export type ReceivedCall = { id: number; method: string; params: unknown[] };
@@ -29,19 +29,14 @@ export async function startStubNode(behaviour: Behaviour): Promise<StubNode> {
     batches.push(calls);
     await current(calls, response, body);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   return {
     url: `http://127.0.0.1:${port}`,
     batches,
     behave: (next) => {
       current = next;
     },
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    stop: () => closeAtOnce(server),
   };
 }
 

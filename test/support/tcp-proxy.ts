@@ -1,5 +1,6 @@
 import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
+import { listenOnLoopback } from "../../src/util/loopback.ts";
 
 /** A request on its way through the proxy. */
 export type ProxiedRequest = {
@@ -92,10 +93,8 @@ export async function startTcpProxy(target: string, hooks: TcpProxyHooks): Promi
       hooks.onRequest?.(request);
     });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
   return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    origin: `http://127.0.0.1:${await listenOnLoopback(server)}`,
     async close() {
       server.close();
       for (const socket of sockets) socket.destroy();

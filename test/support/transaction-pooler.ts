@@ -1,5 +1,6 @@
 import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
+import { listenOnLoopback } from "../../src/util/loopback.ts";
 import {
   createMessageReader,
   readStartup,
@@ -100,10 +101,8 @@ export async function startTransactionPooler(target: string, size: number): Prom
       }
     });
   });
-  pooler.listen(0, "127.0.0.1");
-  await once(pooler, "listening");
   const url = new URL(target);
-  url.port = String((pooler.address() as AddressInfo).port);
+  url.port = String(await listenOnLoopback(pooler));
 
   return {
     url: url.href,

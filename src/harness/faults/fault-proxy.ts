@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { createLocalRpc } from "../../rpc/local-rpc.ts";
+import { listenOnLoopback } from "../../util/loopback.ts";
 import { http } from "../../util/node-http.ts";
 import { answerCalls } from "./answer-calls.ts";
 import { breakExchange } from "./break-exchange.ts";
@@ -37,7 +38,7 @@ export type ProxiedCall = {
 export type FaultProxyOptions = {
   /** The URL of the node, over plain HTTP. */
   target: string;
-  /** Told of every exchange once it is over. Without it, requests are not even parsed while no fault is armed. */
+  /** Called after every exchange. Without it, requests are not even parsed while no fault is armed. */
   onExchange?: ((exchange: ProxiedExchange) => void) | undefined;
 };
 
@@ -115,13 +116,8 @@ export async function createFaultProxy({ target, onExchange }: FaultProxyOptions
       },
     });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  if (typeof address !== "object" || address === null) throw new Error("the proxy listens nowhere");
-
   return {
-    url: `http://127.0.0.1:${address.port}`,
+    url: `http://127.0.0.1:${await listenOnLoopback(server)}`,
     faults,
     async [Symbol.asyncDispose]() {
       if (!server.listening) return;

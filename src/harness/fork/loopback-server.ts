@@ -1,6 +1,6 @@
-import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
+import { closeAtOnce, listenOnLoopback } from "../../util/loopback.ts";
 import { http } from "../../util/node-http.ts";
 
 /** An HTTP server on this machine alone, at any free port. */
@@ -22,18 +22,8 @@ export async function startLoopbackServer(
     }
   };
   const server = http.createServer(respond);
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("the server has no port");
   return {
-    url: `http://127.0.0.1:${address.port}`,
-    async close() {
-      if (!server.listening) return;
-      const closed = once(server, "close");
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
+    url: `http://127.0.0.1:${await listenOnLoopback(server)}`,
+    close: () => closeAtOnce(server),
   };
 }

@@ -1,8 +1,7 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
+import { closeAtOnce, listenOnLoopback } from "../../../src/util/loopback.ts";
 
 /** A JSON-RPC signer as bridges to key management services are, with the given key. */
 export async function startSigner(key: Hex): Promise<{ url: string; stop(): Promise<void> }> {
@@ -23,15 +22,9 @@ export async function startSigner(key: Hex): Promise<{ url: string; stop(): Prom
     });
     response.end(JSON.stringify({ jsonrpc: "2.0", id, result: raw }));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   return {
     url: `http://127.0.0.1:${port}/secret-of-the-url`,
-    async stop() {
-      server.close();
-      server.closeAllConnections();
-      await once(server, "close");
-    },
+    stop: () => closeAtOnce(server),
   };
 }
