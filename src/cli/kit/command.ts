@@ -11,7 +11,7 @@ import type { Terminal } from "./terminal.ts";
 export type CommandTerminal = Terminal & {
   /** The networks that there are: the built-in ones, and those of NETWORKS_FILE. */
   networks: KnownNetworks;
-  /** What is to be mended about the file `.env`, though it works. */
+  /** Warnings about the file `.env`. */
   warnings: readonly ConfigurationProblem[];
 };
 
@@ -23,7 +23,7 @@ export type Option<T = unknown> = {
   placeholder?: string;
   /** Whether the value is given without the option's name, in the order of such options: `fault base reset`. */
   positional?: boolean;
-  /** Whether it is everything behind `--`: a command line of others. The text holds its words, separated by NUL. */
+  /** Whether it is everything after `--`, a command line. The text holds its words, separated by NUL. */
   isRest?: boolean;
   /** The variable that gives the value when the command line does not. */
   variable?: VariableName;
@@ -144,7 +144,7 @@ export const onlyNetworkOptions = {
   ...networkFileOption,
 };
 
-/** A command line of the user's own, behind `--`. */
+/** A command line after `--`. */
 export function commandOption(describe: string) {
   return {
     describe,
@@ -168,7 +168,7 @@ export function requiredAddress(describe: string) {
   return { ...addressOption(describe), required: true } as const;
 }
 
-/** An option in the place of a variable, which gives the value when the command line does not. */
+/** An option whose value is that of a variable when the command line does not give it. */
 export function variableOption<
   N extends VariableName,
   const M extends { placeholder: string } & Partial<Option>,
@@ -206,7 +206,7 @@ export function contractsOf(values: {
   return { mainnet: values["contract-mainnet"], testnet: values["contract-testnet"] };
 }
 
-/** Of a facilitator for tests, with chains or without: what it serves, where. */
+/** What a facilitator for tests serves, with chains or without, and where it listens. */
 export const localOptions = {
   networks: option("NAMES", "these networks, separated by commas", {
     read: readNetworks,

@@ -92,7 +92,7 @@ export type SettleOptions = {
 
 /** A moment of a harness. */
 export type HarnessSnapshot = {
-  /** @throws {KitError} when it is gone: after a reset, or after going back to an earlier one */
+  /** @throws {KitError} after a reset, or after an earlier snapshot was restored */
   restore(): Promise<void>;
 };
 
@@ -177,9 +177,9 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    */
   shopConfig(network: N, price: bigint): ShopConfig;
   /**
-   * Remembers all chains and the ledger together, for going back there as often as is wanted; take it while no payment
-   * is under way. Going back ends faults and empties the journal, as {@link reset} does. Snapshots that were taken later
-   * are gone then, and all of them at a reset.
+   * Remembers all chains and the ledger together; `restore()` puts them back, any number of times. Take it while no
+   * payment is under way. To restore it ends faults and empties the journal, as {@link reset} does, and ends snapshots that
+   * were taken later. A reset ends all of them.
    *
    * @example
    * const paid = await harness.snapshot();

@@ -34,6 +34,7 @@ import { type ForkOption, type ForkOptions, readForkOptions } from "../fork/fork
 import { requireNode } from "../nodes/require-node.ts";
 import type { StartOptions } from "../run/start-options.ts";
 import { collision, resolveFacilitatorContracts } from "../stage/addresses.ts";
+import { findChainProblems } from "../stage/chains.ts";
 import type { Harness } from "./harness-api.ts";
 import { type CaptureSource, readCaptureOption } from "./read-capture-option.ts";
 
@@ -156,9 +157,10 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessOption
       ? undefined
       : collectProblems(problems, () => readCaptureOption(options.capture ?? "", known));
   const usual: readonly NetworkName[] = source === undefined ? networkNames : [source.capture.chain.network];
-  const names = options.networks ?? (usual as readonly N[]);
+  const given = options.networks ?? (usual as readonly N[]);
+  const names: readonly N[] = Array.isArray(given) ? given : [];
   if (source !== undefined) checkBesideCapture(options, source, add);
-  checkNetworks(names, known, add);
+  problems.push(...findChainProblems({ networks: names, rpcPorts: options.rpcPorts, knownNetworks: known }));
   const isRunning = (option: string, network: string): network is NetworkName => {
     const running = names.some((name) => name === network);
     if (!running) {
@@ -188,11 +190,7 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessOption
       if (found !== undefined) assets[network] = readAsset(found, asset, add);
     }
   }
-  for (const [network, rpcPort] of entriesOf(options.rpcPorts)) {
-    const name = `rpcPorts.${network}`;
-    if (isRunning(name, network) && !isWhole(rpcPort, 1, 65_535))
-      add(name, `${rpcPort} is not a port`, "8545");
-  }
+  for (const [network] of entriesOf(options.rpcPorts)) isRunning(`rpcPorts.${network}`, network);
   if (source !== undefined) assets[source.capture.chain.network] = source.capture.chain.asset;
   const recipient = options.recipient === undefined ? undefined : readAddress(String(options.recipient));
   if (recipient?.problem !== undefined) add("recipient", `${options.recipient} ${recipient.problem}`);
@@ -338,17 +336,6 @@ function readOrganizationsOption(
   if ("value" in read) return read.value;
   add("organizations", read.problem);
   return [];
-}
-
-function checkNetworks(names: readonly string[], known: NetworkRegistry, add: Add): void {
-  if (!Array.isArray(names) || names.length === 0) {
-    add("networks", "names no network", '["base"]');
-    return;
-  }
-  for (const [index, name] of names.entries()) {
-    if (!known.named(name)) add("networks", `"${name}" ${notOneOf(known)}`);
-    else if (names.indexOf(name) < index) add("networks", `names ${name} twice`);
-  }
 }
 
 /** The token that is asked for; USDC, and a problem, where it cannot be. */

@@ -82,10 +82,8 @@ const nonceSchema = z.object({ nonce: bytes32.nullable() });
  */
 export function createControlClient(origin: string): HarnessControl {
   async function post(action: string, body: object): Promise<unknown> {
-    const { status, body: answer } = await requestJson(`${origin}/harness/${action}`, {
-      method: "POST",
-      body,
-    });
+    const url = `${origin}/harness/${action}`;
+    const { status, body: answer } = await requestJson(url, { method: "POST", body });
     if (status === 200) return answer;
     const { data } = refusalSchema.safeParse(answer);
     throw new KitError(data?.error ?? `The harness at ${origin} refused ${action}: status ${status}`, {
@@ -97,55 +95,30 @@ export function createControlClient(origin: string): HarnessControl {
     });
   }
 
+  const act = async (action: string, body = {}) => void (await post(action, body));
+  const ask = async <T>(action: string, answer: z.ZodType<T>, body = {}): Promise<T> =>
+    answer.parse(await post(action, body));
+
   return {
-    async fund(network, to, amount) {
-      await post("fund", { network, to, amount: amount.toString() });
-    },
-    async mine(network, blocks) {
-      await post("mine", { network, blocks });
-    },
-    async advanceTime(network, seconds) {
-      return BigInt(advancedSchema.parse(await post("advance-time", { network, seconds })).now);
-    },
-    async nextAuthorizationNonce() {
-      return nonceSchema.parse(await post("authorization-nonce", {})).nonce ?? undefined;
-    },
+    fund: (network, to, amount) => act("fund", { network, to, amount: amount.toString() }),
+    mine: (network, blocks) => act("mine", { network, blocks }),
+    advanceTime: async (network, seconds) =>
+      BigInt((await ask("advance-time", advancedSchema, { network, seconds })).now),
+    nextAuthorizationNonce: async () => (await ask("authorization-nonce", nonceSchema)).nonce ?? undefined,
     faults: {
-      async add(order) {
-        return readFaultReport(await post("faults/add", Object(order)));
-      },
-      async list() {
-        return faultsSchema.parse(await post("faults/list", {})).faults.map(readFaultReport);
-      },
-      async remove(id) {
-        return removedSchema.parse(await post("faults/remove", { id })).removed;
-      },
-      async clear() {
-        await post("faults/clear", {});
-      },
+      add: async (spec) => readFaultReport(await post("faults/add", Object(spec))),
+      list: async () => (await ask("faults/list", faultsSchema)).faults.map(readFaultReport),
+      remove: async (id) => (await ask("faults/remove", removedSchema, { id })).removed,
+      clear: () => act("faults/clear"),
     },
     journal: {
-      async payment(id) {
-        return foundSchema.parse(await post("journal/payment", { id })).payment ?? undefined;
-      },
-      async payments() {
-        return paymentsSchema.parse(await post("journal/payments", {})).payments;
-      },
-      async otherRequests() {
-        return otherRequestsSchema.parse(await post("journal/other-requests", {})).requests;
-      },
+      payment: async (id) => (await ask("journal/payment", foundSchema, { id })).payment ?? undefined,
+      payments: async () => (await ask("journal/payments", paymentsSchema)).payments,
+      otherRequests: async () => (await ask("journal/other-requests", otherRequestsSchema)).requests,
     },
-    async forkFailures() {
-      return failuresSchema.parse(await post("fork-failures", {}));
-    },
-    async snapshot() {
-      return snapshotSchema.parse(await post("snapshot", {})).id;
-    },
-    async restore(id) {
-      await post("restore", { id });
-    },
-    async reset() {
-      await post("reset", {});
-    },
+    forkFailures: () => ask("fork-failures", failuresSchema),
+    snapshot: async () => (await ask("snapshot", snapshotSchema)).id,
+    restore: (id) => act("restore", { id }),
+    reset: () => act("reset"),
   };
 }

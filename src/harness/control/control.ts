@@ -11,21 +11,15 @@ import type { HarnessDescription } from "./description.ts";
 import type { JsonResponse } from "./http-json.ts";
 import { requireAccount } from "./require-account.ts";
 
-/** What `POST /harness/fund` takes: `amount` in the asset's smallest unit. */
-const fundRequestSchema = z.object({
-  network: z.string(),
-  to: z.string(),
-  amount: uint256String,
-});
+/** What the routes take. Amounts are in the asset's smallest unit. */
+const fundRequest = z.object({ network: z.string(), to: z.string(), amount: uint256String });
+const advanceTimeRequest = z.object({ network: z.string(), seconds: z.number() });
+const mineRequest = z.object({ network: z.string(), blocks: z.number() });
+const journalRequest = z.object({ id: bytes32 });
+const idRequest = z.object({ id: z.string() });
 
-/** What `POST /harness/advance-time` takes. */
-const advanceTimeRequestSchema = z.object({ network: z.string(), seconds: z.number() });
-
-/** What `POST /harness/mine` takes. */
-const mineRequestSchema = z.object({ network: z.string(), blocks: z.number() });
-
-/** What `POST /harness/pay` takes: a test payer by its name, `amount` in the asset's smallest unit. */
-const payRequestSchema = z.object({
+/** What `POST /harness/pay` takes, with a test payer by its name. */
+const payRequest = z.object({
   network: z.string(),
   payer: z.enum(Object.keys(testPayers) as [TestPayerName, ...TestPayerName[]]),
   amount: uint256String,
@@ -35,16 +29,7 @@ const payRequestSchema = z.object({
 });
 
 /** A payment that `POST /harness/pay` makes. */
-export type PayRequest = z.infer<typeof payRequestSchema>;
-
-/** What `POST /harness/journal/payment` takes. */
-const journalRequestSchema = z.object({ id: bytes32 });
-
-/** What `POST /harness/restore` takes. */
-const restoreRequestSchema = z.object({ id: z.string() });
-
-/** What `POST /harness/faults/remove` takes. */
-const removeFaultRequestSchema = z.object({ id: z.string() });
+export type PayRequest = z.infer<typeof payRequest>;
 
 /**
  * The routes by which other processes act on a running harness. They are served beside the service on the same
@@ -84,53 +69,44 @@ export function controlRoutes(
   );
 
   app.post("/harness/fund", async (request) => {
-    const { network, to, amount } = fundRequestSchema.parse(request.body);
+    const { network, to, amount } = fundRequest.parse(request.body);
     const { asset } = runningChain(harness, network);
     await control.fund(network, requireAccount(to), amount);
     return { network, to, amount: amount.toString(), asset: asset.address };
   });
 
   app.post("/harness/pay", async (request) => {
-    const payment = payRequestSchema.parse(request.body);
+    const payment = payRequest.parse(request.body);
     runningChain(harness, payment.network);
     const { verify, settle } = await pay(payment);
     return { verify: verify.body, settle: settle.body };
   });
 
   app.post("/harness/advance-time", async (request) => {
-    const { network, seconds } = advanceTimeRequestSchema.parse(request.body);
+    const { network, seconds } = advanceTimeRequest.parse(request.body);
     return { network, now: Number(await control.advanceTime(network, seconds)) };
   });
 
   app.post("/harness/mine", async (request) => {
-    const { network, blocks } = mineRequestSchema.parse(request.body);
+    const { network, blocks } = mineRequest.parse(request.body);
     await control.mine(network, blocks);
     return { network, blocks };
   });
 
-  app.post("/harness/reset", async () => {
-    await control.reset();
-    return {};
-  });
-
+  const done = () => ({});
+  app.post("/harness/reset", () => control.reset().then(done));
   app.post("/harness/snapshot", async () => ({ id: await control.snapshot() }));
-  app.post("/harness/restore", async ({ body }) => {
-    await control.restore(restoreRequestSchema.parse(body).id);
-    return {};
-  });
+  app.post("/harness/restore", ({ body }) => control.restore(idRequest.parse(body).id).then(done));
 
   app.post("/harness/faults/add", ({ body }) => faults.add(body));
   app.post("/harness/faults/list", async () => ({ faults: await faults.list() }));
   app.post("/harness/faults/remove", async ({ body }) => ({
-    removed: await faults.remove(removeFaultRequestSchema.parse(body).id),
+    removed: await faults.remove(idRequest.parse(body).id),
   }));
-  app.post("/harness/faults/clear", async () => {
-    await faults.clear();
-    return {};
-  });
+  app.post("/harness/faults/clear", () => faults.clear().then(done));
 
   app.post("/harness/journal/payment", async ({ body }) => ({
-    payment: (await journal.payment(journalRequestSchema.parse(body).id)) ?? null,
+    payment: (await journal.payment(journalRequest.parse(body).id)) ?? null,
   }));
   app.post("/harness/journal/payments", async () => ({ payments: await journal.payments() }));
   app.post("/harness/journal/other-requests", async () => ({ requests: await journal.otherRequests() }));

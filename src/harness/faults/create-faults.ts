@@ -113,7 +113,7 @@ export type StartedFaults = {
   serviceRpcUrl(chain: HarnessChain): string;
   /** Has requests that come to this server end as faults of the facilitator have it. */
   breakAnswers(server: Server): void;
-  /** Before the service is replaced: what keeps answers from it ends. */
+  /** Ends all faults before the service is replaced. */
   beforeReset(): Promise<void>;
   close(): Promise<void>;
 };

@@ -53,7 +53,7 @@ export type FacilitatorMatch = Pick<CallMatch, "nth" | "times"> & {
   operation?: "verify" | "settle" | "supported";
 };
 
-/** What can be done to the HTTP between a shop and the facilitator. With `answerLost` and `delay` it does its work. */
+/** What can be done to the HTTP between a shop and the facilitator. With `answerLost` and `delay` the facilitator does its work. */
 export type FacilitatorFaultSetter = Pick<
   ConnectionFaultSetter,
   "answerLost" | "delay" | "rateLimited" | "reset" | "status" | "hang"

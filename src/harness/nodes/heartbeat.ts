@@ -4,7 +4,7 @@ import type { LocalNode } from "./nodes.ts";
 
 /** Mines a block a second on a chain that has nothing else to do, so that its head follows the clock. */
 export type Heartbeat = {
-  /** Resolves when no block of it is under way any more, and none comes. */
+  /** Stops it. Resolves when its last block is mined. */
   pause(): Promise<void>;
   resume(): void;
 };
@@ -12,7 +12,8 @@ export type Heartbeat = {
 const periodMs = 1_000;
 
 /**
- * Starts a heartbeat. A chain whose automatic mining is switched off gets no blocks: its transactions are to be held. It ends with the node, and does not keep this process alive.
+ * Starts a heartbeat. A chain whose automatic mining is switched off gets no blocks: its transactions are to be held.
+ * It ends with the node, and does not keep this process alive.
  *
  * Anvil's own `--mixed-mining` does the same, but once the mode of mining was changed there is no way back to
  * it, and `evm_setAutomine(false)` holds nothing in it.

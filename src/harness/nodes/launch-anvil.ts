@@ -207,7 +207,7 @@ export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil
   }
 }
 
-/** What is asked of a network goes through a server of this process, which has the patience and the memory. */
+/** The node asks a server of this process, which retries and remembers, so that the node need not. */
 function forkFlags(fork: LaunchOptions["fork"]): readonly string[] {
   if (fork === undefined) return [];
   return [

@@ -17,9 +17,8 @@ const active: ReadonlyMap<string, TestKey> = new Map(
 );
 
 /**
- * The same organizations, and those of the published API keys besides. Each is created when its key first comes:
- * neither a start nor a reset has to wait for what hardly any of them needs. Those that stand for a key that is not
- * good stay unknown, which is the same 401.
+ * Adds the organizations of the published API keys. Each is created by the first request with its key, so that starts
+ * and resets do not wait for it. Keys that stand for one that is not good stay unknown, which is answered by the same 401.
  */
 export function withTestKeys(organizations: Organizations, networks: readonly NetworkName[]): Organizations {
   const created = new Map<string, Promise<void>>();

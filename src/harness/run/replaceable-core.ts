@@ -23,15 +23,15 @@ export type MadeCore = Omit<ServiceCore, "start"> & {
   readRows(): Promise<Rows>;
 };
 
-/** How long what a core has under way may take to end by itself. With nodes that answer it takes milliseconds. */
+/** How long the work of a core may take to end by itself: milliseconds, with nodes that answer. */
 const timeoutMs = 500;
 
-/** How soon the next core is made, so that a reset finds it ready: not while the first payments after one are made. */
+/** When the next core is made, so that a reset finds it ready: after the first payments, which it would slow down. */
 const spareAfterMs = 25;
 
 /**
- * Forgetting everything by beginning anew: production code needs no way to forget, and a ledger, queues and
- * caches that are new cannot remember.
+ * A reset makes a new core instead of clearing the old one: production code needs no way to forget, and a new ledger,
+ * queue or cache holds nothing.
  *
  * @param make gives a core that has not been started
  */
@@ -104,7 +104,7 @@ export async function createReplaceableCore(make: () => Promise<MadeCore>): Prom
       // While the chains are put back there is time for it.
       makeSpare();
       await meanwhile();
-      // What hangs on a node that does not answer ends with its connections.
+      // Work that waits for a node which does not answer ends when its connections are closed.
       const ended = Promise.all([stopped, old.close()]);
       ended.catch(() => {});
       // The chains are as they were when the first core inspected them.

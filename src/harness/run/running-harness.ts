@@ -4,13 +4,13 @@ import type { Organizations } from "../../organizations/organizations.ts";
 import type { ControlledHarness } from "../control/controlled-harness.ts";
 import type { HarnessDescription } from "../control/description.ts";
 
-/** Something beside chains and service that takes part in a harness, such as a proxy before the nodes. */
+/** A part of a harness besides chains and service, such as the proxies before the nodes. */
 export type HarnessPart = {
-  /** Before the service is replaced: what keeps answers from it must go. */
+  /** Called before the service is replaced. What delays its answers must end. */
   beforeReset?(): void | Promise<void>;
-  /** When chains and service are as new. */
+  /** Called when chains and service are as new. */
   afterReset?(): void | Promise<void>;
-  /** Before the nodes end. */
+  /** Called before the nodes end. */
   close?(): void | Promise<void>;
 };
 

@@ -26,7 +26,7 @@ export type CapturedSlice = {
   assetPaused: boolean;
 };
 
-/** So many blocks before its head a chain begins, with as many seconds each: room for what is put in place. */
+/** A chain begins this many blocks, of two seconds each, before the head: room for what is put in place. */
 const roomBlocks = 60;
 
 /** When and where the chain of a slice begins. */
@@ -40,13 +40,13 @@ export function beginningOf({ blockNumber, time }: CapturedSlice): {
 /** The slots of FiatTokenV2_2, which the mock has too. */
 const slots = { paused: 1n, balances: 9n, authorizations: 16n };
 
-/** In one word with the balance. */
+/** Whether an account is blacklisted, in the same word as its balance. */
 const blacklistedBit = 1n << 255n;
 
-/** Behind the address of the pauser. */
+/** Whether the token is paused, in the same word as the address of the pauser. */
 const pausedBit = 1n << 160n;
 
-/** Gives back the word that EIP-1271 wants, whatever is asked; and a word of zeros. */
+/** Code that answers every call: with the word that EIP-1271 wants, or with zeros. */
 const wallets = { accepting: "0x631626ba7e60e01b5f5260205ff3", refusing: "0x5f5f5260205ff3" } as const;
 
 /**

@@ -88,16 +88,16 @@ const { treasury, operator, admin, recoverer, pauser } = harnessAccounts;
 /** Native gas money of each account of the harness that sends transactions: 10,000 whole coins. */
 const gasMoney = `0x${(10_000n * 10n ** 18n).toString(16)}`;
 
-/** A node that mines each transaction as it comes takes some 2 ms; then it has missed one. */
+/** How long a node that mines at once may take for a transaction, usually 2 ms. After that, it has missed it. */
 const minedWithinMs = 500;
 
 /** Gas for one call of the token, of which none takes more than 100,000. */
 const tokenCallGas = "0x249f0";
 
-/** More blocks at once take the node seconds. */
+/** The most blocks that are mined at once: more take the node seconds. */
 const mostBlocks = 10_000;
 
-/** A hundred years. */
+/** The most that time moves forward at once: a hundred years. */
 const mostSeconds = 3_155_760_000;
 
 /** What the node says of a state that it cannot load repeats the state, which may be megabytes. */

@@ -2,7 +2,6 @@ import { ConfigurationError, type ConfigurationProblem, KitError } from "../../e
 import {
   type Asset,
   builtInNetworks,
-  type Network,
   type NetworkName,
   type NetworkRegistry,
 } from "../../protocol/networks.ts";
@@ -35,8 +34,8 @@ export type StartChainsOptions = {
   /** Path of the anvil binary; the one of this platform's package by default. */
   anvilBinary?: string | undefined;
   /**
-   * Called once, while the nodes come up, which they do by themselves: for what keeps this process busy. An import does
-   * not return before all that it imports is read, so that nodes which are started after one wait for it.
+   * Called once, while the nodes start by themselves: for work that keeps this process busy, such as imports. Before the
+   * start of the nodes they would delay it.
    */
   meanwhile?: (() => void) | undefined;
   /** What chains go on with, by network. */
@@ -74,7 +73,10 @@ export async function startChains(options: StartChainsOptions): Promise<Chains> 
   const { facilitatorContracts, assets = {}, rpcPorts = {}, signal, slice } = options;
   const beginning = slice === undefined ? { genesisTime: options.genesisTime } : beginningOf(slice);
   const host: NodeHost = options.host === "0.0.0.0" || options.host === "::" ? options.host : "127.0.0.1";
-  const networks = checkOptions(options);
+  const problems = findChainProblems(options);
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  const { knownNetworks = builtInNetworks } = options;
+  const networks = options.networks.flatMap((name) => knownNetworks.named(name) ?? []);
   const forks = readForkOptions(options.fork ?? {}, options.networks);
   signal?.throwIfAborted();
 
@@ -165,8 +167,10 @@ function oneError(failures: readonly unknown[], asked: number): unknown {
   });
 }
 
-/** Gives the networks that are asked for. */
-function checkOptions(options: StartChainsOptions): readonly Network[] {
+/** What is wrong with the networks that are asked for, and with the ports of their nodes. */
+export function findChainProblems(
+  options: Pick<StartChainsOptions, "networks" | "rpcPorts" | "knownNetworks">,
+): readonly ConfigurationProblem[] {
   const { networks: names, rpcPorts = {}, knownNetworks = builtInNetworks } = options;
   const problems: ConfigurationProblem[] = [];
   const taken = new Map<number, string>();
@@ -191,7 +195,8 @@ function checkOptions(options: StartChainsOptions): readonly Network[] {
     }
     taken.set(port, name);
   }
-  if (names.length === 0) problems.push({ name: "networks", problem: "names no network", example: "base" });
-  if (problems.length > 0) throw new ConfigurationError(problems);
-  return names.flatMap((name) => knownNetworks.named(name) ?? []);
+  if (names.length === 0) {
+    problems.push({ name: "networks", problem: "names no network", example: '["base"]' });
+  }
+  return problems;
 }

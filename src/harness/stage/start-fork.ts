@@ -53,7 +53,7 @@ export async function startFork(options: StartForkOptions): Promise<LocalNode> {
     }
   } catch (error) {
     await source.close();
-    // Whatever the node made of it.
+    // The source knows more of the cause than the node does.
     throw source.explainStart(error);
   }
 }
@@ -63,7 +63,7 @@ export function isRealToken(network: Network, asset: Asset): boolean {
   return sameAddress(asset.address, network.usdc.address);
 }
 
-/** Makes one of the node and what it forks from. */
+/** Joins a node and what it forks from into one node. */
 async function connect(node: LocalNode, source: ForkSource): Promise<LocalNode> {
   const gate = await openGate(node, source);
   let stopping: Promise<void> | undefined;

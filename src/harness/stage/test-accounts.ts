@@ -18,7 +18,7 @@ const blacklistSelector = selector("blacklist(address)");
 /** Code that refuses every call: `PUSH0 PUSH0 REVERT`. */
 const revertingCode = "0x5f5ffd";
 
-/** Whole tokens that each payer has, unless it is there to have none. */
+/** Whole tokens of each payer, the one without any aside. */
 const wholeTokens = 1_000_000n;
 
 /** Every account that stands in a known state on every chain, whatever is at it on the real chain: their keys are public. */
