@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { createLocalSigner } from "../../src/chain/signing/local-signer.ts";
 import type { Signer } from "../../src/chain/signing/signer.ts";
 import type { NetworkConfig } from "../../src/config/network-config.ts";
@@ -18,6 +19,7 @@ import { signAs } from "../../src/published/sign-as.ts";
 import type { TestPayerName } from "../../src/published/test-payers.ts";
 import type { Service } from "../../src/service.ts";
 import { type CountingProxy, startCountingProxy } from "./counting-proxy.ts";
+import { localNetwork } from "./local-network.ts";
 import type { Body } from "./service.ts";
 import { createWrappedService, type Wrap } from "./wrapped-service.ts";
 
@@ -78,13 +80,7 @@ export async function compose(running?: HarnessChain): Promise<Composition> {
     proxy,
 
     configuration: (changes = {}) => ({
-      ...chain.network,
-      blockTimeMs: 200,
-      facilitatorContract: chain.facilitatorContract,
-      rpcUrls: [proxy.url],
-      assets: [chain.asset],
-      confirmations: 1,
-      maxFeePerGas: 10n ** 12n,
+      ...localNetwork({ ...chain, rpcUrl: proxy.url, blockTimeMs: 200 }),
       ...changes,
     }),
 
@@ -168,7 +164,7 @@ export async function compose(running?: HarnessChain): Promise<Composition> {
 
     async untilSent() {
       while (!proxy.take().flat().includes("eth_sendRawTransaction")) {
-        await new Promise((resolve) => setTimeout(resolve, 5));
+        await sleep(5);
       }
     },
 

@@ -23,6 +23,7 @@ import { networks } from "../../src/protocol/networks.ts";
 import { usdcProxyAdmin, usdcSignaturesAddress } from "../../src/published/accounts.ts";
 import { startAnvil } from "./anvil.ts";
 import { accountOf, keyOf } from "./key-accounts.ts";
+import { encodeCancellation, encodeSubmission } from "./token-calls.ts";
 
 /** An anvil node with MockUSDC and the facilitator contract on it. */
 export type TestDeployment = {
@@ -163,28 +164,11 @@ export async function deployContracts(): Promise<TestDeployment> {
     send,
     // An estimate would be too low: the whole succeeds when its calls run out of gas.
     sendTogether: (calls) => send(null, callAll(calls), 2_000_000n),
-    submitDirectly: (call) => send(usdc, encodeDirectSubmission(call)),
-    encodeDirectSubmission,
+    submitDirectly: ({ authorization, signature }) => send(usdc, encodeSubmission(authorization, signature)),
+    encodeDirectSubmission: ({ authorization, signature }) => encodeSubmission(authorization, signature),
 
-    async encodeCancellation(payer, { authorization: { from, nonce } }) {
-      const { name, version } = asset;
-      const signature = await accountOf(payer).signTypedData({
-        domain: { name, version, chainId, verifyingContract: usdc },
-        types: {
-          CancelAuthorization: [
-            { name: "authorizer", type: "address" },
-            { name: "nonce", type: "bytes32" },
-          ],
-        },
-        primaryType: "CancelAuthorization",
-        message: { authorizer: from, nonce },
-      });
-      return encodeFunctionData({
-        abi: mockUsdcAbi,
-        functionName: "cancelAuthorization",
-        args: [from, nonce, signature],
-      });
-    },
+    encodeCancellation: (payer, { authorization: { nonce } }) =>
+      encodeCancellation(keyOf(payer), { asset: { ...asset, address: usdc }, chainId }, nonce),
 
     async pay(options = {}) {
       const signer = accountOf(options.payer ?? crypto.randomUUID());
@@ -234,15 +218,6 @@ export async function deployContracts(): Promise<TestDeployment> {
   async function callToken(functionName: "mint" | "blacklist" | "pause", args: readonly unknown[]) {
     await send(usdc, encodeFunctionData({ abi: mockUsdcAbi as Abi, functionName, args }));
   }
-}
-
-function encodeDirectSubmission({ authorization, signature }: SettleCall): Hex {
-  const { from, to, value, validAfter, validBefore, nonce } = authorization;
-  return encodeFunctionData({
-    abi: mockUsdcAbi,
-    functionName: "transferWithAuthorization",
-    args: [from, to, value, validAfter, validBefore, nonce, signature],
-  });
 }
 
 /**

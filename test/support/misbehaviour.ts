@@ -1,6 +1,5 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Behaviour, type ReceivedCall, refusing, sendJson } from "./stub-node.ts";
-
-const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Behaves, but gives other results to a method. */
 export function altering(well: Behaviour, method: string, alter: (result: unknown) => unknown): Behaviour {
@@ -36,7 +35,7 @@ export const misbehaviours: Readonly<
     kind: "timeout",
     health: "failing",
     of: (well) => async (calls, response, body) => {
-      await wait(900);
+      await sleep(900);
       if (!response.destroyed) await well(calls, response, body);
     },
   },
@@ -47,7 +46,7 @@ export const misbehaviours: Readonly<
       response.writeHead(200);
       while (!response.destroyed) {
         response.write(" ");
-        await wait(40);
+        await sleep(40);
       }
     },
   },
@@ -62,7 +61,7 @@ export const misbehaviours: Readonly<
     of: () => async (_, response) => {
       response.writeHead(200, { "content-length": "100" });
       response.write("[");
-      await wait(5);
+      await sleep(5);
       response.destroy();
     },
   },

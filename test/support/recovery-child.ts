@@ -3,9 +3,9 @@ import { z } from "zod";
 import { createLocalSigner } from "../../src/chain/signing/local-signer.ts";
 import { openMigrated } from "../../src/database/open-migrated.ts";
 import { createLogger } from "../../src/logging/logger.ts";
-import { networks } from "../../src/protocol/networks.ts";
 import { address } from "../../src/protocol/primitives.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
+import { localNetwork } from "./local-network.ts";
 import { recoverySteps, watchSteps } from "./recovery-steps.ts";
 import { createWrappedService } from "./wrapped-service.ts";
 
@@ -27,17 +27,7 @@ const wrap = watchSteps((step) => {
   else setTimeout(die, options.afterMs);
 });
 const service = await createWrappedService(wrap, {
-  networks: [
-    {
-      ...networks.base,
-      blockTimeMs: 100,
-      facilitatorContract: options.facilitatorContract,
-      rpcUrls: [options.rpcUrl],
-      assets: [networks.base.usdc],
-      confirmations: 1,
-      maxFeePerGas: 10n ** 12n,
-    },
-  ],
+  networks: [localNetwork({ ...options, blockTimeMs: 100 })],
   signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
   recoverer: createLocalSigner(harnessAccounts.recoverer.privateKey),
   database: await openMigrated(options.databaseUrl),

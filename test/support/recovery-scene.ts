@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { encodeFunctionData, keccak256, toHex } from "viem";
-import { privateKeyToAccount } from "viem/accounts";
 import { createLocalSigner } from "../../src/chain/signing/local-signer.ts";
 import type { NetworkConfig } from "../../src/config/network-config.ts";
 import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
@@ -21,6 +21,7 @@ import { type TestPayerName, testPayers } from "../../src/published/test-payers.
 import type { Service } from "../../src/service.ts";
 import { type Composition, compose, type Running } from "./composition.ts";
 import type { Body } from "./service.ts";
+import { encodeCancellation, encodeSubmission } from "./token-calls.ts";
 import { createWrappedService, type Wrap } from "./wrapped-service.ts";
 
 /** What every payment here is worth, in the asset's smallest unit. */
@@ -188,7 +189,7 @@ export async function composeRecovery(): Promise<RecoveryScene> {
       });
       while ((await scene.inPool()) <= waiting) {
         if (early !== undefined) throw new Error(`nothing was sent: ${JSON.stringify(early)}`);
-        await new Promise((resolve) => setTimeout(resolve, 10));
+        await sleep(10);
       }
       return { answer };
     },
@@ -205,40 +206,14 @@ export async function composeRecovery(): Promise<RecoveryScene> {
 
     submission({ paymentPayload }) {
       const { authorization, signature } = paymentPayload.payload;
-      const { from, to, value: amount, validAfter, validBefore, nonce } = authorization;
-      const data = encodeFunctionData({
-        abi: mockUsdcAbi,
-        functionName: "transferWithAuthorization",
-        args: [from, to, BigInt(amount), BigInt(validAfter), BigInt(validBefore), nonce, signature],
-      });
-      return { from: strangers, to: asset.address, data };
+      return { from: strangers, to: asset.address, data: encodeSubmission(authorization, signature) };
     },
 
     async cancellation({ paymentPayload }) {
       const { from, nonce } = paymentPayload.payload.authorization;
       const payer = Object.values(testPayers).find(({ address }) => address === from);
       if (payer === undefined) throw new Error("only test payers can cancel");
-      const signature = await privateKeyToAccount(payer.privateKey).signTypedData({
-        domain: {
-          name: asset.name,
-          version: asset.version,
-          chainId: network.chainId,
-          verifyingContract: asset.address,
-        },
-        types: {
-          CancelAuthorization: [
-            { name: "authorizer", type: "address" },
-            { name: "nonce", type: "bytes32" },
-          ],
-        },
-        primaryType: "CancelAuthorization",
-        message: { authorizer: from, nonce },
-      });
-      const data = encodeFunctionData({
-        abi: mockUsdcAbi,
-        functionName: "cancelAuthorization",
-        args: [from, nonce, signature],
-      });
+      const data = await encodeCancellation(payer.privateKey, { asset, chainId: network.chainId }, nonce);
       return { from: strangers, to: asset.address, data };
     },
 
@@ -295,7 +270,7 @@ export async function composeRecovery(): Promise<RecoveryScene> {
 
     async untilState(running, body, state) {
       for (let last = ""; last !== state; ) {
-        await new Promise((resolve) => setTimeout(resolve, 50));
+        await sleep(50);
         last = (await scene.settlement(running, body)).state;
       }
     },
@@ -327,14 +302,14 @@ export async function composeRecovery(): Promise<RecoveryScene> {
     },
 
     async untilInPool(count) {
-      while ((await scene.inPool()) < count) await new Promise((resolve) => setTimeout(resolve, 10));
+      while ((await scene.inPool()) < count) await sleep(10);
     },
 
     async settleUntilDecided(running, body) {
       for (;;) {
         const { status, body: answer } = await post(running, "settle", body);
         if (status === 200) return (answer as { success: boolean }).success;
-        await new Promise((resolve) => setTimeout(resolve, 100));
+        await sleep(100);
       }
     },
 

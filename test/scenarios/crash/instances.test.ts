@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Hex } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
@@ -45,7 +46,7 @@ test(`${payments} payments, duplicates and deaths: none lost, none paid twice (s
   let working = true;
   const killing = (async () => {
     while (working) {
-      await new Promise((resolve) => setTimeout(resolve, killEveryMs));
+      await sleep(killEveryMs);
       if (!working) return;
       const victim = random.between(0, instances.length - 1);
       await instances[victim]?.kill();
@@ -74,7 +75,7 @@ test(`${payments} payments, duplicates and deaths: none lost, none paid twice (s
       }
       // It was settled, and the success went to the other one, or died on the way to it.
       if (answer?.status === 200 && /was settled before/.test(answer.errorMessage ?? "")) return;
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await sleep(100);
     }
     throw new Error("a payment stayed undecided");
   };

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { JsonResponse } from "../../../src/harness/control/http-json.ts";
 import { settlementId } from "../../../src/protocol/authorization.ts";
@@ -40,7 +41,7 @@ async function settleUntilDecided(service: ServiceProcess, body: Body) {
   for (let attempt = 0; attempt < 50; attempt++) {
     const answer = answerOf(await service.settle(body));
     if (answer.status === 200) return answer;
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await sleep(100);
   }
   throw new Error("the payment stayed undecided");
 }

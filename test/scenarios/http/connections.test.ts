@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { createMetricsApp } from "../../../src/http/metrics-app.ts";
 import { createLogger } from "../../../src/logging/logger.ts";
@@ -120,7 +121,7 @@ describe("the service ends promptly", () => {
     headers.write("POST /v1/settle HTTP/1.1\r\nhost: localhost\r\n");
     body.write(postText("/v1/settle", paymentBody()).slice(0, -100));
     readAll([headers, body]);
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await sleep(100);
     expect(await closingTakes()).toBeLessThan(4_000);
   });
 
@@ -131,7 +132,7 @@ describe("the service ends promptly", () => {
     socket.write(
       "GET /docs/js/scalar.js HTTP/1.1\r\nhost: localhost\r\naccept-encoding: identity\r\n\r\n".repeat(5),
     );
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await sleep(1_000);
     expect(await closingTakes()).toBeLessThan(6_000);
   });
 

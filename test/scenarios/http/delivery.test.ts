@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openRawConnection, postText, type RawConnection } from "../../support/http/raw-connection.ts";
 import { paymentBody, type StubApp, startStubApp } from "../../support/http/stub-app.ts";
@@ -29,7 +30,7 @@ const wholeAnswersIn = (text: string) => text.match(/"success":true[^{}]*\}/g) ?
 /** The answers that have come, in order: each success's hash begins with a digit of its own. */
 const hashesIn = (text: string) => [...text.matchAll(/"transaction":"0x(\d\d)/g)].map(([, digits]) => digits);
 const hash = (digits: string) => `0x${digits.repeat(32)}` as const;
-const longEnough = () => new Promise((resolve) => setTimeout(resolve, 100));
+const longEnough = () => sleep(100);
 
 describe("one settle on a connection", () => {
   test("whose answer is read is delivered", async () => {
@@ -78,7 +79,7 @@ describe("one settle on a connection", () => {
     connection.send(settleText());
     const { fates } = (await app.settle(0)).succeed();
     await connection.until(wholeAnswer);
-    if (ms > 0) await new Promise((resolve) => setTimeout(resolve, ms));
+    if (ms > 0) await sleep(ms);
     connection.reset();
     await longEnough();
     expect(fates).toEqual(["delivered"]);

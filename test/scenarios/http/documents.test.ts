@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { request } from "node:http";
 import { connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { afterEach, describe, expect, test } from "vitest";
 import { type StubApp, startStubApp } from "../../support/http/stub-app.ts";
@@ -113,7 +114,7 @@ describe("the script of /docs", () => {
     const askedAt = performance.now();
     expect((await get("/livez")).status).toBe(200);
     expect(performance.now() - askedAt).toBeLessThan(5_000);
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await sleep(500);
     expect((await get("/livez")).status).toBe(200);
     const after = process.memoryUsage();
     const grown = after.external + after.heapUsed - before.external - before.heapUsed;

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openRawConnection, postText } from "../../support/http/raw-connection.ts";
 import { goodKey, paymentBody, type StubApp, startStubApp } from "../../support/http/stub-app.ts";
@@ -19,7 +20,7 @@ async function exchange(text: string, until: RegExp = /\r\n\r\n/): Promise<strin
   connection.send(text);
   const answer = await Promise.any([connection.until(until), connection.closed()]);
   // What else might come.
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await sleep(20);
   connection.end();
   return connection.received() || answer;
 }

@@ -14,6 +14,7 @@ import {
   signedRequest,
   startTestHarness,
 } from "../../support/service.ts";
+import { encodeSubmission } from "../../support/token-calls.ts";
 
 /*
  * design: every row of the mapping table, over HTTP, against a running chain, in both versions of the protocol.
@@ -59,12 +60,7 @@ async function asTreasury(
 /** Submits the authorization to the token directly, as any account may that has seen the payment. */
 async function submitDirectly(body: Body): Promise<void> {
   const { authorization, signature } = exact(body);
-  const { from, to, value, validAfter, validBefore, nonce } = authorization;
-  const data = encodeFunctionData({
-    abi: mockUsdcAbi,
-    functionName: "transferWithAuthorization",
-    args: [from, to, BigInt(value), BigInt(validAfter), BigInt(validBefore), nonce, signature as Hex],
-  });
+  const data = encodeSubmission(authorization, signature as Hex);
   await sendFrom(harness, strangerAddress, networks.base.usdc.address, data);
 }
 

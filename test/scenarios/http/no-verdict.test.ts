@@ -1,4 +1,5 @@
 import { request } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
@@ -28,7 +29,7 @@ beforeAll(async () => {
   keys.settleOnly = (await create("org_local", ["settle"])).key;
   keys.noRecipient = (await create("org_new", ["verify", "settle"])).key;
   keys.expired = (await create("org_local", ["verify", "settle"], Date.now() + 200)).key;
-  await new Promise((resolve) => setTimeout(resolve, 250));
+  await sleep(250);
   const revoked = await create("org_local", ["verify", "settle"]);
   await organizations.revokeKey(revoked.keyId);
   keys.revoked = revoked.key;

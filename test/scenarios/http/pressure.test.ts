@@ -1,4 +1,5 @@
 import { Agent, request } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createMetrics } from "../../../src/metrics/create-metrics.ts";
 import { openRawConnection, postText } from "../../support/http/raw-connection.ts";
@@ -166,12 +167,12 @@ describe("an event loop that cannot keep up", () => {
 
   test("is not seen in one long pause", async () => {
     app = await startStubApp({ pressure: { ...roomy, maxLagMs: 50 } });
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    await sleep(1_500);
     const until = performance.now() + 400;
     while (performance.now() < until);
     for (let round = 0; round < 20; round++) {
       expect((await post("verify")).status).toBe(200);
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await sleep(100);
     }
   });
 });

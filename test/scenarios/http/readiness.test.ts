@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import type { NetworkHealth } from "../../../src/protocol/answers.ts";
@@ -76,7 +77,7 @@ describe("GET /readyz", () => {
     await Promise.all(Array.from({ length: 100 }, () => get("/readyz")));
     await get("/readyz?network=base");
     expect(checks).toBe(1);
-    await new Promise((resolve) => setTimeout(resolve, 1_050));
+    await sleep(1_050);
     await get("/readyz");
     expect(checks).toBe(2);
   });

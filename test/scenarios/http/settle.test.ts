@@ -1,4 +1,5 @@
 import { request } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
@@ -48,7 +49,7 @@ async function untilSent(): Promise<void> {
     const count = (block: string) =>
       node().request("eth_getTransactionCount", harnessAccounts.operator.address, block);
     if ((await count("pending")) !== (await count("latest"))) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    await sleep(10);
   }
   throw new Error("nothing was sent");
 }

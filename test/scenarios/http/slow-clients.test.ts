@@ -1,4 +1,5 @@
 import { Agent, request } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Timeouts } from "../../../src/http/timeouts.ts";
 import { openRawConnection, postText } from "../../support/http/raw-connection.ts";
@@ -16,8 +17,6 @@ const start = async (timeouts: Partial<Timeouts> = {}) => {
     timeouts: { headersMs: 300, requestMs: 600, keepAliveMs: 400, stalledMs: 400, checkMs: 50, ...timeouts },
   });
 };
-const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-
 describe("a request that takes its time", () => {
   test("to send headers is answered with 408 and closed", async () => {
     await start();

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Running } from "../../support/composition.ts";
 import { backends } from "../../support/databases.ts";
@@ -48,7 +49,7 @@ test("a payment that a third party submitted is paid within the same answer, onc
   await Promise.all([scene.startService(), scene.startService()]);
   const body = await scene.sign("funded");
   expect(await settleBehind(first, body)).toMatchObject({ success: true });
-  await new Promise((resolve) => setTimeout(resolve, 1_200));
+  await sleep(1_200);
   await expectPaidOnce();
   expect(await scene.settlement(first, body)).toMatchObject({ state: "recovered" });
 });

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Chain } from "../../../src/chain/chain.ts";
 import type { JsonResponse } from "../../../src/harness/control/http-json.ts";
@@ -35,7 +36,7 @@ const settle = async (running: Running, body: Body) => answerOf(await scene.post
 const refused = { success: false, errorReason: "invalid_transaction_state", transaction: "" };
 
 /** Long enough for several rounds over all failures. */
-const severalRounds = () => new Promise((resolve) => setTimeout(resolve, 1_200));
+const severalRounds = () => sleep(1_200);
 
 /** Where the money is: what the recipient got, and what lies in the contract that did not lie there before. */
 async function expectMoney(expected: { recipient: bigint; stranded: bigint }): Promise<void> {
@@ -353,7 +354,7 @@ describe("when the block of the submission is replaced", () => {
     const { answer } = await scene.settleInPool(service, body);
     await scene.sendAhead(scene.submission(body));
     await request("evm_mine");
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await sleep(300);
     await request("anvil_reorg", 1, []);
     await release();
     const stopMining = scene.mineSteadily();

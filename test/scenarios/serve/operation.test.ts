@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { encodeFunctionData } from "viem";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { mockUsdcAbi } from "../../../src/contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../../src/contracts/x402Facilitator.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import type { HarnessChain } from "../../../src/harness/stage/chain.ts";
@@ -12,6 +11,7 @@ import { type RunningCommand, runHere, startCommand, type Variables } from "../.
 import { type DeployedChains, deployer, operator } from "../../support/serve/deployed-chains.ts";
 import { signPayment, startDeployedShop } from "../../support/serve/shop.ts";
 import { forwardingTo, startStubNode } from "../../support/stub-node.ts";
+import { encodeSubmission } from "../../support/token-calls.ts";
 
 /*
  * `serve` as a process: what it tells Prometheus, and what it protects itself by.
@@ -185,20 +185,8 @@ describe("a payment that a third party submits straight to the token", () => {
     const sent = async () => ((await node.request("txpool_status")) as { pending: string }).pending !== "0x0";
     const settling = post(`${command.url}/settle`, body);
     while (!(await sent())) await sleep(10);
-    const { from, to, value, validAfter, validBefore, nonce } = body.paymentPayload.payload.authorization;
-    const data = encodeFunctionData({
-      abi: mockUsdcAbi,
-      functionName: "transferWithAuthorization",
-      args: [
-        from,
-        to,
-        BigInt(value),
-        BigInt(validAfter),
-        BigInt(validBefore),
-        nonce,
-        body.paymentPayload.payload.signature,
-      ],
-    });
+    const { authorization, signature } = body.paymentPayload.payload;
+    const data = encodeSubmission(authorization, signature);
     // It pays more for its place, and so is mined before ours.
     const fees = { maxPriorityFeePerGas: "0x2540be400", maxFeePerGas: "0x174876e800" };
     const stranger = harnessAccounts.treasury.address;

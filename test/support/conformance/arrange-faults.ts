@@ -14,6 +14,7 @@ import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { balanceOf, sendFrom } from "../service.ts";
+import { encodeSubmission } from "../token-calls.ts";
 import { type Breakage, startBreakingProxy } from "./breaking-proxy.ts";
 import { sendAndGiveUp } from "./send-and-give-up.ts";
 import { type StrainedService, startEndingService, startStrainedService } from "./strained-service.ts";
@@ -212,10 +213,5 @@ function directSubmission({ body = "" }: FixtureRequest): `0x${string}` {
   const parsed = parsePaymentRequest(JSON.parse(body));
   if (!parsed.ok) throw new Error("the request holds no payment");
   const { authorization, signature } = parsed.request;
-  const { from, to, value, validAfter, validBefore, nonce } = authorization;
-  return encodeFunctionData({
-    abi: mockUsdcAbi,
-    functionName: "transferWithAuthorization",
-    args: [from, to, value, validAfter, validBefore, nonce, signature],
-  });
+  return encodeSubmission(authorization, signature);
 }

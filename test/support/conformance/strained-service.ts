@@ -1,5 +1,4 @@
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import { createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
 import { openMigrated } from "../../../src/database/open-migrated.ts";
@@ -9,6 +8,8 @@ import { type AppOptions, createApp } from "../../../src/http/app.ts";
 import { createLogger } from "../../../src/logging/logger.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { createCore } from "../../../src/service.ts";
+import { listenOnLoopback } from "../../../src/util/loopback.ts";
+import { localNetwork } from "../local-network.ts";
 
 export type StrainedService = { origin: string; close(): Promise<void> };
 
@@ -21,17 +22,7 @@ export async function startStrainedService(
   if (base === undefined) throw new Error("base is not running");
   const logger = createLogger("silent");
   const core = createCore({
-    networks: [
-      {
-        ...base.network,
-        blockTimeMs: 1_000,
-        facilitatorContract: base.facilitatorContract,
-        rpcUrls: [base.rpcUrl],
-        assets: [base.asset],
-        confirmations: 1,
-        maxFeePerGas: 10n ** 12n,
-      },
-    ],
+    networks: [localNetwork({ ...base, blockTimeMs: 1_000 })],
     signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
     database: await openMigrated("sqlite::memory:"),
     apiKeyPepper: "test",
@@ -76,10 +67,8 @@ export async function startEndingService(harness: RunningHarness): Promise<Strai
     client.on("error", () => onward.destroy());
     onward.on("error", () => client.destroy());
   });
-  proxy.listen(0, "127.0.0.1");
-  await once(proxy, "listening");
   return {
-    origin: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    origin: `http://127.0.0.1:${await listenOnLoopback(proxy)}`,
     async close() {
       proxy.close();
       await (closing ?? service.close());

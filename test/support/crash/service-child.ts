@@ -3,9 +3,9 @@ import { z } from "zod";
 import { createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
 import { openMigrated } from "../../../src/database/open-migrated.ts";
 import { createLogger } from "../../../src/logging/logger.ts";
-import { networks } from "../../../src/protocol/networks.ts";
 import { address, bytes32 } from "../../../src/protocol/primitives.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { localNetwork } from "../local-network.ts";
 import { createWrappedService } from "../wrapped-service.ts";
 import { boundaries, refuseLarge, stopAt } from "./boundaries.ts";
 
@@ -32,17 +32,7 @@ const wrap =
     ? options.dieAt && stopAt(options.dieAt, die)
     : refuseLarge(options.takesBytes, die);
 const service = await createWrappedService(wrap, {
-  networks: [
-    {
-      ...networks.base,
-      blockTimeMs: 200,
-      facilitatorContract: options.facilitatorContract,
-      rpcUrls: [options.rpcUrl],
-      assets: [networks.base.usdc],
-      confirmations: 1,
-      maxFeePerGas: 10n ** 12n,
-    },
-  ],
+  networks: [localNetwork({ ...options, blockTimeMs: 200 })],
   signers: [first, ...others],
   database: await openMigrated(options.databaseUrl),
   apiKeyPepper: "test",

@@ -1,4 +1,5 @@
 import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Facilitator } from "../../../src/facilitator/facilitator.ts";
 import type { IdempotencyKey } from "../../../src/facilitator/idempotent.ts";
 import type { Delivery, SettleResult } from "../../../src/facilitator/settle.ts";
@@ -104,7 +105,7 @@ export async function startStubApp(
       for (let round = 0; round < 1_000; round++) {
         const settle = settles[index];
         if (settle !== undefined) return settle;
-        await new Promise((resolve) => setTimeout(resolve, 5));
+        await sleep(5);
       }
       throw new Error(`settle ${index} was not asked for`);
     },

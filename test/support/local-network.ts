@@ -1,0 +1,23 @@
+import type { NetworkConfig } from "../../src/config/network-config.ts";
+import type { Address } from "../../src/protocol/hex.ts";
+import { type Asset, type Network, networks } from "../../src/protocol/networks.ts";
+
+/** A local chain, base unless another network is given, as a service under test is configured for it. */
+export function localNetwork(options: {
+  rpcUrl: string;
+  facilitatorContract: Address;
+  network?: Network;
+  asset?: Asset;
+  blockTimeMs: number;
+}): NetworkConfig {
+  const { rpcUrl, facilitatorContract, network = networks.base, asset = network.usdc, blockTimeMs } = options;
+  return {
+    ...network,
+    blockTimeMs,
+    facilitatorContract,
+    rpcUrls: [rpcUrl],
+    assets: [asset],
+    confirmations: 1,
+    maxFeePerGas: 10n ** 12n,
+  };
+}
