@@ -199,9 +199,12 @@ async function run(command: Command, args: readonly string[], terminal: Terminal
   if (typeof outcome === "number") return outcome;
   const { text, json, code = 0 } = outcome;
   // JSON may hold what others wrote.
-  terminal.print(values.json === true ? escapeControls(JSON.stringify(json)) : text);
+  terminal.print(values.json === true ? escapeControls(JSON.stringify(json, amountsAsText)) : text);
   return code;
 }
+
+/** Integers of any size are decimal text in JSON. */
+const amountsAsText = (_key: string, part: unknown) => (typeof part === "bigint" ? part.toString() : part);
 
 function isHelp(word: string): boolean {
   return word === "--help" || word === "-h";

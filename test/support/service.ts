@@ -12,6 +12,7 @@ import { harnessAccounts } from "../../src/published/accounts.ts";
 import { localOrganization } from "../../src/published/local-organization.ts";
 import { signAs } from "../../src/published/sign-as.ts";
 import type { TestPayerName } from "../../src/published/test-payers.ts";
+import { runningChain } from "./running-chain.ts";
 
 /** A harness on any free port, quiet unless something breaks. */
 export function startTestHarness(
@@ -51,8 +52,7 @@ export type Order = {
 /** A signed payment of 0.01 USDC by the funded payer on base, or as ordered, as a request body. */
 export async function signedRequest(harness: RunningHarness, order: Order = {}): Promise<Body> {
   const { network = "base", payer = "funded", x402Version = 1, amount = 10_000n } = order;
-  const chain = harness.chains[network];
-  if (chain === undefined) throw new Error(`${network} is not running`);
+  const chain = runningChain(harness, network);
   const now = await chain.now();
   const { authorization, signature } = await signAs(payer, {
     asset: chain.asset,

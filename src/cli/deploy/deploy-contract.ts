@@ -6,6 +6,7 @@ import { type Deployment, type DeploymentArguments, planDeployment } from "../..
 import { readBalance } from "../../deploy/transaction.ts";
 import { ConfigurationError } from "../../errors.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
+import type { Outcome } from "../kit/command.ts";
 import { deploymentAsJson, formatArguments, renderDeployed, renderInPlace, renderPlan } from "./report.ts";
 import { confirm, connectToNetwork, type DeploySession, findPublishedAccounts } from "./session.ts";
 
@@ -18,8 +19,8 @@ export type GivenArguments = {
   pauser: Address | "none" | undefined;
 };
 
-/** Deploys the contract where it is not deployed yet. Gives the exit code. */
-export async function deployAnew(session: DeploySession, given: GivenArguments): Promise<number> {
+/** Deploys the contract where it is not deployed yet. */
+export async function deployAnew(session: DeploySession, given: GivenArguments): Promise<Outcome | number> {
   const { network, environment, signer, mode, json, terminal } = session;
   const { print, printError } = terminal;
   const deployment = planDeployment(network.tier, resolveArguments(given, environment));
@@ -31,36 +32,30 @@ export async function deployAnew(session: DeploySession, given: GivenArguments):
   const plan = await prepareDeployment(onChain, deployment, sender);
   if (plan.state === "in place") {
     const { contract } = plan;
-    print(
-      json
-        ? deploymentAsJson(network, deployment, { state: "in place", contract })
-        : renderInPlace(network, deployment, contract),
-    );
-    return 0;
+    return {
+      json: deploymentAsJson(network, deployment, { state: "in place", contract }),
+      text: renderInPlace(network, deployment, contract),
+    };
   }
 
   const { transaction } = plan;
   const balance = await readBalance(onChain.rpc, sender);
   if (!json) print(renderPlan(network, deployment, { transaction, sender, balance, published }));
   if (mode === "dry run" || signer === undefined) {
-    print(
-      json
-        ? deploymentAsJson(network, deployment, { state: "planned", transaction })
-        : "Dry run: nothing was sent.",
-    );
-    return 0;
+    return {
+      json: deploymentAsJson(network, deployment, { state: "planned", transaction }),
+      text: "Dry run: nothing was sent.",
+    };
   }
   if (!(await confirm(session, `Deploy on ${network.name}?`))) {
     printError("Nothing was sent.");
     return 1;
   }
   const deployed = await deployContract(onChain, deployment, transaction, signer, terminal.takeSignals());
-  print(
-    json
-      ? deploymentAsJson(network, deployment, { state: "deployed", transaction, ...deployed })
-      : renderDeployed(network, deployment, deployed),
-  );
-  return 0;
+  return {
+    json: deploymentAsJson(network, deployment, { state: "deployed", transaction, ...deployed }),
+    text: renderDeployed(network, deployment, deployed),
+  };
 }
 
 /**

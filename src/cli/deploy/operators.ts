@@ -17,14 +17,15 @@ import { formatCoins } from "../../deploy/units.ts";
 import { ConfigurationError, KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Network } from "../../protocol/networks.ts";
+import type { Outcome } from "../kit/command.ts";
 import { costRows, operatorsAsJson, rows } from "./report.ts";
 import { confirm, connectToNetwork, type DeploySession, findPublishedAccounts } from "./session.ts";
 
-/** Grants and revokes the role of an operator, where that is not so already. Gives the exit code. */
+/** Grants and revokes the role of an operator, where that is not so already. */
 export async function changeOperators(
   session: DeploySession,
   given: { contract: Address | undefined; changes: readonly RoleChange[] },
-): Promise<number> {
+): Promise<Outcome | number> {
   const { network, signer, mode, json, terminal } = session;
   const { print, printError } = terminal;
   const granted = given.changes.filter(({ change }) => change === "grant");
@@ -39,12 +40,10 @@ export async function changeOperators(
 
   if (!json) print(await renderChanges(network, onChain, plan, sends));
   if (calls.length === 0) {
-    if (json) print(operatorsAsJson(network, plan, "in place"));
-    return 0;
+    return { json: operatorsAsJson(network, plan, "in place"), text: "Nothing was to be done." };
   }
   if (mode === "dry run") {
-    print(json ? operatorsAsJson(network, plan, "planned") : "Dry run: nothing was sent.");
-    return 0;
+    return { json: operatorsAsJson(network, plan, "planned"), text: "Dry run: nothing was sent." };
   }
   if (!sends) {
     throw new KitError(`Only the admin, ${plan.admin}, may change operators; nothing was sent`, {
@@ -56,8 +55,10 @@ export async function changeOperators(
     return 1;
   }
   const hashes = await sendAll(onChain, signer, calls, terminal.takeSignals());
-  print(json ? operatorsAsJson(network, plan, "changed", hashes) : `Changed by ${hashes.join(", ")}.`);
-  return 0;
+  return {
+    json: operatorsAsJson(network, plan, "changed", hashes),
+    text: `Changed by ${hashes.join(", ")}.`,
+  };
 }
 
 async function sendAll(
@@ -115,6 +116,6 @@ async function renderChanges(
       ? ["", "What the admin has to send, for example from a multi-signature wallet:"]
       : []),
     ...(sends ? [] : calls.map(({ to, data }) => `  to ${to}  data ${data}`)),
-    ...(calls.length === 0 ? ["", "Nothing was to be done."] : [""]),
+    "",
   ].join("\n");
 }

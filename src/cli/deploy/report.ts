@@ -156,14 +156,14 @@ export type DeploymentOutcome = {
   contract?: ContractState;
 };
 
-/** A deployment as one line for scripts. */
+/** A deployment for scripts. */
 export function deploymentAsJson(
   network: Network,
   deployment: Deployment,
   { state, transaction, hash, blockNumber, contract }: DeploymentOutcome,
-): string {
+) {
   const { address, salt, arguments: given } = deployment;
-  return toJson({
+  return {
     network: network.name,
     chainId: network.chainId,
     state,
@@ -174,17 +174,17 @@ export function deploymentAsJson(
     ...(contract && { admin: contract.admin, roles: contract.memberships }),
     ...(transaction && { cost: costOf(transaction) }),
     ...(hash && { transaction: { hash, blockNumber } }),
-  });
+  };
 }
 
-/** Changes of operators as one line for scripts; `calls` are what the admin would send. */
+/** Changes of operators for scripts; `calls` are what the admin would send. */
 export function operatorsAsJson(
   network: Network,
   { contract, admin, changes }: OperatorPlan,
   state: "planned" | "changed" | "in place",
   hashes: readonly Hex[] = [],
-): string {
-  return toJson({
+) {
+  return {
     network: network.name,
     chainId: network.chainId,
     state,
@@ -192,7 +192,7 @@ export function operatorsAsJson(
     admin,
     changes: changes.map(({ change, account, call }) => ({ change, account, call: call ?? null })),
     ...(hashes.length > 0 && { transactions: hashes }),
-  });
+  };
 }
 
 function costOf({ gas, gasLimit, price, expectedCost, highestCost }: PricedTransaction) {
@@ -205,9 +205,4 @@ function costOf({ gas, gasLimit, price, expectedCost, highestCost }: PricedTrans
     expected: expectedCost,
     highest: highestCost,
   };
-}
-
-/** Integers of any size as decimal strings. */
-function toJson(value: unknown): string {
-  return JSON.stringify(value, (_key, part: unknown) => (typeof part === "bigint" ? part.toString() : part));
 }

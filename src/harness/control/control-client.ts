@@ -8,6 +8,7 @@ import { type JournalReader, readerOf } from "../journal/journal-reader.ts";
 import { otherRequestSchema, paymentJournalSchema } from "../journal/payment-journal.ts";
 import type { HarnessChain } from "../stage/chain.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
+import { notRunning } from "./description.ts";
 import { requestJson } from "./http-json.ts";
 
 /** What can be done to a running harness, from its own process or from another. */
@@ -35,9 +36,7 @@ export type ForkFailure = { message: string; hints: readonly string[] };
 export function runningChain({ chains }: ControlledHarness, network: NetworkName): HarnessChain {
   const chain = chains[network];
   if (chain !== undefined) return chain;
-  const running = Object.keys(chains).join(", ");
-  const problem = `${network} is not running here; running: ${running}`;
-  throw new ConfigurationError([{ name: "network", problem }]);
+  throw new ConfigurationError([{ name: "network", problem: notRunning(network, chains) }]);
 }
 
 /** Control of a harness of this process. */

@@ -48,6 +48,11 @@ export function networksOf({ networks }: HarnessDescription): readonly NetworkNa
   ];
 }
 
+/** What is said of a network that a harness runs without. */
+export function notRunning(network: NetworkName, running: object): string {
+  return `${network} is not running; running: ${Object.keys(running).join(", ")}`;
+}
+
 export type HarnessDescription = z.infer<typeof harnessDescriptionSchema>;
 
 /** One of the networks of a running harness. */

@@ -1,7 +1,12 @@
 import { KitError } from "../../errors.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { self } from "../../util/self-command.ts";
-import { type HarnessDescription, harnessDescriptionSchema, type RunningNetwork } from "./description.ts";
+import {
+  type HarnessDescription,
+  harnessDescriptionSchema,
+  notRunning,
+  type RunningNetwork,
+} from "./description.ts";
 import { requestJson } from "./http-json.ts";
 
 /** It answers from memory: what takes longer is something else. */
@@ -55,10 +60,11 @@ export async function findHarness(origin: string): Promise<HarnessDescription> {
  *
  * @throws KitError when the harness runs without it
  */
-export function requireRunning(harness: HarnessDescription, network: NetworkName): RunningNetwork {
+export function requireRunning(
+  harness: Pick<HarnessDescription, "networks">,
+  network: NetworkName,
+): RunningNetwork {
   const running = harness.networks[network];
   if (running !== undefined) return running;
-  throw new KitError(`${network} is not running there`, {
-    hints: [`Running: ${Object.keys(harness.networks).join(", ")}`],
-  });
+  throw new KitError(notRunning(network, harness.networks));
 }

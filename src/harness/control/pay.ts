@@ -27,6 +27,7 @@ import {
   wholeNumber,
 } from "../../util/given.ts";
 import type { HarnessDescription } from "./description.ts";
+import { requireRunning } from "./find-harness.ts";
 import { type JsonResponse, requestJson } from "./http-json.ts";
 
 /** Who pays: a test payer by its name, a private key, or whatever signs typed data, such as a viem account. */
@@ -89,10 +90,7 @@ export async function signPayment(
   requireGiven(spec, paymentSpec);
   if (spec.authorization !== undefined) requireGiven(spec.authorization, signedMembers, "authorization");
   const { network, payer = "funded", amount = 10_000n, x402Version = 1, validForSeconds = 600 } = spec;
-  const running = harness.networks[network];
-  if (running === undefined) {
-    throw new KitError(`${network} is not running; running: ${Object.keys(harness.networks).join(", ")}`);
-  }
+  const running = requireRunning(harness, network);
   if (!aUint256.fits(amount)) {
     throw new KitError(`An amount is a bigint in the asset's smallest unit, such as 10_000n, not ${amount}`);
   }

@@ -4,6 +4,7 @@ import { ConfigurationError } from "../../errors.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type NetworkName, networkNames } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
+import { notRunning } from "../control/description.ts";
 import type { HarnessChain } from "../stage/chain.ts";
 import { breakAnswers } from "./break-answers.ts";
 import { type ChainFaults, createChainFaults } from "./chain-faults.ts";
@@ -65,10 +66,7 @@ export function createFaults(options: {
       const proxy = networks[network]?.proxy;
       const onChain = onChains.get(network);
       if (proxy === undefined || onChain === undefined) {
-        const running = [...onChains.keys()].join(", ");
-        throw new ConfigurationError([
-          { name: "network", problem: `${network} is not running here; running: ${running}` },
-        ]);
+        throw new ConfigurationError([{ name: "network", problem: notRunning(network, networks) }]);
       }
       switch (spec.kind) {
         case "hold-blocks":

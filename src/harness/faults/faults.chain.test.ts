@@ -230,7 +230,7 @@ describe("what is set", () => {
       /method: .*\nnth: .*\nms: /,
     );
     await expect(faults.on("polygon").reset()).rejects.toThrow(
-      "network: polygon is not running here; running: base",
+      "network: polygon is not running; running: base",
     );
     expect(await faults.list()).toEqual([]);
   });

@@ -364,7 +364,7 @@ describe("chains that cannot start", () => {
     expect(String(error)).toMatchInlineSnapshot(`
       "ConfigurationError: networks: names base twice
       rpcPorts.base: 70000 is not a port (for example 8545)
-      rpcPorts.polygon: is the same port as that of optimism"
+      rpcPorts.optimism: is the same port as that of polygon"
     `);
     await expect(start({ networks: [] })).rejects.toThrow("names no network");
   });

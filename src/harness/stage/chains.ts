@@ -173,27 +173,24 @@ export function findChainProblems(
 ): readonly ConfigurationProblem[] {
   const { networks: names, rpcPorts = {}, knownNetworks = builtInNetworks } = options;
   const problems: ConfigurationProblem[] = [];
-  const taken = new Map<number, string>();
-  for (const name of new Set([...knownNetworks.names, ...names])) {
-    const port = rpcPorts[name];
+  for (const [index, name] of names.entries()) {
     if (knownNetworks.named(name) === undefined) {
-      problems.push({
-        name: "networks",
-        problem: `"${name}" is not one of ${knownNetworks.names.join(", ")}`,
-      });
-    }
-    if (names.filter((other) => other === name).length > 1) {
+      const problem = `"${name}" is not one of ${knownNetworks.names.join(", ")}`;
+      problems.push({ name: "networks", problem });
+    } else if (names.indexOf(name) < index) {
       problems.push({ name: "networks", problem: `names ${name} twice` });
     }
+  }
+  const taken = new Map<number, string>();
+  for (const [network, port] of Object.entries(rpcPorts)) {
     if (port === undefined) continue;
+    const name = `rpcPorts.${network}`;
     if (!Number.isInteger(port) || port < 1 || port > 65_535) {
-      problems.push({ name: `rpcPorts.${name}`, problem: `${port} is not a port`, example: "8545" });
+      problems.push({ name, problem: `${port} is not a port`, example: "8545" });
     }
     const other = taken.get(port);
-    if (other !== undefined) {
-      problems.push({ name: `rpcPorts.${name}`, problem: `is the same port as that of ${other}` });
-    }
-    taken.set(port, name);
+    if (other !== undefined) problems.push({ name, problem: `is the same port as that of ${other}` });
+    taken.set(port, network);
   }
   if (names.length === 0) {
     problems.push({ name: "networks", problem: "names no network", example: '["base"]' });

@@ -10,6 +10,7 @@ import type { RunningHarness } from "../../../src/harness/run/running-harness.ts
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { listenOnLoopback } from "../../support/loopback-server.ts";
+import { runningChain } from "../../support/running-chain.ts";
 import { startTestHarness } from "../../support/service.ts";
 
 /* `x402-kit conformance` against facilitators that are right, wrong, and none. */
@@ -108,8 +109,7 @@ describe("against a running harness", () => {
 describe("against a facilitator that is not of this kit", () => {
   /** The same service, called by an organization and paid by an account whose key is not published. */
   async function others(): Promise<{ args: string[]; env: Record<string, string> }> {
-    const { base } = harness.chains;
-    if (base === undefined) throw new Error("base is not running");
+    const base = runningChain(harness, "base");
     const payerKey = generatePrivateKey();
     await base.fund(privateKeyToAddress(payerKey), 1_000_000n);
     const { key } = await harness.organizations.createKey("org_local", { scopes: ["verify", "settle"] });

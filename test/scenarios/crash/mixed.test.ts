@@ -6,6 +6,7 @@ import { startFleet } from "../../support/crash/fleet.ts";
 import { sharedPostgres } from "../../support/databases.ts";
 import { createStage, type Stage } from "../../support/faults/stage.ts";
 import { createRandom } from "../../support/random.ts";
+import { runningChain } from "../../support/running-chain.ts";
 import { killServiceProcesses } from "../../support/service-process.ts";
 import { noFindings, tally } from "../../support/tally.ts";
 
@@ -25,8 +26,7 @@ let chains: Chains;
 let stage: Stage;
 beforeAll(async () => {
   chains = await startChains({ networks: ["base"], facilitatorContracts: resolveFacilitatorContracts() });
-  const { base } = chains.chains;
-  if (base === undefined) throw new Error("base is not running");
+  const base = runningChain(chains, "base");
   await base.mine(25);
   stage = await createStage(base);
 });

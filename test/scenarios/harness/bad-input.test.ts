@@ -52,6 +52,7 @@ test("everything that is wrong with the options is said at once", async () => {
     "timeout: is no option; there are networks, networkFile, contracts, assets, recipient, organizations, fork, host, allowHosts, port, rpcPorts, settleWaitMs, logLevel, recovery, journal, studio, seed, capture, anvilBinary, signal
     networks: "bas" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon
     networks: names base twice
+    rpcPorts.base: 0 is not a port (for example 8545)
     port: 70000 is not a port (for example 4402)
     host: "localhos" is not an IP address (for example 127.0.0.1)
     settleWaitMs: 1 is not a whole number from 100 to 600000 (for example 5000)
@@ -60,7 +61,6 @@ test("everything that is wrong with the options is said at once", async () => {
     assets.base.address: vitalik.eth is not an address: 0x and 40 hexadecimal digits (for example 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913)
     assets.polygon: is not among the networks of this harness
     assets.eth: is not one of base, base-sepolia, optimism, optimism-sepolia, polygon
-    rpcPorts.base: 0 is not a port (for example 8545)
     contracts.mainnet: is not an address: 0x and 40 hexadecimal digits (for example 0x3F8aE27dDa8C76D536169865ab254f7159fd8ABc)
     contracts.testnet: is the address of the asset "USDC" (for example 0xB5022eaF6e08C07dA1E4046DDf663327EfE0805f)"
   `);
@@ -230,7 +230,7 @@ describe("a running harness", () => {
       /^What answers at .* is not an x402-kit harness$/,
     );
     expect((await refusalOf(connectHarness(harness.facilitator.url, ["polygon"]))).message).toBe(
-      "polygon is not running there",
+      "polygon is not running; running: base",
     );
   });
 });

@@ -208,8 +208,7 @@ describe("x402-kit fault", () => {
       exit code 1"
     `);
     expect(await run("fault", "polygon", "reset")).toMatchInlineSnapshot(`
-      "x402-kit fault: polygon is not running there
-        Running: base
+      "x402-kit fault: polygon is not running; running: base
       exit code 1"
     `);
     expect(await run("fault", "clear", "--id", "x")).toMatchInlineSnapshot(`

@@ -10,6 +10,7 @@ import type { Address } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { signAs } from "../../../src/published/sign-as.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";
+import { runningChain } from "../../support/running-chain.ts";
 import { makeDirectory, startCommand, type Variables } from "../../support/serve/command.ts";
 import { deployer, operator, pepper } from "../../support/serve/deployed-chains.ts";
 
@@ -37,8 +38,7 @@ test("the way from keys to the first payment is as the guide for operators says"
     networks: ["base-sepolia"],
     facilitatorContracts: resolveFacilitatorContracts(),
   });
-  const chain = chains.chains["base-sepolia"];
-  if (chain === undefined) throw new Error("base-sepolia is not running");
+  const chain = runningChain(chains, "base-sepolia");
   for (const account of [deployer, operator]) await chain.setBalance(account, 10n ** 16n);
   const wallet = accountOf("the wallet of the shop").address;
   await using directory = await makeDirectory();

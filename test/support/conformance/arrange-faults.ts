@@ -13,6 +13,7 @@ import { parsePaymentRequest } from "../../../src/protocol/requests.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
+import { runningChain } from "../running-chain.ts";
 import { balanceOf, sendFrom } from "../service.ts";
 import { encodeSubmission } from "../token-calls.ts";
 import { type Breakage, startBreakingProxy } from "./breaking-proxy.ts";
@@ -25,9 +26,7 @@ export function createFaultArranger(
   environment: ScenarioEnvironment,
 ): (fault: ScenarioFault, plan: ScenarioPlan) => Promise<ArrangedFault> {
   const origin = new URL(harness.description.facilitator.url).origin;
-  const { base } = harness.chains;
-  if (base === undefined) throw new Error("base is not running");
-  const { node, asset, facilitatorContract } = base;
+  const { node, asset, facilitatorContract } = runningChain(harness, "base");
   const faults = createFaultSetters(harness.faults);
   const send = (request: FixtureRequest) => sendRequest(origin, request);
   const tokenCall = (from: `0x${string}`, data: `0x${string}`) =>

@@ -10,6 +10,7 @@ import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { createCore } from "../../../src/service.ts";
 import { listenOnLoopback } from "../../../src/util/loopback.ts";
 import { localNetwork } from "../local-network.ts";
+import { runningChain } from "../running-chain.ts";
 
 export type StrainedService = { origin: string; close(): Promise<void> };
 
@@ -18,8 +19,7 @@ export async function startStrainedService(
   harness: RunningHarness,
   limits: Pick<AppOptions, "rateLimits" | "pressure">,
 ): Promise<StrainedService> {
-  const { base } = harness.chains;
-  if (base === undefined) throw new Error("base is not running");
+  const base = runningChain(harness, "base");
   const logger = createLogger("silent");
   const core = createCore({
     networks: [localNetwork({ ...base, blockTimeMs: 1_000 })],
