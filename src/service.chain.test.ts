@@ -81,7 +81,7 @@ test("a remote signer that takes its time holds up no payment that is verified",
 });
 
 describe("what is in flight when the service ends", () => {
-  test("is concluded by the next one, and its success goes to whoever asks first", async () => {
+  test("is concluded by the next one, and its success goes to the first repeat", async () => {
     const before = await composition.recipientBalance();
     const body = await composition.payment();
     const release = await composition.holdMining();
@@ -315,7 +315,7 @@ describe("a gas budget of the day", () => {
 });
 
 describe("a network that is reached late", () => {
-  test("is not served while somebody else sends with the operator's key", async () => {
+  test("is not served while another program sends with the operator's key", async () => {
     const node = await startStubNode((_calls, response) => void response.destroy());
     const log: string[] = [];
     // The ledger knows the operator from before.
@@ -335,7 +335,7 @@ describe("a network that is reached late", () => {
       status: 503,
       body: { networks: { base: { ready: false, detail: "not what was configured; the log says more" } } },
     });
-    // Nothing is signed with a txNonce that somebody else has taken.
+    // Nothing is signed with a txNonce that another program has taken.
     expect(await composition.post(late, "settle", await composition.payment())).toMatchObject({
       status: 503,
       body: { detail: "base is not ready; nothing was sent, try again" },

@@ -148,7 +148,7 @@ describe("simulating settle", () => {
         tokenSays("FiatTokenV2: authorization is expired"),
       ],
       [
-        "somebody else's signature",
+        "another account's signature",
         () => deployment.pay({ payer: "mallory", from: accountOf("alice").address }),
         tokenSays("FiatTokenV2: invalid signature"),
       ],

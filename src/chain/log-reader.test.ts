@@ -176,7 +176,7 @@ describe("no answer is believed", () => {
     await failureOf(readAll(5n, 10n));
   });
 
-  test("of nobody at all", async () => {
+  test("of no endpoint at all", async () => {
     node.behave((_, response) => void response.destroy());
     await failureOf(readAll(5n, 10n));
   });

@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { defineChannel } from "./channel.ts";
 
-test("a message is not even made while nobody subscribes", () => {
+test("a message is not even made while there is no subscriber", () => {
   const channel = defineChannel<{ n: number }>("test-unheard");
   const describe = vi.fn(() => ({ n: 1 }));
   channel.publish(describe);

@@ -40,7 +40,7 @@ describe.each(backends)("on $name", (backend) => {
   });
 
   test("leaves nothing half done when a migration fails", async () => {
-    // The last table of the first migration is there already, of somebody else.
+    // The last table of the first migration is there already, of another program.
     await db.schema.createTable("api_keys").addColumn("id", "text").execute();
     await expect(migrate(db)).rejects.toThrowErrorMatchingInlineSnapshot(
       `[KitError: The migration 0001-initial failed; nothing was changed]`,

@@ -6,6 +6,7 @@ import type { Address, Hex } from "../protocol/hex.ts";
 import type { Asset } from "../protocol/networks.ts";
 import { createLocalRpc, type LocalCall, RpcRefusal } from "../rpc/local-rpc.ts";
 import { isBytes, isWord, quantity, readQuantity, wordAt } from "../rpc/read-hex.ts";
+import { membersOf } from "../util/json.ts";
 
 /** What a chain says of itself and of a token on it. */
 export type ChainFacts = {
@@ -90,9 +91,7 @@ export async function readChainFacts(url: string, address: Address): Promise<Cha
 }
 
 function timeOf(block: unknown): bigint {
-  const time = readQuantity(
-    typeof block === "object" && block !== null ? Reflect.get(block, "timestamp") : undefined,
-  );
+  const time = readQuantity(membersOf(block).timestamp);
   if (time === undefined) throw new KitError("The node gives no block with a time");
   return time;
 }

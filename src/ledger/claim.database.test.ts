@@ -160,7 +160,7 @@ describe.each(backends)("on $name", (backend) => {
   });
 
   describe("an operator", () => {
-    test("starts at its first txNonce, whoever introduces it again", async () => {
+    test("starts at its first txNonce, however often it is introduced", async () => {
       await ledger.introduce(100);
       expect((await ledger.claimAll([paymentOf("a")])).attempt?.txNonce).toBe(7);
     });
@@ -176,7 +176,7 @@ describe.each(backends)("on $name", (backend) => {
       expect((await ledger.claimAll([paymentOf("a")])).attempt?.txNonce).toBe(7);
     });
 
-    test("that nobody introduced cannot claim", async () => {
+    test("that was not introduced cannot claim", async () => {
       const stranger = { chainId, address: addressOf(99), maxUnmined: 16 };
       await expect(
         ledger.claim(stranger, [paymentOf("a")], signAsIf),

@@ -139,7 +139,7 @@ describe.each(backends)("on $name", (backend) => {
     });
 
     test.each<[string, () => Promise<void>]>([
-      ["by somebody who does not hold the lease", () => ledger.markDelivered(id, "two")],
+      ["by a process that does not hold the lease", () => ledger.markDelivered(id, "two")],
       ["by a holder of the same name in another instance", () => other.markDelivered(id, "one")],
       [
         "by a holder who lost the lease",

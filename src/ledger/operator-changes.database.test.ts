@@ -13,7 +13,7 @@ import {
 } from "../../test/support/ledger/test-ledger.ts";
 
 /*
- * An operator's txNonces where somebody else has sent with its key.
+ * An operator's txNonces where another program has sent with its key.
  */
 
 describe.each(backends)("on $name", (backend) => {
@@ -26,7 +26,7 @@ describe.each(backends)("on $name", (backend) => {
   const accept = (txNonce: number, actor = "alice") =>
     ledger.acceptTxNonce({ chainId, operator, txNonce }, actor);
 
-  test("goes on from a txNonce that somebody accepts, and keeps who it was", async () => {
+  test("goes on from a txNonce that is accepted, and keeps who accepted it", async () => {
     expect(await accept(9)).toBe(true);
     const { attempt } = await ledger.claimAll([paymentOf("a")]);
     expect(attempt?.txNonce).toBe(9);

@@ -131,7 +131,7 @@ describe.each(backends)("on $name", (backend) => {
       expect(new Set(first.map(({ settlement }) => settlement.id))).toEqual(new Set([b, c]));
     });
 
-    test("of another chain, and what did not fail, is nobody's to look at", async () => {
+    test("of another chain, and what did not fail, is not to be looked at", async () => {
       const payment = paymentOf("settled");
       const { attempt } = await ledger.claimAll([payment]);
       await ledger.mine(attempt?.txNonce ?? -1, [settled(payment)]);
@@ -205,7 +205,7 @@ describe.each(backends)("on $name", (backend) => {
   });
 
   describe("a forward", () => {
-    test("is stored with its txNonce, and nobody looks at its failure meanwhile", async () => {
+    test("is stored with its txNonce, and its failure is not looked at meanwhile", async () => {
       const id = await sendOne();
       expect(await ledger.openForwards(chainId, recoverer)).toMatchObject([
         {
@@ -225,7 +225,7 @@ describe.each(backends)("on $name", (backend) => {
       expect(await takeDue()).toEqual([]);
     });
 
-    test("is signed once, whoever tries", async () => {
+    test("is signed once, however many try", async () => {
       const id = await failOne();
       await ledger.queueRecovery(id, proofOf("a"));
       await ledger.introduceRecoverer(chainId, recoverer, 4);

@@ -90,7 +90,7 @@ const submittedIn = (blockNumber: bigint): TransferPlace => ({
   blockHash: hashOf(`block ${blockNumber}`),
 });
 
-describe("while nobody has used the authorization", () => {
+describe("while the authorization is not used", () => {
   test("it is failed, and looked at again, the later the older it is", async () => {
     expect(await recovery.consider(id)).toEqual({ outcome: "failed" });
     expect(await nextLook()).toBe(clock.now() + 4 * seconds);

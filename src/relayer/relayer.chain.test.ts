@@ -46,7 +46,7 @@ async function settlementOf(
   return (await response.json()) as { state: string; failure: string | null; blockNumber: string | null };
 }
 
-describe("a transaction that nobody mines", () => {
+describe("a transaction that is not mined", () => {
   test("because the base fee rose above its offer: it is replaced by one that pays more, and settles once", async () => {
     const before = await composition.recipientBalance();
     const transactions = await composition.operatorTransactions();
@@ -180,7 +180,7 @@ describe("an operator with gas money for a few payments", () => {
   });
 });
 
-describe("a txNonce that somebody else takes", () => {
+describe("a txNonce that another program takes", () => {
   test("with the operator's key: the payment goes out with the next, once", async () => {
     const before = await composition.recipientBalance();
     const transactions = await composition.operatorTransactions();
@@ -359,7 +359,7 @@ describe("blocks that vanish after the success", () => {
     for (const body of bodies) await untilState(running, body, "settled");
     const next = await composition.post(running, "settle", await composition.payment());
     expect(next.body).toMatchObject({ success: true });
-    // The success was handed over before: whoever sends the payment again gets no second one.
+    // The success was handed over before: the payment sent again gets no second one.
     for (const body of bodies) {
       expect((await composition.post(running, "settle", body)).body).toMatchObject({ success: false });
     }

@@ -63,7 +63,7 @@ afterEach(async () => {
 
 const echo = (name: string): RpcCall => ({ method: "echo", params: [name] });
 
-/** Asks for something that nobody else asks for, and gives it back. */
+/** Asks for something that no other call asks for, and gives it back. */
 async function ask(rpc: Rpc): Promise<unknown> {
   const [answer] = await rpc.ask([echo(`${random.seed} ${Math.random()}`)]);
   return answer?.result;
@@ -516,13 +516,13 @@ describe("in the background", () => {
     expect(preferred.batches).toHaveLength(3);
   });
 
-  test("nobody is asked before the first question", async () => {
+  test("no endpoint is asked before the first question", async () => {
     createRpc([preferred, second]);
     await sleep(100);
     expect([preferred.batches, second.batches]).toEqual([[], []]);
   });
 
-  test("endpoints are probed at the given pace, and no more when nobody asks", async () => {
+  test("endpoints are probed at the given pace, and no more when there are no questions", async () => {
     const rpc = createRpc([preferred, second], { pace: { probeMs: 40, restAfterMs: 300 } });
     const since = performance.now();
     await ask(rpc);

@@ -305,7 +305,7 @@ test("a read that fails once is answered", async () => {
   expect(results(await createRpc().ask([call("a")]))).toEqual(["a"]);
 });
 
-test("nobody listening is no answer", async () => {
+test("an address where nothing listens is no answer", async () => {
   await node.stop();
   const failure = await failureOf(createRpc().ask([call("a")]));
   expect(failure.hints).toEqual(["RPC endpoint 1 of 1 of base: the connection failed (ECONNREFUSED)"]);

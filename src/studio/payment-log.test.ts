@@ -73,7 +73,7 @@ function askNode(...subjects: readonly Hex[]): void {
   }));
 }
 
-test("a payment that nobody watched is told whole to those who come later", () => {
+test("a payment that was not watched is shown whole to later readers", () => {
   const { log } = startLog();
   const one = payment(1);
   const requestId = verify(one);

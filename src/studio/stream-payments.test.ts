@@ -85,7 +85,7 @@ test("readers that never read are dropped, take little memory until then, and ke
   expect(Math.max(...unread)).toBeLessThan(600_000);
   expect(unread.reduce((sum, bytes) => sum + bytes, 0)).toBeLessThan(51 * 400_000);
 
-  // Nobody asks for anything, and nothing changes.
+  // There is no request, and nothing changes.
   vi.advanceTimersByTime(15_000);
   vi.advanceTimersByTime(15_000);
   await expect.poll(() => sockets.size, { timeout: 10_000 }).toBe(1);

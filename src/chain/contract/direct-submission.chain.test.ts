@@ -90,7 +90,7 @@ async function failureOf(promise: Promise<unknown>): Promise<string | undefined>
   return error.hints[0];
 }
 
-describe("what somebody else submitted straight to the token", () => {
+describe("what a third party submitted straight to the token", () => {
   test("is proven, with the place of its transfer, and can be forwarded once", async () => {
     const call = await deployment.pay();
     await deployment.mine(3);
@@ -218,7 +218,7 @@ describe("nothing is proven", () => {
     expect(await find(call, { value: call.authorization.value - 1n })).toBeNull();
   });
 
-  test("by an authorization that paid somebody else", async () => {
+  test("by an authorization that paid another account", async () => {
     const elsewhere = createChain({
       network: { ...deployment.network, facilitatorContract: accountOf("other contract").address },
       operator: deployment.operator,

@@ -192,7 +192,7 @@ describe("a forwarding is proven", () => {
     ["Forwarded of another contract", [paid(payment), forwarded(payment, other)]],
     ["Settled", [paid(payment), settledLog(payment)]],
     ["a Transfer of another token", [paid({ ...payment, asset: other }), forwarded(payment)]],
-    ["a Transfer to somebody else", [paid({ ...payment, recipient: other }), forwarded(payment)]],
+    ["a Transfer to another account", [paid({ ...payment, recipient: other }), forwarded(payment)]],
     ["a Transfer of less", [paid({ ...payment, value: 9_999n }), forwarded(payment)]],
     ["a Transfer from the payer", [transfer(payment, recipient), forwarded(payment)]],
     ["another nonce", [paid(payment), forwarded({ ...payment, authorizationNonce: word("7") })]],

@@ -92,7 +92,7 @@ test.each<[string, UnplacedLog[]]>([
 });
 
 test.each<[string, UnplacedLog[], boolean]>([
-  ["to somebody else", [authorizationUsed(payment), transfer(payment, stranger)], true],
+  ["to another account", [authorizationUsed(payment), transfer(payment, stranger)], true],
   ["of another token", [authorizationUsed(payment), transfer(payment, contract, stranger)], true],
   ["of a reverted transaction", [authorizationUsed(payment), transfer(payment)], false],
 ])("a transfer %s was not received", (_, logs, succeeded) => {

@@ -94,7 +94,7 @@ test("what came in by itself is listed, and nothing that was settled or forwarde
   await deployment.send(deployment.usdc, await deployment.encodeCancellation("mallory", cancelled));
   const byMistake = await deployment.send(deployment.usdc, callToken("mint", [contract, 9n]));
   expect((await forward(forwarded)).status).toBe("success");
-  // Anybody can send nothing in anybody's name, and does.
+  // Anyone can send nothing in another's name, and some do.
   await deployment.send(
     deployment.usdc,
     callToken("transferFrom", [accountOf("victim").address, contract, 0n]),

@@ -29,7 +29,7 @@ test("v may be 27 and 28, or 0 and 1, and hex in any casing", () => {
   expect(recoverSigner(digest, `0x${signature.slice(2).toUpperCase()}`)).toBe(payer);
 });
 
-describe("nobody's signature", () => {
+describe("a signature of no account", () => {
   const otherS = word(order - BigInt(`0x${s}`));
   const otherV = v === "1b" ? "1c" : "1b";
   test.each<[string, Hex]>([
@@ -67,7 +67,7 @@ describe("nobody's signature", () => {
   });
 });
 
-test("whoever signs is recovered, for any key and digest", async () => {
+test("the signer is recovered, for any key and digest", async () => {
   const key = fc.bigInt({ min: 1n, max: order - 1n }).map((value): Hex => `0x${word(value)}`);
   const digest = fc.uint8Array({ minLength: 32, maxLength: 32 }).map(toHex);
   await fc.assert(

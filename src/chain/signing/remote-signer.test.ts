@@ -80,7 +80,7 @@ function sign(
     value: BigInt(params.value ?? ""),
     ...changes,
   } as TransactionSerializable;
-  const account = key === keyOf("operator") ? operator : accountOf("somebody else");
+  const account = key === keyOf("operator") ? operator : accountOf("other");
   return account.signTransaction(request);
 }
 
@@ -181,13 +181,13 @@ describe("what is not the transaction that was asked for is refused", () => {
     );
   });
 
-  test("an access list that nobody asked for", async () => {
+  test("an access list that was not asked for", async () => {
     answer = ({ params }) => sign(params, { accessList: [{ address: transaction.to, storageKeys: [] }] });
     expect(await failure()).toContain("it added something to the transaction");
   });
 
   test("another key", async () => {
-    answer = ({ params }) => sign(params, {}, keyOf("somebody else"));
+    answer = ({ params }) => sign(params, {}, keyOf("other"));
     expect(await failure()).toContain("it signed with another key than that of the account");
   });
 

@@ -550,7 +550,7 @@ test("a pooler that gives every transaction another connection mixes nothing up"
     await Promise.all(dbs.map((db) => db.destroy()));
     await pooler.close();
   }
-  // What a session keeps would be seen by whoever gets its connection next.
+  // What a session keeps would be seen by the next user of its connection.
   const left = await server.query(
     database.url,
     "select query from pg_stat_activity where datname = current_database() and state = 'idle in transaction'",
@@ -574,7 +574,7 @@ test("marks of old commits are taken away", async () => {
   );
 });
 
-test("closing lets those finish who use it, and admits nobody else", async () => {
+test("closing lets work under way finish, and takes no more", async () => {
   const db = await openDatabase({ url: database.url });
   const ledger = createTestLedger(db, Date.now);
   await ledger.introduce();
