@@ -24,6 +24,7 @@ import { shopCases } from "../../judge/shop/shop-cases.ts";
 import { escapeControls } from "../../util/escape-controls.ts";
 import { nearest } from "../../util/nearest.ts";
 import {
+  type CommandTerminal,
   commandOption,
   defineCommand,
   flag,
@@ -92,28 +93,23 @@ export const judgeClientCommand = defineCommand({
     return [{ name: "--slow", problem: `${slow} is not below --timeout, which is ${timeout}`, ...example }];
   },
   environment: (env) => ({ networkFile: env.NETWORKS_FILE }),
-  async run(values, { print, printError, takeSignals, networks: knownNetworks }, { networkFile }) {
-    requireWritable(reportFiles(values));
+  run(values, terminal, { networkFile }) {
     const { command = [], networks, v1, v2, slow, timeout, cases, header, seed, studio } = values;
-    const signal = takeSignals();
-    const show = (results: readonly ClientResult[]) =>
-      report(reportClient(results), command.join(" "), networks.join(", "), values, print);
+    const { networks: knownNetworks } = terminal;
     const versions = v1 === v2 ? ([1, 2] as const) : v1 ? ([1] as const) : ([2] as const);
-    let shown: number | undefined;
-    const results = await judgeClient(
-      {
-        ...{ command, networks, knownNetworks, networkFile, versions, header, seed, studio, signal },
-        cases: chooseCases(clientCases, cases),
-        timeoutMs: timeout * 1_000,
-        slowMs: (slow ?? Math.min(mostSlow, timeout / 2)) * 1_000,
-      },
-      async (soFar) => {
-        if (!studio) return;
-        shown = await show(soFar);
-        await untilInterrupted(signal, printError);
-      },
-    );
-    return shown ?? show(results);
+    return runAndReport<ClientResult>(values, terminal, {
+      ...{ subject: command.join(" "), where: networks.join(", "), findingsOf: reportClient },
+      judge: (signal, beforeEnd) =>
+        judgeClient(
+          {
+            ...{ command, networks, knownNetworks, networkFile, versions, header, seed, studio, signal },
+            cases: chooseCases(clientCases, cases),
+            timeoutMs: timeout * 1_000,
+            slowMs: (slow ?? Math.min(mostSlow, timeout / 2)) * 1_000,
+          },
+          beforeEnd,
+        ),
+    });
   },
 });
 
@@ -157,72 +153,86 @@ export const judgeShopCommand = defineCommand({
     ];
   },
   environment: (env) => ({ networkFile: env.NETWORKS_FILE }),
-  async run(values, { print, printError, takeSignals, networks: knownNetworks }, { networkFile }) {
-    requireWritable(reportFiles(values));
+  run(values, terminal, { networkFile }) {
     const { command = [], url, network, timeout, cases, header, seed, studio } = values;
-    const signal = takeSignals();
-    const show = (results: readonly ShopResult[]) =>
-      report(reportShop(results, network), url ?? command.join(" "), network, values, print);
+    const { networks: knownNetworks } = terminal;
     const shop =
       url === undefined
         ? { command, path: values.path, otherPath: values["other-path"] }
         : { url, otherUrl: values["other-url"], facilitatorPort: values["facilitator-port"] };
-    let shown: number | undefined;
-    const results = await judgeShop(
-      {
-        ...{ shop, network, knownNetworks, networkFile, header, seed, studio, signal },
-        cases: chooseCases(shopCases, cases),
-        timeoutMs: timeout * 1_000,
-        onFacilitator(facilitatorUrl, apiKey) {
-          if (url === undefined) return;
-          printError(`The shop's facilitator is ${facilitatorUrl}, with the API key ${apiKey}`);
-        },
-      },
-      async (soFar) => {
-        if (!studio) return;
-        shown = await show(soFar);
-        await untilInterrupted(signal, printError);
-      },
-    );
-    return shown ?? show(results);
+    return runAndReport<ShopResult>(values, terminal, {
+      ...{ subject: url ?? command.join(" "), where: network },
+      findingsOf: (results) => reportShop(results, network),
+      judge: (signal, beforeEnd) =>
+        judgeShop(
+          {
+            ...{ shop, network, knownNetworks, networkFile, header, seed, studio, signal },
+            cases: chooseCases(shopCases, cases),
+            timeoutMs: timeout * 1_000,
+            onFacilitator(facilitatorUrl, apiKey) {
+              if (url === undefined) return;
+              terminal.printError(`The shop's facilitator is ${facilitatorUrl}, with the API key ${apiKey}`);
+            },
+          },
+          beforeEnd,
+        ),
+    });
   },
 });
 
-/** Until Ctrl-C, which is how the user ends what `--studio` leaves running. */
-async function untilInterrupted(signal: AbortSignal, printError: (text: string) => void): Promise<void> {
-  printError("The chains and the studio run until Ctrl-C.");
-  if (!signal.aborted) await once(signal, "abort");
-}
-
-/** Prints and writes the report in every form that was asked for; gives the exit code. */
-async function report(
-  findings: readonly Finding[],
-  subject: string,
-  where: string,
-  { seed, json, junit, sarif, badge }: ReportValues,
-  print: (text: string) => void,
-): Promise<number> {
-  const title = `${subject} on ${where}`;
-  print(
-    json
-      ? escapeControls(JSON.stringify({ subject, seed, findings }))
-      : renderJudgment(title, findings, seed),
-  );
-  await writeReport(junit, () => renderJudgmentJunit(subject, findings));
-  await writeReport(sarif, () => renderSarif(fileIn(subject), findings));
-  await writeReport(badge, () => renderBadge(findings));
-  return findings.every(({ isGood }) => isGood) ? 0 : 1;
-}
-
-const reportFiles = ({ junit, sarif, badge }: ReportValues) => ({ junit, sarif, badge });
-
 type ReportValues = {
   seed: number;
+  studio: boolean;
   json: boolean;
   junit: string | undefined;
   sarif: string | undefined;
   badge: string | undefined;
 };
+
+/** What is judged, where, by which run, and what is found in its results. */
+type Judgment<Result> = {
+  subject: string;
+  where: string;
+  judge(
+    signal: AbortSignal,
+    beforeEnd: (results: readonly Result[]) => Promise<void>,
+  ): Promise<readonly Result[]>;
+  findingsOf(results: readonly Result[]): readonly Finding[];
+};
+
+/** Runs the cases and reports what was found; with `--studio`, before the chains end, at Ctrl-C. */
+async function runAndReport<Result>(
+  values: ReportValues,
+  { print, printError, takeSignals }: CommandTerminal,
+  { subject, where, judge, findingsOf }: Judgment<Result>,
+): Promise<number> {
+  const { seed, studio, json, junit, sarif, badge } = values;
+  requireWritable({ junit, sarif, badge });
+
+  /** Prints and writes the report in every form that was asked for; gives the exit code. */
+  async function report(results: readonly Result[]): Promise<number> {
+    const findings = findingsOf(results);
+    print(
+      json
+        ? escapeControls(JSON.stringify({ subject, seed, findings }))
+        : renderJudgment(`${subject} on ${where}`, findings, seed),
+    );
+    await writeReport(junit, () => renderJudgmentJunit(subject, findings));
+    await writeReport(sarif, () => renderSarif(fileIn(subject), findings));
+    await writeReport(badge, () => renderBadge(findings));
+    return findings.every(({ isGood }) => isGood) ? 0 : 1;
+  }
+
+  const signal = takeSignals();
+  let code: number | undefined;
+  const results = await judge(signal, async (soFar) => {
+    if (!studio) return;
+    code = await report(soFar);
+    printError("The chains and the studio run until Ctrl-C.");
+    if (!signal.aborted) await once(signal, "abort");
+  });
+  return code ?? report(results);
+}
 
 /** The file of the project that a command line names last; code scanning shows results at one. */
 function fileIn(subject: string): string {

@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { InvalidValue } from "../../config/values.ts";
 import { ConfigurationError } from "../../errors.ts";
@@ -22,6 +25,18 @@ function problemOf(text: string, env = {}): string {
 }
 
 describe("--fork", () => {
+  test("takes the URL that is in the file of a variable", async () => {
+    const directory = await mkdtemp(join(tmpdir(), "x402-kit-fork-"));
+    const file = join(directory, "url");
+    await writeFile(file, `${url}\n`);
+    try {
+      expect(resolve("", { BASE_RPC_URL_FILE: file })).toEqual({ base: url });
+      expect(resolve("base", { BASE_RPC_URL_FILE: file })).toEqual({ base: url });
+    } finally {
+      await rm(directory, { recursive: true });
+    }
+  });
+
   test.each([
     ["bare takes the networks whose variable is set", "", { BASE_RPC_URL: url }, { base: url }],
     ["takes the first URL of several", "", { BASE_RPC_URL: `${url}, https://b.example` }, { base: url }],
