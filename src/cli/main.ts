@@ -25,7 +25,7 @@ const commands: readonly CommandEntry[] = [
     up: ["up", "start local chains and the facilitator, and pay once on each network"],
   }),
   ...commandsOf(() => import("./commands/mock.ts"), {
-    mock: ["mock", "start a mock facilitator without chains, which ends requests as it is told"],
+    mock: ["mock", "start a mock facilitator without chains, whose answers you choose"],
   }),
   ...commandsOf(() => import("./commands/running-up.ts"), {
     pay: ["pay", "make one payment against a running `up`"],
@@ -74,7 +74,7 @@ const commands: readonly CommandEntry[] = [
     ],
     judgeShopCommand: [
       "judge shop",
-      "let good and bad buyers loose on a shop: does it ever serve for nothing, or charge for it?",
+      "run good and bad buyers against a shop: does it ever serve for nothing, or charge for it?",
     ],
   }),
   ...commandsOf(() => import("./serve/serve.ts"), {

@@ -97,7 +97,7 @@ function readShutdown(reader: VariableReader): ServeConfig["shutdown"] {
   return { drainDelayMs, timeoutMs };
 }
 
-/** Rate limits count by address: whether there is a proxy in front cannot be guessed, nor put off. */
+/** Rate limits count by address, so that it must be known from the start whether a proxy is in front. */
 function warnOfProxies(reader: VariableReader, host: string): ConfigurationProblem[] {
   if (reader.isSet("TRUST_PROXY") || isLoopbackHost(host)) return [];
   const problem =

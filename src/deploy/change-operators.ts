@@ -12,7 +12,7 @@ export type RoleChange = { change: "grant" | "revoke"; account: Address };
 /** A change with the call that makes it; undefined where it is so already. */
 export type PlannedChange = RoleChange & { call: ContractCall | undefined };
 
-/** What there is to do so that operators are as wished. */
+/** The changes of operators that are asked for, and what is still to be done for each. */
 export type OperatorPlan = { contract: Address; admin: Address; changes: readonly PlannedChange[] };
 
 /**

@@ -34,7 +34,7 @@ export function renderRows(rows: readonly (readonly [name: string, text: string]
     .join("\n");
 }
 
-/** Breaks a text between words into lines of so many characters; a longer word has a line of its own. */
+/** Breaks a text between words into lines of `width` characters; a longer word has a line of its own. */
 export function wrapText(text: string, width: number): readonly string[] {
   const lines: string[] = [];
   for (const word of text.split(" ")) {

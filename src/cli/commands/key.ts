@@ -18,7 +18,7 @@ export const organizationOption = textOption("ID", "the organization's id", {
 /** When a new key stops working. */
 const expiryOption = option(
   "WHEN",
-  "when it stops working: after so many days (90d) or hours (12h), or at a date (default: never)",
+  "when it stops working: after days (90d) or hours (12h), or at a date (default: never)",
   {
     read: (text) => (/^\d+[a-z]$/.test(text) ? Date.now() + readDuration(text) : readMoment(text)),
     example: "90d",

@@ -20,8 +20,8 @@ const mostListed = 10_000;
 
 export const logs = defineCommand({
   options: {
-    follow: flag("go on with what happens from now on, until Ctrl-C"),
-    limit: option("N", "how many payments of before, at most", {
+    follow: flag("go on with new payments, until Ctrl-C"),
+    limit: option("N", "how many earlier payments to list, at most", {
       read: readWholeNumber(1, mostListed),
       example: "100",
       default: `${usualLimit}`,

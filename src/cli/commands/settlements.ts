@@ -36,7 +36,7 @@ export const settlementsList = defineCommand({
       read: readMoment,
       example: "2026-12-01T00:00:00Z",
     }),
-    limit: option("N", `at most so many, newest first (default ${usualLimit}; with --csv all)`, {
+    limit: option("N", `how many at most, newest first (default ${usualLimit}; with --csv all)`, {
       read: readWholeNumber(1, 100_000_000),
       example: "100",
     }),

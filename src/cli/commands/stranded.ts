@@ -142,7 +142,7 @@ function describeFound(found: readonly StrandedAsset[], since: number): string {
         rows.map((row) => [row.network, row.value, row.from, row.since, row.transaction, row.reason]),
       ),
       "",
-      "The admin of the contract can send it to whom it belongs: announceRescue(token, recipient, value) on the",
+      "The admin of the contract can send it to its owner: announceRescue(token, recipient, value) on the",
       "contract, and, from 2 days later on and within 14 days, executeRescue with the same arguments.",
     );
   }

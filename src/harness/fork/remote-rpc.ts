@@ -138,7 +138,7 @@ function explain(name: string, cause: unknown): KitError {
   });
 }
 
-/** Runs at most so many at once; the others wait for their turn. */
+/** Bounds how many run at once; the others wait for their turn. */
 function createLimit(most: number): <T>(task: () => Promise<T>) => Promise<T> {
   let running = 0;
   const waiting: (() => void)[] = [];

@@ -34,7 +34,7 @@ type Call = JournalRpcCall & {
   text?: string;
 };
 
-/** So many digits of a signature are one's own; shorter ones, which are malformed, mark nothing. */
+/** This many digits of a signature tell it from others; a shorter one, which is malformed, does not. */
 const markLength = 64;
 
 function isAbout(marks: readonly string[], text: string): boolean {
