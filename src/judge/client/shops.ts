@@ -1,5 +1,5 @@
+import { closeAtOnce, listenOnLoopback } from "../../util/loopback.ts";
 import { http } from "../../util/node-http.ts";
-import { listenOnLoopback } from "../scene/listen.ts";
 import type { CaseShop } from "./case-shop.ts";
 
 /** The shops of all cases, each under a path of its own. */
@@ -18,10 +18,10 @@ export async function openShops(): Promise<Shops> {
     if (shop === undefined) response.writeHead(404).end();
     else shop.handle(request, response, path).catch(() => response.destroy());
   });
-  const listening = await listenOnLoopback(server);
+  const port = await listenOnLoopback(server);
   return {
-    resourceOf: (name) => `http://127.0.0.1:${listening.port}/${name}/report`,
+    resourceOf: (name) => `http://127.0.0.1:${port}/${name}/report`,
     open: (name, shop) => void shops.set(name, shop),
-    [Symbol.asyncDispose]: () => listening[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: () => closeAtOnce(server),
   };
 }

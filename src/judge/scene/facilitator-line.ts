@@ -2,8 +2,8 @@ import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { KitError } from "../../errors.ts";
 import { joinHeaders } from "../../util/join-headers.ts";
+import { closeAtOnce, listenOnLoopback } from "../../util/loopback.ts";
 import { http } from "../../util/node-http.ts";
-import { listenOnLoopback } from "./listen.ts";
 
 /** An answer to a server over the line. */
 export type LineAnswer = { status: number; headers: Record<string, string>; body: string };
@@ -52,16 +52,16 @@ export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0): 
     if (answer === "reset") incoming.socket.resetAndDestroy();
     else outgoing.writeHead(answer.status, answer.headers).end(answer.body);
   });
-  const listening = await listenOnLoopback(server, atPort).catch((cause: unknown) => {
+  const port = await listenOnLoopback(server, atPort).catch((cause: unknown) => {
     throw new KitError(`The facilitator's port ${atPort} is taken`, {
       hints: ["Is an `up` running there? Another port is chosen with --facilitator-port."],
       cause,
     });
   });
   const line: FacilitatorLine = {
-    url: `http://127.0.0.1:${listening.port}/v1`,
+    url: `http://127.0.0.1:${port}/v1`,
     rule: undefined,
-    [Symbol.asyncDispose]: () => listening[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: () => closeAtOnce(server),
   };
   return line;
 }
