@@ -117,10 +117,8 @@ describe.each(backends)("on $name", (backend) => {
 
   test("a search through many settlements lets payments go on meanwhile", async () => {
     const order: string[] = [];
-    const listing = createListOfSpans(1)(
-      { organizationId: "shop", payer: addressOf(0), state: "recovered" },
-      { limit: 5 },
-    );
+    // A look at all of them: the payment may have to open a connection first.
+    const listing = createListOfSpans(1)({ state: "recovered" }, { limit: 5 });
     const payment = ledger.find(paymentOf(0).id).then(() => order.push("payment"));
     await Promise.all([listing.then(() => order.push("listing")), payment]);
     expect(order).toEqual(["payment", "listing"]);
