@@ -2,7 +2,7 @@ import { keccak_256 } from "@noble/hashes/sha3";
 import fc from "fast-check";
 import { afterEach, expect, test } from "vitest";
 import { loadFastKeccak } from "./fast-keccak.ts";
-import { computeKeccakBy, keccak256, keccak256Text, keccakBytes } from "./hex.ts";
+import { computeKeccakBy, keccak256, keccak256Text, keccakBytes, toHex } from "./hex.ts";
 
 afterEach(() => computeKeccakBy(keccak_256));
 
@@ -12,6 +12,7 @@ test("the fast hash is used, and equals the other for any bytes", async () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 2_000 }), (bytes) => {
       expect(keccakBytes(bytes)).toEqual(keccak_256(bytes));
+      expect(keccak256(toHex(bytes))).toBe(toHex(keccak_256(bytes)));
     }),
   );
   expect(first).toEqual(keccak_256(new Uint8Array(3)));
