@@ -1,4 +1,4 @@
-import { randomBytes, timingSafeEqual } from "node:crypto";
+import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Database } from "../database/database.ts";
 import { KitError } from "../errors.ts";
 import { createAdministration, isLine } from "./administration.ts";
@@ -29,8 +29,8 @@ export type OrganizationsOptions = AdministrationOptions & {
   cacheMs?: number;
 };
 
-/** A stored key and its caller. */
-type Identity = { caller: Caller; hmac: Buffer; times: KeyTimes };
+/** A stored key and its caller, and the SHA-256 of the key once it was right, as long as this is remembered. */
+type Identity = { caller: Caller; hmac: Buffer; times: KeyTimes; proven?: Buffer };
 
 /** Keys remembered at a time, unknown ones included. */
 const cachedKeys = 10_000;
@@ -86,6 +86,19 @@ export function createOrganizations(options: OrganizationsOptions): Organization
     };
   }
 
+  /**
+   * Whether a key is that of an identity. One that was right a moment ago is known again by its plain hash: an HMAC for each
+   * request takes a twentieth of the CPU of a verify, with the memory that it leaves behind. Every wrong key takes
+   * the same way, well-formed or not: one look-up, one hash, one HMAC, two comparisons.
+   */
+  function isRight(key: string, identity: Identity | null): boolean {
+    const digest = hash("sha256", key, "buffer");
+    if (timingSafeEqual(digest, identity?.proven ?? hmacOfNoKey)) return true;
+    const right = timingSafeEqual(hmacOf(key), identity?.hmac ?? hmacOfNoKey);
+    if (right && identity !== null) identity.proven = digest;
+    return right;
+  }
+
   /** Makes a change visible on this instance at once. */
   function forgetting<Args extends unknown[], T>(change: (...args: Args) => Promise<T>) {
     return async (...args: Args): Promise<T> => {
@@ -106,10 +119,8 @@ export function createOrganizations(options: OrganizationsOptions): Organization
     rotateKey: forgetting(issuing.rotateKey),
 
     async authenticate(key) {
-      // The same steps for every key, well-formed or not: one look-up, one HMAC, one comparison.
       const identity = await identities.get(parseApiKey(key)?.keyId ?? "");
-      const right = timingSafeEqual(hmacOf(key.slice(0, 256)), identity?.hmac ?? hmacOfNoKey);
-      if (!right || identity === null) return null;
+      if (!isRight(key.slice(0, 256), identity) || identity === null) return null;
       const state = keyStateOf(identity.times, now());
       if (state !== "active" && state !== "replaced") return null;
       void pepperRecord.recognized();

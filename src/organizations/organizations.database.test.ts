@@ -159,6 +159,9 @@ describe.each(backends)("on $name", (backend) => {
       expect(await organizations.authenticate(wrong)).toBeNull();
       expect(await organizations.authenticate(right)).not.toBeNull();
       expect(await organizations.authenticate(wrong)).toBeNull();
+      // Known again without its HMAC, which nothing else is.
+      expect(await organizations.authenticate(right)).not.toBeNull();
+      expect(await organizations.authenticate(wrong)).toBeNull();
     });
 
     test("a key under another pepper", async () => {

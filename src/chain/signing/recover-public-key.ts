@@ -4,6 +4,7 @@ import { createRequire } from "node:module";
  * The uncompressed public key (65 bytes) whose key made a signature over a 32-byte digest.
  *
  * @param rs r and s, 64 bytes
+ * @returns memory that the next recovery may overwrite
  * @throws Error when no key can have made it
  */
 export type RecoverPublicKey = (rs: Uint8Array, recoveryId: 0 | 1, digest: Uint8Array) => Uint8Array;
@@ -53,8 +54,11 @@ function loadNative(): Omit<Recovery, "isNative"> {
     typeof import("secp256k1"),
     "ecdsaRecover" | "ecdsaSign" | "publicKeyCreate"
   > = require("secp256k1/bindings.js");
+  // One for all: memory of more than 64 bytes is outside of the heap, and has to be found and given back.
+  const publicKey = new Uint8Array(65);
   return {
-    recoverPublicKey: (rs, recoveryId, digest) => native.ecdsaRecover(rs, recoveryId, digest, false),
+    recoverPublicKey: (rs, recoveryId, digest) =>
+      native.ecdsaRecover(rs, recoveryId, digest, false, publicKey),
     signDigest(digest, key) {
       const { signature, recid } = native.ecdsaSign(digest, key);
       return { rs: signature, recoveryId: parity(recid) };
