@@ -1,23 +1,16 @@
-import type { Chain, Receipt } from "../chain/chain.ts";
-import { mostCost } from "../chain/signing/read-transaction.ts";
+import type { Receipt } from "../chain/chain.ts";
 import type { Conclusion } from "../ledger/ledger.ts";
 import type { Attempt } from "../ledger/settlement.ts";
-import type { ServiceLog } from "../logging/logger.ts";
-import type { Address } from "../protocol/hex.ts";
 import { decide } from "./conclusions.ts";
+import { createFlight, type Flight } from "./flight.ts";
 import type { Outcomes } from "./outcomes.ts";
-import { type Batch, callOf, type Slot } from "./slot.ts";
+import { createSender, type SenderOptions } from "./sender.ts";
+import type { Batch, Slot } from "./slot.ts";
 import type { TransactionStore } from "./transaction-store.ts";
 import { createVanishedTransactions } from "./vanished.ts";
 
 /** Knows every transaction in flight of one account on one network, until the chain has decided it. */
-export type Watcher = {
-  /** Transactions that no block is known to hold. */
-  unmined(): number;
-  /** The most that they may cost together, in wei. */
-  cost(): bigint;
-  /** Those among them that a block held which has vanished from the chain. */
-  vanished(): number;
+export type Watcher = Pick<Flight, "unmined" | "cost" | "vanished"> & {
   /** Broadcasts a stored transaction and watches it. Never throws: an unknown outcome is watched. */
   send(batch: Batch): Promise<void>;
   /**
@@ -30,18 +23,11 @@ export type Watcher = {
   stop(): Promise<void>;
 };
 
-export type WatcherOptions = {
-  chain: Chain;
+export type WatcherOptions = Omit<SenderOptions, "flight" | "store"> & {
   store: TransactionStore;
   outcomes: Outcomes;
-  /** Who signs the transactions. */
-  account: Address;
-  now: () => number;
-  log: ServiceLog;
   /** Called when a transaction has left the flight. */
   onRoom(): void;
-  /** Makes another attempt of a txNonce that has not been mined for a while, where one is due. */
-  replace(slot: Slot, about: { isHeld: boolean; others: bigint }): Promise<Attempt | undefined>;
   /** Has a no-op signed and stored with a txNonce that nothing needs and the chain lacks; null where it is open. */
   fill(txNonce: number): Promise<Batch | null>;
 };
@@ -49,30 +35,16 @@ export type WatcherOptions = {
 /** The first look for a receipt, milliseconds after sending; from there the pause doubles up to the chain's pace. */
 const firstPauseMs = 2;
 
-/** Block times without a receipt after which the same bytes are sent again. */
-const resendAfterBlocks = 2;
-
-/** Rounds of sending again after which it is looked up whether any node holds a transaction. */
-const lookUpAfterRounds = 8;
-
-/** What is sent again in one round, in hexadecimal digits: 256 KiB, and one transaction at least. */
-const mostSentAgain = 512 * 1024;
-
-/** Block times, besides confirmations, for which a txNonce must seem taken by a transaction that is none of ours … */
-const lostAfterBlocks = 15;
-
-/** … and where a settlement's authorization is used as well: half an hour on chains with a block every 2 s. */
-const lostForCertainAfterBlocks = 900;
-
 /** Block times between two comparisons with the ledger, in which other instances leave their traces. */
 const compareEveryBlocks = 2;
 
 export function createWatcher(options: WatcherOptions): Watcher {
   const { chain, store, outcomes, account, now, log, onRoom, replace, fill } = options;
   const { network } = chain;
-  const slots = new Map<number, Slot>();
+  const flight = createFlight(now);
+  const { slots, track } = flight;
+  const { broadcast, rebroadcastStale } = createSender({ chain, store, flight, account, now, log, replace });
   const longestPauseMs = network.blockTimeMs / 2;
-  const resendAfterMs = network.blockTimeMs * resendAfterBlocks;
   let watching = false;
   let watched: Promise<void> = Promise.resolve();
   let stopped = false;
@@ -249,109 +221,6 @@ export function createWatcher(options: WatcherOptions): Watcher {
     }
   }
 
-  /**
-   * A transaction that is not mined for a while may never have arrived, or have been dropped: the same bytes go
-   * out again. The lowest txNonce holds up all the others, so that it is the one to offer more for.
-   */
-  async function rebroadcastStale(): Promise<void> {
-    const silent = [...slots.values()].filter(
-      (slot) => slot.state === "sent" && now() - slot.lastSentAt >= resendAfterMs,
-    );
-    if (silent.length === 0) return;
-    const mined = await chain.transactionCount(account);
-    await abandonTakenNonces(silent, mined);
-    const waiting = silent.filter(({ state }) => state === "sent");
-    // Below the chain's count a txNonce is taken, by whatever: more fees do nothing for it, and must not keep the others
-    // from getting theirs.
-    const [lowest] = waiting.filter(({ txNonce }) => txNonce >= mined).sort((a, b) => a.txNonce - b.txNonce);
-    if (lowest !== undefined) await renew(lowest);
-    // The node that took it at first may have dropped it, or be alone with it.
-    await broadcast(waiting, { everywhere: true });
-  }
-
-  async function renew(slot: Slot): Promise<void> {
-    slot.rounds++;
-    let isHeld = true;
-    if (slot.rounds >= lookUpAfterRounds) {
-      slot.rounds = 0;
-      isHeld = await chain.knows(slot.attempts.map(({ hash }) => hash));
-    }
-    const attempt = await replace(slot, { isHeld, others: costInFlight() - slot.cost });
-    if (attempt === undefined) return;
-    addAttempt(slot, attempt);
-    slot.attemptedAt = now();
-  }
-
-  function addAttempt(slot: Slot, attempt: Attempt): void {
-    slot.attempts.push(attempt);
-    const cost = mostCost(attempt);
-    if (cost > slot.cost) slot.cost = cost;
-  }
-
-  function costInFlight(): bigint {
-    let sum = 0n;
-    for (const { state, cost } of slots.values()) if (state === "sent") sum += cost;
-    return sum;
-  }
-
-  /**
-   * Moves settlements away from txNonces that other senders' transactions took: nothing of ours is ever mined there.
-   * A node may know that a txNonce is taken before it has the receipt that says by what, and should it be ours after
-   * all, a second transaction would only be reverted; so this waits, and much longer where the payment may have been
-   * made.
-   */
-  async function abandonTakenNonces(silent: readonly Slot[], mined: number): Promise<void> {
-    for (const slot of silent) {
-      // One whose receipt proves nothing was mined, by what that receipt says: the txNonce was not taken by another sender.
-      if (slot.txNonce >= mined || slot.unproven > 0) {
-        slot.takenSince = undefined;
-        continue;
-      }
-      slot.takenSince ??= now();
-      const blocks = (now() - slot.takenSince) / network.blockTimeMs - network.confirmations;
-      if (blocks < lostAfterBlocks) continue;
-      if (blocks < lostForCertainAfterBlocks && (await mayHaveSettled(slot))) continue;
-      log.error(
-        { network: network.name, operator: account, txNonce: slot.txNonce },
-        "another transaction took a txNonce: somebody else sends with this key; sending its payments again",
-      );
-      await store.sendAgain(slot, null);
-      slot.state = "draining";
-    }
-  }
-
-  /** Whether one of the payments may have been made by a transaction whose receipt is not seen yet. */
-  async function mayHaveSettled({ attempts, settlements }: Slot): Promise<boolean> {
-    // Of a forward the authorization is always used; the contract refuses a second forward by itself.
-    if (attempts.every(({ kind }) => kind === "forward")) return false;
-    const states = await Promise.all(
-      settlements.map((claim) => chain.diagnose(callOf(claim, network.facilitatorContract))),
-    );
-    return states.some(({ authorizationUsed }) => authorizationUsed);
-  }
-
-  async function broadcast(sent: readonly Slot[], options?: { everywhere: boolean }): Promise<void> {
-    for (const slot of sent) slot.lastSentAt = now();
-    const inOrder = [...sent].sort((a, b) => a.txNonce - b.txNonce);
-    try {
-      // The newest attempt first: once the node has it, it has no use for the older ones.
-      const attempts = inOrder.flatMap((slot) => slot.attempts.toReversed());
-      let left = mostSentAgain;
-      const bounded = attempts.filter(({ raw }, index) => {
-        left -= raw.length;
-        return index === 0 || left >= 0;
-      });
-      const hashes = bounded.map(({ hash }) => hash);
-      await chain.broadcast(
-        bounded.map(({ raw }) => raw),
-        { ...options, hashes },
-      );
-    } catch (error) {
-      // Whether it arrived is not known; the receipts will tell, and the same bytes go out again.
-      log.warn({ network: network.name, err: error }, "a broadcast got no answer");
-    }
-  }
-
   /** Takes over what the ledger knows and lets go of what others have concluded. Gives what is new. */
   async function compareWithLedger(): Promise<Slot[]> {
     const asked = now();
@@ -407,42 +276,10 @@ export function createWatcher(options: WatcherOptions): Watcher {
     }
   }
 
-  function track({ attempt, settlements, hasVanished = false }: Batch): Slot {
-    const known = slots.get(attempt.txNonce);
-    if (known !== undefined) {
-      if (!known.attempts.some(({ hash }) => hash === attempt.hash)) addAttempt(known, attempt);
-      known.settlements = settlements;
-      return known;
-    }
-    const slot: Slot = {
-      txNonce: attempt.txNonce,
-      attempts: [attempt],
-      settlements,
-      state: "sent",
-      hasVanished,
-      cost: mostCost(attempt),
-      rounds: 0,
-      lastSentAt: now(),
-      attemptedAt: now(),
-      trackedAt: now(),
-      unproven: 0,
-    };
-    slots.set(attempt.txNonce, slot);
-    return slot;
-  }
-
   return {
-    unmined() {
-      let count = 0;
-      for (const { state } of slots.values()) if (state === "sent") count++;
-      return count;
-    },
-    cost: costInFlight,
-    vanished() {
-      let count = 0;
-      for (const { state, hasVanished } of slots.values()) if (state === "sent" && hasVanished) count++;
-      return count;
-    },
+    unmined: flight.unmined,
+    cost: flight.cost,
+    vanished: flight.vanished,
     async send(batch) {
       await broadcast([track(batch)]);
       watch();

@@ -1,0 +1,76 @@
+import { mostCost } from "../chain/signing/read-transaction.ts";
+import type { Attempt } from "../ledger/settlement.ts";
+import type { Batch, Slot } from "./slot.ts";
+
+/** The transactions of one account that the chain has not decided yet, as this process knows them: one slot a txNonce. */
+export type Flight = {
+  readonly slots: Map<number, Slot>;
+  /** Takes up a stored transaction: a new slot, or another attempt and the settlements of a known one. */
+  track(batch: Batch): Slot;
+  addAttempt(slot: Slot, attempt: Attempt): void;
+  /** Transactions that no block is known to hold. */
+  unmined(): number;
+  /** The most that they may cost together, in wei. */
+  cost(): bigint;
+  /** Those among them that a block held which has vanished from the chain. */
+  vanished(): number;
+};
+
+export function createFlight(now: () => number): Flight {
+  const slots = new Map<number, Slot>();
+
+  function addAttempt(slot: Slot, attempt: Attempt): void {
+    slot.attempts.push(attempt);
+    const cost = mostCost(attempt);
+    if (cost > slot.cost) slot.cost = cost;
+  }
+
+  function track({ attempt, settlements, hasVanished = false }: Batch): Slot {
+    const known = slots.get(attempt.txNonce);
+    if (known !== undefined) {
+      if (!known.attempts.some(({ hash }) => hash === attempt.hash)) addAttempt(known, attempt);
+      known.settlements = settlements;
+      return known;
+    }
+    const slot: Slot = {
+      txNonce: attempt.txNonce,
+      attempts: [attempt],
+      settlements,
+      state: "sent",
+      hasVanished,
+      cost: mostCost(attempt),
+      rounds: 0,
+      lastSentAt: now(),
+      attemptedAt: now(),
+      trackedAt: now(),
+      unproven: 0,
+    };
+    slots.set(attempt.txNonce, slot);
+    return slot;
+  }
+
+  function* unmined(): Iterable<Slot> {
+    for (const slot of slots.values()) if (slot.state === "sent") yield slot;
+  }
+
+  return {
+    slots,
+    track,
+    addAttempt,
+    unmined() {
+      let count = 0;
+      for (const _ of unmined()) count++;
+      return count;
+    },
+    cost() {
+      let sum = 0n;
+      for (const { cost } of unmined()) sum += cost;
+      return sum;
+    },
+    vanished() {
+      let count = 0;
+      for (const { hasVanished } of unmined()) if (hasVanished) count++;
+      return count;
+    },
+  };
+}
