@@ -63,9 +63,11 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
     signal,
   });
   if (signal.aborted && ended === undefined) throw new UndeterminedError("The caller left; nothing was sent");
-  return ended === "claimed" ? undefined : (ended ?? takenUp);
+  const refusal = ended ?? takenUp;
+  if (refusal === undefined) throw new UndeterminedError(behind(network));
+  return refusal === "claimed" ? undefined : refusal;
 
-  /** Undefined while settlements under way take up the balance. */
+  /** Undefined while settlements under way take up the balance, or it was read before they were mined. */
   async function tryToClaim(): Promise<Invalid | "claimed" | undefined> {
     const readAt = now();
     const { head, revert, funds } = await chain.simulateSettle(call, { withFunds: true });
@@ -126,11 +128,18 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
       case "withdrawn":
         throw new UndeterminedError("The payment's turn did not come in time; nothing was sent, try again");
       case "stale_balance":
+        // Nothing can be said of a balance that may hold what other payments have taken since.
+        takenUp = undefined;
+        return undefined;
       case "over_balance":
         takenUp = refusals.balanceTakenUp(funds.payer, authorization.value);
         return undefined;
     }
   }
+}
+
+function behind({ name }: NetworkConfig): string {
+  return `The node of ${name} does not show the newest settlements of this payer yet, so that its balance is not known; nothing was sent, try again`;
 }
 
 /**

@@ -267,6 +267,29 @@ describe("a claim whose commit loses its answer", () => {
   });
 });
 
+test("a node that stays behind what was settled is no reason to call a payer poor", async () => {
+  const before = await composition.recipientBalance();
+  let isBehind = true;
+  const running = await composition.start({
+    wrap: {
+      ledger: (ledger) => ({
+        ...ledger,
+        claim: async (operator, requests, sign) =>
+          isBehind
+            ? { outcomes: requests.map(() => "stale_balance" as const), attempt: null }
+            : ledger.claim(operator, requests, sign),
+      }),
+    },
+  });
+  const body = await composition.payment();
+  const answer = await composition.post(running, "settle", body);
+  expect(answer.status).toBe(503);
+  expect(answer.body).toMatchObject({ success: false, errorReason: "unexpected_settle_error" });
+  isBehind = false;
+  expect((await composition.post(running, "settle", body)).body).toMatchObject({ success: true });
+  expect(await composition.recipientBalance()).toBe(before + 10_000n);
+});
+
 describe("blocks that vanish", () => {
   test.each([1, 2, 3])(
     "reorg of depth %i before the success is deep enough: settled once all the same",
