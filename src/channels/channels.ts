@@ -190,6 +190,8 @@ export type FaultHit = FromService & {
   readonly kind: string;
   /** The methods of the JSON-RPC calls that it hit; empty for faults of the chain itself. */
   readonly methods: readonly string[];
+  /** All calls of the HTTP request that it hit, and which of them went wrong by it; empty for faults of the chain itself. */
+  readonly calls: readonly { readonly params: readonly unknown[]; readonly isHit: boolean }[];
 };
 
 /** Everything that can be observed of a service, by channel; docs/ARCHITECTURE.md describes when each is published. */

@@ -177,6 +177,45 @@ test("a transaction that replaces another is told of its payments, which are fou
   for (const hash of [first, second]) expect(log.find(hash)?.summary.id).toBe(one.settlementId);
 });
 
+/** Publishes that a fault hit some of the calls of an HTTP request. */
+function hit(calls: readonly { params: readonly unknown[]; isHit: boolean }[]): void {
+  channels.fault.publish(() => ({
+    ...{ serviceId, network: "base", faultId: "1", kind: "error", methods: ["eth_call"], calls },
+  }));
+}
+
+test("a fault is told of the payments whose calls it hit, where it hit, and of no other under way", () => {
+  const { log } = startLog();
+  const [one, other, third] = [payment(1), payment(2), payment(3)];
+  for (const each of [one, other, third]) verify(each, { end: false });
+  const simulation = ({ authorization }: PaymentRequest, isHit: boolean) => ({
+    params: [{ data: `0xabcd${authorization.nonce.slice(2).toUpperCase()}` }],
+    isHit,
+  });
+  const head = (isHit: boolean) => ({ params: ["latest", false], isHit });
+  const balance = { params: [{ data: `0x70a0${"0".repeat(24)}${contract.slice(2)}` }], isHit: true };
+  const kindsOf = ({ settlementId }: PaymentRequest) =>
+    log.find(settlementId)?.timeline.flatMap(({ kind }) => (kind === "fault" ? [kind] : []));
+
+  hit([head(false), simulation(one, true), simulation(other, false)]);
+  expect([one, other, third].map(kindsOf)).toEqual([["fault"], [], []]);
+  // The newest block counts for all that ask for it together.
+  hit([head(true), simulation(one, false), simulation(other, false)]);
+  expect([one, other, third].map(kindsOf)).toEqual([["fault", "fault"], ["fault"], []]);
+  // Another's balance, and what is asked for no payment.
+  hit([balance]);
+  expect([one, other, third].map(kindsOf)).toEqual([["fault", "fault"], ["fault"], []]);
+
+  const transaction: Hex = `0x${"dd".repeat(32)}`;
+  sign(transaction, [third.settlementId]);
+  hit([{ params: [transaction], isHit: true }]);
+  expect(log.find(third.settlementId)?.timeline.slice(-2)).toMatchObject([
+    { kind: "transaction" },
+    { kind: "fault", ok: false, details: { methods: "eth_call" } },
+  ]);
+  expect(JSON.stringify(log.find(one.settlementId)?.timeline)).not.toContain("02".repeat(32));
+});
+
 test("the oldest payments are forgotten first", () => {
   const { log, store } = startLog({ payments: 100, messages: 1_000, messagesEach: 50 });
   const all = Array.from({ length: 250 }, (_, index) => payment(index));

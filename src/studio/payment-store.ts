@@ -15,6 +15,7 @@ import { publicationTime } from "../channels/publication-time.ts";
 import type { Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
+import { paymentsHitBy } from "./find-hit.ts";
 
 /**
  * What the channels say about payments. Of requests, only what readers need: each has a payment of its own, and keeping
@@ -30,7 +31,8 @@ export type PaymentMessage =
   | SettlementStep
   | TransactionStep
   | RpcRequested
-  | FaultHit;
+  /** Without the calls, which hold signatures. */
+  | Omit<FaultHit, "calls">;
 
 /** All that was published about a payment. */
 export type StoredPayment = {
@@ -70,8 +72,11 @@ export type PaymentStore = {
 /** How much is kept: a service that runs for weeks must not fill the memory. The oldest payments are forgotten first. */
 const most = { payments: 10_000, messages: 80_000, messagesEach: 2_000 };
 
-/** A fault is told of the payments that are open then; among more than these it is not worth saying. */
+/** A fault of a chain is told of the payments that are open then; among more than these it is not worth saying. */
 const mostSharing = 4;
+
+/** Among so many payments, the newest, those that a fault of a connection hit are looked for. */
+const mostSearched = 500;
 
 /** Keeps what the channels say about the payments of the service with this id. */
 export function createPaymentStore(serviceId: string, bounds = most, now = publicationTime): PaymentStore {
@@ -81,7 +86,7 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
   const watchers = new Set<() => void>();
   /** Which payments a transaction carries, by their ids; of its txNonce too, whose later transactions do not say. */
   const carriedBy = new Map<string, readonly Hex[]>();
-  /** Requests under way on each network, by their ids: a fault that hits meanwhile is about them. */
+  /** Requests under way on each network, by their ids: a fault of the chain is about them. */
   const underWay = new Map<NetworkName, Map<string, StoredPayment>>();
   let messages = 0;
   let era = randomUUID();
@@ -169,12 +174,21 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
     if (index >= 0) open?.splice(index, 1);
   }
 
-  /** Keeps it for the payments under way on its network, when they are few enough to say so. */
-  function keepForOpen(message: FaultHit): void {
-    const open = underWay.get(message.network);
-    if (open === undefined || open.size === 0 || open.size > mostSharing) return;
-    for (const payment of new Set(open.values())) {
-      if (payments.get(payment.id) === payment) keep(payment, message);
+  /** Those that a fault hit: of a chain, those that are under way on it, when they are few enough to say so. */
+  function hitBy(message: FaultHit): Iterable<StoredPayment> {
+    if (message.calls.length === 0) {
+      const open = underWay.get(message.network);
+      return open === undefined || open.size > mostSharing ? [] : new Set(open.values());
+    }
+    return paymentsHitBy(message, [...payments.values()].slice(-mostSearched), (transaction) =>
+      (carriedBy.get(transaction) ?? []).flatMap((id) => payments.get(id) ?? []),
+    );
+  }
+
+  function keepForHit(message: FaultHit): void {
+    const { calls: _, ...kept } = message;
+    for (const payment of hitBy(message)) {
+      if (payments.get(payment.id) === payment) keep(payment, kept);
     }
   }
 
@@ -239,7 +253,7 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
       if (isOurs(message)) keepForCallers(message);
     }),
     channels.fault.subscribe((message) => {
-      if (isOurs(message)) keepForOpen(message);
+      if (isOurs(message)) keepForHit(message);
     }),
   ];
 

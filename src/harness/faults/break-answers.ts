@@ -14,7 +14,7 @@ export function breakAnswers(server: Server, faults: ConnectionFaults): void {
   server.removeAllListeners("request");
   server.on("request", (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const [, name] = faults.armed ? (operation.exec(incoming.url ?? "") ?? []) : [];
-    const hits = name === undefined ? [] : faults.take([name]);
+    const hits = name === undefined ? [] : faults.take([{ method: name, params: [] }]);
     if (breakBefore(hits, outgoing)) return;
     if (hits.length > 0) holdBack(hits, outgoing);
     for (const listener of listeners) listener.call(server, incoming, outgoing);

@@ -1,4 +1,6 @@
+import type { FaultHit } from "../../channels/channels.ts";
 import { type ConnectionFaultSpec, matcherOf } from "./fault-spec.ts";
+import type { Call } from "./json-rpc-message.ts";
 
 export type ConnectionFault = {
   readonly spec: ConnectionFaultSpec;
@@ -11,15 +13,17 @@ export type ConnectionFault = {
 /** A fault that hits an HTTP request, and which of its calls by their places in the batch. */
 export type Hit = { fault: ConnectionFault; calls: ReadonlySet<number> };
 
+/** What a fault hit: the methods of the calls that it is for, and all calls of the HTTP request. */
+type HitReport = Pick<FaultHit, "methods" | "calls">;
+
 /** The faults of one connection, in the order in which they were set. */
 export type ConnectionFaults = {
   /** Whether any of them may still hit. */
   readonly armed: boolean;
-  /** `onHit` gets the methods of the calls that it hits. */
-  add(spec: ConnectionFaultSpec, onHit?: (methods: readonly string[]) => void): ConnectionFault;
+  add(spec: ConnectionFaultSpec, onHit?: (report: HitReport) => void): ConnectionFault;
   remove(fault: ConnectionFault): void;
-  /** Counts an HTTP request with calls of these methods; gives what hits it. */
-  take(methods: readonly string[]): readonly Hit[];
+  /** Counts an HTTP request with these calls; gives what hits it. */
+  take(calls: readonly Call[]): readonly Hit[];
 };
 
 /** Faults of these kinds hit single calls of a batch; all others the HTTP request as a whole. */
@@ -30,7 +34,7 @@ const ofSingleCalls: ReadonlySet<ConnectionFaultSpec["kind"]> = new Set([
 ]);
 
 export function createConnectionFaults(): ConnectionFaults {
-  const active = new Map<ConnectionFault, (methods: readonly string[]) => ReadonlySet<number>>();
+  const active = new Map<ConnectionFault, (calls: readonly Call[]) => ReadonlySet<number>>();
   const spent = new Set<ConnectionFault>();
   const removals = new Map<ConnectionFault, AbortController>();
 
@@ -46,16 +50,16 @@ export function createConnectionFaults(): ConnectionFaults {
       let seen = 0;
       const fault = { spec, fired: 0, removed: removal.signal };
       const isHit = () => ++seen >= nth && seen < nth + times;
-      const count = (methods: readonly string[]): ReadonlySet<number> => {
-        const matching = methods.flatMap((method, index) => (matches(method) ? [index] : []));
-        const hit = ofSingleCalls.has(spec.kind)
-          ? matching.filter(isHit)
-          : matching.length > 0 && isHit()
-            ? matching
-            : [];
+      const count = (calls: readonly Call[]): ReadonlySet<number> => {
+        const matching = calls.flatMap(({ method }, index) => (matches(method) ? [index] : []));
+        const isOfRequest = !ofSingleCalls.has(spec.kind);
+        const hit = !isOfRequest ? matching.filter(isHit) : matching.length > 0 && isHit() ? matching : [];
         if (hit.length > 0) {
-          fault.fired += ofSingleCalls.has(spec.kind) ? hit.length : 1;
-          onHit?.(hit.flatMap((index) => methods[index] ?? []));
+          fault.fired += isOfRequest ? 1 : hit.length;
+          onHit?.({
+            methods: hit.flatMap((index) => calls[index]?.method ?? []),
+            calls: calls.map(({ params }, index) => ({ params, isHit: isOfRequest || hit.includes(index) })),
+          });
         }
         if (seen >= nth + times - 1) spent.add(fault);
         return new Set(hit);
@@ -72,11 +76,11 @@ export function createConnectionFaults(): ConnectionFaults {
       removals.delete(fault);
     },
 
-    take(methods) {
+    take(calls) {
       const hits: Hit[] = [];
       for (const [fault, count] of active) {
-        const calls = count(methods);
-        if (calls.size > 0) hits.push({ fault, calls });
+        const hit = count(calls);
+        if (hit.size > 0) hits.push({ fault, calls: hit });
       }
       return hits;
     },

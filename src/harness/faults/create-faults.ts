@@ -1,5 +1,5 @@
 import type { Server } from "node:http";
-import { channels } from "../../channels/channels.ts";
+import { channels, type FaultHit } from "../../channels/channels.ts";
 import { ConfigurationError } from "../../errors.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type NetworkName, networkNames } from "../../protocol/networks.ts";
@@ -38,14 +38,18 @@ export function createFaults(options: {
   }
   let lastId = 0;
 
-  function publishHit({ network, kind }: FaultSpec, faultId: string, methods: readonly string[]): void {
-    channels.fault.publish(() => ({ serviceId, network, faultId, kind, methods }));
+  function publishHit(
+    { network, kind }: FaultSpec,
+    faultId: string,
+    hit: Pick<FaultHit, "methods" | "calls">,
+  ): void {
+    channels.fault.publish(() => ({ serviceId, network, faultId, kind, ...hit }));
   }
 
   /** Sets a fault of a connection, which specs of chains are not. */
   function addTo(faults: ConnectionFaults, spec: FaultSpec): FaultReport {
     const id = `${++lastId}`;
-    const fault = faults.add(spec as ConnectionFaultSpec, (methods) => publishHit(spec, id, methods));
+    const fault = faults.add(spec as ConnectionFaultSpec, (hit) => publishHit(spec, id, hit));
     const report = () => ({ ...spec, id, fired: fault.fired });
     listed.set(id, { report, undo: () => faults.remove(fault) });
     return report();
@@ -77,7 +81,7 @@ export function createFaults(options: {
           const id = `${++lastId}`;
           const begin = async () => {
             const { undo } = await onChain.apply(spec);
-            publishHit(spec, id, []);
+            publishHit(spec, id, { methods: [], calls: [] });
             const report = () => ({ ...spec, id, fired: 1 });
             if (undo !== undefined) listed.set(id, { report, undo });
             return report();

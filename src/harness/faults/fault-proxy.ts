@@ -71,7 +71,7 @@ export async function createFaultProxy({ target, onExchange }: FaultProxyOptions
   async function exchange(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const body = await text(incoming);
     const message = readMessage(body);
-    const hits = message === undefined ? [] : faults.take(message.calls.map(({ method }) => method));
+    const hits = message === undefined ? [] : faults.take(message.calls);
     const send = (sent: string) => forward(outgoing, sent);
     let answered = "";
     const answer = async () => {

@@ -1,5 +1,6 @@
 import type { Hex } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
+import { isAbout, marksOf } from "../../studio/payment-marks.ts";
 import type { PaymentStore, StoredPayment } from "../../studio/payment-store.ts";
 import { createRequestIds } from "../../studio/request-ids.ts";
 import type { ProxiedExchange } from "../faults/fault-proxy.ts";
@@ -34,17 +35,9 @@ type Call = JournalRpcCall & {
   text?: string;
 };
 
-/** This many digits of a signature tell it from others; a shorter one, which is malformed, does not. */
-const markLength = 64;
-
-function isAbout(marks: readonly string[], text: string): boolean {
-  return marks.some((mark) => mark.length === markLength && text.includes(mark));
-}
-
 /**
- * Makes a journal of what a store knows, and of what was said to the nodes. That is matched with payments by content: an
- * authorization nonce is 32 random bytes and stands in every simulation and every transaction of its payment, and the
- * signature in what wallets are asked.
+ * Makes a journal of what a store knows, and of what was said to the nodes. That is matched with payments by content, see
+ * {@link marksOf}.
  */
 export function createJournalStore(store: PaymentStore): JournalStore {
   let calls: Call[] = [];
@@ -106,11 +99,6 @@ export function createJournalStore(store: PaymentStore): JournalStore {
       calls = [];
     },
   };
-}
-
-/** Hexadecimal digits by which a call is known to be about the payment. */
-function marksOf({ authorization, signature }: PaymentRequest): readonly string[] {
-  return [authorization.nonce.slice(2), signature.slice(2, 2 + markLength)].map((mark) => mark.toLowerCase());
 }
 
 function textOf(call: Call): string {

@@ -120,6 +120,30 @@ describe("over HTTP", () => {
     expect(JSON.stringify(body)).not.toContain("✖");
   });
 
+  test("a fault stands in the story of the payment that it hit, at its place, and in no other's", async () => {
+    const hits: { isHit: boolean }[][] = [];
+    const unsubscribe = channels.fault.subscribe(({ calls }) => hits.push([...calls]));
+    const control = (path: string, body: object) =>
+      fetch(`${origin}/harness/faults/${path}`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(body),
+      });
+    const error = { code: -32_000, message: "header not found" };
+    await control("add", { network: "base", kind: "error", method: "eth_call", nth: 1, ...error });
+    const [hit, spared] = [await signedRequest(harness), await signedRequest(harness)];
+    await Promise.all([post(harness, "verify", hit), post(harness, "verify", spared)]);
+    unsubscribe();
+    const stories = await Promise.all((await list()).map(({ id }) => detailOf(id)));
+    const faulted = stories.filter(({ timeline }) => timeline.some(({ kind }) => kind === "fault"));
+    expect(hits).toHaveLength(1);
+    expect(hits[0]?.filter(({ isHit }) => isHit)).toHaveLength(1);
+    expect([stories.length, faulted.length]).toEqual([2, 1]);
+    const told = faulted[0]?.timeline.map(({ kind }) => kind) ?? [];
+    expect(told.indexOf("fault")).toBeGreaterThan(told.indexOf("request"));
+    expect(told.indexOf("fault")).toBeLessThan(told.indexOf("rpc"));
+  });
+
   test("a refusal says what is wrong and what to do", async () => {
     await post(harness, "verify", await signedRequest(harness, { validBefore: -5 }));
     const [payment] = await list();
