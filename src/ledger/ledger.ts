@@ -145,7 +145,11 @@ export type Ledger = Recoveries & {
    */
   noteMined(ids: readonly Hex[], blockNumber: bigint | null): Promise<void>;
 
-  /** Transactions of an operator that decided settlements, highest txNonce first. */
+  /**
+   * Transactions that decided an operator's settlements, highest txNonce first, except those of failures that are being
+   * recovered. `limit` counts txNonces: there is more than one where a payment of a txNonce turned out to have been made
+   * by another transaction.
+   */
   concludedSettles(
     chainId: number,
     operator: Address,

@@ -137,6 +137,34 @@ describe.each(backends)("on $name", (backend) => {
     expect(await list({ from: 1, below: 2, limit: 9 })).toEqual([of(1, 61n)]);
   });
 
+  test("payments of one txNonce that different blocks decided are listed by their blocks, and a page holds both", async () => {
+    const [a, b] = [paymentOf("a"), paymentOf("b", { payer: 2 })];
+    const earlier = paymentOf("earlier", { payer: 3 });
+    await ledger.claimAll([earlier]);
+    await ledger.claimAll([a, b]);
+    await ledger.mine(0, [settled(earlier)], 60n);
+    await ledger.mine(1, [settled(a), failed(b)], 61n);
+    const paidBefore = { hash: hashOf("0"), blockNumber: 59n, blockHash: blockOf(59) };
+    await ledger.correctFailure(b.id, "settled", paidBefore);
+    const page = await ledger.concludedSettles(chainId, operator, { limit: 1 });
+    const blocks = page.map(({ txNonce, blockNumber, blockHash }) => [txNonce, blockNumber, blockHash]);
+    expect(blocks).toEqual([
+      [1, 61n, blockOf(61)],
+      [1, 59n, blockOf(59)],
+    ]);
+  });
+
+  test("failures that are being recovered are not listed, and take no place in a page", async () => {
+    const [a, b] = [paymentOf("a"), paymentOf("b", { payer: 2 })];
+    await ledger.claimAll([a]);
+    await ledger.claimAll([b]);
+    await ledger.mine(0, [settled(a)], 60n);
+    await ledger.mine(1, [failed(b)], 61n);
+    await ledger.queueRecovery(b.id, { transactionHash: hashOf("direct"), logIndex: 1, blockNumber: 55n });
+    const page = await ledger.concludedSettles(chainId, operator, { limit: 1 });
+    expect(page.map(({ txNonce }) => txNonce)).toEqual([0]);
+  });
+
   test("two instances that sign the same replacement at once store it once, and both go on", async () => {
     await ledger.claimAll([paymentOf("a")]);
     const [open] = await ledger.openAttempts(chainId, operator);

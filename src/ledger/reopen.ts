@@ -21,25 +21,37 @@ export function createReopen(
 > {
   return {
     async concludedSettles(chainId, operator, { from = 0, below, limit }) {
-      let query = db
+      let decided = db
         .selectFrom("settlements")
-        .select(({ fn }) => [
-          "tx_nonce",
-          // All of one transaction are concluded together.
-          fn.max("transaction_hash").as("hash"),
-          fn.max("block_number").as("block_number"),
-          fn.max("block_hash").as("block_hash"),
-          fn.max("concluded_at").as("concluded_at"),
-        ])
         .where("chain_id", "=", chainId)
         .where("operator", "=", lowerCase(operator))
         .where("tx_nonce", ">=", from)
         .where("state", "in", ["settled", "failed"])
-        .groupBy("tx_nonce")
+        .where("block_hash", "is not", null)
+        // As where they are reopened: what is being recovered would be found as vanished again and again.
+        .where(({ not, exists, selectFrom }) =>
+          not(exists(selectFrom("recoveries").select("id").whereRef("recoveries.id", "=", "settlements.id"))),
+        );
+      if (below !== undefined) decided = decided.where("tx_nonce", "<", below);
+      const rows = await decided
+        .select(({ fn }) => [
+          "tx_nonce",
+          "transaction_hash as hash",
+          "block_number",
+          "block_hash",
+          fn.max("concluded_at").as("concluded_at"),
+        ])
+        // All of one txNonce, however many blocks decided them: a page that ended between them would lose the rest.
+        .where(
+          "tx_nonce",
+          "in",
+          decided.select("tx_nonce").distinct().orderBy("tx_nonce", "desc").limit(limit),
+        )
+        .groupBy(["tx_nonce", "transaction_hash", "block_number", "block_hash"])
         .orderBy("tx_nonce", "desc")
-        .limit(limit);
-      if (below !== undefined) query = query.where("tx_nonce", "<", below);
-      return (await query.execute()).flatMap(toConcluded);
+        .orderBy("block_number", "desc")
+        .execute();
+      return rows.flatMap(toConcluded);
     },
 
     async concludedForwards(chainId, recoverer, { from = 0, below, limit }) {
