@@ -132,15 +132,16 @@ const commands: readonly CommandEntry[] = [
   ...commandsOf(() => import("./commands/archive.ts"), {
     settlementsArchive: ["settlements archive", "move old settlements out of the database into a file"],
   }),
-  ["completion", "print a script that has bash or zsh complete these commands", loadCompletion],
+  ["completion", "print a script that has bash, zsh or fish complete these commands", loadCompletion],
 ];
 
 async function loadCompletion(): Promise<Command> {
   const { createCompletionCommand } = await import("./commands/completion.ts");
   return createCompletionCommand(() =>
     Promise.all(
-      commands.map(async ([name, , load]) => ({
+      commands.map(async ([name, summary, load]) => ({
         name,
+        summary,
         options: name === "completion" ? {} : (await load()).options,
       })),
     ),

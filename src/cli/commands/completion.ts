@@ -1,10 +1,8 @@
 import { readOneOf } from "../../config/values.ts";
-import { type Command, defineCommand, type Options, option } from "../kit/command.ts";
+import { type Command, defineCommand, option } from "../kit/command.ts";
+import { type CompletedCommand, renderFishCompletion } from "./fish-completion.ts";
 
-/** A command as shells complete it: its one or two words, and its options. */
-export type CompletedCommand = { name: string; options: Options };
-
-export const shells = ["bash", "zsh"] as const;
+export const shells = ["bash", "zsh", "fish"] as const;
 
 /**
  * A script that has a shell complete `x402-kit`: commands first, then the options of the command. zsh reads the
@@ -14,6 +12,7 @@ export function renderCompletion(
   shell: (typeof shells)[number],
   commands: readonly CompletedCommand[],
 ): string {
+  if (shell === "fish") return renderFishCompletion(commands);
   const cases = commands.map(({ name, options }) => {
     const names = Object.entries(options).flatMap(([key, { positional }]) =>
       positional === true ? [] : [`--${key}`],
@@ -55,7 +54,7 @@ export function renderCompletion(
 export function createCompletionCommand(list: () => Promise<readonly CompletedCommand[]>): Command {
   return defineCommand({
     options: {
-      shell: option("bash|zsh", "for which shell", {
+      shell: option("bash|zsh|fish", "for which shell", {
         read: readOneOf(shells),
         example: "bash",
         positional: true,
