@@ -7,13 +7,16 @@ import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { z } from "zod";
 import { channels } from "../../../src/channels/channels.ts";
 import { findScenario } from "../../../src/fixtures/index.ts";
+import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { type PaymentSpec, pay } from "../../../src/harness/control/pay.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { startMockServer } from "../../../src/mock-server/index.ts";
 import { toHex } from "../../../src/protocol/hex.ts";
 import { parsePaymentRequest } from "../../../src/protocol/requests.ts";
+import { facilitator, ofChains, ofFacilitator } from "../../../src/studio/page/fault-switches.ts";
 import {
   type PaymentDetail,
   type PaymentSummary,
@@ -48,6 +51,22 @@ const list = async () => (await get<{ payments: PaymentSummary[] }>("/payments")
 const detailOf = async (id: string) => (await get<{ payment: PaymentDetail }>(`/payments/${id}`)).payment;
 
 describe("over HTTP", () => {
+  test.each([
+    ...ofFacilitator.map((one) => ({ ...one, place: facilitator })),
+    ...ofChains.map((one) => ({ ...one, place: "base" })),
+  ])("the switch $kind ($place) can be set and cleared, and is gone then", async ({ kind, place, more }) => {
+    const control = async (action: string, body: object) =>
+      (await requestJson(`${origin}/harness/faults/${action}`, { method: "POST", body })).body;
+    const isSet = expect.objectContaining({ kind, network: place });
+    const { id } = z
+      .object({ id: z.string() })
+      .parse(await control("add", { network: place, kind, ...more }));
+    expect(await control("list", {})).toEqual({ faults: [isSet] });
+    expect(await control("remove", { id })).toEqual({ removed: true });
+    expect(await control("list", {})).toEqual({ faults: [] });
+    expect((await payAs("funded")).settle.body).toMatchObject({ success: true });
+  });
+
   test("a payment that settled is told from the request to its delivery, in order", async () => {
     await payAs("funded");
     const [payment] = await list();
