@@ -1,8 +1,9 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { cp, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { isBuiltin } from "node:module";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
 import { publint } from "publint";
@@ -255,7 +256,49 @@ describe("the package", () => {
       output: `${manifest.version}\n`,
     });
   });
+
+  describe("on a Node that is too old, says so before anything that it lacks", () => {
+    const refusal = (version: string) =>
+      `x402-kit needs Node 22.18 or newer, and this is ${version}\n` +
+      "  Without installing one: npx -p node@24 -p x402-facilitator-kit x402-kit …\n";
+    const command = () => [join(installed, manifest.bin["x402-kit"] ?? ""), "up"];
+
+    test.each(["18.20.8", "20.20.2", "22.17.1"])("%s, as it calls itself", async (version) => {
+      const versions = `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "${version}" } })`;
+      const renamed = ["--import", `data:text/javascript,${encodeURIComponent(versions)}`];
+      expect(await run(root, process.execPath, [...renamed, ...command()])).toEqual({
+        code: 1,
+        output: refusal(version),
+      });
+    });
+
+    const old = findOldNode();
+    test.each(old === undefined ? [] : [old])(
+      "$version, which this machine has",
+      async ({ path, version }) => {
+        // It does not know the option of `run` that silences warnings.
+        const { status, stdout, stderr } = spawnSync(path, command(), {
+          env: childEnvironment(),
+          encoding: "utf8",
+        });
+        expect([status, stdout, stderr]).toEqual([1, "", refusal(version)]);
+      },
+    );
+  });
 });
+
+/** A Node on the PATH that is older than the package allows, if there is one. */
+function findOldNode(): { path: string; version: string } | undefined {
+  return (process.env.PATH ?? "")
+    .split(delimiter)
+    .map((directory) => join(directory, "node"))
+    .filter((path) => existsSync(path))
+    .map((path) => {
+      const { stdout } = spawnSync(path, ["--version"], { encoding: "utf8" });
+      return { path, version: stdout.trim().replace(/^v/, "") };
+    })
+    .find(({ version }) => !satisfies(version, ">=22.18"));
+}
 
 describe("a project with a viem of its own", () => {
   test.for([
