@@ -62,7 +62,13 @@ export const repeated: Delivery = {
 };
 
 /** One request's right to settle an authorization and to answer for it. */
-type Lease = { payment: SettleablePayment; caller: Caller; holder: string };
+type Lease = {
+  payment: SettleablePayment;
+  caller: Caller;
+  holder: string;
+  /** When it was last taken, in unix milliseconds. */
+  takenAt: number;
+};
 
 /** Between two looks at the ledger while waiting for an outcome that another instance may conclude. */
 const ledgerPollMs = 1_000;
@@ -115,7 +121,7 @@ export function createSettle(context: FacilitatorContext): Settle {
     return (await successAgain(claimant)) ?? result;
 
     async function settleOnce(claimant: Omit<Claimant, keyof Lane>): Promise<SettleResult> {
-      const lease: Lease = { payment, caller, holder: randomUUID() };
+      const lease: Lease = { payment, caller, holder: randomUUID(), takenAt: 0 };
       const waitMs = Math.min(leaseWaitMs, waiting.deadline - now());
       const first = await repeats.begin(`${caller.organization.id} ${payment.digest}`, waitMs, signal);
       if (first === undefined) return whileUnderWay(await ledger.find(payment.id), lease);
@@ -166,16 +172,14 @@ export function createSettle(context: FacilitatorContext): Settle {
    *
    * @throws UndeterminedError when it has not shown by the deadline, and nothing is claimed.
    */
-  async function acquireSoon(
-    { payment, caller, holder }: Lease,
-    { deadline, signal }: Waiting,
-  ): Promise<SettleResult | undefined> {
+  async function acquireSoon(lease: Lease, { deadline, signal }: Waiting): Promise<SettleResult | undefined> {
+    const { payment, caller } = lease;
     const { id } = payment;
     const soon = now() + leaseWaitMs;
     let firstSeen: number | undefined;
     let settlement: Settlement | null = null;
     const look = async (): Promise<SettleResult | "acquired" | undefined> => {
-      if (await ledger.acquireLease(id, holder)) return "acquired";
+      if (await acquire(lease)) return "acquired";
       settlement = await ledger.find(id);
       const mayOpen =
         settlement === null ||
@@ -184,16 +188,21 @@ export function createSettle(context: FacilitatorContext): Settle {
       const held = mayOpen && now() >= soon ? await ledger.findLease(id) : null;
       firstSeen ??= held?.expiresAt;
       const lives = held !== null && (held.isOwn || held.expiresAt !== firstSeen);
-      return !mayOpen || lives ? whileUnderWay(settlement, { payment, caller, holder }) : undefined;
+      return !mayOpen || lives ? whileUnderWay(settlement, lease) : undefined;
     };
     const ended = await poll(look, {
       every: () => (now() < soon ? leasePollMs : leaseSlowPollMs),
       until: () => now() >= deadline,
       signal,
     });
-    return ended === "acquired"
-      ? undefined
-      : (ended ?? whileUnderWay(settlement, { payment, caller, holder }));
+    return ended === "acquired" ? undefined : (ended ?? whileUnderWay(settlement, lease));
+  }
+
+  async function acquire(lease: Lease): Promise<boolean> {
+    const askedAt = now();
+    const isAcquired = await ledger.acquireLease(lease.payment.id, lease.holder);
+    if (isAcquired) lease.takenAt = askedAt;
+    return isAcquired;
   }
 
   /**
@@ -241,7 +250,6 @@ export function createSettle(context: FacilitatorContext): Settle {
     { isFresh }: { isFresh: boolean },
   ): Promise<SettleResult> {
     const { payment, caller, holder } = lease;
-    let leasedAt = now();
     let isWorthReading = !isFresh;
     for (;;) {
       if (signal.aborted) {
@@ -285,12 +293,9 @@ export function createSettle(context: FacilitatorContext): Settle {
         return whyClosed(settlement, lease, recovering);
       }
       if (underWay === undefined && settlement.state !== "submitted") {
-        if (now() - leasedAt < leaseTrustMs) return hand(settlement, holder);
+        if (now() - lease.takenAt < leaseTrustMs) return hand(settlement, holder);
         // A process that stood still may have lost the lease to another one, which answered meanwhile.
-        if (!(await ledger.acquireLease(payment.id, holder))) {
-          return whileUnderWay(await ledger.find(payment.id), lease);
-        }
-        leasedAt = now();
+        if (!(await acquire(lease))) return whileUnderWay(await ledger.find(payment.id), lease);
         continue;
       }
       if (now() >= deadline) {
