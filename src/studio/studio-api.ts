@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { paymentAnswerSchema, paymentListSchema, paymentSummarySchema } from "./payment-view.ts";
+import { transactionViewSchema } from "./transaction-view.ts";
 
 /** What the studio adds to the OpenAPI document of the service it stands beside. */
 export function describeStudioApi(): { paths: object; schemas: object } {
@@ -35,6 +36,20 @@ export function describeStudioApi(): { paths: object; schemas: object } {
           },
         },
       },
+      "/payments/{id}/transaction": {
+        get: {
+          operationId: "getPaymentTransaction",
+          summary:
+            "The transaction that carried a payment: its call without signatures, gas, fee, block and events",
+          description: "Where local chains run",
+          parameters: [id],
+          responses: {
+            ...json("PaymentTransaction", "The newest transaction that carried it"),
+            "404": { description: "No readable payment of this id was seen" },
+            "409": { description: "No transaction has carried it" },
+          },
+        },
+      },
       "/events": {
         get: {
           operationId: "followPayments",
@@ -55,6 +70,7 @@ export function describeStudioApi(): { paths: object; schemas: object } {
       PaymentSummary: schemaOf(paymentSummarySchema),
       PaymentList: schemaOf(paymentListSchema),
       PaymentAnswer: schemaOf(paymentAnswerSchema),
+      PaymentTransaction: schemaOf(transactionViewSchema),
     },
   };
 }

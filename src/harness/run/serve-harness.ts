@@ -163,6 +163,8 @@ export async function serveHarness(
           (await import("../control/pay.ts")).postPayment(describe(), operation, body),
         capture: async (payment) =>
           (await import("../control/capture-of.ts")).captureOf(payment, started.chains, contracts),
+        transaction: async (payment) =>
+          (await import("../control/transaction-of.ts")).transactionOf(payment, started.chains),
         describeCurl: (operation, body) => curlOf(describe(), operation, body),
       };
       await local.register(async (scope) =>

@@ -1,4 +1,4 @@
-import { act, draft, harness } from "./state.ts";
+import { act, draft, harness, isLocal } from "./state.ts";
 
 /** What can be done to the local chains: pay as a test payer, move time, reset. */
 export function Actions() {
@@ -8,7 +8,7 @@ export function Actions() {
     draft.value = { ...draft.value, ...change };
   };
   // The mock has no chains to pay on.
-  if (view === null || Object.values(view.networks).every(({ rpcUrl }) => rpcUrl === undefined)) return null;
+  if (view === null || !isLocal.value) return null;
   const names = Object.keys(view.networks);
   const chosen = network || names[0] || "";
   const units = String(Math.round(Number(amount) * 1_000_000));

@@ -3,7 +3,8 @@ import type { RefusalExplanation } from "../../explain/explain-refusal.ts";
 import type { PaymentDetail, TimelineEntry } from "../payment-view.ts";
 import { Again } from "./again.tsx";
 import { formatAmount, formatMs, formatSeconds, formatTime, formatUnits } from "./format.ts";
-import { copyText, detail, select } from "./state.ts";
+import { copyText, detail, isLocal, select } from "./state.ts";
+import { DecodedTransaction } from "./transaction-details.tsx";
 
 /** Everything about the chosen payment. */
 export function DetailPane() {
@@ -25,6 +26,9 @@ export function DetailPane() {
       <Facts payment={payment} />
       <Comparison payment={payment} />
       <Transaction entries={payment.timeline} />
+      {payment.transaction !== null && isLocal.value && (
+        <DecodedTransaction key={`${payment.id} ${payment.transaction}`} id={payment.id} />
+      )}
       <Body body={payment.body} />
       <h3>What happened</h3>
       <Timeline entries={payment.timeline} omitted={payment.omitted} />

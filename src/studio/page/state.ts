@@ -30,6 +30,10 @@ export type HarnessView = {
   >;
 };
 export const harness = signal<HarnessView | null>(null);
+/** Whether there are chains to ask; the mock has none. */
+export const isLocal = computed(() =>
+  Object.values(harness.value?.networks ?? {}).some(({ rpcUrl }) => rpcUrl !== undefined),
+);
 export const notice = signal("");
 
 /** What the page shows beside the footer. */

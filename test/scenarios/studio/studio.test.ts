@@ -23,6 +23,7 @@ import {
   paymentAnswerSchema,
   paymentListSchema,
 } from "../../../src/studio/payment-view.ts";
+import { transactionViewSchema } from "../../../src/studio/transaction-view.ts";
 import { startBrowser } from "../../support/browser.ts";
 import { findFaintTexts } from "../../support/contrast.ts";
 import { post, signedRequest, startTestHarness } from "../../support/service.ts";
@@ -161,6 +162,34 @@ describe("over HTTP", () => {
     const told = faulted[0]?.timeline.map(({ kind }) => kind) ?? [];
     expect(told.indexOf("fault")).toBeGreaterThan(told.indexOf("request"));
     expect(told.indexOf("fault")).toBeLessThan(told.indexOf("rpc"));
+  });
+
+  test("the transaction of payments is told decoded: call, fee, block and events, without signatures", async () => {
+    const bodies = await Promise.all([1, 2].map(() => signedRequest(harness)));
+    await Promise.all(bodies.map((body) => post(harness, "settle", body)));
+    const [payment] = await list();
+    const raw = await get(`/payments/${payment?.id}/transaction`);
+    const { call, mined, hash, to } = transactionViewSchema.parse(raw);
+    expect(hash).toBe(payment?.transaction);
+    expect(to?.toLowerCase()).toBe(harness.description.networks.base?.facilitatorContract.toLowerCase());
+    expect(call?.name).toMatch(/^settle(Batch)?$/);
+    expect(call?.payments.map(({ payer }) => payer.toLowerCase())).toContain(payment?.payer?.toLowerCase());
+    expect(call?.payments[0]).toMatchObject({
+      value: "10000",
+      recipient: harness.description.organization.recipient,
+    });
+    expect(mined).toMatchObject({ succeeded: true, fee: expect.stringMatching(/^[1-9]\d+$/) });
+    expect(BigInt(mined?.fee ?? 0)).toBe(BigInt(mined?.gasUsed ?? 0) * BigInt(mined?.gasPrice ?? 0));
+    expect(mined?.events.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(["AuthorizationUsed", "Transfer", "Settled"]),
+    );
+    for (const body of bodies) {
+      expect(JSON.stringify(raw)).not.toContain(body.paymentPayload.payload.signature.slice(2, 66));
+    }
+    await post(harness, "verify", await signedRequest(harness));
+    const unsettled = (await list())[0]?.id;
+    const none = await fetch(`${origin}/payments/${unsettled}/transaction`);
+    expect([none.status, await none.text()]).toEqual([409, expect.stringContaining("No transaction")]);
   });
 
   test("a refusal says what is wrong and what to do", async () => {
@@ -378,6 +407,11 @@ describe("in a browser", { timeout: 60_000 }, () => {
     const article = () => page.locator("article").textContent();
     await expect.poll(article, { timeout }).toContain("holds 0 of the asset's smallest unit");
     await expect.poll(article, { timeout }).toContain("POST /v1/settle");
+    await rows().nth(1).click();
+    await page.getByText("Transaction, decoded").click();
+    for (const decoded of ["settle of 0x", "AuthorizationUsed", "Settled", "fee"]) {
+      await expect.poll(article, { timeout }).toContain(decoded);
+    }
   });
 
   test("it pays, filters, pauses and resets", async () => {

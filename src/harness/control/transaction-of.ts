@@ -1,0 +1,103 @@
+import { decodeFunctionData } from "viem/utils";
+import { decodeEvents, type PaymentEvent } from "../../chain/contract/events.ts";
+import { readReceipt } from "../../chain/receipt.ts";
+import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
+import { KitError } from "../../errors.ts";
+import type { Hex } from "../../protocol/hex.ts";
+import { createLocalRpc } from "../../rpc/local-rpc.ts";
+import { isBytes, isWord, readQuantity } from "../../rpc/read-hex.ts";
+import type { LoggedPayment } from "../../studio/payment-log.ts";
+import type { CallView, TransactionView } from "../../studio/transaction-view.ts";
+import { membersOf } from "../../util/json.ts";
+import type { ControlledHarness } from "./controlled-harness.ts";
+
+/**
+ * The newest transaction that carried a payment, as its node has it: the call with its payments, without signatures, and
+ * the events.
+ *
+ * @throws {KitError} when no transaction has carried it, or the node does not know that
+ */
+export async function transactionOf(
+  { summary }: LoggedPayment,
+  chains: ControlledHarness["chains"],
+): Promise<TransactionView> {
+  const { transaction: hash, network } = summary;
+  const chain = network === null ? undefined : chains[network];
+  if (!isWord(hash) || chain === undefined) throw new KitError("No transaction has carried this payment");
+  const rpc = createLocalRpc(chain.rpcUrl);
+  const [sent, answer] = await Promise.all([
+    rpc.request("eth_getTransactionByHash", hash),
+    rpc.request("eth_getTransactionReceipt", hash),
+  ]);
+  const { input, from, to, gas } = membersOf(sent);
+  if (!isBytes(input)) throw new KitError(`The node of ${network} does not know transaction ${hash}`);
+  const receipt = readReceipt(answer, hash);
+  const { gasUsed, effectiveGasPrice } = membersOf(answer);
+  const mined = receipt && {
+    succeeded: receipt.succeeded,
+    blockNumber: `${receipt.blockNumber}`,
+    blockHash: receipt.blockHash,
+    gasUsed: decimal(gasUsed),
+    gasPrice: decimal(effectiveGasPrice),
+    fee: receipt.gasCost === undefined ? null : `${receipt.gasCost}`,
+    events: decodeEvents(receipt).map(viewOf),
+  };
+  return {
+    ...{ hash, from: textOr(from), to: textOr(to), gasLimit: decimal(gas) },
+    call: decodeCall(input),
+    mined: mined ?? null,
+  };
+}
+
+type Authorization = { from: Hex; value: bigint; validAfter: bigint; validBefore: bigint; nonce: Hex };
+
+/** Null for what is no call of the facilitator contract that moves a payment, as a cancelled txNonce. */
+export function decodeCall(input: Hex): CallView | null {
+  const decoded = decode(input);
+  if (decoded === undefined) return null;
+  const { functionName, args } = decoded;
+  if (functionName === "settle") {
+    const [asset, authorization, , recipient] = args;
+    return { name: functionName, asset, payments: [paymentOf(authorization, recipient)] };
+  }
+  if (functionName === "settleBatch") {
+    const [asset, groups] = args;
+    const payments = groups.flatMap((group) =>
+      group.payments.map(({ authorization }) => paymentOf(authorization, group.recipient)),
+    );
+    return { name: functionName, asset, payments };
+  }
+  if (functionName !== "forwardReceived") return null;
+  const [asset, payer, authorizationNonce, value, recipient] = args;
+  const payment = { payer, recipient, value: `${value}`, authorizationNonce };
+  return { name: functionName, asset, payments: [{ ...payment, validAfter: null, validBefore: null }] };
+}
+
+/** Undefined for calldata of another contract. */
+function decode(data: Hex) {
+  try {
+    return decodeFunctionData({ abi: x402FacilitatorAbi, data });
+  } catch {
+    return undefined;
+  }
+}
+
+function paymentOf(authorization: Authorization, recipient: Hex): CallView["payments"][number] {
+  const { from, value, validAfter, validBefore, nonce } = authorization;
+  return {
+    ...{ payer: from, recipient, value: `${value}`, authorizationNonce: nonce },
+    ...{ validAfter: `${validAfter}`, validBefore: `${validBefore}` },
+  };
+}
+
+function viewOf({ name, emitter, logIndex, ...fields }: PaymentEvent) {
+  const values = Object.entries(fields).map(([key, value]) => [key, `${value}`]);
+  return { name, emitter, logIndex, fields: Object.fromEntries(values) };
+}
+
+function decimal(value: unknown): string | null {
+  const read = readQuantity(value);
+  return read === undefined ? null : `${read}`;
+}
+
+const textOr = (value: unknown) => (typeof value === "string" ? value : null);

@@ -1,0 +1,62 @@
+import { useSignal } from "@preact/signals";
+import type { TransactionView } from "../transaction-view.ts";
+import { formatUnits } from "./format.ts";
+
+/** The call of the transaction and its events, as the node has them; asked for when it is opened. */
+export function DecodedTransaction({ id }: { id: string }) {
+  const shown = useSignal<TransactionView | string>("…");
+  async function load(): Promise<void> {
+    const response = await fetch(`/payments/${id}/transaction`);
+    const answer = (await response.json().catch(() => ({}))) as TransactionView & { error?: string };
+    shown.value = response.ok ? answer : (answer.error ?? `That failed with status ${response.status}.`);
+  }
+  const view = shown.value;
+  return (
+    <details onToggle={(event) => event.currentTarget.open && load()}>
+      <summary>Transaction, decoded</summary>
+      {typeof view === "string" ? <p>{view}</p> : <Decoded view={view} />}
+    </details>
+  );
+}
+
+function Decoded({ view: { call, mined, from, to, gasLimit } }: { view: TransactionView }) {
+  return (
+    <>
+      <Facts
+        facts={{
+          ...{ from, to, block: mined?.blockNumber, gas: mined?.gasUsed, "gas at most": gasLimit },
+          fee: mined?.fee && `${Number(mined.fee) / 1e18} of the chain's own coin`,
+        }}
+      />
+      <h4>{call === null ? "It moves no payment" : `${call.name} of ${call.asset}`}</h4>
+      {call?.payments.map((payment) => (
+        <Facts key={payment.authorizationNonce} facts={{ ...payment, value: formatUnits(payment.value) }} />
+      ))}
+      <h4>
+        {mined === null ? "It is not mined" : `Events${mined.succeeded ? "" : ": none, it was reverted"}`}
+      </h4>
+      {mined?.events.map(({ name, emitter, logIndex, fields }) => (
+        <section key={logIndex} aria-label={`Event ${name}`}>
+          <b>{name}</b>
+          <Facts facts={{ ...fields, "emitted by": emitter }} />
+        </section>
+      ))}
+    </>
+  );
+}
+
+function Facts({ facts }: { facts: Record<string, string | null | undefined> }) {
+  return (
+    <dl>
+      {Object.entries(facts).map(
+        ([name, value]) =>
+          value && (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ),
+      )}
+    </dl>
+  );
+}
