@@ -11,7 +11,7 @@ import { signAs } from "../../../src/published/sign-as.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { startCli } from "../../support/cli.ts";
 import { judge, subject } from "../../support/judge/judge.ts";
-import { accountOf } from "../../support/key-accounts.ts";
+import { accountOf, keyOf } from "../../support/key-accounts.ts";
 import { startRealChain } from "../../support/real-chain.ts";
 import { makeDirectory, runHere, startCommand } from "../../support/serve/command.ts";
 import { type DeployedChains, operator, startDeployedChains } from "../../support/serve/deployed-chains.ts";
@@ -115,6 +115,21 @@ test("the fixtures answer for it as the service does", async () => {
     body: JSON.stringify(body),
   });
   expect(answer).toMatchObject({ status: 200, body: { isValid: true } });
+});
+
+/** The two ways to name the file to a command. */
+const ways = [
+  { how: "--network-file", args: () => ["--network-file", file], variables: () => ({}) },
+  { how: "NETWORKS_FILE", args: () => [], variables: () => ({ NETWORKS_FILE: file }) },
+] as const;
+
+test.each(ways)("`mock` answers for it, by $how", async ({ args, variables }) => {
+  const mock = ["mock", "--networks", "avalanche", "--port", "0", "--json", ...args()];
+  await using running = startCommand(mock, variables(), directory.path);
+  const { facilitator } = JSON.parse(await running.printed(/^\{.*\}$/));
+  expect((await requestJson(`${facilitator.url}/supported`, { method: "GET" })).body).toMatchObject({
+    kinds: [{ network: "avalanche" }, { network: "eip155:43114" }],
+  });
 });
 
 test("`up` starts it, commands act on it, and the studio explains its payments", async () => {
@@ -250,6 +265,31 @@ describe("in production", () => {
     expect((await runHere(args, silent)).stderr).not.toContain("secret");
   });
 
+  describe.each(ways)("by $how", ({ args, variables: named }) => {
+    const variables = () => ({
+      ...Object.fromEntries(Object.entries(deployed.variables).filter(([name]) => name !== "NETWORKS_FILE")),
+      ...named(),
+    });
+
+    test("`deploy` finds the contract that it has deployed on it", async () => {
+      const deploy = ["deploy", "--network", "avalanche", "--dry-run", "--json", ...args()];
+      const { code, stdout } = await runHere(deploy, {
+        ...variables(),
+        DEPLOYER_PRIVATE_KEY: keyOf("deployer"),
+      });
+      expect([code, JSON.parse(stdout)]).toMatchObject([
+        0,
+        { network: "avalanche", contract: deployed.contract },
+      ]);
+    });
+
+    test("`doctor` asks the chain about it", async () => {
+      const { code, stdout } = await runHere(["doctor", "--json", ...args()], variables());
+      expect(code).toBe(0);
+      expect(stdout).toContain("avalanche");
+    });
+  });
+
   test("`doctor` compares it with the chain, and finds a token of another domain", async () => {
     const good = await runHere(["doctor"], { ...deployed.variables });
     expect(good.stdout).toContain('signs for name "USD Coin", version "2"');
@@ -263,7 +303,9 @@ describe("in production", () => {
   });
 
   test("`serve` settles on it", async () => {
-    await using serve = startCommand(["serve"], deployed.variables, directory.path);
+    const { NETWORKS_FILE = "", ...variables } = deployed.variables;
+    const named = ["serve", "--network-file", NETWORKS_FILE];
+    await using serve = startCommand(named, variables, directory.path);
     const { url } = JSON.parse(await serve.logged(/"serving"/));
     const { chains, contract } = deployed;
     const payment = await signAs("funded", {
