@@ -7,6 +7,7 @@ import type { Address } from "../protocol/hex.ts";
 import { addToBuiltIn, type Network, type NetworkTier } from "../protocol/networks.ts";
 import { anObject, aText, needed, objects, requireGiven, type Wanted } from "../util/given.ts";
 import { self } from "../util/self-command.ts";
+import { checkGiven } from "./checked-organizations.ts";
 import { createOrganizations } from "./create-organizations.ts";
 import type { Organizations } from "./organizations.ts";
 import { reserveByTier } from "./recipient.ts";
@@ -73,12 +74,15 @@ export async function openOrganizations(options: OpenOrganizationsOptions): Prom
     const reserved = reserveByTier(facilitatorContracts, [], addToBuiltIn(options.addedNetworks ?? []).all);
     const close = () => db.destroy();
     const organizations = createOrganizations({ db, pepper, now: () => Date.now(), actor, reserved });
-    return {
+    const checked = checkGiven({
       ...organizations,
       async createKey(organizationId, key) {
         if (key.key !== undefined) requireSecret(key.key);
         return organizations.createKey(organizationId, key);
       },
+    });
+    return {
+      ...checked,
       close,
       [Symbol.asyncDispose]: close,
     };

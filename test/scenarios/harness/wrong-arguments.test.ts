@@ -1,4 +1,7 @@
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { migrate } from "../../../src/database/migrate.ts";
+import { openDatabase } from "../../../src/database/open-database.ts";
 import {
   createFixtureEngine,
   createFixtures,
@@ -14,9 +17,12 @@ import {
   KitError,
 } from "../../../src/harness/index.ts";
 import { type MockServer, startMockServer } from "../../../src/mock-server/index.ts";
-import { openOrganizations } from "../../../src/organizations/index.ts";
+import { type OpenOrganizations, openOrganizations } from "../../../src/organizations/index.ts";
 import { leaseHarness, startHarnessPool } from "../../../src/pool/index.ts";
 import { createGlobalSetup } from "../../../src/vitest/global-setup.ts";
+import { accountOf } from "../../support/key-accounts.ts";
+import { makeDirectory } from "../../support/serve/command.ts";
+import { pepper } from "../../support/serve/deployed-chains.ts";
 
 /* What JavaScript may give to the functions of the package: a sentence with the name, and no TypeError from within. */
 
@@ -47,13 +53,25 @@ const signal = AbortSignal.abort(givenUp);
 
 let harness: Harness<"base">;
 let mock: MockServer;
+let organizations: OpenOrganizations;
+let directory: Awaited<ReturnType<typeof makeDirectory>>;
 beforeAll(async () => {
+  directory = await makeDirectory();
+  const databaseUrl = `sqlite:${join(directory.path, "facilitator.db")}`;
+  const db = await openDatabase({ url: databaseUrl });
+  await migrate(db);
+  await db.destroy();
+  organizations = await openOrganizations({ databaseUrl, pepper, actor: "a test" });
+  await organizations.create({ id: "shop", name: "Shop" });
+  await organizations.setRecipient("shop", "base", accountOf("a wallet").address);
   harness = await createHarness({ networks: ["base"] });
   mock = await startMockServer();
 });
 afterAll(async () => {
   await harness?.close();
   await mock?.close();
+  await organizations?.close();
+  await directory?.[Symbol.asyncDispose]();
 });
 
 const option =
@@ -189,6 +207,30 @@ const calls: Readonly<Record<string, Call>> = {
         openOrganizations({ databaseUrl: "sqlite:/nowhere/x.db", pepper: "", actor: "x", [name]: value }),
     ]),
   ),
+  "organizations.create": (value) => organizations.create(value),
+  "organizations.create({ id })": (id) => organizations.create({ id, name: "x" }),
+  "organizations.create({ name })": (name) => organizations.create({ name }),
+  "organizations.find": (value) => organizations.find(value),
+  "organizations.setRecipient": (value) => organizations.setRecipient(value, value, value),
+  "organizations.setRecipient(, , recipient)": (value) => organizations.setRecipient("shop", "base", value),
+  "organizations.setLimits": (value) => organizations.setLimits(value, value, value),
+  "organizations.setLimits(, , limits)": (value) => organizations.setLimits("shop", "base", value),
+  "organizations.setLimits(, , { minimumAmount })": (minimumAmount) =>
+    organizations.setLimits("shop", "base", { minimumAmount }),
+  "organizations.listKeys": (value) => organizations.listKeys(value),
+  "organizations.listChanges": (value) => organizations.listChanges(value),
+  "organizations.revokeKey": (value) => organizations.revokeKey(value),
+  "organizations.createKey": (value) => organizations.createKey(value, value),
+  "organizations.createKey(, options)": (value) => organizations.createKey("shop", value),
+  ...Object.fromEntries(
+    ["scopes", "expiresAt", "key"].map((name) => [
+      `organizations.createKey(, { ${name} })`,
+      (value: Anything) => organizations.createKey("shop", { scopes: ["verify"], [name]: value }),
+    ]),
+  ),
+  "organizations.rotateKey": (value) => organizations.rotateKey(value, value),
+  "organizations.rotateKey(, { graceMs })": (graceMs) => organizations.rotateKey("x", { graceMs }),
+  "organizations.authenticate": (value) => organizations.authenticate(value),
 };
 
 /** What a call throws; undefined when it takes the value. */
@@ -276,6 +318,31 @@ test.each<[string, () => unknown, string]>([
     "what organizations need",
     () => openOrganizations({ databaseUrl: "sqlite:x.db", actor: "me" } as Anything),
     "pepper: is needed: a text",
+  ],
+  [
+    "no organization, which is not the oldest one",
+    () => organizations.find(undefined as Anything),
+    "id: is needed: a text",
+  ],
+  [
+    "a scope of a key",
+    () => organizations.createKey("shop", { scopes: ["verify", "settel"] as Anything }),
+    "scopes: a list is not a list of verify and settle",
+  ],
+  [
+    "the expiry of a key, which would never expire",
+    () => organizations.createKey("shop", { scopes: ["verify"], expiresat: 5 } as Anything),
+    "expiresat: is no option; did you mean expiresAt?",
+  ],
+  [
+    "the time that a replaced key still has",
+    () => organizations.rotateKey("x", { grace: 5 } as Anything),
+    "grace: is no option; did you mean graceMs?\ngraceMs: is needed: a whole number of milliseconds",
+  ],
+  [
+    "a limit that is no bigint",
+    () => organizations.setLimits("shop", "base", { minimumAmount: 5 as Anything }),
+    "limits.minimumAmount: 5 is not a bigint, or null for none (for example 10_000n)",
   ],
 ])("%s: the sentence says what to change", async (_, call, message) => {
   const error = await thrownBy(call, undefined);
