@@ -80,6 +80,27 @@ test("answers as the facilitator does, and remembers what it was asked", async (
   expect(mock.calls).toHaveLength(2);
 });
 
+test("says whether the networks that a probe names are ready, and which there are when it names another", async () => {
+  const probe = (query: string) => fetch(mock.url.replace("/v1", `/readyz${query}`));
+  const ready = { ready: true, detail: "ok" };
+  for (const [query, networks] of [
+    ["?network=base", { base: ready }],
+    ["?network=base&network=polygon", { base: ready, polygon: ready }],
+  ] as const) {
+    expect(await (await probe(query)).json()).toEqual({ status: "ready", networks });
+  }
+  expect(
+    Object.keys(z.object({ networks: z.object({}).loose() }).parse(await (await probe("")).json()).networks),
+  ).toHaveLength(5);
+  for (const query of ["?network=bse", "?network=base&network=bse", "?network=", "?network=__proto__"]) {
+    const answer = await probe(query);
+    expect(answer.status).toBe(404);
+    expect(await answer.json()).toMatchObject({
+      detail: "No such network here; there are base, base-sepolia, optimism, optimism-sepolia, polygon",
+    });
+  }
+});
+
 test("resets the connection before it reads the request, and settles nothing", async () => {
   const request = await requestOf("settle.success");
   await control("/__scenario", { name: "settle.connection.reset_before" });

@@ -57,6 +57,7 @@ export const problemDetails = {
   overloaded: "The service is overloaded; nothing was done, try again later",
   discoveryOff: "This facilitator keeps no catalogue of what was paid for; DISCOVERY=true makes it",
   noSettlement: "No settlement with this id: nothing was claimed for the payment by this organization",
+  noSuchNetwork: (served: readonly string[]) => `No such network here; there are ${served.join(", ")}`,
   lacksScope: (scope: string) => `This API key has no scope "${scope}"`,
   lacksRecipient: (network: string) =>
     `The organization has no recipient wallet on ${network}; set one first`,

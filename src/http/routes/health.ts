@@ -1,6 +1,7 @@
 import type { FastifyPluginAsync } from "fastify";
 import { UndeterminedError } from "../../errors.ts";
 import type { NetworkHealth, Readiness } from "../../protocol/answers.ts";
+import { problemDetails } from "../../protocol/problems.ts";
 import { routes } from "../../protocol/routes.ts";
 import { memoizeFor } from "../../util/memoize-for.ts";
 import { withTimeout } from "../../util/with-timeout.ts";
@@ -50,10 +51,7 @@ export const healthRoutes: FastifyPluginAsync<{ checkHealth: CheckHealth }> = as
       const asked = namesIn(request.query.network);
       const unknown = asked?.some((name) => !all.some(([known]) => known === name));
       if (unknown) {
-        throw new ProblemError(
-          "notFound",
-          `No such network here; there are ${all.map(([name]) => name).join(", ")}`,
-        );
+        throw new ProblemError("notFound", problemDetails.noSuchNetwork(all.map(([name]) => name)));
       }
       const networks = all.filter(([name]) => asked === undefined || asked.includes(name));
       const status = statusOf(
