@@ -70,8 +70,9 @@ export async function settleIdempotently(
     return undelivered?.kind === "success" ? undelivered : { ...answer, delivery: repeated };
   }
 
+  let result: SettleResult | undefined;
   try {
-    const result = await settle();
+    result = await settle();
     if (result.kind === "pending" || (result.kind === "invalid" && !result.final)) {
       // What may come out differently is found out again, instead of being repeated for a day.
       await ledger.abandonIdempotent(organizationId, key);
@@ -84,6 +85,8 @@ export async function settleIdempotently(
     }
     return result;
   } catch (error) {
+    // Otherwise the right to the answer would be held, and renewed, for as long as the process lives.
+    if (result?.kind === "success") await result.delivery.lost().catch(() => {});
     await ledger.abandonIdempotent(organizationId, key);
     throw error;
   }
