@@ -2,7 +2,6 @@ import type { FastifyReply } from "fastify";
 import type { DeliveryFate } from "../../channels/channels.ts";
 import type { Delivery } from "../../facilitator/settle.ts";
 import type { ServiceLog } from "../../logging/logger.ts";
-import type { HttpExchange } from "./exchange.ts";
 
 /** How long the last byte of a success is held back, in milliseconds: longer than a reset takes from a near peer. */
 const holdMs = 5;
@@ -21,8 +20,9 @@ export function holdLastByte({ raw, request: { exchange } }: FastifyReply): void
   const { end } = raw;
   raw.end = (body: unknown) => {
     raw.end = end;
-    if (typeof body !== "string") return raw.end();
-    // It is JSON: its last byte is its last character.
+    // Other plugins may have made a stream of it, which has been written by now.
+    if (typeof body !== "string" && !Buffer.isBuffer(body)) return raw.end();
+    // As text it is JSON: its last byte is its last character.
     raw.write(body.slice(0, -1));
     exchange.onCurrent(() => {
       // After the timer, resets that have arrived meanwhile are read before the byte is written.
@@ -32,14 +32,14 @@ export function holdLastByte({ raw, request: { exchange } }: FastifyReply): void
   };
 }
 
-/** Records whether a success was delivered: when all of it was written, and lost otherwise. */
+/** Records whether a success was delivered: when all of it was written, and no error in its place; lost otherwise. */
 export function followDelivery(
-  exchange: HttpExchange,
+  { raw, request: { exchange } }: FastifyReply,
   delivery: Delivery,
   { log, count }: { log: ServiceLog; count: (fate: DeliveryFate) => void },
 ): void {
   exchange.onEnd(async (end) => {
-    const fate = end === "written" ? "delivered" : "lost";
+    const fate = end === "written" && raw.statusCode === 200 ? "delivered" : "lost";
     count(fate);
     try {
       await delivery[fate]();

@@ -50,7 +50,7 @@ export const settleRoute: FastifyPluginAsync<{
         return refusedSettleAnswer(payment, result.invalid);
       case "success":
         request.result = { outcome: "settled", transaction: result.transaction };
-        followDelivery(request.exchange, result.delivery, {
+        followDelivery(reply, result.delivery, {
           log: request.log,
           count(fate) {
             metrics.delivery(fate);
