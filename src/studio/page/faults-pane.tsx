@@ -65,7 +65,9 @@ function Switches({ place, switches }: { place: string; switches: readonly Switc
         </button>
         <b>{kind}</b>
         <span class="soft">{means}</span>
-        <span class="number">{set === undefined ? "" : `hit ${set.fired} times`}</span>
+        <span class="number">
+          {set === undefined ? "" : `hit ${set.fired} ${set.fired === 1 ? "time" : "times"}`}
+        </span>
       </div>
     );
   });

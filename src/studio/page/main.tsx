@@ -3,12 +3,14 @@ import { Actions } from "./actions.tsx";
 import { ChainsPane } from "./chains-pane.tsx";
 import { DetailPane } from "./detail-pane.tsx";
 import { FaultsPane } from "./faults-pane.tsx";
+import { shorten } from "./format.ts";
 import { PaymentList } from "./list.tsx";
 import { SetupPane } from "./setup-pane.tsx";
 import {
   connected,
   filterNetwork,
   filterOutcome,
+  filterPayer,
   filterText,
   harness,
   listen,
@@ -17,12 +19,16 @@ import {
   move,
   notice,
   paused,
+  payers,
   place,
   rows,
   select,
   selectedId,
   total,
 } from "./state.ts";
+
+/** More are found by the search; a menu of thousands is of no use. */
+const mostPayers = 200;
 
 const places = ["payments", "chains", "faults", "setup"] as const;
 
@@ -65,6 +71,18 @@ function App() {
           <option value="">all networks</option>
           {networks.map((name) => (
             <option key={name}>{name}</option>
+          ))}
+        </select>
+        <select
+          aria-label="Payer"
+          value={filterPayer.value}
+          onChange={(event) => (filterPayer.value = event.currentTarget.value)}
+        >
+          <option value="">all payers</option>
+          {payers.value.slice(0, mostPayers).map(([address, name]) => (
+            <option key={address} value={address}>
+              {name ?? shorten(address)}
+            </option>
           ))}
         </select>
         <select

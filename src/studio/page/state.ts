@@ -9,6 +9,8 @@ export const paused = signal(false);
 export const filterText = signal("");
 export const filterNetwork = signal("");
 export const filterOutcome = signal("");
+/** An address. */
+export const filterPayer = signal("");
 export const selectedId = signal<string | null>(readHash());
 export const detail = signal<PaymentDetail | null>(null);
 
@@ -78,12 +80,22 @@ const newestFirst = computed(() => {
 
 export const total = computed(() => payments.value.size);
 
+/** The payers seen, by address, with their names; those that are known by name first. */
+export const payers = computed(() => {
+  const names = new Map<string, string | null>();
+  for (const { payer, payerName } of payments.value.values()) if (payer !== null) names.set(payer, payerName);
+  // Behind every name.
+  const keyOf = ([address, name]: [string, string | null]) => name ?? `~${address}`;
+  return [...names].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+});
+
 /** The rows that pass the filters. */
 export const rows = computed(() => {
   const text = filterText.value.trim().toLowerCase();
   return newestFirst.value.filter(
     (payment) =>
       (filterNetwork.value === "" || payment.network === filterNetwork.value) &&
+      (filterPayer.value === "" || payment.payer === filterPayer.value) &&
       (filterOutcome.value === "" || kindOf(payment) === filterOutcome.value) &&
       (text === "" || searchable(payment).includes(text)),
   );

@@ -423,6 +423,13 @@ describe("in a browser", { timeout: 60_000 }, () => {
     await page.getByLabel("Outcome").selectOption("refused");
     await expect.poll(() => rows().count(), { timeout }).toBe(1);
     await page.getByLabel("Outcome").selectOption("");
+    const payers = page.getByLabel("Payer", { exact: true }).first();
+    await payers.selectOption({ label: "empty" });
+    await expect
+      .poll(() => rows().allTextContents(), { timeout })
+      .toEqual([expect.stringContaining("empty")]);
+    await payers.selectOption("");
+    await expect.poll(() => rows().count(), { timeout }).toBe(2);
     await page.getByLabel("Search payments").fill("nothing of that name");
     await expect.poll(() => rows().count(), { timeout }).toBe(0);
     await page.getByLabel("Search payments").fill("");
@@ -465,6 +472,18 @@ describe("in a browser", { timeout: 60_000 }, () => {
     await card.getByRole("button", { name: "+1 hour" }).click();
     await page.waitForSelector("text=base is an hour later.");
     expect(await time()).toBeGreaterThanOrEqual(before + 3_600);
+  });
+
+  test("the first hit of a fault is one time, the next ones are times", async () => {
+    await page.getByRole("button", { name: "faults", exact: true }).click();
+    const fault = page.getByRole("switch", { name: "delay (facilitator)" });
+    await fault.click();
+    await expect.poll(() => fault.getAttribute("aria-checked"), { timeout }).toBe("true");
+    const body = await signedRequest(harness);
+    await post(harness, "verify", body);
+    await page.waitForSelector("text=/hit 1 time$/");
+    await post(harness, "verify", body);
+    await page.waitForSelector("text=/hit 2 times$/");
   });
 
   test.each(["delay (base)", "delay (facilitator)"])(
