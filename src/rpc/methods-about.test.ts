@@ -33,3 +33,17 @@ test("of the receipts that are asked for together, each transaction is told its 
 test("what is asked for no payment is told of none", () => {
   expect(methodsAbout([[headCall], [call("eth_getBalance")]])).toEqual(new Map());
 });
+
+test("payments that are asked for by the same methods share one list of them", () => {
+  const third: Hex = "0x03";
+  const [oneOf, otherOf, thirdOf] = [one, other, third].map((id) => [headCall, call("eth_call", id)]);
+  const more = [call("eth_getBalance", one)];
+  const methods = methodsAbout([oneOf ?? [], otherOf ?? [], more, thirdOf ?? []]);
+  expect(methods.get(other)).toEqual(["eth_getBlockByNumber", "eth_call"]);
+  expect(methods.get(third)).toEqual(["eth_getBlockByNumber", "eth_call"]);
+  // What one of them is asked for besides is told of it alone.
+  expect(methods.get(one)).toEqual(["eth_getBlockByNumber", "eth_call", "eth_getBalance"]);
+  expect(methodsAbout([oneOf ?? [], otherOf ?? []])).toSatisfy(
+    (shared: typeof methods) => shared.get(one) === shared.get(other),
+  );
+});

@@ -33,7 +33,11 @@ export const logRequests = fp<{ metrics: Metrics }>(async (app, { metrics }) => 
         recordPayment(operation, request, reply, metrics);
         const { serviceId, id: requestId, payment } = request;
         channels.payment.publish(() => ({
-          ...{ serviceId, requestId, operation, payment, headers: traceHeadersOf(request) },
+          serviceId,
+          requestId,
+          headers: traceHeadersOf(request),
+          operation,
+          payment,
           settlementId: payment?.settlementId,
           status: end === "written" ? reply.statusCode : undefined,
           result: result ?? { outcome: "abandoned" },

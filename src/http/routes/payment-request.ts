@@ -23,8 +23,12 @@ export function readPaymentRequest(
   request.payment = payment;
   const { serviceId, id: requestId } = request;
   channels.request.publish(() => ({
-    ...{ serviceId, requestId, operation, payment, headers: traceHeadersOf(request) },
+    serviceId,
+    requestId,
+    headers: traceHeadersOf(request),
+    operation,
     settlementId: payment.settlementId,
+    payment,
   }));
   if (parsed.identifierProblem !== undefined) throw new ProblemError("malformed", parsed.identifierProblem);
   return parsed;
