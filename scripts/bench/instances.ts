@@ -1,10 +1,12 @@
 import { readFileSync } from "node:fs";
+import type { Hex } from "../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
 import { compose } from "../../test/support/composition.ts";
 import { grantOperator } from "../../test/support/grant-operator.ts";
 import { startPostgres } from "../../test/support/postgres.ts";
-import { startServiceProcess } from "../../test/support/service-process.ts";
+import { type ServiceProcess, startServiceProcess } from "../../test/support/service-process.ts";
 import { cpuMs } from "./load.ts";
+import { describeMachine, markdownTable } from "./markdown.ts";
 
 /*
  * Settlements per second with one and with three instances on one Postgres, and with one and with three operator keys:
@@ -12,73 +14,102 @@ import { cpuMs } from "./load.ts";
  *   node scripts/bench/instances.ts [COUNT [CONCURRENCY]]
  *
  * Node, database, instances and clients share this machine, so that more instances cannot be faster than its cores. Of
- * each: the CPU that instances and database have used for a payment, and what the database did for it.
+ * each: the CPU that instances and database have used for a payment, and what the database did for it. Each row is
+ * printed when it is there, and none takes longer than {@link longestMs} for its payments.
  */
 
-const payments = Number(process.argv[2] ?? 1_000);
-/** Payments under way at a time. */
-const concurrency = Number(process.argv[3] ?? 100);
+/** COUNT payments of each row, and CONCURRENCY of them under way at a time. */
+const [payments = 1_000, concurrency = 100] = process.argv.slice(2).map(Number);
+if (![payments, concurrency].every((size) => Number.isSafeInteger(size) && size > 0)) {
+  console.error("Usage: node scripts/bench/instances.ts [COUNT [CONCURRENCY]], whole numbers from 1");
+  process.exit(1);
+}
+
+/** What is not begun by then is left out, so that the four rows are there within three minutes on a busy machine too. */
+const longestMs = 20_000;
 
 const { operator, recoverer, pauser } = harnessAccounts;
-const composition = await compose();
-for (const { address } of [recoverer, pauser]) await grantOperator(composition.chain, address);
-const postgres = await startPostgres();
 
+console.log(`${describeMachine()}\n`);
+console.error(
+  `Four rows of ${payments} payments each, ${concurrency} at a time; the first in about half a minute.`,
+);
+await using resources = new AsyncDisposableStack();
+const composition = resources.adopt(await compose(), (one) => one.close());
+for (const { address } of [recoverer, pauser]) await grantOperator(composition.chain, address);
+const postgres = resources.adopt(await startPostgres(), (one) => one.stop());
+
+let isFirst = true;
 for (const accounts of [[operator], [operator, recoverer, pauser]]) {
   for (const count of [1, 3]) {
-    const url = await postgres.createDatabase();
-    const operators = accounts.map(({ privateKey }) => privateKey);
-    // As in production: with the short leases of tests, renewing them is a fifth of the database's work.
-    const options = { operators, leaseMs: 30_000 };
-    const instances = [await startServiceProcess(composition, url, options)];
-    while (instances.length < count) instances.push(await startServiceProcess(composition, url, options));
-
-    const settle = async (many: number) => {
-      const queue = await Promise.all(Array.from({ length: many }, () => composition.payment()));
-      let succeeded = 0;
-      const before = await measure();
-      const client = async (index: number) => {
-        for (let body = queue.pop(); body !== undefined; body = queue.pop()) {
-          const answer = await instances[index % count]?.settle(body);
-          if (Object(answer?.body).success === true) succeeded++;
-        }
-      };
-      await Promise.all(Array.from({ length: concurrency }, (_, index) => client(index)));
-      const after = await measure();
-      const used = (key: keyof typeof after) => (after[key] - before[key]) / many;
-      return [
-        `${succeeded} of ${many} succeeded`,
-        `${Math.round(1_000 / used("ms"))} per second`,
-        `CPU each ${used("instances").toFixed(2)} ms, of the database ${used("database").toFixed(2)} ms`,
-        `${(1 / used("batches")).toFixed(1)} in a transaction`,
-        `${used("commits").toFixed(2)} commits each`,
-        `${after.deadlocks - before.deadlocks} deadlocks`,
-      ].join(", ");
-    };
-    /** What has been used so far. */
-    const measure = async () => {
-      const [stats] = await postgres.query(
-        url,
-        "select xact_commit, deadlocks, (select count(*) from attempts) as batches from pg_stat_database where datname = current_database()",
-      );
-      return {
-        ms: performance.now(),
-        instances: instances.reduce((sum, { child }) => sum + (cpuMs(child.pid ?? 0) ?? 0), 0),
-        database: cpuOfFamily(postgres.pid),
-        commits: Number(stats?.xact_commit),
-        deadlocks: Number(stats?.deadlocks),
-        batches: Number(stats?.batches),
-      };
-    };
-    await settle(Math.min(payments, 500));
-    const result = await settle(payments);
-    const plural = (many: number, what: string) => `${many} ${what}${many === 1 ? "" : "s"}`;
-    console.log(`${plural(count, "instance")}, ${plural(accounts.length, "operator key")}: ${result}`);
-    await Promise.all(instances.map((instance) => instance.stop()));
+    const row = await measureRow(count, accounts);
+    const lines = markdownTable([row]).split("\n");
+    console.log((isFirst ? lines : lines.slice(-1)).join("\n"));
+    isFirst = false;
   }
 }
-await postgres.stop();
-await composition.close();
+
+/** One row: so many instances, each with these operator keys. */
+async function measureRow(count: number, accounts: readonly { privateKey: Hex }[]) {
+  const url = await postgres.createDatabase();
+  const operators = accounts.map(({ privateKey }) => privateKey);
+  // As in production: with the short leases of tests, renewing them is a fifth of the database's work.
+  const options = { operators, leaseMs: 30_000 };
+  await using running = new AsyncDisposableStack();
+  const instances: ServiceProcess[] = [];
+  while (instances.length < count) {
+    const instance = await startServiceProcess(composition, url, options);
+    instances.push(running.adopt(instance, (one) => one.stop()));
+  }
+
+  /** Settles payments, by all instances in turns. */
+  const settle = async (many: number) => {
+    const queue = await Promise.all(Array.from({ length: many }, () => composition.payment()));
+    let succeeded = 0;
+    const before = await measure();
+    const client = async (index: number) => {
+      while (performance.now() - before.ms < longestMs) {
+        const body = queue.pop();
+        if (body === undefined) return;
+        const answer = await instances[index % count]?.settle(body);
+        if (Object(answer?.body).success === true) succeeded++;
+      }
+    };
+    await Promise.all(Array.from({ length: concurrency }, (_, index) => client(index)));
+    const after = await measure();
+    const tried = many - queue.length;
+    const used = (key: keyof typeof after) => (after[key] - before[key]) / tried;
+    return {
+      instances: count,
+      "operator keys": accounts.length,
+      succeeded: `${succeeded} of ${tried}`,
+      "per second": Math.round(1_000 / used("ms")),
+      "instances' CPU ms each": used("instances").toFixed(2),
+      "database's CPU ms each": used("database").toFixed(2),
+      "in a transaction": (1 / used("batches")).toFixed(1),
+      "commits each": used("commits").toFixed(2),
+      deadlocks: after.deadlocks - before.deadlocks,
+    };
+  };
+  /** What has been used so far. */
+  const measure = async () => {
+    const [stats] = await postgres.query(
+      url,
+      "select xact_commit, deadlocks, (select count(*) from attempts) as batches from pg_stat_database where datname = current_database()",
+    );
+    return {
+      ms: performance.now(),
+      instances: instances.reduce((sum, { child }) => sum + (cpuMs(child.pid ?? 0) ?? 0), 0),
+      database: cpuOfFamily(postgres.pid),
+      commits: Number(stats?.xact_commit),
+      deadlocks: Number(stats?.deadlocks),
+      batches: Number(stats?.batches),
+    };
+  };
+  await settle(Math.min(payments, 500));
+  // Awaited here, since the instances end when this returns.
+  return await settle(payments);
+}
 
 /** CPU milliseconds of a process and of those it has started and that still run. */
 function cpuOfFamily(pid: number): number {

@@ -52,7 +52,7 @@ export function ms(value: number): string {
 }
 
 /** On what a run was made, for the line above its tables. */
-function describeMachine(): string {
+export function describeMachine(): string {
   const [cpu, ...others] = cpus();
   const [load = 0] = loadavg();
   return `${new Date().toISOString().slice(0, 10)}, ${others.length + 1} cores (${cpu?.model.trim()}), Node ${process.version}, load ${load.toFixed(1)} before the run.`;
