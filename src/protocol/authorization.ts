@@ -1,3 +1,13 @@
+import {
+  anObject,
+  aText,
+  aUint256,
+  needed,
+  requireArgument,
+  requireGiven,
+  type Wanted,
+  wholeNumber,
+} from "../util/given.ts";
 import { type Address, addressWord, type Hex, keccak256, keccak256Text, toHex, uintWord } from "./hex.ts";
 import type { Asset } from "./networks.ts";
 
@@ -107,6 +117,23 @@ export type AuthorizationTerms = {
   from?: Address;
 };
 
+const wantedTerms: Readonly<Record<keyof AuthorizationTerms, Wanted>> = {
+  asset: needed(anObject),
+  chainId: needed(wholeNumber(1, Number.MAX_SAFE_INTEGER)),
+  to: needed(aText),
+  value: needed(aUint256),
+  validAfter: aUint256,
+  validBefore: needed(aUint256),
+  nonce: aText,
+  from: aText,
+};
+
+const aSigner: Wanted = {
+  what: "a signer with address and signTypedData",
+  fits: (value) =>
+    typeof Object(value).address === "string" && typeof Object(value).signTypedData === "function",
+};
+
 /**
  * Signs a payment as the payer: the EIP-3009 authorization and its EIP-712 signature.
  *
@@ -115,11 +142,15 @@ export type AuthorizationTerms = {
  *   asset: networks.base.usdc, chainId: 8453, to: facilitatorContract,
  *   value: 10_000n, validBefore: BigInt(Math.floor(Date.now() / 1000) + 60),
  * });
+ *
+ * @throws ConfigurationError, a KitError, when a term is missing, misspelt or of the wrong kind
  */
 export async function signAuthorization(
   signer: AuthorizationSigner,
   terms: AuthorizationTerms,
 ): Promise<{ authorization: Authorization; signature: Hex }> {
+  requireArgument("signer", signer, aSigner);
+  requireGiven(terms, wantedTerms, "terms");
   const authorization: Authorization = {
     from: terms.from ?? signer.address,
     to: terms.to,

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { migrate } from "../../../src/database/migrate.ts";
 import { openDatabase } from "../../../src/database/open-database.ts";
@@ -19,8 +20,9 @@ import {
 import { type MockServer, startMockServer } from "../../../src/mock-server/index.ts";
 import { type OpenOrganizations, openOrganizations } from "../../../src/organizations/index.ts";
 import { leaseHarness, startHarnessPool } from "../../../src/pool/index.ts";
+import { networks, signAuthorization } from "../../../src/protocol/index.ts";
 import { createGlobalSetup } from "../../../src/vitest/global-setup.ts";
-import { accountOf } from "../../support/key-accounts.ts";
+import { accountOf, keyOf } from "../../support/key-accounts.ts";
 import { makeDirectory } from "../../support/serve/command.ts";
 import { pepper } from "../../support/serve/deployed-chains.ts";
 
@@ -73,6 +75,10 @@ afterAll(async () => {
   await organizations?.close();
   await directory?.[Symbol.asyncDispose]();
 });
+
+const signer = privateKeyToAccount(keyOf("a buyer"));
+const { usdc } = networks.base;
+const terms = { asset: usdc, chainId: 8453, to: usdc.address, value: 1n, validBefore: 2n ** 40n };
 
 const option =
   (name: string): Call =>
@@ -207,6 +213,14 @@ const calls: Readonly<Record<string, Call>> = {
         openOrganizations({ databaseUrl: "sqlite:/nowhere/x.db", pepper: "", actor: "x", [name]: value }),
     ]),
   ),
+  "signAuthorization(signer)": (value) => signAuthorization(value, terms),
+  signAuthorization: (value) => signAuthorization(signer, value),
+  ...Object.fromEntries(
+    ["asset", "chainId", "value", "validAfter", "validBefore"].map((name) => [
+      `signAuthorization(, { ${name} })`,
+      (value: Anything) => signAuthorization(signer, { ...terms, [name]: value }),
+    ]),
+  ),
   "organizations.create": (value) => organizations.create(value),
   "organizations.create({ id })": (id) => organizations.create({ id, name: "x" }),
   "organizations.create({ name })": (name) => organizations.create({ name }),
@@ -318,6 +332,11 @@ test.each<[string, () => unknown, string]>([
     "what organizations need",
     () => openOrganizations({ databaseUrl: "sqlite:x.db", actor: "me" } as Anything),
     "pepper: is needed: a text",
+  ],
+  [
+    "a term of a payment, which would be valid at once",
+    () => signAuthorization(signer, { ...terms, validAftr: 2n } as Anything),
+    "terms.validAftr: is no option; did you mean validAfter?",
   ],
   [
     "no organization, which is not the oldest one",
