@@ -318,6 +318,28 @@ describe("what a developer got wrong is named", () => {
   });
 });
 
+test.each([
+  ["ahead", { validAfter: now + 90n }, "validAfter", `${now + 90n}, 90 s ahead of the clock`, `below ${now}`],
+  ["behind", { validBefore: now - 12n }, "validBefore", `${now - 12n}, 12 s ago`, `at least ${now + 6n}`],
+  [
+    "a little behind",
+    { validBefore: now + 3n },
+    "validBefore",
+    `${now + 3n}, in 3 s`,
+    `at least ${now + 6n}`,
+  ],
+] as const)(
+  "a payer whose clock is %s is told by how many seconds",
+  async (_, terms, member, got, expected) => {
+    const explanation = explain(JSON.stringify(await payment(terms)), { contracts, now });
+    expect(explanation.findings).toMatchObject([{ at: `authorization.${member}`, got, expected }]);
+    const [{ mistake } = { mistake: undefined }] = explanation.findings;
+    expect(mistake && mistakes[mistake].why).toContain("clock");
+    const text = formatExplanation(explanation);
+    for (const said of [got, expected]) expect(text).toContain(said);
+  },
+);
+
 test("everything that is wrong is listed at once, worst first", async () => {
   const body = await changed(
     (wrong) => {

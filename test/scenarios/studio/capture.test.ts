@@ -144,6 +144,38 @@ test("the file holds no key, and the command line writes and replays it without 
   expect(replayed.code).toBe(0);
 });
 
+test("a capture is replayed where there is no network at all, and its chain is gone", async () => {
+  const file = join(folder, "offline.x402.json");
+  const cut = join(folder, "cut-network.mjs");
+  await using ended = await startTestHarness({ networks: ["base"], studio: true });
+  const at = ended.description.facilitator.url.replace(/\/v1$/, "");
+  await pay(ended.description, { network: "base", payer: "smartWallet" });
+  expect((await runCli(["capture", "last", "--out", file, "--url", at])).code).toBe(0);
+  // Fetch included: all connections of the process begin there.
+  await writeFile(
+    cut,
+    `import { writeSync } from "node:fs";
+import { Socket } from "node:net";
+import dns from "node:dns";
+const refuse = () => {
+  writeSync(2, "NETWORK USED\\n");
+  throw new Error("there is no network");
+};
+Socket.prototype.connect = refuse;
+dns.lookup = refuse;
+globalThis.fetch = refuse;
+`,
+  );
+  const cutOff = { NODE_OPTIONS: `--import=${cut}` };
+  // What needs a network notices that there is none.
+  expect((await runCli(["why", "last", "--url", at], cutOff)).stderr).toContain("NETWORK USED");
+  await ended.close();
+  await expect(fetch(at)).rejects.toThrow();
+  const { code, stdout, stderr } = await runCli(["replay", file], cutOff);
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(stdout).toMatch(/Then: settled\nNow: {2}valid\nThe same\./);
+});
+
 test("an edited file says that it differs; a damaged, foreign or newer one says so in a sentence", async () => {
   await pay(harness.description, { network: "base", payer: "empty" });
   const text = await captureNewest();
