@@ -344,6 +344,22 @@ describe("blocks that vanish after the success", () => {
       interval: 20,
     });
 
+  /** Settles a payment by a service that has ended when the block vanishes. Nothing is mined from then on. */
+  async function settleIntoVanishedBlock() {
+    const network = composition.configuration({ confirmations: 2 });
+    const first = await composition.start({ network, settleWaitMs: 20_000 });
+    const stopMining = await mineSteadily();
+    const body = await composition.payment();
+    expect((await composition.post(first, "settle", body)).body).toMatchObject({ success: true });
+    stopMining();
+    const { blockNumber } = await settlementOf(first, body);
+    await composition.stop(first);
+    const release = await composition.holdMining();
+    await request("anvil_reorg", Number(await request("eth_blockNumber")) - Number(blockNumber) + 1, []);
+    await request("anvil_dropAllTransactions");
+    return { network, body, release };
+  }
+
   test("a reorganization as deep as the confirmations: undecided at once, mined again, and paid once", async () => {
     const { chain } = composition;
     const before = await composition.recipientBalance();
@@ -395,17 +411,7 @@ describe("blocks that vanish after the success", () => {
 
   test("while no service ran: the next one sends what was paid before", async () => {
     const before = await composition.recipientBalance();
-    const network = composition.configuration({ confirmations: 2 });
-    const first = await composition.start({ network, settleWaitMs: 20_000 });
-    const stopMining = await mineSteadily();
-    const body = await composition.payment();
-    expect((await composition.post(first, "settle", body)).body).toMatchObject({ success: true });
-    stopMining();
-    const { blockNumber } = await settlementOf(first, body);
-    await composition.stop(first);
-    const release = await composition.holdMining();
-    await request("anvil_reorg", Number(await request("eth_blockNumber")) - Number(blockNumber) + 1, []);
-    await request("anvil_dropAllTransactions");
+    const { network, body, release } = await settleIntoVanishedBlock();
     expect(await composition.recipientBalance()).toBe(before);
 
     const second = await composition.start({ network, settleWaitMs: 20_000 });
@@ -420,17 +426,7 @@ describe("blocks that vanish after the success", () => {
 
   test("and another transaction has the txNonce, before later ones are mined: it is paid with the next txNonce", async () => {
     const before = await composition.recipientBalance();
-    const network = composition.configuration({ confirmations: 2 });
-    const first = await composition.start({ network, settleWaitMs: 20_000 });
-    const stopMining = await mineSteadily();
-    const body = await composition.payment();
-    expect((await composition.post(first, "settle", body)).body).toMatchObject({ success: true });
-    stopMining();
-    const { blockNumber } = await settlementOf(first, body);
-    await composition.stop(first);
-    await composition.holdMining();
-    await request("anvil_reorg", Number(await request("eth_blockNumber")) - Number(blockNumber) + 1, []);
-    await request("anvil_dropAllTransactions");
+    const { network, body } = await settleIntoVanishedBlock();
     const { address } = harnessAccounts.operator;
     await request("anvil_impersonateAccount", address);
     await request("eth_sendTransaction", { from: address, to: address, gas: "0x5208" });
