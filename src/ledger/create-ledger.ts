@@ -6,6 +6,7 @@ import { padded, together } from "../util/together.ts";
 import { createAddAttempt } from "./add-attempt.ts";
 import { createClaim } from "./claim.ts";
 import { createConclude } from "./conclude.ts";
+import { createConcluded } from "./concluded.ts";
 import { createGasSpending } from "./gas-spending.ts";
 import { createIdempotency } from "./idempotency.ts";
 import { createLeases } from "./leases.ts";
@@ -48,6 +49,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     ...createForwards(db, now),
     ...createOperatorChanges(db, now),
     ...createOpenAttempts(db),
+    ...createConcluded(db),
     ...createReopen(db, now),
     claim: createClaim(db, now),
     conclude: createConclude(db, now),

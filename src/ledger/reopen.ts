@@ -1,7 +1,8 @@
 import type { Kysely, Transaction } from "kysely";
 import { inTransaction } from "../database/transaction.ts";
 import type { Address } from "../protocol/hex.ts";
-import type { ConcludedTransaction, Ledger } from "./ledger.ts";
+import { createConcluded } from "./concluded.ts";
+import type { Ledger } from "./ledger.ts";
 import { lockOperator } from "./locks.ts";
 import { fromAttempt, lowerCase, toAttempt } from "./rows.ts";
 import type { Attempt } from "./settlement.ts";
@@ -15,66 +16,8 @@ const vanished =
 export function createReopen(
   db: Kysely<LedgerTables>,
   now: () => number,
-): Pick<
-  Ledger,
-  "concludedSettles" | "concludedForwards" | "reopenSettles" | "reopenForwards" | "fillTxNonce"
-> {
+): Pick<Ledger, "reopenSettles" | "reopenForwards" | "fillTxNonce"> {
   return {
-    async concludedSettles(chainId, operator, { from = 0, below, limit }) {
-      let decided = db
-        .selectFrom("settlements")
-        .where("chain_id", "=", chainId)
-        .where("operator", "=", lowerCase(operator))
-        .where("tx_nonce", ">=", from)
-        .where("state", "in", ["settled", "failed"])
-        .where("block_hash", "is not", null)
-        // As where they are reopened: what is being recovered would be found as vanished again and again.
-        .where(({ not, exists, selectFrom }) =>
-          not(exists(selectFrom("recoveries").select("id").whereRef("recoveries.id", "=", "settlements.id"))),
-        );
-      if (below !== undefined) decided = decided.where("tx_nonce", "<", below);
-      const rows = await decided
-        .select(({ fn }) => [
-          "tx_nonce",
-          "transaction_hash as hash",
-          "block_number",
-          "block_hash",
-          fn.max("concluded_at").as("concluded_at"),
-        ])
-        // All of one txNonce, however many blocks decided them: a page that ended between them would lose the rest.
-        .where(
-          "tx_nonce",
-          "in",
-          decided.select("tx_nonce").distinct().orderBy("tx_nonce", "desc").limit(limit),
-        )
-        .groupBy(["tx_nonce", "transaction_hash", "block_number", "block_hash"])
-        .orderBy("tx_nonce", "desc")
-        .orderBy("block_number", "desc")
-        .execute();
-      return rows.flatMap(toConcluded);
-    },
-
-    async concludedForwards(chainId, recoverer, { from = 0, below, limit }) {
-      let query = db
-        .selectFrom("recoveries")
-        .innerJoin("settlements", "settlements.id", "recoveries.id")
-        .select([
-          "recoveries.tx_nonce",
-          "transaction_hash as hash",
-          "block_number",
-          "block_hash",
-          "concluded_at",
-        ])
-        .where("recoveries.chain_id", "=", chainId)
-        .where("recoveries.recoverer", "=", lowerCase(recoverer))
-        .where("recoveries.state", "=", "forwarded")
-        .where("recoveries.tx_nonce", ">=", from)
-        .orderBy("recoveries.tx_nonce", "desc")
-        .limit(limit);
-      if (below !== undefined) query = query.where("recoveries.tx_nonce", "<", below);
-      return (await query.execute()).flatMap(toConcluded);
-    },
-
     reopenSettles: (chainId, operator, transactions) =>
       inTransaction(db, async (transaction) => {
         await lockOperator(transaction, { chainId, operator });
@@ -171,28 +114,10 @@ async function isDecided(
   transaction: Transaction<LedgerTables>,
   { chainId, operator, txNonce }: { chainId: number; operator: Address; txNonce: number },
 ): Promise<boolean> {
-  const settled = await transaction
-    .selectFrom("settlements")
-    .select("id")
-    .where("chain_id", "=", chainId)
-    .where("operator", "=", lowerCase(operator))
-    .where("tx_nonce", "=", txNonce)
-    .where("state", "in", ["settled", "failed"])
-    .where("block_hash", "is not", null)
-    .where("id", "not in", (rows) => rows.selectFrom("recoveries").select("id"))
-    .limit(1)
-    .executeTakeFirst();
-  if (settled !== undefined) return true;
-  const forwarded = await transaction
-    .selectFrom("recoveries")
-    .select("id")
-    .where("chain_id", "=", chainId)
-    .where("recoverer", "=", lowerCase(operator))
-    .where("tx_nonce", "=", txNonce)
-    .where("state", "=", "forwarded")
-    .limit(1)
-    .executeTakeFirst();
-  return forwarded !== undefined;
+  const { concludedSettles, concludedForwards } = createConcluded(transaction);
+  const range = { from: txNonce, below: txNonce + 1, limit: 1 };
+  const settles = await concludedSettles(chainId, operator, range);
+  return settles.length > 0 || (await concludedForwards(chainId, operator, range)).length > 0;
 }
 
 /** What was mined or superseded may be mined again. */
@@ -207,16 +132,4 @@ async function openAttempts(
     .where("operator", "=", lowerCase(operator))
     .where("tx_nonce", "=", txNonce)
     .execute();
-}
-
-function toConcluded(row: {
-  tx_nonce: number | null;
-  hash: ConcludedTransaction["hash"];
-  block_number: number | null;
-  block_hash: ConcludedTransaction["blockHash"] | null;
-  concluded_at: number | null;
-}): ConcludedTransaction[] {
-  const { tx_nonce: txNonce, hash, block_number, block_hash: blockHash, concluded_at } = row;
-  if (txNonce === null || block_number === null || blockHash === null) return [];
-  return [{ txNonce, hash, blockNumber: BigInt(block_number), blockHash, concludedAt: concluded_at ?? 0 }];
 }
