@@ -17,13 +17,13 @@ import { mockUsdcAbi, mockUsdcBytecode } from "../../src/contracts/mockUsdc.ts";
 import { mockUsdcProxyBytecode } from "../../src/contracts/mockUsdcProxy.ts";
 import { usdcSignaturesDeployedBytecode } from "../../src/contracts/usdcSignatures.ts";
 import { x402FacilitatorAbi, x402FacilitatorBytecode } from "../../src/contracts/x402Facilitator.ts";
+import { encodeCancellation, encodeSubmission } from "../../src/judge/scene/token-calls.ts";
 import { signAuthorization } from "../../src/protocol/authorization.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import { networks } from "../../src/protocol/networks.ts";
 import { usdcProxyAdmin, usdcSignaturesAddress } from "../../src/published/accounts.ts";
 import { startAnvil } from "./anvil.ts";
 import { accountOf, keyOf } from "./key-accounts.ts";
-import { encodeCancellation, encodeSubmission } from "./token-calls.ts";
 
 /** An anvil node with MockUSDC and the facilitator contract on it. */
 export type TestDeployment = {

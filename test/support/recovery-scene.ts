@@ -9,6 +9,7 @@ import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
 import { openDatabase } from "../../src/database/open-database.ts";
 import { openMigrated } from "../../src/database/open-migrated.ts";
+import { encodeCancellation, encodeSubmission } from "../../src/judge/scene/token-calls.ts";
 import { createLedger } from "../../src/ledger/create-ledger.ts";
 import type { Recovery } from "../../src/ledger/recoveries.ts";
 import { createLogger } from "../../src/logging/logger.ts";
@@ -21,7 +22,6 @@ import { type TestPayerName, testPayers } from "../../src/published/test-payers.
 import type { Service } from "../../src/service.ts";
 import { type Composition, compose, type Running } from "./composition.ts";
 import type { Body } from "./service.ts";
-import { encodeCancellation, encodeSubmission } from "./token-calls.ts";
 import { createWrappedService, type Wrap } from "./wrapped-service.ts";
 
 /** What every payment here is worth, in the asset's smallest unit. */

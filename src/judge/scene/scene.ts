@@ -14,6 +14,7 @@ import { mockUsdcInitCode } from "../../published/init-code.ts";
 import type { Offer } from "./offers.ts";
 import { type CasePayer, payerOf } from "./payers.ts";
 import type { ReceivedPayment } from "./received-payment.ts";
+import { encodeCancellation, encodeSubmission } from "./token-calls.ts";
 import { readTransfers, type TokenTransfer } from "./transfers.ts";
 
 /** What a shop asks for: a hundredth of the token, which is 0.01 USDC. */
@@ -25,11 +26,7 @@ const fundsInPrices = 10_000n;
 /** What the sender of a transaction gets for gas. */
 const gasMoney = 10n ** 18n;
 
-const abi = parseAbi([
-  "function mint(address to, uint256 amount) returns (bool)",
-  "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)",
-  "function cancelAuthorization(address authorizer, bytes32 nonce, bytes signature)",
-]);
+const abi = parseAbi(["function mint(address to, uint256 amount) returns (bool)"]);
 
 /** A facilitator on real chains, and what payments can be asked for there. */
 export type Scene = AsyncDisposable & {
@@ -143,27 +140,12 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
       return otherToken;
     },
     submit({ authorization, signature }, address) {
-      const { from, to, value, validAfter, validBefore, nonce } = authorization;
-      const args = [from, to, value, validAfter, validBefore, nonce, signature] as const;
-      const data = encodeFunctionData({ abi, functionName: "transferWithAuthorization", args });
-      return send(chain, { address, data, sender: payerOf(0, nonce) });
+      const data = encodeSubmission(authorization, signature);
+      return send(chain, { address, data, sender: payerOf(0, authorization.nonce) });
     },
-    async cancel({ authorization: { from, nonce } }, payer) {
-      const { address: verifyingContract, name, version } = chain.asset;
-      const signature = await privateKeyToAccount(payer.privateKey).signTypedData({
-        domain: { name, version, chainId: chain.chainId, verifyingContract },
-        types: {
-          CancelAuthorization: [
-            { name: "authorizer", type: "address" },
-            { name: "nonce", type: "bytes32" },
-          ],
-        },
-        primaryType: "CancelAuthorization",
-        message: { authorizer: from, nonce },
-      });
-      const args = [from, nonce, signature] as const;
-      const data = encodeFunctionData({ abi, functionName: "cancelAuthorization", args });
-      await send(chain, { address: verifyingContract, data, sender: payer });
+    async cancel({ authorization: { nonce } }, payer) {
+      const data = await encodeCancellation(payer.privateKey, chain, nonce);
+      await send(chain, { address: chain.asset.address, data, sender: payer });
     },
     now: () => chain.now(),
     advanceTime: async (seconds) => void (await chain.advanceTime(seconds)),

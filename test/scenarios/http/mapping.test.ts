@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { mockUsdcAbi } from "../../../src/contracts/mockUsdc.ts";
 import { strangerAddress, withHighS } from "../../../src/fixtures/cases/payment-spec.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
+import { encodeSubmission } from "../../../src/judge/scene/token-calls.ts";
 import type { Address, Hex } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
@@ -14,7 +15,6 @@ import {
   signedRequest,
   startTestHarness,
 } from "../../support/service.ts";
-import { encodeSubmission } from "../../support/token-calls.ts";
 
 /*
  * design: every row of the mapping table, over HTTP, against a running chain, in both versions of the protocol.

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { x402FacilitatorAbi } from "../../../src/contracts/x402Facilitator.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import type { HarnessChain } from "../../../src/harness/stage/chain.ts";
+import { encodeSubmission } from "../../../src/judge/scene/token-calls.ts";
 import { keccak256Text } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";
@@ -11,7 +12,6 @@ import { type RunningCommand, runHere, startCommand, type Variables } from "../.
 import { type DeployedChains, deployer, operator } from "../../support/serve/deployed-chains.ts";
 import { signPayment, startDeployedShop } from "../../support/serve/shop.ts";
 import { forwardingTo, startStubNode } from "../../support/stub-node.ts";
-import { encodeSubmission } from "../../support/token-calls.ts";
 
 /*
  * `serve` as a process: what it tells Prometheus, and what it protects itself by.

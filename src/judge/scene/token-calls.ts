@@ -1,8 +1,12 @@
-import { encodeFunctionData } from "viem";
+import { encodeFunctionData, parseAbi } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
-import type { Address, Hex } from "../../src/protocol/hex.ts";
-import type { Asset } from "../../src/protocol/networks.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
+import type { Asset } from "../../protocol/networks.ts";
+
+const abi = parseAbi([
+  "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)",
+  "function cancelAuthorization(address authorizer, bytes32 nonce, bytes signature)",
+]);
 
 /** An authorization, as it is signed or as it is written in JSON. */
 type WrittenAuthorization = {
@@ -18,7 +22,7 @@ type WrittenAuthorization = {
 export function encodeSubmission(authorization: WrittenAuthorization, signature: Hex): Hex {
   const { from, to, value, validAfter, validBefore, nonce } = authorization;
   return encodeFunctionData({
-    abi: mockUsdcAbi,
+    abi,
     functionName: "transferWithAuthorization",
     args: [from, to, BigInt(value), BigInt(validAfter), BigInt(validBefore), nonce, signature],
   });
@@ -44,7 +48,7 @@ export async function encodeCancellation(
     message: { authorizer: payer.address, nonce },
   });
   return encodeFunctionData({
-    abi: mockUsdcAbi,
+    abi,
     functionName: "cancelAuthorization",
     args: [payer.address, nonce, signature],
   });
