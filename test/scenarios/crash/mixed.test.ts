@@ -2,6 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { resolveFacilitatorContracts } from "../../../src/harness/stage/addresses.ts";
 import { type Chains, startChains } from "../../../src/harness/stage/chains.ts";
+import { createTurns } from "../../../src/util/turns.ts";
 import { startFleet } from "../../support/crash/fleet.ts";
 import { sharedPostgres } from "../../support/databases.ts";
 import { createStage, type Stage } from "../../support/faults/stage.ts";
@@ -46,11 +47,7 @@ test(`${seconds} s of deaths, faults and reorganizations: nothing is lost, paid 
   const fleet = await startFleet(composition, database, { size: 2, rpcUrl });
 
   /** Anvil cannot mine and replace blocks at once. */
-  let turn: Promise<unknown> = Promise.resolve();
-  const alone = (act: () => Promise<unknown>) => {
-    turn = turn.then(act, act);
-    return turn;
-  };
+  const alone = createTurns();
   /** Sets a fault for a moment. */
   const during = async (setting: Promise<{ remove(): Promise<void> }>) => {
     const fault = await setting;
