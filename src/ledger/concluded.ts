@@ -22,12 +22,18 @@ export function createConcluded(
         );
       if (below !== undefined) decided = decided.where("tx_nonce", "<", below);
       const rows = await decided
-        .select(({ fn }) => [
+        .select(({ fn, exists, selectFrom }) => [
           "tx_nonce",
           "transaction_hash as hash",
           "block_number",
           "block_hash",
           fn.max("concluded_at").as("concluded_at"),
+          exists(
+            selectFrom("attempts")
+              .select("attempts.hash")
+              .whereRef("attempts.hash", "=", "settlements.transaction_hash")
+              .whereRef("attempts.tx_nonce", "=", "settlements.tx_nonce"),
+          ).as("has_this_tx_nonce"),
         ])
         // All of one txNonce, however many blocks decided them: a page that ended between them would lose the rest.
         .where(
@@ -46,12 +52,18 @@ export function createConcluded(
       let query = db
         .selectFrom("recoveries")
         .innerJoin("settlements", "settlements.id", "recoveries.id")
-        .select([
+        .select(({ exists, selectFrom }) => [
           "recoveries.tx_nonce",
           "transaction_hash as hash",
           "block_number",
           "block_hash",
           "concluded_at",
+          exists(
+            selectFrom("attempts")
+              .select("attempts.hash")
+              .whereRef("attempts.hash", "=", "settlements.transaction_hash")
+              .whereRef("attempts.tx_nonce", "=", "recoveries.tx_nonce"),
+          ).as("has_this_tx_nonce"),
         ])
         .where("recoveries.chain_id", "=", chainId)
         .where("recoveries.recoverer", "=", lowerCase(recoverer))
@@ -71,8 +83,17 @@ function toConcluded(row: {
   block_number: number | null;
   block_hash: ConcludedTransaction["blockHash"] | null;
   concluded_at: number | null;
+  has_this_tx_nonce: unknown;
 }): ConcludedTransaction[] {
   const { tx_nonce: txNonce, hash, block_number, block_hash: blockHash, concluded_at } = row;
   if (txNonce === null || block_number === null || blockHash === null) return [];
-  return [{ txNonce, hash, blockNumber: BigInt(block_number), blockHash, concludedAt: concluded_at ?? 0 }];
+  return [
+    {
+      ...{ txNonce, hash, blockHash },
+      blockNumber: BigInt(block_number),
+      concludedAt: concluded_at ?? 0,
+      // SQLite has no booleans: it answers 0 or 1.
+      hasThisTxNonce: Boolean(row.has_this_tx_nonce),
+    },
+  ];
 }

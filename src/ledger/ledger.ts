@@ -47,6 +47,8 @@ export type MinedTransaction = {
 export type ConcludedTransaction = Omit<MinedTransaction, "chainId" | "operator" | "gasCost"> & {
   /** Unix milliseconds. */
   concludedAt: number;
+  /** False where its payments turned out to have been made by a transaction of another txNonce, which `hash` names. */
+  hasThisTxNonce: boolean;
 };
 
 /** A part of an account's txNonces, both bounds optional, and how many of them at most. */

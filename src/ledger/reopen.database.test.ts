@@ -202,4 +202,23 @@ describe.each(backends)("on $name", (backend) => {
     const noop = () => Promise.reject(new Error("a no-op was signed"));
     expect(await ledger.fillTxNonce(at, noop)).toBeNull();
   });
+
+  test("is filled where its payment was made by a transaction of another txNonce, which stands", async () => {
+    const [earlier, a] = [paymentOf("earlier"), paymentOf("a", { payer: 2 })];
+    await ledger.claimAll([earlier]);
+    await ledger.claimAll([a]);
+    await ledger.mine(0, [settled(earlier)], 59n);
+    await ledger.mine(1, [failed(a)], 60n);
+    const paidBefore = { hash: hashOf("transaction 0"), blockNumber: 59n, blockHash: blockOf(59) };
+    await ledger.correctFailure(a.id, "settled", paidBefore);
+    const decided = await ledger.concludedSettles(chainId, operator, { limit: 2 });
+    expect(decided.map(({ txNonce, hasThisTxNonce }) => [txNonce, hasThisTxNonce])).toEqual([
+      [1, false],
+      [0, true],
+    ]);
+    const sign = async () => ({ ...(await signAsIf(1)), hash: hashOf("no-op") });
+    const filled = await ledger.fillTxNonce({ chainId, operator, txNonce: 1 }, sign);
+    expect(filled).toMatchObject({ attempt: { kind: "noop", txNonce: 1 }, settlements: [] });
+    expect(await ledger.find(a.id)).toMatchObject({ state: "settled" });
+  });
 });

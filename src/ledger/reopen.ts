@@ -117,7 +117,8 @@ async function isDecided(
   const { concludedSettles, concludedForwards } = createConcluded(transaction);
   const range = { from: txNonce, below: txNonce + 1, limit: 1 };
   const settles = await concludedSettles(chainId, operator, range);
-  return settles.length > 0 || (await concludedForwards(chainId, operator, range)).length > 0;
+  const forwards = await concludedForwards(chainId, operator, range);
+  return [...settles, ...forwards].some(({ hasThisTxNonce }) => hasThisTxNonce);
 }
 
 /** What was mined or superseded may be mined again. */

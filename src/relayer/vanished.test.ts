@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, test } from "vitest";
 import { hashOf, operator } from "../../test/support/ledger/test-ledger.ts";
 import type { Chain } from "../chain/chain.ts";
@@ -12,6 +13,9 @@ let decided: Map<number, ConcludedTransaction>;
 let reopened: number[];
 let asked: TxNonceRange[];
 let beforeAnswer: () => void;
+let filled: number[];
+/** What the chain says the operator's transactions are: how many, and which have a receipt. */
+let mined: { count: number | undefined; hashes: Set<string> };
 let transactions: VanishedTransactions;
 
 const blockHash = (number: number) => hashOf(`block ${number} of ${forks[number]}`);
@@ -26,7 +30,7 @@ function decide(txNonce: number, block: number): void {
   while (forks.length <= block) forks.push("first");
   const hash = hashOf(`transaction ${txNonce}`);
   const mined = { hash, blockNumber: BigInt(block), blockHash: blockHash(block) };
-  decided.set(txNonce, { txNonce, ...mined, concludedAt: Date.now() });
+  decided.set(txNonce, { txNonce, ...mined, concludedAt: Date.now(), hasThisTxNonce: true });
 }
 
 /** One look, while nothing is under way. */
@@ -40,6 +44,8 @@ beforeEach(() => {
   forks = ["first", "first"];
   decided = new Map();
   asked = [];
+  filled = [];
+  mined = { count: undefined, hashes: new Set() };
   beforeAnswer = () => {};
   const chain = {
     network: { ...networks.base, blockTimeMs: 1, confirmations: 1 },
@@ -49,7 +55,9 @@ beforeEach(() => {
       beforeAnswer();
       return answer;
     },
-    transactionCount: async () => decided.size,
+    transactionCount: async () => mined.count ?? decided.size,
+    receipts: async (hashes: readonly string[]) =>
+      hashes.map((hash) => (mined.hashes.has(hash) ? { hash } : null)),
   } as unknown as Chain;
   const store = {
     async concluded(range: TxNonceRange) {
@@ -64,7 +72,10 @@ beforeEach(() => {
       reopened.push(...some.map(({ txNonce }) => txNonce));
     },
   } as unknown as TransactionStore;
-  const fill = async () => false;
+  const fill = async (txNonce: number) => {
+    filled.push(txNonce);
+    return true;
+  };
   transactions = createVanishedTransactions({ chain, store, account: operator, now: Date.now, fill });
 });
 
@@ -138,4 +149,35 @@ test("what was seen in its block is not read again while that block is there", a
   asked = [];
   expect(await look()).toEqual([]);
   expect(asked).toEqual([{ limit: 1 }, { from: 10, limit: 64 }]);
+});
+
+describe("a txNonce that the chain has not mined, below all that is open,", () => {
+  /** Long enough for the gap to be believed. */
+  async function lookTwice(): Promise<void> {
+    await look();
+    await sleep(10);
+    await look();
+  }
+
+  beforeEach(() => {
+    decide(0, 2);
+    decide(1, 3);
+    mined.count = 1;
+    mined.hashes.add(hashOf("transaction 0"));
+  });
+
+  test("is filled although its payment was made by a transaction that is mined, with another txNonce", async () => {
+    const [paidBy, paid] = [decided.get(0), decided.get(1)];
+    if (paidBy === undefined || paid === undefined) throw new Error("nothing was decided");
+    decided.set(1, { ...paidBy, txNonce: 1, hasThisTxNonce: false });
+    await lookTwice();
+    expect(filled).toEqual([1]);
+    expect(reopened).toEqual([]);
+  });
+
+  test("is left alone where its own transaction is mined: the node contradicts itself", async () => {
+    mined.hashes.add(hashOf("transaction 1"));
+    await lookTwice();
+    expect(filled).toEqual([]);
+  });
 });

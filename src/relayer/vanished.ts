@@ -117,7 +117,9 @@ export function createVanishedTransactions(options: VanishedOptions): VanishedTr
     gapSince ??= now();
     if (now() - gapSince < gapAfterBlocks * blockTimeMs) return false;
     const below = Math.min(lowestOpen, mined + mostFilled);
-    const concluded = await store.concluded({ from: mined, below, limit: mostFilled });
+    const concluded = (await store.concluded({ from: mined, below, limit: mostFilled }))
+      // What made a payment of these with an earlier txNonce may well be mined.
+      .filter(({ hasThisTxNonce }) => hasThisTxNonce);
     const receipts = await chain.receipts(concluded.map(({ hash }) => hash));
     // A node that has one of them on its chain contradicts its own count.
     if (receipts.some((receipt) => receipt !== null)) return false;
