@@ -1,3 +1,4 @@
+import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import type { FastifyReply } from "fastify";
 import type { DeliveryFate } from "../../channels/channels.ts";
 import type { Delivery } from "../../facilitator/settle.ts";
@@ -13,6 +14,9 @@ const holdMs = 5;
  * all is written it is delivered, whatever becomes of the connection: proxies reset those they no longer need, right after
  * they have read the answer. See docs/decisions/0016-delivery.md.
  *
+ * A peer that sends no more may have left since the first part, and its reset shows only when something is written: it
+ * gets the byte before the last by itself.
+ *
  * The end of the response is where the framework hands over the whole body. A stream of two parts would do as well, and
  * takes three times as long.
  */
@@ -22,14 +26,26 @@ export function holdLastByte({ raw, request: { exchange } }: FastifyReply): void
     raw.end = end;
     // Other plugins may have made a stream of it, which has been written by now.
     if (typeof body !== "string" && !Buffer.isBuffer(body)) return raw.end();
-    // As text it is JSON: its last byte is its last character.
-    raw.write(body.slice(0, -1));
-    exchange.onCurrent(() => {
-      // After the timer, resets that have arrived meanwhile are read before the byte is written.
-      setTimeout(() => setImmediate(() => void (raw.destroyed || raw.end(body.slice(-1)))), holdMs);
+    // As text it is JSON: its last bytes are its last characters.
+    raw.write(body.slice(0, -2));
+    exchange.onCurrent(async () => {
+      await resetsAreRead();
+      let written = -2;
+      if (raw.socket?.readableEnded === true) {
+        raw.write(body.slice(written, -1));
+        written = -1;
+        await resetsAreRead();
+      }
+      if (!raw.destroyed) raw.end(body.slice(written));
     });
     return raw;
   };
+}
+
+/** Resets that have arrived after the timer are read in the same turn of the event loop. */
+async function resetsAreRead(): Promise<void> {
+  await sleep(holdMs);
+  await setImmediate();
 }
 
 /** Records whether a success was delivered: when all of it was written, and no error in its place; lost otherwise. */

@@ -1,5 +1,6 @@
 import fp from "fastify-plugin";
 import { followExchange, type HttpExchange } from "../connections/exchange.ts";
+import { answerHalfClosed } from "../connections/half-closed.ts";
 import { closeFurtherSockets } from "../connections/listen.ts";
 import { type ConnectionLimits, createOpenConnections } from "../connections/open-connections.ts";
 import type { Timeouts } from "../timeouts.ts";
@@ -30,6 +31,7 @@ const closingPatienceMs = 2_000;
 export const connections = fp<ConnectionsOptions>(async (app, { limits, timeouts }) => {
   const open = createOpenConnections(limits);
   app.server.on("connection", (socket) => open.add(socket));
+  answerHalfClosed(app.server);
 
   const check = setInterval(() => open.closeStalled(timeouts.stalledMs), timeouts.checkMs).unref();
   let sweep: NodeJS.Timeout | undefined;

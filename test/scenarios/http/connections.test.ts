@@ -89,6 +89,21 @@ describe("many connections that carry nothing", () => {
     expect(stillOpen(few)).toHaveLength(5);
   });
 
+  test("and send no more are closed at once, those with a part of a request too", async () => {
+    const { port } = await start();
+    const idle = await openRawConnection(port);
+    idle.halfClose();
+    expect(await idle.closed()).toBe("");
+    const partial = await openRawConnection(port);
+    partial.send(postText("/v1/settle", paymentBody()).slice(0, -100));
+    partial.halfClose();
+    expect(await partial.closed()).toMatch(/^HTTP\/1.1 400 /);
+    const used = await openRawConnection(port);
+    used.send("GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    used.halfClose();
+    expect(await used.closed()).toContain("HTTP/1.1 200 OK");
+  });
+
   test("do not cut off a settle that waits", async () => {
     const { port, settle } = await start({ connections: { max: 10, maxPerAddress: 10 } });
     const connection = await openRawConnection(port);

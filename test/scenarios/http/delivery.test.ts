@@ -94,8 +94,45 @@ describe("one settle on a connection", () => {
     expect(fates).toEqual(["delivered"]);
   });
 
-  test("whose caller sends no more after the request: the success is lost rather than wrongly delivered", async () => {
+  test("whose caller sends no more after the request is answered, delivered, and closed", async () => {
     connection.send(settleText());
+    connection.halfClose();
+    const settle = await app.settle(0);
+    await longEnough();
+    expect(settle.signal.aborted).toBe(false);
+    const { fates } = settle.succeed();
+    expect(await connection.closed()).toMatch(wholeAnswer);
+    await expect.poll(() => fates).toEqual(["delivered"]);
+  });
+
+  test("whose caller sends no more, and then leaves: the work is told to stop, and the success is lost", async () => {
+    connection.send(settleText());
+    connection.halfClose();
+    const settle = await app.settle(0);
+    connection.end();
+    await expect.poll(() => settle.signal.aborted).toBe(true);
+    const { fates } = settle.succeed();
+    await expect.poll(() => fates).toEqual(["lost"]);
+  });
+
+  test("whose caller leaves at once: the work is told to stop within a moment", async () => {
+    connection.send(settleText());
+    const settle = await app.settle(0);
+    connection.end();
+    await expect.poll(() => settle.signal.aborted, { timeout: 500 }).toBe(true);
+  });
+
+  test("whose caller sends no more, and dies in the middle of the answer: the success is lost", async () => {
+    connection.send(settleText());
+    connection.halfClose();
+    const { fates } = (await app.settle(0)).succeed();
+    await connection.until(success);
+    connection.end();
+    await expect.poll(() => fates).toEqual(["lost"]);
+  });
+
+  test("of HTTP/1.0, which cannot be asked whether it reads: one that sends no more has left", async () => {
+    connection.send(settleText().replace("HTTP/1.1", "HTTP/1.0"));
     const settle = await app.settle(0);
     connection.halfClose();
     await connection.closed();
@@ -133,6 +170,16 @@ describe("settles one after the other on a connection", () => {
 });
 
 describe("pipelined settles", () => {
+  test("whose caller sends no more are all answered", async () => {
+    connection.send(settleText(1) + settleText(2));
+    connection.halfClose();
+    const late = (await app.settle(1)).succeed(hash("02"));
+    await longEnough();
+    const early = (await app.settle(0)).succeed(hash("01"));
+    expect(hashesIn(await connection.closed())).toEqual(["01", "02"]);
+    expect([...early.fates, ...late.fates]).toEqual(["delivered", "delivered"]);
+  });
+
   test("are answered in the order they were sent in, whichever ends first", async () => {
     connection.send(settleText(1) + settleText(2));
     const [first, second] = [await app.settle(0), await app.settle(1)];
