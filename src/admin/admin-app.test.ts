@@ -1,14 +1,12 @@
 import type { LightMyRequestResponse } from "fastify";
 import pino from "pino";
 import { expect, onTestFinished, test } from "vitest";
+import { examplePayment } from "../../test/support/example-payment.ts";
 import { channels } from "../channels/channels.ts";
 import { publicationTime } from "../channels/publication-time.ts";
 import { UndeterminedError } from "../errors.ts";
-import { buildPaymentRequest } from "../protocol/build-request.ts";
 import { networks } from "../protocol/networks.ts";
 import { invalid } from "../protocol/reasons.ts";
-import { parsePaymentRequest } from "../protocol/requests.ts";
-import { testPayers } from "../published/test-payers.ts";
 import { createAdminApp } from "./admin-app.ts";
 
 const serviceId = "the service";
@@ -41,30 +39,14 @@ function start() {
 }
 
 function refuseOne(): string {
-  const parsed = parsePaymentRequest(
-    buildPaymentRequest({
-      ...{
-        x402Version: 1,
-        network: networks.base,
-        asset: networks.base.usdc,
-        payTo: contract,
-        amount: 10_000n,
-      },
-      ...{ resource: "", signature },
-      authorization: {
-        ...{ from: testPayers.funded.address, to: contract, value: 10_000n, validAfter: 0n },
-        ...{ validBefore: 2_000_000_000n, nonce: `0x${"07".repeat(32)}` },
-      },
-    }),
-  );
-  if (!parsed.ok) throw new Error("the payment is malformed");
-  const { settlementId } = parsed.request;
+  const payment = examplePayment({ payTo: contract, signature });
+  const { settlementId } = payment;
   const about = {
     serviceId,
     requestId: "r",
     operation: "verify",
     settlementId,
-    payment: parsed.request,
+    payment,
   } as const;
   const refusal = invalid("invalid_exact_evm_payload_signature", "Not signed by the payer");
   const headers = { traceparent: "00-aa-bb-01" };

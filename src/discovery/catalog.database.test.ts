@@ -1,14 +1,12 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { backends, useTestDatabase } from "../../test/support/databases.ts";
+import { exampleBody, parseBody } from "../../test/support/example-payment.ts";
 import type { Database } from "../database/database.ts";
-import { buildPaymentRequest } from "../protocol/build-request.ts";
 import { mostResources } from "../protocol/discovery/discovery.ts";
 import { type NetworkName, networks } from "../protocol/networks.ts";
-import { parsePaymentRequest, type X402Version } from "../protocol/requests.ts";
+import type { X402Version } from "../protocol/requests.ts";
 import { type Catalog, createCatalog } from "./catalog.ts";
 import type { DiscoveryTables } from "./tables.ts";
-
-const contract = "0x3F8aE27dDa8C76D536169865ab254f7159fd8ABc";
 
 describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);
@@ -37,21 +35,8 @@ describe.each(backends)("on $name", (backend) => {
     }: { x402Version?: X402Version; network?: NetworkName; amount?: bigint } = {},
   ) {
     const on = network === "polygon" ? networks.polygon : networks.base;
-    const body: Record<string, unknown> = JSON.parse(
-      JSON.stringify(
-        buildPaymentRequest({
-          ...{ x402Version, network: on, asset: on.usdc, payTo: contract, amount, resource: url },
-          authorization: {
-            ...{ from: `0x${"11".repeat(20)}`, to: contract, value: amount },
-            ...{ validAfter: 0n, validBefore: 1_900_000_000n, nonce: `0x${"22".repeat(32)}` },
-          },
-          signature: `0x${"33".repeat(65)}`,
-        }),
-      ),
-    );
-    const parsed = parsePaymentRequest(body);
-    if (!parsed.ok) throw new Error(parsed.invalid.message);
-    catalog.note(organization, body, parsed.request);
+    const body = exampleBody({ x402Version, network: on, asset: on.usdc, amount, resource: url });
+    catalog.note(organization, body, parseBody(body));
     return catalog.settled();
   }
 

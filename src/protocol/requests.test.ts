@@ -1,32 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { exampleBody } from "../../test/support/example-payment.ts";
+import { testPayers } from "../published/test-payers.ts";
 import { settlementId } from "./authorization.ts";
-import { buildPaymentRequest } from "./build-request.ts";
 import { networks } from "./networks.ts";
 import { invalidReasons, settleErrorReason, settleErrorReasonsV1 } from "./reasons.ts";
 import { parsePaymentRequest } from "./requests.ts";
 
 const contract = "0x00000000000000000000000000000000000000F0";
 
-function request(x402Version: 1 | 2) {
-  return buildPaymentRequest({
-    x402Version,
-    network: networks.base,
-    asset: networks.base.usdc,
-    payTo: contract,
-    amount: 10_000n,
-    resource: "https://shop.example/report",
-    authorization: {
-      from: "0x857b06519E91e3A54538791bDbb0E22373e36b66",
-      to: contract,
-      value: 10_000n,
-      validAfter: 0n,
-      validBefore: 2_000_000_000n,
-      nonce: `0x${"01".repeat(32)}`,
-    },
-    signature: `0x${"02".repeat(65)}`,
-  });
-}
+const request = (x402Version: 1 | 2) => exampleBody({ x402Version });
 
 /** A request with one value set (or removed, by undefined) at a dotted path. */
 function withValue(body: unknown, path: string, value: unknown): unknown {
@@ -54,7 +37,7 @@ describe.each([1, 2] as const)("version %i", (version) => {
         x402Version: version,
         network: version === 1 ? "base" : "eip155:8453",
         knownNetwork: { name: "base" },
-        payer: "0x857b06519E91e3A54538791bDbb0E22373e36b66",
+        payer: testPayers.funded.address,
         authorization: { value: 10_000n, validAfter: 0n, validBefore: 2_000_000_000n },
         requirements: { amount: 10_000n, payTo: contract, asset: networks.base.usdc.address },
       },
@@ -69,7 +52,7 @@ describe.each([1, 2] as const)("version %i", (version) => {
     const id = settlementId(
       8453,
       networks.base.usdc.address,
-      "0x857b06519E91e3A54538791bDbb0E22373e36b66",
+      testPayers.funded.address,
       `0x${"01".repeat(32)}`,
     );
     for (const body of [spelled, lower]) {
@@ -134,7 +117,7 @@ describe.each([1, 2] as const)("version %i", (version) => {
       ok: false,
       envelope: {
         x402Version: version,
-        payer: "0x857b06519E91e3A54538791bDbb0E22373e36b66",
+        payer: testPayers.funded.address,
         network: version === 1 ? "base" : "eip155:8453",
       },
     });

@@ -1,10 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
+import { examplePayment } from "../../test/support/example-payment.ts";
 import { channels } from "../channels/channels.ts";
-import { buildPaymentRequest } from "../protocol/build-request.ts";
 import type { Hex } from "../protocol/hex.ts";
-import { networks } from "../protocol/networks.ts";
-import { type PaymentRequest, parsePaymentRequest } from "../protocol/requests.ts";
-import { testPayers } from "../published/test-payers.ts";
+import type { PaymentRequest } from "../protocol/requests.ts";
 import { createPaymentLog } from "./payment-log.ts";
 import { createPaymentStore } from "./payment-store.ts";
 
@@ -23,27 +21,7 @@ function startLog(bounds = { payments: 100, messages: 1_000, messagesEach: 50 })
 
 function payment(index: number): PaymentRequest {
   const nonce: Hex = `0x${index.toString(16).padStart(64, "0")}`;
-  const parsed = parsePaymentRequest(
-    buildPaymentRequest({
-      x402Version: 1,
-      network: networks.base,
-      asset: networks.base.usdc,
-      payTo: contract,
-      amount: 10_000n,
-      resource: "",
-      authorization: {
-        from: testPayers.funded.address,
-        to: contract,
-        value: 10_000n,
-        validAfter: 0n,
-        validBefore: 2_000_000_000n,
-        nonce,
-      },
-      signature: `0x${"02".repeat(65)}`,
-    }),
-  );
-  if (!parsed.ok) throw new Error("the payment is malformed");
-  return parsed.request;
+  return examplePayment({ payTo: contract, resource: "", nonce });
 }
 
 let requests = 0;

@@ -1,16 +1,14 @@
 import * as api from "@opentelemetry/api";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { examplePayment } from "../../test/support/example-payment.ts";
 import {
   channels,
   type RequestRead,
   type SettlementStep,
   type TransactionStep,
 } from "../channels/channels.ts";
-import { buildPaymentRequest } from "../protocol/build-request.ts";
 import type { Hex } from "../protocol/hex.ts";
-import { networks } from "../protocol/networks.ts";
-import { parsePaymentRequest } from "../protocol/requests.ts";
 import { createTracing, type Tracing } from "./create-tracing.ts";
 
 const serviceId = "traced";
@@ -32,25 +30,7 @@ const hash = (digit: string): Hex => `0x${digit.repeat(64)}`;
 const address = (digit: string): Hex => `0x${digit.repeat(40)}`;
 
 /** A payment that differs from others by its nonce. */
-function paymentWith(digit: string) {
-  const parsed = parsePaymentRequest(
-    buildPaymentRequest({
-      x402Version: 1,
-      network: networks.base,
-      asset: { address: address("1"), name: "USD Coin", version: "2" },
-      payTo: address("2"),
-      amount: 10_000n,
-      resource: "https://merchant.example/resource",
-      authorization: {
-        ...{ from: address("3"), to: address("2"), value: 10_000n },
-        ...{ validAfter: 0n, validBefore: 2_000_000_000n, nonce: hash(digit) },
-      },
-      signature: `0x${"11".repeat(65)}`,
-    }),
-  );
-  if (!parsed.ok) throw new Error(JSON.stringify(parsed.invalid));
-  return parsed.request;
-}
+const paymentWith = (digit: string) => examplePayment({ nonce: hash(digit) });
 
 function read(requestId: string, digit: string, message: Partial<RequestRead> = {}) {
   const payment = paymentWith(digit);

@@ -6,9 +6,8 @@ import {
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { buildPaymentRequest } from "../build-request.ts";
+import { exampleBody, parseBody } from "../../../test/support/example-payment.ts";
 import { networks } from "../networks.ts";
-import { parsePaymentRequest } from "../requests.ts";
 import { readBazaar } from "./read-bazaar.ts";
 import { readResource } from "./read-resource.ts";
 import { readServiceMetadata } from "./service-metadata.ts";
@@ -21,28 +20,10 @@ type Json = any;
 /** A payment's body, changed, and what is noted of it. */
 function read(x402Version: 1 | 2, change: (body: Json) => void = () => {}) {
   const body: Json = structuredClone(
-    buildPaymentRequest({
-      x402Version,
-      network: networks.base,
-      asset: networks.base.usdc,
-      payTo: contract,
-      amount: 10_000n,
-      resource: "https://shop.example/weather?city=Rome#today",
-      authorization: {
-        from: `0x${"11".repeat(20)}`,
-        to: contract,
-        value: 10_000n,
-        validAfter: 0n,
-        validBefore: 1_900_000_000n,
-        nonce: `0x${"22".repeat(32)}`,
-      },
-      signature: `0x${"33".repeat(65)}`,
-    }),
+    exampleBody({ x402Version, payTo: contract, resource: "https://shop.example/weather?city=Rome#today" }),
   );
   change(body);
-  const parsed = parsePaymentRequest(body);
-  if (!parsed.ok) throw new Error(parsed.invalid.message);
-  return readResource(body, parsed.request);
+  return readResource(body, parseBody(body));
 }
 
 describe("what a payment was for", () => {

@@ -17,7 +17,7 @@ import { commandOf, descendantsOf } from "../../support/processes.ts";
 
 /* One clear error each, and nothing left running. */
 
-/** What starting or using a harness in a wrong way throws. Options may come from JavaScript, so the type is open. */
+/** The error that starting or using a harness in a wrong way throws. */
 async function refusalOf(doing: Promise<unknown>): Promise<KitError> {
   const error: unknown = await doing.then(
     () => undefined,
@@ -27,8 +27,8 @@ async function refusalOf(doing: Promise<unknown>): Promise<KitError> {
   throw new Error(`this is no refusal: ${String(error)}`);
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what JavaScript may give
-const createWith = (options: any) => refusalOf(createHarness(options));
+// Callers in JavaScript may pass any object.
+const createWith = (options: object) => refusalOf(createHarness(options as never));
 
 /** What this process has started and has not ended. */
 const started = () => descendantsOf(process.pid);
@@ -162,8 +162,7 @@ describe("a running harness", () => {
   });
   afterAll(() => harness?.close());
 
-  // biome-ignore lint/suspicious/noExplicitAny: what JavaScript may give
-  const payWith = (order: any) => refusalOf(harness.pay(order));
+  const payWith = (payment: object) => refusalOf(harness.pay(payment as never));
 
   test.each([
     ["a network that is not there", { network: "polygon" }, "polygon is not running; running: base"],
@@ -183,8 +182,8 @@ describe("a running harness", () => {
       { network: "base", payer: `0x${"ff".repeat(32)}` },
       "The payer is neither a test payer nor a private key",
     ],
-  ])("pay: %s", async (_, order, message) => {
-    expect((await payWith(order)).message).toBe(message);
+  ])("pay: %s", async (_, payment, message) => {
+    expect((await payWith(payment)).message).toBe(message);
   });
 
   test.each([[0], [-1], [0.5], [Number.NaN], [2 ** 53]])("advanceTime(%d), mine(%d)", async (number) => {

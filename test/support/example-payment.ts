@@ -1,0 +1,40 @@
+import { buildPaymentRequest, type PaymentParts } from "../../src/protocol/build-request.ts";
+import type { Hex } from "../../src/protocol/hex.ts";
+import { networks } from "../../src/protocol/networks.ts";
+import { type PaymentRequest, parsePaymentRequest } from "../../src/protocol/requests.ts";
+import { testPayers } from "../../src/published/test-payers.ts";
+
+type Changes = Partial<Omit<PaymentParts, "authorization">> & { nonce?: Hex };
+
+/** The body of a request whose payment is well formed, on base by default; its signature is bytes of the right length only. */
+export function exampleBody({ nonce = `0x${"01".repeat(32)}`, ...changes }: Changes = {}) {
+  const network = networks.base;
+  const amount = changes.amount ?? 10_000n;
+  const payTo = changes.payTo ?? "0x00000000000000000000000000000000000000F0";
+  return buildPaymentRequest({
+    ...{
+      x402Version: 1,
+      network,
+      asset: network.usdc,
+      payTo,
+      amount,
+      resource: "https://shop.example/report",
+    },
+    authorization: {
+      ...{ from: testPayers.funded.address, to: payTo, value: amount },
+      ...{ validAfter: 0n, validBefore: 2_000_000_000n, nonce },
+    },
+    signature: `0x${"02".repeat(65)}`,
+    ...changes,
+  });
+}
+
+/** A body that must be well formed, as the service reads it. */
+export function parseBody(body: unknown): PaymentRequest {
+  const parsed = parsePaymentRequest(body);
+  if (!parsed.ok) throw new Error(`the payment is malformed: ${parsed.invalid.message}`);
+  return parsed.request;
+}
+
+/** The payment of {@link exampleBody}, as the service reads it. */
+export const examplePayment = (changes?: Changes): PaymentRequest => parseBody(exampleBody(changes));
