@@ -33,7 +33,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   facilitator: ["chain", "channels", "config", "ledger", "organizations", "relayer", "rpc"],
   http: ["channels", "discovery", "facilitator", "ledger", "logging", "metrics", "organizations"],
   admin: ["capture", "config", "deploy", "explain", "http", "local-server", "rpc", "studio"],
-  capture: ["chain", "explain", "rpc", "studio"],
+  capture: ["chain", "contracts", "explain", "rpc", "studio"],
   explain: ["chain"],
   studio: ["channels", "explain", "published"],
   deploy: ["chain", "config", "contracts", "rpc"],

@@ -79,6 +79,7 @@ test.each([
     ["GET", `/payments/${id}`],
     ["GET", "/events"],
     ["GET", "/nothing"],
+    ["GET", `/payments/${id}/transaction`],
     ["POST", `/payments/${id}/capture`],
   ] as const) {
     const answer = await app.inject({ method, url, headers });

@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
+import { createUseFinder } from "../capture/authorization-use.ts";
 import { capturePayment } from "../capture/capture-payment.ts";
 import type { ReadableChain } from "../capture/read-captured-chain.ts";
 import { KitError, UndeterminedError } from "../errors.ts";
@@ -7,7 +8,8 @@ import type { ExplainContext } from "../explain/explain.ts";
 import { createInternalApp } from "../http/internal-app.ts";
 import { foreign } from "../local-server/refuse-foreign.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
-import { createPaymentLog } from "../studio/payment-log.ts";
+import { answerFrom } from "../studio/answer-from.ts";
+import { createPaymentLog, type LoggedPayment } from "../studio/payment-log.ts";
 import { paymentRoutes } from "../studio/payment-routes.ts";
 import { createPaymentStore } from "../studio/payment-store.ts";
 
@@ -27,12 +29,12 @@ export type AdminOptions = {
 /** How much is remembered: usually some 20 MB; requests of the largest size would take three times that. */
 const bounds = { payments: 2_000, messages: 20_000, messagesEach: 500 };
 
-/** Captures read a chain, whose requests cost money. */
-const mostCaptures = 2;
+/** Captures and transactions are read from a chain, whose requests cost money. */
+const mostChainReads = 2;
 
 /**
  * What `serve` shows its operators of the newest payments, on its own server: `GET /payments`,
- * `GET /payments/{id}`, `GET /events`, and `POST /payments/{id}/capture`. It changes nothing. Every request needs the
+ * `GET /payments/{id}`, `GET /payments/{id}/transaction`, `GET /events`, and `POST /payments/{id}/capture`. It changes nothing. Every request needs the
  * token, and a Host that is its own; no answer holds a signature, a key or a secret.
  */
 export function createAdminApp(options: AdminOptions): FastifyInstance {
@@ -59,13 +61,16 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
     reply.headers({ "cache-control": "no-store", "x-content-type-options": "nosniff" });
   });
   app.setNotFoundHandler((_, reply) =>
-    reply.code(404).send({ error: "There are /payments, /payments/{id} and /events" }),
+    reply
+      .code(404)
+      .send({ error: "There are /payments, /payments/{id}, /payments/{id}/transaction and /events" }),
   );
   app.setErrorHandler((error, request, reply) => {
     const status: unknown = Reflect.get(Object(error), "statusCode");
     if (typeof status === "number" && status >= 400 && status < 500) {
       return reply.code(status).send({ error: "The request cannot be read" });
     }
+    if (error instanceof TooManyReads) return reply.code(429).send({ error: error.message });
     // Without its cause, which may quote a node.
     if (error instanceof UndeterminedError) return reply.code(503).send({ error: error.message });
     if (error instanceof KitError) return reply.code(409).send({ error: error.message, hints: error.hints });
@@ -74,29 +79,51 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
   });
 
   app.register(async (scope) => {
-    paymentRoutes(scope, { log, context });
-    let captures = 0;
-    scope.post<{ Params: { id: string } }>("/payments/:id/capture", async (request, reply) => {
-      const payment = log.find(request.params.id.toLowerCase());
-      const chain = payment?.request && chainOf(payment.request);
-      if (payment?.request === undefined || chain === undefined) {
-        return reply
-          .code(404)
-          .send({ error: "No readable payment of this id was seen here, or it is forgotten" });
+    let reads = 0;
+    async function readChain<T>(
+      payment: LoggedPayment,
+      read: (request: PaymentRequest, chain: ReadableChain) => Promise<T>,
+    ): Promise<T> {
+      const chain = payment.request && chainOf(payment.request);
+      if (payment.request === undefined || chain === undefined) {
+        throw new KitError("The network of this payment is not served here");
       }
-      if (captures >= mostCaptures) {
-        return reply.code(429).send({ error: `${mostCaptures} captures are under way; try again` });
-      }
-      captures++;
+      if (reads >= mostChainReads) throw new TooManyReads();
+      reads++;
       try {
-        const { contracts } = context;
-        return await capturePayment(payment, payment.request, { chain, contracts, signature: "cut" });
+        return await read(payment.request, chain);
       } finally {
-        captures--;
+        reads--;
       }
+    }
+    const findUse = createUseFinder(chainOf);
+    paymentRoutes(scope, {
+      ...{ log, context },
+      chain: {
+        transaction: (payment) =>
+          readChain(payment, async (_, chain) =>
+            (await import("../capture/transaction-of.ts")).transactionOf(payment, chain),
+          ),
+        authorizationUse: async ({ request }) => request && findUse(request),
+      },
     });
+    const { contracts } = context;
+    scope.post<{ Params: { id: string } }>(
+      "/payments/:id/capture",
+      answerFrom(log, (payment) =>
+        readChain(payment, (request, chain) =>
+          capturePayment(payment, request, { chain, contracts, signature: "cut" }),
+        ),
+      ),
+    );
   });
   return app;
+}
+
+class TooManyReads extends Error {
+  constructor() {
+    super(`${mostChainReads} questions to chains are under way; try again`);
+  }
 }
 
 /** Compares in the same time, whatever is sent. */

@@ -32,7 +32,7 @@ const maxAsks = 6;
 /** The pause before the second time, in milliseconds; it grows by as much each time. */
 const askAgainMs = 3;
 
-export function createChainReader(rpc: Rpc, network: string): ChainReader {
+export function createChainReader(rpc: Pick<Rpc, "ask">, network: string): ChainReader {
   function undetermined(what: string): UndeterminedError {
     return new UndeterminedError(`${network} gave no usable answer; try again`, {
       cause: new Error(what),

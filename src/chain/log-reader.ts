@@ -40,7 +40,7 @@ const answersBeforeMore = 16;
  * A provider does not say how many blocks it takes, or says so in words. So a question that is refused, at another
  * endpoint too where there is one, is asked for half as many, down to a single block.
  */
-export function createLogReader({ rpc, reader }: { rpc: Rpc; reader: ChainReader }): LogReader {
+export function createLogReader({ rpc, reader }: { rpc: Pick<Rpc, "ask">; reader: ChainReader }): LogReader {
   const { expect, undetermined } = reader;
   let span = mostBlocks;
   let answered = 0;

@@ -28,7 +28,6 @@ test("a capture that cannot be made says why, and what to do", async () => {
       send: () => Promise.reject(new Error("nothing is sent")),
       describeCurl: () => "",
       capture: () => Promise.reject(new KitError("The state of block 7 of base is gone", { hints })),
-      transaction: () => Promise.reject(new KitError("No transaction has carried this payment")),
     },
   });
   const answer = await app.inject({ method: "POST", url: "/payments/0x12/capture" });

@@ -1,11 +1,10 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { KitError } from "../errors.ts";
 import type { ExplainContext } from "../explain/explain.ts";
 import { requestBodyOf } from "../explain/explain-refusal.ts";
 import type { Operation } from "../protocol/problems.ts";
+import { answerFrom } from "./answer-from.ts";
 import type { LoggedPayment, PaymentLog } from "./payment-log.ts";
-import type { TransactionView } from "./transaction-view.ts";
 
 /** Sends the body of a payment to the service, with the key of the local organization. */
 export type Resend = {
@@ -13,8 +12,6 @@ export type Resend = {
   send(operation: Operation, body: Record<string, unknown>): Promise<{ status: number; body: unknown }>;
   /** Everything that the payment was judged by, as `x402-kit replay` reads it. */
   capture(payment: LoggedPayment): Promise<object>;
-  /** The transaction that carried the payment, as its chain has it. */
-  transaction(payment: LoggedPayment): Promise<TransactionView>;
   /** The command for a terminal that does the same. */
   describeCurl(operation: Operation, body: Record<string, unknown>): string;
 };
@@ -23,7 +20,7 @@ const againSchema = z.object({ operation: z.enum(["verify", "settle"]) });
 
 /**
  * `POST /payments/{id}/again`, `/curl` and `/capture`: the same payment once more, as a command, and as a file that holds
- * all it was judged by. `GET /payments/{id}/transaction`: the transaction that carried it, decoded.
+ * all it was judged by.
  */
 export function againRoutes(
   app: FastifyInstance,
@@ -56,27 +53,5 @@ export function againRoutes(
     return { curl: resend.describeCurl(found.operation, found.body) };
   });
 
-  async function answer(
-    { params }: FastifyRequest<{ Params: { id: string } }>,
-    reply: FastifyReply,
-    make: (payment: LoggedPayment) => Promise<object>,
-  ): Promise<object> {
-    const payment = log.find(params.id.toLowerCase());
-    if (payment?.request === undefined) {
-      return reply.code(404).send({ error: "No readable payment of this id was seen here" });
-    }
-    try {
-      return await make(payment);
-    } catch (error) {
-      if (!(error instanceof KitError)) throw error;
-      return reply.code(409).send({ error: error.message, hints: error.hints });
-    }
-  }
-
-  app.post<{ Params: { id: string } }>("/payments/:id/capture", (request, reply) =>
-    answer(request, reply, resend.capture),
-  );
-  app.get<{ Params: { id: string } }>("/payments/:id/transaction", (request, reply) =>
-    answer(request, reply, resend.transaction),
-  );
+  app.post<{ Params: { id: string } }>("/payments/:id/capture", answerFrom(log, resend.capture));
 }

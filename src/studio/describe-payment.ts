@@ -1,14 +1,24 @@
+import { errorsSection } from "../explain/errors-section.ts";
 import type { ExplainContext } from "../explain/explain.ts";
 import { explainRefusal, type RefusalExplanation, requestBodyOf } from "../explain/explain-refusal.ts";
+import { formatUsdc } from "../explain/payment-line.ts";
+import { reasonAdvice } from "../explain/reasons.ts";
 import { authorizationJson } from "../protocol/build-request.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
+import { nameOfTestPayer } from "../published/test-payers.ts";
+import type { AuthorizationUse } from "./payment-chain.ts";
 import type { LoggedPayment } from "./payment-log.ts";
-import type { PaymentDetail, TimelineEntry } from "./payment-view.ts";
+import type { OperationView, PaymentDetail, PaymentSummary, TimelineEntry } from "./payment-view.ts";
 
-/** All that is known of a payment, with what is wrong with it. */
+/**
+ * All that is known of a payment, with what is wrong with it.
+ *
+ * @param use how its authorization was used before, where {@link wasUsedElsewhere} and the chain could say
+ */
 export function detailOf(
   { summary, request, timeline, omitted }: LoggedPayment,
   context: Pick<ExplainContext, "contracts" | "networks">,
+  use?: AuthorizationUse,
 ): PaymentDetail {
   return {
     ...summary,
@@ -17,7 +27,7 @@ export function detailOf(
     body: request === undefined ? null : requestBodyOf(withoutSignature(request), context.contracts),
     timeline: timeline.toSorted((a, b) => a.at - b.at),
     omitted,
-    explanations: explanationsOf({ summary, request, timeline, omitted }, context),
+    explanations: explanationsOf({ summary, request, timeline, omitted }, context, use),
   };
 }
 
@@ -30,40 +40,96 @@ function termsOf({ requirements: { amount, asset, payTo } }: PaymentRequest): Re
   return { amount: `${amount}`, asset, ...(payTo !== undefined && { payTo }) };
 }
 
+/**
+ * Whether a payment was refused for the state of its authorization, and nothing that was seen here explains that: it may
+ * have been used straight on the token, or before this process began.
+ */
+export function wasUsedElsewhere({
+  summary,
+  timeline,
+}: Pick<LoggedPayment, "summary" | "timeline">): boolean {
+  return refusedOperation(summary)?.reason === usedReason && settledHere(timeline) === undefined;
+}
+
+const usedReason = "invalid_transaction_state";
+
+function refusedOperation({ settle, verify }: PaymentSummary): OperationView | undefined {
+  const refused = [settle, verify].find(
+    (operation) => operation !== null && !["open", "valid", "settled"].includes(operation.outcome),
+  );
+  return refused ?? undefined;
+}
+
+function settledHere(timeline: readonly TimelineEntry[]): TimelineEntry | undefined {
+  const isPaid = ({ kind, title }: TimelineEntry) =>
+    kind === "ledger" && (title === "settled" || title === "recovered");
+  return timeline.findLast(isPaid);
+}
+
 /** Why the newest of its refusals was one. */
 function explanationsOf(
   { summary, request, timeline }: LoggedPayment,
   context: Pick<ExplainContext, "contracts" | "networks">,
+  use: AuthorizationUse | undefined,
 ): RefusalExplanation[] {
   const { unrouted } = summary;
   if (unrouted !== null) {
     const reason = unrouted.status === 404 ? "not-found" : "method-not-allowed";
     return explainRefusal({ reason, message: unrouted.message, request, at: summary.lastSeenAt }, context);
   }
-  const refused = [summary.settle, summary.verify].find(
-    (operation) => operation !== null && !["open", "valid", "settled"].includes(operation.outcome),
-  );
-  if (refused === undefined || refused === null) return [];
+  const refused = refusedOperation(summary);
+  if (refused === undefined) return [];
   const { reason, message } = refused;
   const explanations = explainRefusal(
     { reason: reason ?? undefined, message: message ?? undefined, request, at: summary.lastSeenAt },
     context,
   );
-  return explanations.map((one) =>
-    one.mistake === reason ? { ...one, ...usedBefore(reason, timeline) } : one,
-  );
+  const before = reason === usedReason ? usedBefore(timeline, use) : undefined;
+  if (before === undefined || reason === null) return explanations;
+  const { meaning: why, fix } = reasonAdvice[usedReason];
+  const general = { mistake: reason, why, fix, more: errorsSection(reason) };
+  return [{ ...general, ...before }, ...explanations.filter(({ mistake }) => mistake !== reason)];
 }
 
-/** When, where and for whom the authorization was settled, if that is why it is refused. */
-function usedBefore(reason: string, timeline: readonly TimelineEntry[]): Partial<RefusalExplanation> {
-  const settled = timeline.findLast(({ title }) => title === "settled" || title === "recovered");
-  if (reason !== "invalid_transaction_state" || settled?.kind !== "ledger") return {};
-  const owner = timeline.findLast(({ title }) => title === "claimed")?.details.organizationId;
-  const whose = owner === undefined ? "" : ` for ${owner}`;
+type UsedBefore = Pick<RefusalExplanation, "title" | "at" | "got" | "expected"> & Partial<RefusalExplanation>;
+
+/** When the authorization was used, in which transaction and by whom, if that is why it is refused. */
+function usedBefore(
+  timeline: readonly TimelineEntry[],
+  use: AuthorizationUse | undefined,
+): UsedBefore | undefined {
+  const common = { at: "authorization.nonce", expected: "a nonce that was never used" };
+  const title = "The authorization was used before";
+  const settled = settledHere(timeline);
+  if (settled !== undefined) {
+    const owner = timeline.findLast(({ title }) => title === "claimed")?.details.organizationId;
+    const whose = owner === undefined ? "" : ` for ${owner}`;
+    const when = new Date(settled.at).toISOString();
+    const got = `settled at ${when} in transaction ${settled.details.transaction}${whose}`;
+    return { ...common, title, got };
+  }
+  if (use === undefined) return undefined;
+  const { kind, transaction, blockNumber, timestamp, sender, to, moved } = use;
+  const when = new Date(Number(timestamp) * 1_000).toISOString();
+  const who = sender === null ? "" : `, sent by ${withName(sender)}`;
+  const through = to === null ? "" : ` to the contract ${to}`;
+  const where = `at ${when} in transaction ${transaction} of block ${blockNumber}${who}${through}`;
+  if (kind === "cancelled") {
+    return {
+      ...{ ...common, title: "The authorization was cancelled", got: `cancelled ${where}` },
+      why: "The payer cancelled it on the token: nothing was paid, and it can never be used.",
+      fix: "Have the payer sign a payment with a new nonce.",
+    };
+  }
+  const value = moved && `, which moved ${formatUsdc(`${moved.value}`)} to ${withName(moved.to)}`;
   return {
-    title: "The authorization was used before",
-    at: "authorization.nonce",
-    got: `settled at ${new Date(settled.at).toISOString()} in transaction ${settled.details.transaction}${whose}`,
-    expected: "a nonce that was never used",
+    ...{ ...common, title, got: `used ${where}${value ?? ""}` },
+    why: "A signed authorization is public once it was sent to anyone, and whoever has it can submit it to the token. This facilitator did not settle it.",
+    fix: "Do not ask the payer again before you know where the value went: what reached the facilitator contract is recovered for the organization that had claimed it (`x402-kit stranded` lists the rest). For another payment, sign with a new nonce.",
   };
+}
+
+function withName(account: string): string {
+  const name = nameOfTestPayer(account);
+  return name === undefined ? account : `${account} (the test payer ${name})`;
 }

@@ -2,7 +2,9 @@ import type { ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import type { ExplainContext } from "../explain/explain.ts";
-import { detailOf } from "./describe-payment.ts";
+import { answerFrom } from "./answer-from.ts";
+import { detailOf, wasUsedElsewhere } from "./describe-payment.ts";
+import type { PaymentChain } from "./payment-chain.ts";
 import type { PaymentLog } from "./payment-log.ts";
 import { paymentApiVersion } from "./payment-view.ts";
 import { streamPayments } from "./stream-payments.ts";
@@ -25,10 +27,21 @@ function refuseQuery({ issues }: z.ZodError): { error: string } {
   return { error: issues.map(({ path, message }) => [...path, message].join(" ")).join("; ") };
 }
 
-/** `GET /payments`, `GET /payments/{id}` and `GET /events`: what a service did about each payment. */
+/**
+ * `GET /payments`, `GET /payments/{id}` and `GET /events`: what a service did about each payment. Where its chains can be
+ * asked, `GET /payments/{id}/transaction` as well: the transaction that carried it, decoded.
+ */
 export function paymentRoutes(
   app: FastifyInstance,
-  { log, context }: { log: PaymentLog; context: Pick<ExplainContext, "contracts" | "networks"> },
+  {
+    log,
+    context,
+    chain,
+  }: {
+    log: PaymentLog;
+    context: Pick<ExplainContext, "contracts" | "networks">;
+    chain?: PaymentChain | undefined;
+  },
 ): void {
   const readers = new Set<ServerResponse>();
 
@@ -43,8 +56,14 @@ export function paymentRoutes(
     if (payment === undefined) {
       return reply.code(404).send({ error: "No request has named this payment, or it is forgotten by now" });
     }
-    return { apiVersion: paymentApiVersion, payment: detailOf(payment, context) };
+    const use = wasUsedElsewhere(payment) ? await chain?.authorizationUse(payment) : undefined;
+    return { apiVersion: paymentApiVersion, payment: detailOf(payment, context, use) };
   });
+
+  if (chain !== undefined) {
+    const { transaction } = chain;
+    app.get<{ Params: { id: string } }>("/payments/:id/transaction", answerFrom(log, transaction));
+  }
 
   // To HEAD, a stream would never end.
   app.get("/events", { exposeHeadRoute: false }, async (request, reply) => {

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import type { ExplainContext } from "../explain/explain.ts";
 import type { Resend } from "./again-routes.ts";
+import type { PaymentChain } from "./payment-chain.ts";
 import { createPaymentLog } from "./payment-log.ts";
 import type { PaymentStore } from "./payment-store.ts";
 import { studioRoutes } from "./studio-routes.ts";
@@ -13,10 +14,14 @@ export function serveStudio(
   {
     store,
     resend,
+    chain,
     ...context
-  }: { store: PaymentStore; resend?: Resend } & Pick<ExplainContext, "contracts" | "networks">,
+  }: { store: PaymentStore; resend?: Resend; chain?: PaymentChain } & Pick<
+    ExplainContext,
+    "contracts" | "networks"
+  >,
 ): void {
   const log = createPaymentLog(store);
-  app.register(async (scope) => studioRoutes(scope, { log, context, resend }));
+  app.register(async (scope) => studioRoutes(scope, { log, context, resend, chain }));
   app.addHook("onClose", async () => log.close());
 }

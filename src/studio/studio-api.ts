@@ -41,7 +41,7 @@ export function describeStudioApi(): { paths: object; schemas: object } {
           operationId: "getPaymentTransaction",
           summary:
             "The transaction that carried a payment: its call without signatures, gas, fee, block and events",
-          description: "Where local chains run",
+          description: "Where the chains can be asked: `up`, and the admin listener of `serve`",
           parameters: [id],
           responses: {
             ...json("PaymentTransaction", "The newest transaction that carried it"),

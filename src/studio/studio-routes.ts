@@ -4,6 +4,7 @@ import type { FastifyInstance } from "fastify";
 import { KitError } from "../errors.ts";
 import type { ExplainContext } from "../explain/explain.ts";
 import { againRoutes, type Resend } from "./again-routes.ts";
+import type { PaymentChain } from "./payment-chain.ts";
 import type { PaymentLog } from "./payment-log.ts";
 import { paymentRoutes } from "./payment-routes.ts";
 
@@ -12,6 +13,8 @@ export type StudioOptions = {
   context: Pick<ExplainContext, "contracts" | "networks">;
   /** Where payments may be sent again; read only without. */
   resend?: Resend | undefined;
+  /** Where the chains of payments can be asked. */
+  chain?: PaymentChain | undefined;
 };
 
 /** The page and its files, as `npm run build` leaves them. */
@@ -35,9 +38,9 @@ const mediaTypes: Readonly<Record<string, string>> = {
  */
 export async function studioRoutes(
   app: FastifyInstance,
-  { log, context, resend }: StudioOptions,
+  { log, context, resend, chain }: StudioOptions,
 ): Promise<void> {
-  paymentRoutes(app, { log, context });
+  paymentRoutes(app, { log, context, chain });
 
   if (resend !== undefined) againRoutes(app, { log, contracts: context.contracts, resend });
 

@@ -16,6 +16,7 @@ import { harnessAccounts } from "../../published/accounts.ts";
 import { localOrganization } from "../../published/local-organization.ts";
 import { createCore, type ServiceOptions } from "../../service.ts";
 import type { Resend } from "../../studio/again-routes.ts";
+import type { PaymentChain } from "../../studio/payment-chain.ts";
 import { createPaymentStore } from "../../studio/payment-store.ts";
 import { openTracing } from "../../tracing/open-tracing.ts";
 import { closeRoute } from "../control/close-route.ts";
@@ -163,12 +164,21 @@ export async function serveHarness(
           (await import("../control/pay.ts")).postPayment(describe(), operation, body),
         capture: async (payment) =>
           (await import("../control/capture-of.ts")).captureOf(payment, started.chains, contracts),
-        transaction: async (payment) =>
-          (await import("../control/transaction-of.ts")).transactionOf(payment, started.chains),
         describeCurl: (operation, body) => curlOf(describe(), operation, body),
       };
+      let loaded: Promise<PaymentChain> | undefined;
+      const asked = () => {
+        loaded ??= import("../control/payment-chain.ts").then(({ createPaymentChain }) =>
+          createPaymentChain(started.chains),
+        );
+        return loaded;
+      };
+      const chain: PaymentChain = {
+        transaction: async (payment) => (await asked()).transaction(payment),
+        authorizationUse: async (payment) => (await asked()).authorizationUse(payment),
+      };
       await local.register(async (scope) =>
-        studio.serveStudio(scope, { store, resend, contracts, networks: knownNetworks }),
+        studio.serveStudio(scope, { store, resend, chain, contracts, networks: knownNetworks }),
       );
     });
     const origin = await listen(app, { host, port }).catch((error: unknown) => {

@@ -6,6 +6,7 @@ import { readCapture } from "../../../src/capture/capture.ts";
 import { replayCapture } from "../../../src/capture/replay.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { createHarness } from "../../../src/harness/index.ts";
+import { transactionViewSchema } from "../../../src/studio/transaction-view.ts";
 import { runCli } from "../../support/cli.ts";
 import { type RunningCommand, startCommand } from "../../support/serve/command.ts";
 import type { DeployedChains } from "../../support/serve/deployed-chains.ts";
@@ -81,6 +82,15 @@ test("a payment is seen, followed and captured there with the token, and its sig
   const why = await runCli(["why", "--url", admin, "--token", token]);
   expect(why.stdout).toContain("Nothing is wrong with it.");
 
+  const [{ id }] = (seen.body as { payments: [{ id: string }] }).payments;
+  const carried = await requestJson(`${admin}/payments/${id}/transaction`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  expect(transactionViewSchema.parse(carried.body)).toMatchObject({
+    call: { name: "settle", payments: [{ payer: body.paymentPayload.payload.authorization.from }] },
+    mined: { succeeded: true },
+  });
+
   const file = join(folder, "bug.x402.json");
   const captured = await runCli(["capture", "last", "--url", admin, "--token", token, "--out", file]);
   expect(captured.stderr).toBe("");
@@ -88,7 +98,13 @@ test("a payment is seen, followed and captured there with the token, and its sig
   const capture = readCapture(text);
   expect(capture).toMatchObject({ signature: "cut", outcome: "settled" });
   expect(await replayCapture(capture)).toMatchObject({ verdict: "valid", same: true });
-  for (const output of [streamed, JSON.stringify(seen.body), why.stdout, captured.stdout, text]) {
+  for (const output of [
+    streamed,
+    JSON.stringify([seen.body, carried.body]),
+    why.stdout,
+    captured.stdout,
+    text,
+  ]) {
     expect(output).not.toContain(signature.slice(2));
     expect(output).not.toContain(token);
     expect(output).not.toContain(key);

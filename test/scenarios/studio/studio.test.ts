@@ -9,13 +9,17 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { channels } from "../../../src/channels/channels.ts";
+import { strangerAddress } from "../../../src/fixtures/cases/payment-spec.ts";
 import { findScenario } from "../../../src/fixtures/index.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { type PaymentSpec, pay } from "../../../src/harness/control/pay.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
+import { encodeCancellation, encodeSubmission } from "../../../src/judge/scene/token-calls.ts";
 import { startMockServer } from "../../../src/mock-server/index.ts";
 import { toHex } from "../../../src/protocol/hex.ts";
+import { networks } from "../../../src/protocol/networks.ts";
 import { parsePaymentRequest } from "../../../src/protocol/requests.ts";
+import { testPayers } from "../../../src/published/test-payers.ts";
 import { facilitator, ofChains, ofFacilitator } from "../../../src/studio/page/fault-switches.ts";
 import {
   type PaymentDetail,
@@ -26,7 +30,7 @@ import {
 import { transactionViewSchema } from "../../../src/studio/transaction-view.ts";
 import { startBrowser } from "../../support/browser.ts";
 import { findFaintTexts } from "../../support/contrast.ts";
-import { post, signedRequest, startTestHarness } from "../../support/service.ts";
+import { post, sendFrom, signedRequest, startTestHarness } from "../../support/service.ts";
 
 /*
  * The studio of a running `up`: what it tells over HTTP, and what a person sees in a real Chromium.
@@ -199,6 +203,42 @@ describe("over HTTP", () => {
     const { explanations } = await detailOf(payment?.id ?? "");
     expect(explanations).toMatchObject([{ mistake: "expired", at: "authorization.validBefore" }]);
     expect(explanations[0]?.fix).toContain("Sign again");
+  });
+
+  test("an authorization that another sender used straight on the token is told with when, where and by whom", async () => {
+    const body = await signedRequest(harness);
+    const { authorization, signature } = body.paymentPayload.payload;
+    const { address: token } = networks.base.usdc;
+    await sendFrom(harness, strangerAddress, token, encodeSubmission(authorization, signature));
+    await post(harness, "verify", body);
+    const [explanation] = (await detailOf((await list())[0]?.id ?? "")).explanations;
+    expect(explanation).toMatchObject({
+      mistake: "invalid_transaction_state",
+      title: "The authorization was used before",
+      at: "authorization.nonce",
+    });
+    const told = new RegExp(
+      `^used at 20\\S+Z in transaction 0x[0-9a-f]{64} of block \\d+, sent by ${strangerAddress} to the contract ${token}, which moved 0.01 USDC to 0x`,
+      "i",
+    );
+    expect(explanation?.got).toMatch(told);
+    // The answer itself says no more than before: the chain was searched for who looks.
+    expect((await list())[0]?.verify?.message).not.toContain(strangerAddress);
+  });
+
+  test("an authorization that its payer cancelled is told so", async () => {
+    const body = await signedRequest(harness);
+    const { nonce } = body.paymentPayload.payload.authorization;
+    const { funded } = testPayers;
+    const asset = networks.base.usdc;
+    const data = await encodeCancellation(funded.privateKey, { asset, chainId: 8453 }, nonce);
+    await sendFrom(harness, strangerAddress, asset.address, data);
+    await post(harness, "settle", body);
+    const [explanation] = (await detailOf((await list())[0]?.id ?? "")).explanations;
+    expect(explanation).toMatchObject({
+      title: "The authorization was cancelled",
+      got: expect.stringMatching(/^cancelled at .* in transaction 0x[0-9a-f]{64} of block \d+, sent by 0x/),
+    });
   });
 
   test("a request that is no payment is listed too", async () => {

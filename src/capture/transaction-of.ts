@@ -1,15 +1,14 @@
 import { decodeFunctionData } from "viem/utils";
-import { decodeEvents, type PaymentEvent } from "../../chain/contract/events.ts";
-import { readReceipt } from "../../chain/receipt.ts";
-import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
-import { KitError } from "../../errors.ts";
-import type { Hex } from "../../protocol/hex.ts";
-import { createLocalRpc } from "../../rpc/local-rpc.ts";
-import { isBytes, isWord, readQuantity } from "../../rpc/read-hex.ts";
-import type { LoggedPayment } from "../../studio/payment-log.ts";
-import type { CallView, TransactionView } from "../../studio/transaction-view.ts";
-import { membersOf } from "../../util/json.ts";
-import type { ControlledHarness } from "./controlled-harness.ts";
+import { decodeEvents, type PaymentEvent } from "../chain/contract/events.ts";
+import { readReceipt } from "../chain/receipt.ts";
+import { x402FacilitatorAbi } from "../contracts/x402Facilitator.ts";
+import { KitError } from "../errors.ts";
+import type { Hex } from "../protocol/hex.ts";
+import { isBytes, isWord, readQuantity } from "../rpc/read-hex.ts";
+import type { LoggedPayment } from "../studio/payment-log.ts";
+import type { CallView, TransactionView } from "../studio/transaction-view.ts";
+import { membersOf } from "../util/json.ts";
+import type { ReadableChain } from "./read-captured-chain.ts";
 
 /**
  * The newest transaction that carried a payment, as its node has it: the call with its payments, without signatures, and
@@ -19,18 +18,18 @@ import type { ControlledHarness } from "./controlled-harness.ts";
  */
 export async function transactionOf(
   { summary }: LoggedPayment,
-  chains: ControlledHarness["chains"],
+  chain: Pick<ReadableChain, "network" | "ask"> | undefined,
 ): Promise<TransactionView> {
-  const { transaction: hash, network } = summary;
-  const chain = network === null ? undefined : chains[network];
+  const { transaction: hash } = summary;
   if (!isWord(hash) || chain === undefined) throw new KitError("No transaction has carried this payment");
-  const rpc = createLocalRpc(chain.rpcUrl);
-  const [sent, answer] = await Promise.all([
-    rpc.request("eth_getTransactionByHash", hash),
-    rpc.request("eth_getTransactionReceipt", hash),
+  const [{ result: sent }, { result: answer }] = await Promise.all([
+    chain.ask("eth_getTransactionByHash", hash),
+    chain.ask("eth_getTransactionReceipt", hash),
   ]);
   const { input, from, to, gas } = membersOf(sent);
-  if (!isBytes(input)) throw new KitError(`The node of ${network} does not know transaction ${hash}`);
+  if (!isBytes(input)) {
+    throw new KitError(`The node of ${chain.network.name} does not know transaction ${hash}`);
+  }
   const receipt = readReceipt(answer, hash);
   const { gasUsed, effectiveGasPrice } = membersOf(answer);
   const mined = receipt && {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { encodeForwardReceived, encodeSettle, encodeSettleBatch } from "../../chain/contract/calldata.ts";
-import type { SettleCall } from "../../chain/contract/calls.ts";
+import { encodeForwardReceived, encodeSettle, encodeSettleBatch } from "../chain/contract/calldata.ts";
+import type { SettleCall } from "../chain/contract/calls.ts";
 import { decodeCall } from "./transaction-of.ts";
 
 const [asset, payer, contract, recipient] = [1, 2, 3, 4].map(

@@ -1,0 +1,119 @@
+import { expect, test } from "vitest";
+import { authorizationUsedTopic, transferTopic } from "../chain/contract/events.ts";
+import { UndeterminedError } from "../errors.ts";
+import { buildPaymentRequest } from "../protocol/build-request.ts";
+import { addressWord, type Hex, uintWord } from "../protocol/hex.ts";
+import { networks } from "../protocol/networks.ts";
+import { parsePaymentRequest } from "../protocol/requests.ts";
+import { testPayers } from "../published/test-payers.ts";
+import { createUseFinder } from "./authorization-use.ts";
+
+const { base } = networks;
+const contract = `0x${"f0".repeat(20)}` as const;
+const stranger = `0x${"5a".repeat(20)}` as const;
+const nonce = `0x${"07".repeat(32)}` as const;
+const transaction = `0x${"ab".repeat(32)}` as const;
+const head = 100_000n;
+
+function paymentOf() {
+  const parsed = parsePaymentRequest(
+    buildPaymentRequest({
+      ...{ x402Version: 1, network: base, asset: base.usdc, payTo: contract, amount: 10_000n, resource: "" },
+      authorization: {
+        ...{ from: testPayers.funded.address, to: contract, value: 10_000n, nonce },
+        ...{ validAfter: 0n, validBefore: 2_000_000_000n },
+      },
+      signature: `0x${"5e".repeat(65)}`,
+    }),
+  );
+  if (!parsed.ok) throw new Error("the payment is malformed");
+  return parsed.request;
+}
+
+const hex = (number: bigint) => `0x${number.toString(16)}`;
+
+function logsIn(block: bigint) {
+  const payer: Hex = `0x${addressWord(testPayers.funded.address)}`;
+  const common = {
+    ...{ address: base.usdc.address, transactionHash: transaction, blockNumber: hex(block) },
+    blockHash: `0x${"bb".repeat(32)}`,
+  };
+  return [
+    { ...common, topics: [authorizationUsedTopic, payer, nonce], data: "0x", logIndex: "0x4" },
+    {
+      ...{ ...common, logIndex: "0x5", data: `0x${uintWord(10_000n)}` },
+      topics: [transferTopic, payer, `0x${addressWord(contract)}`],
+    },
+  ];
+}
+
+/** A chain whose authorization was used in a block, or not at all, and what it was asked. */
+function chainWith(usedIn: bigint | undefined, { fails = false } = {}) {
+  const asked: string[] = [];
+  const ranges: bigint[] = [];
+  const block = (number: bigint) => ({ number: hex(number), timestamp: "0x65000000", baseFeePerGas: "0x1" });
+  return {
+    ...{ asked, ranges, network: base, asset: base.usdc },
+    async ask(method: string, ...params: readonly unknown[]) {
+      asked.push(method);
+      if (fails) throw new UndeterminedError("No RPC endpoint of base answers");
+      const [first] = params;
+      if (method === "eth_call") return { result: `0x${uintWord(usedIn === undefined ? 0n : 1n)}` };
+      if (method === "eth_getBlockByNumber") {
+        return { result: block(first === "latest" ? head : BigInt(String(first))) };
+      }
+      if (method === "eth_getTransactionByHash") return { result: { from: stranger, to: base.usdc.address } };
+      if (method === "eth_getTransactionReceipt") {
+        const [use] = logsIn(usedIn ?? 0n);
+        const place = { blockNumber: use?.blockNumber, blockHash: use?.blockHash };
+        const logs = logsIn(usedIn ?? 0n);
+        return { result: { ...place, transactionHash: transaction, status: "0x1", logs } };
+      }
+      const { fromBlock, toBlock } = first as { fromBlock: string; toBlock: string };
+      const [from, to] = [BigInt(fromBlock), BigInt(toBlock)];
+      ranges.push(to - from + 1n);
+      const isThere = usedIn !== undefined && from <= usedIn && usedIn <= to;
+      return { result: isThere ? logsIn(usedIn).slice(0, 1) : [] };
+    },
+  };
+}
+
+test("a use in recent blocks is found with its transaction, time, sender and transfer, and searched for once", async () => {
+  const chain = chainWith(head - 5_000n);
+  const find = createUseFinder(() => chain);
+  const payment = paymentOf();
+  const expected = {
+    ...{ kind: "used", transaction, blockNumber: head - 5_000n, timestamp: 0x65000000n },
+    ...{ sender: stranger, to: base.usdc.address },
+    moved: { to: contract, value: 10_000n },
+  };
+  expect(await Promise.all([find(payment), find(payment)])).toEqual([expected, expected]);
+  const before = chain.asked.length;
+  expect(await find(payment)).toEqual(expected);
+  expect(chain.asked).toHaveLength(before);
+});
+
+test("the search looks at a bounded number of blocks, in pieces that providers allow, and then gives up", async () => {
+  const chain = chainWith(1n);
+  const find = createUseFinder(() => chain);
+  const payment = paymentOf();
+  expect(await find(payment)).toBeUndefined();
+  expect(await find(payment)).toBeUndefined();
+  expect(chain.asked.length).toBeLessThanOrEqual(40);
+  expect(chain.ranges.every((blocks) => blocks <= 2_000n)).toBe(true);
+});
+
+test("an unused authorization costs no search of logs", async () => {
+  const chain = chainWith(undefined);
+  expect(await createUseFinder(() => chain)(paymentOf())).toBeUndefined();
+  expect(chain.asked).toEqual(["eth_call", "eth_getBlockByNumber"]);
+});
+
+test("a chain that fails, answers nothing or is not there is no failure of the explanation", async () => {
+  const payment = paymentOf();
+  expect(await createUseFinder(() => chainWith(1n, { fails: true }))(payment)).toBeUndefined();
+  expect(await createUseFinder(() => undefined)(payment)).toBeUndefined();
+  const silent = { ...chainWith(1n), ask: () => new Promise<never>(() => {}) };
+  const find = createUseFinder(() => silent, { timeoutMs: 20 });
+  expect(await find(payment)).toBeUndefined();
+});

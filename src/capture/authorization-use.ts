@@ -1,0 +1,145 @@
+import { createChainReader } from "../chain/chain-reader.ts";
+import {
+  authorizationCanceledTopic,
+  authorizationUsedTopic,
+  decodeEvents,
+} from "../chain/contract/events.ts";
+import { createLogReader, type MinedLog } from "../chain/log-reader.ts";
+import { readReceiptsAt } from "../chain/receipt-reader.ts";
+import { UndeterminedError } from "../errors.ts";
+import { addressWord, sameAddress } from "../protocol/hex.ts";
+import type { PaymentRequest } from "../protocol/requests.ts";
+import { headCall, readHead } from "../rpc/calls.ts";
+import { quantity } from "../rpc/read-hex.ts";
+import type { Rpc } from "../rpc/rpc.ts";
+import type { AuthorizationUse } from "../studio/payment-chain.ts";
+import { membersOf } from "../util/json.ts";
+import { withTimeout } from "../util/with-timeout.ts";
+import type { ReadableChain } from "./read-captured-chain.ts";
+
+/** What one search may cost: a person waits for it, and each request to a provider costs money. */
+const bounds = { requests: 40, blocks: 32_000n, timeoutMs: 3_000 };
+
+/** Blocks that are looked through together, newest first: most authorizations were used a short while ago. */
+const blocksAtOnce = 2_000n;
+
+/**
+ * Searches the newest blocks for the transaction that used or cancelled the authorization of a payment, whoever sent it.
+ * It is for people alone: what it gives may be replaced by a reorganization.
+ *
+ * @returns undefined when the authorization is unused, or was used in older blocks
+ * @throws {UndeterminedError} when the chain does not say
+ */
+export async function findAuthorizationUse(
+  chain: Pick<ReadableChain, "network" | "asset" | "ask">,
+  { authorization, settlementId: about }: PaymentRequest,
+): Promise<AuthorizationUse | undefined> {
+  const { asset, network } = chain;
+  const rpc = boundedRpc(chain);
+  const reader = createChainReader(rpc, network.name);
+  const readLogs = createLogReader({ rpc, reader });
+  const { from: payer, nonce } = authorization;
+
+  const state = { to: asset.address, data: `0xe94a0102${addressWord(payer)}${nonce.slice(2)}` };
+  const [used, newest] = await rpc.ask([{ method: "eth_call", params: [state, "latest"], about }, headCall]);
+  const isUsed = reader.expect("authorizationState", used, (result) =>
+    typeof result === "string" && result.length === 66 ? BigInt(result) !== 0n : undefined,
+  );
+  if (!isUsed) return undefined;
+  const { number: head } = reader.expect("the newest block", newest, readHead);
+
+  const filter = {
+    ...{ address: asset.address, about },
+    topics: [[authorizationUsedTopic, authorizationCanceledTopic], `0x${addressWord(payer)}` as const, nonce],
+  };
+  async function find(): Promise<MinedLog | undefined> {
+    const last = head > bounds.blocks ? head - bounds.blocks : 0n;
+    for (let to = head; to >= last; to -= blocksAtOnce) {
+      const from = to >= blocksAtOnce ? to - blocksAtOnce + 1n : 0n;
+      for await (const [log] of readLogs([filter], from, to)) if (log !== undefined) return log;
+      if (from === 0n) return undefined;
+    }
+    return undefined;
+  }
+  const log = await find();
+  if (log === undefined) return undefined;
+
+  const { transactionHash: transaction, blockNumber, logIndex } = log;
+  const [[receipt], [block, sent]] = await Promise.all([
+    readReceiptsAt(reader, [log]),
+    rpc.ask([
+      { method: "eth_getBlockByNumber", params: [quantity(blockNumber), false] },
+      { method: "eth_getTransactionByHash", params: [transaction] },
+    ]),
+  ]);
+  const { timestamp } = reader.expect("a block", block, readHead);
+  const { from: sender, to } = membersOf(sent?.result);
+  const events = receipt === undefined ? [] : decodeEvents(receipt);
+  const isUse = events.some((event) => event.logIndex === logIndex && event.name === "AuthorizationUsed");
+  const transfer = events.find((event) => event.logIndex === logIndex + 1 && event.name === "Transfer");
+  const isOfToken = transfer?.name === "Transfer" && sameAddress(transfer.emitter, asset.address);
+  return {
+    kind: isUse ? "used" : "cancelled",
+    ...{ transaction, blockNumber, timestamp },
+    sender: typeof sender === "string" ? sender : null,
+    to: typeof to === "string" ? to : null,
+    moved: isUse && isOfToken ? { to: transfer.to, value: transfer.value } : undefined,
+  };
+}
+
+/** How many searches run at a time. */
+const mostSearches = 2;
+
+/** How long an answer that found nothing is believed. */
+const believeEmptyMs = 15_000;
+
+/**
+ * As {@link findAuthorizationUse}, for readers that ask again and again: what was found is kept as long as the payment is,
+ * two searches run at a time, and what fails or takes too long is undefined.
+ */
+export function createUseFinder(
+  chainOf: (request: PaymentRequest) => Pick<ReadableChain, "network" | "asset" | "ask"> | undefined,
+  { timeoutMs }: { timeoutMs: number } = bounds,
+): (request: PaymentRequest) => Promise<AuthorizationUse | undefined> {
+  type Known = { search: Promise<AuthorizationUse | undefined>; isFinal: boolean; at: number };
+  const answers = new WeakMap<PaymentRequest, Known>();
+  let searching = 0;
+
+  function search(request: PaymentRequest): Known {
+    const chain = chainOf(request);
+    const known: Known = { search: Promise.resolve(undefined), isFinal: false, at: performance.now() };
+    if (chain === undefined || searching >= mostSearches) return known;
+    searching++;
+    known.search = findAuthorizationUse(chain, request)
+      .catch(() => undefined)
+      .finally(() => searching--)
+      .then((use) => {
+        known.isFinal = use !== undefined;
+        return use;
+      });
+    answers.set(request, known);
+    return known;
+  }
+
+  return (request) => {
+    const known = answers.get(request);
+    const isFresh = known !== undefined && (known.isFinal || performance.now() - known.at < believeEmptyMs);
+    const { search: found } = isFresh ? known : search(request);
+    return withTimeout(found, timeoutMs).catch(() => undefined);
+  };
+}
+
+/** The chain as a source of answers that gives out after so many requests. */
+function boundedRpc({ network, ask }: Pick<ReadableChain, "network" | "ask">): Pick<Rpc, "ask"> {
+  let requests = 0;
+  const until = performance.now() + bounds.timeoutMs;
+  return {
+    ask(calls) {
+      requests += calls.length;
+      if (requests > bounds.requests || performance.now() > until) {
+        return Promise.reject(new UndeterminedError(`The search on ${network.name} takes too long`));
+      }
+      return Promise.all(calls.map(({ method, params }) => ask(method, ...params)));
+    },
+  };
+}

@@ -1,0 +1,14 @@
+import { createUseFinder } from "../../capture/authorization-use.ts";
+import { transactionOf } from "../../capture/transaction-of.ts";
+import type { PaymentChain } from "../../studio/payment-chain.ts";
+import type { ControlledHarness } from "./controlled-harness.ts";
+import { readableChainOf } from "./readable-chain.ts";
+
+/** What the local chains say of payments. */
+export function createPaymentChain(chains: ControlledHarness["chains"]): PaymentChain {
+  const findUse = createUseFinder(({ knownNetwork }) => readableChainOf(chains, knownNetwork.name));
+  return {
+    transaction: (payment) => transactionOf(payment, readableChainOf(chains, payment.summary.network)),
+    authorizationUse: async ({ request }) => request && findUse(request),
+  };
+}

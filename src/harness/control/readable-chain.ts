@@ -1,0 +1,30 @@
+import type { ReadableChain } from "../../capture/read-captured-chain.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
+import { createLocalRpc, RpcRefusal } from "../../rpc/local-rpc.ts";
+import type { RpcAnswer } from "../../rpc/rpc.ts";
+import type { ControlledHarness } from "./controlled-harness.ts";
+
+/** Local blocks are at most this far apart. */
+const blockTimeMs = 1_000;
+
+/** A local chain as people's questions about a payment are asked of it; undefined where it does not run here. */
+export function readableChainOf(
+  chains: ControlledHarness["chains"],
+  network: NetworkName | null,
+): ReadableChain | undefined {
+  const chain = network === null ? undefined : chains[network];
+  if (chain === undefined) return undefined;
+  const rpc = createLocalRpc(chain.rpcUrl);
+  return {
+    ...chain,
+    blockTimeMs,
+    async ask(method, ...params): Promise<RpcAnswer> {
+      try {
+        return { result: await rpc.request(method, ...params) };
+      } catch (error) {
+        if (!(error instanceof RpcRefusal)) throw error;
+        return { error: { code: error.code, message: error.message, data: undefined } };
+      }
+    },
+  };
+}
