@@ -1,3 +1,4 @@
+import type { NetworkName } from "../protocol/networks.ts";
 import { aText, needed, oneOf, requireArgument, requireGiven, type Wanted } from "../util/given.ts";
 import { type Organizations, scopes } from "./organizations.ts";
 
@@ -18,6 +19,12 @@ const duration: Wanted = {
   fits: (value) => Number.isSafeInteger(value) && Number(value) >= 0,
 };
 
+/** A recipient for a misspelt network would be stored, and payments refused as if there were none. */
+const ofThese = (networks: readonly NetworkName[]): Wanted => ({
+  ...oneOf(networks),
+  what: `one of ${networks.join(", ")}; others are known with the option addedNetworks`,
+});
+
 const someScopes: Wanted = {
   what: `a list of ${scopes.join(" and ")}`,
   fits: (value) => Array.isArray(value) && value.every((one) => oneOf(scopes).fits(one)),
@@ -27,7 +34,8 @@ const someScopes: Wanted = {
  * The same for programs, which may be JavaScript: a scope or an expiry that is misspelt is refused, and not left out,
  * which would give a key other rights than were meant.
  */
-export function checkGiven(organizations: Organizations): Organizations {
+export function checkGiven(organizations: Organizations, networks: readonly NetworkName[]): Organizations {
+  const requireNetwork = (network: unknown) => requireArgument("network", network, ofThese(networks));
   const requireTexts = (given: Readonly<Record<string, unknown>>) => {
     for (const [name, value] of Object.entries(given)) requireArgument(name, value, aText);
   };
@@ -42,11 +50,13 @@ export function checkGiven(organizations: Organizations): Organizations {
       return organizations.find(id);
     },
     async setRecipient(organizationId, network, recipient) {
-      requireTexts({ organizationId, network, recipient });
+      requireTexts({ organizationId, recipient });
+      requireNetwork(network);
       return organizations.setRecipient(organizationId, network, recipient);
     },
     async setLimits(organizationId, network, limits) {
-      requireTexts({ organizationId, network });
+      requireTexts({ organizationId });
+      requireNetwork(network);
       requireGiven(limits, { minimumAmount: limit, dailyGasBudget: limit }, "limits");
       return organizations.setLimits(organizationId, network, limits);
     },

@@ -21,7 +21,7 @@ export type OpenOrganizationsOptions = {
   actor: string;
   /** The facilitator contracts of `serve`, which are refused as recipients, as every network's USDC is. */
   facilitatorContracts?: Partial<Record<NetworkTier, Address>>;
-  /** Networks of `serve` besides the built-in ones, whose tokens are refused as well. */
+  /** Networks of `serve` besides the built-in ones, which recipients may then be set for, their tokens excepted. */
   addedNetworks?: readonly Network[];
 };
 
@@ -71,18 +71,19 @@ export async function openOrganizations(options: OpenOrganizationsOptions): Prom
   const db = await openDatabase({ url: databaseUrl });
   try {
     await requireMigrated(db);
-    const reserved = reserveByTier(facilitatorContracts, [], addToBuiltIn(options.addedNetworks ?? []).all);
+    const { all, names } = addToBuiltIn(options.addedNetworks ?? []);
+    const reserved = reserveByTier(facilitatorContracts, [], all);
     const close = () => db.destroy();
     const organizations = createOrganizations({ db, pepper, now: () => Date.now(), actor, reserved });
-    const checked = checkGiven({
+    const withoutPublishedKeys: Organizations = {
       ...organizations,
       async createKey(organizationId, key) {
         if (key.key !== undefined) requireSecret(key.key);
         return organizations.createKey(organizationId, key);
       },
-    });
+    };
     return {
-      ...checked,
+      ...checkGiven(withoutPublishedKeys, names),
       close,
       [Symbol.asyncDispose]: close,
     };

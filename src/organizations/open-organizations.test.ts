@@ -4,10 +4,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { migrate } from "../database/migrate.ts";
 import { openDatabase } from "../database/open-database.ts";
+import { networks } from "../protocol/networks.ts";
 import { type TestKeyName, testKeys } from "../published/test-keys.ts";
 import { type OpenOrganizations, openOrganizations } from "./open-organizations.ts";
-
-/* The API keys that everybody knows must open no organization of a real deployment. */
 
 /** As `openssl rand -hex 32` gives it. */
 const pepper = "b5d1f7c09e3a48627c1bd05fe9a84f36d72e6c0b91f8a35d4e07c2b96f1a83de";
@@ -39,6 +38,28 @@ test("a key that was drawn elsewhere can be imported", async () => {
   const key = "x4k_theirs_b1946ac92492d2347c6235b4d2611184";
   await organizations.createKey("shop", { scopes: ["verify"], key });
   expect(await organizations.authenticate(key)).toMatchObject({ scopes: ["verify"] });
+});
+
+describe("a network that nothing knows is refused, instead of stored for payments that never come", () => {
+  const wallet = "0x857b06519E91e3A54538791bDbb0E22373e36b66";
+  const refusal =
+    'network: "bsae" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon; others are known with the option addedNetworks';
+
+  test("as that of a recipient", async () => {
+    await expect(organizations.setRecipient("shop", "bsae", wallet)).rejects.toThrow(refusal);
+    expect((await organizations.find("shop"))?.recipients).toEqual({});
+  });
+
+  test("as that of limits", async () => {
+    await expect(organizations.setLimits("shop", "bsae", { minimumAmount: 1n })).rejects.toThrow(refusal);
+  });
+
+  test("and taken when it is named as one of serve's", async () => {
+    const addedNetworks = [{ ...networks.base, name: "gnosis", chainId: 100, caip2: "eip155:100" } as const];
+    await using another = await openOrganizations({ databaseUrl, pepper, actor: "a test", addedNetworks });
+    await another.setRecipient("shop", "gnosis", wallet);
+    expect((await another.find("shop"))?.recipients).toEqual({ gnosis: wallet });
+  });
 });
 
 describe("a pepper that serve would refuse is refused, as keys issued with it would work nowhere", () => {
