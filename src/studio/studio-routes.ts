@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { extname } from "node:path";
 import type { FastifyInstance } from "fastify";
-import { KitError } from "../errors.ts";
 import type { ExplainContext } from "../explain/explain.ts";
 import { againRoutes, type Resend } from "./again-routes.ts";
 import type { PaymentChain } from "./payment-chain.ts";
@@ -23,6 +22,14 @@ const pageFolder = new URL("../../dist/studio-page/", import.meta.url);
 /** What the page may do: load its own files, and ask this service alone. */
 const pagePolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/** In a checkout that was never built, in the place of the page. */
+const notBuilt = `<!doctype html>
+<title>x402 studio: not built</title>
+<h1>The studio’s page is not built</h1>
+<p>Build it in this checkout with <code>npm run build</code>, then load this page again; nothing need be restarted.</p>
+<p>Payments are at <a href="/payments">/payments</a> meanwhile.</p>
+`;
 
 const mediaTypes: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
@@ -54,6 +61,9 @@ export async function studioRoutes(
         type === undefined || !/^[\w./-]+$/.test(file) || file.includes("..")
           ? undefined
           : await readPage(file);
+      if (content === undefined && file === "index.html") {
+        return reply.code(503).header("content-type", type).send(notBuilt);
+      }
       if (content === undefined)
         return reply.code(404).send({ error: "There is no such file; the page is at /studio" });
       return reply
@@ -68,8 +78,7 @@ export async function studioRoutes(
 async function readPage(file: string): Promise<Buffer | undefined> {
   try {
     return await readFile(new URL(file, pageFolder));
-  } catch (cause) {
-    if (file !== "index.html") return undefined;
-    throw new KitError("The studio's page is not built", { cause, hints: ["Build it: npm run build"] });
+  } catch {
+    return undefined;
   }
 }
