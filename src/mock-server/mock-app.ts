@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { FixtureRequest } from "../fixtures/engine/answer.ts";
 import type { FixtureEngine } from "../fixtures/engine/engine.ts";
@@ -5,6 +6,14 @@ import { defaultContracts } from "../fixtures/engine/environment.ts";
 import { type Listening, refuseForeign } from "../local-server/refuse-foreign.ts";
 import { type CorsOrigins, corsOptions } from "../protocol/cors.ts";
 import { addToBuiltIn, type NetworkTier } from "../protocol/networks.ts";
+import {
+  bodyLimit,
+  problemBody,
+  problemDetails,
+  problemKinds,
+  problemMediaType,
+} from "../protocol/problems.ts";
+import { answerUnreadableRequest } from "../protocol/unreadable-request.ts";
 import type { PaymentStore } from "../studio/payment-store.ts";
 import { describeStudioApi, serveStudio } from "../studio/serve-studio.ts";
 import { joinHeaders } from "../util/join-headers.ts";
@@ -15,7 +24,9 @@ import { sendAnswer } from "./send-answer.ts";
 import { type Sessions, sessionPath, splitSessionPath } from "./sessions.ts";
 
 /** More than the service accepts, so that the fixtures refuse larger bodies as it does. */
-const bodyLimit = 16 * 1024 * 1024;
+const mostRead = 16 * 1024 * 1024;
+
+const tooLarge = " ".repeat(bodyLimit + 1);
 
 export type MockAppOptions = Listening & {
   /** None by default. */
@@ -33,11 +44,20 @@ export async function createMockApp(
   const facilitatorOf = ({ raw }: FastifyRequest) =>
     inSession.get(raw) ?? { engine: sessions.root, base: "" };
   const app = Fastify({
-    bodyLimit,
+    bodyLimit: mostRead,
+    genReqId: () => randomUUID(),
     // Connections that clients keep open, or that wait for a late answer, do not hold up the end.
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 200 },
     schemaController: noSchemas,
+    http: {
+      // Asked for below, so that its absence is a problem as the service writes it.
+      requireHostHeader: false,
+    },
+    // What is no request that the fixtures could see. Late errors of an answered connection find it ended.
+    clientErrorHandler: (error, socket) => {
+      if (socket.writable) socket.end(answerUnreadableRequest(error.code, randomUUID()));
+    },
     // Paths that cannot be decoded.
     frameworkErrors: (_error, request, reply) => void answer(request, reply),
     rewriteUrl(request) {
@@ -48,6 +68,12 @@ export async function createMockApp(
       inSession.set(request, { engine, base: sessionPath(split.id) });
       return split.path;
     },
+  });
+  app.addHook("onRequest", async ({ raw: { headers, httpVersion }, id: requestId }, reply) => {
+    if (headers.host !== undefined || httpVersion !== "1.1") return;
+    const problem = { kind: problemKinds.malformed, detail: problemDetails.noHost };
+    const body = problemBody(problem, { operation: undefined, requestId, envelope: undefined });
+    await reply.code(problem.kind.status).type(problemMediaType).send(body);
   });
   if (corsOrigins !== undefined) await app.register(import("@fastify/cors"), corsOptions(corsOrigins));
   app.removeAllContentTypeParsers();
@@ -77,14 +103,25 @@ export async function createMockApp(
   // service says.
   app.setNotFoundHandler(answer);
   app.setErrorHandler((error, request, reply) => {
-    if (Reflect.get(Object(error), "code") !== "FST_ERR_CTP_INVALID_MEDIA_TYPE") throw error;
-    return answer(request, reply);
+    switch (Reflect.get(Object(error), "code")) {
+      case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
+        return answer(request, reply);
+      case "FST_ERR_CTP_BODY_TOO_LARGE":
+        // Not read: the fixtures are given another one that is too large for them.
+        return answer(request, reply, tooLarge);
+      default:
+        throw error;
+    }
   });
   return app;
 
-  async function answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  async function answer(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    body: unknown = request.body,
+  ): Promise<FastifyReply> {
     const { engine, base } = facilitatorOf(request);
-    const sent = read(request);
+    const sent = read(request, body);
     const from = performance.now();
     const answered = await engine.reply(sent);
     // For the studio.
@@ -94,7 +131,7 @@ export async function createMockApp(
   }
 }
 
-function read({ method, url, headers, body }: FastifyRequest): FixtureRequest {
+function read({ method, url, headers }: FastifyRequest, body: unknown): FixtureRequest {
   return {
     method,
     path: url,

@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { findScenario, type ScenarioName, scenarios } from "../fixtures/cases/scenarios.ts";
 import type { FixtureRequest } from "../fixtures/engine/answer.ts";
+import { testKeys } from "../published/test-keys.ts";
 import { type MockServer, startMockServer } from "./index.ts";
 
 let mock: MockServer;
@@ -61,6 +62,47 @@ async function raw({ method, path, headers, body = "" }: FixtureRequest) {
   await new Promise((resolve) => socket.once("close", resolve));
   return { received, error };
 }
+
+test.each([
+  ["noise", "NOISE\r\n\r\n", 400, "This is not an HTTP request"],
+  ["no host", "GET /v1/supported HTTP/1.1\r\n\r\n", 400, "The request has no Host header"],
+  [
+    "a path longer than headers may be",
+    `GET /${"a".repeat(20_000)} HTTP/1.1\r\nhost: a\r\n\r\n`,
+    431,
+    "The request line and the headers may have at most 16 KiB",
+  ],
+  [
+    "more than is ever read",
+    `POST /v1/settle HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\nauthorization: ${testKeys.local.apiKey}\r\ncontent-length: 999999999\r\n\r\n`,
+    413,
+    "The body may have at most 32 KiB",
+  ],
+])("%s is answered as the service answers it: %s", async (_name, bytes, status, detail) => {
+  const { hostname, port } = new URL(mock.url);
+  const socket = connect(Number(port), hostname);
+  socket.write(bytes);
+  const chunks: Buffer[] = [];
+  for await (const chunk of socket) {
+    chunks.push(chunk);
+    if (/\}$/.test(String(chunk))) break;
+  }
+  const received = Buffer.concat(chunks).toString();
+  expect(received).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+  expect(received).toContain("content-type: application/problem+json");
+  expect(JSON.parse(received.slice(received.indexOf("{")))).toMatchObject({ status, detail });
+});
+
+test("a compressed body is refused with what to do", async () => {
+  const request = await requestOf("settle.success");
+  const headers = { ...request.headers, "content-encoding": "gzip" };
+  const answer = await send({ ...request, headers, body: "\u001f\u0008" });
+  expect(answer.status).toBe(415);
+  expect(await answer.json()).toMatchObject({
+    detail:
+      "Send the body as plain JSON, without content-encoding: bodies that are compressed (gzip) are not read",
+  });
+});
 
 test("answers as the facilitator does, and remembers what it was asked", async () => {
   const request = await requestOf("settle.success");

@@ -43,12 +43,18 @@ export const problemKinds = {
 /** The details of the problems, for callers. */
 export const problemDetails = {
   unauthorized: "Send a valid API key in the Authorization header, as it is or after the word Bearer",
+  notHttp: "This is not an HTTP request",
+  noHost: "The request has no Host header",
+  tooSlow: "The request did not arrive in time",
+  headersTooLarge: "The request line and the headers may have at most 16 KiB",
   empty: "The body is empty; send the payment as JSON",
   undecodable: "The path cannot be decoded",
   uriTooLong: "No path of this service has such a long part",
   malformed: "The body is not JSON, or names a key that JSON should not carry",
   tooLarge: "The body may have at most 32 KiB",
   mediaType: "Send the body with content-type: application/json",
+  contentEncoding: (encoding: string) =>
+    `Send the body as plain JSON, without content-encoding: bodies that are compressed (${encoding}) are not read`,
   idempotencyKey: "Idempotency-Key must be 1 to 255 visible ASCII characters without spaces",
   idempotency: "This Idempotency-Key was used with another body; use a new key for a new payment",
   identifierReused:

@@ -24,7 +24,7 @@ export const errorHandler = fp(async (app) => {
   const allowedMethods = collectAllowedMethods(app);
 
   app.setErrorHandler((error, request, reply) => {
-    const problem = classify(error);
+    const problem = classify(compressed(error, request) ?? error);
     const { kind, detail, retryAfterSeconds } = problem;
     const { status, name } = kind;
     request.result = { outcome: status >= 500 ? "undetermined" : "refused", reason: name, message: detail };
@@ -64,6 +64,13 @@ export const errorHandler = fp(async (app) => {
     throw problem;
   }
 });
+
+/** A body that could not be parsed because it is compressed. Looked at only then: no request pays for the question. */
+function compressed(error: unknown, { headers }: FastifyRequest): ProblemError | undefined {
+  const encoding = headers["content-encoding"];
+  if (encoding === undefined || classify(error).detail !== problemDetails.malformed) return undefined;
+  return new ProblemError("mediaType", problemDetails.contentEncoding(shortenPath(encoding)));
+}
 
 /**
  * Answers requests for paths that no route answers before their body is read: nothing in it could make a difference.

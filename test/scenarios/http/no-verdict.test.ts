@@ -151,6 +151,14 @@ describe.each(operations)("%s", (operation) => {
     },
   );
 
+  test.each(["gzip", "br"])("that %s has compressed is 415, and says so", async (encoding) => {
+    const answer = await postRaw(operation, "\u001f\u008b\u0008", { ...json, "content-encoding": encoding });
+    expect(answer).toMatchObject({ status: 415, body: x402Members[operation] });
+    expect(answer.body.detail).toBe(
+      `Send the body as plain JSON, without content-encoding: bodies that are compressed (${encoding}) are not read`,
+    );
+  });
+
   test.each([
     ["null", "null"],
     ["an array", "[]"],
