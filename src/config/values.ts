@@ -56,6 +56,7 @@ export function ordinal(index: number): string {
   return `${number}${ending}`;
 }
 
+/** @param most at most 15 digits, which is what is read */
 export function readWholeNumber(least: number, most: number): (text: string) => number {
   return (text) => {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;

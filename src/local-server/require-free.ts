@@ -28,7 +28,7 @@ export function explainListenError(
   command = "x402-kit up",
 ): unknown {
   if (!(error instanceof Error) || !("code" in error)) return error;
-  const anyPort = "Choose another port; 0 is any free one.";
+  const anyPort = "Choose another by --port or PORT (in a program, by the option port); 0 is any free one.";
   switch (error.code) {
     case "EADDRINUSE":
       return new KitError(`Port ${port} on ${host} is in use`, {

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
+import { longestAdvanceSeconds } from "../config/advance-time.ts";
 import { findScenario, type ScenarioRow, scenarios } from "../fixtures/cases/scenarios.ts";
 import type { FixtureCall, FixtureEngine } from "../fixtures/engine/engine.ts";
 import { controlRefusal } from "../local-server/control-refusal.ts";
@@ -10,7 +11,6 @@ import { type Sessions, sessionPath } from "./sessions.ts";
 const longestDelayMs = 600_000;
 
 /** Some thirty years: dates hold far more. */
-const longestAdvanceSeconds = 1_000_000_000;
 
 const scenarioSchema = z.strictObject({
   name: z.string(),

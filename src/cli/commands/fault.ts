@@ -1,4 +1,4 @@
-import { readNetwork, readOneOf } from "../../config/values.ts";
+import { InvalidValue, readNetwork, readOneOf } from "../../config/values.ts";
 import { ConfigurationError, KitError } from "../../errors.ts";
 import { createControlClient } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
@@ -29,7 +29,7 @@ export const fault = defineCommand({
       },
     ),
     kind: option("KIND", `what goes wrong: ${faultKinds.join(", ")}`, {
-      read: readOneOf<FaultKind>(faultKinds),
+      read: readKind,
       example: "answer-lost",
       positional: true,
       required: true,
@@ -73,6 +73,13 @@ export const fault = defineCommand({
     return 0;
   },
 });
+
+/** What it is asked for most besides kinds is the way to end one, which is a command of its own. */
+function readKind(text: string): FaultKind {
+  if (text === "clear" || text === "list")
+    throw new InvalidValue(`is no kind; it is ${self} fault ${text}, without a network`);
+  return readOneOf<FaultKind>(faultKinds)(text);
+}
 
 /** @throws ConfigurationError that names the options instead of the fields. */
 function readOrder(names: readonly string[], fields: Record<string, unknown>): FaultSpec {

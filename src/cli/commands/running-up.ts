@@ -1,3 +1,4 @@
+import { longestAdvanceSeconds } from "../../config/advance-time.ts";
 import { readAmount, readNetwork, readOneOf, readWholeNumber } from "../../config/values.ts";
 import { createControlClient, type HarnessControl } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
@@ -86,7 +87,7 @@ export const advanceTime = defineCommand({
   options: {
     ...networkOptions,
     seconds: option("SECONDS", "by how many seconds", {
-      read: readWholeNumber(1, Number.MAX_SAFE_INTEGER),
+      read: readWholeNumber(1, longestAdvanceSeconds),
       example: "3600",
       required: true,
     }),

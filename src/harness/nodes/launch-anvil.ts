@@ -185,7 +185,9 @@ export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil
       await requireFree(host, port).catch((reason: unknown) => {
         throw new KitError(`The ${name} node cannot listen on port ${port}: it is in use`, {
           cause: reason,
-          hints: ["Choose another port, or none: a free one is found then."],
+          hints: [
+            "Choose another by --rpc-port or --rpc-ports (in a program, by the option rpcPorts), or none: a free one is found then.",
+          ],
         });
       });
     }

@@ -153,7 +153,7 @@ describe("a node that cannot start", () => {
     expect(error.message).toBe(`The base node cannot listen on port ${port}: it is in use`);
     expect(error.hints).toMatchInlineSnapshot(`
       [
-        "Choose another port, or none: a free one is found then.",
+        "Choose another by --rpc-port or --rpc-ports (in a program, by the option rpcPorts), or none: a free one is found then.",
       ]
     `);
     other.close();

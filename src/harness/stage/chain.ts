@@ -1,4 +1,5 @@
 import { setTimeout } from "node:timers/promises";
+import { longestAdvanceSeconds } from "../../config/advance-time.ts";
 import { KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
@@ -97,9 +98,6 @@ const tokenCallGas = "0x249f0";
 /** The most blocks that are mined at once: more take the node seconds. */
 const mostBlocks = 10_000;
 
-/** The most that time moves forward at once: a hundred years. */
-const mostSeconds = 3_155_760_000;
-
 /** What the node says of a state that it cannot load repeats the state, which may be megabytes. */
 async function load(node: LocalNode, { state }: SavedChain): Promise<void> {
   try {
@@ -196,8 +194,10 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
       heartbeat?.resume();
     },
     async advanceTime(seconds) {
-      if (!Number.isSafeInteger(seconds) || seconds < 1 || seconds > mostSeconds) {
-        throw new KitError(`Time moves forward by 1 to ${mostSeconds} whole seconds, not by ${seconds}`);
+      if (!Number.isSafeInteger(seconds) || seconds < 1 || seconds > longestAdvanceSeconds) {
+        throw new KitError(
+          `Time moves forward by 1 to ${longestAdvanceSeconds} whole seconds, not by ${seconds}`,
+        );
       }
       // Where blocks have fixed distances, an offset to the clock is not looked at.
       if (ownClock) {

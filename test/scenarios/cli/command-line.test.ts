@@ -160,9 +160,19 @@ describe("a command line that cannot be", () => {
       await refusalOf({ args: ["advance-time", "--network", "base", "--seconds", "-5"] }),
     ).toMatchInlineSnapshot(`
       "x402-kit advance-time: one thing is wrong
-        --seconds: "-5" is not a whole number from 1 to 9007199254740991 (for example 3600)
+        --seconds: "-5" is not a whole number from 1 to 3155760000 (for example 3600)
 
       Options: x402-kit advance-time --help
+      "
+    `);
+  });
+
+  test("fault with the word that ends one in the place of a kind", async () => {
+    expect(await refusalOf({ args: ["fault", "base", "clear"] })).toMatchInlineSnapshot(`
+      "x402-kit fault: one thing is wrong
+        KIND: is no kind; it is npx x402-kit fault clear, without a network (for example answer-lost)
+
+      Options: x402-kit fault --help
       "
     `);
   });

@@ -121,7 +121,7 @@ test("a port in use", async () => {
       [
         "x402-kit mock: Port PORT on 127.0.0.1 is in use",
         "  Stop what listens there; if it is x402-kit mock, use it as it is.",
-        "  Choose another port; 0 is any free one.",
+        "  Choose another by --port or PORT (in a program, by the option port); 0 is any free one.",
         "",
       ].join("\n"),
     );

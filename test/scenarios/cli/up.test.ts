@@ -384,7 +384,7 @@ describe("up that cannot listen", () => {
       says: [
         "x402-kit up: Port PORT on 127.0.0.1 is in use",
         "  Stop what listens there; if it is x402-kit up, use it as it is.",
-        "  Choose another port; 0 is any free one.",
+        "  Choose another by --port or PORT (in a program, by the option port); 0 is any free one.",
       ],
     },
     {
