@@ -71,6 +71,7 @@ export async function settleIdempotently(
   }
 
   let result: SettleResult | undefined;
+  let isStored = true;
   try {
     result = await settle();
     if (result.kind === "pending" || (result.kind === "invalid" && !result.final)) {
@@ -81,13 +82,18 @@ export async function settleIdempotently(
         result.kind === "success"
           ? { kind: result.kind, transaction: result.transaction }
           : { kind: result.kind, invalid: result.invalid };
-      await ledger.answerIdempotent(organizationId, key, JSON.stringify(answer));
+      const right = result.kind === "success" ? result.delivery.right : undefined;
+      isStored = await ledger.answerIdempotent(organizationId, key, JSON.stringify(answer), right);
     }
-    return result;
+    if (isStored || result.kind !== "success") return result;
+    await result.delivery.lost();
+    await ledger.abandonIdempotent(organizationId, key);
   } catch (error) {
     // Otherwise the right to the answer would be held, and renewed, for as long as the process lives.
     if (result?.kind === "success") await result.delivery.lost().catch(() => {});
     await ledger.abandonIdempotent(organizationId, key);
     throw error;
   }
+  // This process stood still with the success, and another request answered meanwhile: with this key, or without it.
+  return settleIdempotently(ledger, organizationId, { key, bodyHash }, settlementId, waiting, settle);
 }

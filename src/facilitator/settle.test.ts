@@ -27,12 +27,14 @@ const caller: Caller = {
   scopes: ["settle"],
 };
 
+let time: number;
+
 /**
  * Settles a payment that is mined at once, after the process has stood still for a while with its claim. `isTaken`:
  * another instance has the right to the answer by then.
  */
 async function settleAfterStandingStill(ms: number, { isTaken }: { isTaken: boolean }) {
-  let time = 1_800_000_000_000;
+  time = 1_800_000_000_000;
   let claimed: Submission["claim"] | undefined;
   let leases = 0;
   const outcomes = createOutcomes();
@@ -91,4 +93,15 @@ test("a process that stood still after its claim gives no success that another o
 
 test("a process that stood still after its claim gives the success if it still has the right to it", async () => {
   expect(await settleAfterStandingStill(60_000, { isTaken: false })).toMatchObject({ kind: "success" });
+});
+
+test.each([
+  { what: "is not complete any more where another one has the right to it", isTaken: true, isDue: false },
+  { what: "is complete where it still has the right to it", isTaken: false, isDue: true },
+])("the success of a process that stands still with it $what", async ({ isTaken, isDue }) => {
+  const result = await settleAfterStandingStill(0, { isTaken });
+  if (result.kind !== "success") throw new Error("nothing was settled");
+  expect(await result.delivery.isDue()).toBe(true);
+  time += 60_000;
+  expect(await result.delivery.isDue()).toBe(isDue);
 });

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { ForbiddenError, UndeterminedError } from "../errors.ts";
+import type { AnswerRight } from "../ledger/ledger.ts";
 import type { Settlement } from "../ledger/settlement.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { Hex } from "../protocol/hex.ts";
@@ -35,6 +36,13 @@ export type SettleResult =
 
 /** The fate of one success on its way to the caller. */
 export type Delivery = {
+  /** What the ledger knows this request's right to answer by; undefined for an answer that is given again. */
+  right: AnswerRight | undefined;
+  /**
+   * To be asked right before the answer is complete: whether it may still be given. False where this process has stood
+   * still meanwhile, and another request has, or had, the right to it.
+   */
+  isDue(): Promise<boolean>;
   /** The answer was written. */
   delivered(): Promise<void>;
   /** The answer could not be written: the next identical request gets it. */
@@ -57,6 +65,8 @@ export type Settle = (
 
 /** A repeated answer is not handed over again: whether it arrives changes nothing. */
 export const repeated: Delivery = {
+  right: undefined,
+  isDue: () => Promise.resolve(true),
   delivered: () => Promise.resolve(),
   lost: () => Promise.resolve(),
 };
@@ -293,7 +303,7 @@ export function createSettle(context: FacilitatorContext): Settle {
         return whyClosed(settlement, lease, recovering);
       }
       if (underWay === undefined && settlement.state !== "submitted") {
-        if (now() - lease.takenAt < leaseTrustMs) return hand(settlement, holder);
+        if (isTrusted(lease)) return hand(settlement, lease);
         // A process that stood still may have lost the lease to another one, which answered meanwhile.
         if (!(await acquire(lease))) return whileUnderWay(await ledger.find(payment.id), lease);
         continue;
@@ -306,15 +316,34 @@ export function createSettle(context: FacilitatorContext): Settle {
     }
   }
 
-  function hand({ id, transactionHash }: Settlement, holder: string): SettleResult {
+  function hand({ id, transactionHash }: Settlement, lease: Lease): SettleResult {
+    const { holder } = lease;
     return {
       kind: "success",
       transaction: transactionHash,
       delivery: {
+        right: { id, holder },
+        isDue: () => isStillDue(lease),
         delivered: () => ledger.markDelivered(id, holder),
         lost: () => ledger.releaseLease(id, holder),
       },
     };
+  }
+
+  function isTrusted({ takenAt }: Lease): boolean {
+    return now() - takenAt < leaseTrustMs;
+  }
+
+  /** Whether a success is still this request's to give. An old lease is taken anew, and what became of it read again. */
+  async function isStillDue(lease: Lease): Promise<boolean> {
+    const { payment, caller } = lease;
+    while (!isTrusted(lease)) {
+      if (!(await acquire(lease))) return false;
+      const settlement = await ledger.find(payment.id);
+      if (settlement === null || !hasPaid(settlement)) return false;
+      if (!isOpenTo(settlement, payment, caller.organization.id)) return false;
+    }
+    return true;
   }
 }
 

@@ -1,6 +1,12 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { backends, useTestDatabase } from "../../test/support/databases.ts";
-import { createClock, createTestLedger, hours, seconds } from "../../test/support/ledger/test-ledger.ts";
+import {
+  createClock,
+  createTestLedger,
+  hashOf,
+  hours,
+  seconds,
+} from "../../test/support/ledger/test-ledger.ts";
 import type { Database } from "../database/database.ts";
 import type { LedgerTables } from "./tables.ts";
 
@@ -118,6 +124,27 @@ describe.each(backends)("on $name", (backend) => {
         await ledger.renewLeases();
       }
       expect(await begin(other)).toEqual({ status: "running" });
+    });
+
+    test("and comes back, it stores no success that another request has given meanwhile, without the key", async () => {
+      const right = { id: hashOf("payment"), holder: "request" };
+      await begin();
+      await ledger.acquireLease(right.id, right.holder);
+      clock.advance(leaseMs);
+      expect(await other.acquireLease(right.id, "repeat")).toBe(true);
+      expect(await ledger.answerIdempotent("shop", "key", "answer", right)).toBe(false);
+      await other.markDelivered(right.id, "repeat");
+      expect(await ledger.answerIdempotent("shop", "key", "answer", right)).toBe(false);
+      expect(await begin()).toEqual({ status: "new" });
+    });
+
+    test("and comes back, a success that it stores is its own for the time of a lease", async () => {
+      const right = { id: hashOf("payment"), holder: "request" };
+      await begin();
+      await ledger.acquireLease(right.id, right.holder);
+      clock.advance(2 * leaseMs);
+      expect(await ledger.answerIdempotent("shop", "key", "answer", right)).toBe(true);
+      expect(await other.acquireLease(right.id, "repeat")).toBe(false);
     });
 
     test("and comes back, it does not touch the request that took its place", async () => {

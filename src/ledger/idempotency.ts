@@ -1,8 +1,9 @@
-import type { Kysely, Transaction } from "kysely";
+import { type Kysely, type SqlBool, sql, type Transaction } from "kysely";
 import { repeatable } from "../database/retrying.ts";
-import { inTransaction } from "../database/transaction.ts";
+import { allAtOnce, inTransaction } from "../database/transaction.ts";
 import type { Ledger } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";
+import { lowerCase } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
 
 /** How long an answer is given again. */
@@ -63,19 +64,38 @@ export function createIdempotency(
         return row.answer === null ? { status: "running" } : { status: "answered", answer: row.answer };
       }),
 
-    answerIdempotent: (organizationId, key, answer) =>
-      retryQueue.run(workNameOf(organizationId, key), async () => {
-        await repeatable(() =>
-          db
+    async answerIdempotent(organizationId, key, answer, right) {
+      let isStored = false;
+      await retryQueue.run(workNameOf(organizationId, key), async () => {
+        isStored = await inTransaction(db, async (transaction) => {
+          const time = now();
+          const store = transaction
             .updateTable("idempotency")
-            .set({ answer, expires_at: now() + keptMs })
+            .set({ answer, expires_at: time + keptMs })
             .where("organization_id", "=", organizationId)
             .where("idempotency_key", "=", key)
             .where("instance_id", "=", instanceId)
             .where("answer", "is", null)
-            .execute(),
-        );
-      }),
+            .returning("organization_id");
+          if (right === undefined) return (await store.executeTakeFirst()) !== undefined;
+          const held = { id: lowerCase(right.id), holder: right.holder, instance_id: instanceId };
+          const isHeld = sql<SqlBool>`leases.id = ${held.id} and leases.holder = ${held.holder}
+            and leases.instance_id = ${held.instance_id}`;
+          const [, stored] = await allAtOnce(transaction, [
+            // From here on no other request can take it, and answer too, before this one has had its time to.
+            transaction
+              .updateTable("leases")
+              .set({ expires_at: time + leaseMs })
+              .where(isHeld),
+            store.where(({ exists, selectFrom }) =>
+              exists(selectFrom("leases").select("leases.id").where(isHeld)),
+            ),
+          ]);
+          return stored.length > 0;
+        });
+      });
+      return isStored;
+    },
 
     abandonIdempotent: (organizationId, key) =>
       retryQueue.run(workNameOf(organizationId, key), async () => {

@@ -69,6 +69,9 @@ export type SettlementFilter = {
   to?: number | undefined;
 };
 
+/** The leased right of one request to the answer for a settlement. */
+export type AnswerRight = { id: Hex; holder: string };
+
 /** A stored answer, or the promise of one, under an `Idempotency-Key`. */
 export type IdempotencyEntry =
   | { status: "new" }
@@ -234,8 +237,16 @@ export type Ledger = Recoveries & {
 
   /** Binds an `Idempotency-Key` of an organization to a request body, or tells what it is bound to. Kept for 24 h. */
   beginIdempotent(organizationId: string, key: string, bodyHash: string): Promise<IdempotencyEntry>;
-  /** Stores the answer to give again under the key. */
-  answerIdempotent(organizationId: string, key: string, answer: string): Promise<void>;
+  /**
+   * Stores the answer to give again under the key. False, and nothing stored, when the key is another request's by now, or
+   * so is the right to this answer: a process that stood still may have lost either. The lease of the right is renewed.
+   */
+  answerIdempotent(
+    organizationId: string,
+    key: string,
+    answer: string,
+    right?: AnswerRight | undefined,
+  ): Promise<boolean>;
   /** Frees a key whose request ended without a verdict. */
   abandonIdempotent(organizationId: string, key: string): Promise<void>;
 };

@@ -2,6 +2,7 @@ import { Readable } from "node:stream";
 import { brotliCompressSync, brotliDecompressSync } from "node:zlib";
 import Fastify, { type FastifyInstance } from "fastify";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { repeated } from "../../facilitator/settle.ts";
 import { createLogger } from "../../logging/logger.ts";
 import { followDelivery, holdLastByte } from "./delivery.ts";
 import { followExchange } from "./exchange.ts";
@@ -9,12 +10,14 @@ import { followExchange } from "./exchange.ts";
 let app: FastifyInstance;
 let origin: string;
 let fates: string[];
+let isDue: boolean;
 /** What a hook of another plugin makes of the answer. */
 let change: (payload: unknown) => unknown;
 
 beforeEach(async () => {
   app = Fastify();
   fates = [];
+  isDue = true;
   change = (payload) => payload;
   app.decorateRequest("exchange");
   app.addHook("onRequest", async (request, reply) => {
@@ -23,9 +26,14 @@ beforeEach(async () => {
   app.addHook("onSend", async (_request, _reply, payload) => change(payload));
   app.get("/", async (request, reply) => {
     const note = (fate: string) => async () => void fates.push(fate);
-    const delivery = { delivered: note("delivered"), lost: note("lost") };
+    const delivery = {
+      ...repeated,
+      isDue: async () => isDue,
+      delivered: note("delivered"),
+      lost: note("lost"),
+    };
     followDelivery(reply, delivery, { log: createLogger("fatal"), count: () => {} });
-    holdLastByte(reply);
+    holdLastByte(reply, delivery);
     return { success: true, path: request.url };
   });
   origin = await app.listen({ host: "127.0.0.1", port: 0 });
@@ -40,6 +48,12 @@ test("an answer that another plugin compresses arrives whole", async () => {
   const body = Buffer.from(await response.arrayBuffer());
   expect(brotliDecompressSync(body).toString()).toBe(answer);
   await expect.poll(() => fates).toEqual(["delivered"]);
+});
+
+test("a success that is no longer due when it is complete breaks off, and is lost", async () => {
+  isDue = false;
+  await expect(fetch(origin).then((response) => response.text())).rejects.toThrow();
+  await expect.poll(() => fates).toEqual(["lost"]);
 });
 
 test("an error in the place of the answer delivers nothing", async () => {

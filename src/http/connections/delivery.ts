@@ -17,10 +17,13 @@ const holdMs = 5;
  * A peer that sends no more may have left since the first part, and its reset shows only when something is written: it
  * gets the byte before the last by itself.
  *
+ * The last question before it is complete is whether this process stood still meanwhile, so that it is not due any more.
+ * Then the connection is cut, as if the process had died.
+ *
  * The end of the response is where the framework hands over the whole body. A stream of two parts would do as well, and
  * takes three times as long.
  */
-export function holdLastByte({ raw, request: { exchange } }: FastifyReply): void {
+export function holdLastByte({ raw, request: { exchange } }: FastifyReply, { isDue }: Delivery): void {
   const { end } = raw;
   raw.end = (body: unknown) => {
     raw.end = end;
@@ -36,6 +39,8 @@ export function holdLastByte({ raw, request: { exchange } }: FastifyReply): void
         written = -1;
         await resetsAreRead();
       }
+      // Where that cannot be told, the next request finds it out.
+      if (!(await isDue().catch(() => false))) raw.destroy();
       if (!raw.destroyed) raw.end(body.slice(written));
     });
     return raw;

@@ -61,7 +61,7 @@ export const settleRoute: FastifyPluginAsync<{
             }));
           },
         });
-        holdLastByte(reply);
+        holdLastByte(reply, result.delivery);
         return settledAnswer(payment, result.transaction);
       case "pending":
         request.result = { outcome: "pending", transaction: result.transaction };

@@ -2,12 +2,15 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Facilitator } from "../../../src/facilitator/facilitator.ts";
 import type { IdempotencyKey } from "../../../src/facilitator/idempotent.ts";
-import type { Delivery, SettleResult } from "../../../src/facilitator/settle.ts";
+import { type Delivery, repeated, type SettleResult } from "../../../src/facilitator/settle.ts";
 import { type AppOptions, createApp } from "../../../src/http/app.ts";
 import { createLogger } from "../../../src/logging/logger.ts";
 import type { Caller, Organizations } from "../../../src/organizations/organizations.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
 import type { PaymentRequest } from "../../../src/protocol/requests.ts";
+
+/** What became of a success. */
+type Fate = Extract<keyof Delivery, "delivered" | "lost">;
 
 /** A settle that the facilitator was asked for, to be answered by the test. */
 export type AskedSettle = {
@@ -17,7 +20,7 @@ export type AskedSettle = {
   answer(result: SettleResult): void;
   fail(error: unknown): void;
   /** Answers with a success, and tells what became of it. */
-  succeed(transaction?: Hex): { fates: readonly (keyof Delivery)[] };
+  succeed(transaction?: Hex): { fates: readonly Fate[] };
 };
 
 export type StubApp = {
@@ -58,9 +61,9 @@ export async function startStubApp(
         answer: resolve,
         fail: reject,
         succeed(transaction = `0x${"7a".repeat(32)}`) {
-          const fates: (keyof Delivery)[] = [];
-          const note = (fate: keyof Delivery) => async () => void fates.push(fate);
-          const delivery = { delivered: note("delivered"), lost: note("lost") };
+          const fates: Fate[] = [];
+          const note = (fate: Fate) => async () => void fates.push(fate);
+          const delivery = { ...repeated, delivered: note("delivered"), lost: note("lost") };
           resolve({ kind: "success", transaction, delivery });
           return { fates };
         },
