@@ -12,7 +12,7 @@ import { createLogger } from "./logging/logger.ts";
 import { createOrganizations } from "./organizations/create-organizations.ts";
 import { networks } from "./protocol/networks.ts";
 import { harnessAccounts } from "./published/accounts.ts";
-import { createCore, type ServiceCore } from "./service.ts";
+import { composeService, createCore, openParts, type ServiceCore, type ServiceOptions } from "./service.ts";
 
 /* What the service does about its database; no network is needed for that. */
 
@@ -21,12 +21,14 @@ let database: Database;
 let core: ServiceCore;
 let logged: string[];
 
+let options: ServiceOptions;
+
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "x402-kit-service-"));
   database = await openDatabase({ url: `sqlite:${join(folder, "ledger.db")}` });
   await migrate(database);
   logged = [];
-  core = createCore({
+  options = {
     networks: [
       {
         ...networks.base,
@@ -44,7 +46,8 @@ beforeEach(async () => {
     // Renewed every millisecond.
     leaseMs: 6,
     logger: createLogger("info", { write: (line: string) => void logged.push(line) }),
-  });
+  };
+  core = createCore(options);
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
@@ -87,5 +90,24 @@ test("a pepper that is changed in the database makes every network not ready, an
   expect(await core.checkHealth()).toEqual({ base: { ready: false, detail } });
   expect(await core.checkHealth()).toEqual({ base: { ready: false, detail } });
   expect(logged.map((line) => JSON.parse(line).msg)).toEqual([detail]);
+  await core.close();
+});
+
+test("a service that closes while its database is away records what became of its answers once it is back", async () => {
+  const own = await openDatabase({ url: `sqlite:${join(folder, "ledger.db")}` });
+  const lasting = { ...options, database: own, leaseMs: 30_000 };
+  const parts = openParts(lasting);
+  const service = await composeService(lasting, parts);
+  const id = `0x${"5e".repeat(32)}` as const;
+  await parts.ledger.acquireLease(id, "request");
+  const leases = async () => (await sql`select id from leases`.execute(database)).rows;
+  expect(await leases()).toEqual([{ id }]);
+  await sql`alter table settlements rename to elsewhere`.execute(database);
+  await expect(parts.ledger.markDelivered(id, "request")).rejects.toThrow();
+  const closed = service.close();
+  await delay(50);
+  await sql`alter table elsewhere rename to settlements`.execute(database);
+  await closed;
+  expect(await leases()).toEqual([]);
   await core.close();
 });

@@ -134,6 +134,12 @@ export type Service = {
   close(): Promise<void>;
 };
 
+/** How long a service that closes tries to record what became of its answers, while the database is away. */
+const finishWritesMs = 10_000;
+
+const unrecordedDeliveries =
+  "the database is away: it is not recorded that answers were delivered, so the same payments sent again may get them once more";
+
 const reconnectMs = 5_000;
 const usualLeaseMs = 30_000;
 const fastKeccakAfterMs = 500;
@@ -423,6 +429,8 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       clearInterval(renewal);
       await renewing;
       await Promise.all([recordings.settled(), catalog?.settled()]);
+      const unrecorded = await ledger.finishWrites(finishWritesMs);
+      if (unrecorded > 0) logger.error({ writes: unrecorded }, unrecordedDeliveries);
       for (const { chain } of lanes) chain.close();
       for (const rpc of [...endpoints.values()].flat()) rpc.close();
       await db.destroy();

@@ -90,6 +90,8 @@ export function createLedger(options: LedgerOptions): Ledger {
       }));
     },
 
+    finishWrites: retryQueue.finish,
+
     nextTxNonce: (chainId, address) => readNextTxNonce(db, { chainId, address }),
 
     find: (id) => find(lowerCase(id)),

@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import { beforeEach, describe, expect, test } from "vitest";
 import { backends, useTestDatabase } from "../../test/support/databases.ts";
 import {
@@ -163,6 +164,19 @@ describe.each(backends)("on $name", (backend) => {
       await ledger.acquireLease(id, "one");
       await ledger.markDelivered(id, "one");
       expect(await deliveredAt()).toBeNull();
+    });
+
+    test("that failed with the database is recorded once it is back, before the end", async () => {
+      await ledger.mine(0, [settled(payment)]);
+      const rename = (from: string, to: string) =>
+        sql`alter table ${sql.ref(from)} rename to ${sql.ref(to)}`.execute(db);
+      await rename("settlements", "elsewhere");
+      await expect(ledger.markDelivered(id, "one")).rejects.toThrow();
+      expect(await ledger.finishWrites(0)).toBe(1);
+      const finished = ledger.finishWrites(60_000);
+      await rename("elsewhere", "settlements");
+      expect(await finished).toBe(0);
+      expect(await deliveredAt()).toBe(clock.now());
     });
 
     test("keeps its first time", async () => {

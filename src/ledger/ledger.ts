@@ -217,6 +217,12 @@ export type Ledger = Recoveries & {
    */
   markDelivered(id: Hex, holder: string): Promise<void>;
 
+  /**
+   * Does the writes again that failed, of deliveries and of rights given up, until all are done, for `forMs` at most.
+   * Gives how many are left, which end with the process.
+   */
+  finishWrites(forMs: number): Promise<number>;
+
   /** Settlements by the time of their claim, newest first: `limit` of them, after the one that `after` names. */
   list(
     filter: SettlementFilter,

@@ -1,3 +1,6 @@
+// Imported, not global: a test that installs fake timers must not stop its database.
+import { setTimeout as delay } from "node:timers/promises";
+
 /** Writes that must reach the database sometime. One that fails is tried again when the database is back. */
 export type RetryQueue = {
   /** Does the work now. When it fails, this throws, and the work stays queued under its name, which queues one at most. */
@@ -6,7 +9,12 @@ export type RetryQueue = {
   forget(name: string): void;
   /** Does what is queued, oldest first, until something fails. Called on a timer. */
   drain(): Promise<void>;
+  /** Drains until nothing is queued, for `forMs` at most. Gives how much is left. */
+  finish(forMs: number): Promise<number>;
 };
+
+/** Between two rounds of those that end the queue, in milliseconds. */
+const finishPauseMs = 100;
 
 /**
  * Makes a queue of writes that failed. Without it, a lease whose release failed would be renewed together with the
@@ -19,14 +27,23 @@ export function createRetryQueue(): RetryQueue {
     await work();
     if (queued.get(name) === work) queued.delete(name);
   }
+  async function drain(): Promise<void> {
+    try {
+      for (const [name, work] of [...queued]) await run(name, work);
+    } catch {
+      // Reported when it was first tried, and queued still.
+    }
+  }
   return {
     run,
     forget: (name) => void queued.delete(name),
-    async drain() {
-      try {
-        for (const [name, work] of [...queued]) await run(name, work);
-      } catch {
-        // Reported when it was first tried, and queued still.
+    drain,
+    async finish(forMs) {
+      const until = performance.now() + forMs;
+      for (;;) {
+        await drain();
+        if (queued.size === 0 || performance.now() >= until) return queued.size;
+        await delay(finishPauseMs);
       }
     },
   };
