@@ -31,6 +31,7 @@ import { wrongPepper } from "./organizations/pepper.ts";
 import { reserve } from "./organizations/recipient.ts";
 import type { NetworkHealth } from "./protocol/answers.ts";
 import { loadFastKeccak } from "./protocol/fast-keccak.ts";
+import type { Address } from "./protocol/hex.ts";
 import { addToBuiltIn, type NetworkName } from "./protocol/networks.ts";
 import { createOutcomes } from "./relayer/outcomes.ts";
 import { createRecoverer } from "./relayer/recoverer.ts";
@@ -89,6 +90,11 @@ export type ServiceParts = {
   endpoints: ReadonlyMap<NetworkName, readonly Rpc[]>;
 };
 
+type StartOptions = {
+  inspect: boolean;
+  mined?: ((network: NetworkName, account: Address) => number | undefined) | undefined;
+};
+
 /** What the service knows and does, without its HTTP. */
 export type ServiceCore = {
   facilitator: Facilitator;
@@ -101,11 +107,12 @@ export type ServiceCore = {
    * tried again in the background, and settles nothing until then; so is one that is found to be another than was
    * configured only then.
    *
-   * @param options `inspect: false` takes up networks unchecked at first: they are as an earlier service found them
+   * @param options `inspect: false` takes up database and networks unchecked at first: they are as an earlier service
+   * of this process found them. `mined` says how many transactions of an account a network has mined, where that is known.
    * @throws ConfigurationError when a network is not what the configuration says, or an operator's key
    * is used elsewhere too.
    */
-  start(options?: { inspect: boolean }): Promise<void>;
+  start(options?: StartOptions): Promise<void>;
   /** From now on no network is ready, so that balancers send their requests elsewhere. Everything goes on. */
   drain(): void;
   /**
@@ -335,14 +342,14 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
         }, inspectEveryMs).unref();
 
   /** Starts what is not started yet, and is tried again later where that fails. Gives what waiting does not mend. */
-  async function startOthers({ inspect } = { inspect: true }): Promise<readonly ConfigurationProblem[]> {
+  async function startOthers({ inspect, mined }: StartOptions): Promise<readonly ConfigurationProblem[]> {
     const problems = await Promise.all(
       [...networks]
         .filter(([name]) => !started.has(name))
-        .map(([name, ofNetwork]) => (inspect ? startOne(name, ofNetwork) : takeUp(name, ofNetwork))),
+        .map(([name, ofNetwork]) => (inspect ? startOne(name, ofNetwork) : takeUp(name, ofNetwork, mined))),
     );
     if (started.size < networks.size && !closing.signal.aborted) {
-      reconnection = setTimeout(() => void startOthers(), reconnectMs).unref();
+      reconnection = setTimeout(() => void startOthers({ inspect: true }), reconnectMs).unref();
     }
     return problems.flat();
   }
@@ -357,9 +364,17 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     return takeUp(name, lanes);
   }
 
-  async function takeUp(name: NetworkName, lanes: Lanes): Promise<readonly []> {
+  async function takeUp(
+    name: NetworkName,
+    lanes: Lanes,
+    mined: StartOptions["mined"] = () => undefined,
+  ): Promise<readonly []> {
+    const { recoverer } = options;
     try {
-      await Promise.all([recoveries.get(name)?.start(), ...lanes.map(({ relayer }) => relayer.start())]);
+      await Promise.all([
+        recoveries.get(name)?.start(recoverer && mined(name, recoverer.address)),
+        ...lanes.map(({ relayer }) => relayer.start(mined(name, relayer.operator))),
+      ]);
       started.add(name);
       if (reconnection !== undefined) logger.info({ network: name }, "the network is served now");
     } catch (error) {
@@ -400,12 +415,12 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     organizations,
     catalog,
     checkHealth,
-    async start({ inspect } = { inspect: true }) {
-      if ((await organizations.checkPepper()) === "wrong") {
+    async start(options = { inspect: true }) {
+      if (options.inspect && (await organizations.checkPepper()) === "wrong") {
         const { name, problem, advice } = wrongPepper;
         throw new ConfigurationError([{ name, problem: `${problem}. ${advice}` }]);
       }
-      const problems = await startOthers({ inspect });
+      const problems = await startOthers(options);
       if (problems.length > 0) throw new ConfigurationError(problems);
       // Not while the first payments wait for their start.
       hashing = setTimeout(() => void loadFastKeccak(), fastKeccakAfterMs).unref();

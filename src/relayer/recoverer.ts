@@ -23,8 +23,12 @@ export type Recoverer = {
    * @throws UndeterminedError when it cannot be sent now; nothing was signed then, and it stays queued.
    */
   forward(settlement: Settlement): Promise<void>;
-  /** Takes up what an earlier process left in flight. */
-  start(): Promise<void>;
+  /**
+   * Takes up what an earlier process left in flight.
+   *
+   * @param mined how many of its transactions are mined, where that is known; the chain is asked otherwise
+   */
+  start(mined?: number): Promise<void>;
   /** Waits for what is being signed. What is in flight stays in the ledger. */
   stop(): Promise<void>;
 };
@@ -160,8 +164,9 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
       return sent;
     },
 
-    async start() {
-      await ledger.introduceRecoverer(chainId, signer.address, await chain.transactionCount(signer.address));
+    async start(mined) {
+      const txNonce = mined ?? (await chain.transactionCount(signer.address));
+      await ledger.introduceRecoverer(chainId, signer.address, txNonce);
       await watcher.start();
     },
 

@@ -31,7 +31,7 @@ export type RecoveryLoop = {
   /** Whether a failed settlement is about to be a success. Asks the ledger alone. */
   isUnderWay(id: Hex): Promise<boolean>;
   /** From now on looks at every failure from time to time, until its authorization cannot be submitted any more. */
-  start(): Promise<void>;
+  start(minedOfRecoverer?: number): Promise<void>;
   /** Lets what has begun end. What is in flight stays in the ledger. */
   stop(): Promise<void>;
 };
@@ -223,8 +223,8 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
       return recovery != null && stateOf(recovery).outcome === "under_way";
     },
 
-    async start() {
-      await recoverer?.start();
+    async start(minedOfRecoverer) {
+      await recoverer?.start(minedOfRecoverer);
       if (timer === undefined) continueLater();
     },
 

@@ -52,8 +52,10 @@ export type Relayer = {
   /**
    * Introduces the operator to the ledger and takes up what an earlier process left in flight. Until then nothing is
    * taken.
+   *
+   * @param mined how many of its transactions are mined, where that is known; the chain is asked otherwise
    */
-  start(): Promise<void>;
+  start(mined?: number): Promise<void>;
   /** Takes no more submissions and waits for what is being signed. What is in flight stays in the ledger. */
   stop(): Promise<void>;
 };
@@ -387,12 +389,9 @@ export function createRelayer(options: RelayerOptions): Relayer {
 
     load: () => ({ transactions: watcher.unmined(), queued: queue.length, vanished: watcher.vanished() }),
 
-    async start() {
-      await ledger.introduceOperator(
-        network.chainId,
-        signer.address,
-        await chain.transactionCount(signer.address),
-      );
+    async start(mined) {
+      const txNonce = mined ?? (await chain.transactionCount(signer.address));
+      await ledger.introduceOperator(network.chainId, signer.address, txNonce);
       await watcher.start();
       started = true;
     },

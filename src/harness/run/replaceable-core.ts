@@ -10,16 +10,22 @@ export type ReplaceableCore = Omit<ServiceCore, "start" | "drain"> & {
    * Ends the core, answering requests under way, and starts a new one in its place after `meanwhile`. Until then callers
    * get the answer that the service is shutting down.
    *
+   * @param meanwhile gives what the new one needs to know of the chains
    * @param rows what the new one goes on with, instead of what it begins with by itself
    */
-  replace(meanwhile: () => Promise<void>, rows?: Rows): Promise<void>;
+  replace(meanwhile: () => Promise<Mined>, rows?: Rows): Promise<void>;
   /** What is in the core's database. */
   readRows(): Promise<Rows>;
 };
 
+type StartOptions = { inspect: boolean; mined?: Mined; rows?: Rows | undefined };
+
+/** How many transactions of an account a network has mined, where that is known. */
+type Mined = NonNullable<Parameters<ServiceCore["start"]>[0]>["mined"];
+
 /** A core with a database of its own. */
 export type MadeCore = Omit<ServiceCore, "start"> & {
-  start(options: { inspect: boolean; rows?: Rows | undefined }): Promise<void>;
+  start(options: StartOptions): Promise<void>;
   readRows(): Promise<Rows>;
 };
 
@@ -41,10 +47,7 @@ export async function createReplaceableCore(make: () => Promise<MadeCore>): Prom
   let timer: NodeJS.Timeout;
   prepareSpare();
 
-  async function startNew(
-    made: Promise<MadeCore>,
-    options: { inspect: boolean; rows?: Rows | undefined },
-  ): Promise<MadeCore> {
+  async function startNew(made: Promise<MadeCore>, options: StartOptions): Promise<MadeCore> {
     const core = await made;
     try {
       await core.start(options);
@@ -103,12 +106,12 @@ export async function createReplaceableCore(make: () => Promise<MadeCore>): Prom
       clearTimeout(timer);
       // While the chains are put back there is time for it.
       makeSpare();
-      await meanwhile();
+      const mined = await meanwhile();
       // Work that waits for a node which does not answer ends when its connections are closed.
       const ended = Promise.all([stopped, old.close()]);
       ended.catch(() => {});
       // The chains are as they were when the first core inspected them.
-      current = await startNew(takeSpare(), { inspect: false, rows });
+      current = await startNew(takeSpare(), { inspect: false, mined, rows });
       prepareSpare();
       await ended;
     },

@@ -4,6 +4,7 @@ import { type Hex, keccak256Text } from "../../protocol/hex.ts";
 import { createTurns } from "../../util/turns.ts";
 import type { ControlledHarness } from "../control/controlled-harness.ts";
 import type { HarnessChain, SavedChain } from "../stage/chain.ts";
+import type { MinedCounts } from "../stage/starting-point.ts";
 import type { ReplaceableCore } from "./replaceable-core.ts";
 import type { HarnessPart } from "./running-harness.ts";
 
@@ -31,12 +32,17 @@ export function createRewind(options: {
   let lastSnapshot = 0;
   let authorizations = 0;
 
-  async function putBack(chainsBack: readonly (() => Promise<void>)[], rows?: Rows): Promise<void> {
+  async function putBack(chainsBack: readonly (() => Promise<MinedCounts>)[], rows?: Rows): Promise<void> {
     for (const part of parts) await part.beforeReset?.();
     await core.replace(async () => {
       // All of them come to an end, whatever becomes of one: the next one must not meet this one.
       const results = await Promise.allSettled(chainsBack.map((back) => back()));
-      for (const result of results) if (result.status === "rejected") throw result.reason;
+      const counts = results.map((result) => {
+        if (result.status === "rejected") throw result.reason;
+        return result.value;
+      });
+      const byNetwork = new Map(chains.map(({ network }, index) => [network.name, counts[index]]));
+      return (network, account) => byNetwork.get(network)?.get(account);
     }, rows);
     for (const part of parts) await part.afterReset?.();
   }

@@ -235,7 +235,7 @@ function makeCore(
   return {
     ...core,
     organizations: withTestKeys(core.organizations, options.networks),
-    async start({ inspect, rows = state?.saved?.rows }) {
+    async start({ rows = state?.saved?.rows, ...start }) {
       if (rows !== undefined) {
         await addRows(database, rows).catch((cause: unknown) => {
           throw new KitError("The saved ledger does not fit the one of this version", {
@@ -244,7 +244,7 @@ function makeCore(
           });
         });
       }
-      await core.start({ inspect });
+      await core.start(start);
     },
     readRows: () => readRows(database),
   };

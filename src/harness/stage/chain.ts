@@ -16,7 +16,7 @@ import { mockToken } from "./mock-token.ts";
 import { type PlacedContract, runConstructors } from "./place-contract.ts";
 import { prepareRealToken } from "./prepare-real-token.ts";
 import { isRealToken } from "./start-fork.ts";
-import { type ChainMark, takeStartingPoint } from "./starting-point.ts";
+import { type ChainMark, type MinedCounts, takeStartingPoint } from "./starting-point.ts";
 import {
   mintCall,
   testAccountContracts,
@@ -56,7 +56,7 @@ export type HarnessChain = {
    * Puts the chain back to its start: accounts, contracts, blocks, pool, mining, fees, and the time to the clock's.
    * Nothing may be sent to it meanwhile.
    */
-  reset(): Promise<void>;
+  reset(): Promise<MinedCounts>;
   /** Remembers the chain as it is now, until it is put back further. */
   mark(): Promise<ChainMark>;
   /** The chain as it is now, for another one to go on with. */

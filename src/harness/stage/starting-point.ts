@@ -1,5 +1,6 @@
 import { KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
+import { harnessAccounts } from "../../published/accounts.ts";
 import { type LocalCall, RpcRefusal } from "../../rpc/local-rpc.ts";
 import { readQuantity } from "../../rpc/read-hex.ts";
 import { membersOf } from "../../util/json.ts";
@@ -17,8 +18,11 @@ export type ChainMark = {
    * Puts the chain back, as often as is wanted; nothing may be sent to it meanwhile. Moments that were remembered later
    * are lost then.
    */
-  restore(): Promise<void>;
+  restore(): Promise<MinedCounts>;
 };
+
+/** How many transactions of the accounts of the service the chain has mined. */
+export type MinedCounts = ReadonlyMap<Address, number>;
 
 /** What a snapshot of the node leaves out. */
 type Beside = {
@@ -75,19 +79,22 @@ export async function takeStartingPoint(
       });
     return {
       async restore() {
-        const [, , reverted, next] = await node
+        const [, , reverted, next, ...answers] = await node
           .batch([
             // No automatic mining in any mode, so that nothing is mined between the steps.
             ["evm_setIntervalMining", 0],
             ["anvil_dropAllTransactions"],
             ["evm_revert", snapshot],
             ...begin(beside),
+            ...senders.map((account): LocalCall => ["eth_getTransactionCount", account, "latest"]),
           ])
           .catch((error: unknown) => {
             throw error instanceof RpcRefusal ? gone(error) : error;
           });
         if (reverted !== true) throw gone();
         snapshot = next;
+        const counts = answers.slice(-senders.length);
+        return new Map(senders.map((account, index) => [account, Number(counts[index])]));
       },
     };
   }
@@ -106,6 +113,9 @@ export async function takeStartingPoint(
     },
   };
 }
+
+/** The accounts of the service, which has to know their next txNonce when it starts. */
+const senders = [harnessAccounts.operator.address, harnessAccounts.recoverer.address];
 
 /** This machine's time, in unix seconds. */
 const clock = () => Math.floor(Date.now() / 1_000);

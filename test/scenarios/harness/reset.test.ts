@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEther } from "viem";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { channels } from "../../../src/channels/channels.ts";
 import { createHarness, type Harness } from "../../../src/harness/index.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 
@@ -153,4 +154,16 @@ test("in the middle of many payments, several times at once", async () => {
     expect(settle.body.success).toBe(true);
     expect(await harness.networks[network].balanceOf(harness.organization.recipient)).toBe(11n);
   }
+});
+
+test("the new service knows from the reset what its operator has sent, and asks no chain for it", async () => {
+  await harness.pay({ network: "base" });
+  let requests = 0;
+  const unsubscribe = channels.rpc.subscribe(() => {
+    requests++;
+  });
+  await harness.reset();
+  unsubscribe();
+  expect(requests).toBe(0);
+  expect((await harness.pay({ network: "base" })).settle.body.success).toBe(true);
 });
