@@ -3,8 +3,7 @@ import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { expect, test } from "vitest";
 import { flag, option } from "../kit/command.ts";
-import { renderCompletion } from "./completion.ts";
-import type { CompletedCommand } from "./fish-completion.ts";
+import { type CompletedCommand, renderCompletion } from "./completion.ts";
 
 const commands: readonly CompletedCommand[] = [
   {
