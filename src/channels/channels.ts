@@ -73,6 +73,17 @@ export type RequestResult = {
   readonly transaction?: Hex;
 };
 
+/** What came as the body of a request in which no payment could be read. */
+export type ReceivedBody = {
+  /** Its beginning, at most 4,096 characters, with what may be a secret masked. */
+  readonly text: string;
+  /** Of the whole body, as far as it was read. */
+  readonly bytes: number;
+  /** Whether the text is all of it. */
+  readonly isWhole: boolean;
+  readonly contentType: string | undefined;
+};
+
 /** A verify or settle that has ended, well-formed or not. */
 export type RequestEnded = FromService & {
   readonly requestId: string;
@@ -82,6 +93,8 @@ export type RequestEnded = FromService & {
   /** Undefined when the body is not a well-formed payment. */
   readonly payment: PaymentRequest | undefined;
   readonly settlementId: Hex | undefined;
+  /** Where no payment could be read of it, and something came. */
+  readonly received?: ReceivedBody | undefined;
   /** The HTTP status of the answer; undefined when the caller left before all of it was written. */
   readonly status: number | undefined;
   readonly result: RequestResult;

@@ -1,6 +1,7 @@
 import { buildPaymentRequest } from "../protocol/build-request.ts";
 import { mistakes } from "../protocol/mistakes.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
+import { isMasked } from "../util/mask-secrets.ts";
 import { errorsSection } from "./errors-section.ts";
 import { type ExplainContext, explain } from "./explain.ts";
 import { problemAdvice } from "./problems.ts";
@@ -26,21 +27,28 @@ export type RefusedRequest = {
   reason: string | undefined;
   message: string | undefined;
   request: PaymentRequest | undefined;
+  /** The whole body where no payment could be read of it, with its secrets masked. */
+  received?: string | undefined;
   /** When it came, unix milliseconds. */
   at: number;
 };
 
 /** Why a payment was refused: the mistakes that it shows, or else what its reason means. */
 export function explainRefusal(
-  { reason, message, request, at }: RefusedRequest,
+  { reason, message, request, received, at }: RefusedRequest,
   context: Pick<ExplainContext, "contracts" | "networks">,
 ): RefusalExplanation[] {
-  const found = request === undefined ? [] : findMistakes(request, context, at);
-  if (found.length > 0 || reason === undefined) return found;
+  const found = findMistakes(bodyText({ request, received }, context), context, at);
+  // A body that was refused unread may hold mistakes besides.
+  const isUnread = request === undefined && reason !== undefined && isProblem(reason);
+  if (reason === undefined || (found.length > 0 && !isUnread)) return found;
   const advice = isReason(reason) ? reasonAdvice[reason] : undefined;
   const { meaning: why = "", fix = isProblem(reason) ? problemAdvice[reason] : "" } = advice ?? {};
   const more = errorsSection(reason);
-  return [{ mistake: reason, title: message ?? reason, at: "", got: null, expected: null, why, fix, more }];
+  return [
+    { mistake: reason, title: message ?? reason, at: "", got: null, expected: null, why, fix, more },
+    ...found,
+  ];
 }
 
 /** The body of a verify or settle that a payment came in, in the full form of its version. */
@@ -61,17 +69,28 @@ export function requestBodyOf(
   });
 }
 
+function bodyText(
+  { request, received }: Pick<RefusedRequest, "request" | "received">,
+  { contracts }: Pick<ExplainContext, "contracts">,
+): string | undefined {
+  return request === undefined ? received : JSON.stringify(requestBodyOf(request, contracts));
+}
+
 function findMistakes(
-  request: PaymentRequest,
+  body: string | undefined,
   context: Pick<ExplainContext, "contracts" | "networks">,
   at: number,
 ): RefusalExplanation[] {
-  const body = requestBodyOf(request, context.contracts);
-  const { findings } = explain(JSON.stringify(body), { ...context, now: BigInt(Math.floor(at / 1000)) });
-  return findings.map(({ mistake, at: where, got = null, expected = null, fix }) => {
-    const { title, why } = mistakes[mistake];
-    return { mistake, title, at: where, got, expected, why, fix, more: errorsSection(mistake) };
-  });
+  if (body === undefined) return [];
+  const { kind, findings } = explain(body, { ...context, now: BigInt(Math.floor(at / 1000)) });
+  // What is no request at all is told better by the answer.
+  if (kind !== "request") return [];
+  return findings
+    .filter(({ got = "" }) => !isMasked(got))
+    .map(({ mistake, at: where, got = null, expected = null, fix }) => {
+      const { title, why } = mistakes[mistake];
+      return { mistake, title, at: where, got, expected, why, fix, more: errorsSection(mistake) };
+    });
 }
 
 function isReason(reason: string): reason is keyof typeof reasonAdvice {

@@ -16,6 +16,7 @@ import { answerUnroutable, errorHandler, refuseUnknownPaths } from "./plugins/er
 import { noteResources } from "./plugins/note-resources.ts";
 import { limitPressure, type PressureLimits } from "./plugins/pressure.ts";
 import { limitRates, type RateLimits } from "./plugins/rate-limits.ts";
+import { readBodies } from "./plugins/read-bodies.ts";
 import { refuseWhileClosing } from "./plugins/refuse-while-closing.ts";
 import { requestContext } from "./plugins/request-context.ts";
 import { createRequestLogger } from "./plugins/request-id.ts";
@@ -102,13 +103,12 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   });
   await app.register(securityHeaders);
 
-  app.removeContentTypeParser("text/plain");
-
   await app.register(connections, { limits: options.connections, timeouts });
   await app.register(requestContext, { serviceId });
   await app.register(logRequests, { metrics });
   await app.register(logSettlements, { serviceId });
   await app.register(errorHandler);
+  await app.register(readBodies);
   const { corsOrigins } = options;
   if (corsOrigins !== undefined) await app.register(import("@fastify/cors"), corsOptions(corsOrigins));
   await app.register(requireHost);

@@ -1,4 +1,5 @@
 import { channels, type RequestResult } from "../channels/channels.ts";
+import { describeReceived } from "../channels/received-body.ts";
 import { type FixtureAnswer, isBegun } from "../fixtures/engine/answer.ts";
 import type { FixtureCall } from "../fixtures/engine/engine.ts";
 import type { Hex } from "../protocol/hex.ts";
@@ -6,7 +7,7 @@ import { bytes32 } from "../protocol/primitives.ts";
 
 /** Publishes a verify or settle of the mock as the service does, so that the studio and others can see it. */
 export function publishCall(
-  { operation, payment, answer }: FixtureCall,
+  { operation, payment, answer, request: { headers, body } }: FixtureCall,
   { serviceId, tookMs }: { serviceId: string; tookMs: number },
 ): void {
   if (operation === undefined) return;
@@ -20,6 +21,13 @@ export function publishCall(
   channels.payment.publish(() => ({
     ...common,
     ...{ payment, settlementId, status, tookMs },
+    received:
+      payment === undefined && body !== undefined
+        ? describeReceived(body, {
+            ...{ bytes: Buffer.byteLength(body), isWhole: true },
+            contentType: headers["content-type"],
+          })
+        : undefined,
     result: resultOf(answer),
   }));
 }

@@ -22,7 +22,10 @@ test("a capture that cannot be made says why, and what to do", async () => {
   const stored = { id: request.settlementId, request, messages: [], open: [], times: [], omitted: 0 };
   const hints = ["Capture a payment soon after it was made."];
   againRoutes(app, {
-    log: { ...log, find: () => ({ summary: beginSummary(stored), request, timeline: [], omitted: 0 }) },
+    log: {
+      ...log,
+      find: () => ({ summary: beginSummary(stored), request, received: undefined, timeline: [], omitted: 0 }),
+    },
     contracts: { mainnet: contract, testnet: contract },
     resend: {
       send: () => Promise.reject(new Error("nothing is sent")),

@@ -1,14 +1,24 @@
+import type { ReceivedBody } from "../channels/channels.ts";
+import { mostReceived } from "../channels/received-body.ts";
 import { errorsSection } from "../explain/errors-section.ts";
 import type { ExplainContext } from "../explain/explain.ts";
 import { explainRefusal, type RefusalExplanation, requestBodyOf } from "../explain/explain-refusal.ts";
 import { formatUsdc } from "../explain/payment-line.ts";
 import { reasonAdvice } from "../explain/reasons.ts";
 import { authorizationJson } from "../protocol/build-request.ts";
+import { bodyLimit } from "../protocol/problems.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { nameOfTestPayer } from "../published/test-payers.ts";
+import { findJsonProblem } from "./json-problem.ts";
 import type { AuthorizationUse } from "./payment-chain.ts";
 import type { LoggedPayment } from "./payment-log.ts";
-import type { OperationView, PaymentDetail, PaymentSummary, TimelineEntry } from "./payment-view.ts";
+import type {
+  OperationView,
+  PaymentDetail,
+  PaymentSummary,
+  ReceivedView,
+  TimelineEntry,
+} from "./payment-view.ts";
 
 /**
  * All that is known of a payment, with what is wrong with it.
@@ -16,7 +26,7 @@ import type { OperationView, PaymentDetail, PaymentSummary, TimelineEntry } from
  * @param use how its authorization was used before, where {@link wasUsedElsewhere} and the chain could say
  */
 export function detailOf(
-  { summary, request, timeline, omitted }: LoggedPayment,
+  { summary, request, received, timeline, omitted }: LoggedPayment,
   context: Pick<ExplainContext, "contracts" | "networks">,
   use?: AuthorizationUse,
 ): PaymentDetail {
@@ -25,10 +35,18 @@ export function detailOf(
     signed: request === undefined ? null : authorizationJson(request.authorization),
     required: request === undefined ? null : termsOf(request),
     body: request === undefined ? null : requestBodyOf(withoutSignature(request), context.contracts),
+    received: received === undefined ? null : receivedView(received),
     timeline: timeline.toSorted((a, b) => a.at - b.at),
     omitted,
-    explanations: explanationsOf({ summary, request, timeline, omitted }, context, use),
+    explanations: explanationsOf({ summary, request, received, timeline, omitted }, context, use),
   };
+}
+
+function receivedView({ text, bytes, isWhole, contentType }: ReceivedBody): ReceivedView {
+  const found = findJsonProblem(text);
+  // The end of a part is no problem of the whole.
+  const problem = found !== undefined && (isWhole || found.offset < text.length) ? found : null;
+  return { text, bytes, isWhole, contentType: contentType ?? null, problem };
 }
 
 function withoutSignature(request: PaymentRequest): PaymentRequest {
@@ -68,7 +86,7 @@ function settledHere(timeline: readonly TimelineEntry[]): TimelineEntry | undefi
 
 /** Why the newest of its refusals was one. */
 function explanationsOf(
-  { summary, request, timeline }: LoggedPayment,
+  { summary, request, received, timeline }: LoggedPayment,
   context: Pick<ExplainContext, "contracts" | "networks">,
   use: AuthorizationUse | undefined,
 ): RefusalExplanation[] {
@@ -81,14 +99,40 @@ function explanationsOf(
   if (refused === undefined) return [];
   const { reason, message } = refused;
   const explanations = explainRefusal(
-    { reason: reason ?? undefined, message: message ?? undefined, request, at: summary.lastSeenAt },
+    {
+      ...{ reason: reason ?? undefined, message: message ?? undefined, request, at: summary.lastSeenAt },
+      received: received?.isWhole === true ? received.text : undefined,
+    },
     context,
   );
+  if (received !== undefined) return explanations.map((one) => withPlace(one, receivedView(received)));
   const before = reason === usedReason ? usedBefore(timeline, use) : undefined;
   if (before === undefined || reason === null) return explanations;
   const { meaning: why, fix } = reasonAdvice[usedReason];
   const general = { mistake: reason, why, fix, more: errorsSection(reason) };
   return [{ ...general, ...before }, ...explanations.filter(({ mistake }) => mistake !== reason)];
+}
+
+const sendWhole =
+  "Send the whole body, with its length in bytes as content-length, and wait for the answer. Nothing was done.";
+
+/** Where a body is no JSON, or of which type it is said to be, where that is why it was refused. */
+function withPlace(explanation: RefusalExplanation, received: ReceivedView): RefusalExplanation {
+  const { problem, contentType, bytes, isWhole, text } = received;
+  switch (explanation.mistake) {
+    case "malformed-request":
+      if (!isWhole && bytes <= bodyLimit && text.length < mostReceived) {
+        return { ...explanation, got: `${bytes} bytes`, fix: sendWhole };
+      }
+      if (problem === null) return explanation;
+      return { ...explanation, at: `line ${problem.line}, column ${problem.column}`, got: problem.found };
+    case "unsupported-media-type":
+      return { ...explanation, at: "content-type", got: contentType ?? "none", expected: "application/json" };
+    case "body-too-large":
+      return { ...explanation, got: `${bytes} bytes or more`, expected: `at most ${bodyLimit} bytes` };
+    default:
+      return explanation;
+  }
 }
 
 type UsedBefore = Pick<RefusalExplanation, "title" | "at" | "got" | "expected"> & Partial<RefusalExplanation>;

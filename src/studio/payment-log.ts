@@ -1,3 +1,4 @@
+import type { ReceivedBody } from "../channels/channels.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import type { PaymentStore, StoredPayment } from "./payment-store.ts";
 import type { PaymentSummary, TimelineEntry } from "./payment-view.ts";
@@ -8,6 +9,8 @@ import { timelineOf } from "./timeline.ts";
 export type LoggedPayment = {
   summary: PaymentSummary;
   request: PaymentRequest | undefined;
+  /** The body of a request in which no payment could be read. */
+  received: ReceivedBody | undefined;
   timeline: TimelineEntry[];
   omitted: number;
 };
@@ -87,7 +90,9 @@ export function createPaymentLog(store: PaymentStore): PaymentLog {
       if (payment === undefined) return undefined;
       update();
       const summary = rows.get(payment.id)?.summary;
-      return summary && { summary, request: payment.request, ...timelineOf(payment) };
+      const { request, messages } = payment;
+      const received = messages.flatMap((message) => ("received" in message ? (message.received ?? []) : []));
+      return summary && { summary, request, received: received.at(-1), ...timelineOf(payment) };
     },
     changedSince(version) {
       update();

@@ -25,7 +25,7 @@ export type PaymentMessage =
   | Pick<RequestRead, "requestId" | "operation">
   /** With the request that they were made for; null where none that was published is open. */
   | (Pick<ChecksBegun, "checks" | "times"> & { readonly requestId: string | null })
-  | Pick<RequestEnded, "requestId" | "operation" | "status" | "result" | "tookMs">
+  | Pick<RequestEnded, "requestId" | "operation" | "status" | "result" | "tookMs" | "received">
   | Pick<RequestUnrouted, "requestId" | "method" | "path" | "status" | "message">
   | DeliveryEnded
   | SettlementStep
@@ -221,10 +221,13 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
     }),
     channels.payment.subscribe((message) => {
       if (!isOurs(message)) return;
-      const { payment, settlementId, requestId, operation, status, result, tookMs } = message;
+      const { payment, settlementId, requestId, operation, status, result, tookMs, received } = message;
       if (payment !== undefined) endRequest(payment.knownNetwork.name, requestId);
       const id = settlementId ?? `request-${requestId}`;
-      keep(payments.get(id) ?? renew(id, payment), { requestId, operation, status, result, tookMs });
+      keep(payments.get(id) ?? renew(id, payment), {
+        ...{ requestId, operation, status, result, tookMs },
+        ...(received !== undefined && { received }),
+      });
     }),
     channels.unrouted.subscribe((message) => {
       // Browsers ask for it by themselves.

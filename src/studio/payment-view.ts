@@ -89,6 +89,22 @@ const explanationSchema = z.object({
   more: z.string().default("").meta({ description: "Where to read on: a section of docs/errors.md" }),
 });
 
+/** The body of a request in which no payment could be read. */
+const receivedViewSchema = z.object({
+  text: z.string().meta({
+    description:
+      "At most its first 4,096 characters, with each character of what may be a secret replaced by “•”",
+  }),
+  bytes: z.int().meta({ description: "Of all that came" }),
+  isWhole: z.boolean().meta({ description: "Whether the text is all of the body" }),
+  contentType: text,
+  problem: z.object({ offset: z.int(), line: z.int(), column: z.int(), found: z.string() }).nullable().meta({
+    description: "Where the text stops being JSON; null where it is JSON, or the place is behind it",
+  }),
+});
+
+export type ReceivedView = z.infer<typeof receivedViewSchema>;
+
 /** All that is known of one payment. */
 export const paymentDetailSchema = paymentSummarySchema.extend({
   signed: z.record(z.string(), z.string()).nullable(),
@@ -97,6 +113,10 @@ export const paymentDetailSchema = paymentSummarySchema.extend({
     description:
       "What verify and settle are asked, in the full form of the version and without the signature",
   }),
+  received: receivedViewSchema
+    .nullable()
+    .default(null)
+    .meta({ description: "What came where no payment could be read" }),
   timeline: z.array(timelineEntrySchema),
   omitted: z.int().meta({ description: "Lines before those of the timeline, which are too many to be kept" }),
   explanations: z.array(explanationSchema),

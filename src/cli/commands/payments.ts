@@ -147,6 +147,7 @@ function describe(payment: PaymentDetail): string {
     ...(transaction === null ? [] : [`transaction   ${transaction}`]),
     "",
     ...explain(payment),
+    ...describeReceived(payment),
     "What happened:",
     ...payment.timeline.map((entry) => describeEntry(entry, payment.firstSeenAt)),
     ...(payment.omitted > 0 ? [`  … and ${payment.omitted} lines more`] : []),
@@ -154,6 +155,29 @@ function describe(payment: PaymentDetail): string {
     .map(escapeControls)
     .join("\n");
 }
+
+/** What came where no payment could be read: the line that is wrong, or all of it. */
+function describeReceived({ received }: PaymentDetail): readonly string[] {
+  if (received === null) return [];
+  const { text, bytes, isWhole, contentType, problem } = received;
+  const line = problem === null ? undefined : text.split("\n")[problem.line - 1];
+  const shown =
+    problem === null || line === undefined
+      ? text.split("\n")
+      : [
+          line.slice(Math.max(0, problem.column - 61), problem.column + 20),
+          markAt(Math.min(problem.column, 61)),
+        ];
+  return [
+    `Received: ${bytes} bytes, content-type ${contentType ?? "not given"}${isWhole ? "" : ", of which this is the beginning"}`,
+    ...(problem === null ? [] : [`  line ${problem.line}, column ${problem.column}: ${problem.found}`]),
+    ...shown.map((one) => `  ${one}`),
+    "",
+  ];
+}
+
+/** An arrow below a column. */
+const markAt = (column: number) => `${" ".repeat(column - 1)}^`;
 
 function explain({ explanations, verify, settle }: PaymentDetail): readonly string[] {
   if (explanations.length === 0) {

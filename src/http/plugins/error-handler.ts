@@ -2,10 +2,11 @@ import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import fp from "fastify-plugin";
 import { channels } from "../../channels/channels.ts";
 import { UndeterminedError } from "../../errors.ts";
-import { problemBody, problemDetails, problemMediaType } from "../../protocol/problems.ts";
+import { problemBody, problemDetails, problemKinds, problemMediaType } from "../../protocol/problems.ts";
 import { noSuchRoute, shortenPath } from "../../protocol/routes.ts";
 import { collectAllowedMethods } from "../problems/allowed-methods.ts";
 import { classify, ProblemError } from "../problems/problem-error.ts";
+import { peekAtBody } from "./read-bodies.ts";
 import { callerRequestId } from "./request-id.ts";
 import { logFieldsOf } from "./request-log.ts";
 
@@ -24,7 +25,7 @@ export const errorHandler = fp(async (app) => {
   const allowedMethods = collectAllowedMethods(app);
 
   app.setErrorHandler((error, request, reply) => {
-    const problem = classify(compressed(error, request) ?? error);
+    const problem = classify(error);
     const { kind, detail, retryAfterSeconds } = problem;
     const { status, name } = kind;
     request.result = { outcome: status >= 500 ? "undetermined" : "refused", reason: name, message: detail };
@@ -37,10 +38,11 @@ export const errorHandler = fp(async (app) => {
     if (retryAfterSeconds !== undefined) reply.header("retry-after", retryAfterSeconds);
     if (status === 401) reply.header("www-authenticate", "Bearer");
     const { operation } = request.route.config;
-    return reply
-      .code(status)
-      .type(problemMediaType)
-      .send(problemBody(problem, { operation, requestId: request.id, envelope: request.envelope }));
+    reply.code(status).type(problemMediaType);
+    const body = problemBody(problem, { operation, requestId: request.id, envelope: request.envelope });
+    const isUnread = kind === problemKinds.tooLarge || kind === problemKinds.mediaType;
+    if (!isUnread || operation === undefined || !channels.payment.isHeard()) return reply.send(body);
+    return peekAtBody(request).then(() => reply.send(body));
   });
 
   app.setNotFoundHandler(refuseUnknownPath);
@@ -64,13 +66,6 @@ export const errorHandler = fp(async (app) => {
     throw problem;
   }
 });
-
-/** A body that could not be parsed because it is compressed. Looked at only then: no request pays for the question. */
-function compressed(error: unknown, { headers }: FastifyRequest): ProblemError | undefined {
-  const encoding = headers["content-encoding"];
-  if (encoding === undefined || classify(error).detail !== problemDetails.malformed) return undefined;
-  return new ProblemError("mediaType", problemDetails.contentEncoding(shortenPath(encoding)));
-}
 
 /**
  * Answers requests for paths that no route answers before their body is read: nothing in it could make a difference.

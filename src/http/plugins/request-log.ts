@@ -7,6 +7,7 @@ import type { Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { ExchangeEnd } from "../connections/exchange.ts";
+import { cutOffBody, receivedBody } from "./read-bodies.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -39,8 +40,9 @@ export const logRequests = fp<{ metrics: Metrics }>(async (app, { metrics }) => 
           operation,
           payment,
           settlementId: payment?.settlementId,
+          received: payment === undefined ? receivedBody(request) : undefined,
           status: end === "written" ? reply.statusCode : undefined,
-          result: result ?? { outcome: "abandoned" },
+          result: result ?? { outcome: "abandoned", ...cutOffBody(request) },
           tookMs: reply.elapsedTime,
         }));
       }

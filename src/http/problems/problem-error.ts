@@ -16,10 +16,13 @@ export class ProblemError extends Error {
   override readonly name = "ProblemError";
   readonly kind: ProblemKind;
   readonly retryAfterSeconds: number | undefined;
+  /** As errors of Fastify have it, for routes that answer in another form. */
+  readonly statusCode: number;
 
   constructor(kind: keyof typeof problemKinds, detail: string, options: { retryAfterSeconds?: number } = {}) {
     super(detail);
     this.kind = problemKinds[kind];
+    this.statusCode = this.kind.status;
     this.retryAfterSeconds = options.retryAfterSeconds;
   }
 }

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import type { RefusalExplanation } from "../../explain/explain-refusal.ts";
-import type { PaymentDetail, TimelineEntry } from "../payment-view.ts";
+import type { PaymentDetail, ReceivedView, TimelineEntry } from "../payment-view.ts";
 import { Again } from "./again.tsx";
 import { formatAmount, formatMs, formatSeconds, formatTime, formatUnits } from "./format.ts";
 import { copyText, detail, isLocal, select } from "./state.ts";
@@ -30,6 +30,7 @@ export function DetailPane() {
         <DecodedTransaction key={`${payment.id} ${payment.transaction}`} id={payment.id} />
       )}
       <Body body={payment.body} />
+      {payment.received !== null && <Received received={payment.received} />}
       <h3>What happened</h3>
       <Timeline entries={payment.timeline} omitted={payment.omitted} />
     </article>
@@ -151,6 +152,32 @@ function Body({ body }: { body: PaymentDetail["body"] }) {
       <summary>Request body</summary>
       <pre>{JSON.stringify(body, null, 2)}</pre>
     </details>
+  );
+}
+
+/** What came where no payment could be read, with the place that is wrong marked. */
+function Received({ received: { text, bytes, isWhole, contentType, problem } }: { received: ReceivedView }) {
+  const at = problem?.offset ?? text.length;
+  const wrong = text.slice(at, at + 1);
+  return (
+    <section aria-label="What was received">
+      <h3>What was received</h3>
+      <p>
+        {bytes} bytes, content-type {contentType ?? "not given"}
+        {!isWhole && "; the beginning is shown"}
+        {text.includes("•") && "; what may be secret is masked"}
+      </p>
+      {problem !== null && (
+        <p class="path">
+          line {problem.line}, column {problem.column}: {problem.found}
+        </p>
+      )}
+      <pre>
+        {text.slice(0, at)}
+        {problem !== null && <mark>{wrong.trim() === "" ? `⟨here⟩${wrong}` : wrong}</mark>}
+        {text.slice(at + 1)}
+      </pre>
+    </section>
   );
 }
 

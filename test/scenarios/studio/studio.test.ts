@@ -248,6 +248,97 @@ describe("over HTTP", () => {
     expect(payment?.id).toMatch(/^request-/);
   });
 
+  /** Sends bytes to verify, and ends the connection unanswered where that is asked for. */
+  async function sendRaw(headers: Record<string, string>, body: string, cut = false): Promise<void> {
+    const { apiKey } = harness.description.organization;
+    const request = httpRequest(`${origin}/v1/verify`, {
+      method: "POST",
+      headers: { authorization: apiKey, ...headers },
+    });
+    request.on("error", () => {});
+    if (cut) {
+      request.write(body);
+      await expect.poll(() => request.writableLength).toBe(0);
+      setTimeout(() => request.destroy(), 100);
+      await new Promise((resolve) => request.on("close", resolve));
+      return;
+    }
+    request.end(body);
+    const [response]: IncomingMessage[] = await once(request, "response");
+    response?.resume();
+    await once(response ?? request, "close");
+  }
+  const newest = async () => {
+    await expect.poll(async () => (await list()).length).toBe(1);
+    return detailOf((await list())[0]?.id ?? "");
+  };
+  const json = { "content-type": "application/json" };
+  const big = JSON.stringify({ paymentPayload: "x".repeat(40_000) });
+
+  test.each([
+    {
+      what: "that is no JSON",
+      ...{ headers: json, body: '{\n  "paymentPayload": {,}\n}' },
+      explanation: { at: "line 2, column 22", got: '"," where a key in double quotes or "}" is expected' },
+      received: { text: '{\n  "paymentPayload": {,}\n}', bytes: 27, isWhole: true, problem: { offset: 23 } },
+    },
+    {
+      what: "of a wrong content type",
+      ...{ headers: { "content-type": "text/plain" }, body: '{"paymentPayload":{}}' },
+      explanation: { at: "content-type", got: "text/plain", expected: "application/json" },
+      received: { text: '{"paymentPayload":{}}', isWhole: true, contentType: "text/plain", problem: null },
+    },
+    {
+      what: "that is too large by its length",
+      ...{ headers: { ...json, "content-length": `${big.length}` }, body: big },
+      explanation: { expected: "at most 32768 bytes" },
+      received: { text: expect.stringMatching(/^.{4096}$/), isWhole: false, problem: null },
+    },
+    {
+      what: "that is too large in chunks",
+      ...{ headers: { ...json, "transfer-encoding": "chunked" }, body: big },
+      explanation: { expected: "at most 32768 bytes" },
+      received: { text: expect.stringMatching(/^.{4096}$/), isWhole: false },
+    },
+    {
+      what: "that is cut off",
+      ...{
+        headers: { ...json, "content-length": "400" },
+        body: '{"paymentPayload": {"x402Version": 1',
+        cut: true,
+      },
+      explanation: {
+        title: "The body was cut off: the connection ended after 36 of 400 bytes",
+        fix: expect.stringContaining("content-length"),
+      },
+      received: { text: '{"paymentPayload": {"x402Version": 1', bytes: 36, isWhole: false },
+    },
+    {
+      what: "that is JSON and no payment",
+      ...{ headers: json, body: '{"paymentPayload": "eyJ4NDAyVmVyc2lvbiI6MX0="}' },
+      explanation: { mistake: "not-decoded", at: "paymentPayload" },
+      received: { text: expect.stringContaining('{"paymentPayload": "eyJ4NDAyVmVy'), problem: null },
+    },
+  ])("a body $what is listed with what came and what is wrong where", async (one) => {
+    await sendRaw(one.headers, one.body, "cut" in one);
+    const { received, explanations } = await newest();
+    expect(received).toMatchObject(one.received);
+    expect(explanations[0]).toMatchObject(one.explanation);
+  });
+
+  test("a body that cannot be read is told without its secrets", async () => {
+    const body = await signedRequest(harness);
+    const { signature } = body.paymentPayload.payload;
+    const { privateKey } = testPayers.funded;
+    const { apiKey } = harness.description.organization;
+    await sendRaw(json, JSON.stringify({ body, privateKey, apiKey }).slice(0, -1));
+    const told = JSON.stringify(await newest());
+    expect(told).toContain(body.paymentPayload.payload.authorization.from);
+    for (const secret of [signature.slice(12), privateKey.slice(10), apiKey.split("_").at(-1)]) {
+      expect(told).not.toContain(secret);
+    }
+  });
+
   test("no signature, key or secret is told", async () => {
     const body = await signedRequest(harness);
     await post(harness, "verify", body);

@@ -1,0 +1,49 @@
+import { expect, test } from "vitest";
+import { maskSecrets } from "./mask-secrets.ts";
+
+const key = `0x${"ac".repeat(32)}`;
+const signature = `0x${"5e".repeat(65)}`;
+const header = Buffer.from(JSON.stringify({ payload: { signature } })).toString("base64");
+
+test.each([
+  ["a signature", `{"signature": "${signature}"}`, signature.slice(12)],
+  ["a private key", `{"key": "${key}"}`, key.slice(8)],
+  ["a private key without 0x, in no JSON at all", `key=${key.slice(2)}&x=1`, key.slice(10)],
+  ["a private key by the name of its member", '{"privateKey": "short one"}', "short one"],
+  ["an API key", '{"a": "x4k_ab12_Secret-of_it"}', "Secret-of_it"],
+  ["a header", '{"headers": {"authorization": "Bearer abcdef"}}', "abcdef"],
+  ["the payment header, in base64", `{"payment": "${header}"}`, header.slice(12)],
+  ["credentials of a URL", '{"resource": "https://user:pass@host/"}', "pass"],
+  ["a key in a query", '{"url": "https://node.example/?apiKey=abc123&a=1"}', "abc123"],
+  ["a mnemonic", "test test test test test test test test test test test junk", "test"],
+])("%s is masked, and every other place of the text stays", (_, text, secret) => {
+  const masked = maskSecrets(text);
+  expect(masked).not.toContain(secret);
+  expect(masked).toHaveLength(text.length);
+});
+
+test("what a reader needs of a payment stays as it is", () => {
+  const text = JSON.stringify({
+    ...{ x402Version: 1, scheme: "exact", network: "base" },
+    authorization: {
+      ...{ from: `0x${"ab".repeat(20)}`, to: `0x${"cd".repeat(20)}`, value: "10000" },
+      nonce: `0x${"07".repeat(32)}`,
+    },
+    resource: "https://merchant.example/a/resource/with/a/path",
+  });
+  expect(maskSecrets(text)).toBe(text);
+});
+
+test("the beginning of a secret at the end of a cut text is masked as well", () => {
+  const text = `{"signature": "${signature.slice(0, 40)}`;
+  expect(maskSecrets(text)).toContain(signature.slice(0, 40));
+  expect(maskSecrets(text, { isCut: true })).not.toContain(signature.slice(0, 10));
+});
+
+test("hostile text takes no time", () => {
+  const from = performance.now();
+  for (const part of ["a", "ab ", '"token":', "x4k_", "://a:", "0", "eyJ", "Bearer "]) {
+    maskSecrets(part.repeat(32_768 / part.length), { isCut: true });
+  }
+  expect(performance.now() - from).toBeLessThan(500);
+});
