@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync } from "node:zlib";
 import reference from "@scalar/fastify-api-reference";
@@ -29,13 +29,7 @@ export async function buildApiReference(folder: string): Promise<void> {
   const license = readFileSync(
     new URL("../node_modules/@scalar/fastify-api-reference/LICENSE", import.meta.url),
   );
-  write(join(folder, "index.html"), page.rawPayload);
-  write(join(folder, "scalar.js.br"), brotliCompressSync(script.rawPayload));
-  write(join(folder, "LICENSE.txt"), license);
-}
-
-/** In one step: a service that runs from here reads the old file or the new one, never half of it. */
-function write(path: string, content: Buffer): void {
-  writeFileSync(`${path}.new`, content);
-  renameSync(`${path}.new`, path);
+  writeFileSync(join(folder, "index.html"), page.rawPayload);
+  writeFileSync(join(folder, "scalar.js.br"), brotliCompressSync(script.rawPayload));
+  writeFileSync(join(folder, "LICENSE.txt"), license);
 }

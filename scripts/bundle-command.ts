@@ -23,6 +23,8 @@ const external = Object.keys({ ...dependencies, ...optionalDependencies, ...peer
  */
 export async function bundleCommand(dist: string): Promise<void> {
   const bundle = await rolldown({
+    // Paths in the bundle's comments are relative to it: the folder has another name while it is made.
+    cwd: dist,
     input: { "cli/bin": join(dist, "cli/bin.js") },
     platform: "node",
     external: (id) => external.some((name) => id === name || id.startsWith(`${name}/`)),

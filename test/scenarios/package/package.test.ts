@@ -244,6 +244,10 @@ describe("the package", () => {
     expect(missing).toEqual([]);
   });
 
+  test("is built anew whenever it is packed or published", () => {
+    expect(manifest.scripts).toMatchObject({ build: "node scripts/build.ts", prepare: "npm run build" });
+  });
+
   test("is as publint wants packages to be", async () => {
     const { messages, pkg } = await publint({ pkgDir: installed, strict: true, pack: false });
     expect(messages.map((message) => formatMessage(message, pkg))).toEqual([]);

@@ -17,6 +17,7 @@ const run = promisify(execFile);
 export type Manifest = Record<"name" | "version", string> & {
   exports: Record<string, string | { types: string; default: string }>;
   bin: Record<string, string>;
+  scripts: Record<string, string>;
   peerDependenciesMeta?: Record<string, { optional?: boolean }>;
 } & Partial<Record<(typeof dependencyFields)[number], Record<string, string>>>;
 
@@ -26,16 +27,14 @@ const dependencyFields = ["dependencies", "optionalDependencies", "peerDependenc
 /** The package as it would be published, in a folder of its own. */
 export type PackedPackage = AsyncDisposable & { tarball: string; directory: string };
 
-/** Builds and packs this package. */
+/** Builds this package, unless it is built already, and packs it. */
 export async function packPackage(): Promise<PackedPackage> {
   const directory = await mkdtemp(join(tmpdir(), "x402-kit-package-"));
-  // The last line is the name; the script `prepare` prints before it.
-  const { stdout } = await run("npm", ["pack", "--pack-destination", directory, "--loglevel", "error"], {
-    cwd: repository,
-  });
-  const name = stdout.trim().split("\n").at(-1) ?? "";
+  await run("npm", ["run", "build", "--", "--if-changed"], { cwd: repository });
+  const options = ["--ignore-scripts", "--pack-destination", directory, "--loglevel", "error"];
+  const { stdout } = await run("npm", ["pack", ...options], { cwd: repository });
   return {
-    tarball: join(directory, name),
+    tarball: join(directory, stdout.trim()),
     directory,
     [Symbol.asyncDispose]: () => rm(directory, { recursive: true }),
   };
