@@ -17,6 +17,8 @@ const maxWorkers = 4;
 /** In processes that many files share: loading viem anew for each would take longer than many tests do. */
 const shared = { maxWorkers, isolate: false };
 
+const programs = "test/support/programs-setup.ts";
+
 /** What starts nodes, databases or servers: time-outs for a loaded machine. */
 const processes = {
   ...shared,
@@ -24,6 +26,7 @@ const processes = {
   testTimeout: 60_000,
   hookTimeout: 60_000,
   setupFiles: "test/support/after-each-file.ts",
+  globalSetup: programs,
 };
 
 const chain = "src/**/*.chain.test.ts";
@@ -53,7 +56,7 @@ export default defineConfig({
           ...processes,
           name: "database",
           include: [database],
-          globalSetup: "test/support/postgres-setup.ts",
+          globalSetup: [programs, "test/support/postgres-setup.ts"],
         },
       },
       { test: { ...processes, name: "scenarios", include: ["test/scenarios/**/*.test.ts"] } },

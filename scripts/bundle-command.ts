@@ -17,6 +17,11 @@ const external = Object.keys({ ...dependencies, ...optionalDependencies, ...peer
   (name) => !bundled.includes(name),
 );
 
+/** Whether an import stays one of a package that is installed. */
+export function isExternal(id: string): boolean {
+  return external.some((name) => id === name || id.startsWith(`${name}/`));
+}
+
 /**
  * Replaces `cli/bin.js` of the compiled package by one that reads few files, with what it imports in `bundle/`; what is
  * imported only when it is needed stays so. The library's doors stay as they were compiled, with their types.
@@ -27,7 +32,7 @@ export async function bundleCommand(dist: string): Promise<void> {
     cwd: dist,
     input: { "cli/bin": join(dist, "cli/bin.js") },
     platform: "node",
-    external: (id) => external.some((name) => id === name || id.startsWith(`${name}/`)),
+    external: isExternal,
   });
   // Two folders deep, as in src: what is read beside the code is found by its way from there.
   const { output } = await bundle.write({

@@ -1,14 +1,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { backends, useTestDatabase } from "../../test/support/databases.ts";
 import { chainId, createTestLedger, operator, paymentOf } from "../../test/support/ledger/test-ledger.ts";
+import { programFile } from "../../test/support/programs.ts";
 import type { Database } from "./database.ts";
 
 /** A process of its own that claims. */
-const claimMany = join(import.meta.dirname, "../../test/support/ledger/claim-many.ts");
+const claimMany = programFile("test/support/ledger/claim-many.ts");
 
 describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);

@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { childEnvironment } from "./child-environment.ts";
 import { isRunning, stillRunningAfter } from "./live-processes.ts";
 import { descendantsOf } from "./processes.ts";
+import { programFile } from "./programs.ts";
 
 /** How a process ended. */
 export type End = { code: number | null; signal: NodeJS.Signals | null };
@@ -38,7 +39,7 @@ export function killCommands(): void {
 }
 
 export const repository = fileURLToPath(new URL("../..", import.meta.url));
-const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url));
+const bin = programFile("src/cli/bin.ts");
 
 /** Starts `x402-kit` as a process, as a user would, with no variables set but those given. */
 export function startCli(

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { type JsonResponse, requestJson } from "../../src/harness/control/http-json.ts";
 import type { Hex } from "../../src/protocol/hex.ts";
 import type { Composition } from "./composition.ts";
 import type { Boundary } from "./crash/boundaries.ts";
+import { programFile } from "./programs.ts";
 import type { Body } from "./service.ts";
 
 /** The key of the one organization that the processes know. */
@@ -53,7 +53,7 @@ export async function startServiceProcess(
   } = {},
 ): Promise<ServiceProcess> {
   const { facilitatorContract } = chain;
-  const script = fileURLToPath(new URL("./crash/service-child.ts", import.meta.url));
+  const script = programFile("test/support/crash/service-child.ts");
   const wrapping = { dieAt, takesBytes, leaseMs };
   const service = { rpcUrl, facilitatorContract, databaseUrl, apiKey, operators, drainDelayMs };
   const options = JSON.stringify({ ...service, ...wrapping });

@@ -2,7 +2,6 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import {
   createPublicClient,
   decodeErrorResult,
@@ -14,6 +13,7 @@ import {
 } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { isRunning, stillRunningAfter } from "../../../test/support/live-processes.ts";
+import { programFile } from "../../../test/support/programs.ts";
 import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
 import { ConfigurationError } from "../../errors.ts";
@@ -373,7 +373,7 @@ describe("chains that cannot start", () => {
 describe.concurrent("whatever becomes of the process that started them, no node and no watchdog is left", () => {
   /** Starts chains in a process of its own, and gives it with the pids of what it has started. */
   async function startElsewhere(then: string): Promise<{ parent: ChildProcess; pids: number[] }> {
-    const script = fileURLToPath(new URL("../../../test/support/start-and-wait.ts", import.meta.url));
+    const script = programFile("test/support/start-and-wait.ts");
     const parent = spawn(process.execPath, [script, then], {
       // A process group of its own, as a terminal gives to a command.
       detached: true,

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { main } from "../../../src/cli/main.ts";
 import { backends, useTestDatabase } from "../../support/databases.ts";
 import { createTestLedger, paymentOf, settled } from "../../support/ledger/test-ledger.ts";
+import { programFile } from "../../support/programs.ts";
 
 /*
  * `x402-kit settlements archive`, as an operator runs it.
@@ -122,7 +123,7 @@ describe.each(backends)("on $name", (backend) => {
     const ledger = await settleOld(400);
     const child = spawn(
       process.execPath,
-      ["src/cli/bin.ts", "settlements", "archive", "--before", before, "--out", file],
+      [programFile("src/cli/bin.ts"), "settlements", "archive", "--before", before, "--out", file],
       { env: { ...process.env, DATABASE_URL: database.url }, stdio: "ignore" },
     );
     const ended = once(child, "exit");

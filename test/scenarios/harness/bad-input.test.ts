@@ -1,7 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import {
@@ -14,6 +13,7 @@ import {
 import { createLocalRpc } from "../../../src/rpc/local-rpc.ts";
 import { isRunning, stillRunningAfter } from "../../support/live-processes.ts";
 import { commandOf, descendantsOf } from "../../support/processes.ts";
+import { programFile } from "../../support/programs.ts";
 
 /* One clear error each, and nothing left running. */
 
@@ -275,7 +275,7 @@ test("a harness whose node was reset or has died cannot be reset, and says so; c
 });
 
 test("kill -9 of the process that created it leaves nothing", async () => {
-  const script = fileURLToPath(new URL("../../support/harness/create-and-wait.ts", import.meta.url));
+  const script = programFile("test/support/harness/create-and-wait.ts");
   const child = spawn(process.execPath, [script], { stdio: ["ignore", "pipe", "inherit"] });
   await once(child.stdout, "data");
   const pids = descendantsOf(child.pid ?? 0);

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { programFile } from "../../support/programs.ts";
 import { createRandom } from "../../support/random.ts";
 import { composeRecovery, type RecoveryScene, value } from "../../support/recovery-scene.ts";
 import { type RecoveryStep, recoverySteps } from "../../support/recovery-steps.ts";
@@ -45,7 +45,7 @@ async function startDoomed(point: {
     dieAt: point.step,
     afterMs: point.afterMs,
   };
-  const script = fileURLToPath(new URL("../../support/recovery-child.ts", import.meta.url));
+  const script = programFile("test/support/recovery-child.ts");
   const child = spawn(process.execPath, [script, JSON.stringify(options)], {
     stdio: ["ignore", "pipe", "inherit"],
   });

@@ -1,6 +1,6 @@
-import { join } from "node:path";
 import { z } from "zod";
-import { repository, runCli } from "../cli.ts";
+import { runCli } from "../cli.ts";
+import { programFile } from "../programs.ts";
 
 const report = z.object({
   findings: z.array(
@@ -18,7 +18,7 @@ const report = z.object({
 
 /** The command line of a client or shop of the tests, which behaves as it is told. */
 export function subject(kind: "buyer" | "shop", manner: string): string[] {
-  return [process.execPath, join(repository, `test/support/judge/${kind}.ts`), manner];
+  return [process.execPath, programFile(`test/support/judge/${kind}.ts`), manner];
 }
 
 /** Judges a command; gives the exit code and what became of each case. */

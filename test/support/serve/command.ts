@@ -4,12 +4,12 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { main } from "../../../src/cli/main.ts";
 import { childEnvironment } from "../child-environment.ts";
 import { descendantsOf } from "../processes.ts";
+import { programFile } from "../programs.ts";
 
-const bin = fileURLToPath(new URL("../../../src/cli/bin.ts", import.meta.url));
+const bin = programFile("src/cli/bin.ts");
 
 /** How long a line is waited for, milliseconds: less than a test may take. */
 const timeoutMs = 25_000;

@@ -1,0 +1,65 @@
+import { createHash } from "node:crypto";
+import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { type OutputAsset, type OutputChunk, type Plugin, rolldown } from "rolldown";
+import type { TestProject } from "vitest/node";
+import { isExternal } from "../../scripts/bundle-command.ts";
+import { programs, programsVariable } from "./programs.ts";
+
+/*
+ * Bundles the programs that tests start, with the same libraries as the command of the package. From hundreds of files each
+ * start would take Node more than twice the CPU, and there are some hundred starts in a run.
+ */
+
+const repository = fileURLToPath(new URL("../..", import.meta.url));
+const cache = join(repository, "node_modules/.cache/test-programs");
+
+/** What is read beside the code is still found from where the code stands. */
+const keepLocations: Plugin = {
+  name: "keep-locations",
+  transform: {
+    filter: { code: /import\.meta\.(url|dirname)/ },
+    handler: (code, id) =>
+      code
+        .replaceAll("import.meta.url", JSON.stringify(pathToFileURL(id).href))
+        .replaceAll("import.meta.dirname", JSON.stringify(dirname(id))),
+  },
+};
+
+/** Gives the folder of the bundled programs. The same programs are in the same folder, so that Node compiles them once. */
+async function bundlePrograms(): Promise<string> {
+  const bundle = await rolldown({
+    input: Object.fromEntries(programs.map((path) => [path.replace(/\.ts$/, ""), join(repository, path)])),
+    platform: "node",
+    external: isExternal,
+    plugins: [keepLocations],
+  });
+  const { output } = await bundle.generate({
+    entryFileNames: "[name].js",
+    chunkFileNames: "[name]-[hash].js",
+  });
+  await bundle.close();
+  const contentOf = (file: OutputAsset | OutputChunk) => (file.type === "chunk" ? file.code : file.source);
+  const hash = createHash("sha256");
+  for (const file of output) hash.update(file.fileName).update(contentOf(file));
+  const folder = join(cache, hash.digest("hex").slice(0, 16));
+  await mkdir(cache, { recursive: true });
+  const made = await mkdtemp(join(cache, "made-"));
+  for (const file of output) {
+    await mkdir(dirname(join(made, file.fileName)), { recursive: true });
+    await writeFile(join(made, file.fileName), contentOf(file));
+  }
+  await writeFile(join(made, "package.json"), '{"type":"module"}');
+  // Another run may have made it, and use it.
+  await rename(made, folder).catch(() => rm(made, { recursive: true }));
+  return folder;
+}
+
+/** Once for the projects of a run, and again when files have changed. */
+export default async function setup(project: TestProject): Promise<void> {
+  process.env[programsVariable] ??= await bundlePrograms();
+  project.onTestsRerun(async () => {
+    process.env[programsVariable] = await bundlePrograms();
+  });
+}

@@ -1,0 +1,24 @@
+import { fileURLToPath } from "node:url";
+
+const repository = fileURLToPath(new URL("../..", import.meta.url));
+
+/** The programs that tests start as processes of their own, from the root of the repository. */
+export const programs = [
+  "src/cli/bin.ts",
+  "test/support/crash/service-child.ts",
+  "test/support/harness/create-and-wait.ts",
+  "test/support/judge/buyer.ts",
+  "test/support/judge/shop.ts",
+  "test/support/ledger/claim-many.ts",
+  "test/support/recovery-child.ts",
+  "test/support/start-and-wait.ts",
+] as const;
+
+/** The variable with the folder that `programs-setup.ts` has bundled them to. */
+export const programsVariable = "X402_TEST_PROGRAMS";
+
+/** The file to give to Node for one of them: bundled, as the package has its command, or else as it stands. */
+export function programFile(program: (typeof programs)[number]): string {
+  const folder = process.env[programsVariable];
+  return folder === undefined ? `${repository}${program}` : `${folder}/${program.replace(/\.ts$/, ".js")}`;
+}
