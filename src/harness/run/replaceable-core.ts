@@ -6,6 +6,8 @@ import type { ServiceCore } from "../../service.ts";
 
 /** A service core that can be replaced by a new one, while its callers keep the same objects. */
 export type ReplaceableCore = Omit<ServiceCore, "start" | "drain"> & {
+  /** Starts the first core. Throws as {@link ServiceCore.start} does. */
+  start(): Promise<void>;
   /**
    * Ends the core, answering requests under way, and starts a new one in its place after `meanwhile`. Until then callers
    * get the answer that the service is shutting down.
@@ -39,13 +41,12 @@ const spareAfterMs = 25;
  * A reset makes a new core instead of clearing the old one: production code needs no way to forget, and a new ledger,
  * queue or cache holds nothing.
  *
- * @param make gives a core that has not been started
+ * @param make gives a core that has not been started, as the first one is not either
  */
 export async function createReplaceableCore(make: () => Promise<MadeCore>): Promise<ReplaceableCore> {
-  let current = await startNew(make(), { inspect: true });
+  let current = await make();
   let spare: Promise<MadeCore> | undefined;
-  let timer: NodeJS.Timeout;
-  prepareSpare();
+  let timer: NodeJS.Timeout | undefined;
 
   async function startNew(made: Promise<MadeCore>, options: StartOptions): Promise<MadeCore> {
     const core = await made;
@@ -90,6 +91,10 @@ export async function createReplaceableCore(make: () => Promise<MadeCore>): Prom
       settled: async () => current.catalog?.settled(),
     },
     checkHealth: () => current.checkHealth(),
+    async start() {
+      await current.start({ inspect: true });
+      prepareSpare();
+    },
     stop: () => current.stop(),
     readRows: () => current.readRows(),
     async close() {

@@ -10,8 +10,8 @@ import { listen } from "../../http/connections/listen.ts";
 import { refuseForeign } from "../../local-server/refuse-foreign.ts";
 import { explainListenError } from "../../local-server/require-free.ts";
 import { createOrganizations } from "../../organizations/create-organizations.ts";
-import type { Organizations } from "../../organizations/organizations.ts";
 import { reserve } from "../../organizations/recipient.ts";
+import { builtInNetworks } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { localOrganization } from "../../published/local-organization.ts";
 import { createCore, type ServiceOptions } from "../../service.ts";
@@ -38,15 +38,52 @@ import type { StartOptions } from "./start-options.ts";
 const localPepper = "x402-facilitator-kit local harness";
 
 /**
+ * Databases that hold the organizations, all alike, in memory: nothing is to outlive the harness, not even when it is
+ * killed. The first one is filled at once, while the nodes still start.
+ */
+export function prepareDatabases(options: StartOptions): () => Promise<Database> {
+  const { networks: names, knownNetworks = builtInNetworks, facilitatorContracts, assets = {} } = options;
+  const reserved = reserve(
+    names.flatMap((name) => {
+      const network = knownNetworks.named(name);
+      if (network === undefined) return [];
+      const facilitatorContract = facilitatorContracts[network.tier];
+      return [{ name, facilitatorContract, assets: [assets[name] ?? network.usdc] }];
+    }),
+  );
+  const open = createMemoryDatabases((db) =>
+    createLocalOrganizations(
+      createOrganizations({ db, pepper: localPepper, now: Date.now, reserved }),
+      options,
+    ),
+  );
+  let first: Promise<Database> | undefined = open();
+  // Reported when it is taken.
+  first.catch(() => {});
+  return () => {
+    const opened = first ?? open();
+    first = undefined;
+    return opened;
+  };
+}
+
+/**
  * Runs the service against chains that are in place, which then end with it.
  *
- * @param studio where the studio is served
+ * @param prepared what was ready before the chains were
  * @throws {KitError} when it cannot listen; nothing is left running then
  */
 export async function serveHarness(
   started: Chains,
   options: StartOptions,
-  studio: typeof import("../../studio/serve-studio.ts") | undefined,
+  {
+    openDatabase,
+    studio,
+  }: {
+    openDatabase: () => Promise<Database>;
+    /** Where the studio is served. */
+    studio: typeof import("../../studio/serve-studio.ts") | undefined;
+  },
 ): Promise<RunningHarness> {
   const { host, port, logger, open } = options;
   const { facilitatorContracts: contracts, knownNetworks } = options;
@@ -100,10 +137,6 @@ export async function serveHarness(
     if (journal !== undefined) parts.push({ afterReset: journal.clear });
     parts.push(...(await traceService(serviceId)));
     const networks = chains.map((chain) => configure(chain, startedFaults.serviceRpcUrl(chain)));
-    // Nothing is to outlive the harness, not even when it is killed.
-    const openDatabase = createMemoryDatabases((db) =>
-      createLocalOrganizations(administer(db, networks), options),
-    );
     const { operator, recoverer } = harnessAccounts;
     const fixed = {
       networks,
@@ -114,6 +147,9 @@ export async function serveHarness(
     core = await createReplaceableCore(async () =>
       makeCore({ ...fixed, database: await openDatabase() }, options),
     );
+    // Its chains have to answer meanwhile.
+    const starting = core.start();
+    starting.catch(() => {});
     const { organizations, facilitator, catalog, checkHealth } = core;
     rewind = createRewind({ chains, core, parts, seed: options.seed });
     const { nextAuthorizationNonce, snapshot, restore, reset } = rewind;
@@ -181,6 +217,7 @@ export async function serveHarness(
         studio.serveStudio(scope, { store, resend, chain, contracts, networks: knownNetworks }),
       );
     });
+    await starting;
     const origin = await listen(app, { host, port }).catch((error: unknown) => {
       // It was free a moment ago.
       throw explainListenError(error, host, port);
@@ -206,12 +243,6 @@ async function traceService(serviceId: string): Promise<readonly HarnessPart[]> 
       close: () => tracing?.close(),
     },
   ];
-}
-
-/** The organizations of a database, for the core that is to have it. */
-function administer(db: Database, networks: readonly NetworkConfig[]): Organizations {
-  const reserved = reserve(networks);
-  return createOrganizations({ db, pepper: localPepper, now: Date.now, reserved });
 }
 
 /** The service's core. */

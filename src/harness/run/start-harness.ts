@@ -14,29 +14,30 @@ const genesisTime = 1_767_225_600;
 export async function startHarness(options: StartOptions): Promise<RunningHarness> {
   const { host, port, seed, state } = options;
   await requireFree(host, port);
-  let importing: ReturnType<typeof importService> | undefined;
+  let preparing: ReturnType<typeof prepareService> | undefined;
   const chains = await startChains({
     ...options,
     saved: state?.saved?.chains,
     genesisTime: seed === undefined ? undefined : genesisTime,
     meanwhile() {
-      importing = importService(options);
-      importing.catch(() => {});
+      preparing = prepareService(options);
+      preparing.catch(() => {});
     },
   });
   try {
-    const [{ serveHarness }, studio] = await (importing ?? importService(options));
-    return await serveHarness(chains, options, studio);
+    const { serveHarness, ...prepared } = await (preparing ?? prepareService(options));
+    return await serveHarness(chains, options, prepared);
   } catch (error) {
     await chains.stop();
     throw error;
   }
 }
 
-/** What the service on the chains is made of. Reading it takes as long as the nodes take to come up. */
-function importService({ studio = false }: StartOptions) {
-  return Promise.all([
+/** What of the service needs no chains: while the nodes come up there is time for it. */
+async function prepareService(options: StartOptions) {
+  const [{ serveHarness, prepareDatabases }, studio] = await Promise.all([
     import("./serve-harness.ts"),
-    studio ? import("../../studio/serve-studio.ts") : undefined,
+    options.studio ? import("../../studio/serve-studio.ts") : undefined,
   ]);
+  return { serveHarness, studio, openDatabase: prepareDatabases(options) };
 }

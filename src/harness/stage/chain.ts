@@ -13,7 +13,7 @@ import type { LocalNode } from "../nodes/nodes.ts";
 import { planLocalDeployment } from "./addresses.ts";
 import { type CapturedSlice, placeSlice } from "./captured-slice.ts";
 import { mockToken } from "./mock-token.ts";
-import { type PlacedContract, runConstructors } from "./place-contract.ts";
+import { type PlacedContract, runConstructors, runConstructorsOnce } from "./place-contract.ts";
 import { prepareRealToken } from "./prepare-real-token.ts";
 import { isRealToken } from "./start-fork.ts";
 import { type ChainMark, type MinedCounts, takeStartingPoint } from "./starting-point.ts";
@@ -124,7 +124,9 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
     ...testAccountContracts(),
   ];
   await node.batch([
-    ...(await runConstructors(node, contracts)),
+    ...(await (node.fork === undefined
+      ? runConstructorsOnce(node, network.chainId, contracts)
+      : runConstructors(node, contracts))),
     ...walletCode(),
     ...[treasury, operator, admin, recoverer, pauser].map(
       ({ address }): LocalCall => ["anvil_setBalance", address, gasMoney],
@@ -173,7 +175,7 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
             cause,
           });
         }
-        await sendFromTreasury(node, asset.address, [data]);
+        await sendFromTreasury(node, asset.address, data);
       }),
     async setBalance(account, wei) {
       await node.request("anvil_setBalance", account, `0x${wei.toString(16)}`);
@@ -227,21 +229,30 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
 }
 
 async function prepareMockToken(node: LocalNode, asset: Asset): Promise<{ hasBlacklist: boolean }> {
-  await sendFromTreasury(node, asset.address, testAccountTokenCalls(asset), 0);
+  const hashes = await sendAsTreasury(node, asset.address, testAccountTokenCalls(asset), 0);
+  // It mines nothing by itself yet.
+  await node.request("evm_mine");
+  requireSuccess(node, await readReceipts(node, hashes));
   return { hasBlacklist: true };
 }
 
+/** Sends a call to the token as its owner. Resolves when it is mined. */
+async function sendFromTreasury(node: LocalNode, token: Address, data: Hex): Promise<void> {
+  const hashes = await sendAsTreasury(node, token, [data]);
+  requireSuccess(node, await minedReceipts(node, hashes));
+}
+
 /**
- * Sends calls to the token as its owner and mines them. Several at once need their first nonce: the node gives two
+ * Sends calls to the token as its owner; gives their hashes. Several at once need their first nonce: the node gives two
  * transactions that come together the same one.
  */
-async function sendFromTreasury(
+function sendAsTreasury(
   node: LocalNode,
   token: Address,
   calls: readonly Hex[],
   firstNonce?: number,
-): Promise<void> {
-  const hashes = await node.batch(
+): Promise<readonly unknown[]> {
+  return node.batch(
     calls.map((data, index) => {
       const nonce = firstNonce === undefined ? {} : { nonce: `0x${(firstNonce + index).toString(16)}` };
       return [
@@ -250,25 +261,30 @@ async function sendFromTreasury(
       ];
     }),
   );
-  for (const receipt of await receiptsOf(node, hashes)) {
+}
+
+function requireSuccess(node: LocalNode, receipts: readonly unknown[]): void {
+  for (const receipt of receipts) {
     if (membersOf(receipt).status !== "0x1") {
       throw new KitError(`A call to the token on ${node.name} failed`, { hints: [JSON.stringify(receipt)] });
     }
   }
 }
 
+const readReceipts = (node: LocalNode, hashes: readonly unknown[]) =>
+  node.batch(hashes.map((hash) => ["eth_getTransactionReceipt", hash]));
+
 /**
  * The receipts of transactions that were just sent. The node mines them as they come, but now and then misses one, and
  * none where mining is held: then a block is mined for them.
  */
-async function receiptsOf(node: LocalNode, hashes: readonly unknown[]): Promise<readonly unknown[]> {
-  const read = () => node.batch(hashes.map((hash) => ["eth_getTransactionReceipt", hash]));
+async function minedReceipts(node: LocalNode, hashes: readonly unknown[]): Promise<readonly unknown[]> {
   const until = performance.now() + minedWithinMs;
   while ((await node.request("anvil_getAutomine")) === true && performance.now() < until) {
-    const receipts = await read();
+    const receipts = await readReceipts(node, hashes);
     if (!receipts.includes(null)) return receipts;
     await setTimeout(1);
   }
   await node.request("evm_mine");
-  return read();
+  return readReceipts(node, hashes);
 }

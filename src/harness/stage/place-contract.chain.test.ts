@@ -13,7 +13,7 @@ import { startWatchdog, type Watchdog } from "../../util/watchdog.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";
 import { defaultFacilitatorContracts, planLocalDeployment } from "./addresses.ts";
 import { mockToken } from "./mock-token.ts";
-import { placeContracts } from "./place-contract.ts";
+import { placeContracts, runConstructorsOnce } from "./place-contract.ts";
 
 const { admin, operator, recoverer, pauser, treasury } = harnessAccounts;
 const custom: Address = "0xabcdef0123456789abcdef0123456789abcdef01";
@@ -110,6 +110,33 @@ describe("placeContracts", () => {
 
     expect(await rolesAt(address)).toEqual(await rolesAt(custom));
     expect(await client().getTransactionCount({ address })).toBe(1);
+  });
+
+  it("runs a constructor once in a process for the same chain, address and code", async () => {
+    const address: Address = "0x2222222222222222222222222222222222222222";
+    const asked: string[] = [];
+    const watched: LocalNode = {
+      ...node,
+      batch(calls) {
+        asked.push(...calls.map(([method]) => method));
+        return node.batch(calls);
+      },
+    };
+    const usdc = { address, name: "USD Coin", version: "2", decimals: 6 };
+    const run = (chainId: number, asset = usdc) =>
+      runConstructorsOnce(watched, chainId, [facilitatorAt(custom), mockToken(asset)]);
+    const first = await run(8453);
+    const { length } = asked;
+    expect(await run(8453)).toEqual(first);
+    expect(asked).toHaveLength(length);
+    await run(10);
+    await run(8453, { ...usdc, version: "1" });
+    expect(asked).toHaveLength(3 * length);
+
+    await node.batch([["anvil_setCode", address, "0x"], ...(await run(8453))]);
+    const contract = { address, abi: mockUsdcAbi } as const;
+    expect(await client().readContract({ ...contract, functionName: "version" })).toBe("2");
+    expect(await rolesAt(custom)).toMatchObject({ owner: admin.address, operator: true });
   });
 
   it("mines nothing", async () => {

@@ -3,6 +3,7 @@ import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import type { LocalCall, LocalRpc } from "../../rpc/local-rpc.ts";
 import { isBytes } from "../../rpc/read-hex.ts";
+import { createBoundedMap } from "../../util/bounded-map.ts";
 import { changesTracer, readStorageChanges } from "../nodes/storage-changes.ts";
 
 /** A contract, and the address it is to stand at. */
@@ -40,8 +41,7 @@ export async function runConstructors(
   rpc: LocalRpc,
   contracts: readonly PlacedContract[],
 ): Promise<LocalCall[]> {
-  const called = contracts.flatMap(({ code = [] }) => code);
-  await rpc.batch(called.map(([where, code]) => ["anvil_setCode", where, code]));
+  await rpc.batch(calledCode(contracts));
   const results = await rpc.batch(contracts.flatMap(callsOf)).catch(async (error: unknown) => {
     // Which one it was, each by itself tells.
     for (const contract of contracts) {
@@ -54,6 +54,30 @@ export async function runConstructors(
   return contracts.flatMap((contract, index) =>
     writesOf(contract, results[2 * index], results[2 * index + 1]),
   );
+}
+
+/** What constructors came to on chains that held nothing else; some 150 kB each. */
+const known = createBoundedMap<string, readonly LocalCall[]>(16);
+
+/**
+ * As {@link runConstructors}, on a chain that holds nothing else: what a constructor does follows from its code, its
+ * address and the chain's id then, so that it runs once in a process. No request for those that ran before.
+ *
+ * @returns the calls that write all of it, the code that the contracts call included
+ */
+export async function runConstructorsOnce(
+  rpc: LocalRpc,
+  chainId: number,
+  contracts: readonly PlacedContract[],
+): Promise<readonly LocalCall[]> {
+  const key = JSON.stringify([chainId, contracts]);
+  const writes = known.get(key) ?? [...calledCode(contracts), ...(await runConstructors(rpc, contracts))];
+  known.set(key, writes);
+  return writes;
+}
+
+function calledCode(contracts: readonly PlacedContract[]): LocalCall[] {
+  return contracts.flatMap(({ code = [] }) => code).map(([where, code]) => ["anvil_setCode", where, code]);
 }
 
 /** One call gives the code, the other one the storage. */
