@@ -1,109 +1,92 @@
 import { UndeterminedError } from "../errors.ts";
-import type { Ledger } from "../ledger/ledger.ts";
-import type { Hex } from "../protocol/hex.ts";
+import type { Ledger, PayerAccount } from "../ledger/ledger.ts";
 import { sleep } from "../relayer/poll.ts";
 import type { Waiting } from "./claim-payment.ts";
 
 /**
  * Spaces out the payments of payers whose settles were reverted lately: the operator pays for each. They are never
- * refused, only later.
+ * refused, only later. How many were reverted is read from the ledger, so that all instances count alike; it is read only
+ * for payers that this instance suspects.
  */
 export type BackOff = {
   /**
-   * Waits for the payer's turn; `payer` names it together with its network.
+   * Waits for the payer's turn.
    *
    * @throws UndeterminedError when it does not come in time; nothing was signed then.
    */
-  turn(payer: string, waiting: Waiting): Promise<void>;
-  /** What a settlement of theirs came to; what is not decided yet is looked up at the next turn. */
-  note(payer: string, id: Hex, outcome: "paid" | "reverted" | "undecided"): void;
+  turn(payer: PayerAccount, waiting: Waiting): Promise<void>;
+  /** A settle of theirs was reverted, or may yet be. */
+  suspect(payer: PayerAccount): void;
 };
 
-type PayerHistory = {
-  /** Settlements whose outcome has not been looked up. */
-  open: Hex[];
-  /** While they are being looked up. */
-  lookingUp?: Promise<void> | undefined;
-  reverts: number;
-  /** Unix milliseconds. */
+type Suspect = {
+  /** While the ledger is asked. */
+  lookingUp?: Promise<readonly number[]> | undefined;
+  /** Unix milliseconds, both. */
   nextTurnAt: number;
-  revertedAt: number;
+  suspectedAt: number;
 };
 
 /** Reverts that may be mishaps: a balance that went elsewhere, a wallet that was changed. */
 const freeReverts = 3;
 const firstDelayMs = 1_000;
 const longestDelayMs = 8_000;
+/** More reverts change nothing. */
+const mostCounted = freeReverts + 1 + Math.log2(longestDelayMs / firstDelayMs);
 /** After so long without a revert a payer begins anew. */
 const forgottenMs = 600_000;
 /** Payers remembered at a time; the one that was quiet for longest makes room. */
 const mostPayers = 10_000;
-/** Settlements under way that are remembered of one payer. */
-const mostOpen = 64;
 
-export function createBackOff(ledger: Pick<Ledger, "find">, now: () => number): BackOff {
-  const payers = new Map<string, PayerHistory>();
+export function createBackOff(ledger: Pick<Ledger, "lastReverts">, now: () => number): BackOff {
+  const suspects = new Map<string, Suspect>();
 
   /** Many turns of one payer may ask at the same time: it is looked up once for them. */
-  function lookUp(history: PayerHistory): Promise<void> {
-    history.lookingUp ??= countDecided(history).finally(() => {
-      history.lookingUp = undefined;
+  function lookUp(payer: PayerAccount, suspect: Suspect): Promise<readonly number[]> {
+    suspect.lookingUp ??= ledger.lastReverts(payer, mostCounted).finally(() => {
+      suspect.lookingUp = undefined;
     });
-    return history.lookingUp;
+    return suspect.lookingUp;
   }
 
-  /** Counts what has become of settlements that were undecided when their requests ended. */
-  async function countDecided(history: PayerHistory): Promise<void> {
-    const found = await Promise.all(
-      history.open.map(async (id) => ({ id, settlement: await ledger.find(id) })),
-    );
-    const decided = found.filter(({ settlement }) => settlement?.state !== "submitted");
-    history.open = history.open.filter((id) => decided.every((one) => one.id !== id));
-    for (const { settlement } of decided) {
-      if (settlement !== null)
-        count(history, settlement.state === "failed" ? "reverted" : "paid", settlement.concludedAt);
-    }
-  }
-
-  /** A payer that has paid begins anew. */
-  function count(history: PayerHistory, outcome: "paid" | "reverted", at: number | null): void {
-    if (outcome === "paid") history.reverts = 0;
-    else {
-      history.reverts++;
-      history.revertedAt = at ?? now();
-    }
+  /** How many follow each other, newest first, without a pause after which they are forgotten. */
+  function countLate(reverts: readonly number[]): number {
+    const paused = reverts.findIndex((at, index) => (reverts[index - 1] ?? now()) - at > forgottenMs);
+    return paused === -1 ? reverts.length : paused;
   }
 
   return {
     async turn(payer, { deadline, signal }) {
-      const history = payers.get(payer);
-      if (history === undefined) return;
-      await lookUp(history);
-      if (now() - history.revertedAt > forgottenMs) history.reverts = 0;
-      const excess = history.reverts - freeReverts;
+      const suspect = suspects.get(nameOf(payer));
+      if (suspect === undefined || now() - suspect.suspectedAt > forgottenMs) return;
+      const reverts = await lookUp(payer, suspect);
+      const [revertedAt = 0] = reverts;
+      const excess = countLate(reverts) - freeReverts;
       if (excess <= 0) return;
       const delayMs = Math.min(longestDelayMs, firstDelayMs * 2 ** (excess - 1));
-      const at = Math.max(now(), history.nextTurnAt, history.revertedAt + delayMs);
+      const at = Math.max(now(), suspect.nextTurnAt, revertedAt + delayMs);
       if (at >= deadline) {
         throw new UndeterminedError(
           "Settles of this payer were reverted lately, and its turn does not come in time; nothing was sent, try again",
         );
       }
-      history.nextTurnAt = at + delayMs;
+      suspect.nextTurnAt = at + delayMs;
       await sleep(at - now(), signal);
       if (signal.aborted) throw new UndeterminedError("The caller left; nothing was sent");
     },
 
-    note(payer, id, outcome) {
-      const known = payers.get(payer);
-      if (known === undefined && outcome === "paid") return;
-      const history = known ?? { open: [], reverts: 0, nextTurnAt: 0, revertedAt: 0 };
-      if (outcome === "undecided") history.open = [...history.open, id].slice(-mostOpen);
-      else count(history, outcome, now());
-      payers.delete(payer);
-      payers.set(payer, history);
-      const [oldest] = payers.keys();
-      if (payers.size > mostPayers && oldest !== undefined) payers.delete(oldest);
+    suspect(payer) {
+      const name = nameOf(payer);
+      const suspect = suspects.get(name) ?? { nextTurnAt: 0, suspectedAt: 0 };
+      suspect.suspectedAt = now();
+      suspects.delete(name);
+      suspects.set(name, suspect);
+      const [oldest] = suspects.keys();
+      if (suspects.size > mostPayers && oldest !== undefined) suspects.delete(oldest);
     },
   };
+}
+
+function nameOf({ chainId, asset, payer }: PayerAccount): string {
+  return `${chainId} ${asset} ${payer}`.toLowerCase();
 }

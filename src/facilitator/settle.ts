@@ -146,7 +146,8 @@ export function createSettle(context: FacilitatorContext): Settle {
     }
 
     async function settleLeased(claimant: Omit<Claimant, keyof Lane>, lease: Lease): Promise<SettleResult> {
-      const payer = `${payment.network.name} ${payment.authorization.from.toLowerCase()}`;
+      const { chainId } = payment.network;
+      const payer = { chainId, asset: payment.asset.address, payer: payment.authorization.from };
       let isClaimed = false;
       try {
         if ((await ledger.find(payment.id)) === null) {
@@ -162,10 +163,10 @@ export function createSettle(context: FacilitatorContext): Settle {
           isClaimed = true;
         }
         const result = await awaitOutcome(lease, waiting, { isFresh: isClaimed });
-        if (isClaimed) backOff.note(payer, payment.id, outcomeOf[result.kind]);
+        if (isClaimed && result.kind !== "success") backOff.suspect(payer);
         return result;
       } catch (error) {
-        if (isClaimed) backOff.note(payer, payment.id, "undecided");
+        if (isClaimed) backOff.suspect(payer);
         await ledger.releaseLease(payment.id, lease.holder);
         throw error;
       }
@@ -346,9 +347,6 @@ export function createSettle(context: FacilitatorContext): Settle {
     return true;
   }
 }
-
-/** What a claimed settlement came to, as far as its request knows. */
-const outcomeOf = { success: "paid", invalid: "reverted", pending: "undecided" } as const;
 
 function refuse(invalid: Invalid, { final }: { final: boolean }): SettleResult {
   return { kind: "invalid", invalid, final };

@@ -9,6 +9,7 @@ import { createConclude } from "./conclude.ts";
 import { createConcluded } from "./concluded.ts";
 import { createGasSpending } from "./gas-spending.ts";
 import { createIdempotency } from "./idempotency.ts";
+import { createLastReverts } from "./last-reverts.ts";
 import { createLeases } from "./leases.ts";
 import type { Ledger } from "./ledger.ts";
 import { createList } from "./list.ts";
@@ -56,6 +57,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     addAttempt: createAddAttempt(db),
     redrive: createRedrive(db, now),
     list: createList(db),
+    lastReverts: createLastReverts(db),
     gasSpending: createGasSpending(db, now),
     findIdentifier: createFindIdentifier(db, now),
 

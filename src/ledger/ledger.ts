@@ -69,6 +69,9 @@ export type SettlementFilter = {
   to?: number | undefined;
 };
 
+/** A payer's balance of an asset on a chain. */
+export type PayerAccount = Pick<ClaimRequest, "chainId" | "asset" | "payer">;
+
 /** The leased right of one request to the answer for a settlement. */
 export type AnswerRight = { id: Hex; holder: string };
 
@@ -237,6 +240,12 @@ export type Ledger = Recoveries & {
    * settlements are unfinished, whose cost is not known.
    */
   gasSpending(organizationId: string, network: NetworkName): Promise<{ spent: bigint; unfinished: number }>;
+
+  /**
+   * When a payer's settlements failed since the last that was paid, newest block first, in unix milliseconds: `limit` of
+   * them at most.
+   */
+  lastReverts(payer: PayerAccount, limit: number): Promise<readonly number[]>;
 
   /** The fingerprint of the payment that an organization's identifier was claimed with in the last 24 h; null when there is none. */
   findIdentifier(organizationId: string, id: string): Promise<Hex | null>;
