@@ -301,6 +301,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       ...ledger,
       markDelivered: recordings.track(ledger.markDelivered),
       releaseLease: recordings.track(ledger.releaseLease),
+      abandonIdempotent: recordings.track(ledger.abandonIdempotent),
     },
     outcomes,
     now,

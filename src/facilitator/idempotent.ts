@@ -24,6 +24,7 @@ const storedAnswer = z.discriminatedUnion("kind", [
       retryAfterSeconds: z.union([z.number(), z.string()]).optional(),
     }),
   }),
+  // A success is stored when it was delivered.
   z.object({ kind: z.literal("success"), transaction: bytes32 }),
 ]);
 
@@ -65,35 +66,36 @@ export async function settleIdempotently(
     if (settlement?.state === "submitted")
       return { kind: "pending", transaction: settlement.transactionHash };
     if (settlement?.state === "failed") return settle();
-    // A success that never arrived is handed over now, and so is spent for requests without the key.
-    const undelivered = await settle().catch(() => undefined);
-    return undelivered?.kind === "success" ? undelivered : { ...answer, delivery: repeated };
+    return { ...answer, delivery: repeated };
   }
 
-  let result: SettleResult | undefined;
-  let isStored = true;
+  const abandon = () => ledger.abandonIdempotent(organizationId, key);
+  const keep = (answer: z.infer<typeof storedAnswer>) => ({
+    ...{ organizationId, key },
+    answer: JSON.stringify(answer),
+  });
   try {
-    result = await settle();
-    if (result.kind === "pending" || (result.kind === "invalid" && !result.final)) {
-      // What may come out differently is found out again, instead of being repeated for a day.
-      await ledger.abandonIdempotent(organizationId, key);
-    } else {
-      const answer: z.infer<typeof storedAnswer> =
-        result.kind === "success"
-          ? { kind: result.kind, transaction: result.transaction }
-          : { kind: result.kind, invalid: result.invalid };
-      const right = result.kind === "success" ? result.delivery.right : undefined;
-      isStored = await ledger.answerIdempotent(organizationId, key, JSON.stringify(answer), right);
+    const result = await settle();
+    switch (result.kind) {
+      case "success": {
+        const { transaction, delivery } = result;
+        // Kept once it is delivered, and not before: where it was lost, another request may get it, with another key.
+        const delivered = () => delivery.delivered(keep({ kind: "success", transaction }));
+        const lost = async () => void (await Promise.all([abandon(), delivery.lost()]));
+        return { ...result, delivery: { ...delivery, delivered, lost } };
+      }
+      case "invalid":
+        // What may come out differently is found out again, instead of being repeated for a day.
+        await (result.final
+          ? ledger.answerIdempotent(keep({ kind: result.kind, invalid: result.invalid }))
+          : abandon());
+        return result;
+      case "pending":
+        await abandon();
+        return result;
     }
-    if (isStored || result.kind !== "success") return result;
-    await result.delivery.lost();
-    await ledger.abandonIdempotent(organizationId, key);
   } catch (error) {
-    // Otherwise the right to the answer would be held, and renewed, for as long as the process lives.
-    if (result?.kind === "success") await result.delivery.lost().catch(() => {});
-    await ledger.abandonIdempotent(organizationId, key);
+    await abandon();
     throw error;
   }
-  // This process stood still with the success, and another request answered meanwhile: with this key, or without it.
-  return settleIdempotently(ledger, organizationId, { key, bodyHash }, settlementId, waiting, settle);
 }

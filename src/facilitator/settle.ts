@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { ForbiddenError, UndeterminedError } from "../errors.ts";
-import type { AnswerRight } from "../ledger/ledger.ts";
+import type { KeptAnswer } from "../ledger/ledger.ts";
 import type { Settlement } from "../ledger/settlement.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { Hex } from "../protocol/hex.ts";
@@ -36,15 +36,13 @@ export type SettleResult =
 
 /** The fate of one success on its way to the caller. */
 export type Delivery = {
-  /** What the ledger knows this request's right to answer by; undefined for an answer that is given again. */
-  right: AnswerRight | undefined;
   /**
    * To be asked right before the answer is complete: whether it may still be given. False where this process has stood
    * still meanwhile, and another request has, or had, the right to it.
    */
   isDue(): Promise<boolean>;
-  /** The answer was written. */
-  delivered(): Promise<void>;
+  /** The answer was written; from now on it is given again under the key that it is kept for. */
+  delivered(kept?: KeptAnswer): Promise<void>;
   /** The answer could not be written: the next identical request gets it. */
   lost(): Promise<void>;
 };
@@ -65,7 +63,6 @@ export type Settle = (
 
 /** A repeated answer is not handed over again: whether it arrives changes nothing. */
 export const repeated: Delivery = {
-  right: undefined,
   isDue: () => Promise.resolve(true),
   delivered: () => Promise.resolve(),
   lost: () => Promise.resolve(),
@@ -323,9 +320,8 @@ export function createSettle(context: FacilitatorContext): Settle {
       kind: "success",
       transaction: transactionHash,
       delivery: {
-        right: { id, holder },
         isDue: () => isStillDue(lease),
-        delivered: () => ledger.markDelivered(id, holder),
+        delivered: (kept) => ledger.markDelivered(id, holder, kept),
         lost: () => ledger.releaseLease(id, holder),
       },
     };

@@ -30,6 +30,9 @@ describe.each(backends)("on $name", (backend) => {
   const begin = (one = ledger, body = "body", key = "key", organization = "shop") =>
     one.beginIdempotent(organization, key, body);
 
+  const answer = (one: typeof ledger, text: string) =>
+    one.answerIdempotent({ organizationId: "shop", key: "key", answer: text });
+
   describe("a key", () => {
     test("is new once", async () => {
       const entries = await Promise.all(
@@ -41,7 +44,7 @@ describe.each(backends)("on $name", (backend) => {
 
     test("gives the same answer again, on every instance", async () => {
       await begin();
-      await ledger.answerIdempotent("shop", "key", '{"success":true}');
+      await answer(ledger, '{"success":true}');
       const answered = { status: "answered", answer: '{"success":true}' };
       expect(await begin()).toEqual(answered);
       expect(await begin(other)).toEqual(answered);
@@ -50,7 +53,7 @@ describe.each(backends)("on $name", (backend) => {
     test("is bound to its body, while it runs and afterwards", async () => {
       await begin();
       expect(await begin(ledger, "another body")).toEqual({ status: "other_body" });
-      await ledger.answerIdempotent("shop", "key", "answer");
+      await answer(ledger, "answer");
       expect(await begin(ledger, "another body")).toEqual({ status: "other_body" });
     });
 
@@ -67,8 +70,8 @@ describe.each(backends)("on $name", (backend) => {
 
     test("keeps its first answer", async () => {
       await begin();
-      await ledger.answerIdempotent("shop", "key", "first");
-      await ledger.answerIdempotent("shop", "key", "second");
+      await answer(ledger, "first");
+      await answer(ledger, "second");
       await ledger.abandonIdempotent("shop", "key");
       expect(await begin()).toEqual({ status: "answered", answer: "first" });
     });
@@ -78,7 +81,7 @@ describe.each(backends)("on $name", (backend) => {
     test("an answer is forgotten, 24 h after it was given", async () => {
       await begin();
       clock.advance(leaseMs - 1);
-      await ledger.answerIdempotent("shop", "key", "answer");
+      await answer(ledger, "answer");
       clock.advance(24 * hours - 1);
       expect(await begin()).toEqual({ status: "answered", answer: "answer" });
       clock.advance(1);
@@ -112,7 +115,7 @@ describe.each(backends)("on $name", (backend) => {
 
     test("an answer is not lost", async () => {
       await begin();
-      await ledger.answerIdempotent("shop", "key", "answer");
+      await answer(ledger, "answer");
       clock.advance(10 * leaseMs);
       expect(await begin(other)).toEqual({ status: "answered", answer: "answer" });
     });
@@ -126,36 +129,40 @@ describe.each(backends)("on $name", (backend) => {
       expect(await begin(other)).toEqual({ status: "running" });
     });
 
-    test("and comes back, it stores no success that another request has given meanwhile, without the key", async () => {
-      const right = { id: hashOf("payment"), holder: "request" };
-      await begin();
-      await ledger.acquireLease(right.id, right.holder);
-      clock.advance(leaseMs);
-      expect(await other.acquireLease(right.id, "repeat")).toBe(true);
-      expect(await ledger.answerIdempotent("shop", "key", "answer", right)).toBe(false);
-      await other.markDelivered(right.id, "repeat");
-      expect(await ledger.answerIdempotent("shop", "key", "answer", right)).toBe(false);
-      expect(await begin()).toEqual({ status: "new" });
-    });
-
-    test("and comes back, a success that it stores is its own for the time of a lease", async () => {
-      const right = { id: hashOf("payment"), holder: "request" };
-      await begin();
-      await ledger.acquireLease(right.id, right.holder);
-      clock.advance(2 * leaseMs);
-      expect(await ledger.answerIdempotent("shop", "key", "answer", right)).toBe(true);
-      expect(await other.acquireLease(right.id, "repeat")).toBe(false);
-    });
-
     test("and comes back, it does not touch the request that took its place", async () => {
       await begin();
       clock.advance(leaseMs);
       await begin(other);
-      await ledger.answerIdempotent("shop", "key", "too late");
+      await answer(ledger, "too late");
       await ledger.abandonIdempotent("shop", "key");
       expect(await begin(other)).toEqual({ status: "running" });
-      await other.answerIdempotent("shop", "key", "in time");
+      await answer(other, "in time");
       expect(await begin()).toEqual({ status: "answered", answer: "in time" });
+    });
+  });
+
+  describe("a success", () => {
+    const right = { id: hashOf("payment"), holder: "request" };
+    const kept = { organizationId: "shop", key: "key", answer: "success" };
+    beforeEach(async () => {
+      await begin();
+      await ledger.acquireLease(right.id, right.holder);
+    });
+
+    test("is given again under its key from the moment it is delivered", async () => {
+      expect(await begin(other)).toEqual({ status: "running" });
+      await ledger.markDelivered(right.id, right.holder, kept);
+      expect(await begin(other)).toEqual({ status: "answered", answer: "success" });
+      expect(await other.acquireLease(right.id, "repeat")).toBe(true);
+    });
+
+    test("is not, and the key is free, where another request had the right to it by then", async () => {
+      clock.advance(leaseMs);
+      await other.acquireLease(right.id, "repeat");
+      await ledger.renewLeases();
+      await ledger.markDelivered(right.id, right.holder, kept);
+      expect(await begin(other)).toEqual({ status: "new" });
+      expect(await ledger.acquireLease(right.id, "third")).toBe(false);
     });
   });
 });

@@ -1,9 +1,8 @@
-import { type Kysely, type SqlBool, sql, type Transaction } from "kysely";
+import type { Kysely, Transaction } from "kysely";
 import { repeatable } from "../database/retrying.ts";
-import { allAtOnce, inTransaction } from "../database/transaction.ts";
-import type { Ledger } from "./ledger.ts";
+import { inTransaction } from "../database/transaction.ts";
+import type { KeptAnswer, Ledger } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";
-import { lowerCase } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
 
 /** How long an answer is given again. */
@@ -64,52 +63,45 @@ export function createIdempotency(
         return row.answer === null ? { status: "running" } : { status: "answered", answer: row.answer };
       }),
 
-    async answerIdempotent(organizationId, key, answer, right) {
-      let isStored = false;
-      await retryQueue.run(workNameOf(organizationId, key), async () => {
-        isStored = await inTransaction(db, async (transaction) => {
-          const time = now();
-          const store = transaction
-            .updateTable("idempotency")
-            .set({ answer, expires_at: time + keptMs })
-            .where("organization_id", "=", organizationId)
-            .where("idempotency_key", "=", key)
-            .where("instance_id", "=", instanceId)
-            .where("answer", "is", null)
-            .returning("organization_id");
-          if (right === undefined) return (await store.executeTakeFirst()) !== undefined;
-          const held = { id: lowerCase(right.id), holder: right.holder, instance_id: instanceId };
-          const isHeld = sql<SqlBool>`leases.id = ${held.id} and leases.holder = ${held.holder}
-            and leases.instance_id = ${held.instance_id}`;
-          const [, stored] = await allAtOnce(transaction, [
-            // From here on no other request can take it, and answer too, before this one has had its time to.
-            transaction
-              .updateTable("leases")
-              .set({ expires_at: time + leaseMs })
-              .where(isHeld),
-            store.where(({ exists, selectFrom }) =>
-              exists(selectFrom("leases").select("leases.id").where(isHeld)),
-            ),
-          ]);
-          return stored.length > 0;
-        });
-      });
-      return isStored;
-    },
+    answerIdempotent: (kept) =>
+      retryQueue.run(workNameOf(kept.organizationId, kept.key), async () => {
+        await repeatable(() => keeping(db, kept, { instanceId, time: now() }).execute());
+      }),
 
     abandonIdempotent: (organizationId, key) =>
       retryQueue.run(workNameOf(organizationId, key), async () => {
-        await repeatable(() =>
-          db
-            .deleteFrom("idempotency")
-            .where("organization_id", "=", organizationId)
-            .where("idempotency_key", "=", key)
-            .where("instance_id", "=", instanceId)
-            .where("answer", "is", null)
-            .execute(),
-        );
+        await repeatable(() => abandoning(db, { organizationId, key }, instanceId).execute());
       }),
   };
+}
+
+/** The statement that stores an answer under its key, where an instance still runs the key's request. */
+export function keeping(
+  db: Kysely<LedgerTables>,
+  { organizationId, key, answer }: KeptAnswer,
+  { instanceId, time }: { instanceId: string; time: number },
+) {
+  return db
+    .updateTable("idempotency")
+    .set({ answer, expires_at: time + keptMs })
+    .where("organization_id", "=", organizationId)
+    .where("idempotency_key", "=", key)
+    .where("instance_id", "=", instanceId)
+    .where("answer", "is", null);
+}
+
+/** The statement that frees a key whose request an instance runs without an answer. */
+export function abandoning(
+  db: Kysely<LedgerTables>,
+  { organizationId, key }: Omit<KeptAnswer, "answer">,
+  instanceId: string,
+) {
+  return db
+    .deleteFrom("idempotency")
+    .where("organization_id", "=", organizationId)
+    .where("idempotency_key", "=", key)
+    .where("instance_id", "=", instanceId)
+    .where("answer", "is", null);
 }
 
 function workNameOf(organizationId: string, key: string): string {

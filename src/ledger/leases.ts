@@ -3,7 +3,8 @@ import { repeatable } from "../database/retrying.ts";
 import { inTransaction, withCommit } from "../database/transaction.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { padded, type TogetherOptions, together } from "../util/together.ts";
-import type { Ledger } from "./ledger.ts";
+import { abandoning, keeping } from "./idempotency.ts";
+import type { KeptAnswer, Ledger } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";
 import { lowerCase } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
@@ -14,8 +15,11 @@ const graceLeases = 10;
 /** A right that one request asks for, or has. */
 type Lease = { id: Hex; holder: string };
 
+/** A success that was handed over. */
+type Delivered = Lease & { kept: KeptAnswer | undefined };
+
 /** An authorization has one holder at a time. */
-const ofOneId: TogetherOptions<Lease> = { most: 64, keyOf: ({ id }) => id };
+const ofOneId = { most: 64, keyOf: ({ id }: Lease) => id } satisfies TogetherOptions<Lease>;
 
 /** A lease belongs to a holder of an instance: holders of different instances may have the same name. */
 export function createLeases(
@@ -56,7 +60,7 @@ export function createLeases(
     return leases.map(({ id }) => ids.has(id));
   }
 
-  async function deliverAll(leases: readonly Lease[]): Promise<undefined[]> {
+  async function deliverAll(leases: readonly Delivered[]): Promise<undefined[]> {
     await inTransaction(db, async (transaction) => {
       const time = now();
       // Pairs as one text each: databases look the ids up, and compare few pairs.
@@ -73,6 +77,18 @@ export function createLeases(
           .where("id", "in", (held) => held.selectFrom("leases").select("leases.id").where(isHeld))
           .where("state", "in", ["settled", "recovered"])
           .where("delivered_at", "is", null),
+        // With it, so that no key gives a success again which was another request's.
+        ...leases.flatMap(({ id, holder, kept }) => {
+          if (kept === undefined) return [];
+          const own = sql<SqlBool>`leases.instance_id = ${instanceId} and leases.id = ${id} and leases.holder = ${holder}`;
+          return [
+            keeping(transaction, kept, { instanceId, time }).where(({ exists, selectFrom }) =>
+              exists(selectFrom("leases").select("leases.id").where(own)),
+            ),
+            // Where the lease was lost: the key would be held, and renewed, for as long as the process lives.
+            abandoning(transaction, kept, instanceId),
+          ];
+        }),
         transaction.deleteFrom("leases").where(isHeld),
       ]);
     });
@@ -138,8 +154,8 @@ export function createLeases(
       });
     },
 
-    markDelivered: (id, holder) =>
-      retryQueue.run(workNameOf(id, holder), () => deliver({ id: lowerCase(id), holder })),
+    markDelivered: (id, holder, kept) =>
+      retryQueue.run(workNameOf(id, holder), () => deliver({ id: lowerCase(id), holder, kept })),
   };
 }
 

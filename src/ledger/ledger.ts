@@ -72,8 +72,8 @@ export type SettlementFilter = {
 /** A payer's balance of an asset on a chain. */
 export type PayerAccount = Pick<ClaimRequest, "chainId" | "asset" | "payer">;
 
-/** The leased right of one request to the answer for a settlement. */
-export type AnswerRight = { id: Hex; holder: string };
+/** An answer that is to be given again under an `Idempotency-Key` of an organization. */
+export type KeptAnswer = { organizationId: string; key: string; answer: string };
 
 /** A stored answer, or the promise of one, under an `Idempotency-Key`. */
 export type IdempotencyEntry =
@@ -215,10 +215,10 @@ export type Ledger = Recoveries & {
   ): Promise<readonly { attempt: Attempt; settlements: readonly Settlement[] }[]>;
 
   /**
-   * Marks a success as handed over and gives up the lease, in one transaction. Does nothing for a holder that has
-   * lost the lease; marks nothing that is not a success.
+   * Marks a success as handed over, stores its answer where it is to be given again, and gives up the lease, in one
+   * transaction. Does nothing for a holder that has lost the lease; marks nothing that is not a success.
    */
-  markDelivered(id: Hex, holder: string): Promise<void>;
+  markDelivered(id: Hex, holder: string, kept?: KeptAnswer): Promise<void>;
 
   /**
    * Does the writes again that failed, of deliveries and of rights given up, until all are done, for `forMs` at most.
@@ -252,16 +252,8 @@ export type Ledger = Recoveries & {
 
   /** Binds an `Idempotency-Key` of an organization to a request body, or tells what it is bound to. Kept for 24 h. */
   beginIdempotent(organizationId: string, key: string, bodyHash: string): Promise<IdempotencyEntry>;
-  /**
-   * Stores the answer to give again under the key. False, and nothing stored, when the key is another request's by now, or
-   * so is the right to this answer: a process that stood still may have lost either. The lease of the right is renewed.
-   */
-  answerIdempotent(
-    organizationId: string,
-    key: string,
-    answer: string,
-    right?: AnswerRight | undefined,
-  ): Promise<boolean>;
+  /** Stores the answer to give again under the key, unless the key is another request's by now. */
+  answerIdempotent(kept: KeptAnswer): Promise<void>;
   /** Frees a key whose request ended without a verdict. */
   abandonIdempotent(organizationId: string, key: string): Promise<void>;
 };

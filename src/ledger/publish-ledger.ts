@@ -120,8 +120,8 @@ export function publishLedger(
       publishStep([id], () => ({ step: "recovered", transaction }));
     },
 
-    async markDelivered(id, holder) {
-      await ledger.markDelivered(id, holder);
+    async markDelivered(id, holder, kept) {
+      await ledger.markDelivered(id, holder, kept);
       publishStep([id], () => ({ step: "delivered" }));
     },
   };

@@ -6,6 +6,8 @@ import type { Hex } from "../../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { localOrganization } from "../../../src/published/local-organization.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
+import { openRawConnection, postText } from "../../support/http/raw-connection.ts";
+import { goodKey } from "../../support/http/stub-app.ts";
 import { runningChain } from "../../support/running-chain.ts";
 import {
   type Answer,
@@ -273,6 +275,20 @@ describe("Idempotency-Key", () => {
     expect(first.body).toMatchObject({ success: true });
     expect((await post(harness, "settle", body, headers)).body).toEqual(first.body);
     expect((await post(harness, "settle", body)).body).toMatchObject({ success: false });
+  });
+
+  test("whose success was lost on its way, and then went to a request without the key, gives no second one", async () => {
+    const body = await signedRequest(harness);
+    const key = "idempotency-key: order-7";
+    const connection = await openRawConnection(Number(new URL(harness.description.facilitator.url).port));
+    connection.send(postText("/v1/settle", body, [key]).replace(goodKey, localOrganization.apiKey));
+    await connection.until(/"success":true/);
+    connection.reset();
+    const answers = [
+      await post(harness, "settle", body),
+      await post(harness, "settle", body, { "idempotency-key": "order-7" }),
+    ];
+    expect(answers.map((answer) => answer.body.success)).toEqual([true, false]);
   });
 
   test("the same key and body at once: both get the one success", async () => {

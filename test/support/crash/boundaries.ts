@@ -38,9 +38,9 @@ export function stopAt(boundary: Boundary, reached: () => void) {
         await ledger.conclude(mined, conclusions);
         at("recorded, not answered");
       },
-      async markDelivered(id, holder) {
+      async markDelivered(id, holder, kept) {
         at("answered, not marked as delivered");
-        await ledger.markDelivered(id, holder);
+        await ledger.markDelivered(id, holder, kept);
         at("marked as delivered");
       },
     }),
