@@ -25,6 +25,7 @@ const isPlain = (value: unknown): value is object =>
 /** Checked where it is used, or good in every form. */
 export const anything: Wanted = { what: "", fits: () => true };
 export const aText: Wanted = { what: "a text", fits: (value) => typeof value === "string" };
+export const aBoolean: Wanted = { what: "true or false", fits: (value) => typeof value === "boolean" };
 export const aFunction: Wanted = { what: "a function", fits: (value) => typeof value === "function" };
 export const anObject: Wanted = { what: "an object", fits: isPlain };
 export const aTextOrObject: Wanted = {

@@ -21,14 +21,17 @@ import {
   networkNames,
 } from "../../protocol/networks.ts";
 import {
+  aBoolean,
   aList,
   anObject,
   anything,
   aText,
   aTextOrObject,
   findGivenProblems,
+  oneOf,
   texts,
   type Wanted,
+  wholeNumber,
 } from "../../util/given.ts";
 import { type ForkOption, type ForkOptions, readForkOptions } from "../fork/fork-options.ts";
 import { requireNode } from "../nodes/require-node.ts";
@@ -168,20 +171,10 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessOption
     }
     return running;
   };
-  if (!isWhole(port, 0, 65_535)) add("port", `${port} is not a port`, "4402");
   if (isIP(host) === 0 && host !== "localhost") add("host", `"${host}" is not an IP address`, "127.0.0.1");
   for (const [index, name] of (options.allowHosts ?? []).entries()) {
     if (!isHostName(name)) add(`allowHosts[${index}]`, `"${name}" is not the name of a host`, "facilitator");
   }
-  const { least, most } = settleWaitBoundsMs;
-  if (settleWaitMs !== undefined && !isWhole(settleWaitMs, least, most)) {
-    add("settleWaitMs", `${settleWaitMs} is not a whole number from ${least} to ${most}`, "5000");
-  }
-  if (seed !== undefined && !Number.isSafeInteger(seed)) add("seed", `${seed} is not a whole number`, "1");
-  if (typeof recovery !== "boolean") add("recovery", `${recovery} is not true or false`, "false");
-  if (typeof journal !== "boolean") add("journal", `${journal} is not true or false`, "false");
-  if (typeof studio !== "boolean") add("studio", `${studio} is not true or false`, "true");
-  if (!logLevels.includes(logLevel)) add("logLevel", `${logLevel} is not one of ${logLevels.join(", ")}`);
 
   const assets: Partial<Record<NetworkName, Asset>> = {};
   for (const [network, asset] of entriesOf(options.assets)) {
@@ -239,7 +232,18 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessOption
 
 type Add = (name: string, problem: string, example?: string) => void;
 
-/** What each option is to be as such; what is `anything` has a reader below. */
+/** Options that stand for themselves: one that is wrong hinders no other from being read. */
+const simpleOptions = {
+  port: { ...wholeNumber(0, 65_535), example: "4402" },
+  settleWaitMs: { ...wholeNumber(settleWaitBoundsMs.least, settleWaitBoundsMs.most), example: "5000" },
+  logLevel: oneOf(logLevels),
+  recovery: aBoolean,
+  journal: aBoolean,
+  studio: aBoolean,
+  seed: { what: "a whole number", fits: Number.isSafeInteger, example: "1" },
+} as const satisfies Partial<Record<keyof HarnessOptions, Wanted>>;
+
+/** What each option is to be as such; what is `anything` has a reader above. */
 export const harnessOptions: Readonly<Record<keyof HarnessOptions, Wanted>> = {
   networks: { ...aList, example: '["base"]' },
   networkFile: anything,
@@ -250,14 +254,8 @@ export const harnessOptions: Readonly<Record<keyof HarnessOptions, Wanted>> = {
   fork: anything,
   host: anything,
   allowHosts: { ...texts, example: '["facilitator"]' },
-  port: anything,
+  ...simpleOptions,
   rpcPorts: anObject,
-  settleWaitMs: anything,
-  logLevel: anything,
-  recovery: anything,
-  journal: anything,
-  studio: anything,
-  seed: anything,
   capture: { ...aTextOrObject, example: "bug.x402.json" },
   anvilBinary: aText,
   signal: { what: "an AbortSignal", fits: (value) => value instanceof AbortSignal },
@@ -273,13 +271,13 @@ const assetOptions: Readonly<Record<keyof AssetOptions, Wanted>> = {
 };
 
 /**
- * Gives the names that are no options.
+ * Gives the names that are no options, and the simple options that are wrong.
  *
- * @throws {ConfigurationError} when something is not even of the kind that the readers of its value take
+ * @throws {ConfigurationError} with the others as well, when something is not even of the kind that its reader takes
  */
 function checkShape(options: HarnessOptions<NetworkName>): ConfigurationProblem[] {
   const own = findGivenProblems(options, harnessOptions);
-  const { contracts, assets } = own.wrong.length > 0 ? {} : options;
+  const { contracts, assets } = own.wrong.every(isSimple) ? options : {};
   const all = [
     own,
     ...(contracts === undefined ? [] : [findGivenProblems(contracts, contractOptions, "contracts")]),
@@ -287,11 +285,12 @@ function checkShape(options: HarnessOptions<NetworkName>): ConfigurationProblem[
       findGivenProblems(asset, assetOptions, `assets.${network}`),
     ),
   ];
-  const unknown = all.flatMap((found) => found.unknown);
-  const wrong = all.flatMap((found) => found.wrong);
-  if (wrong.length > 0) throw new ConfigurationError([...unknown, ...wrong]);
-  return unknown;
+  const problems = all.flatMap(({ unknown, wrong }) => [...unknown, ...wrong]);
+  if (!all.every(({ wrong }) => wrong.every(isSimple))) throw new ConfigurationError(problems);
+  return problems;
 }
+
+const isSimple = ({ name }: ConfigurationProblem) => Object.hasOwn(simpleOptions, name);
 
 /** What a captured payment brings along, and cannot be had otherwise. */
 const broughtByCapture = ["contracts", "assets", "fork", "seed"] as const;
@@ -338,6 +337,8 @@ function readOrganizationsOption(
   return [];
 }
 
+const decimalsOfTokens = wholeNumber(0, 36);
+
 /** The token that is asked for; USDC, and a problem, where it cannot be. */
 function readAsset({ name: network, usdc }: Network, asset: AssetOptions | undefined, add: Add): Asset {
   const { name = usdc.name, version = usdc.version, decimals = usdc.decimals } = asset ?? {};
@@ -349,13 +350,9 @@ function readAsset({ name: network, usdc }: Network, asset: AssetOptions | undef
   if (problem !== undefined) return refuse("address", `${asset?.address} ${problem}`, usdc.address);
   const taken = collision(address, []);
   if (taken !== undefined) return refuse("address", taken, usdc.address);
-  if (!isWhole(decimals, 0, 36))
-    return refuse("decimals", `${decimals} is not a whole number from 0 to 36`, "6");
+  const { what, fits } = decimalsOfTokens;
+  if (!fits(decimals)) return refuse("decimals", `${decimals} is not ${what}`, "6");
   return { address, name: String(name), version: String(version), decimals };
-}
-
-function isWhole(value: unknown, least: number, most: number): boolean {
-  return Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most;
 }
 
 function entriesOf<T>(record: Partial<Record<NetworkName, T>> | undefined): [NetworkName, T][] {

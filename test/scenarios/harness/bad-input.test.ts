@@ -49,15 +49,15 @@ test("everything that is wrong with the options is said at once", async () => {
   });
   expect(error).toBeInstanceOf(ConfigurationError);
   expect(error.message).toMatchInlineSnapshot(`
-    "timeout: is no option; there are networks, networkFile, contracts, assets, recipient, organizations, fork, host, allowHosts, port, rpcPorts, settleWaitMs, logLevel, recovery, journal, studio, seed, capture, anvilBinary, signal
+    "timeout: is no option; there are networks, networkFile, contracts, assets, recipient, organizations, fork, host, allowHosts, port, settleWaitMs, logLevel, recovery, journal, studio, seed, rpcPorts, capture, anvilBinary, signal
+    port: 70000 is not a whole number from 0 to 65535 (for example 4402)
+    settleWaitMs: 1 is not a whole number from 100 to 600000 (for example 5000)
+    logLevel: "loud" is not one of fatal, error, warn, info, debug, trace, silent
+    seed: 0.5 is not a whole number (for example 1)
     networks: "bas" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon
     networks: names base twice
     rpcPorts.base: 0 is not a port (for example 8545)
-    port: 70000 is not a port (for example 4402)
     host: "localhos" is not an IP address (for example 127.0.0.1)
-    settleWaitMs: 1 is not a whole number from 100 to 600000 (for example 5000)
-    seed: 0.5 is not a whole number (for example 1)
-    logLevel: loud is not one of fatal, error, warn, info, debug, trace, silent
     assets.base.address: vitalik.eth is not an address: 0x and 40 hexadecimal digits (for example 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913)
     assets.polygon: is not among the networks of this harness
     assets.eth: is not one of base, base-sepolia, optimism, optimism-sepolia, polygon
