@@ -30,7 +30,7 @@ function describeOption({ describe, required, default: usual, variable }: Option
   return [
     describe,
     ...(required === true ? ["(needed)"] : []),
-    ...(usual === undefined ? [] : [`(default ${usual})`]),
+    ...(usual === undefined || usual === "" ? [] : [`(default ${usual})`]),
     ...(variable === undefined ? [] : [`[env: ${variable}]`]),
   ].join(" ");
 }
