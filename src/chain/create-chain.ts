@@ -28,12 +28,12 @@ import { dataFeeCall, readDataFee } from "./data-fee.ts";
 import { createLogReader } from "./log-reader.ts";
 import { createReceiptReader, transactionCall } from "./receipt-reader.ts";
 import {
-  boundTip,
   forwardTransaction,
   settleTransaction,
   usualSettleBytes,
   usualSettleCost,
 } from "./signing/transaction.ts";
+import { readTip, tipCall } from "./tip.ts";
 import { callViews, readViews, type ViewCall, type ViewResult } from "./view-calls.ts";
 
 export type ChainOptions = {
@@ -51,9 +51,6 @@ export type ChainOptions = {
   /** Called for every request to an endpoint, and for every change of an endpoint's health. */
   observer?: RpcObserver;
 };
-
-/** One object, so that what is asked at the same time is asked once. */
-const tipCall: RpcCall = { method: "eth_maxPriorityFeePerGas", params: [] };
 
 /** What a wallet answers to say yes: the selector that it was asked by (EIP-1271). */
 const walletYes = `${isValidSignatureSelector}${"0".repeat(56)}`;
@@ -122,11 +119,6 @@ export function createChain(options: ChainOptions): Chain {
     return undefined;
   }
 
-  /** The node's word on the tip; without one, the usual. */
-  function readTip(answer: RpcAnswer | undefined): bigint {
-    return boundTip(readQuantity(answer?.result) ?? 0n, network);
-  }
-
   return {
     network,
 
@@ -152,7 +144,7 @@ export function createChain(options: ChainOptions): Chain {
         funds: {
           payer: BigInt(expectWord("balanceOf of the asset", results[0])),
           operator: expect("the operator's balance", operatorBalance, readQuantity),
-          tip: readTip(tip),
+          tip: readTip(tip, network),
         },
         revert,
       };
@@ -241,14 +233,15 @@ export function createChain(options: ChainOptions): Chain {
       const head = expect("the newest block", block, readHead);
       return {
         settleCost:
-          usualSettleCost(head, network, readTip(tip)) + expect("the data fee", dataFee, readDataFee),
+          usualSettleCost(head, network, readTip(tip, network)) +
+          expect("the data fee", dataFee, readDataFee),
         balances: balances.map((balance) => expect("an account's balance", balance, readQuantity)),
       };
     },
 
     async suggestedTip() {
       const [tip] = await ask([tipCall], { optional: tipCall });
-      return readTip(tip);
+      return readTip(tip, network);
     },
 
     async broadcast(rawTransactions, sendOptions) {

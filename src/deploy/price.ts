@@ -1,5 +1,6 @@
 import { dataFeeCall, readDataFee as parseDataFee } from "../chain/data-fee.ts";
 import { estimateFees, type Fees, pricePerGas } from "../chain/signing/transaction.ts";
+import { readTip, tipCall } from "../chain/tip.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import type { Head } from "../rpc/calls.ts";
 import { headCall, readHead } from "../rpc/calls.ts";
@@ -15,14 +16,11 @@ export type GasPrice = {
   perGas: bigint;
 };
 
-/** The price of gas now, as the service pays it. */
+/** The price of gas now, as the service pays it: with the tip that the node suggests. */
 export async function readGasPrice(rpc: Pick<Rpc, "ask">, network: NetworkConfig): Promise<GasPrice> {
-  const [block] = await rpc.ask([headCall]);
-  return priceAt(expectAnswer("the newest block", block, readHead), network);
-}
-
-export function priceAt(head: Head, network: NetworkConfig): GasPrice {
-  const fees = estimateFees(head, network);
+  const [block, tip] = await rpc.ask([headCall, tipCall]);
+  const head = expectAnswer("the newest block", block, readHead);
+  const fees = estimateFees(head, network, readTip(tip, network));
   return { head, fees, perGas: pricePerGas(head, fees) };
 }
 

@@ -6,6 +6,7 @@ import {
   settleTransaction,
   usualSettleGas,
 } from "../chain/signing/transaction.ts";
+import { readTip, tipCall } from "../chain/tip.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { expectAnswer } from "../deploy/expect-answer.ts";
 import { formatCoins, formatCount, formatGwei } from "../deploy/units.ts";
@@ -26,12 +27,13 @@ export const gasMoneyCheck: NetworkCheck = {
   name: "gas money",
   required: false,
   calls: (context) => [
+    tipCall,
     dataFeeCall(sampleTransaction(context.network).data.length / 2),
     ...gasPayersOf(context).map(({ account }) => ({ method: "eth_getBalance", params: [account, "latest"] })),
   ],
-  read([dataFeeAnswer, ...balances], context) {
+  read([tip, dataFeeAnswer, ...balances], context) {
     const { network, head } = context;
-    const fees = estimateFees(head, network);
+    const fees = estimateFees(head, network, readTip(tip, network));
     const dataFee = expectAnswer("the data fee", dataFeeAnswer, readDataFee);
     const cost = usualSettleGas * pricePerGas(head, fees) + dataFee;
     // What a node wants to see before it takes a transaction at all, and the service before it signs one.

@@ -34,6 +34,8 @@ function answerWell({ method, params }: RpcCall): unknown {
       return x402FacilitatorDeployedBytecode;
     case "eth_getBalance":
       return "0xde0b6b3a7640000";
+    case "eth_maxPriorityFeePerGas":
+      return "0xf4240";
     case "eth_getTransactionCount":
       return "0x7";
     case "eth_call": {
@@ -144,6 +146,24 @@ test.each(["eth_getCode", "eth_call", "eth_getTransactionCount"])(
 test("an operator whose gas money cannot be read does not keep a network from being served", async () => {
   const node = endpoint((call) => (call.method === "eth_getBalance" ? new Error("busy") : answerWell(call)));
   expect((await inspect([node])).verdict).toBe("serve");
+});
+
+test("an operator's gas money is counted with the tip that the node suggests, as settling pays it", async () => {
+  const gwei = "0x3b9aca00";
+  const node = endpoint((call) => {
+    if (call.method === "eth_maxPriorityFeePerGas") return gwei;
+    return call.method === "eth_getBalance" ? "0xb5e620f48000" : answerWell(call);
+  });
+  expect((await inspect([node])).bad).toEqual([
+    `failed gas money: 0.0002 ETH of ${operator} does not cover one settlement, which needs 0.000571 ETH at hand`,
+  ]);
+});
+
+test("where the node suggests no tip, it is counted with the usual one", async () => {
+  const node = endpoint((call) =>
+    call.method === "eth_maxPriorityFeePerGas" ? new Error("no such method") : answerWell(call),
+  );
+  expect(await inspect([node])).toEqual({ verdict: "serve", bad: [] });
 });
 
 test.each<[string, (call: RpcCall) => unknown, string]>([

@@ -330,11 +330,9 @@ describe("of an operator's gas money it says", () => {
   });
 
   test("that it will not last", async () => {
-    const outcome = await withBalance(10n ** 13n);
+    const outcome = await withBalance(10n ** 16n);
     expect(linesOf(outcome, "gas money")).toEqual([
-      expect.stringMatching(
-        /^warn gas money 0\.00001 ETH of .* buys \d\d settlements at 0\.000000\d+ ETH each$/,
-      ),
+      expect.stringMatching(/^warn gas money 0\.01 ETH of .* buys \d\d settlements at 0\.0001\d+ ETH each$/),
       "→ Send it more soon.",
     ]);
     expect(outcome.code).toBe(0);
