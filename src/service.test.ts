@@ -12,7 +12,8 @@ import { createLogger } from "./logging/logger.ts";
 import { createOrganizations } from "./organizations/create-organizations.ts";
 import { networks } from "./protocol/networks.ts";
 import { harnessAccounts } from "./published/accounts.ts";
-import { composeService, createCore, openParts, type ServiceCore, type ServiceOptions } from "./service.ts";
+import { composeService, createCore, type ServiceCore } from "./service.ts";
+import { openParts, type ServiceOptions } from "./service-parts.ts";
 
 /* What the service does about its database; no network is needed for that. */
 

@@ -40,24 +40,33 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   inspection: ["chain", "config", "database", "deploy", "logging", "published", "rpc"],
   "service-health": ["database", "facilitator", "inspection", "logging", "organizations"],
   "service-sources": ["facilitator", "ledger", "metrics"],
-  service: [
+  "service-parts": [
     ...[
       "chain",
       "channels",
       "config",
       "database",
       "deploy",
-      "discovery",
-      "facilitator",
       "http",
       "inspection",
       "ledger",
       "metrics",
-      "organizations",
-      "relayer",
       "rpc",
     ],
-    ...["service-health", "service-sources"],
+  ],
+  service: [
+    ...[
+      "chain",
+      "config",
+      "discovery",
+      "facilitator",
+      "http",
+      "inspection",
+      "metrics",
+      "organizations",
+      "relayer",
+    ],
+    ...["service-health", "service-parts", "service-sources"],
   ],
   harness: [
     ...[
@@ -76,6 +85,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
       "rpc",
     ],
     "service",
+    "service-parts",
     "studio",
     "tracing",
   ],

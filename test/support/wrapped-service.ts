@@ -1,6 +1,7 @@
 import type { Chain } from "../../src/chain/chain.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
-import { composeService, openParts, type Service, type ServiceOptions } from "../../src/service.ts";
+import { composeService, type Service } from "../../src/service.ts";
+import { openParts, type ServiceOptions } from "../../src/service-parts.ts";
 
 /** What a test puts between a service and its ledger or its chains. */
 export type Wrap = { ledger?(ledger: Ledger): Ledger; chain?(chain: Chain): Chain };
