@@ -17,15 +17,15 @@ import { membersOf } from "../util/json.ts";
 import { withTimeout } from "../util/with-timeout.ts";
 import type { ReadableChain } from "./read-captured-chain.ts";
 
-/** What one search may cost: a person waits for it, and each request to a provider costs money. */
+/** Limits of one search: a person waits for it, and each request to a provider costs money. */
 const bounds = { requests: 40, blocks: 32_000n, timeoutMs: 3_000 };
 
-/** Blocks that are looked through together, newest first: most authorizations were used a short while ago. */
+/** Blocks per request, newest first: most authorizations were used recently. */
 const blocksAtOnce = 2_000n;
 
 /**
- * Searches the newest blocks for the transaction that used or cancelled the authorization of a payment, whoever sent it.
- * It is for people alone: what it gives may be replaced by a reorganization.
+ * Searches the newest blocks for the transaction that used or cancelled the authorization of a payment, whoever sent
+ * it. For display only: a reorganization may change the result.
  *
  * @returns undefined when the authorization is unused, or was used in older blocks
  * @throws {UndeterminedError} when the chain does not say
@@ -90,12 +90,12 @@ export async function findAuthorizationUse(
 /** How many searches run at a time. */
 const mostSearches = 2;
 
-/** How long an answer that found nothing is believed. */
+/** How long a search that found nothing is not repeated. */
 const believeEmptyMs = 15_000;
 
 /**
- * As {@link findAuthorizationUse}, for readers that ask again and again: what was found is kept as long as the payment is,
- * two searches run at a time, and what fails or takes too long is undefined.
+ * {@link findAuthorizationUse} with a cache, for readers that poll: a result is kept as long as its payment, at most
+ * two searches run at a time, and a search that fails or takes too long gives undefined.
  */
 export function createUseFinder(
   chainOf: (request: PaymentRequest) => Pick<ReadableChain, "network" | "asset" | "ask"> | undefined,
@@ -129,7 +129,7 @@ export function createUseFinder(
   };
 }
 
-/** The chain as a source of answers that gives out after so many requests. */
+/** A chain that throws after a number of requests. */
 function boundedRpc({ network, ask }: Pick<ReadableChain, "network" | "ask">): Pick<Rpc, "ask"> {
   let requests = 0;
   const until = performance.now() + bounds.timeoutMs;

@@ -8,14 +8,14 @@ import { kitVersion } from "../util/kit-version.ts";
 import type { Capture } from "./capture.ts";
 import { type ReadableChain, readCapturedChain } from "./read-captured-chain.ts";
 
-/** Takes the place of a signature that is cut out of a capture. */
+/** Replaces a signature that is left out of a capture. */
 const cutSignature: Hex = `0x${"00".repeat(65)}`;
 
 /**
- * A payment that the service has seen, with the state of the chain that decided it.
+ * Captures a payment that the service has seen, with the state of the chain that decided it.
  *
- * @param signature `cut` where the file leaves the hands of those who may settle: until its `validBefore` passes, anyone
- * who has the signature can submit it straight to the token
+ * @param signature `cut` if the file may reach people who must not settle the payment: until `validBefore`, anyone
+ * with the signature can submit it to the token
  * @throws {KitError} when the chain does not have that state any more
  */
 export async function capturePayment(

@@ -4,7 +4,7 @@ import { address, uint256String } from "../protocol/primitives.ts";
 import { firstPlace } from "../util/first-place.ts";
 import { self } from "../util/self-command.ts";
 
-/** The format that this version writes, and reads. */
+/** The version of the file format. */
 const captureVersion = 1;
 
 const uint256Text = z
@@ -22,7 +22,7 @@ const chainStateSchema = z.object({
   time: z.int().nonnegative(),
   payerBalance: uint256Text,
   payerHasCode: z.boolean(),
-  /** What the contract at the payer's address says of the signature (EIP-1271); null where it was not asked. */
+  /** Whether the contract at the payer's address accepts the signature (ERC-1271); null if it was not asked. */
   walletAccepts: z.boolean().nullable(),
   authorizationUsed: z.boolean(),
   payerBlacklisted: z.boolean(),
@@ -39,9 +39,9 @@ export const captureSchema = z.object({
   operation: z.enum(["verify", "settle"]),
   /** The body of the request. */
   request: z.record(z.string(), z.unknown()),
-  /** Whether the request has its signature; where it is cut, zeros stand for it. */
+  /** Whether the request has its signature, or zeros instead. */
   signature: z.enum(["kept", "cut"]).default("kept"),
-  /** Why the signature was refused then; null where it held, or was not looked at. */
+  /** Why the signature was refused; null if it was valid, or not checked. */
   signatureRefusal: z.object({ reason: z.string(), message: z.string() }).nullable().default(null),
   /** How it ended. */
   outcome: z.string(),
@@ -50,7 +50,7 @@ export const captureSchema = z.object({
   ledger: z.string().nullable(),
   transaction: z.string().nullable(),
   chain: chainStateSchema,
-  /** What happened, for a person. */
+  /** The timeline of the payment, for a person. */
   timeline: z.array(z.unknown()),
 });
 
@@ -59,7 +59,7 @@ export type Capture = z.infer<typeof captureSchema>;
 /**
  * Reads a file that `x402-kit capture` wrote.
  *
- * @throws KitError with one sentence when it is damaged, foreign, or of a newer version
+ * @throws KitError when the file is damaged, of another kind, or of a newer version
  */
 export function readCapture(text: string): Capture {
   let value: unknown;

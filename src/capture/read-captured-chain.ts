@@ -7,18 +7,18 @@ import type { PaymentRequest } from "../protocol/requests.ts";
 import type { RpcAnswer } from "../rpc/rpc.ts";
 import type { CapturedChain } from "./capture.ts";
 
-/** A chain as a capture reads it. Nothing is ever sent to it. */
+/** A chain that a capture reads. No transactions are sent. */
 export type ReadableChain = {
   network: Pick<Network, "name" | "chainId">;
   facilitatorContract: Address;
   asset: Asset;
   /** The usual time between its blocks, in milliseconds. */
   blockTimeMs: number;
-  /** The answer of a node to one call, which may be an error of the call; throws where there is none. */
+  /** A node's result of, or error for, one call; throws if the node does not answer. */
   ask(method: string, ...params: readonly unknown[]): Promise<RpcAnswer>;
 };
 
-/** At most so many blocks are read to find the one at a time. */
+/** The limit of blocks to read in search of the newest one before a time. */
 const mostReads = 200;
 
 type Block = { number: number; time: number };
@@ -73,7 +73,7 @@ export async function readCapturedChain(
   const tag = toQuantity(at.number);
   const call = async (to: string, data: string): Promise<Hex | undefined> => {
     const { result } = await ask("eth_call", { to, data }, tag);
-    // Otherwise a revert: the contract says no, or does not know the function.
+    // Otherwise a revert: the contract refuses, or lacks the function.
     return typeof result === "string" && result.startsWith("0x") ? (result as Hex) : undefined;
   };
   const isTrue = (answer: Hex | undefined) =>

@@ -17,15 +17,12 @@ export type Replay = {
   checks: readonly ReplayedCheck[];
   /** `valid` or the reason. */
   verdict: string;
-  /** What was answered then, in the same words; undefined where there was no verdict, or the ledger alone decided. */
+  /** The original verdict; undefined if there was none, or only the ledger decided it. */
   recorded: string | undefined;
   same: boolean;
 };
 
-/**
- * Checks a captured payment again, without chain, ledger or network: the checks of the service in their order, with the
- * captured state.
- */
+/** Runs the service's checks again, in their order, on the captured state, without chain, ledger or network. */
 export async function replayCapture(capture: Capture): Promise<Replay> {
   const checks = await makeChecks(capture);
   const verdict = checks.find(({ refusal }) => refusal !== undefined)?.refusal?.reason ?? "valid";
@@ -33,7 +30,7 @@ export async function replayCapture(capture: Capture): Promise<Replay> {
   return { checks, verdict, recorded, same: recorded === undefined || recorded === verdict };
 }
 
-/** What was answered then: `valid` or the reason; undefined where there was no verdict. */
+/** The original verdict: `valid` or the reason; undefined if there was none. */
 export function recordedVerdict({
   outcome,
   reason,
@@ -66,7 +63,7 @@ async function makeChecks({
   return checks;
 }
 
-/** What was answered about a signature that is not in the file. */
+/** The original refusal of a signature that is not in the file. */
 function refusalOfThen(refusal: Capture["signatureRefusal"]): Invalid | undefined {
   if (refusal === null) return undefined;
   const reason = invalidReasons.find((known) => known === refusal.reason);
@@ -114,7 +111,7 @@ async function checkSignature(
     signature,
   );
   if (signer !== undefined && sameAddress(signer, authorization.from)) {
-    // A delegated account (EIP-7702): its delegate has the last word.
+    // A delegated account (EIP-7702): its delegate decides.
     return payerHasCode && walletAccepts === false
       ? refusals.tokenRefusesSignature(authorization.from)
       : undefined;

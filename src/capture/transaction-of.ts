@@ -11,10 +11,10 @@ import { membersOf } from "../util/json.ts";
 import type { ReadableChain } from "./read-captured-chain.ts";
 
 /**
- * The newest transaction that carried a payment, as its node has it: the call with its payments, without signatures, and
+ * A payment's newest transaction, read from a node and decoded: the call with its payments, without signatures, and
  * the events.
  *
- * @throws {KitError} when no transaction has carried it, or the node does not know that
+ * @throws {KitError} when the payment has no transaction, or the node does not know it
  */
 export async function transactionOf(
   { summary }: LoggedPayment,
@@ -50,7 +50,7 @@ export async function transactionOf(
 
 type Authorization = { from: Hex; value: bigint; validAfter: bigint; validBefore: bigint; nonce: Hex };
 
-/** Null for what is no call of the facilitator contract that moves a payment, as a cancelled txNonce. */
+/** Null for other calldata than a payment's call of the facilitator contract, such as that of a no-op. */
 export function decodeCall(input: Hex): CallView | null {
   const decoded = decode(input);
   if (decoded === undefined) return null;

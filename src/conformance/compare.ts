@@ -1,12 +1,12 @@
 import { type Difference, type FixtureAnswer, findDifferences } from "../fixtures/engine/answer.ts";
 
-/** Where an answer differs from the expected one. */
+/** Finds the differences between an answer and the expected one. */
 export type Comparison = (expected: FixtureAnswer, actual: FixtureAnswer) => readonly Difference[];
 
-/** Headers that carry meaning: one that is not expected is a difference. */
+/** Headers with a meaning; an unexpected one is a difference. */
 const telling = ["allow", "location", "retry-after", "www-authenticate", "x-settlement-state"];
 
-/** Compares the status, the headers that matter, and the body to the letter, placeholders aside. */
+/** Compares the status, the meaningful headers and the exact body, except for placeholders. */
 export const compareExactly: Comparison = (expected, actual) => {
   const found = findDifferences(expected, actual);
   if (expected.kind !== "json" || actual.kind !== "json") return found;
@@ -19,14 +19,15 @@ export const compareExactly: Comparison = (expected, actual) => {
 };
 
 /**
- * Compares what every facilitator must have in common, and leaves out what each may say in its own words:
+ * Compares what every facilitator must have in common:
  * - the status;
  * - of a verify: `isValid` and `invalidReason`;
- * - of a settle: `success`, `errorReason`, `network`, and `transaction`, which is a hash on success and `""` otherwise;
+ * - of a settle: `success`, `errorReason`, `network`, and `transaction`, which is a hash on success and `""`
+ *   otherwise;
  * - `payer`, where the answer has one;
  * - of an answer without a verdict: that it does not say `isValid: true` or `success: true`.
  *
- * Null counts as absent. Headers, messages and further members are not looked at.
+ * Null counts as absent. Headers, messages and additional members are not compared.
  */
 export const compareContract: Comparison = (expected, actual) => {
   if (expected.kind !== "json" || actual.kind !== "json") return findDifferences(expected, actual);
@@ -50,7 +51,7 @@ function reduce(answer: JsonAnswer, members: readonly string[]): JsonAnswer {
   const body: Record<string, unknown> = {};
   for (const name of isSettle && status === 200 ? [...members, "network"] : members) {
     const value = read(answer, name);
-    // Without a verdict, to say nothing of it is as good as to say that there is none.
+    // Without a verdict, a missing member is as good as `false`.
     if (status !== 200) body[name] = value === true;
     else if (value !== undefined) body[name] = name === "payer" ? String(value).toLowerCase() : value;
   }

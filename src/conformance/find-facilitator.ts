@@ -39,15 +39,15 @@ export type FacilitatorOptions = {
   authHeader?: string | undefined;
   /** Where to pay; the first network that the facilitator lists by default. */
   network?: NetworkName | undefined;
-  /** What names of networks mean; the five by default. Those of a running harness are known without. */
+  /** The known networks; the built-in five by default. Networks of a running harness are added. */
   knownNetworks?: NetworkRegistry | undefined;
   /** Where payments must go: a facilitator contract, or the merchant's own address. */
   payTo?: Address | undefined;
-  /** Of an account that has money on the network; it pays for what settles. */
+  /** The key of an account with tokens on the network; it pays in scenarios that settle. */
   payerKey?: Hex | undefined;
 };
 
-/** A facilitator, and what scenarios must know of it. */
+/** A facilitator, and what scenarios need to know about it. */
 export type FoundFacilitator = {
   baseUrl: string;
   access: Access;
@@ -58,7 +58,7 @@ export type FoundFacilitator = {
   hasFunds: boolean;
   /** Whether the token knows a blacklist: on a fork it may not. */
   hasBlacklist: boolean;
-  /** The test payers of a local chain that are not what they stand for, and what they hold. */
+  /** The test payers of a local chain that have an unexpected balance, with that balance. */
   unfitPayers: UnfitPayers;
   /** The versions of the protocol that it lists for the network. */
   versions: ReadonlySet<X402Version>;
@@ -72,7 +72,7 @@ const supportedSchema = z.object({
   signers: z.record(z.string(), z.array(z.string())).optional().catch(undefined),
 });
 
-/** Local chains mine as transactions come, and once in a second without any. */
+/** Local chains mine a block for each transaction, and one every second without any. */
 const localBlockTimeMs = 1_000;
 
 /** It answers from memory. */
@@ -81,7 +81,7 @@ const answersWithinMs = 10_000;
 /**
  * Asks a facilitator what it supports.
  *
- * @throws {KitError} when nothing answers, it is no facilitator, or payments cannot be made there
+ * @throws {KitError} when nothing answers, the answer is not a facilitator's, or payments cannot be made there
  */
 export async function findFacilitator(options: FacilitatorOptions): Promise<FoundFacilitator> {
   const { baseUrl, payerKey } = options;
@@ -140,7 +140,7 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
   };
 }
 
-/** Adds what a harness runs and describes: it knows its added networks, which other processes need not. */
+/** Adds the networks that a harness describes, so that other processes need no network file. */
 function addRunning(known: NetworkRegistry, harness: HarnessDescription | undefined): NetworkRegistry {
   const added = Object.entries(harness?.networks ?? {}).flatMap(([name, running]) => {
     const { chainId, caip2, tier, asset, nativeCoin = "ETH" } = running;
@@ -151,10 +151,10 @@ function addRunning(known: NetworkRegistry, harness: HarnessDescription | undefi
 }
 
 type SupportedAnswer = {
-  /** Its kinds of payment by scheme "exact", each with the network as it spells it. */
+  /** Its kinds with scheme "exact", each with the network's name as in the answer. */
   listed: { network: string; x402Version: X402Version }[];
   prefix: Access["prefix"];
-  /** Whether it signs with the published operator: then it is that of `up` or `mock`. */
+  /** Whether it uses the published operator, as `up` and `mock` do. */
   isPublished: boolean;
 };
 
@@ -229,7 +229,7 @@ function accountOf(privateKey: Hex = `0x${randomBytes(32).toString("hex")}`) {
   try {
     return { address: privateKeyToAddress(privateKey), privateKey };
   } catch {
-    // Without its cause, which may quote the key.
+    // Without a cause, since that may quote the key.
     throw new KitError(
       "PAYER_PRIVATE_KEY is no private key: it is not below the order of secp256k1, or zero",
     );
@@ -238,7 +238,7 @@ function accountOf(privateKey: Hex = `0x${randomBytes(32).toString("hex")}`) {
 
 const clockSchema = z.object({ now: z.int() });
 
-/** The time of a mock server, which may have a clock of its own; elsewhere that of this machine. */
+/** The time of a mock server, which may have its own clock; for others, that of this machine. */
 async function clockOf(baseUrl: string, isKit: boolean): Promise<() => bigint | Promise<bigint>> {
   const read = async () => {
     const answer = await ask(baseUrl, "/__clock");

@@ -5,10 +5,10 @@ import type { Level } from "./level.ts";
 import { groupOf, type Tally, tally } from "./report.ts";
 import type { ConformanceResult } from "./run-conformance.ts";
 
-/** An answer of another kind differs everywhere; the first places say enough. */
+/** A completely different answer has many differences; the first ones are enough. */
 const mostDifferences = 6;
 
-/** More failures are one mistake in many places: of the others only the names are shown. */
+/** Many failures usually have one cause, so only the names of further ones are shown. */
 const mostFailures = 20;
 
 /** Longer than any sentence of the service. */
@@ -22,7 +22,7 @@ const headings: Readonly<Record<Level, string>> = {
   kit: "Kit only: choices of this kit, which other facilitators need not share",
 };
 
-/** The report for a person: a table by what the answers are, then each failure, then what was not run and why. */
+/** The report as text: a table by kind of answer, then each failure, then the scenarios that were not run and why. */
 export function renderConformance(
   { baseUrl, access, environment, isKit }: FoundFacilitator,
   results: readonly ConformanceResult[],
@@ -114,7 +114,7 @@ function renderObstacle(why: string, results: readonly Extract<ConformanceResult
 }
 
 function renderDifference({ at, expected, got }: Difference): string[] {
-  // The names of members are the facilitator's, and so may be what a terminal acts on.
+  // The names of members come from the facilitator, so they may contain terminal control characters.
   return [
     `      ${at.replace(/\p{Cc}/gu, "�")}`,
     `        - ${shorten(expected)}`,

@@ -1,7 +1,7 @@
 import { type FixtureAnswer, isBegun } from "../fixtures/engine/answer.ts";
 import type { Comparison } from "./compare.ts";
 
-/** Compares as before, and shows no secret in what it finds, wherever in its answer the facilitator repeats one. */
+/** Wraps a comparison so that no secret is shown, wherever the facilitator repeats one in its answer. */
 export function hideSecrets(compare: Comparison, secrets: readonly string[]): Comparison {
   const hide = (text: string) =>
     secrets.reduce((hidden, secret) => hidden.replaceAll(secret, "<secret>"), text);

@@ -3,24 +3,24 @@ import type { FixtureAnswer } from "../fixtures/engine/answer.ts";
 import { answerRuleOf, type Rule, ruleOf } from "./specification.ts";
 
 /**
- * What it means that a facilitator answers otherwise than the table.
- * - `wrong`: a sentence of the public specification decides the payment, and the verdict is another; money moves twice;
- *   or the answer has a shape that strict public clients reject.
+ * How serious it is that an answer differs from the table.
+ * - `wrong`: a sentence of the public specification decides the payment, and the verdict is another; money moves
+ *   twice; or the answer has a shape that strict public clients reject.
  * - `differs`: the verdict is right; a reason, a status or a member is another, which the specification leaves open.
  * - `kit`: the row is a choice of this kit, such as its limits and API keys.
  */
 export type Level = "wrong" | "differs" | "kit";
 
-/** The level, and the sentence that it rests on. */
+/** The level, and the sentence of the specification that it is based on. */
 export type Classified = { level: Level; rule?: Rule };
 
-/** An answer as a client takes it. */
+/** The verdict that a client reads from an answer. */
 type Verdict = "yes" | "no" | "unreadable";
 
 /**
  * Classifies an answer that differs from the expected one.
  *
- * @param before what was answered to requests before, whose success may be repeated
+ * @param before answers to earlier requests, whose success may be repeated
  */
 export function classifyDifference(
   scenario: Pick<ScenarioRow, "situation" | "x402Version" | "operation">,
@@ -50,7 +50,7 @@ function verdictOf(answer: FixtureAnswer, operation: ScenarioRow["operation"]): 
   return verdict ? "yes" : "no";
 }
 
-/** Whether members are missing that strict public clients refuse an answer without (specification, 5.3.2 and 5.4.2). */
+/** Whether members are missing that strict public clients require (specification, 5.3.2 and 5.4.2). */
 function lacksMembers(answer: FixtureAnswer, operation: ScenarioRow["operation"]): boolean {
   if (answer.kind !== "json") return true;
   const read = (member: string): unknown => Reflect.get(answer.body, member);

@@ -2,10 +2,10 @@ import type { FoundFacilitator } from "./find-facilitator.ts";
 import type { ConformanceResult } from "./run-conformance.ts";
 import type { Obstacle } from "./why-not-run.ts";
 
-/** How many scenarios ended in which way. */
+/** The number of scenarios by result. */
 export type Tally = { passed: number; wrong: number; differs: number; kit: number; notRun: number };
 
-/** Counts what became of scenarios. */
+/** Counts scenarios by result. */
 export function tally(results: readonly ConformanceResult[]): Tally {
   const tally: Tally = { passed: 0, wrong: 0, differs: 0, kit: 0, notRun: 0 };
   for (const result of results) tally[placeOf(result)]++;

@@ -23,15 +23,15 @@ export type ConformanceResult = { scenario: ScenarioRow } & (
   | ({ outcome: "not_run" } & Obstacle)
 );
 
-/** After so many requests without an answer the rest are not sent. */
+/** After this many requests without an answer, the rest are not sent. */
 const mostUnanswered = 3;
 
-/** Longer waits are for daily budgets, not for rates. */
+/** Longer waits mean daily budgets, not rate limits. */
 const mostRetryAfterSeconds = 15;
 const mostRetries = 5;
 
 /**
- * Runs scenarios against a facilitator, as far as they can be, and gives what became of each, in the same order.
+ * Runs scenarios against a facilitator, as far as possible, and returns their results in the same order.
  *
  * @param parallel how many at a time; one by default
  */

@@ -3,7 +3,7 @@ import type { Difference, FixtureAnswer, FixtureRequest } from "../fixtures/engi
 import type { ScenarioEnvironment } from "../fixtures/engine/environment.ts";
 import { type Comparison, compareExactly } from "./compare.ts";
 
-/** A fault that was brought about. */
+/** A fault that is in effect. */
 export type ArrangedFault = {
   /** Sends the request while the fault lasts. */
   send(request: FixtureRequest): Promise<FixtureAnswer>;
@@ -15,12 +15,12 @@ export type ArrangedFault = {
 export type ConformanceTarget = {
   environment: ScenarioEnvironment;
   send(request: FixtureRequest): Promise<FixtureAnswer>;
-  /** Brings a fault about; without it, only scenarios without a fault can be run. */
+  /** Causes a fault; without this function, only scenarios without faults can be run. */
   arrange?(fault: ScenarioFault, plan: ScenarioPlan): Promise<ArrangedFault>;
 };
 
 /**
- * Runs a scenario: what comes before, the request, and the request again where that says something.
+ * Runs a scenario: its earlier requests, its request, and for some scenarios that request again.
  *
  * @returns where the answers differ from the expected ones
  */

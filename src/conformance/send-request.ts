@@ -9,8 +9,8 @@ import { http } from "../util/node-http.ts";
 const defaultTimeoutMs = 100_000;
 
 /**
- * Sends a request as it stands, to the letter of its headers, and takes apart what comes back: an answer, half of one,
- * or none. Each on a connection of its own, so that one that breaks breaks nothing else.
+ * Sends a request with exactly its headers, and classifies the result: an answer, part of one, or none. Each request
+ * has its own connection, so a broken one affects no other.
  *
  * @param baseUrl without `/v1`, which the request's path begins with
  * @throws {KitError} when nothing listens there, or the answer takes too long
@@ -38,7 +38,7 @@ export async function sendRequest(
     response.on("end", () => resolve(readAnswer(head, text())));
   });
   outgoing.on("error", (cause) => {
-    // The answer then shows whether it is whole.
+    // Whether the answer is complete is decided by the answer itself.
     if (answered) return;
     if (wasReset(cause)) resolve({ kind: "reset" });
     else reject(noAnswer(baseUrl, cause));

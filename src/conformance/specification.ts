@@ -2,7 +2,7 @@ import type { ScenarioRow } from "../fixtures/cases/scenarios.ts";
 import type { Operation } from "../protocol/problems.ts";
 import type { X402Version } from "../protocol/requests.ts";
 
-/** A sentence of the public x402 specification that a row of the table rests on. */
+/** A sentence of the public x402 specification that a row of the table is based on. */
 export type Rule = {
   /** Of the specification of the row's version of the protocol. */
   section: string;
@@ -51,7 +51,7 @@ const request = rule(
 /** The shape of answers that strict public clients require. */
 const answerRules: Readonly<Record<Operation, Rules>> = {
   verify: {
-    // Version 1 has no schema of it.
+    // Version 1 does not define a schema for it.
     1: rule("7.1", "The response says isValid, true or false"),
     2: rule("5.4.2", "VerifyResponse: isValid is required, and a boolean"),
   },
@@ -62,8 +62,9 @@ const answerRules: Readonly<Record<Operation, Rules>> = {
 };
 
 /**
- * What each row rests on, by its situation. Rows that are not here are choices of this kit: its limits, its API keys, its
- * short form of the requirements, its strictness about types, and what it makes of states that the specification does not speak of.
+ * The sentence that each row is based on, by situation. Other rows are choices of this kit: its limits, its API keys,
+ * its short form of the requirements, its strictness about types, and its treatment of states that the specification
+ * does not define.
  */
 export const rules: Readonly<Record<string, Rules>> = {
   "success.funded": verification(
@@ -112,7 +113,7 @@ export const rules: Readonly<Record<string, Rules>> = {
   "bad_request.empty": request,
 };
 
-/** The sentence that a row rests on; undefined for a choice of this kit. */
+/** The sentence that a row is based on; undefined for a choice of this kit. */
 export function ruleOf(row: Pick<ScenarioRow, "situation" | "x402Version">): Rule | undefined {
   return ofVersion(rules[row.situation], row.x402Version);
 }

@@ -5,12 +5,12 @@ import { type TestPayerName, testPayers } from "../published/test-payers.ts";
 import type { LocalRpc } from "../rpc/local-rpc.ts";
 import { readQuantity } from "../rpc/read-hex.ts";
 
-/** The test payers that are not what they stand for, each with its balance: `1 USDC`. */
+/** Test payers with an unexpected balance, each with that balance: `1 USDC`. */
 export type UnfitPayers = ReadonlyMap<string, string>;
 
 const names = Object.keys(testPayers) as TestPayerName[];
 
-/** Reads on a local chain which test payers have been given something, or have spent what they had. */
+/** Finds the test payers on a local chain whose balance no longer fits their purpose. */
 export async function findUnfitPayers(
   rpc: Pick<LocalRpc, "batch">,
   { address, decimals }: Pick<RunningNetwork["asset"], "address" | "decimals">,

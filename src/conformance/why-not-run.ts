@@ -2,10 +2,10 @@ import type { ScenarioRow } from "../fixtures/cases/scenarios.ts";
 import { self } from "../util/self-command.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
 
-/** Why a scenario is not run; `lacking` names what is missing, where it differs from scenario to scenario. */
+/** Why a scenario is not run; `lacking` names what this scenario lacks. */
 export type Obstacle = { why: string; lacking?: string };
 
-/** Situations that only an API key makes. */
+/** Situations that depend on the API key. */
 const aboutKeys = /^(unauthorized|forbidden)\.|^success\.(bearer|default_authentication)$/;
 
 /** Why a scenario cannot be run against a facilitator from outside; undefined when it can. */
@@ -40,7 +40,7 @@ export function whyNotRun(scenario: ScenarioRow, facilitator: FoundFacilitator):
   if (!hasFunds && (outcome.kind === "success" || cause.by === "requests")) {
     return { why: "needs a payer who has money: set PAYER_PRIVATE_KEY" };
   }
-  // The other times are minutes away from where it matters.
+  // Other scenarios about times have minutes of margin.
   if (scenario.name.endsWith(".expires_too_soon")) {
     return { why: "needs the time of the chain to the second" };
   }

@@ -16,23 +16,23 @@ import { createBoundedMap } from "../util/bounded-map.ts";
 import { createPending } from "../util/pending.ts";
 import type { DiscoveryTables } from "./tables.ts";
 
-/** The catalogue of what organizations were paid for. */
+/** The catalogue of resources that organizations were paid for. */
 export type Catalog = {
   /**
-   * Notes what a settled payment was for. It neither delays the answer nor throws: it is written soon, or not at all under
-   * load.
+   * Records the resource of a settled payment. It does not delay the answer or throw; under load it may skip a
+   * resource.
    *
    * @param body the request that the payment came in, as JSON
    */
   note(organizationId: string, body: unknown, payment: PaymentRequest): void;
-  /** An organization's resources, the last one that was paid for first. */
+  /** An organization's resources, most recently paid first. */
   read(organizationId: string): Promise<readonly DiscoveredResource[]>;
-  /** Resolves when nothing is being written. */
+  /** Resolves once all writes have ended. */
   settled(): Promise<void>;
 };
 
 const mostRemembered = 10_000;
-/** Settles need the other connections to Postgres, of which there are ten. */
+/** Of the ten connections to Postgres, the others are left to settles. */
 const mostWritesAtOnce = 2;
 const documentSchema = discoveredResourceSchema.omit({ lastUpdated: true });
 

@@ -1,7 +1,7 @@
-/** What was paid for: a resource of an organization. */
+/** A resource that an organization was paid for. */
 type ResourcesTable = {
   organization_id: string;
-  /** A hash of what tells it from others: type, URL and tool. */
+  /** A hash of type, URL and tool, which identify the resource. */
   resource_key: string;
   /** A `DiscoveredResource` without its time, as JSON. */
   document: string;

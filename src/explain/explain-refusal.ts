@@ -7,12 +7,12 @@ import { type ExplainContext, explain } from "./explain.ts";
 import { problemAdvice } from "./problems.ts";
 import { reasonAdvice } from "./reasons.ts";
 
-/** Something that is wrong with a payment, and how it is mended. */
+/** A mistake in a payment, and its fix. */
 export type RefusalExplanation = {
   /** One of `mistakes`, or else the reason of the refusal. */
   mistake: string;
   title: string;
-  /** Where: `authorization.validBefore`; empty for the whole. */
+  /** Where it is, such as `authorization.validBefore`; empty for the whole payment. */
   at: string;
   got: string | null;
   expected: string | null;
@@ -29,11 +29,11 @@ export type RefusedRequest = {
   request: PaymentRequest | undefined;
   /** The whole body where no payment could be read of it, with its secrets masked. */
   received?: string | undefined;
-  /** When it came, unix milliseconds. */
+  /** The time of the request, in unix milliseconds. */
   at: number;
 };
 
-/** Why a payment was refused: the mistakes that it shows, or else what its reason means. */
+/** Explains a refusal by the mistakes found in the payment, otherwise by the meaning of its reason. */
 export function explainRefusal(
   { reason, message, request, received, at }: RefusedRequest,
   context: Pick<ExplainContext, "contracts" | "networks">,
@@ -51,7 +51,7 @@ export function explainRefusal(
   ];
 }
 
-/** The body of a verify or settle that a payment came in, in the full form of its version. */
+/** The body of a verify or settle for this payment, in the full form of its version. */
 export function requestBodyOf(
   request: PaymentRequest,
   contracts: ExplainContext["contracts"],

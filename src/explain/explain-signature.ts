@@ -15,22 +15,22 @@ import { formatDomain, type SignedDomain } from "../protocol/signature-mistakes.
 
 const authorizationSchema = exactPayloadSchema.shape.authorization;
 
-/** A domain that somebody may have signed for, and what it differs in. */
+/** A domain that the payment may have been signed for, and its difference from the right one. */
 type Trial = SignedDomain & { where: string };
 
-/** Names and versions that USDC and its relatives go by. */
+/** Names and versions of USDC and similar tokens. */
 const domainNames = ["USD Coin", "USDC", "USD Coin (PoS)", "Bridged USDC", "USD Base Coin"];
 const domainVersions = ["2", "1"];
 
 /**
- * Finds out what a signature was made for, by trying the mistakes that are usually made: another name, version, chain or
- * token in the domain, values that were changed after signing.
+ * Finds out what a signature was made for by trying common mistakes: another name, version, chain or token in the
+ * domain, or values that were changed after signing.
  */
 export function explainSignature(given: {
   authorization: Record<string, unknown>;
   signature: unknown;
   network: Network | undefined;
-  /** What the seller asks for: somebody may have signed for that and sent something else. */
+  /** The seller's requirements, since the payer may have signed for those and sent something else. */
   required: Record<string, unknown> | undefined;
 }): Finding[] {
   const { network, required } = given;
@@ -42,7 +42,7 @@ export function explainSignature(given: {
   if (isErc6492(signature.data)) return [finding("undeployed-wallet", at)];
   if (readEcdsaSignature(signature.data) === undefined) {
     const length = signature.data.length / 2 - 1;
-    // Longer ones are usual for wallets that are contracts; the wallet decides.
+    // Contract wallets often have longer signatures, which only the wallet can check.
     if (length > 65) return [];
     return [
       finding("malformed-signature", at, {
@@ -100,7 +100,7 @@ export function explainSignature(given: {
   ];
 }
 
-/** The token as the seller names it where that is known, otherwise the network's USDC. */
+/** The token of the seller's requirements if it is known, otherwise the network's USDC. */
 function assetOf({ usdc }: Network, required: Record<string, unknown> | undefined): Trial["asset"] {
   const asset = address.safeParse(required?.asset);
   if (!asset.success || sameAddress(asset.data, usdc.address)) return usdc;
@@ -113,7 +113,7 @@ function otherDomains(network: Network, right: Trial): Trial[] {
     { address: right.asset.address, home: undefined },
     ...all.map(({ usdc, name }) => ({ address: usdc.address, home: name })),
   ];
-  // Those that differ in least come first: what is found first is what is said.
+  // Domains with the fewest differences first, because the first match is reported.
   return all
     .toSorted((a, b) => Number(b === network) - Number(a === network))
     .flatMap(({ chainId }) =>
@@ -131,7 +131,7 @@ function otherDomains(network: Network, right: Trial): Trial[] {
 
 type Changed = "to" | "value" | "validAfter" | "validBefore";
 
-/** The authorization with one member as it may have been signed. */
+/** Variants of the authorization, each with one member as it may have been signed. */
 function otherValues(
   authorization: Authorization,
   required: Record<string, unknown> | undefined,

@@ -14,9 +14,9 @@ import { parseUint256 } from "../protocol/wire-values.ts";
 import { explainSignature } from "./explain-signature.ts";
 import { isRecord, readInput } from "./read-input.ts";
 
-/** What payments are held against. */
+/** What payments are compared with. */
 export type ExplainContext = {
-  /** The networks that there are; the built-in ones by default. */
+  /** The known networks; the built-in ones by default. */
   networks?: NetworkRegistry | undefined;
   /** The facilitator contract of each tier of networks. */
   contracts: Readonly<Record<NetworkTier, Address>>;
@@ -24,12 +24,12 @@ export type ExplainContext = {
   now: bigint;
 };
 
-/** What an explanation is of, and everything that was found, worst first. */
+/** The kind of the explained text, and all findings, worst first. */
 export type Explanation = {
   /** Undefined when it could not be read at all. */
   kind: "request" | "payment" | "challenge" | "answer" | undefined;
   findings: readonly Finding[];
-  /** What an answer says where nothing is wrong with it. */
+  /** The content of an answer, if nothing is wrong with it. */
   says?: string;
 };
 
@@ -41,8 +41,8 @@ type Side = { at: string; value: Record<string, unknown>; network: Network | und
 const decimals = 6;
 
 /**
- * Explains a payment, a challenge or an answer: lists everything that would keep it from being settled, not only what a
- * facilitator would name first. It asks no chain, so balances and used authorizations are not looked at.
+ * Explains a payment, a challenge or an answer: lists everything that would prevent settling, not only the first
+ * reason a facilitator would give. It asks no chain, so it does not check balances and used authorizations.
  */
 export function explain(text: string, context: ExplainContext): Explanation {
   const { input, findings } = readInput(text);
@@ -332,7 +332,7 @@ function explainNumber(at: string, value: unknown): Finding[] {
   return [finding("missing-member", at, facts)];
 }
 
-/** Checks what a 402 offers, as far as it can be checked before anything is signed. */
+/** Checks the offers of a 402, as far as possible before anything is signed. */
 function explainChallenge(accepts: readonly unknown[], version: Version, context: ExplainContext): Finding[] {
   const each = accepts.map((entry, index) => {
     const at = `accepts[${index}]`;
@@ -394,7 +394,7 @@ function isAddress(value: unknown): value is Address {
   return address.safeParse(value).success;
 }
 
-/** A value of JSON for a message, cut where it is long. */
+/** A JSON value for a message, truncated if it is long. */
 function show(value: unknown): string {
   if (value === undefined) return "nothing";
   const text = typeof value === "string" ? `"${value}"` : JSON.stringify(value);

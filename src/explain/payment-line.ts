@@ -1,7 +1,7 @@
 import { escapeControls } from "../util/escape-controls.ts";
 import type { RefusalExplanation } from "./explain-refusal.ts";
 
-/** One verify or settle that has ended, or a request that was none, as `up` and `logs` print it. */
+/** A line of `up` and `logs`: a verify or settle that has ended, or another request. */
 export type PaymentLine = {
   /** ISO 8601, UTC. */
   time: string;
@@ -10,7 +10,7 @@ export type PaymentLine = {
   id: string;
   network: string | null;
   payer: string | null;
-  /** Of a published test payer. */
+  /** The payer's name, if it is a test payer. */
   payerName: string | null;
   /** In the asset's smallest unit. */
   amount: string | null;
@@ -26,7 +26,7 @@ export type PaymentLine = {
   tookMs: number | null;
 };
 
-/** A line for a person, and below it, for a refusal, what is wrong and what to do. */
+/** The line as text; for a refusal, the lines below it say what is wrong and what to do. */
 export function renderPaymentLine(line: PaymentLine): string {
   const { time, operation, network, payer, payerName, amount, outcome, status, reason, transaction } = line;
   const words = [
@@ -51,7 +51,7 @@ export function renderPaymentLine(line: PaymentLine): string {
     .join("\n");
 }
 
-/** What to do about the worst of what is wrong, and where to read on. */
+/** What to do about the worst finding, and where to read on. */
 export function adviceOn(explanations: readonly RefusalExplanation[]): Pick<PaymentLine, "fix" | "more"> {
   const [worst] = explanations;
   if (worst === undefined) return { fix: null, more: null };

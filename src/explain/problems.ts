@@ -3,7 +3,7 @@ import type { problemKinds } from "../protocol/problems.ts";
 /** The end of a problem's `type`. */
 export type ProblemName = (typeof problemKinds)[keyof typeof problemKinds]["name"];
 
-/** What to do where a request got no verdict, by the name of the problem. */
+/** What to do if a request got no verdict, by the name of the problem. */
 export const problemAdvice: Readonly<Record<ProblemName, string>> = {
   "malformed-request": "Send the body as one JSON object; `x402-kit explain BODY` says what it is instead.",
   unauthorized: "Send the API key in the header Authorization; `x402-kit up` prints it.",

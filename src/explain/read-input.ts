@@ -1,6 +1,6 @@
 import { type Finding, finding } from "../protocol/mistakes.ts";
 
-/** What somebody wants explained. */
+/** The text to explain, as far as it could be read. */
 export type Input =
   | { kind: "request"; payload: unknown; requirements: unknown }
   | { kind: "payment"; payload: unknown }
@@ -10,12 +10,12 @@ export type Input =
 export type InputReading = { input: Input | undefined; findings: Finding[] };
 
 /**
- * Finds out what a text is: a body of verify or settle, a payment header, a 402 challenge (its body or the header
+ * Detects the kind of a text: a body of verify or settle, a payment header, a 402 challenge (its body or the header
  * PAYMENT-REQUIRED), or a facilitator's answer; as JSON, or as base64 of it. Never throws.
  */
 export function readInput(text: string): InputReading {
   const findings: Finding[] = [];
-  // A header may be pasted with its name.
+  // A pasted header may include its name.
   const bare = text.trim().replace(/^[A-Za-z-]+:\s+/, "");
   let value = parseJson(bare);
   if (value === undefined) {
@@ -59,7 +59,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** The text that base64 or base64url stands for; undefined when it is neither. */
+/** Decodes base64 or base64url; undefined if it is neither. */
 function decodeBase64(text: string): string | undefined {
   const bare = text.trim().replace(/^"|"$/g, "");
   if (!/^[A-Za-z0-9+/_-]{8,}={0,2}$/.test(bare)) return undefined;

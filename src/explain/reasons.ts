@@ -1,7 +1,7 @@
 import type { MistakeId } from "../protocol/mistakes.ts";
 import type { InvalidReason } from "../protocol/reasons.ts";
 
-/** What a reason means to the developer who gets it, what to do, and which mistakes usually lead to it. */
+/** The meaning of a reason for developers, its fix, and the mistakes that usually cause it. */
 export type ReasonAdvice = { meaning: string; fix: string; mistakes: readonly MistakeId[] };
 
 /** Advice for every reason of verify and settle. */

@@ -10,7 +10,7 @@ import { type Address, sameAddress } from "../protocol/hex.ts";
 import { self } from "../util/self-command.ts";
 import { type Accounts, type Check, failed, type NetworkCheck, ok, warning } from "./check.ts";
 
-/** Looks at the facilitator contract, and at who may do what on it. */
+/** Checks the facilitator contract and its roles. */
 export const contractCheck: NetworkCheck = {
   name: "contract",
   required: true,
@@ -78,7 +78,7 @@ function checkMembership(
   return failed(role, `${account} does not hold ${title}`, { advice, account });
 }
 
-/** A key on a server that can also change who may do what. */
+/** Warns if a key on the server is also the contract's admin. */
 function checkAdmin({ admin }: ContractState, accounts: readonly Address[]): readonly Check[] {
   if (admin === undefined || !accounts.some((account) => sameAddress(account, admin))) return [];
   return [

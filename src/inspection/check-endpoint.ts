@@ -13,7 +13,7 @@ export type ClockTolerance = { behind: number; ahead: number };
 /** The usual tolerance: an older head is not the chain's head, and a later one means that a clock is wrong. */
 export const usualClockTolerance: ClockTolerance = { behind: 120, ahead: 30 };
 
-/** How an endpoint is: of the right chain with its newest block, or of another chain. */
+/** The state of an endpoint: on the right chain, with its newest block, or on another chain. */
 export type EndpointState = {
   checks: readonly Check[];
   head?: Head;
@@ -25,7 +25,7 @@ export type EndpointState = {
 export const endpointCalls: readonly RpcCall[] = [{ method: "eth_chainId", params: [] }, headCall];
 
 /**
- * Looks at an RPC endpoint by itself: that it serves the network's chain, and follows it.
+ * Checks that an RPC endpoint serves the network's chain and is up to date.
  *
  * @throws UndeterminedError when an answer cannot be used
  */

@@ -16,13 +16,13 @@ import { type Accounts, type Check, failed, type NetworkCheck, ok, warning } fro
 
 const plurals = { settlement: "settlements", recovery: "recoveries" };
 
-/** An operator that can pay for fewer should be sent more. */
+/** An operator that can pay for fewer settlements gets a warning. */
 const usualGasHorizonPayments = 500n;
 
 /** An account, and the transactions that it pays for. */
 type GasPayer = { account: Address; pays: "settlement" | "recovery" };
 
-/** Looks at what gas costs, and at how many settlements each operator and recoveries the recoverer can pay for. */
+/** Checks the price of gas, and how many settlements each operator, and recoveries the recoverer, can pay for. */
 export const gasMoneyCheck: NetworkCheck = {
   name: "gas money",
   required: false,
@@ -36,7 +36,7 @@ export const gasMoneyCheck: NetworkCheck = {
     const fees = estimateFees(head, network, readTip(tip, network));
     const dataFee = expectAnswer("the data fee", dataFeeAnswer, readDataFee);
     const cost = usualSettleGas * pricePerGas(head, fees) + dataFee;
-    // What a node wants to see before it takes a transaction at all, and the service before it signs one.
+    // The gas limits that the balance must cover before the service signs and a node accepts a transaction.
     const gas = { settlement: sampleTransaction(network).gas, recovery: forwardGas };
     return [
       checkFee(network, head.baseFeePerGas),
@@ -59,7 +59,9 @@ export function warnsOfGasMoney({ name, status }: Check): boolean {
   return name === gasMoneyCheck.name && status === "warning";
 }
 
-/** All in wei: what the account has, what one transaction costs, and what must be at hand for it. */
+/**
+ * All in wei: the account's balance, the expected cost of a transaction, and the maximum that its balance must cover.
+ */
 type GasMoney = { balance: bigint; cost: bigint; deposit: bigint };
 
 function checkBalance(network: NetworkConfig, { account, pays }: GasPayer, money: GasMoney): Check {
@@ -73,7 +75,7 @@ function checkBalance(network: NetworkConfig, { account, pays }: GasPayer, money
   }
   const count = balance / (cost === 0n ? 1n : cost);
   const detail = `${has} buys ${formatCount(count)} ${plurals[pays]} at ${formatCoins(cost, network)} each`;
-  // Recoveries are rare: an account that can pay for one can pay for the next ones too.
+  // Recoveries are rare, so being able to pay for one is enough.
   return pays === "settlement" && count < gasHorizonPayments
     ? warning("gas money", detail, "Send it more soon.", { account })
     : ok("gas money", detail, { account });

@@ -4,8 +4,8 @@ import { explainFailure } from "../deploy/explain-failure.ts";
 import { type Check, failed, ok } from "./check.ts";
 
 /**
- * Has a remote signer sign something that cannot do anything: a txNonce that no account ever reaches, no fee, and a
- * contract that takes no money.
+ * Lets a remote signer sign a transaction that can never be mined: its txNonce is out of reach, it offers no fee, and
+ * the called contract accepts no coins.
  */
 export async function checkSigner(signer: Signer, network: NetworkConfig): Promise<Check> {
   const startedAt = performance.now();

@@ -5,7 +5,7 @@ import { readQuantity } from "../rpc/read-hex.ts";
 import type { RpcAnswer } from "../rpc/rpc.ts";
 import { type Check, type CheckContext, failed, type NetworkCheck, ok, warning } from "./check.ts";
 
-/** Looks for transactions of the operators that the ledger knows nothing of. */
+/** Looks for transactions of the operators that the ledger does not know. */
 export const txNoncesCheck: NetworkCheck = {
   name: "txNonce",
   required: true,
@@ -24,7 +24,7 @@ export const txNoncesCheck: NetworkCheck = {
   },
 };
 
-/** The ledger is asked after the chain: what another instance sends is in the ledger before it is on the chain. */
+/** The ledger is read after the chain, because transactions of other instances are in the ledger first. */
 async function checkTxNonce(
   [minedAnswer, pendingAnswer]: readonly RpcAnswer[],
   operator: Address,

@@ -12,16 +12,16 @@ export type CheckStatus = "ok" | "warning" | "failed";
 
 /** What one check found: a line of `doctor`, and of the log of `serve`. */
 export type Check = {
-  /** What was looked at, in a word or two. */
+  /** The name of what was checked. */
   name: string;
   status: CheckStatus;
   /** What was found. */
   detail: string;
   /** What to do about it. */
   advice?: string;
-  /** The account that it is about, where a failure keeps that account from sending. */
+  /** The account that cannot send because of this failure. */
   account?: Address;
-  /** Waiting does not mend it: what it is about must not be served. Only with `failed`. */
+  /** Cannot be solved by waiting: the network must not be served. Only with `failed`. */
   fatal?: true;
 };
 
@@ -45,19 +45,22 @@ export const failed = (name: string, detail: string, more: CheckDetails = {}): C
 /** The accounts of a service. */
 export type Accounts = { operators: readonly Address[]; recoverer: Address | undefined };
 
-/** What a check of a network may know besides the answers to its calls. */
+/** What a check of a network knows besides the answers to its calls. */
 export type CheckContext = Accounts & {
   network: NetworkConfig;
-  /** The newest block of the endpoint that answers. */
+  /** The newest block of the endpoint that answered. */
   head: Head;
-  /** The txNonce after an operator's last one in the ledger, null for one it does not know; undefined without a ledger. */
+  /**
+   * An operator's next txNonce in the ledger, null if the ledger does not know the operator; undefined without a
+   * ledger.
+   */
   nextTxNonce: ((chainId: number, operator: Address) => Promise<number | null>) | undefined;
 };
 
-/** A named check of a network: what it asks a node, and what it makes of the answers, which come in that order. */
+/** A named check of a network: its calls to a node, and its reading of the answers, in the same order. */
 export type NetworkCheck = {
   name: string;
-  /** A network whose check could not be made is not served before it could. */
+  /** Whether the network must not be served before this check could be made. */
   required: boolean;
   calls(context: Omit<CheckContext, "head" | "nextTxNonce">): readonly RpcCall[];
   /** @throws UndeterminedError when an answer cannot be used. */

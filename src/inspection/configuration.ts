@@ -7,7 +7,7 @@ import { checkSigner } from "./check-signer.ts";
 import { findRefusedKeys } from "./keys.ts";
 import { checkSignatureRecovery } from "./signature-recovery.ts";
 
-/** Looks at a configuration by itself, and has remote signers sign. */
+/** Checks a configuration without asking a chain, and tests remote signers. */
 export async function checkConfiguration(
   config: ServeConfig,
   signers: readonly Signer[],

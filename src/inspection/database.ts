@@ -8,14 +8,14 @@ import { KitError } from "../errors.ts";
 import { self } from "../util/self-command.ts";
 import { type Check, failed, ok, warning } from "./check.ts";
 
-/** How a database is: `ready` for this version, `behind` it, not there, or unreadable for some reason. */
+/** The state of a database: `ready` for this version, `behind` it, missing, or unusable for a reason. */
 export type DatabaseState =
   | { kind: "ready"; db: Database }
   | { kind: "behind"; pending: readonly string[] }
   | { kind: "missing" }
   | { kind: "unreadable"; reason: string };
 
-/** Opens a database as it is, and changes nothing. A `ready` one is the caller's to close. */
+/** Opens a database without changing it. The caller must close a `ready` one. */
 export async function openAsIs(url: string): Promise<DatabaseState> {
   if (isMissingFile(url)) return { kind: "missing" };
   let db: Database | undefined;
@@ -32,9 +32,10 @@ export async function openAsIs(url: string): Promise<DatabaseState> {
 }
 
 /**
- * Opens a database that has to be there and up to date.
+ * Opens a database that must exist and be up to date.
  *
- * @param onMigrated where given, a database that is behind or missing is brought up to date, and this is called with what was applied
+ * @param onMigrated if given, a database that is behind or missing is migrated, and this is called with the applied
+ * migrations
  * @throws KitError when it cannot be used, with what to do about it
  */
 export async function openReady(
@@ -59,7 +60,7 @@ export async function openReady(
   }
 }
 
-/** The state of a database as a check. Its URL is not shown: it may hold a password. */
+/** The state of a database as a check. The URL is not shown, since it may contain a password. */
 export function checkDatabase(url: string, state: DatabaseState): Check {
   const what = url.startsWith("sqlite:") ? `SQLite, ${url.slice("sqlite:".length)}` : "Postgres";
   const advice = `Run ${self} migrate, or start with ${self} serve --migrate.`;

@@ -5,7 +5,7 @@ import { type Check, warning } from "./check.ts";
 /** Bytes: some 300,000 settlements. A full disk stops every settle. */
 const fewBytes = 2 ** 30;
 
-/** A check of what is left of the disk that an SQLite file is on; none for Postgres, and where all is well. */
+/** Warns if the disk of an SQLite file is nearly full; undefined otherwise and for Postgres. */
 export function checkDiskSpace(
   databaseUrl: string,
   { freeBytes = readFreeBytes }: { freeBytes?: (folder: string) => number | undefined } = {},
@@ -24,7 +24,7 @@ export function checkDiskSpace(
   ];
 }
 
-/** Undefined where the folder is not there, which another check says. */
+/** Undefined if the folder is missing, which another check reports. */
 function readFreeBytes(folder: string): number | undefined {
   try {
     const { bavail, bsize } = statfsSync(folder);

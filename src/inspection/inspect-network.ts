@@ -15,12 +15,12 @@ import {
 import { gasMoneyCheck } from "./check-gas-money.ts";
 import { txNoncesCheck } from "./check-tx-nonces.ts";
 
-/** Everything that is looked at besides the RPC endpoints, in the order in which it is shown. */
+/** All checks besides those of the RPC endpoints, in the order of the report. */
 const networkChecks: readonly NetworkCheck[] = [contractCheck, gasMoneyCheck, assetsCheck, txNoncesCheck];
 
 export type InspectionOptions = Accounts & {
   network: NetworkConfig;
-  /** One for each RPC URL of the network, in their order, none standing in for another. */
+  /** One for each RPC URL of the network, in order, without failover. */
   endpoints: readonly Pick<Rpc, "ask">[];
   nextTxNonce: CheckContext["nextTxNonce"];
   /** Unix milliseconds. */
@@ -28,13 +28,13 @@ export type InspectionOptions = Accounts & {
   clock?: ClockTolerance | undefined;
 };
 
-/** How a network is. */
+/** The result of inspecting a network. */
 export type Inspection = {
   checks: readonly Check[];
   /**
-   * - `serve`: nothing speaks against it, whatever else is to be mended;
-   * - `later`: what has to be known could not be found out, and may be by another inspection;
-   * - `refuse`: it is not what was configured, or it would not be safe; see the fatal checks.
+   * - `serve`: it can be served, perhaps with warnings;
+   * - `later`: a required check could not be made, and may succeed later;
+   * - `refuse`: it is not what was configured, or not safe to serve; see the fatal checks.
    */
   verdict: "serve" | "later" | "refuse";
 };
@@ -42,19 +42,19 @@ export type Inspection = {
 type EndpointResult = EndpointState & { rpc: Pick<Rpc, "ask">; rest: readonly RpcAnswer[] | undefined };
 
 /**
- * Compares a network with what the configuration says of it, for `doctor`, for `serve` at its start, and for a network
- * that is reached later. Takes one request to a node where the first endpoint is well. Never throws; changes nothing.
+ * Compares a network with its configuration, for `doctor`, for `serve` at its start, and for a network that is
+ * reached later. Takes one request if the first endpoint is healthy. Never throws; changes nothing.
  */
 export async function inspectNetwork(options: InspectionOptions): Promise<Inspection> {
   const { network, endpoints, operators, recoverer } = options;
   const calls = networkChecks.map((check) => check.calls({ network, operators, recoverer }));
   const results = await Promise.all(
-    // What is asked of the first endpoint besides how it is, the others are asked only where that cannot be used.
+    // The first endpoint also gets the calls of all checks; the others get them only if its answers cannot be used.
     endpoints.map((rpc, index) => inspectEndpoint(rpc, index === 0 ? calls.flat() : [], options)),
   );
   const chosen = results.find(({ isFresh }) => isFresh) ?? results.find(({ head }) => head !== undefined);
   const checks = results.flatMap((result, index) => {
-    // What one endpoint lacks another has; but one of another chain is there by mistake.
+    // A failing endpoint does not matter if another works; one of another chain is a wrong configuration.
     const isReplaced = chosen?.isFresh === true && !result.isOtherChain;
     return result.checks.map((check): Check => {
       const name = results.length === 1 ? check.name : `${check.name} ${index + 1}`;
@@ -94,7 +94,7 @@ export async function inspectNetwork(options: InspectionOptions): Promise<Inspec
 
 const notInspected = failed("the rest", "was not looked at: there is no RPC endpoint to ask");
 
-/** Asks an endpoint how it is, and for `rest` in the same request. */
+/** Reads the state of an endpoint, and `rest` in the same request. */
 async function inspectEndpoint(
   rpc: Pick<Rpc, "ask">,
   rest: Parameters<Rpc["ask"]>[0],
@@ -123,7 +123,7 @@ async function inspectEndpoint(
   }
 }
 
-/** A check that could not be made is one that failed; `isMissing` where it has to be made. */
+/** The results of a check. One that could not be made has failed; `isMissing` if it is required. */
 async function readCheck(
   { name, required, read }: NetworkCheck,
   answers: readonly RpcAnswer[],

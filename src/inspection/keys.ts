@@ -7,7 +7,7 @@ import { isPublishedKey, publishedKeys } from "../published/accounts.ts";
 
 const example = "what `openssl rand -hex 32` prints";
 
-/** Keys of a configuration that must not be used: published test keys, and one for two purposes. */
+/** Finds keys that must not be used: published test keys, and one key for two purposes. */
 export function findRefusedKeys(config: ServeConfig): readonly ConfigurationProblem[] {
   const { operators, recovererKey } = config;
   const recoverer = recovererKey === undefined ? [] : [recovererKey];
@@ -20,7 +20,7 @@ export function findRefusedKeys(config: ServeConfig): readonly ConfigurationProb
   ];
 }
 
-/** Whether an account is that of a published test key. */
+/** Whether an account belongs to a published test key. */
 export function isPublishedAddress(address: Address): boolean {
   return publishedKeys.some((key) => sameAddress(privateKeyToAddress(key), address));
 }
@@ -38,7 +38,7 @@ function findPublished(
   });
 }
 
-/** Local operators' keys are compared with the recoverer's where the configuration is read. */
+/** The configuration's parser compares local operator keys with the recoverer's; here, remote ones. */
 function findSharedRecoverer({ operators, recovererKey }: ServeConfig): readonly ConfigurationProblem[] {
   if (recovererKey === undefined || operators.kind === "local") return [];
   const recoverer = privateKeyToAddress(recovererKey);

@@ -8,7 +8,7 @@ import { createLocalRpc, type LocalCall, RpcRefusal } from "../rpc/local-rpc.ts"
 import { isBytes, isWord, quantity, readQuantity, wordAt } from "../rpc/read-hex.ts";
 import { membersOf } from "../util/json.ts";
 
-/** What a chain says of itself and of a token on it. */
+/** Facts about a chain and a token on it. */
 export type ChainFacts = {
   chainId: number;
   token: Asset;
@@ -18,15 +18,15 @@ export type ChainFacts = {
   gasPrice: bigint;
 };
 
-/** Blocks whose times are compared. */
+/** The number of blocks for the mean block time. */
 const span = 100n;
 
 /**
- * Asks a chain for what a network file says of it. The token's name and version are those with which its
- * `DOMAIN_SEPARATOR()` comes out: what payers sign, which `name()` need not be.
+ * Reads the values of a network file from a chain. The token's name and version are those that match its
+ * `DOMAIN_SEPARATOR()`, which payers sign; `name()` may differ.
  *
- * @param url is shown nowhere, since it may hold a key
- * @throws {KitError} when the node gives no answer, or no EIP-3009 token with such a domain is there
+ * @param url is never shown, since it may contain a key
+ * @throws {KitError} when the node does not answer, or has no EIP-3009 token with such a domain
  */
 export async function readChainFacts(url: string, address: Address): Promise<ChainFacts> {
   const rpc = createLocalRpc(url, 10_000);
@@ -96,7 +96,7 @@ function timeOf(block: unknown): bigint {
   return time;
 }
 
-/** A text as ABI encodes it; undefined when it is none. */
+/** Decodes an ABI-encoded string; undefined if it is none. */
 function readText(data: unknown): string | undefined {
   if (!isBytes(data)) return undefined;
   const length = Number(BigInt(`0x${wordAt(data, 1) ?? "0"}`));

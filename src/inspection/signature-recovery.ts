@@ -1,7 +1,7 @@
 import { isRecoveryNative } from "../chain/signing/recover.ts";
 import { type Check, warning } from "./check.ts";
 
-/** Warns where this installation recovers the signers of payments slowly, which is most of the work of a verify. */
+/** Warns if this installation recovers signers without the native library, since that is most of a verify's work. */
 export function checkSignatureRecovery(isNative = isRecoveryNative): Check | undefined {
   if (isNative) return undefined;
   return warning(

@@ -5,9 +5,9 @@ import type { Check } from "./check.ts";
 import { warnsOfGasMoney } from "./check-gas-money.ts";
 import type { Inspection } from "./inspect-network.ts";
 
-/** What inspections found of the networks of a service, which are repeated while it runs. */
+/** Repeats the inspection of a service's networks while it runs. */
 export type Supervision = {
-  /** Inspects a network, logs what is not as it should be where that is new, and remembers it. */
+  /** Inspects a network, logs new problems, and remembers the result. */
   inspect(network: NetworkName): Promise<Inspection>;
   /** Whether an operator can send on a network, by the last inspection: it has its role, gas money, and its signer. */
   canSend(network: NetworkName, operator: Address): boolean;
@@ -49,7 +49,7 @@ export function createSupervision(options: {
   };
 }
 
-/** A balance changes with every payment, and is the same finding. */
+/** A changed balance is not a new problem. */
 function keyOf({ name, status, account, detail }: Check): string {
   return `${name} ${status} ${account ?? detail}`;
 }

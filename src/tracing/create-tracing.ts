@@ -9,15 +9,15 @@ import { createSettlementSpans } from "./settlement-spans.ts";
 import { createTraceContext } from "./tracer.ts";
 import { createTransactionSpans } from "./transaction-spans.ts";
 
-/** The spans of a service, made while it is not closed. */
+/** Makes the spans of a service until it is closed. */
 export type Tracing = {
-  /** `traceId` and `spanId` of a log line: of its request, or the transaction or payment that it names. */
+  /** `traceId` and `spanId` for a log line, found by its request, transaction or payment. */
   logFields(fields: object, requestId: () => unknown): { traceId?: string; spanId?: string };
-  /** Ends the subscriptions and the spans that are open. What is not exported yet is the SDK's. */
+  /** Ends the subscriptions and all open spans. Exporting the rest is up to the SDK. */
   close(): void;
 };
 
-/** Makes spans of what the channels say of the service with this id. */
+/** Makes spans from the channel messages of the service with this id. */
 export function createTracing(api: typeof OpenTelemetry, serviceId: string): Tracing {
   const context = createTraceContext(api, serviceId);
   const settlements = createSettlementSpans(context);
@@ -29,7 +29,7 @@ export function createTracing(api: typeof OpenTelemetry, serviceId: string): Tra
       transactions.find(subject) ?? requests.checking(subject, startedAt) ?? settlements.find(subject),
   );
 
-  /** What an SDK throws must not become an uncaught exception of a service that moves money. */
+  /** An exception in an SDK must not become an uncaught exception of the service. */
   function subscribe<Message extends FromService>(
     channel: Channel<Message>,
     listener: (message: Message) => void,
@@ -79,7 +79,7 @@ export function createTracing(api: typeof OpenTelemetry, serviceId: string): Tra
   };
 }
 
-/** The names that all lines about payments and transactions have for them. */
+/** Reads the log fields that name a payment or a transaction. */
 function readFields(fields: object): { hash: Hex | undefined; settlement: Hex | undefined } {
   const read = (name: string) => bytes32.safeParse(Reflect.get(fields, name)).data;
   return { hash: read("hash"), settlement: read("settlement") };

@@ -2,11 +2,11 @@ import type * as OpenTelemetry from "@opentelemetry/api";
 import type { Tracing } from "./create-tracing.ts";
 
 /**
- * Traces of what the service with this id does, where `@opentelemetry/api` is installed and an SDK is registered with
- * it. Undefined otherwise, and then nothing listens to the channels.
+ * Traces the service with this id, if `@opentelemetry/api` is installed and an SDK is registered with it. Otherwise
+ * undefined, and nothing subscribes to the channels.
  *
- * @param load gives the API; what is installed by default
- * @throws what loading the API throws where it is there and broken
+ * @param load loads the API; by default the installed one
+ * @throws the error of loading an API that is installed but broken
  */
 export async function openTracing(
   serviceId: string,
@@ -19,8 +19,8 @@ export async function openTracing(
 }
 
 /**
- * An SDK is registered under a symbol that all copies of the API share. Without it, the fifty files of the API need not be
- * read, which a command that starts would wait for.
+ * An SDK is registered under a symbol that all copies of the API share. Without it, the API's fifty files are not
+ * loaded, which would delay every start.
  */
 async function loadWhereUsed(): Promise<typeof OpenTelemetry | undefined> {
   if (!(Symbol.for("opentelemetry.js.api.1") in globalThis)) return undefined;
@@ -32,10 +32,10 @@ function absent(error: unknown): undefined {
   throw error;
 }
 
-/** Without an SDK the API hands out tracers that do nothing. */
+/** Without an SDK, the API's tracers do nothing. */
 function isRegistered({ trace }: typeof OpenTelemetry): boolean {
   const provider = trace.getTracerProvider();
-  // The API's own stand-in, perhaps that of another copy of it: it has a delegate once an SDK is registered.
+  // The API's proxy provider, perhaps of another copy of the API: it has a delegate once an SDK is registered.
   if (!("getDelegateTracer" in provider) || typeof provider.getDelegateTracer !== "function") return true;
   return provider.getDelegateTracer("x402-facilitator-kit") !== undefined;
 }

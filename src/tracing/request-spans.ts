@@ -11,7 +11,7 @@ type OpenRequest = {
   readonly startedAt: number;
 };
 
-/** Clocks of two precisions are compared: the wall's, in whole milliseconds, and a duration. */
+/** Two clocks of different precision are compared: whole milliseconds, and a duration. */
 const clockToleranceMs = 1;
 
 /** A server span for each verify and settle, from the reading of its payment to its answer. */
@@ -21,14 +21,17 @@ export function createRequestSpans(
 ) {
   const { SpanKind, SpanStatusCode, context, trace } = api;
   const open = new Map<string, OpenRequest>();
-  /** Those without a claim, by settlement id: from its claim on the transaction does what is to be done. */
+  /**
+   * Requests without a claim, by settlement id. After the claim, RPC calls belong to the settlement or its
+   * transaction.
+   */
   const checking = new Map<Hex, OpenRequest[]>();
   const checksOf = new WeakMap<PaymentRequest, ChecksBegun["checks"]>();
   let lastEnded: { requestId: string; span: Span } | undefined;
 
   /**
-   * A span of an HTTP instrumentation comes first, then the caller's trace, then the one that the payment is in. The
-   * last is linked where another is continued.
+   * The parent is the span of an HTTP instrumentation, else the caller's, else the payment's earlier one. If it is
+   * not the earlier one, that is linked.
    */
   function placeOf(
     headers: TraceHeaders | undefined,
@@ -105,7 +108,7 @@ export function createRequestSpans(
       span.end();
       open.delete(requestId);
       if (request !== undefined) forget(request);
-      // The line about the request is logged right after this.
+      // The log line of the request follows immediately.
       lastEnded = { requestId, span };
     },
 
@@ -114,7 +117,7 @@ export function createRequestSpans(
       return span?.spanContext();
     },
 
-    /** The newest that was checking this payment at the given time. */
+    /** The newest request that was checking this payment at the given time. */
     checking(settlementId: Hex, at: number): Span | undefined {
       const known = checking.get(settlementId);
       return known?.findLast(({ startedAt }) => startedAt <= at + clockToleranceMs)?.span;

@@ -4,8 +4,8 @@ import type { Hex } from "../protocol/hex.ts";
 import type { TraceContext } from "./tracer.ts";
 
 /**
- * A client span for what an HTTP request to an RPC endpoint asks for one payment, or for one transaction: where payments
- * share a request, each has a span of its own, with its own methods and the time of the whole.
+ * A client span for each payment or transaction in an HTTP request to an RPC endpoint: with its own methods, and the
+ * duration of the whole request.
  */
 export function createRpcSpans(
   { api, tracer }: TraceContext,

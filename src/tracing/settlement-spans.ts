@@ -5,8 +5,8 @@ import { createBoundedMap } from "../util/bounded-map.ts";
 import { contextAfter, mostRemembered, type TraceContext } from "./tracer.ts";
 
 /**
- * A span for each settlement, from its claim to its end on chain, and one for each recovery. They outlive the request
- * where its answer is `pending`.
+ * A span for each settlement, from its claim to its outcome on chain, and one for each recovery. They may outlive the
+ * request, if that was answered `pending`.
  */
 export function createSettlementSpans({ api, tracer, payments }: TraceContext) {
   const { SpanKind, SpanStatusCode } = api;
@@ -25,7 +25,7 @@ export function createSettlementSpans({ api, tracer, payments }: TraceContext) {
     return span;
   }
 
-  /** One that an earlier process claimed shows from the first step that this one makes. */
+  /** A settlement claimed by an earlier process gets a span with its first step in this one. */
   function spanOf(settlementId: Hex): Span {
     return open.get(settlementId) ?? start("x402.settlement", settlementId);
   }

@@ -5,8 +5,8 @@ const format = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?
 const longest = 512;
 
 /**
- * The span that a request continues, by its `traceparent` and `tracestate`; undefined where it names none. Read here,
- * so that it works with every propagator that the operator's SDK may have.
+ * The parent span in a request's `traceparent` and `tracestate`; undefined without one. Parsed here, so that it does
+ * not depend on the SDK's propagator.
  *
  * @see https://www.w3.org/TR/trace-context/
  */

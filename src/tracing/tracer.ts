@@ -5,12 +5,12 @@ import { createBoundedMap } from "../util/bounded-map.ts";
 /** How many payments and transactions are remembered; the oldest are forgotten first. */
 export const mostRemembered = 10_000;
 
-/** What all the spans of a service are made with. */
+/** What is needed to make the spans of a service. */
 export type TraceContext = {
   api: typeof OpenTelemetry;
   tracer: OpenTelemetry.Tracer;
   serviceId: string;
-  /** The newest span of each payment by settlement id: what comes later without a trace of its own continues it. */
+  /** The newest span of each payment by settlement id; later spans without another parent continue it. */
   payments: {
     get(settlementId: Hex): OpenTelemetry.SpanContext | undefined;
     set(settlementId: Hex, span: OpenTelemetry.SpanContext): void;
@@ -22,7 +22,7 @@ export function createTraceContext(api: typeof OpenTelemetry, serviceId: string)
   return { api, tracer, serviceId, payments: createBoundedMap(mostRemembered) };
 }
 
-/** The context of a span that continues this one; of a new trace where there is none. */
+/** The context for a child of this span, or for a new trace without one. */
 export function contextAfter(
   { ROOT_CONTEXT, trace }: typeof OpenTelemetry,
   parent: OpenTelemetry.SpanContext | undefined,

@@ -7,15 +7,15 @@ import { contextAfter, mostRemembered, type TraceContext } from "./tracer.ts";
 type OpenTransaction = {
   readonly span: Span;
   readonly txNonce: string;
-  /** The first, and what replaced it: one of them is mined. */
+  /** The first transaction and its replacements, one of which is mined. */
   readonly hashes: Hex[];
-  /** The block of the newest receipt: a receipt is read again and again. */
+  /** The block of the newest receipt, since a receipt is read several times. */
   block: Hex | undefined;
 };
 
 /**
- * A span for each txNonce that an operator uses, from the signing to the block that closes it: replacements are events
- * of it. It is in the trace of the first payment in the transaction, with a link to every payment in it.
+ * A span for each txNonce of an operator, from signing to the block that closes it; replacements are events. It is in
+ * the trace of the first payment in the transaction, with a link to every payment in it.
  */
 export function createTransactionSpans(
   { api, tracer, payments }: TraceContext,
@@ -92,7 +92,7 @@ export function createTransactionSpans(
       for (const hash of transaction.hashes) byHash.delete(hash);
     },
 
-    /** The span of one that is not closed yet. */
+    /** The span of a transaction whose txNonce is not closed yet. */
     find: (hash: Hex) => byHash.get(hash)?.span,
 
     close(): void {

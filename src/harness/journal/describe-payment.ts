@@ -7,12 +7,12 @@ import type {
   PaymentJournal,
 } from "./payment-journal.ts";
 
-/** Calls of one batch, which share a line. */
+/** Calls of one batch share a line. */
 type Line = { at: number; text: string };
 
 /**
- * What became of a payment, for people: a line for every request, batch of JSON-RPC calls and mined transaction, with
- * the time since the first of them, and at the end what is still open.
+ * The timeline of a payment as text: a line for every request, batch of JSON-RPC calls and transaction, with the time
+ * since the first one, and at the end the requests that are still open.
  */
 export function describePayment(journal: PaymentJournal): string {
   const { id, network, payer, asset, value, requests, open, rpcCalls, transactions } = journal;
@@ -40,7 +40,7 @@ function describeOpen({ operation, checks }: OpenRequest): string {
   return `POST /v1/${operation} has no answer; ${checked}`;
 }
 
-/** The requests that held no payment, for people. */
+/** Requests without a readable payment, as text. */
 export function describeOtherRequests(requests: readonly OtherRequest[]): string {
   const lines = requests.map(({ asked, status, reason, message }) => {
     const answer = [status ?? "the caller left", reason].filter(Boolean).join(" ");

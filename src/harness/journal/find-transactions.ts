@@ -5,11 +5,11 @@ import { membersOf } from "../../util/json.ts";
 import type { JournalRpcCall, JournalTransaction } from "./payment-journal.ts";
 
 /**
- * The transactions among broadcasts, each once, in the order in which they were sent first.
+ * The transactions that were broadcast, each once, in the order of their first broadcast.
  *
- * @param broadcasts calls about one payment; others than broadcasts are passed over
- * @param calls all calls, among them those that found receipts
- * @param countPayments how many payments the bytes of a transaction carry
+ * @param broadcasts calls about one payment; only broadcasts are used
+ * @param calls all calls, including those that read receipts
+ * @param countPayments how many payments a signed transaction has
  */
 export function findTransactions(
   broadcasts: readonly JournalRpcCall[],
@@ -34,7 +34,7 @@ export function findTransactions(
   return [...found.values()];
 }
 
-/** What a call says of a transaction's receipt. */
+/** The receipt of a transaction in the answer to a call. */
 function readMined(
   { at, tookMs, answer }: JournalRpcCall,
   hash: Hex,

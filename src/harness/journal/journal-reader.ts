@@ -12,23 +12,20 @@ export type JournalReader = {
   otherRequests(): Promise<readonly OtherRequest[]>;
 };
 
-/** What the service of a harness did about each payment since the start, or the last reset. */
+/** What a harness's service did for each payment since the start or the last reset. */
 export type Journal = {
   /**
    * All about one payment, as data.
    *
-   * @param id its settlement id, or the hash of a transaction that carries it
-   * @throws {KitError} when no request has named the payment, or no journal is kept
+   * @param id its settlement id, or the hash of a transaction with it
+   * @throws {KitError} when there was no request with the payment, or no journal is kept
    */
   payment(id: Hex): Promise<PaymentJournal>;
   /** The ids of the payments that were verified or settled, in that order. */
   payments(): Promise<readonly Hex[]>;
-  /**
-   * The requests that held no payment that could be read: those without a route or a key that holds, and those with
-   * another body.
-   */
+  /** Requests without a readable payment: with an unknown route, a wrong API key, or another body. */
   otherRequests(): Promise<readonly OtherRequest[]>;
-  /** The same as text for people: of one payment, or of everything that was asked. */
+  /** The same as text, for one payment or for all requests. */
   describe(id?: Hex): Promise<string>;
 };
 
@@ -47,7 +44,7 @@ export function readerOf(store: JournalStore | undefined): JournalReader {
   };
 }
 
-/** A journal for people, out of one that can be read. */
+/** A journal on top of a reader. */
 export function createJournal(reader: JournalReader): Journal {
   async function payment(id: Hex): Promise<PaymentJournal> {
     requireArgument("id", id, aText);

@@ -15,11 +15,11 @@ import type {
 
 /** What a service did, kept in memory. */
 export type JournalStore = {
-  /** Takes in what went over the proxy between the service and a node. */
+  /** Records an exchange over the proxy between the service and a node. */
   onExchange(exchange: ProxiedExchange): void;
   /** Everything about one payment, by its settlement id or the hash of its transaction; undefined when none is known. */
   payment(id: Hex): PaymentJournal | undefined;
-  /** The ids of the payments that requests have named, in the order of their first one. */
+  /** The ids of the payments in requests, in the order of their first request. */
   payments(): readonly Hex[];
   /** The requests that held no readable payment, in their order. */
   otherRequests(): readonly OtherRequest[];
@@ -27,7 +27,7 @@ export type JournalStore = {
   clear(): void;
 };
 
-/** How many JSON-RPC calls are kept: a harness that runs for days must not fill the memory. */
+/** How many JSON-RPC calls are kept, so that a harness that runs for days does not fill the memory. */
 const kept = 20_000;
 
 type Call = JournalRpcCall & {
@@ -36,8 +36,8 @@ type Call = JournalRpcCall & {
 };
 
 /**
- * Makes a journal of what a store knows, and of what was said to the nodes. That is matched with payments by content, see
- * {@link marksOf}.
+ * Makes a journal from the store of payments and from the exchanges with the nodes, which are matched with payments
+ * by content: see {@link marksOf}.
  */
 export function createJournalStore(store: PaymentStore): JournalStore {
   let calls: Call[] = [];

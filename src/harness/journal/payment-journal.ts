@@ -22,15 +22,15 @@ const journalRequest = z.object({
 });
 
 /**
- * A JSON-RPC call of the service about the payment: the node's answer, or none, and which faults of the connection
- * hit it. Calls that share a batch share their times.
+ * A JSON-RPC call of the service for the payment, with the node's answer, if any, and the faults that hit it. The
+ * calls of one batch have the same times.
  */
 const journalRpcCall = z.object({
   at: z.number(),
   tookMs: z.number(),
   method: z.string(),
   params: z.array(z.unknown()),
-  /** What the node said: a result or an error; neither when it was not asked or gave no answer. */
+  /** A result or an error; neither if the node was not asked or did not answer. */
   answer: z.object({ result: z.unknown().optional(), error: z.unknown().optional() }),
   faults: z.array(z.string()),
 });
@@ -45,10 +45,10 @@ const journalTransaction = z.object({
   mined: z.object({ at: z.number(), blockNumber: z.string(), succeeded: z.boolean() }).optional(),
 });
 
-/** A verify or settle that has no answer so far, with the checks that it has passed. */
+/** A verify or settle without an answer so far, with the checks that it has passed. */
 const openRequest = journalRequest.pick({ operation: true, requestId: true, at: true, checks: true });
 
-/** A request without a readable payment: of no route, without a key that holds, or with a body that is none. */
+/** A request without a readable payment: with an unknown route, a wrong API key, or another body. */
 export const otherRequestSchema = z.object({
   /** Milliseconds since the epoch. */
   at: z.number(),
@@ -63,7 +63,7 @@ export const otherRequestSchema = z.object({
 
 export type OtherRequest = z.infer<typeof otherRequestSchema>;
 
-/** All that the service did about one payment. Amounts are decimal, in the asset's smallest unit. */
+/** Everything the service did for one payment. Amounts are decimal, in the asset's smallest unit. */
 export const paymentJournalSchema = z.object({
   id: z.string(),
   network: z.string(),

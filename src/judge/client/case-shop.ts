@@ -14,7 +14,7 @@ import type { Scene } from "../scene/scene.ts";
 import type { ClientCase } from "./client-case.ts";
 import type { PaidVisit, ResetPlace, Settled, Visit } from "./visit.ts";
 
-/** A payment as the report shows it; `settlementId` is its id in the studio. */
+/** A payment in the report; `settlementId` is its id in the studio. */
 export type SentPayment = {
   number: number;
   amount: bigint;
@@ -23,12 +23,12 @@ export type SentPayment = {
   settlementId: Hex;
 };
 
-/** One request of the client, and what it was answered. */
+/** One request of the client, and its answer. */
 export type Exchange = {
-  /** Since the case began. */
+  /** Milliseconds since the start of the case. */
   atMs: number;
   request: string;
-  /** The payment it carries: the first of the case is 1, and one that comes again keeps its number. */
+  /** The payment it carries. Payments are numbered from 1 in each case; a repeated one keeps its number. */
   payment: SentPayment | undefined;
   answer: string;
 };
@@ -37,7 +37,7 @@ export type CaseShopOptions = {
   tested: ClientCase;
   scene: Scene;
   versions: readonly X402Version[];
-  /** The URL of what is sold. */
+  /** The URL of the sold resource. */
   resource: string;
   goods: string;
   payer: CasePayer;
@@ -51,7 +51,7 @@ export type CaseShop = {
   handle(request: IncomingMessage, response: ServerResponse, path: string): Promise<void>;
   /** What the client sent, in order. */
   readonly exchanges: readonly Exchange[];
-  /** Waits until all work has ended. Throws what went wrong in the shop itself. */
+  /** Waits until all work has ended. Throws errors of the shop itself. */
   idle(): Promise<void>;
 };
 
@@ -61,10 +61,10 @@ const settleAnswer = z.looseObject({
   errorReason: z.string().default("unexpected_settle_error"),
 });
 
-/** Between the last bytes and the reset, so that they arrive. */
+/** The pause between the last bytes and the reset, so that the bytes arrive. */
 const beforeResetMs = 50;
 
-/** Opens the shop of a case. It settles on chain, and remembers every payment that it was given. */
+/** Opens the shop of a case. It settles on chain, and remembers every payment that it has received. */
 export function createCaseShop(options: CaseShopOptions): CaseShop {
   const { tested, scene, versions, resource, goods, payer, header, slowMs } = options;
   const startedAt = performance.now();
@@ -133,7 +133,7 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
     exchanges,
     async idle() {
       while (work.size > 0) await Promise.all(work);
-      // A mistake of the shop must not be taken for one of the client.
+      // An error of this shop must not count against the client.
       if (failures.length > 0) throw failures[0];
     },
     handle: (request, response, path) => track(handle(request, response, path)),
@@ -170,7 +170,7 @@ export function createCaseShop(options: CaseShopOptions): CaseShop {
       network: payment.network,
       settlementId: settlementId(network.chainId, asset.address, from, nonce),
     };
-    // A signed payment can be settled by any holder. So with a second payment the first is settled too.
+    // Anyone who has a signed payment can settle it. So a second payment makes the shop settle the first one too.
     if (repeats === 0) await Promise.all(others.map((other) => settle(other.payment)));
     const paid: PaidVisit = {
       ...visit,

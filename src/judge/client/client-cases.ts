@@ -11,7 +11,7 @@ const signNothing = "Signs nothing, and says why.";
 const stopOrSendAgain =
   "Stops, or sends the same payment again. It signs no second one while the first can still be settled.";
 
-/** The cases of `judge client`. The first shows that the client works at all. */
+/** The cases of `judge client`. The first one tests that the client works at all. */
 export const clientCases: readonly ClientCase[] = [
   {
     name: "plain",
@@ -196,14 +196,14 @@ export const clientCases: readonly ClientCase[] = [
   },
 ];
 
-/** Settles and serves, and the first time the connection breaks. */
+/** Settles and serves, but breaks the connection of the first payment. */
 async function resetOnce(visit: PaidVisit, reset: ResetPlace): Promise<void> {
   const settled = await visit.settle();
   if (!settled.success || !visit.isFirst) return visit.sell();
   await visit.serve(settled, { reset });
 }
 
-/** The usual price, in another token and to another recipient. */
+/** The same price, in another token and to another recipient. */
 async function strangersOffer(scene: Scene): Promise<Offer> {
   return { ...scene.offer, asset: await scene.otherAsset(), payTo: stranger };
 }

@@ -3,7 +3,7 @@ import type { X402Version } from "../../protocol/requests.ts";
 import type { SceneOptions } from "../scene/scene.ts";
 import type { ClientCase } from "./client-case.ts";
 
-/** How a client is judged. */
+/** Options for judging a client. */
 export type JudgeClientOptions = Pick<SceneOptions, "knownNetworks" | "networkFile" | "studio" | "signal"> & {
   /** The program and its arguments. */
   command: readonly string[];
@@ -11,9 +11,9 @@ export type JudgeClientOptions = Pick<SceneOptions, "knownNetworks" | "networkFi
   networks: readonly NetworkName[];
   versions: readonly X402Version[];
   header?: { name: string; value: string } | undefined;
-  /** How long the command may take in a case. */
+  /** How long the command may run in a case. */
   timeoutMs: number;
-  /** How long the slow shop takes. */
+  /** The delay of the slow shop's answer. */
   slowMs: number;
   seed: number;
 };

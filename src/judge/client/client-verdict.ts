@@ -2,7 +2,7 @@ import { sameAddress } from "../../protocol/hex.ts";
 import type { Offer } from "../scene/offers.ts";
 import type { TokenTransfer } from "../scene/transfers.ts";
 
-/** What a client did in a case, in words, worst first. */
+/** The verdicts on a client, worst first. */
 export const clientVerdicts = {
   paid_more_or_elsewhere: "paid more or elsewhere than allowed",
   paid_twice: "paid twice",
@@ -14,22 +14,22 @@ export const clientVerdicts = {
 
 export type ClientVerdict = keyof typeof clientVerdicts;
 
-/** Whether a verdict is good: money and goods are where they should be. */
+/** Whether a verdict is good. */
 export function isGoodVerdict(verdict: ClientVerdict): boolean {
   return verdict === "paid_once_served" || verdict === "not_paid_not_served";
 }
 
-/** What the chain and the processes show of one case. */
+/** The facts about one case, from the chain and the processes. */
 export type ClientFacts = {
   /** Every transfer from the payer. */
   transfers: readonly TokenTransfer[];
-  /** What the payer may take. */
+  /** The offer that the payer may accept. */
   allowed: Offer;
-  /** How many of the client ran. */
+  /** How many processes of the client ran. */
   runs: number;
-  /** How many of them put out what was sold. */
+  /** How many of them printed or saved the goods. */
   served: number;
-  /** Whether one had to be ended. */
+  /** Whether one was killed because it took too long. */
   outlivedItsTime: boolean;
 };
 

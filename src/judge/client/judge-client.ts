@@ -8,14 +8,14 @@ import { type ClientResult, runClientCase } from "./run-client-case.ts";
 import { openShops, type Shops } from "./shops.ts";
 import { requireWorkingClient } from "./working-client.ts";
 
-/** Clients mostly wait. With so many a run stays below 90 s even when every case times out. */
+/** Clients mostly wait. With this many at once, a run takes less than 90 s even if every case times out. */
 const atOncePerCore = 4;
 
 /**
- * Runs a client once for each case and network, against shops that go wrong, and judges it by the chain.
+ * Runs a client once for each case and network, against misbehaving shops, and judges it by its transfers on chain.
  *
- * @param onJudged called with what was found on each network, while its chains still run
- * @throws {KitError} when the command cannot be started, or does not buy where nothing goes wrong
+ * @param onJudged called with the results of each network, while its chains still run
+ * @throws {KitError} when the command cannot be started, or does not buy from a working shop
  */
 export async function judgeClient(
   options: JudgeClientOptions,
@@ -39,15 +39,15 @@ async function judgeOn(
   const run = async (tested: ClientCase) => {
     if (tested.own === undefined) return runClientCase(tested, scene, shops, options);
     await using own: Scene = await openScene({ ...where, ...tested.own });
-    // Awaited here, since the scene closes with the block.
+    // Awaited here, because the scene closes at the end of this block.
     return await runClientCase(tested, own, shops, options);
   };
   const [first, ...others] = cases;
   if (first === undefined) return [];
-  // Where this one fails, the others are pointless.
+  // If this case fails, the others say nothing.
   const plain = await run(first);
   requireWorkingClient(plain, options);
-  // Deployed before payers are given some of it.
+  // Must be deployed before payers are funded with it.
   await scene.otherAsset();
   const slowFirst = others.toSorted((a, b) => Number(b.isSlow ?? false) - Number(a.isSlow ?? false));
   const rest = await inParallel(slowFirst, atOncePerCore * availableParallelism(), run);

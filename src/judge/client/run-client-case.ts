@@ -20,14 +20,14 @@ export type ClientResult = {
   transfers: readonly TokenTransfer[];
   runs: readonly ClientRun[];
   exchanges: readonly Exchange[];
-  /** Of each payment in the studio, where there is one. */
+  /** Links to the payments in the studio, if it runs. */
   links: readonly string[];
   tookMs: number;
 };
 
-/** One process of the client. */
+/** The result of one process of the client. */
 export type ClientRun = {
-  /** Undefined when it had to be killed. */
+  /** Undefined when it was killed. */
   end: CommandEnd | undefined;
   /** Whether it printed or saved the goods. */
   served: boolean;
@@ -35,7 +35,7 @@ export type ClientRun = {
   stderr: string;
 };
 
-/** Runs the client in one case, and judges what it did. */
+/** Runs the client in one case and judges it. */
 export async function runClientCase(
   tested: ClientCase,
   scene: Scene,

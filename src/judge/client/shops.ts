@@ -2,9 +2,9 @@ import { closeAtOnce, listenOnLoopback } from "../../util/loopback.ts";
 import { http } from "../../util/node-http.ts";
 import type { CaseShop } from "./case-shop.ts";
 
-/** The shops of all cases, each under a path of its own. */
+/** The shops of all cases, each under its own path. */
 export type Shops = AsyncDisposable & {
-  /** The URL of what is sold under a name. */
+  /** The URL of the shop with this name. */
   resourceOf(name: string): string;
   open(name: string, shop: CaseShop): void;
 };

@@ -6,42 +6,42 @@ import type { Scene } from "../scene/scene.ts";
 /** The outcome of a payment at the shop's facilitator. */
 export type Settled = { success: boolean; transaction: string; reason: string; isPending: boolean };
 
-/** Where the connection of an answer is reset. */
+/** At which point of an answer the connection is reset. */
 export type ResetPlace = "instead of an answer" | "before the body" | "in the body" | "after the body";
 
-/** One request of the judged client, and what a shop can do with it. */
+/** One request of the judged client, with the possible reactions of a shop. */
 export type Visit = {
   readonly scene: Scene;
   readonly payer: CasePayer;
   /** The last part of the path. */
   readonly path: string;
-  /** Asks for a payment: by default for the usual one, because there is none. */
+  /** Answers 402: by default with the usual offer, because payment is required. */
   ask(options?: {
     error?: string;
     offers?: readonly Offer[];
     headers?: Record<string, string>;
   }): Promise<void>;
-  /** Does something later, which the case waits for before it ends. */
+  /** Runs something later; the case does not end before it. */
   later(delayMs: number, work: () => Promise<unknown>): void;
   /** Sends any answer. */
   send(status: number, headers?: Record<string, string>, body?: string): Promise<void>;
-  /** Hands out the goods for a settled payment. `receipt` takes the place of the receipt's header. */
+  /** Delivers the goods for a settled payment. `receipt` replaces the value of the receipt header. */
   serve(settled: Settled, options?: { receipt?: string; reset?: ResetPlace }): Promise<void>;
 };
 
 /** A request that carries a payment. */
 export type PaidVisit = Visit & {
   readonly payment: ReceivedPayment;
-  /** Whether no payment had come before. */
+  /** Whether this is the first payment of the case. */
   readonly isFirst: boolean;
-  /** How often this payment had come before. */
+  /** How often this payment was sent before. */
   readonly repeats: number;
-  /** How many other payments had come before. */
+  /** How many other payments were sent before. */
   readonly othersBefore: number;
-  /** Settles it, for real: at once the first time, and with the same outcome afterwards. */
+  /** Settles it on chain. Repeated calls return the same outcome. */
   settle(): Promise<Settled>;
-  /** Settles it, and loses the facilitator's answer. */
+  /** Settles it, but the facilitator's answer is lost. */
   settleAndLoseAnswer(): Promise<void>;
-  /** What a good shop does: settles, and serves or asks again. */
+  /** Settles it, then serves, or answers 402 if that failed, as a good shop does. */
   sell(): Promise<void>;
 };

@@ -5,9 +5,9 @@ import type { JudgeClientOptions } from "./client-options.ts";
 import type { ClientResult } from "./run-client-case.ts";
 
 /**
- * Requires that a client buys where nothing goes wrong.
+ * Requires that a client buys from a working shop.
  *
- * @throws {KitError} with what it does not do, in a sentence, and the end of what it printed
+ * @throws {KitError} says what the client failed to do, with the end of its output
  */
 export function requireWorkingClient(result: ClientResult, options: JudgeClientOptions): void {
   const problem = problemOf(result, options);

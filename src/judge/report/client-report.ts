@@ -4,7 +4,7 @@ import type { ClientResult, ClientRun } from "../client/run-client-case.ts";
 import { describePayment } from "../scene/received-payment.ts";
 import { type Finding, worstFirst, writeTransfers } from "./finding.ts";
 
-/** What became of each case of a client, worst first. */
+/** The findings on a client, worst first. */
 export function reportClient(results: readonly ClientResult[]): Finding[] {
   const networks = new Set(results.map(({ network }) => network));
   return worstFirst(results, clientVerdicts).map((result) => {
@@ -29,7 +29,7 @@ function describeExchange({ atMs, request, payment, answer }: Exchange): string 
   return `+${(atMs / 1_000).toFixed(1)} s  ${request} ${paid} → ${answer}`;
 }
 
-/** Where the exit code contradicts what the client did. */
+/** Notes where the exit code contradicts the facts. */
 function notesOf({ end, served }: ClientRun): string[] {
   if (end === undefined) return ["it was ended when its time was over"];
   if (served && end.code !== 0) return [`it got the goods, and exited with ${end.code ?? end.signal}`];

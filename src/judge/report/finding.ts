@@ -4,27 +4,27 @@ import type { TokenTransfer } from "../scene/transfers.ts";
 export type Finding = {
   name: string;
   network: string;
-  /** One of a closed set. */
+  /** One of `clientVerdicts` or `shopVerdicts`. */
   verdict: string;
   verdictText: string;
   isGood: boolean;
-  /** What was done to the judged program. */
+  /** What happened to the judged program. */
   situation: string;
-  /** What is safe there. */
+  /** What a good program does in this situation. */
   safe: string;
-  /** What moved from the payer, on chain; amounts in the token's smallest unit. */
+  /** Transfers from the payer on chain; amounts in the token's smallest unit. */
   transfers: readonly { network: string; token: string; to: string; amount: string; transaction: string }[];
   /** How often the goods were delivered. */
   services: number;
   /** Every request and its answer, in order. */
   exchanges: readonly string[];
-  /** Of each payment in the studio, where there is one. */
+  /** Links to the payments in the studio, if it runs. */
   links: readonly string[];
   notes: readonly string[];
   tookMs: number;
 };
 
-/** Sorts results by their verdicts, of which the worst comes first. */
+/** Sorts results by verdict, worst first. */
 export function worstFirst<Verdict extends string, Result extends { verdict: Verdict }>(
   results: readonly Result[],
   verdicts: Readonly<Record<Verdict, string>>,

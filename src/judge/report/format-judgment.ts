@@ -2,7 +2,7 @@ import { escapeControls } from "../../util/escape-controls.ts";
 import { renderTable, terminalWidth, wrapText } from "../../util/table.ts";
 import type { Finding } from "./finding.ts";
 
-/** The report for a person: a table, worst first, and of what went wrong what was sent and what is safe. */
+/** The report for a person: a table, worst first, then for each bad case the requests and the safe behaviour. */
 export function renderJudgment(title: string, findings: readonly Finding[], seed: number): string {
   const bad = findings.filter(({ isGood }) => !isGood);
   return [
@@ -29,7 +29,7 @@ export function renderJudgment(title: string, findings: readonly Finding[], seed
     .join("\n");
 }
 
-/** The main part of a verdict; the whole stands below the table. */
+/** The short form of a verdict for the table; the full one is below it. */
 function inCapitals(verdict: string): string {
   return verdict.replace(/ (although|than) .*/, "").toUpperCase();
 }

@@ -24,7 +24,7 @@ export function renderJudgmentJunit(subject: string, findings: readonly Finding[
 /**
  * The report as SARIF 2.1.0, which code scanning reads: a rule for each case, a result for each bad one.
  *
- * @param file what the results are shown at
+ * @param file the file that code scanning attaches the results to
  */
 export function renderSarif(file: string, findings: readonly Finding[]): string {
   const rules = findings.map(({ name, situation, safe }) => ({

@@ -3,7 +3,7 @@ import type { ShopResult } from "../shop/run-shop-case.ts";
 import { shopVerdicts } from "../shop/shop-verdict.ts";
 import { type Finding, worstFirst, writeTransfers } from "./finding.ts";
 
-/** What became of each case of a shop, worst first. */
+/** The findings on a shop, worst first. */
 export function reportShop(results: readonly ShopResult[], network: NetworkName): Finding[] {
   return worstFirst(results, shopVerdicts).map(({ tested, verdict, transfers, ...result }) => ({
     ...result,

@@ -5,32 +5,32 @@ import { joinHeaders } from "../../util/join-headers.ts";
 import { closeAtOnce, listenOnLoopback } from "../../util/loopback.ts";
 import { http } from "../../util/node-http.ts";
 
-/** An answer to a server over the line. */
+/** An answer of the facilitator, or one that replaces it. */
 export type LineAnswer = { status: number; headers: Record<string, string>; body: string };
 
-/** One request on its way from a server to the facilitator. */
+/** One request from a server to the facilitator. */
 export type LineRequest = {
-  /** `verify`, `settle`, `supported`, or another end of the path. */
+  /** `verify`, `settle`, `supported`, or another last segment of the path. */
   operation: string;
   body: string;
-  /** Passes the request on; gives the facilitator's answer. */
+  /** Forwards the request; returns the facilitator's answer. */
   forward(): Promise<LineAnswer>;
-  /** Passes it on, and breaks the connection to the facilitator when its answer begins to arrive. */
+  /** Forwards it, and breaks the connection to the facilitator when its answer begins to arrive. */
   forwardAndLose(): Promise<void>;
 };
 
-/** Decides on a request: its answer, or a reset of the connection. */
+/** Decides how a request is answered, or that its connection is reset. */
 export type LineRule = (request: LineRequest) => Promise<LineAnswer | "reset">;
 
-/** The line between a server and its facilitator. */
+/** A proxy between a server and its facilitator. */
 export type FacilitatorLine = AsyncDisposable & {
   /** The facilitator's URL for the server; ends in `/v1`. */
   readonly url: string;
-  /** The rule from now on; undefined to pass everything on. */
+  /** The rule for the next requests; undefined forwards everything. */
   rule: LineRule | undefined;
 };
 
-/** Starts a line to a facilitator, which passes everything on until it has a rule. */
+/** Starts a proxy to a facilitator, which forwards everything until it has a rule. */
 export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0): Promise<FacilitatorLine> {
   const origin = new URL(facilitatorUrl).origin;
   const server = http.createServer(async (incoming, outgoing) => {
@@ -66,10 +66,10 @@ export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0): 
   return line;
 }
 
-/** Headers of the connection or the body, which are set anew. */
+/** Headers about the connection or the body, which the proxy sets itself. */
 const ownHeaders = new Set(["connection", "keep-alive", "transfer-encoding", "content-length", "host"]);
 
-/** Gives undefined when the answer was to be lost. */
+/** Resolves to undefined when the answer is to be lost. */
 function passOn(
   origin: string,
   { method, url = "", headers }: IncomingMessage,

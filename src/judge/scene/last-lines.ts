@@ -1,8 +1,8 @@
-/** A stack trace of Node with its cause, and what the program said before it. */
+/** Enough for one of Node's stack traces with its cause, and the output before it. */
 const mostLines = 20;
 const mostCharacters = 200;
 
-/** The end of what a command printed, as hints below an error: enough that the error above a stack trace is there. */
+/** The end of a command's output, as hints below an error: enough to include the message above a stack trace. */
 export function lastLines(printed: readonly string[]): string[] {
   return printed
     .flatMap((text) => text.split("\n"))

@@ -13,7 +13,7 @@ export type Offer = {
   amount: bigint;
 };
 
-/** How long an authorization is asked to be valid. */
+/** The `maxTimeoutSeconds` of every offer. */
 const maxTimeoutSeconds = 120;
 
 const description = "what is sold here";
@@ -26,7 +26,7 @@ export function requirementsOf(offer: Offer, x402Version: X402Version, resource:
 /** A 402: version 1 has its terms in the body, version 2 in a header. */
 export type Challenge = { headers: Record<string, string>; body: Record<string, unknown> };
 
-/** Asks for a payment, in one version of the protocol or in both at once. */
+/** The 402 for an offer, in one version of the protocol or in both at once. */
 export function challengeOf(
   offers: readonly Offer[],
   versions: readonly X402Version[],
@@ -46,7 +46,7 @@ export function challengeOf(
   };
 }
 
-/** The offer that a payment was made for; undefined when it fits none. The last made comes first. */
+/** The offer that a payment was made for; undefined when it fits none. Newer offers are tried first. */
 export function offerOf(payment: ReceivedPayment, offers: readonly Offer[]): Offer | undefined {
   const { to, value } = payment.authorization;
   return offers.findLast(

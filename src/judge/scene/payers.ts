@@ -1,10 +1,10 @@
 import { type Hex, keccak256Text } from "../../protocol/hex.ts";
 import { createPayerSigner } from "../../published/payer-signer.ts";
 
-/** Who pays in one case: an account of its own, so that the chain tells whose money moved. */
+/** The payer of one case: its own account, so that transfers can be attributed to the case. */
 export type CasePayer = { privateKey: Hex; address: Hex };
 
-/** An address that no buyer is told to pay, and that no shop sells for. */
+/** A recipient that buyers may not pay. */
 export const stranger: Hex = `0x${keccak256Text("x402-kit judge: a stranger").slice(26)}`;
 
 /** The payer of a case. The same seed and name give the same key, which anyone can compute: for tests only. */
@@ -13,7 +13,7 @@ export function payerOf(seed: number, name: string): CasePayer {
   return { privateKey, address: createPayerSigner(privateKey).address };
 }
 
-/** What a shop hands out in a case, and nowhere else. */
+/** The goods of a case, different from those of all other cases. */
 export function goodsOf(seed: number, name: string): string {
   return `x402-goods-${keccak256Text(`x402-kit judge ${seed}: goods of ${name}`).slice(2, 26)}`;
 }

@@ -6,13 +6,13 @@ import { exactPayloadSchema } from "../../protocol/request-schemas.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { parseJson } from "../../util/json.ts";
 
-/** A payment as it came in a header. */
+/** A payment read from a header. */
 export type ReceivedPayment = {
   x402Version: X402Version;
-  /** As the buyer wrote it. */
+  /** The payload as the buyer wrote it. */
   payload: unknown;
   network: string;
-  /** Version 2 alone says which. */
+  /** Only version 2 names it. */
   asset: string | undefined;
   authorization: Authorization;
   signature: Hex;
@@ -25,7 +25,7 @@ const paymentV2 = z.object({
   payload: exactPayloadSchema,
 });
 
-/** The payment in the headers of a request: undefined without one, "unreadable" when it is none. */
+/** The payment in the headers of a request: undefined without one, "unreadable" when it is malformed. */
 export function readPayment(headers: IncomingHttpHeaders): ReceivedPayment | "unreadable" | undefined {
   const text = headers["payment-signature"] ?? headers["x-payment"];
   if (text === undefined) return undefined;
@@ -38,7 +38,7 @@ export function readPayment(headers: IncomingHttpHeaders): ReceivedPayment | "un
   return v2 === undefined ? "unreadable" : { x402Version: 2, payload, ...v2.accepted, ...v2.payload };
 }
 
-/** A payment in a line of the report: its number in the case, and what it pays. */
+/** A payment in a line of the report: its number, amount and recipient. */
 export function describePayment({
   number,
   amount,
@@ -53,7 +53,7 @@ export function describePayment({
   return `with payment ${number}: ${amount} to ${to.slice(0, 8)}… on ${network}`;
 }
 
-/** What a header of base64 and JSON holds; undefined when it holds neither. */
+/** Decodes a header of base64-encoded JSON; undefined when it is malformed. */
 export function decodeHeader(text: string): unknown {
   return parseJson(Buffer.from(text, "base64").toString("utf8"));
 }

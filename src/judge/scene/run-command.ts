@@ -4,23 +4,26 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { KitError } from "../../errors.ts";
 import { startWatchdog } from "../../util/watchdog.ts";
 
-/** At most so much of a command's output is kept, in characters. */
+/** The limit for a command's output, in characters. */
 const mostOutput = 1_000_000;
 
 /** Between SIGTERM and SIGKILL. */
 const endGraceMs = 500;
 
-/** Between the end of a command and that of its output. */
+/** How long the output may stay open after the command has ended. */
 const outputGraceMs = 250;
 
-/** A command that runs, in a process group of its own. The whole group ends when it is disposed of, or this process ends. */
+/**
+ * A running command in its own process group. The group is killed when this is disposed of, or when this process
+ * ends.
+ */
 export type RunningCommand = AsyncDisposable & {
   stdout(): string;
   stderr(): string;
   hasEnded(): boolean;
   /** When the command itself has ended. Its children may run on until it is disposed of. */
   readonly ended: Promise<CommandEnd>;
-  /** When all of its output was read, or should have been. */
+  /** Resolves when all of its output was read, or the time for that is over. */
   readonly outputEnded: Promise<unknown>;
 };
 
@@ -32,7 +35,7 @@ export function describeEnd({ code, signal }: CommandEnd): string {
 }
 
 /**
- * Starts a command in a process group of its own, so that everything it starts can be ended with it.
+ * Starts a command in its own process group, so that everything it starts can be killed with it.
  *
  * @throws {KitError} when it cannot be started
  */
@@ -115,7 +118,7 @@ function collect(stream: NodeJS.ReadableStream): () => string {
   return () => text;
 }
 
-/** Signals the command and all that it has started, where there are process groups. */
+/** Signals the command and everything it has started, if the platform has process groups. */
 function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   if (child.pid === undefined) return;
   if (process.platform === "win32") child.kill(signal);

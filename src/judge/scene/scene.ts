@@ -17,40 +17,40 @@ import type { ReceivedPayment } from "./received-payment.ts";
 import { encodeCancellation, encodeSubmission } from "./token-calls.ts";
 import { readTransfers, type TokenTransfer } from "./transfers.ts";
 
-/** What a shop asks for: a hundredth of the token, which is 0.01 USDC. */
+/** The price of a shop: a hundredth of the token, 0.01 USDC. */
 const priceOf = ({ decimals }: Asset) => 10n ** BigInt(Math.max(decimals - 2, 0));
 
-/** What every payer has of each token, in prices: enough for the dearest offer. */
+/** What every payer holds of each token, in multiples of the price: enough for the most expensive offer. */
 const fundsInPrices = 10_000n;
 
-/** What the sender of a transaction gets for gas. */
+/** The native coins, in wei, that an account gets for gas. */
 const gasMoney = 10n ** 18n;
 
 const abi = parseAbi(["function mint(address to, uint256 amount) returns (bool)"]);
 
-/** A facilitator on real chains, and what payments can be asked for there. */
+/** A facilitator on local chains, with offers that can be paid there. */
 export type Scene = AsyncDisposable & {
   readonly network: Network;
   /** The facilitator's base URL; ends in `/v1`. */
   readonly facilitatorUrl: string;
-  /** Where the studio is; undefined when it is not served. */
+  /** The studio's URL; undefined when it is not served. */
   readonly studioUrl: string | undefined;
   readonly apiKey: string;
-  /** The facilitator contracts of the chains: what is to be paid to them goes through the facilitator. */
+  /** The facilitator contracts of the chains; payments to them are settled by the facilitator. */
   readonly contracts: readonly Address[];
   /** The offer that buyers may take: USDC on the network, to the facilitator contract. */
   readonly offer: Offer;
-  /** The same on a network that buyers were not told to pay on, which runs too; undefined when none does. */
+  /** The same offer on another running network, which buyers may not pay on; undefined when only one network runs. */
   readonly otherNetwork: Offer | undefined;
   /** Gives an account money, in every token of the scene. */
   fund(account: Address): Promise<void>;
   /** Every transfer from an account, on every chain of the scene. */
   transfersFrom(account: Address): Promise<readonly TokenTransfer[]>;
-  /** Another token on the network, which buyers were not told to pay with. */
+  /** Another token on the network, which buyers may not pay with. */
   otherAsset(): Promise<Asset>;
   /** Submits a payment straight to its token, as any holder of it can. Undefined when the token refuses. */
   submit(payment: ReceivedPayment, token: Address): Promise<Hex | undefined>;
-  /** Makes a payment's authorization a used one that moves nothing, as only the payer can. */
+  /** Cancels a payment's authorization as its payer, so that it counts as used without a transfer. */
   cancel(payment: ReceivedPayment, payer: CasePayer): Promise<void>;
   /** The chain's time, in unix seconds. */
   now(): Promise<bigint>;
@@ -62,16 +62,16 @@ export type Scene = AsyncDisposable & {
 
 export type SceneOptions = {
   network: NetworkName;
-  /** The networks that there are, and the file with those that are not built in. */
+  /** All known networks, and the file with those that are not built in. */
   knownNetworks: NetworkRegistry;
   networkFile?: string | undefined;
   /** Whether a second network runs. */
   hasOtherNetwork?: boolean;
   /** How long the facilitator waits for an outcome. */
   settleWaitMs?: number | undefined;
-  /** Seconds that the chain is ahead of the clock; below zero for behind. */
+  /** Seconds that the chain is ahead of the machine's clock; negative if behind. */
   aheadSeconds?: number | undefined;
-  /** Whether the facilitator serves the studio, and payments have links into it. */
+  /** Whether the facilitator serves the studio, and reports link to it. */
   studio?: boolean | undefined;
   signal?: AbortSignal | undefined;
 };
@@ -96,7 +96,7 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
     journal: false,
     studio,
     ...(settleWaitMs !== undefined && { settleWaitMs }),
-    // With a seed chains have a clock of their own, which begins in the past.
+    // Seeded chains have their own clock, which starts in the past.
     ...(aheadSeconds < 0 && { seed: 1 }),
     ...(signal !== undefined && { signal }),
   });

@@ -8,7 +8,7 @@ const abi = parseAbi([
   "function cancelAuthorization(address authorizer, bytes32 nonce, bytes signature)",
 ]);
 
-/** An authorization, as it is signed or as it is written in JSON. */
+/** An authorization, with numbers as signed or as JSON text. */
 type WrittenAuthorization = {
   from: Address;
   to: Address;

@@ -3,7 +3,7 @@ import type { HarnessNetwork } from "../../harness/index.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 
-/** A transfer of any token, as the chain has it. */
+/** A transfer of any token, from the chain's logs. */
 export type TokenTransfer = {
   network: NetworkName;
   token: Address;

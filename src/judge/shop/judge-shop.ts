@@ -16,7 +16,7 @@ export type JudgeShopOptions = Pick<
   "network" | "knownNetworks" | "networkFile" | "studio" | "signal"
 > & {
   cases: readonly ShopCase[];
-  /** A shop that runs, or the command that starts one. */
+  /** The URL of a running shop, or the command that starts one. */
   shop:
     | { url: string; otherUrl: string | undefined; facilitatorPort: number }
     | { command: readonly string[]; path: string; otherPath: string };
@@ -24,15 +24,15 @@ export type JudgeShopOptions = Pick<
   /** How long the shop may take until its first answer. */
   timeoutMs: number;
   seed: number;
-  /** Called when the facilitator is there that a running shop has to use. */
+  /** Called when the facilitator that a running shop must use has started. */
   onFacilitator?(url: string, apiKey: string): void;
 };
 
 /**
- * Sends good and bad buyers to a shop, whose facilitator can fail, and judges it by the chain.
+ * Sends good and bad buyers to a shop, makes its facilitator fail, and judges the shop by transfers on chain.
  *
- * @param onJudged called with what was found, while the chain and the shop still run
- * @throws {KitError} when the shop cannot be started, does not answer, or sells nothing there
+ * @param onJudged called with the results, while the chain and the shop still run
+ * @throws {KitError} when the shop cannot be started, does not answer, or does not ask for payment
  */
 export async function judgeShop(
   options: JudgeShopOptions,
@@ -72,10 +72,10 @@ export async function judgeShop(
   return results;
 }
 
-/** No case is begun after that, so that a shop that hangs is judged within 90 s. */
+/** No case starts after this time, so that a run takes at most 90 s even if the shop hangs. */
 const runMs = 60_000;
 
-/** More than the slow facilitator takes for both of its answers. */
+/** Longer than both answers of the slow facilitator take. */
 const answerTimeoutMs = 10_000;
 
 type StartedShop = AsyncDisposable & { url: string; otherUrl: string; running: RunningCommand };
@@ -130,7 +130,7 @@ async function waitForAnswer(
   }
 }
 
-/** What the shop asks for on the network. */
+/** The shop's offer on the network. */
 function requireTerms(url: string, answer: Answer, { network, knownNetworks }: JudgeShopOptions): Terms {
   if (answer.status !== 402 && (answer.status < 200 || answer.status > 299)) {
     throw new KitError(`The shop answers ${answer.status} at ${url}, where a 402 is due`, {
@@ -156,7 +156,7 @@ function requireTerms(url: string, answer: Answer, { network, knownNetworks }: J
   );
 }
 
-/** Whether something is sold for the same terms, so that a payment for the one fits the other. */
+/** Whether an answer asks for the same terms, so that a payment fits both resources. */
 function sells(answer: Answer, { network, payTo, amount, asset }: Terms, known: NetworkRegistry): boolean {
   return readTerms(answer, known).some(
     (other) =>

@@ -10,19 +10,19 @@ import { encodeHeader } from "../scene/offers.ts";
 import type { CasePayer } from "../scene/payers.ts";
 import type { Terms } from "./terms.ts";
 
-/** How a payment differs from what the shop asks. */
+/** How a payment deviates from the shop's terms. */
 export type Deviation = {
-  /** Differs in what is signed. */
+  /** Changes of the signed authorization. */
   authorization?: Partial<Pick<AuthorizationTerms, "to" | "value" | "validAfter" | "validBefore">>;
   /** Signed for another token or chain. */
   domain?: Partial<Pick<AuthorizationTerms, "asset" | "chainId">>;
-  /** Written into the payment beside what is signed. */
+  /** Changes of the payment's unsigned part. */
   accepted?: Record<string, unknown>;
   signature?: Hex;
   resource?: unknown;
 };
 
-/** The header of a payment for what a shop asks, or for something a little different. */
+/** The header of a payment for a shop's terms, or for terms that deviate from them. */
 export async function payFor(
   terms: Terms,
   payer: CasePayer,

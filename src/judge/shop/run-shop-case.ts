@@ -11,17 +11,17 @@ import type { ShopBuyer, ShopCase } from "./shop-case.ts";
 import { judgeShopFacts, type ShopVerdict } from "./shop-verdict.ts";
 import type { Terms } from "./terms.ts";
 
-/** What became of one case. */
+/** The result of one case. */
 export type ShopResult = {
   tested: ShopCase;
   verdict: ShopVerdict;
   transfers: readonly TokenTransfer[];
   services: number;
-  /** What was sent and answered, in order. */
+  /** Requests and answers, in order. */
   exchanges: readonly string[];
-  /** Of each payment in the studio, where there is one. */
+  /** Links to the payments in the studio, if it runs. */
   links: readonly string[];
-  /** What is wrong with answers, or why it was not run. */
+  /** Problems of single answers, or why the case was not run. */
   notes: readonly string[];
   tookMs: number;
 };
@@ -47,7 +47,7 @@ export function notRun(tested: ShopCase, why: string): ShopResult {
 /** The case cannot be run with this shop. */
 class Skipped extends Error {}
 
-/** Sends the case's own buyer to the shop, and judges what the shop did. */
+/** Runs the case's buyer against the shop, and judges the shop. */
 export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): Promise<ShopResult> {
   const { scene, line, terms, knownNetworks, url, otherUrl, headers, timeoutMs, seed } = options;
   const startedAt = performance.now();
@@ -112,7 +112,7 @@ export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): P
   };
 }
 
-/** The settlement's id of the payment in a header. */
+/** The settlement id of the payment in a header. */
 function idOf(headers: Readonly<Record<string, string>>, { network, asset }: Terms): string | undefined {
   const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
   const payment = readPayment(Object.fromEntries(lower));

@@ -4,24 +4,24 @@ import { text } from "node:stream/consumers";
 import { joinHeaders } from "../../util/join-headers.ts";
 import { http } from "../../util/node-http.ts";
 
-/** What a shop answered. */
+/** The answer of a shop. */
 export type Answer = { status: number; headers: Headers; body: string };
 
 export type SendOptions = {
   headers?: Record<string, string>;
   timeoutMs: number;
-  /** Breaks the connection so long after the request was sent, and waits for no answer. */
+  /** Breaks the connection this long after the request was sent, without waiting for an answer. */
   breakOffAfterMs?: number;
 };
 
-/** Asks for what is at a URL, over a connection of its own. Undefined when no answer came. */
+/** Sends a GET request on a new connection. Undefined when no answer came. */
 export async function send(url: string, options: SendOptions): Promise<Answer | undefined> {
   const { headers = {}, timeoutMs, breakOffAfterMs } = options;
   const { request: start } = url.startsWith("https:") ? https : http;
   const outgoing = start(url, { agent: false, headers, signal: AbortSignal.timeout(timeoutMs) });
   if (breakOffAfterMs !== undefined) setTimeout(() => outgoing.destroy(), breakOffAfterMs);
   const answered = once(outgoing, "response");
-  // Errors come after the answer too, when it is broken off.
+  // Breaking the connection causes an error after the answer, too.
   outgoing.on("error", () => {});
   outgoing.end();
   try {

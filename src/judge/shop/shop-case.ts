@@ -5,10 +5,10 @@ import type { Deviation } from "./payment.ts";
 import type { Answer } from "./send.ts";
 import type { Terms } from "./terms.ts";
 
-/** A buyer, or a facilitator, that a shop has to cope with. */
+/** A misbehaving buyer or facilitator, and the good reaction of a shop. */
 export type ShopCase = {
   name: string;
-  /** What is done to the shop. */
+  /** What happens to the shop. */
   situation: string;
   /** What a good shop does. */
   good: string;
@@ -21,9 +21,9 @@ export type ShopBuyer = {
   readonly terms: Terms;
   readonly knownNetworks: NetworkRegistry;
   readonly line: FacilitatorLine;
-  /** The URL of something else that the shop sells; undefined when none is known. */
+  /** The URL of a second resource of the shop; undefined when none is known. */
   readonly otherUrl: string | undefined;
-  /** Signs what the shop asks for, or something else. */
+  /** Signs a payment for the shop's terms, or with deviations. */
   sign(deviation?: Deviation, terms?: Terms): Promise<Record<string, string>>;
   /** Sends a request, and remembers the answer. A 2xx counts as service. */
   send(
@@ -32,10 +32,10 @@ export type ShopBuyer = {
   ): Promise<Answer | undefined>;
   /** Notes what is wrong with an answer. */
   complain(problem: string): void;
-  /** Ends the case: it cannot be tried here. */
+  /** Ends the case as not run. */
   skip(why: string): never;
   /** Moves the chain's time. */
   advanceTime(seconds: number): Promise<void>;
-  /** Transactions that have moved the buyer's money so far. */
+  /** The transactions that have transferred the buyer's tokens so far. */
   transactions(): Promise<readonly string[]>;
 };

@@ -10,7 +10,7 @@ import { readTerms } from "./terms.ts";
 const refuses = "Answers 402, and takes nothing.";
 const servesOnce = "Serves once for what it has been paid once.";
 
-/** The cases of `judge shop`. The first shows that the shop sells at all. */
+/** The cases of `judge shop`. The first one tests that the shop sells at all. */
 export const shopCases: readonly ShopCase[] = [
   {
     name: "plain",
@@ -249,7 +249,7 @@ async function refused(buyer: ShopBuyer, deviation: Deviation): Promise<void> {
   expectStatus(buyer, await buyer.send(await buyer.sign(deviation)), 402, 400);
 }
 
-/** Another amount, both signed and in the payment. */
+/** A deviating amount, both signed and in the payment's unsigned part. */
 function differently(value: bigint): Deviation {
   return { authorization: { value }, accepted: { amount: `${value}`, maxAmountRequired: `${value}` } };
 }
@@ -263,7 +263,7 @@ async function sendUntilServed(buyer: ShopBuyer, payment: Record<string, string>
   }
 }
 
-/** Has the facilitator settle the first time that it is asked to, and gives the shop something else than its answer. */
+/** Lets the facilitator process the first settle, and answers the shop with something else. */
 function loseFirstSettlement({ line }: ShopBuyer, answerInstead: () => Promise<LineAnswer | "reset">): void {
   let isFirst = true;
   line.rule = async (request) => {
@@ -274,7 +274,7 @@ function loseFirstSettlement({ line }: ShopBuyer, answerInstead: () => Promise<L
   };
 }
 
-/** Answers every settle like that, and settles nothing. */
+/** Gives this answer to every settle, without settling. */
 function answerSettlesWith(answer: LineAnswer, { line }: ShopBuyer): void {
   line.rule = async (request) => (request.operation === "settle" ? answer : request.forward());
 }

@@ -1,6 +1,6 @@
 import type { TokenTransfer } from "../scene/transfers.ts";
 
-/** What a shop did in a case, in words, worst first. */
+/** The verdicts on a shop, worst first. */
 export const shopVerdicts = {
   served_without_payment: "served without payment",
   served_many_times: "one payment served several times",
@@ -13,19 +13,19 @@ export const shopVerdicts = {
 
 export type ShopVerdict = keyof typeof shopVerdicts;
 
-/** What the chain and the answers show of one case. */
+/** The facts about one case, from the chain and the answers. */
 export type ShopFacts = {
   /** Every transfer from the buyer. */
   transfers: readonly TokenTransfer[];
-  /** What one of it costs, by the shop's 402. */
+  /** The price in the shop's 402. */
   price: bigint;
-  /** How often the buyer was served. */
+  /** How many 2xx answers the buyer got. */
   services: number;
-  /** What is wrong with single answers. */
+  /** Problems of single answers. */
   wrong: readonly string[];
 };
 
-/** Judges by what moved on chain and how often the shop served. */
+/** Judges by transfers on chain and the number of 2xx answers. */
 export function judgeShopFacts({ transfers, price, services, wrong }: ShopFacts): ShopVerdict {
   if (services > transfers.length) {
     return transfers.length === 0 ? "served_without_payment" : "served_many_times";

@@ -6,7 +6,7 @@ import { parseJson } from "../../util/json.ts";
 import { decodeHeader } from "../scene/received-payment.ts";
 import type { Answer } from "./send.ts";
 
-/** What a shop asks for in one of its offers. */
+/** The terms of one of a shop's offers. */
 export type Terms = {
   x402Version: X402Version;
   network: Network;
@@ -14,9 +14,9 @@ export type Terms = {
   payTo: `0x${string}`;
   amount: bigint;
   maxTimeoutSeconds: number;
-  /** As the shop wrote it: version 2 sends it back. */
+  /** The requirements as the shop wrote them; version 2 sends them back. */
   written: Record<string, unknown>;
-  /** What is sold, as the shop wrote it. */
+  /** The `resource` member, as the shop wrote it. */
   resource: unknown;
 };
 
@@ -30,7 +30,7 @@ const challenge = z.looseObject({
   resource: z.unknown().optional(),
 });
 
-/** The offers of a 402, of both versions: version 2 asks in a header, version 1 in the body. */
+/** The offers of a 402 of either version: version 2 has them in a header, version 1 in the body. */
 export function readTerms({ headers, body }: Answer, known: NetworkRegistry): Terms[] {
   const v2 = challenge.safeParse(decodeHeader(headers.get("payment-required") ?? "")).data;
   const v1 = challenge.safeParse(parseJson(body)).data;
