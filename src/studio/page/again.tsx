@@ -1,11 +1,12 @@
 import type { PaymentDetail } from "../payment-view.ts";
 import { scenarioOf, vitestOf } from "./snippets.ts";
-import { act, ask, copyText, draft, harness, notice, place } from "./state.ts";
+import { act, ask, copyText, draft, isLocal, notice, place } from "./state.ts";
 
 /** What can be done with a payment once more. */
 export function Again({ payment }: { payment: PaymentDetail }) {
   const { id, signed, payerName, network, amount } = payment;
-  const chains = harness.value;
+  // The mock has neither chains nor the routes that act on them.
+  const canAct = isLocal.value;
   const operation = payment.settle === null ? "verify" : "settle";
   const isKnown = payerName !== null && network !== null && amount !== null;
   const scenario = scenarioOf(payment);
@@ -32,12 +33,12 @@ export function Again({ payment }: { payment: PaymentDetail }) {
     <section class="again" aria-label="Do it again">
       <h3>Do it again</h3>
       <div class="buttons">
-        {chains !== null && signed !== null && (
+        {canAct && signed !== null && (
           <button type="button" onClick={again}>
             Same {operation}
           </button>
         )}
-        {chains !== null && isKnown && (
+        {canAct && isKnown && (
           <button
             type="button"
             onClick={() =>
@@ -51,7 +52,7 @@ export function Again({ payment }: { payment: PaymentDetail }) {
             Fresh
           </button>
         )}
-        {chains !== null && network !== null && amount !== null && (
+        {canAct && network !== null && amount !== null && (
           <button
             type="button"
             onClick={() => {
@@ -69,15 +70,15 @@ export function Again({ payment }: { payment: PaymentDetail }) {
             Edit…
           </button>
         )}
-        {chains !== null && signed !== null && (
-          <button type="button" onClick={copyCurl}>
-            Copy as curl
-          </button>
-        )}
-        {chains !== null && signed !== null && (
-          <button type="button" onClick={capture}>
-            Capture to a file
-          </button>
+        {canAct && signed !== null && (
+          <>
+            <button type="button" onClick={copyCurl}>
+              Copy as curl
+            </button>
+            <button type="button" onClick={capture}>
+              Capture to a file
+            </button>
+          </>
         )}
         {isKnown && (
           <button type="button" onClick={() => copyText(vitestOf(payment), "the test")}>

@@ -17,7 +17,6 @@ export function ChainsPane() {
       {chains.value.map((chain) => (
         <Chain key={chain.network} chain={chain} />
       ))}
-      {chains.value.length === 0 && <p class="empty">There are no chains here: the mock has none.</p>}
     </div>
   );
 }

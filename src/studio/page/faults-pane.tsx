@@ -15,8 +15,6 @@ export function FaultsPane() {
   }, []);
   const names = Object.keys(harness.value?.networks ?? {});
   const network = chosen.value || names[0] || "";
-  if (names.length === 0)
-    return <p class="empty">There are no chains here: the mock has scenarios instead.</p>;
   return (
     <div class="pane">
       <section class="card wide" aria-label="Faults of the facilitator">

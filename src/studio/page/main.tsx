@@ -13,6 +13,7 @@ import {
   filterPayer,
   filterText,
   harness,
+  isLocal,
   listen,
   loadDetail,
   loadHarness,
@@ -30,10 +31,10 @@ import {
 /** More are found by the search; a menu of thousands is of no use. */
 const mostPayers = 200;
 
-const places = ["payments", "chains", "faults", "setup"] as const;
-
 function App() {
   const networks = Object.keys(harness.value?.networks ?? {});
+  const ofChains = isLocal.value ? (["chains", "faults"] as const) : [];
+  const places = ["payments", ...ofChains, "setup"] as const;
   return (
     <>
       <header class="top">

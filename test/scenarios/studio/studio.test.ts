@@ -631,6 +631,19 @@ describe("in a browser", { timeout: 60_000 }, () => {
     },
   );
 
+  test("of a mock it offers nothing that needs a chain", async () => {
+    await using mock = await startMockServer();
+    const at = mock.url.replace(/\/v1$/, "");
+    const { request } = await findScenario("settle.insufficient_funds").plan(mock.environment);
+    const { path, headers, body = null } = request;
+    await fetch(`${at}${path}`, { method: "POST", headers, body });
+    await page.goto(`${at}/studio`);
+    await rows().first().click();
+    await page.getByRole("button", { name: "Copy as test" }).waitFor();
+    expect(await page.locator(".again button").allTextContents()).toEqual(["Copy as test", "Copy scenario"]);
+    expect(await page.locator("nav button").allTextContents()).toEqual(["payments", "setup"]);
+  });
+
   test("keys, addresses and a shop's configuration are there to copy", async () => {
     await page.getByRole("button", { name: "setup", exact: true }).click();
     const { organization, networks } = harness.description;
@@ -715,7 +728,7 @@ describe("in a browser", { timeout: 60_000 }, () => {
       await watching.waitForSelector("text=2 of 2");
       await payAs("smartWallet");
       await watching.waitForSelector("text=3 of 3");
-      const payers = await watching.locator("tr.row .open").allTextContents();
+      const payers = await watching.locator("tr.row button.open").allTextContents();
       expect(payers.toSorted()).toEqual(["empty", "funded", "smartWallet"]);
     } finally {
       await watching.close();
