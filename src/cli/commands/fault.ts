@@ -12,7 +12,15 @@ import {
 } from "../../harness/faults/fault-spec.ts";
 import { self } from "../../util/self-command.ts";
 import { renderTable } from "../../util/table.ts";
-import { defineCommand, flag, networkFileOption, option, textOption, urlOption } from "../kit/command.ts";
+import {
+  defineCommand,
+  flag,
+  jsonFlag,
+  networkFileOption,
+  option,
+  textOption,
+  urlOption,
+} from "../kit/command.ts";
 
 const matching = "which calls: of the method NAME, in which * stands for any letters";
 
@@ -104,11 +112,11 @@ function readOrder(names: readonly string[], fields: Record<string, unknown>): F
 /** What is no number is left as it is: that it should be one is said together with everything else. */
 function number(describe: string, placeholder: string, example: string) {
   const read = (text: string) => (/^-?\d{1,15}$/.test(text) ? Number(text) : text);
-  return option(placeholder, describe, { read: read, example: example });
+  return option(placeholder, describe, { read, example });
 }
 
 export const faultList = defineCommand({
-  options: { json: flag("print JSON"), url: urlOption },
+  options: { json: jsonFlag, url: urlOption },
 
   async run({ url }) {
     await findHarness(url);

@@ -3,10 +3,9 @@ import { createOrganizations } from "../../organizations/create-organizations.ts
 import { type KeyRecord, type Scope, scopes } from "../../organizations/organizations.ts";
 import { self } from "../../util/self-command.ts";
 import { renderTable } from "../../util/table.ts";
-import { actorOption, defineCommand, flag, option, textOption } from "../kit/command.ts";
+import { actorOption, defineCommand, jsonFlag, option, textOption } from "../kit/command.ts";
 import { actorOr, usesDatabase, usesKeys, withDatabase, withOrganizations } from "../kit/database.ts";
 
-const json = flag("print JSON");
 const now = Date.now;
 
 /** Which organization a command is about. */
@@ -51,7 +50,7 @@ export const keyCreate = defineCommand({
     }),
     expires: expiryOption,
     actor: actorOption,
-    json,
+    json: jsonFlag,
   },
 
   run: ({ org, scopes, expires: expiresAt, actor }, _terminal, { databaseUrl, pepper }) =>
@@ -69,7 +68,7 @@ export const keyCreate = defineCommand({
 
 export const keyList = defineCommand({
   ...usesDatabase,
-  options: { org: organizationOption, json },
+  options: { org: organizationOption, json: jsonFlag },
 
   run: ({ org }, _terminal, { databaseUrl }) =>
     withOrganizations({ databaseUrl }, async (organizations) => {
@@ -89,7 +88,7 @@ export const keyRotate = defineCommand({
     }),
     expires: expiryOption,
     actor: actorOption,
-    json,
+    json: jsonFlag,
   },
 
   run: ({ id, grace: graceMs, expires: expiresAt, actor }, _terminal, { databaseUrl, pepper }) =>
@@ -108,7 +107,7 @@ export const keyRotate = defineCommand({
 export const keyRevoke = defineCommand({
   // Without the pepper: to end a key that has leaked must not wait for the person who knows where the pepper is kept.
   ...usesDatabase,
-  options: { id: keyOption, actor: actorOption, json },
+  options: { id: keyOption, actor: actorOption, json: jsonFlag },
 
   run: ({ id, actor }, _terminal, { databaseUrl }) =>
     withOrganizations({ databaseUrl, actor }, async (organizations) => {
@@ -122,7 +121,7 @@ export const keyRevoke = defineCommand({
 
 export const keyAcceptPepper = defineCommand({
   ...usesKeys,
-  options: { json },
+  options: { json: jsonFlag },
 
   run: (_values, _terminal, { databaseUrl, pepper }) =>
     withDatabase(databaseUrl, async (db) => {

@@ -5,14 +5,14 @@ import {
 } from "../../database/migrate.ts";
 import { openDatabase } from "../../database/open-database.ts";
 import { openAsIs } from "../../inspection/database.ts";
-import { defineCommand, flag } from "../kit/command.ts";
+import { defineCommand, flag, jsonFlag } from "../kit/command.ts";
 import { usesDatabase } from "../kit/database.ts";
 
 export const migrateCommand = defineCommand({
   ...usesDatabase,
   options: {
     "dry-run": flag("say what would be done, and do nothing"),
-    json: flag("print JSON"),
+    json: jsonFlag,
   },
 
   async run({ "dry-run": dryRun }, _terminal, { databaseUrl }) {

@@ -12,7 +12,7 @@ import { renderTable } from "../../util/table.ts";
 import {
   actorOption,
   defineCommand,
-  flag,
+  jsonFlag,
   networkOptions,
   requiredAddress,
   requireNetwork,
@@ -25,7 +25,7 @@ export const operatorShow = defineCommand({
   options: {
     ...networkOptions,
     operator: requiredAddress("the operator's account"),
-    json: flag("print JSON"),
+    json: jsonFlag,
   },
 
   run: ({ network, operator }, { env, networks }, { databaseUrl }) =>
@@ -96,7 +96,7 @@ export const operatorAcceptTxNonce = defineCommand({
     ...networkOptions,
     operator: requiredAddress("the account whose key others have sent with, and do not any more"),
     actor: actorOption,
-    json: flag("print JSON"),
+    json: jsonFlag,
   },
 
   async run({ network, operator, actor }, { env }) {

@@ -10,7 +10,7 @@ import { renderTable } from "../../util/table.ts";
 import {
   actorOption,
   defineCommand,
-  flag,
+  jsonFlag,
   networkOptions,
   option,
   requiredAddress,
@@ -18,8 +18,6 @@ import {
 } from "../kit/command.ts";
 import { usesDatabase, usingDatabase, withOrganizations } from "../kit/database.ts";
 import { describeKeys, keyAsJson, organizationOption } from "./key.ts";
-
-const json = flag("print JSON");
 
 export const orgCreate = defineCommand({
   ...usesDatabase,
@@ -29,7 +27,7 @@ export const orgCreate = defineCommand({
       example: "coffee-shop",
     }),
     actor: actorOption,
-    json,
+    json: jsonFlag,
   },
 
   run: ({ name, id, actor }, _terminal, { databaseUrl }) =>
@@ -48,7 +46,7 @@ export const orgCreate = defineCommand({
 
 export const orgList = defineCommand({
   ...usesDatabase,
-  options: { json },
+  options: { json: jsonFlag },
 
   run: (_values, _terminal, { databaseUrl }) =>
     withOrganizations({ databaseUrl }, async (administration) => {
@@ -70,7 +68,7 @@ export const orgList = defineCommand({
 
 export const orgShow = defineCommand({
   ...usesDatabase,
-  options: { id: organizationOption, json },
+  options: { id: organizationOption, json: jsonFlag },
 
   run: ({ id }, _terminal, { databaseUrl }) =>
     withOrganizations({ databaseUrl }, async (organizations) => {
@@ -110,7 +108,7 @@ export const orgSetRecipient = defineCommand({
     ...networkOptions,
     address: requiredAddress("the wallet that is paid; payments under way still go to the one before"),
     actor: actorOption,
-    json,
+    json: jsonFlag,
   },
 
   run: ({ id, network, address, actor }, _terminal, { databaseUrl, reserved }) =>
@@ -135,7 +133,7 @@ export const orgSetLimits = defineCommand({
       "5000000000000000",
     ),
     actor: actorOption,
-    json,
+    json: jsonFlag,
   },
 
   check: (values) =>
@@ -167,7 +165,7 @@ export const orgSetLimits = defineCommand({
 function limit(describe: string, placeholder: string, example: string) {
   return option(placeholder, `${describe}, or \`none\` (default: as it is)`, {
     read: readLimit,
-    example: example,
+    example,
   });
 }
 

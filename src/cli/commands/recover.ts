@@ -11,7 +11,7 @@ import { type RecoverResult, recoverNetwork } from "../../relayer/recover-networ
 import { createRecoverer } from "../../relayer/recoverer.ts";
 import { createRecovery } from "../../relayer/recovery.ts";
 import { renderTable } from "../../util/table.ts";
-import { defineCommand, flag, onlyNetworkOptions } from "../kit/command.ts";
+import { defineCommand, flag, jsonFlag, onlyNetworkOptions } from "../kit/command.ts";
 import { withLedger } from "../kit/database.ts";
 
 export const recover = defineCommand({
@@ -19,7 +19,7 @@ export const recover = defineCommand({
   options: {
     ...onlyNetworkOptions,
     "dry-run": flag("tell what would be recovered, and send nothing"),
-    json: flag("print JSON"),
+    json: jsonFlag,
   },
   variables: variablesOf("recover"),
 

@@ -8,6 +8,7 @@ import {
   addressOption,
   defineCommand,
   flag,
+  jsonFlag,
   onlyNetworkOptions,
   option,
   textOption,
@@ -48,7 +49,7 @@ export const settlementsList = defineCommand({
         return cursor;
       },
     }),
-    json: flag("print JSON"),
+    json: jsonFlag,
     csv: flag("print CSV (RFC 4180), for reconciliation: amounts in smallest units, times in ISO 8601"),
   },
 
@@ -115,7 +116,7 @@ export const settlementsShow = defineCommand({
       example: `0x${"0123456789abcdef".repeat(4)}`,
       required: true,
     }),
-    json: flag("print JSON"),
+    json: jsonFlag,
   },
 
   run: ({ id }, _terminal, { databaseUrl }) =>

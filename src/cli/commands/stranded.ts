@@ -8,7 +8,7 @@ import { settlementId } from "../../protocol/authorization.ts";
 import type { Asset, NetworkName } from "../../protocol/networks.ts";
 import { self } from "../../util/self-command.ts";
 import { renderTable } from "../../util/table.ts";
-import { defineCommand, flag, onlyNetworkOptions, option } from "../kit/command.ts";
+import { defineCommand, jsonFlag, onlyNetworkOptions, option } from "../kit/command.ts";
 import { withLedger } from "../kit/database.ts";
 
 const usualDays = 7;
@@ -34,7 +34,7 @@ export const stranded = defineCommand({
       read: readMoment,
       example: "2026-11-01",
     }),
-    json: flag("print JSON"),
+    json: jsonFlag,
   },
   variables: chainVariables,
 

@@ -83,6 +83,9 @@ export function flag(describe: string) {
   return { describe, read: () => true } satisfies Option<boolean>;
 }
 
+/** `--json` of commands that give an {@link Outcome}. */
+export const jsonFlag = flag("print JSON");
+
 /** What an option with a value has besides its name and its value's. */
 type OptionDetails = Omit<Partial<Option>, "placeholder" | "describe">;
 

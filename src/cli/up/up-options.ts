@@ -104,6 +104,7 @@ export function checkUp(values: GivenValues): readonly ConfigurationProblem[] {
     ...checkNetworksOf("asset", values.asset, values.networks),
     ...checkRpcPorts(values),
     ...checkOpen(values),
+    ...checkPrinted(values),
     ...checkSeed(values),
     ...checkOrganizations(values),
     ...checkState(values),
@@ -155,28 +156,26 @@ function checkRpcPorts({ networks: names = [], ...values }: GivenValues): readon
   });
 }
 
-function checkSeed({ seed, fork, env, json }: GivenValues): readonly ConfigurationProblem[] {
-  const problems: ConfigurationProblem[] = [];
-  if (seed !== undefined && fork !== undefined) {
-    problems.push({ name: "--seed", problem: "a fork goes by the clock, so its runs cannot be repeated" });
-  }
-  if (env === true && json === true) {
-    problems.push({ name: "--env", problem: "prints lines, and --json one line of JSON: take one of them" });
-  }
-  return problems;
+function checkSeed({ seed, fork }: GivenValues): readonly ConfigurationProblem[] {
+  if (seed === undefined || fork === undefined) return [];
+  return [{ name: "--seed", problem: "a fork goes by the clock, so its runs cannot be repeated" }];
 }
 
-function checkOpen({ open, host, json, ...values }: GivenValues): readonly ConfigurationProblem[] {
+function checkOpen({ open, host }: GivenValues): readonly ConfigurationProblem[] {
+  if (open !== true || host === undefined || isLoopbackHost(host)) return [];
+  const problem = "takes requests without a key, so it listens on this machine alone";
+  return [{ name: "--open", problem, example: "--host 127.0.0.1" }];
+}
+
+/** What is printed when ready is one thing. */
+function checkPrinted({ env, json, ...values }: GivenValues): readonly ConfigurationProblem[] {
+  if (json !== true) return [];
   const problems: ConfigurationProblem[] = [];
-  if (open === true && host !== undefined && !isLoopbackHost(host)) {
-    problems.push({
-      name: "--open",
-      problem: "takes requests without a key, so it listens on this machine alone",
-      example: "--host 127.0.0.1",
-    });
-  }
-  if (json === true && values["ready-line"] !== undefined) {
+  if (values["ready-line"] !== undefined) {
     problems.push({ name: "--ready-line", problem: "--json prints one line when ready, and nothing else" });
+  }
+  if (env === true) {
+    problems.push({ name: "--env", problem: "prints lines, and --json one line of JSON: take one of them" });
   }
   return problems;
 }
