@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
-import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { lookAt } from "./is-built.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const sources = [
@@ -11,6 +12,13 @@ const sources = [
 ];
 /** Where it stands which sources dist/ was built from: with the libraries, so that other ones are another build. */
 const file = join(root, "node_modules/.cache/build-fingerprint");
+/** What those sources, their folders and the command looked like then, which `npm start` compares. */
+const filesFile = join(root, "node_modules/.cache/build-files.json");
+/** What npm has installed. */
+const installed = "node_modules/.package-lock.json";
+const command = "dist/cli/bin.js";
+
+type Seen = readonly (readonly [path: string, ...ReturnType<typeof lookAt>])[];
 
 /** A hash of all that dist/ is built from. */
 export function fingerprintSources(): string {
@@ -20,6 +28,15 @@ export function fingerprintSources(): string {
   }
   return hash.digest("hex");
 }
+
+/** What tells without reading them whether sources change from now on. */
+export function lookAtSources(): Seen {
+  const folders = ["src", ...globSync("src/**/", { cwd: root })];
+  return look([...globSync(sources, { cwd: root }), ...folders, installed]);
+}
+
+const look = (paths: readonly string[]): Seen =>
+  paths.filter((path) => existsSync(join(root, path))).map((path) => [path, ...lookAt(join(root, path))]);
 
 /** The hash of the sources that dist/ was built from; undefined when that is not known. */
 export function readBuild(): string | undefined {
@@ -31,10 +48,12 @@ export function readBuild(): string | undefined {
 }
 
 export function forgetBuild(): void {
-  rmSync(file, { force: true });
+  for (const one of [file, filesFile]) rmSync(one, { force: true });
 }
 
-export function rememberBuild(fingerprint: string): void {
+/** @param seen what the sources looked like before they were read */
+export function rememberBuild(fingerprint: string, seen: Seen): void {
   mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(filesFile, JSON.stringify([...seen, ...look([command])]));
   writeFileSync(file, fingerprint);
 }

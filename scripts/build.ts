@@ -3,7 +3,13 @@ import { chmodSync, existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { buildApiReference } from "./build-api-reference.ts";
-import { fingerprintSources, forgetBuild, readBuild, rememberBuild } from "./build-fingerprint.ts";
+import {
+  fingerprintSources,
+  forgetBuild,
+  lookAtSources,
+  readBuild,
+  rememberBuild,
+} from "./build-fingerprint.ts";
 import { bundleCommand } from "./bundle-command.ts";
 import { replaceFolder } from "./replace-folder.ts";
 
@@ -34,14 +40,18 @@ async function build(made: string): Promise<void> {
   chmodSync(join(made, "cli/bin.js"), 0o755);
 }
 
+const seen = lookAtSources();
 const fingerprint = fingerprintSources();
 if (!process.argv.includes("--if-changed") || !existsSync(dist) || readBuild() !== fingerprint) {
   forgetBuild();
   try {
     await replaceFolder(dist, build);
-    rememberBuild(fingerprint);
+    rememberBuild(fingerprint, seen);
   } catch (error) {
     console.error(error instanceof Error ? error.message : error);
     process.exitCode = 1;
   }
+} else {
+  // The same contents, in files that may have been written anew.
+  rememberBuild(fingerprint, seen);
 }
