@@ -72,7 +72,8 @@ async function checkTypes(
   { project = root, options = [] }: { project?: string; options?: readonly string[] } = {},
 ): Promise<{ code: number; output: string }> {
   const compiler = fileURLToPath(new URL("../../../node_modules/typescript/bin/tsc", import.meta.url));
-  const usual = "--noEmit --strict --target es2024 --module nodenext --types node --skipLibCheck".split(" ");
+  const usual =
+    "--noEmit --strict --target es2024 --module nodenext --types node --skipLibCheck --checkers 1".split(" ");
   const lib = ["--lib", "es2024,esnext.disposable,dom"];
   return run(project, process.execPath, [compiler, ...usual, ...lib, ...options, file]);
 }

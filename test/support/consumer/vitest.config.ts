@@ -9,5 +9,7 @@ export default defineConfig({
     globalSetup: ["./global-setup.ts"],
     maxWorkers: 2,
     testTimeout: 20_000,
+    // As what is installed: left to Node.
+    server: { deps: { external: [/\/src\//] } },
   },
 });
