@@ -5,6 +5,7 @@ import { KitError } from "../errors.ts";
 import { againRoutes } from "./again-routes.ts";
 import { createPaymentLog } from "./payment-log.ts";
 import { createPaymentStore } from "./payment-store.ts";
+import { KeptPayment } from "./stored-payment.ts";
 import { beginSummary } from "./summary.ts";
 
 const contract = "0x00000000000000000000000000000000000000F0";
@@ -19,7 +20,7 @@ test("a capture that cannot be made says why, and what to do", async () => {
     store.close();
     await app.close();
   });
-  const stored = { id: request.settlementId, request, messages: [], open: [], times: [], omitted: 0 };
+  const stored = new KeptPayment(request.settlementId, request);
   const hints = ["Capture a payment soon after it was made."];
   againRoutes(app, {
     log: {

@@ -7,7 +7,6 @@ import { isAbout, marksOf } from "./payment-marks.ts";
  * nonce, the signature, or the hash of a transaction. One that names none, as for the newest block, counts for all that
  * its HTTP request asks for; a balance, for those of its payer.
  *
- * @param candidates are looked through for each call
  * @param carriedBy the payments that a transaction carries
  */
 export function paymentsHitBy<P extends { readonly request: PaymentRequest | undefined }>(
@@ -15,11 +14,15 @@ export function paymentsHitBy<P extends { readonly request: PaymentRequest | und
   candidates: readonly P[],
   carriedBy: (transaction: string) => readonly P[],
 ): ReadonlySet<P> {
+  const marked = candidates.flatMap((payment) => {
+    const { request } = payment;
+    return request === undefined ? [] : [{ payment, marks: marksOf(request) }];
+  });
   const named = calls.map(({ params, isHit }) => {
     const text = JSON.stringify(params).toLowerCase();
     const [first] = params;
     const byHash = typeof first === "string" ? carriedBy(first.toLowerCase()) : [];
-    const byMark = candidates.filter(({ request }) => request && isAbout(marksOf(request), text));
+    const byMark = marked.flatMap(({ payment, marks }) => (isAbout(marks, text) ? payment : []));
     return { text, isHit, payments: [...byHash, ...byMark] };
   });
   const ofRequest = named.flatMap(({ payments }) => payments);

@@ -1,7 +1,8 @@
 import type { ReceivedBody } from "../channels/channels.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
-import type { PaymentStore, StoredPayment } from "./payment-store.ts";
+import type { PaymentStore } from "./payment-store.ts";
 import type { PaymentSummary, TimelineEntry } from "./payment-view.ts";
+import type { StoredPayment } from "./stored-payment.ts";
 import { addToSummary, beginSummary } from "./summary.ts";
 import { timelineOf } from "./timeline.ts";
 
@@ -33,8 +34,8 @@ export type PaymentLog = {
 /** Changes are announced together. */
 const announceEveryMs = 50;
 
-/** A summary of a payment, and up to which of its messages, those that are not kept included. */
-type Row = { payment: StoredPayment; summary: PaymentSummary; messages: number };
+/** A summary of a payment, and of how many of its messages. */
+type Row = { payment: StoredPayment; summary: PaymentSummary; published: number };
 
 /** Reads a store for people. Until someone asks, nothing is read; summaries then go on from where they were. */
 export function createPaymentLog(store: PaymentStore): PaymentLog {
@@ -58,13 +59,13 @@ export function createPaymentLog(store: PaymentStore): PaymentLog {
       payments++;
       const known = rows.get(payment.id);
       const isSame = known?.payment === payment;
-      const messages = payment.messages.length + payment.omitted;
-      if (isSame && known.messages === messages) continue;
-      const row = isSame ? known : { payment, summary: beginSummary(payment), messages: 0 };
-      const from = Math.max(0, row.messages - payment.omitted);
-      for (const message of payment.messages.slice(from)) addToSummary(row.summary, message);
-      row.messages = messages;
-      row.summary.lastSeenAt = Math.floor(payment.times.at(-1) ?? 0);
+      const { published } = payment;
+      if (isSame && known.published === published) continue;
+      const row = isSame ? known : { payment, summary: beginSummary(payment), published: 0 };
+      const { messages, times } = payment.after(row.published);
+      for (const message of messages) addToSummary(row.summary, message);
+      row.published = published;
+      row.summary.lastSeenAt = Math.floor(times.at(-1) ?? 0);
       row.summary.version = ++latest;
       rows.delete(payment.id);
       rows.set(payment.id, row);

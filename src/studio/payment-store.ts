@@ -1,53 +1,11 @@
 import { randomUUID } from "node:crypto";
-import {
-  type ChecksBegun,
-  channels,
-  type DeliveryEnded,
-  type FaultHit,
-  type RequestEnded,
-  type RequestRead,
-  type RequestUnrouted,
-  type RpcRequested,
-  type SettlementStep,
-  type TransactionStep,
-} from "../channels/channels.ts";
+import { channels, type FaultHit, type RpcRequested } from "../channels/channels.ts";
 import { publicationTime } from "../channels/publication-time.ts";
 import type { Hex } from "../protocol/hex.ts";
-import type { NetworkName } from "../protocol/networks.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { paymentsHitBy } from "./find-hit.ts";
-
-/**
- * What the channels say about payments. Of requests, only what readers need: each has a payment of its own, and keeping
- * them all would cost more than all the rest.
- */
-export type PaymentMessage =
-  | Pick<RequestRead, "requestId" | "operation">
-  /** With the request that they were made for; null where none that was published is open. */
-  | (Pick<ChecksBegun, "checks" | "times"> & { readonly requestId: string | null })
-  | Pick<RequestEnded, "requestId" | "operation" | "status" | "result" | "tookMs" | "received">
-  | Pick<RequestUnrouted, "requestId" | "method" | "path" | "status" | "message">
-  | DeliveryEnded
-  | SettlementStep
-  | TransactionStep
-  | RpcRequested
-  /** Without the calls, which hold signatures. */
-  | Omit<FaultHit, "calls">;
-
-/** All that was published about a payment. */
-export type StoredPayment = {
-  /** The settlement id; `request-ID` of a request that is no readable payment. */
-  readonly id: string;
-  /** Undefined where no request held a readable payment. */
-  readonly request: PaymentRequest | undefined;
-  readonly messages: PaymentMessage[];
-  /** Its requests that have not ended. Checks name them by the payment, of which every request has one. */
-  readonly open: Pick<RequestRead, "requestId" | "payment">[];
-  /** When each message was published, by `publicationTime`. */
-  readonly times: number[];
-  /** How many there were before these, and were too many to be kept. */
-  omitted: number;
-};
+import type { PaymentMessage } from "./payment-message.ts";
+import { KeptPayment, type StoredPayment } from "./stored-payment.ts";
 
 /**
  * What a service did about each payment, kept in memory up to a bound: the studio and the journal read it. While nobody
@@ -80,14 +38,12 @@ const mostSearched = 500;
 
 /** Keeps what the channels say about the payments of the service with this id. */
 export function createPaymentStore(serviceId: string, bounds = most, now = publicationTime): PaymentStore {
-  const payments = new Map<string, StoredPayment>();
+  const payments = new Map<string, KeptPayment>();
   /** Those of them that are no readable payments. At most half: a flood must not push all payments out. */
   const unreadable = new Set<string>();
   const watchers = new Set<() => void>();
   /** Which payments a transaction carries, by their ids; of its txNonce too, whose later transactions do not say. */
   const carriedBy = new Map<string, readonly Hex[]>();
-  /** Requests under way on each network, by their ids: a fault of the chain is about them. */
-  const underWay = new Map<NetworkName, Map<string, StoredPayment>>();
   let messages = 0;
   let era = randomUUID();
 
@@ -103,10 +59,10 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
     }
   }
 
-  function forget(id: string, payment: StoredPayment | undefined): void {
+  function forget(id: string, payment: KeptPayment | undefined): void {
     payments.delete(id);
     unreadable.delete(id);
-    messages -= payment?.messages.length ?? 0;
+    messages -= payment?.kept ?? 0;
   }
 
   /** A twentieth at once, as above. */
@@ -118,14 +74,6 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
     }
   }
 
-  function forgetBeginning(payment: StoredPayment): void {
-    const half = Math.ceil(bounds.messagesEach / 2);
-    payment.messages.splice(0, half);
-    payment.times.splice(0, half);
-    payment.omitted += half;
-    messages -= half;
-  }
-
   function forgetOldestTransactions(): void {
     if (carriedBy.size <= 2 * bounds.payments) return;
     for (const transaction of carriedBy.keys()) {
@@ -134,20 +82,19 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
     }
   }
 
-  function keep(payment: StoredPayment | undefined, message: PaymentMessage): void {
+  function keep(payment: KeptPayment | undefined, message: PaymentMessage): void {
     if (payment === undefined) return;
-    if (payment.messages.length >= bounds.messagesEach) forgetBeginning(payment);
-    payment.messages.push(message);
-    payment.times.push(now());
+    if (payment.kept >= bounds.messagesEach) messages -= payment.forget(bounds.messagesEach / 2);
+    payment.keep(message, now());
     messages++;
     if (messages > bounds.messages) forgetOldest();
     if (watchers.size > 0) changed();
   }
 
   /** The payment with this id, which is the newest from now on. */
-  function renew(id: string, request: PaymentRequest | undefined): StoredPayment {
+  function renew(id: string, request: PaymentRequest | undefined): KeptPayment {
     const known = payments.get(id);
-    const payment = known ?? { id, request, messages: [], open: [], times: [], omitted: 0 };
+    const payment = known ?? new KeptPayment(id, request);
     if (known !== undefined) payments.delete(id);
     payments.set(id, payment);
     if (known === undefined && request === undefined) {
@@ -158,27 +105,12 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
     return payment;
   }
 
-  function underWayOn(network: NetworkName): Map<string, StoredPayment> {
-    const known = underWay.get(network);
-    if (known !== undefined) return known;
-    const added = new Map<string, StoredPayment>();
-    underWay.set(network, added);
-    return added;
-  }
-
-  function endRequest(network: NetworkName, requestId: string): void {
-    const ofNetwork = underWay.get(network);
-    const open = ofNetwork?.get(requestId)?.open;
-    ofNetwork?.delete(requestId);
-    const index = open?.findIndex((request) => request.requestId === requestId) ?? -1;
-    if (index >= 0) open?.splice(index, 1);
-  }
-
   /** Those that a fault hit: of a chain, those that are under way on it, when they are few enough to say so. */
-  function hitBy(message: FaultHit): Iterable<StoredPayment> {
+  function hitBy(message: FaultHit): Iterable<KeptPayment> {
     if (message.calls.length === 0) {
-      const open = underWay.get(message.network);
-      return open === undefined || open.size > mostSharing ? [] : new Set(open.values());
+      const open = [...payments.values()].filter((payment) => payment.countOpen(message.network) > 0);
+      const requests = open.reduce((sum, payment) => sum + payment.countOpen(message.network), 0);
+      return requests > mostSharing ? [] : open;
     }
     return paymentsHitBy(message, [...payments.values()].slice(-mostSearched), (transaction) =>
       (carriedBy.get(transaction) ?? []).flatMap((id) => payments.get(id) ?? []),
@@ -208,26 +140,26 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
       if (!isOurs(message)) return;
       const { requestId, operation, payment: request } = message;
       const payment = renew(message.settlementId, request);
-      underWayOn(request.knownNetwork.name).set(requestId, payment);
-      payment.open.push({ requestId, payment: request });
+      payment.open({ requestId, payment: request });
       keep(payment, { requestId, operation });
     }),
     channels.checks.subscribe((message) => {
       if (!isOurs(message)) return;
       const { settlementId, payment, checks, times } = message;
       const checked = payments.get(settlementId);
-      const requestId = checked?.open.findLast((request) => request.payment === payment)?.requestId ?? null;
+      const requestId = checked?.findOpen(payment)?.requestId ?? null;
       keep(checked, { requestId, checks, times });
     }),
     channels.payment.subscribe((message) => {
       if (!isOurs(message)) return;
       const { payment, settlementId, requestId, operation, status, result, tookMs, received } = message;
-      if (payment !== undefined) endRequest(payment.knownNetwork.name, requestId);
       const id = settlementId ?? `request-${requestId}`;
-      keep(payments.get(id) ?? renew(id, payment), {
+      const ended = payments.get(id) ?? renew(id, payment);
+      keep(ended, {
         ...{ requestId, operation, status, result, tookMs },
         ...(received !== undefined && { received }),
       });
+      ended.close(requestId);
     }),
     channels.unrouted.subscribe((message) => {
       // Browsers ask for it by themselves.
@@ -272,7 +204,6 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
       payments.clear();
       unreadable.clear();
       carriedBy.clear();
-      underWay.clear();
       messages = 0;
       era = randomUUID();
       changed();

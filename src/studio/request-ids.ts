@@ -1,4 +1,4 @@
-import type { PaymentMessage } from "./payment-store.ts";
+import type { PaymentMessage } from "./payment-message.ts";
 
 /** Tells which request a message of a payment belongs to, given all its messages in their order. */
 export function createRequestIds(): { of(message: PaymentMessage): string | null } {
@@ -12,7 +12,7 @@ export function createRequestIds(): { of(message: PaymentMessage): string | null
   return {
     of(message) {
       if ("checks" in message) return message.requestId;
-      if ("methods" in message) return onlyOpen();
+      if ("about" in message || "faultId" in message) return onlyOpen();
       if (!("requestId" in message)) return null;
       const { requestId } = message;
       if ("result" in message) open.delete(requestId);

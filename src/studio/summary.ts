@@ -1,6 +1,7 @@
 import { nameOfTestPayer } from "../published/test-payers.ts";
-import type { PaymentMessage, StoredPayment } from "./payment-store.ts";
+import type { PaymentMessage } from "./payment-message.ts";
 import type { OperationView, PaymentSummary } from "./payment-view.ts";
+import type { StoredPayment } from "./stored-payment.ts";
 
 /** The summary of a payment before any message about it. */
 export function beginSummary({ id, request, times: [begunAt = 0] }: StoredPayment): PaymentSummary {

@@ -1,8 +1,9 @@
 import type { Hex } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { isAbout, marksOf } from "../../studio/payment-marks.ts";
-import type { PaymentStore, StoredPayment } from "../../studio/payment-store.ts";
+import type { PaymentStore } from "../../studio/payment-store.ts";
 import { createRequestIds } from "../../studio/request-ids.ts";
+import type { StoredPayment } from "../../studio/stored-payment.ts";
 import type { ProxiedExchange } from "../faults/fault-proxy.ts";
 import { findTransactions } from "./find-transactions.ts";
 import type {
@@ -43,10 +44,11 @@ export function createJournalStore(store: PaymentStore): JournalStore {
   let calls: Call[] = [];
 
   /** The readable payments, in the order of their first request. */
-  function known(): { payment: StoredPayment; request: PaymentRequest }[] {
+  function known(): PaymentRequest[] {
     return [...store.payments()]
-      .flatMap((payment) => (payment.request === undefined ? [] : [{ payment, request: payment.request }]))
-      .sort((a, b) => (a.payment.times[0] ?? 0) - (b.payment.times[0] ?? 0));
+      .flatMap(({ request, times: [begunAt = 0] }) => (request === undefined ? [] : { request, begunAt }))
+      .sort((a, b) => a.begunAt - b.begunAt)
+      .map(({ request }) => request);
   }
 
   return {
@@ -67,10 +69,11 @@ export function createJournalStore(store: PaymentStore): JournalStore {
 
     payment(id) {
       const payment = store.find(id.toLowerCase());
-      if (payment?.request === undefined) return undefined;
-      const marks = marksOf(payment.request);
+      const request = payment?.request;
+      if (payment === undefined || request === undefined) return undefined;
+      const marks = marksOf(request);
       const ofPayment = calls.filter((call) => isAbout(marks, textOf(call)));
-      const all = known().map(({ request }) => marksOf(request));
+      const all = known().map(marksOf);
       const transactions = findTransactions(
         ofPayment,
         calls,
@@ -85,10 +88,10 @@ export function createJournalStore(store: PaymentStore): JournalStore {
         .map(({ text: _, ...call }) => call);
       const { ended, open } = requestsOf(payment);
       const requests = ended.toSorted((a, b) => a.at - b.at);
-      return { ...termsOf(payment.request), requests, open, rpcCalls, transactions };
+      return { ...termsOf(request), requests, open, rpcCalls, transactions };
     },
 
-    payments: () => known().map(({ request }) => request.settlementId),
+    payments: () => known().map(({ settlementId }) => settlementId),
 
     otherRequests: () =>
       [...store.payments()]
