@@ -7,8 +7,8 @@ import { untilDone } from "./retrying.ts";
  * given transaction only: a query on the database itself would wait for the end of the transaction, and so for ever.
  *
  * On Postgres others go on meanwhile: every statement sees what was committed before it began (READ COMMITTED), so
- * that what was read may be old when the next statement runs. Work that decides by what it has read first locks, by
- * updating it, the row that stands for the decision: the operator's for all that is done to its txNonces, the payer's
+ * that what was read may be old when the next statement runs. Work that decides by what it has read first locks the row
+ * that stands for the decision: the operator's for all that is done to its txNonces (`ledger/locks.ts`), the payer's
  * account for what its balance backs, the organization's for its settings. See docs/decisions/0007-two-databases.md.
  *
  * When the database undid it for a reason that passes (a deadlock, a lost connection), `work` runs again from the

@@ -110,11 +110,13 @@ function readingReserved(
     .where("chain_id", "=", chainId)
     .where("asset", "in", distinct(requests.map(({ asset }) => lowerCase(asset))))
     .where("payer", "in", distinct(requests.map(({ payer }) => lowerCase(payer))));
+  const paidSince = (state: "settled" | "recovered") =>
+    ofPayers.where("state", "=", state).where("block_number", ">", oldestBalance);
+  // One state at a time: for a list of them Postgres may read all that the payer has ever paid.
   return ofPayers
     .where("state", "=", "submitted")
-    .unionAll(
-      ofPayers.where("state", "in", ["settled", "recovered"]).where("block_number", ">", oldestBalance),
-    );
+    .unionAll(paidSince("settled"))
+    .unionAll(paidSince("recovered"));
 }
 
 /**

@@ -6,7 +6,7 @@ import type { NetworkName } from "../protocol/networks.ts";
 import { together } from "../util/together.ts";
 import { type Charge, chargingGas } from "./gas-spending.ts";
 import type { Conclusion, Ledger, MinedTransaction } from "./ledger.ts";
-import { lockingOperator } from "./locks.ts";
+import { lockingTxNonces } from "./locks.ts";
 import { lowerCase, toSafeInteger } from "./rows.ts";
 import type { SettlementState } from "./settlement.ts";
 import type { LedgerTables } from "./tables.ts";
@@ -82,7 +82,7 @@ async function conclude(
         .where("operator", "=", lowerCase(operator))
         .where("tx_nonce", "in", txNonces),
     ],
-    [lockingOperator(transaction, first.mined)],
+    lockingTxNonces(transaction, first.mined, txNonces),
   );
   const charges: Charge[] = [];
   const statements = items.flatMap((item) => {

@@ -5,9 +5,9 @@ import { lowerCase } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
 
 /*
- * Rows that stand for a decision. A transaction that decides updates the row first; from then on every other one that
+ * Rows that stand for a decision. A transaction that decides locks the row first; from then on every other one that
  * does the same waits until this one has ended, and then sees what it has done. Locked in this order: first the
- * operator, then the accounts.
+ * operator, then the accounts, or the attempts of a txNonce.
  */
 
 /** Locks all that is known of an operator's txNonces: which are open, and their settlements. */
@@ -23,9 +23,38 @@ export function lockingOperator(
   transaction: Transaction<LedgerTables>,
   { chainId, operator }: { chainId: number; operator: Address },
 ) {
+  return selectingOperator(transaction, chainId, operator).forUpdate();
+}
+
+/**
+ * The statements that lock txNonces of an operator which are to be concluded. Other txNonces may be concluded, and new
+ * ones taken, meanwhile: an UPDATE that leaves the key alone, as the one which takes a txNonce, goes well with a KEY
+ * SHARE. What locks the operator waits.
+ */
+export function lockingTxNonces(
+  transaction: Transaction<LedgerTables>,
+  { chainId, operator }: { chainId: number; operator: Address },
+  txNonces: readonly number[],
+) {
+  return [
+    selectingOperator(transaction, chainId, operator).forKeyShare(),
+    transaction
+      .selectFrom("attempts")
+      .select("hash")
+      .where("chain_id", "=", chainId)
+      .where("operator", "=", lowerCase(operator))
+      .where("tx_nonce", "in", txNonces)
+      // In one order everywhere: two transactions must not wait for each other.
+      .orderBy("tx_nonce")
+      .orderBy("hash")
+      .forUpdate(),
+  ];
+}
+
+function selectingOperator(transaction: Transaction<LedgerTables>, chainId: number, operator: Address) {
   return transaction
-    .updateTable("operator_nonces")
-    .set((row) => ({ next_tx_nonce: row.ref("next_tx_nonce") }))
+    .selectFrom("operator_nonces")
+    .select("operator")
     .where("chain_id", "=", chainId)
     .where("operator", "=", lowerCase(operator));
 }

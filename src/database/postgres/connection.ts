@@ -86,10 +86,24 @@ async function connect(pool: Pool): Promise<PostgresConnection> {
     lost = true;
   };
   client.on("error", onError);
+  const { stream } = client.connection;
+  let isGathering = false;
+
+  /** What is sent in one turn leaves in one write: of statements that wait for no answer, each would be one. */
+  function gather(): void {
+    if (isGathering) return;
+    isGathering = true;
+    stream.cork();
+    process.nextTick(() => {
+      isGathering = false;
+      stream.uncork();
+    });
+  }
 
   return {
     async run(sql, parameters, timeoutMs) {
       if (lost) throw new LostConnectionError("The connection to the database has been lost");
+      gather();
       const answer = client.query(sql, [...parameters]);
       try {
         return toResult(await (timeoutMs === undefined ? answer : withTimeout(answer, timeoutMs)));
@@ -104,7 +118,7 @@ async function connect(pool: Pool): Promise<PostgresConnection> {
       client.off("error", onError);
       client.release(lost);
       // With statements under way, `pg` would keep it open until they are answered, and so for ever.
-      if (lost) client.connection.stream.destroy();
+      if (lost) stream.destroy();
     },
   };
 }

@@ -17,7 +17,9 @@ import { stillRunningAfter } from "../../../test/support/live-processes.ts";
 import { type PostgresServer, postgresPassword } from "../../../test/support/postgres.ts";
 import { type Fate, type PostgresProxy, startPostgresProxy } from "../../../test/support/postgres-proxy.ts";
 import { startTransactionPooler } from "../../../test/support/transaction-pooler.ts";
+import { lockingTxNonces } from "../../ledger/locks.ts";
 import type { LedgerTables } from "../../ledger/tables.ts";
+import { closeTxNonce } from "../../ledger/tx-nonces.ts";
 import type { Database } from "../database.ts";
 import { migrate } from "../migrate.ts";
 import { openDatabase } from "../open-database.ts";
@@ -219,6 +221,86 @@ test("an operator that another transaction holds keeps no other operator's payme
   });
   await heldUp;
   expect(await ledger.find(payment.id)).toMatchObject({ state: "settled" });
+});
+
+describe("transactions of one operator", () => {
+  const [first, second] = [paymentOf("a"), paymentOf("b")];
+  let ledger: ReturnType<typeof createTestLedger>;
+  beforeEach(async () => {
+    ledger = createTestLedger(await database.open(), Date.now);
+    await ledger.introduce();
+    await ledger.claimAll([first]);
+  });
+
+  test("are concluded while another instance signs the next one", async () => {
+    const other = createTestLedger(await database.open(), Date.now, { instanceId: "instance-2" });
+    const signing = Promise.withResolvers<void>();
+    const concluded = Promise.withResolvers<void>();
+    const claim = other.claim({ chainId, address: operator, maxUnmined: 16 }, [second], async (txNonce) => {
+      signing.resolve();
+      await concluded.promise;
+      return signAsIf(txNonce);
+    });
+    await signing.promise;
+    const mined = ledger.mine(0, [settled(first)]).then(() => "concluded");
+    expect(await Promise.race([mined, delay(3_000, "held up")])).toBe("concluded");
+    concluded.resolve();
+    expect((await claim).outcomes).toEqual(["claimed"]);
+    expect(await ledger.find(first.id)).toMatchObject({ state: "settled" });
+  });
+
+  test("get no other attempt while they are being concluded", async () => {
+    const db = (await database.open()).$extendTables<LedgerTables>();
+    const attempt = { ...(await signAsIf(1)), chainId, operator, txNonce: 0, createdAt: 1 };
+    let added: Promise<boolean> | undefined;
+    await inTransaction(db, async (transaction) => {
+      for (const statement of lockingTxNonces(transaction, { chainId, operator }, [0])) {
+        await transaction.executeQuery(statement);
+      }
+      added = ledger.addAttempt({ ...attempt, kind: "settle" });
+      expect(await Promise.race([added, delay(300, "waits")])).toBe("waits");
+      await closeTxNonce(transaction, attempt, hashOf("transaction 0"));
+    });
+    expect(await added).toBe(false);
+  });
+
+  test("are concluded once, and charged once, by two instances at the same time", async () => {
+    const other = createTestLedger(await database.open(), Date.now, { instanceId: "instance-2" });
+    const { hash } = await signAsIf(0);
+    const mined = {
+      chainId,
+      operator,
+      txNonce: 0,
+      hash,
+      blockNumber: 60n,
+      blockHash: hashOf("block"),
+      gasCost: 10n ** 15n,
+    };
+    await Promise.all([ledger, other, ledger, other].map((one) => one.conclude(mined, [settled(first)])));
+    const { spent } = await ledger.gasSpending(first.organizationId, first.network);
+    expect(spent).toBe(10n ** 15n + 10n ** 9n);
+  });
+});
+
+test("a claim reads no more of a payer that has paid often", async () => {
+  const ledger = createTestLedger(await database.open(), Date.now);
+  await ledger.introduce();
+  const payments = Array.from({ length: 300 }, (_, index) => paymentOf(index, { value: 1n, balance: 300n }));
+  await ledger.claimAll(payments);
+  await ledger.mine(0, payments.map(settled));
+  let reading = "";
+  const proxy = await startPostgresProxy(database.url, ({ sql }) => {
+    if (sql.startsWith('select "asset", "payer", "value"')) reading = sql;
+    return "pass";
+  });
+  const db = await openDatabase({ url: proxy.url });
+  await createTestLedger(db, Date.now).claimAll([paymentOf("a")]);
+  await db.destroy();
+  await proxy.close();
+  const plan = await server.query(database.url, `explain (generic_plan) ${reading}`);
+  const lines = plan.map((row) => String(row["QUERY PLAN"]).trim());
+  expect(lines.filter((line) => line.includes("Scan"))).toHaveLength(3);
+  expect(lines.filter((line) => line.startsWith("Filter"))).toEqual([]);
 });
 
 describe.each(backends)("a statement that is sent with the commit, on $name", (backend) => {

@@ -30,9 +30,15 @@ export function createSqliteDialect(database: DatabaseSync, openReader?: () => D
   });
 }
 
+const locking: ReadonlySet<SelectModifierNode["modifier"]> = new Set([
+  "ForUpdate",
+  "ForKeyShare",
+  "SkipLocked",
+]);
+
 /** SQLite has one writer at a time: where others lock rows, it has nothing to lock, and no words for it. */
 class QueryCompiler extends SqliteQueryCompiler {
   protected override visitSelectModifier(node: SelectModifierNode): void {
-    if (node.modifier !== "ForUpdate" && node.modifier !== "SkipLocked") super.visitSelectModifier(node);
+    if (!locking.has(node.modifier)) super.visitSelectModifier(node);
   }
 }
