@@ -16,6 +16,14 @@ export function readDataFile<T>(path: string, read: (data: unknown) => T): T {
   return readPart(`${named}; `, () => read(data));
 }
 
+/** Why a file could not be read, by the system's code. */
+const unreadable: Readonly<Record<string, string>> = {
+  ENOENT: "does not exist",
+  EISDIR: "is a folder",
+  EACCES: "this user may not read",
+  ERR_STRING_TOO_LONG: "is too large",
+};
+
 /**
  * Reads a file that a value names.
  *
@@ -29,7 +37,7 @@ export function readNamedFile(path: string): { text: string; named: string } {
     return { text: readFileSync(path, "utf8"), named };
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : "unknown";
-    throw new InvalidValue(`${named}, which cannot be read: ${code}`);
+    throw new InvalidValue(`${named}, which ${unreadable[code] ?? `cannot be read: ${code}`}`);
   }
 }
 

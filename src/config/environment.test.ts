@@ -508,7 +508,7 @@ describe("a secret from a file", () => {
     expect(problems.replaceAll(directory, "DIRECTORY")).toMatchInlineSnapshot(`
       "
       OPERATOR_PRIVATE_KEY_FILE: is not a private key
-      RECOVERER_PRIVATE_KEY_FILE: names the file /nowhere/recoverer, which cannot be read: ENOENT
+      RECOVERER_PRIVATE_KEY_FILE: names the file /nowhere/recoverer, which does not exist
       DATABASE_URL_FILE: names the file DIRECTORY/empty, which is empty
       API_KEY_PEPPER_FILE: is set, and so is API_KEY_PEPPER; keep one of them
       "

@@ -136,8 +136,9 @@ describe("a file that is wrong is refused with its field", () => {
 
   test("that is not there, or not JSON", () => {
     expect(problemOf(() => readNetworkFile("/nowhere/networks.json"))).toBe(
-      "names the file /nowhere/networks.json, which cannot be read: ENOENT",
+      "names the file /nowhere/networks.json, which does not exist",
     );
+    expect(problemOf(() => readNetworkFile(directory))).toContain("which is a folder");
     writeFileSync(join(directory, "bad.json"), "{");
     expect(problemOf(() => readNetworkFile(join(directory, "bad.json")))).toContain("which is not JSON");
   });

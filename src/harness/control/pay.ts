@@ -92,7 +92,9 @@ export async function signPayment(
   const { network, payer = "funded", amount = 10_000n, x402Version = 1, validForSeconds = 600 } = spec;
   const running = requireRunning(harness, network);
   if (!aUint256.fits(amount)) {
-    throw new KitError(`An amount is a bigint in the asset's smallest unit, such as 10_000n, not ${amount}`);
+    throw new KitError(
+      `An amount is a bigint below 2^256 in the asset's smallest unit, such as 10_000n, not ${amount}`,
+    );
   }
   if (payer === "blacklisted" && running.fork?.hasBlacklist === false) {
     throw new KitError(

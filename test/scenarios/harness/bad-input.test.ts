@@ -169,12 +169,12 @@ describe("a running harness", () => {
     [
       "an amount that is no bigint",
       { network: "base", amount: 5 },
-      "An amount is a bigint in the asset's smallest unit, such as 10_000n, not 5",
+      "An amount is a bigint below 2^256 in the asset's smallest unit, such as 10_000n, not 5",
     ],
     [
       "a negative amount",
       { network: "base", amount: -5n },
-      "An amount is a bigint in the asset's smallest unit, such as 10_000n, not -5",
+      "An amount is a bigint below 2^256 in the asset's smallest unit, such as 10_000n, not -5",
     ],
     ["nobody", { network: "base", payer: "nobody" }, "The payer is neither a test payer nor a private key"],
     [
