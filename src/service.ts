@@ -249,7 +249,9 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     const problems = await Promise.all(
       [...networks]
         .filter(([name]) => !started.has(name))
-        .map(([name, ofNetwork]) => (inspect ? startOne(name, ofNetwork) : takeUp(name, ofNetwork, mined))),
+        .map(([name, ofNetwork]) =>
+          inspect ? startOne(name, ofNetwork, mined) : takeUp(name, ofNetwork, mined),
+        ),
     );
     if (started.size < networks.size && !closing.signal.aborted) {
       reconnection = setTimeout(() => void startOthers({ inspect: true }), reconnectMs).unref();
@@ -257,14 +259,18 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     return problems.flat();
   }
 
-  async function startOne(name: NetworkName, lanes: Lanes): Promise<readonly ConfigurationProblem[]> {
+  async function startOne(
+    name: NetworkName,
+    lanes: Lanes,
+    mined: StartOptions["mined"],
+  ): Promise<readonly ConfigurationProblem[]> {
     const { checks, verdict } = await supervision.inspect(name);
     if (closing.signal.aborted) return [];
     const fatal = checks.filter((check) => check.fatal);
     if (verdict === "refuse") refused.add(name);
     else refused.delete(name);
     if (verdict !== "serve") return fatal.map((check) => ({ name, problem: explainCheck(check) }));
-    return takeUp(name, lanes);
+    return takeUp(name, lanes, mined);
   }
 
   async function takeUp(

@@ -7,7 +7,7 @@ import type { ServiceCore } from "../../service.ts";
 /** A service core that can be replaced by a new one, while its callers keep the same objects. */
 export type ReplaceableCore = Omit<ServiceCore, "start" | "drain"> & {
   /** Starts the first core. Throws as {@link ServiceCore.start} does. */
-  start(): Promise<void>;
+  start(mined?: Mined): Promise<void>;
   /**
    * Ends the core, answering requests under way, and starts a new one in its place after `meanwhile`. Until then callers
    * get the answer that the service is shutting down.
@@ -91,8 +91,8 @@ export async function createReplaceableCore(make: () => Promise<MadeCore>): Prom
       settled: async () => current.catalog?.settled(),
     },
     checkHealth: () => current.checkHealth(),
-    async start() {
-      await current.start({ inspect: true });
+    async start(mined) {
+      await current.start({ inspect: true, mined });
       prepareSpare();
     },
     stop: () => current.stop(),

@@ -149,7 +149,7 @@ export async function serveHarness(
       makeCore({ ...fixed, database: await openDatabase() }, options),
     );
     // Its chains have to answer meanwhile.
-    const starting = core.start();
+    const starting = core.start((network, account) => started.chains[network]?.mined.get(account));
     starting.catch(() => {});
     const { organizations, facilitator, catalog, checkHealth } = core;
     rewind = createRewind({ chains, core, parts, seed: options.seed });

@@ -35,6 +35,8 @@ export type HarnessChain = {
   /** Whether the token knows a blacklist. On a fork it may not: then the payer `blacklisted` pays as others do. */
   readonly hasBlacklist: boolean;
   readonly node: LocalNode;
+  /** As it began. */
+  readonly mined: MinedCounts;
   /** Gives an account more of the asset. Resolves when that is mined. */
   fund(account: Address, amount: bigint): Promise<void>;
   /** Sets an account's native balance, in wei. */
@@ -163,6 +165,7 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
     asset,
     hasBlacklist,
     node,
+    mined: start.mined,
     fund: (account, amount) =>
       inTurn(async () => {
         const data = fundCall(account, amount);

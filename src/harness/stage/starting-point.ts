@@ -8,6 +8,7 @@ import { initialBaseFee } from "../nodes/launch-anvil.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
 
 export type StartingPoint = ChainMark & {
+  readonly mined: MinedCounts;
   /** Remembers the chain as it is now, besides. */
   mark(): Promise<ChainMark>;
 };
@@ -51,7 +52,7 @@ export async function takeStartingPoint(
   { impersonated, ownClock, ahead = 0 }: { impersonated: Address; ownClock: boolean; ahead?: number },
 ): Promise<StartingPoint> {
   const start: Beside = { baseFee: BigInt(initialBaseFee), ahead };
-  const [first] = await node.batch(begin(start));
+  const [first, ...begun] = await node.batch(begin(start));
 
   /** The first call gives the id of a new snapshot. */
   function begin({ baseFee, ahead }: Beside): LocalCall[] {
@@ -67,6 +68,7 @@ export async function takeStartingPoint(
       ["anvil_setNextBlockBaseFeePerGas", `0x${baseFee.toString(16)}`],
       ...timing,
       ["evm_setAutomine", true],
+      ...senders.map((account): LocalCall => ["eth_getTransactionCount", account, "latest"]),
     ];
   }
 
@@ -86,21 +88,20 @@ export async function takeStartingPoint(
             ["anvil_dropAllTransactions"],
             ["evm_revert", snapshot],
             ...begin(beside),
-            ...senders.map((account): LocalCall => ["eth_getTransactionCount", account, "latest"]),
           ])
           .catch((error: unknown) => {
             throw error instanceof RpcRefusal ? gone(error) : error;
           });
         if (reverted !== true) throw gone();
         snapshot = next;
-        const counts = answers.slice(-senders.length);
-        return new Map(senders.map((account, index) => [account, Number(counts[index])]));
+        return readCounts(answers);
       },
     };
   }
 
   return {
     ...markAt(first, start, "its first snapshot"),
+    mined: readCounts(begun),
     async mark() {
       const [snapshot, latest, pending] = await node.batch([
         ["evm_snapshot"],
@@ -116,6 +117,12 @@ export async function takeStartingPoint(
 
 /** The accounts of the service, which has to know their next txNonce when it starts. */
 const senders = [harnessAccounts.operator.address, harnessAccounts.recoverer.address];
+
+/** What the last calls of a beginning have answered. */
+function readCounts(answers: readonly unknown[]): MinedCounts {
+  const counts = answers.slice(-senders.length);
+  return new Map(senders.map((account, index) => [account, Number(counts[index])]));
+}
 
 /** This machine's time, in unix seconds. */
 const clock = () => Math.floor(Date.now() / 1_000);
