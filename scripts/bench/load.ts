@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 
 /** What a run of requests showed. Times in milliseconds. */
@@ -58,12 +58,16 @@ export async function load(options: {
 /** CPU milliseconds that a process has used so far, from /proc; undefined on systems without it. */
 export function cpuMs(pid: number): number | undefined {
   try {
-    const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-    // utime and stime, in ticks of 10 ms.
-    return (Number(fields[11]) + Number(fields[12])) * 10;
+    const threads = readdirSync(`/proc/${pid}/task`);
+    // Nanoseconds, where `stat` counts in steps of 10 ms.
+    return threads.reduce((sum, thread) => sum + cpuNanoseconds(pid, thread), 0) / 1e6;
   } catch {
     return undefined;
   }
+}
+
+function cpuNanoseconds(pid: number, thread: string): number {
+  return Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0]);
 }
 
 /** The middle of some numbers. */
