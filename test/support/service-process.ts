@@ -41,6 +41,7 @@ export async function startServiceProcess(
     drainDelayMs,
     takesBytes,
     leaseMs = 600,
+    blockTimeMs = 200,
   }: {
     dieAt?: Boundary;
     operators?: readonly Hex[];
@@ -50,11 +51,13 @@ export async function startServiceProcess(
     takesBytes?: number;
     /** Short by default, so that what a dead process held is free soon. */
     leaseMs?: number;
+    /** The pace of the network as the service is told it; short by default, so that it looks often. */
+    blockTimeMs?: number;
   } = {},
 ): Promise<ServiceProcess> {
   const { facilitatorContract } = chain;
   const script = programFile("test/support/crash/service-child.ts");
-  const wrapping = { dieAt, takesBytes, leaseMs };
+  const wrapping = { dieAt, takesBytes, leaseMs, blockTimeMs };
   const service = { rpcUrl, facilitatorContract, databaseUrl, apiKey, operators, drainDelayMs };
   const options = JSON.stringify({ ...service, ...wrapping });
   const child = spawn(process.execPath, [script, options], { stdio: ["ignore", "pipe", "inherit"] });

@@ -20,6 +20,7 @@ const options = z
     drainDelayMs: z.number().optional(),
     takesBytes: z.number().optional(),
     leaseMs: z.number(),
+    blockTimeMs: z.number(),
   })
   .parse(JSON.parse(process.argv[2] ?? "{}"));
 
@@ -32,7 +33,7 @@ const wrap =
     ? options.dieAt && stopAt(options.dieAt, die)
     : refuseLarge(options.takesBytes, die);
 const service = await createWrappedService(wrap, {
-  networks: [localNetwork({ ...options, blockTimeMs: 200 })],
+  networks: [localNetwork(options)],
   signers: [first, ...others],
   database: await openMigrated(options.databaseUrl),
   apiKeyPepper: "test",
