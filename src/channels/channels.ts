@@ -201,9 +201,12 @@ export type FaultHit = FromService & {
   readonly network: NetworkName;
   readonly faultId: string;
   readonly kind: string;
-  /** The methods of the JSON-RPC calls that it hit; empty for faults of the chain itself. */
+  /** The methods of the JSON-RPC calls that it hit; empty for a fault of the chain itself when it is set. */
   readonly methods: readonly string[];
-  /** All calls of the HTTP request that it hit, and which of them went wrong by it; empty for faults of the chain itself. */
+  /**
+   * All calls of the HTTP request that it hit, and which of them went wrong by it. Of a fault of the chain itself when it
+   * is set: the transactions that it hit, each by its hash.
+   */
   readonly calls: readonly { readonly params: readonly unknown[]; readonly isHit: boolean }[];
 };
 

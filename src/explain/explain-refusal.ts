@@ -6,6 +6,7 @@ import { errorsSection } from "./errors-section.ts";
 import { type ExplainContext, explain } from "./explain.ts";
 import { problemAdvice } from "./problems.ts";
 import { reasonAdvice } from "./reasons.ts";
+import { stateAdvice } from "./state-advice.ts";
 
 /** A mistake in a payment, and its fix. */
 export type RefusalExplanation = {
@@ -42,13 +43,20 @@ export function explainRefusal(
   // A body that was refused unread may hold mistakes besides.
   const isUnread = request === undefined && reason !== undefined && isProblem(reason);
   if (reason === undefined || (found.length > 0 && !isUnread)) return found;
-  const advice = isReason(reason) ? reasonAdvice[reason] : undefined;
-  const { meaning: why = "", fix = isProblem(reason) ? problemAdvice[reason] : "" } = advice ?? {};
+  const { why, fix } = adviceOnReason(reason, message);
   const more = errorsSection(reason);
   return [
     { mistake: reason, title: message ?? reason, at: "", got: null, expected: null, why, fix, more },
     ...found,
   ];
+}
+
+function adviceOnReason(reason: string, message: string | undefined): { why: string; fix: string } {
+  if (isProblem(reason)) return { why: "", fix: problemAdvice[reason] };
+  if (!isReason(reason)) return { why: "", fix: "" };
+  const { meaning, fix } = reasonAdvice[reason];
+  const state = reason === "invalid_transaction_state" ? stateAdvice(message) : undefined;
+  return state ?? { why: meaning, fix };
 }
 
 /** The body of a verify or settle for this payment, in the full form of its version. */

@@ -55,8 +55,11 @@ export function renderPaymentLine(line: PaymentLine): string {
 export function adviceOn(explanations: readonly RefusalExplanation[]): Pick<PaymentLine, "fix" | "more"> {
   const [worst] = explanations;
   if (worst === undefined) return { fix: null, more: null };
-  const { got, expected, fix, more } = worst;
-  return { fix: got === null || expected === null ? fix : `${fix} (got ${got}; expected ${expected})`, more };
+  const { at, got, expected, fix, more } = worst;
+  if (got === null) return { fix, more };
+  const facts =
+    expected === null ? `${at === "" ? "got" : `${at}:`} ${got}` : `got ${got}; expected ${expected}`;
+  return { fix: `${fix} (${facts})`, more };
 }
 
 /** An amount of USDC: 10000 is `0.01 USDC`. */

@@ -1,24 +1,15 @@
-import type { ReceivedBody } from "../channels/channels.ts";
-import { mostReceived } from "../channels/received-body.ts";
 import { errorsSection } from "../explain/errors-section.ts";
 import type { ExplainContext } from "../explain/explain.ts";
 import { explainRefusal, type RefusalExplanation, requestBodyOf } from "../explain/explain-refusal.ts";
 import { formatUsdc } from "../explain/payment-line.ts";
 import { reasonAdvice } from "../explain/reasons.ts";
 import { authorizationJson } from "../protocol/build-request.ts";
-import { bodyLimit } from "../protocol/problems.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { nameOfTestPayer } from "../published/test-payers.ts";
-import { findJsonProblem } from "./json-problem.ts";
+import { explainReceived, receivedView } from "./explain-received.ts";
 import type { AuthorizationUse } from "./payment-chain.ts";
 import type { LoggedPayment } from "./payment-log.ts";
-import type {
-  OperationView,
-  PaymentDetail,
-  PaymentSummary,
-  ReceivedView,
-  TimelineEntry,
-} from "./payment-view.ts";
+import type { OperationView, PaymentDetail, PaymentSummary, TimelineEntry } from "./payment-view.ts";
 
 /**
  * All that is known of a payment, with what is wrong with it.
@@ -40,13 +31,6 @@ export function detailOf(
     omitted,
     explanations: explanationsOf({ summary, request, received, timeline, omitted }, context, use),
   };
-}
-
-function receivedView({ text, bytes, isWhole, contentType }: ReceivedBody): ReceivedView {
-  const found = findJsonProblem(text);
-  // The end of a part is no problem of the whole.
-  const problem = found !== undefined && (isWhole || found.offset < text.length) ? found : null;
-  return { text, bytes, isWhole, contentType: contentType ?? null, problem };
 }
 
 function withoutSignature(request: PaymentRequest): PaymentRequest {
@@ -98,41 +82,15 @@ function explanationsOf(
   const refused = refusedOperation(summary);
   if (refused === undefined) return [];
   const { reason, message } = refused;
-  const explanations = explainRefusal(
-    {
-      ...{ reason: reason ?? undefined, message: message ?? undefined, request, at: summary.lastSeenAt },
-      received: received?.isWhole === true ? received.text : undefined,
-    },
-    context,
-  );
-  if (received !== undefined) return explanations.map((one) => withPlace(one, receivedView(received)));
+  const answered = { reason: reason ?? undefined, message: message ?? undefined, at: summary.lastSeenAt };
+  if (received !== undefined) return explainReceived(answered, received, context);
+  const explanations = explainRefusal({ ...answered, request }, context);
   const before = reason === usedReason ? usedBefore(timeline, use) : undefined;
   if (before === undefined || reason === null) return explanations;
   const { meaning: why, fix } = reasonAdvice[usedReason];
-  const general = { mistake: reason, why, fix, more: errorsSection(reason) };
+  const own = explanations.find(({ mistake }) => mistake === reason);
+  const general = own ?? { mistake: reason, why, fix, more: errorsSection(reason) };
   return [{ ...general, ...before }, ...explanations.filter(({ mistake }) => mistake !== reason)];
-}
-
-const sendWhole =
-  "Send the whole body, with its length in bytes as content-length, and wait for the answer. Nothing was done.";
-
-/** Where a body is no JSON, or of which type it is said to be, where that is why it was refused. */
-function withPlace(explanation: RefusalExplanation, received: ReceivedView): RefusalExplanation {
-  const { problem, contentType, bytes, isWhole, text } = received;
-  switch (explanation.mistake) {
-    case "malformed-request":
-      if (!isWhole && bytes <= bodyLimit && text.length < mostReceived) {
-        return { ...explanation, got: `${bytes} bytes`, fix: sendWhole };
-      }
-      if (problem === null) return explanation;
-      return { ...explanation, at: `line ${problem.line}, column ${problem.column}`, got: problem.found };
-    case "unsupported-media-type":
-      return { ...explanation, at: "content-type", got: contentType ?? "none", expected: "application/json" };
-    case "body-too-large":
-      return { ...explanation, got: `${bytes} bytes or more`, expected: `at most ${bodyLimit} bytes` };
-    default:
-      return explanation;
-  }
 }
 
 type UsedBefore = Pick<RefusalExplanation, "title" | "at" | "got" | "expected"> & Partial<RefusalExplanation>;

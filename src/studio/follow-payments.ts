@@ -3,6 +3,7 @@ import type { ExplainContext } from "../explain/explain.ts";
 import { explainRefusal } from "../explain/explain-refusal.ts";
 import { adviceOn, type PaymentLine } from "../explain/payment-line.ts";
 import { nameOfTestPayer } from "../published/test-payers.ts";
+import { explainReceived } from "./explain-received.ts";
 
 /** Outcomes with nothing to explain: all is well, or the caller is not there any more. */
 const unexplained = ["valid", "settled", "abandoned"];
@@ -31,14 +32,16 @@ export function followPayments(
 }
 
 function describeEnded(
-  { requestId, operation, payment, settlementId, status, result, tookMs }: RequestEnded,
+  { requestId, operation, payment, settlementId, status, result, received, tookMs }: RequestEnded,
   at: number,
   context: Pick<ExplainContext, "contracts" | "networks">,
 ): PaymentLine {
   const { outcome, reason, message, transaction } = result;
   const explanations = unexplained.includes(outcome)
     ? []
-    : explainRefusal({ reason, message, request: payment, at }, context);
+    : received === undefined
+      ? explainRefusal({ reason, message, request: payment, at }, context)
+      : explainReceived({ reason, message, at }, received, context);
   const payer = payment?.authorization.from;
   return {
     time: new Date(at).toISOString(),

@@ -194,6 +194,14 @@ test("a fault is told of the payments whose calls it hit, where it hit, and of n
   expect(JSON.stringify(log.find(one.settlementId)?.timeline)).not.toContain("02".repeat(32));
 });
 
+test("a fault of a chain that hit no transaction is told of no payment under way", () => {
+  const { log } = startLog();
+  const one = payment(1);
+  verify(one, { end: false });
+  hit([]);
+  expect(log.find(one.settlementId)?.timeline.some(({ kind }) => kind === "fault")).toBe(false);
+});
+
 test("the oldest payments are forgotten first", () => {
   const { log, store } = startLog({ payments: 100, messages: 1_000, messagesEach: 50 });
   const all = Array.from({ length: 250 }, (_, index) => payment(index));

@@ -30,10 +30,7 @@ export type PaymentStore = {
 /** How much is kept: a service that runs for weeks must not fill the memory. The oldest payments are forgotten first. */
 const most = { payments: 10_000, messages: 80_000, messagesEach: 2_000 };
 
-/** A fault of a chain is told of the payments that are open then; among more than these it is not worth saying. */
-const mostSharing = 4;
-
-/** Among so many payments, the newest, those that a fault of a connection hit are looked for. */
+/** Among so many payments, the newest, those that a fault hit are looked for. */
 const mostSearched = 500;
 
 /** Keeps what the channels say about the payments of the service with this id. */
@@ -105,13 +102,7 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
     return payment;
   }
 
-  /** Those that a fault hit: of a chain, those that are under way on it, when they are few enough to say so. */
   function hitBy(message: FaultHit): Iterable<KeptPayment> {
-    if (message.calls.length === 0) {
-      const open = [...payments.values()].filter((payment) => payment.countOpen(message.network) > 0);
-      const requests = open.reduce((sum, payment) => sum + payment.countOpen(message.network), 0);
-      return requests > mostSharing ? [] : open;
-    }
     return paymentsHitBy(message, [...payments.values()].slice(-mostSearched), (transaction) =>
       (carriedBy.get(transaction) ?? []).flatMap((id) => payments.get(id) ?? []),
     );

@@ -1,6 +1,6 @@
 import type { RequestRead } from "../channels/channels.ts";
 import type { Hex } from "../protocol/hex.ts";
-import type { Network, NetworkName } from "../protocol/networks.ts";
+import type { Network } from "../protocol/networks.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { countPacked, packMessages, packRequest, unpackMessages, unpackRequest } from "./pack-payment.ts";
 import type { PaymentMessage, TimedMessages } from "./payment-message.ts";
@@ -100,11 +100,6 @@ export class KeptPayment implements StoredPayment {
   /** A request of it was read. */
   open(request: OpenRequest): void {
     this.#unpack().open.push(request);
-  }
-
-  /** How many of its requests on this network have not ended. */
-  countOpen(network: NetworkName): number {
-    return this.#knownNetwork?.name === network ? (this.#unpacked?.open.length ?? 0) : 0;
   }
 
   /** The request that is open with this very object. */

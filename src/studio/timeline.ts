@@ -71,7 +71,8 @@ function describe(
   }
   if ("faultId" in message) {
     const { kind, methods } = message;
-    return { kind: "fault", title: kind, ok: false, details: { methods: methods.join(", ") } };
+    const details = methods.length === 0 ? {} : { methods: methods.join(", ") };
+    return { kind: "fault", title: kind, ok: false, details };
   }
   if ("about" in message) {
     const { endpoint, about, durationMs, error } = message;

@@ -1,14 +1,26 @@
 import { KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
-import { readQuantity } from "../../rpc/read-hex.ts";
+import { isWord, readQuantity } from "../../rpc/read-hex.ts";
 import { membersOf } from "../../util/json.ts";
 import type { HarnessChain } from "../stage/chain.ts";
 import type { ChainFaultSpec } from "./fault-spec.ts";
 
 type Undo = () => Promise<void>;
 
-/** What a fault of a chain did, and how to end it: undefined for what has happened and is over. */
-export type ChainFault = { undo: Undo | undefined };
+/** What a fault of a chain did. */
+export type ChainFault = {
+  /** How to end it: undefined for what has happened and is over. */
+  undo: Undo | undefined;
+  /** The transactions that it hit when it was set, by their hashes. */
+  transactions: readonly Hex[];
+};
+
+/** The method whose calls are hit while a fault of a chain lasts, with `*` for any letters. */
+export const hitMethods: Partial<Record<ChainFaultSpec["kind"], string>> = {
+  "hold-blocks": "eth_sendRawTransaction*",
+  "base-fee": "eth_sendRawTransaction*",
+  "empty-operator": "eth_getBalance",
+};
 
 /** Makes a chain do what chains do when they are in trouble. */
 export type ChainFaults = {
@@ -35,19 +47,40 @@ export function createChainFaults(options: {
       return () => chain.release();
     });
 
+  /** Those that wait for a block. */
+  async function waiting(): Promise<readonly Hex[]> {
+    const { pending, queued } = membersOf(await node.request("txpool_content"));
+    return [pending, queued]
+      .flatMap((part) => Object.values(membersOf(part)))
+      .flatMap((ofSender) => Object.values(membersOf(ofSender)))
+      .flatMap((transaction) => hashIn(membersOf(transaction).hash));
+  }
+
+  async function inNewestBlocks(depth: number): Promise<readonly Hex[]> {
+    const head = Number(readQuantity(await node.request("eth_blockNumber")) ?? 0n);
+    const numbers = Array.from(
+      { length: depth },
+      (_, index) => `0x${Math.max(0, head - index).toString(16)}`,
+    );
+    const blocks = await node.batch(numbers.map((number) => ["eth_getBlockByNumber", number, false]));
+    return blocks.flatMap((block) => [membersOf(block).transactions].flat().flatMap(hashIn));
+  }
+
   /**
    * Anvil goes on mining while it replaces blocks, and then has one transaction in two of them, or one in a block that
    * changed nothing. So nothing is mined meanwhile; a last block waits for what was being mined, and is replaced too.
    */
-  async function reorganize(depth: number): Promise<void> {
+  async function reorganize(depth: number): Promise<readonly Hex[]> {
     await assertDepth(chain, depth);
     const isMining = (await node.request("anvil_getAutomine")) === true;
-    const held = await hold();
+    const undo = await hold();
     try {
+      const transactions = await inNewestBlocks(depth);
       if (isMining) await node.request("evm_mine");
       await node.request("anvil_reorg", isMining ? depth + 1 : depth, []);
+      return transactions;
     } finally {
-      await held.undo?.();
+      await undo();
     }
   }
 
@@ -68,35 +101,41 @@ export function createChainFaults(options: {
     async apply(spec) {
       switch (spec.kind) {
         case "hold-blocks":
-          return hold();
-        case "drop":
+          return { undo: await hold(), transactions: await waiting() };
+        case "drop": {
+          const transactions = spec.hash === undefined ? await waiting() : [spec.hash];
           await drop(chain, spec.hash);
-          return { undo: undefined };
+          return { undo: undefined, transactions };
+        }
         case "reorg":
-          await reorganize(spec.depth);
-          return { undo: undefined };
+          return { undo: undefined, transactions: await reorganize(spec.depth) };
         case "base-fee":
-          return pricing(() => raiseBaseFee(chain, BigInt(spec.wei)));
+          return {
+            undo: await pricing(() => raiseBaseFee(chain, BigInt(spec.wei))),
+            transactions: await waiting(),
+          };
         case "empty-operator":
-          return emptying(emptyOperators);
+          return { undo: await emptying(emptyOperators), transactions: [] };
       }
     },
   };
 }
 
 /** Lets faults of one kind overlap: the last one to end puts back what the first one found, in whatever order. */
-function createOverlap(): (begin: () => Promise<Undo>) => Promise<ChainFault> {
+function createOverlap(): (begin: () => Promise<Undo>) => Promise<Undo> {
   let active = 0;
   let putBack: Undo = async () => {};
   return async (begin) => {
     const undo = await begin();
     if (active++ === 0) putBack = undo;
-    return {
-      async undo() {
-        if (--active === 0) await putBack();
-      },
+    return async () => {
+      if (--active === 0) await putBack();
     };
   };
+}
+
+function hashIn(value: unknown): readonly Hex[] {
+  return isWord(value) ? [value] : [];
 }
 
 async function drop({ node, network }: HarnessChain, hash: Hex | undefined): Promise<void> {

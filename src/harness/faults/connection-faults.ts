@@ -22,6 +22,8 @@ export type ConnectionFaults = {
   readonly armed: boolean;
   add(spec: ConnectionFaultSpec, onHit?: (report: HitReport) => void): ConnectionFault;
   remove(fault: ConnectionFault): void;
+  /** Reports HTTP requests with calls of a method, which may have `*` in it, and changes nothing. Gives what ends that. */
+  watch(method: string, onCalls: (report: HitReport) => void): () => void;
   /** Counts an HTTP request with these calls; gives what hits it. */
   take(calls: readonly Call[]): readonly Hit[];
 };
@@ -37,10 +39,25 @@ export function createConnectionFaults(): ConnectionFaults {
   const active = new Map<ConnectionFault, (calls: readonly Call[]) => ReadonlySet<number>>();
   const spent = new Set<ConnectionFault>();
   const removals = new Map<ConnectionFault, AbortController>();
+  const watchers = new Set<(calls: readonly Call[]) => void>();
 
   return {
     get armed() {
-      return active.size > spent.size;
+      return active.size > spent.size || watchers.size > 0;
+    },
+
+    watch(method, onCalls) {
+      const matches = matcherOf(method);
+      const watcher = (calls: readonly Call[]) => {
+        const matching = calls.filter((call) => matches(call.method));
+        if (matching.length === 0) return;
+        onCalls({
+          methods: matching.map((call) => call.method),
+          calls: calls.map((call) => ({ params: call.params, isHit: matching.includes(call) })),
+        });
+      };
+      watchers.add(watcher);
+      return () => void watchers.delete(watcher);
     },
 
     add(spec, onHit) {
@@ -77,6 +94,7 @@ export function createConnectionFaults(): ConnectionFaults {
     },
 
     take(calls) {
+      for (const watcher of watchers) watcher(calls);
       const hits: Hit[] = [];
       for (const [fault, count] of active) {
         const hit = count(calls);

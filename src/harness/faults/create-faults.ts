@@ -7,7 +7,7 @@ import { harnessAccounts } from "../../published/accounts.ts";
 import { notRunning } from "../control/description.ts";
 import type { HarnessChain } from "../stage/chain.ts";
 import { breakAnswers } from "./break-answers.ts";
-import { type ChainFaults, createChainFaults } from "./chain-faults.ts";
+import { type ChainFaults, createChainFaults, hitMethods } from "./chain-faults.ts";
 import { type ConnectionFaults, createConnectionFaults } from "./connection-faults.ts";
 import type { FaultBoard, FaultReport } from "./fault-board.ts";
 import { createFaultProxy, type FaultProxy, type FaultProxyOptions } from "./fault-proxy.ts";
@@ -80,10 +80,21 @@ export function createFaults(options: {
         case "empty-operator": {
           const id = `${++lastId}`;
           const begin = async () => {
-            const { undo } = await onChain.apply(spec);
-            publishHit(spec, id, { methods: [], calls: [] });
+            const { undo, transactions } = await onChain.apply(spec);
+            const calls = transactions.map((hash) => ({ params: [hash], isHit: true }));
+            publishHit(spec, id, { methods: [], calls });
             const report = () => ({ ...spec, id, fired: 1 });
-            if (undo !== undefined) listed.set(id, { report, undo });
+            if (undo === undefined) return report();
+            const method = hitMethods[spec.kind];
+            const unwatch =
+              method === undefined
+                ? () => {}
+                : proxy.faults.watch(method, (hit) => publishHit(spec, id, hit));
+            const end = () => {
+              unwatch();
+              return undo();
+            };
+            listed.set(id, { report, undo: end });
             return report();
           };
           const begun = begin().finally(() => beginning.delete(begun));

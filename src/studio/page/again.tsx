@@ -5,6 +5,8 @@ import { act, ask, copyText, draft, isLocal, notice, place } from "./state.ts";
 /** What can be done with a payment once more. */
 export function Again({ payment }: { payment: PaymentDetail }) {
   const { id, signed, payerName, network, amount } = payment;
+  // Of a request that held no payment there is nothing to send.
+  if (signed === null) return null;
   // The mock has neither chains nor the routes that act on them.
   const canAct = isLocal.value;
   const operation = payment.settle === null ? "verify" : "settle";

@@ -30,7 +30,7 @@ import {
 import { transactionViewSchema } from "../../../src/studio/transaction-view.ts";
 import { startBrowser } from "../../support/browser.ts";
 import { findFaintTexts } from "../../support/contrast.ts";
-import { post, sendFrom, signedRequest, startTestHarness } from "../../support/service.ts";
+import { type Body, post, sendFrom, signedRequest, startTestHarness } from "../../support/service.ts";
 
 /*
  * The studio of a running `up`: what it tells over HTTP, and what a person sees in a real Chromium.
@@ -166,6 +166,32 @@ describe("over HTTP", () => {
     const told = faulted[0]?.timeline.map(({ kind }) => kind) ?? [];
     expect(told.indexOf("fault")).toBeGreaterThan(told.indexOf("request"));
     expect(told.indexOf("fault")).toBeLessThan(told.indexOf("rpc"));
+  });
+
+  test("a fault of the chain is told of the payments that it hit, and of no other under way", async () => {
+    const control = async (path: string, body: object) =>
+      z
+        .object({ id: z.string() })
+        .or(z.object({ removed: z.boolean() }))
+        .parse((await requestJson(`${origin}/harness/faults/${path}`, { method: "POST", body })).body);
+    const faultsOf = async (id: string | undefined) =>
+      (await detailOf(id ?? "")).timeline.flatMap(({ kind, title }) => (kind === "fault" ? [title] : []));
+    const idOf = async (body: Body) => {
+      const parsed = parsePaymentRequest(body);
+      return parsed.ok ? parsed.request.settlementId : "";
+    };
+    const [held, verified] = [await signedRequest(harness), await signedRequest(harness)];
+    await post(harness, "verify", held);
+    const fault = await control("add", { network: "base", kind: "hold-blocks" });
+    const settling = post(harness, "settle", held);
+    await post(harness, "verify", verified);
+    await expect.poll(async () => faultsOf(await idOf(held))).toEqual(["hold-blocks"]);
+    await control("remove", fault);
+    expect((await settling).body).toMatchObject({ success: true });
+
+    await control("add", { network: "base", kind: "reorg", depth: 3 });
+    const of = [await faultsOf(await idOf(held)), await faultsOf(await idOf(verified))];
+    expect(of).toEqual([["hold-blocks", "reorg"], []]);
   });
 
   test("the transaction of payments is told decoded: call, fee, block and events, without signatures", async () => {

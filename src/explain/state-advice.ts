@@ -1,0 +1,60 @@
+import { refusals } from "../protocol/refusals.ts";
+
+/** What one of the situations behind `invalid_transaction_state` means, and what to do. */
+export type StateAdvice = { why: string; fix: string };
+
+const anyHash = "0x";
+
+/** The situations by how their messages begin. */
+const advice: readonly (StateAdvice & { begins: string })[] = [
+  {
+    begins: refusals.payerBlacklisted().message,
+    why: "The issuer of the token lets the payer neither send nor receive it.",
+    fix: "Have another account pay: nothing that the shop or this payer changes will settle the payment.",
+  },
+  {
+    begins: refusals.contractBlacklisted().message,
+    why: "The issuer of the token lets the facilitator contract neither send nor receive it.",
+    fix: "Ask those who run the facilitator; other networks and tokens are not affected.",
+  },
+  {
+    begins: "The recipient 0x",
+    why: "The issuer of the token lets the organization's wallet on this network not receive it.",
+    fix: "Name another wallet for the network: `x402-kit org set-recipient`. The payer need not sign again.",
+  },
+  {
+    begins: refusals.assetPaused().message,
+    why: "The issuer of the token has stopped all transfers.",
+    fix: "Send the same payment again later; the issuer says when.",
+  },
+  {
+    begins: refusals.beingSettled().message,
+    why: "The same payment is being settled by a request that came before this one.",
+    fix: "Wait for the answer of that request, or send the same payment again in a few seconds. Do not sign again.",
+  },
+  {
+    begins: refusals.settledBefore(anyHash).message,
+    why: "Each authorization pays once, and this one has.",
+    fix: "Deliver what was paid for. For another payment, sign with a new nonce.",
+  },
+  {
+    begins: refusals.failed(anyHash, "").message.split(anyHash)[0] ?? "",
+    why: "The transaction was mined and reverted. Until validBefore has passed, the payment may still be made by others and recovered.",
+    fix: "Ask for the settlement, which the header Location of the answer names, until it is recovered, or failed with validBefore passed; only then sign again.",
+  },
+  {
+    begins: refusals.usedHere().message,
+    why: "A payment pays once: this authorization was used, or cancelled by its payer.",
+    fix: "If this very payment was settled before, it is paid: deliver. Otherwise sign with a new nonce; each payment needs one of its own.",
+  },
+  {
+    begins: refusals.usedOnChain().message,
+    why: "The token has this authorization as used, or cancelled by its payer, and this facilitator did not settle it.",
+    fix: "Look up what used it before the payer signs again; each payment needs a nonce of its own.",
+  },
+];
+
+/** Advice on the message of a refusal for `invalid_transaction_state`; undefined for one that is not known. */
+export function stateAdvice(message: string | undefined): StateAdvice | undefined {
+  return advice.find(({ begins }) => message?.startsWith(begins));
+}
