@@ -356,6 +356,12 @@ test("everything that is wrong is listed at once, worst first", async () => {
   ]);
 });
 
+test("in JSON that is broken, the place is named", () => {
+  expect(explained('{\n  "paymentPayload": {},\n}')).toMatchObject([
+    { mistake: "not-json", at: "line 3, column 1", got: '"}" where a key in double quotes is expected' },
+  ]);
+});
+
 test("the facts of the payment are named", async () => {
   const [found] = explained(await payment({ asset: { ...networks.base.usdc, name: "USDC" } }));
   expect(found).toMatchInlineSnapshot(`

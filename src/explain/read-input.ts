@@ -1,4 +1,5 @@
 import { type Finding, finding } from "../protocol/mistakes.ts";
+import { findJsonProblem } from "./json-problem.ts";
 
 /** The text to explain, as far as it could be read. */
 export type Input =
@@ -27,10 +28,18 @@ export function readInput(text: string): InputReading {
       if (value !== undefined) findings.push(finding("encoded-twice", ""));
     }
   }
-  if (value === undefined) return { input: undefined, findings: [finding("not-json", "", quote(bare))] };
+  if (value === undefined) return { input: undefined, findings: [notJson(bare)] };
   const input = classify(value, findings);
   if (input === undefined) findings.push(finding("unknown-shape", "", quote(bare)));
   return { input, findings };
+}
+
+/** Where a text stops being JSON, if that is what it was to be. */
+function notJson(text: string): Finding {
+  const problem = /^[{[]/.test(text) ? findJsonProblem(text) : undefined;
+  if (problem === undefined) return finding("not-json", "", quote(text));
+  const { line, column, found } = problem;
+  return finding("not-json", `line ${line}, column ${column}`, { got: found });
 }
 
 function classify(value: unknown, findings: Finding[]): Input | undefined {

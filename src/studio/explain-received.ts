@@ -2,8 +2,8 @@ import type { ReceivedBody } from "../channels/channels.ts";
 import { mostReceived } from "../channels/received-body.ts";
 import type { ExplainContext } from "../explain/explain.ts";
 import { explainRefusal, type RefusalExplanation, type RefusedRequest } from "../explain/explain-refusal.ts";
+import { findJsonProblem } from "../explain/json-problem.ts";
 import { bodyLimit } from "../protocol/problems.ts";
-import { findJsonProblem } from "./json-problem.ts";
 import type { ReceivedView } from "./payment-view.ts";
 
 /** Why a request was refused in whose body no payment could be read: what its answer says with the place, and what else is wrong. */

@@ -3,7 +3,13 @@ import { text } from "node:stream/consumers";
 import { KitError } from "../../errors.ts";
 import { explain } from "../../explain/explain.ts";
 import { formatExplanation } from "../../explain/format-explanation.ts";
+import { readInput } from "../../explain/read-input.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
+import type { NetworkRegistry } from "../../protocol/networks.ts";
+import { parsePaymentRequest } from "../../protocol/requests.ts";
+import type { PaymentDetail } from "../../studio/payment-view.ts";
+import { createPaymentReader } from "../../studio/read-payments.ts";
+import { escapeControls } from "../../util/escape-controls.ts";
 import {
   contractOptions,
   contractsOf,
@@ -11,6 +17,7 @@ import {
   flag,
   networkFileOption,
   textOption,
+  tokenOption,
 } from "../kit/command.ts";
 
 /** Longer than any payment, shorter than what would be read by mistake. */
@@ -25,22 +32,70 @@ export const explainCommand = defineCommand({
     ),
     ...contractOptions,
     ...networkFileOption,
+    url: textOption(
+      "URL",
+      "ask the `up`, `mock` or admin listener of `serve` there, too, what it did about the payment: whether its authorization was used before, when and by whom",
+      { example: "http://127.0.0.1:4402" },
+    ),
+    token: tokenOption,
     json: flag("print one line of JSON"),
   },
 
-  async run({ what, ...contracts }, { networks }) {
-    const explanation = explain(await readWhat(what), {
+  async run({ what, url, token, ...contracts }, { networks }) {
+    const given = await readWhat(what);
+    const id = url === undefined ? undefined : settlementIdIn(given, networks);
+    const seen =
+      url === undefined || id === undefined ? undefined : await createPaymentReader(url, token).find(id);
+    const explanation = explain(given, {
       networks,
       contracts: resolveFacilitatorContracts(contractsOf(contracts)),
       now: BigInt(Math.floor(Date.now() / 1000)),
     });
+    const names = new Set<string>(explanation.findings.map(({ mistake }) => mistake));
+    const more = (seen?.explanations ?? []).filter(({ mistake }) => !names.has(mistake));
+    const told = more.map(formatSeen);
     return {
-      json: explanation,
-      text: formatExplanation(explanation),
-      code: explanation.findings.length === 0 ? 0 : 1,
+      json: url === undefined ? explanation : { ...explanation, seen: seen ?? null },
+      text: [
+        formatExplanation(explanation),
+        ...(url === undefined ? [] : [whatWasSeen(url, seen), ...told]),
+      ].join("\n\n"),
+      code: explanation.findings.length + more.length === 0 ? 0 : 1,
     };
   },
 });
+
+/** The id of the payment in a request body; undefined for anything else. */
+function settlementIdIn(text: string, networks: NetworkRegistry): string | undefined {
+  const { input } = readInput(text);
+  if (input?.kind !== "request") return undefined;
+  const { payload: paymentPayload, requirements: paymentRequirements } = input;
+  const parsed = parsePaymentRequest({ paymentPayload, paymentRequirements }, networks);
+  return parsed.ok ? parsed.request.settlementId : undefined;
+}
+
+function whatWasSeen(url: string, seen: PaymentDetail | undefined): string {
+  if (seen === undefined) return `At ${url}: this is no request body of a payment that was seen there.`;
+  const ends = (["verify", "settle"] as const).flatMap((operation) => {
+    const view = seen[operation];
+    return view === null
+      ? []
+      : `${operation} ${view.outcome}${view.reason === null ? "" : `: ${view.reason}`}`;
+  });
+  return `At ${url}: ${ends.join(", ")}${seen.transaction === null ? "" : `, transaction ${seen.transaction}`}.`;
+}
+
+function formatSeen({ title, at, got, expected, why, fix }: PaymentDetail["explanations"][number]): string {
+  return [
+    `${title}${at === "" ? "" : ` (${at})`}`,
+    ...(got === null ? [] : [`   got:      ${got}`]),
+    ...(expected === null ? [] : [`   expected: ${expected}`]),
+    `   why:      ${why}`,
+    `   fix:      ${fix}`,
+  ]
+    .map(escapeControls)
+    .join("\n");
+}
 
 const fromStdin = "To read stdin, give - as the text: … | x402-kit explain -";
 

@@ -50,6 +50,22 @@ test("up prints a line for every verify and settle, and says of a refusal what t
   ]);
 });
 
+test("explain tells of a payment that a running up has settled when and where it was, and why it is refused now", async () => {
+  const { request: body } = await signPayment(description, { network: "base" });
+  const settle = () =>
+    requestJson(`${origin}/v1/settle`, {
+      method: "POST",
+      headers: { authorization: description.organization.apiKey },
+      body,
+    });
+  await settle();
+  await settle();
+  const { stdout, stderr, code } = await cli("explain", JSON.stringify(body));
+  expect({ stderr, code }).toEqual({ stderr: "", code: 1 });
+  expect(stdout).toContain(`At ${origin}: settle invalid: invalid_transaction_state, transaction 0x`);
+  expect(stdout).toMatch(/got: {6}settled at 20\S+Z in transaction 0x[0-9a-f]{64} for org_local/);
+});
+
 test("a wrong key, a wrong path and a body that is no payment have a line too", async () => {
   const before = printed().length;
   const post = (path: string, headers: Record<string, string>) =>
