@@ -10,7 +10,9 @@ const sources = [
   "scripts/{build,bundle,replace}*.ts",
   "{package,package-lock,tsconfig,tsconfig.build}.json",
 ];
-/** Where it stands which sources dist/ was built from: with the libraries, so that other ones are another build. */
+/**
+ * The file with the hash of dist/'s sources. It is in node_modules, so that a fresh installation causes a new build.
+ */
 const file = join(root, "node_modules/.cache/build-fingerprint");
 /** What those sources, their folders and the command looked like then, which `npm start` compares. */
 const filesFile = join(root, "node_modules/.cache/build-files.json");

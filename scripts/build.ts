@@ -14,8 +14,7 @@ import { bundleCommand } from "./bundle-command.ts";
 import { replaceFolder } from "./replace-folder.ts";
 
 /*
- * Compiles src/ to dist/, bundles the command and makes it executable, and builds the studio's page. With
- * `--if-changed`, nothing when dist/ is what the last build made of the same sources.
+ * Compiles src/ to dist/, bundles the command and makes it executable, and builds the studio's page. With `--if-changed`, does nothing if dist/ was built from the same sources.
  */
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -34,7 +33,7 @@ async function build(made: string): Promise<void> {
   await bundleCommand(made);
   await buildApiReference(join(made, "api-reference"));
   for (const name of readdirSync(join(made, "cli"))) {
-    // Now in dist/bundle/, and no door of the package.
+    // Now in dist/bundle/, and not an entry point of the package.
     if (name !== "bin.js") rmSync(join(made, "cli", name), { recursive: true });
   }
   chmodSync(join(made, "cli/bin.js"), 0o755);

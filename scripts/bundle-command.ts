@@ -23,8 +23,9 @@ export function isExternal(id: string): boolean {
 }
 
 /**
- * Replaces `cli/bin.js` of the compiled package by one that reads few files, with what it imports in `bundle/`; what is
- * imported only when it is needed stays so. The library's doors stay as they were compiled, with their types.
+ * Replaces `cli/bin.js` of the compiled package by one that reads few files, with what it imports in `bundle/`; what
+ * is imported only when it is needed stays so. The library's entry points stay as they were compiled, with their
+ * types.
  */
 export async function bundleCommand(dist: string): Promise<void> {
   const bundle = await rolldown({
@@ -34,7 +35,7 @@ export async function bundleCommand(dist: string): Promise<void> {
     platform: "node",
     external: isExternal,
   });
-  // Two folders deep, as in src: what is read beside the code is found by its way from there.
+  // Two folders deep, as in src, because files beside the code are found by relative paths.
   const { output } = await bundle.write({
     dir: dist,
     entryFileNames: "[name].js",

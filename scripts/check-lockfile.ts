@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { findLockProblems } from "./lockfile.ts";
 
-/* Every package is pinned by its bytes, and the lockfile names no private registry. */
+/* Checks that the lockfile pins every package by its hash, and names no private registry. */
 
 const [file = join(import.meta.dirname, "../package-lock.json")] = process.argv.slice(2);
 const problems = findLockProblems(readFileSync(file, "utf8"));

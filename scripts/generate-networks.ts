@@ -17,7 +17,7 @@ const v1Names = new Map<number, string>(
   Object.entries(EVM_NETWORK_CHAIN_ID_MAP).map(([name, chainId]) => [Number(chainId), name]),
 );
 
-/** What is paid for a settlement is worth a look before real money is settled: the guide says so. */
+/** Fee caps should be reviewed before real money is settled, as the guide says. */
 const usual = {
   mainnet: { confirmations: 12, maxFeeGwei: "100" },
   testnet: { confirmations: 1, maxFeeGwei: "100" },

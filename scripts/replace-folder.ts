@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
  */
 export async function replaceFolder(folder: string, fill: (made: string) => Promise<void>): Promise<void> {
   const [made, old] = [`${folder}-new`, `${folder}-old`];
-  // What an interrupted run has left.
+  // Leftovers of an interrupted run.
   for (const left of [made, old]) rmSync(left, { recursive: true, force: true });
   mkdirSync(made);
   try {

@@ -3,11 +3,11 @@ import type { HarnessChain } from "../../src/harness/stage/chain.ts";
 import type { Variables } from "../../test/support/serve/command.ts";
 import { startDeployedShop } from "../../test/support/serve/shop.ts";
 
-/** A node of base with the contract deployed as on a live chain, and nothing between it and who asks it. */
+/** A node of base with the contract deployed as on a live chain, and no proxy in front of it. */
 export type BareChain = Pick<HarnessChain, "setBalance"> & {
   nodePid: number;
   networks: { base: RunningNetwork };
-  /** With these `serve` serves it, on a SQLite file, and takes as much from one key as comes. */
+  /** Variables for `serve`: this chain, an SQLite file, and no rate limits. */
   variables: Variables;
   apiKey: string;
   stop(): Promise<void>;

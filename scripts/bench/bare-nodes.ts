@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { anvilBinary } from "../../src/harness/nodes/anvil-binary.ts";
 
-/** Nodes with nothing on them: what of a figure is not this project's. */
+/** Empty nodes, which show the part of a figure that is not due to this project. */
 export type BareNodes = { urls: readonly string[]; tookMs: number; stop(): Promise<void> };
 
 /** Starts nodes at once, and measures until each listens. */

@@ -1,6 +1,6 @@
 /**
- * What of a verify's CPU cannot go: `serve` beside servers that do a part of its work and nothing else, on one node, in
- * turns. What counts is each one's part of the first one's CPU: on a busy machine all of them take more.
+ * The minimum CPU of a verify: `serve` beside servers that do only part of its work, on one node, in turns. Compare
+ * their shares of the first one's CPU; on a busy machine all of them take more.
  *
  * node scripts/bench/floor.ts        after `npm run build`
  */
@@ -96,7 +96,7 @@ async function answer(kind: string): Promise<void> {
       if (kind.includes("call")) {
         const recipient = authorization.from;
         const { data } = settleTransaction([{ asset: usdc.address, authorization, signature, recipient }]);
-        // No operator asks, so that it reverts: the node has less to do, this server as much as with a success.
+        // The call reverts, because the sender is no operator: less work for the node, the same for this server.
         await rpc.ask([headCall, { method: "eth_call", params: [{ to: contract, data }, "latest"] }]);
       }
     }

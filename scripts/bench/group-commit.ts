@@ -15,9 +15,7 @@ import {
 } from "../../test/support/ledger/test-ledger.ts";
 
 /*
- * What sharing commits gives on an SQLite file: payments that pass through the ledger at the same time, each with a
- * lease, a look, a claim, a conclusion and the end of its lease. With this project's dialect, and with Kysely's own over
- * `node:sqlite`. In turns; medians. See docs/decisions.
+ * The effect of shared commits on an SQLite file: concurrent payments pass through the ledger, each with a lease, a look-up, a claim, a conclusion and the release of its lease. With this project's dialect, and with Kysely's own over `node:sqlite`; in turns, medians. See docs/decisions/0018-shared-commits.md.
  */
 
 const rounds = Number(process.argv[2] ?? 5);

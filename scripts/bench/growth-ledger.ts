@@ -142,7 +142,7 @@ async function timeOf(rounds: number, work: () => Promise<unknown>): Promise<Tim
   return { median: median(times), longest: Math.max(...times), blocked: blocked.max / 1e6 };
 }
 
-/** Adds settlements, written by the database itself, until it holds as many as said. Old ones: two a second. */
+/** Adds old settlements, generated inside the database, until it holds this many; two for each second of the past. */
 async function fill(name: "SQLite" | "Postgres", db: Kysely<LedgerTables>, target: number): Promise<void> {
   const { have } = await db
     .selectFrom("settlements")

@@ -7,7 +7,7 @@ import { apiKey, startServiceProcess } from "../../test/support/service-process.
 import { cpuMs, type Load, load } from "./load.ts";
 import { markdownTable, type Report } from "./markdown.ts";
 
-/** Settles sent at a time; with fewer the transactions are not full. */
+/** Concurrent settles; with fewer, the transactions would not be full. */
 const atOnce = 1_000;
 const verifyConnections = 50;
 /** Rows of a table. */

@@ -1,6 +1,6 @@
 /**
- * What grows with use, and what does not: settles and verifies in a row, then the ledger's work with few and with very many
- * settlements in it, on SQLite and on Postgres. See docs/benchmarks.md.
+ * Whether costs grow with use: many settles and verifies in a row, then the ledger's work with few and with very many
+ * settlements, on SQLite and on Postgres. See docs/benchmarks.md.
  *
  * node scripts/bench/growth.ts [SETTLEMENTS [SETTLES [VERIFIES]]] [--write]
  */

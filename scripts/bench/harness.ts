@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { createHarness } from "../../src/harness/index.ts";
 import { type NetworkName, networkNames } from "../../src/protocol/networks.ts";
 
-/** The harness in tests: how long it takes to start, to reset, and to run a hundred tests, and what it weighs. */
+/** The harness in tests: the time to start, to reset, and to run a hundred tests, and its memory. */
 const starts = 10;
 const resets = 50;
 const tests = 100;

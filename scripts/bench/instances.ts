@@ -25,7 +25,10 @@ if (![payments, concurrency].every((size) => Number.isSafeInteger(size) && size 
   process.exit(1);
 }
 
-/** What is not begun by then is left out, so that the four rows are there within three minutes on a busy machine too. */
+/**
+ * Payments that have not started by then are left out, so that four rows take at most three minutes even on a busy
+ * machine.
+ */
 const longestMs = 20_000;
 
 const { operator, recoverer, pauser } = harnessAccounts;

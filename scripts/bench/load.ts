@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 
-/** What a run of requests showed. Times in milliseconds. */
+/** The result of a run of requests. Times in milliseconds. */
 export type Load = {
   count: number;
   /** Answers that contain what was expected. */
@@ -9,7 +9,7 @@ export type Load = {
   perSecond: number;
   p50: number;
   p99: number;
-  /** CPU of the server's process for each request; undefined where the system does not tell. */
+  /** CPU of the server's process per request; undefined on systems without /proc. */
   cpu: number | undefined;
 };
 

@@ -51,7 +51,7 @@ for (let round = 0; round < rounds; round++) {
     const side = await start();
     const signed = await signBodies(side.terms, 200, 2);
     const cycle = (count: number) => Array.from({ length: count }, (_, index) => signed[index % 200] ?? "");
-    // As many again, uncounted: until then a good part of the work is the compiler's.
+    // The same number first, uncounted: a new process spends much of its CPU on compilation.
     await measure(side, "verify", cycle(verifies), 50);
     const add = async (
       what: string,

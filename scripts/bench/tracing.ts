@@ -7,8 +7,8 @@ import { load } from "./load.ts";
 import { signBodies, startDescribed, type Up } from "./up.ts";
 
 /**
- * What traces cost a verify: a service in whose process the API cannot be found, one with the API and no SDK, and one with
- * an SDK that drops what it gets. They take the same verifies in turns; the differences are of the sums.
+ * The cost of traces for a verify: a service without the API, one with the API and no SDK, and one with an SDK that
+ * drops all spans. They take the same verifies in turns; the differences are of the sums.
  */
 const kinds = ["absent", "unregistered", "registered"] as const;
 const rounds = 20;

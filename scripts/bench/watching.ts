@@ -6,9 +6,9 @@ import { type Load, load, median } from "./load.ts";
 import { signBodies, startDescribed, type Up } from "./up.ts";
 
 /**
- * What it costs to keep payments for the studio while it is not open: two services, one with the studio and one without,
- * take the same verifies and settles in turns, many and short ones, so that what else the machine does meets both alike. What
- * is added is the median of what each turn took more than the other service's turn beside it.
+ * The cost of keeping payments for the studio while it is not open. Two services, with and without the studio, take
+ * the same verifies and settles in many short turns, so that other load on the machine affects both alike. The cost is
+ * the median difference between neighbouring turns of the two.
  */
 const rounds = { verify: 150, settle: 16 } as const;
 /** Before them, until code is compiled and the store has begun to forget. */

@@ -1,4 +1,4 @@
-/** Whose fault a bad verdict is, and why. */
+/** Who is responsible for a bad verdict, and why. */
 export type Attribution = { whose: "ours" | "the protocol's" | "the package's"; why: string };
 
 const sentOnce = ofProtocol(
@@ -29,7 +29,7 @@ const ofPackages: Readonly<Record<string, Attribution>> = {
   },
 };
 
-/** Whose fault a bad verdict is; undefined when it was not looked at. */
+/** Who is responsible for a bad verdict; undefined if it was not examined. */
 export function attributionOf(
   kind: "client" | "shop",
   name: string,

@@ -1,4 +1,4 @@
-/** What is to happen, the earliest first; at the same time, in the order in which it was added. */
+/** A queue of events, earliest first; events at the same time stay in the order in which they were added. */
 export type Heap<T> = { add(at: number, item: T): void; take(): { at: number; item: T } | undefined };
 
 export function createHeap<T>(): Heap<T> {

@@ -1,8 +1,7 @@
 import { readFileSync } from "node:fs";
 
 /*
- * What the model and the simulation are made of. Where each number is from stands beside it; docs/scale.md says which
- * were measured and which were looked up.
+ * The inputs of the model and the simulation, each with its source; docs/scale.md says which were measured and which were looked up.
  */
 
 /** Unmined transactions of one key, and payments in one transaction: `createRelayer`. */

@@ -6,7 +6,7 @@ import { closeAtOnce, listenOnLoopback } from "../../src/util/loopback.ts";
 
 export type Balancer = { origin: string; close(): Promise<void> };
 
-/** Between two looks whether the services are ready, milliseconds: balancers find out late. */
+/** Milliseconds between readiness probes; a real balancer also notices late. */
 const probeMs = 100;
 
 /**

@@ -3,10 +3,7 @@ import { fileURLToPath } from "node:url";
 import chromium, { inflate } from "@sparticuz/chromium";
 import { type Browser, chromium as playwright } from "playwright-core";
 
-/**
- * Starts the Chromium that npm brings. It needs nothing of the machine but glibc: the libraries that a bare one lacks
- * (NSS, expat) come in the same package.
- */
+/** Starts the Chromium installed by npm. It needs only glibc: other libraries (NSS, expat) are in the same package. */
 export async function startBrowser(): Promise<Browser> {
   const executablePath = await chromium.executablePath();
   const archives = join(dirname(fileURLToPath(import.meta.resolve("@sparticuz/chromium"))), "../bin");

@@ -10,7 +10,7 @@ export type BuyerAccount = ConstructorParameters<typeof ExactEvmScheme>[0];
 
 type SpendControls = Parameters<x402Client["setSpendControls"]>[0];
 
-/** What came of one paid request, as the buyer sees it. */
+/** The result of one paid request, as the buyer sees it. */
 export type Purchase = {
   status: number;
   body: unknown;
@@ -24,7 +24,7 @@ export type Purchase = {
 
 export type PaymentHeader = { name: string; value: string };
 
-/** A buyer with the public fetch client, in both versions of the protocol, as they come. */
+/** A buyer with the unmodified public fetch clients of both protocol versions. */
 export type Buyer = { buy(url: string): Promise<Purchase> };
 
 const paymentHeaders = ["PAYMENT-SIGNATURE", "X-PAYMENT"];
@@ -85,7 +85,7 @@ function readRefusal(response: Response, body: unknown): string | undefined {
   try {
     return new x402HTTPClient(new x402Client()).getPaymentRequiredResponse(getHeader, body).error;
   } catch {
-    // A settlement that failed is reported in the receipt alone.
+    // A failed settlement is reported only in the receipt.
     return undefined;
   }
 }

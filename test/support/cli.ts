@@ -24,7 +24,7 @@ export type CliProcess = AsyncDisposable & {
   readonly ended: Promise<End>;
   /** The processes that it has started and that were seen so far, by their pids. */
   descendants(): ReadonlySet<number>;
-  /** What is left of an ended one, given three seconds: processes it has started, and temporary files. */
+  /** What is left three seconds after its end: processes it has started, and temporary files. */
   leftovers(): Promise<{ processes: number[]; files: string[] }>;
 };
 
@@ -33,7 +33,7 @@ const printTimeoutMs = 20_000;
 
 const running = new Set<ChildProcess>();
 
-/** Ends what a test that ran out of time did not get to disposing of. */
+/** Ends the commands of a test that timed out before it could dispose of them. */
 export function killCommands(): void {
   for (const child of running) child.kill("SIGKILL");
 }
@@ -138,7 +138,7 @@ async function start(
       }
     },
     kill(signal) {
-      // What it has started a moment ago would be hard to find afterwards.
+      // Processes that it has just started would be hard to find later.
       look();
       process.kill(ownGroup ? -pid : pid, signal);
     },

@@ -26,15 +26,15 @@ import { createWrappedService, type Wrap } from "./wrapped-service.ts";
 /** One running service, and how to call it. */
 export type Running = { service: Service; url: string; key: string };
 
-/** A chain that is ours, and services on it that are put together as production puts them together. */
+/** A local chain, and services on it that are composed as in production. */
 export type Composition = {
   chain: HarnessChain;
   /** Between the services and the node. */
   proxy: CountingProxy;
   configuration(changes?: Partial<NetworkConfig>): NetworkConfig;
-  /** A new directory for the database of the services to come. */
+  /** Creates a new directory for the database of the next services. */
   openDirectory(): Promise<void>;
-  /** Starts a service on the database of the directory, which may have been another service's before. */
+  /** Starts a service on the database of the directory, which an earlier service may have used. */
   start(options?: {
     network?: NetworkConfig;
     settleWaitMs?: number;
@@ -43,7 +43,7 @@ export type Composition = {
     log?: string[];
     /** The harness's operator by default. */
     signer?: Signer;
-    /** Beside that. */
+    /** More operators, by their keys. */
     otherOperators?: readonly Hex[];
     wrap?: Wrap;
   }): Promise<Running>;
@@ -62,7 +62,7 @@ export type Composition = {
   close(): Promise<void>;
 };
 
-/** Puts services together on a chain: one that runs already, or base, started for it. */
+/** Composes services on a running chain, or on a new chain of base. */
 export async function compose(running?: HarnessChain): Promise<Composition> {
   const chains =
     running === undefined

@@ -1,9 +1,9 @@
 import type { Page } from "playwright-core";
 
-/** What WCAG 2.2 asks of text (AA). */
+/** The minimum contrast of text by WCAG 2.2 (AA). */
 const leastContrast = 4.5;
 
-/** Runs in the page, whose types this project has no use for elsewhere. */
+/** Runs in the page; as text, because this project has no DOM types. */
 const findInPage = `
   const context = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
   // The luminance of colours on top of one another.
@@ -33,7 +33,7 @@ const findInPage = `
   });
 `;
 
-/** The visible texts of a page whose colour does not stand out from what is behind them, with their contrast. */
+/** The visible texts of a page with too little contrast, with that contrast. */
 export function findFaintTexts(page: Page): Promise<readonly string[]> {
   return page.evaluate<string[]>(findInPage);
 }

@@ -21,7 +21,7 @@ export async function startCountingProxy(target: string): Promise<CountingProxy>
         target,
         { method: "POST", headers: { "content-type": "application/json" } },
         (answer) => {
-          // What is counted has arrived: a test may go on from there.
+          // Counted when the request has arrived, so that a test can continue.
           requests.push(calls.map(({ method }) => method));
           outgoing.writeHead(answer.statusCode ?? 502, { "content-type": "application/json" });
           answer.pipe(outgoing);

@@ -7,12 +7,12 @@ import { migrate } from "../../src/database/migrate.ts";
 import { openDatabase } from "../../src/database/open-database.ts";
 import { type PostgresServer, startPostgres, usePostgres } from "./postgres.ts";
 
-/** One kind of database that everything has to work on, and alike. */
+/** A kind of database that all code must support. */
 export type Backend = {
   name: "SQLite" | "Postgres";
-  /** What a database says of a row that is there already. */
+  /** Part of the error for a duplicate row. */
   duplicate: string;
-  /** What it says of a row that refers to nothing. */
+  /** Part of the error for a row with a missing foreign key. */
   orphan: string;
   /** Prepares for the tests of a file. */
   prepare(): Promise<Prepared>;
@@ -79,7 +79,7 @@ async function migrateNew(url: string): Promise<void> {
   await db.destroy();
 }
 
-/** Takes a tenth of the time that making another database would. */
+/** Takes a tenth of the time of creating another database. */
 async function emptyTables(server: PostgresServer, url: string): Promise<void> {
   const [row] = await server.query(
     url,
@@ -90,7 +90,7 @@ async function emptyTables(server: PostgresServer, url: string): Promise<void> {
 
 let server: Promise<PostgresServer> | undefined;
 
-/** The server of the run where its project has one, and otherwise one that ends with the test file. */
+/** The server of the whole test run if there is one, otherwise one that ends with the test file. */
 export function sharedPostgres(): Promise<PostgresServer> {
   server ??= connectOrStart();
   return server;
@@ -112,9 +112,9 @@ export async function leaveSharedPostgres(): Promise<void> {
 /** The database of the test that is running. */
 export type TestDatabase = {
   readonly url: string;
-  /** Opens it, once more if it is open already: as another process would. Closed after the test. */
+  /** Opens the database; a second time as another process would. Closed after the test. */
   open(): Promise<Database>;
-  /** Closes what is open, and makes it as it was at the beginning of the test. */
+  /** Closes all connections and restores the state of the beginning of the test. */
   clear(): Promise<void>;
 };
 

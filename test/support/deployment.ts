@@ -40,17 +40,17 @@ export type TestDeployment = {
   mine(blocks: number): Promise<void>;
   /** Leaves transactions in the pool. */
   holdMining(): Promise<void>;
-  /** Mines what waits, and from then on every transaction. */
+  /** Mines pending transactions, and from then on every transaction. */
   goOnMining(): Promise<void>;
   /** Sends from the admin, who is the recoverer too, and gives the receipt. */
   send(to: Address, data: Hex, gas?: bigint): Promise<TransactionReceipt>;
-  /** Sends several calls in one transaction; one that fails is passed over. */
+  /** Sends several calls in one transaction; failing ones are ignored. */
   sendTogether(calls: readonly { to: Address; data: Hex }[]): Promise<TransactionReceipt>;
   /** Submits an authorization straight to the token, as anyone can who has seen it. */
   submitDirectly(call: SettleCall): Promise<TransactionReceipt>;
   /** What {@link submitDirectly} calls the token with. */
   encodeDirectSubmission(call: SettleCall): Hex;
-  /** What a payer, by name, cancels an authorization with. */
+  /** The calldata with which a payer, by name, cancels an authorization. */
   encodeCancellation(payer: string, call: SettleCall): Promise<Hex>;
   /** A payment by a fresh payer, signed and funded unless told otherwise. */
   pay(options?: PaymentOptions): Promise<SettleCall>;
@@ -59,9 +59,9 @@ export type TestDeployment = {
   pauseContract(): Promise<void>;
   /** A contract wallet of the named owner. */
   createWallet(owner: string): Promise<Address>;
-  /** Makes an account one that burns all gas it is given when it is asked about a signature. */
+  /** Gives an account code that burns all gas when its signature is checked. */
   makeGasBurner(account: Address): Promise<void>;
-  /** Delegates an account (EIP-7702) to code that lets the account's own key sign for it. */
+  /** Delegates an account (EIP-7702) to code that accepts signatures of the account's own key. */
   delegate(account: Address): Promise<void>;
   stop(): Promise<void>;
 };
@@ -162,7 +162,7 @@ export async function deployContracts(): Promise<TestDeployment> {
       await client.mine({ blocks: 1 });
     },
     send,
-    // An estimate would be too low: the whole succeeds when its calls run out of gas.
+    // An estimate would be too low, because the transaction succeeds even if its calls run out of gas.
     sendTogether: (calls) => send(null, callAll(calls), 2_000_000n),
     submitDirectly: ({ authorization, signature }) => send(usdc, encodeSubmission(authorization, signature)),
     encodeDirectSubmission: ({ authorization, signature }) => encodeSubmission(authorization, signature),

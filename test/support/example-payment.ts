@@ -6,7 +6,7 @@ import { testPayers } from "../../src/published/test-payers.ts";
 
 type Changes = Partial<Omit<PaymentParts, "authorization">> & { nonce?: Hex };
 
-/** The body of a request whose payment is well formed, on base by default; its signature is bytes of the right length only. */
+/** The body of a request with a well-formed payment, on base by default. Its signature has only the right length. */
 export function exampleBody({ nonce = `0x${"01".repeat(32)}`, ...changes }: Changes = {}) {
   const network = networks.base;
   const amount = changes.amount ?? 10_000n;
@@ -29,12 +29,12 @@ export function exampleBody({ nonce = `0x${"01".repeat(32)}`, ...changes }: Chan
   });
 }
 
-/** A body that must be well formed, as the service reads it. */
+/** Parses a body as the service does; throws if it is malformed. */
 export function parseBody(body: unknown): PaymentRequest {
   const parsed = parsePaymentRequest(body);
   if (!parsed.ok) throw new Error(`the payment is malformed: ${parsed.invalid.message}`);
   return parsed.request;
 }
 
-/** The payment of {@link exampleBody}, as the service reads it. */
+/** The payment of {@link exampleBody}, as the service parses it. */
 export const examplePayment = (changes?: Changes): PaymentRequest => parseBody(exampleBody(changes));

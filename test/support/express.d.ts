@@ -1,4 +1,4 @@
-/** The little of express that the tests use: the package brings no types of its own. */
+/** The part of express that the tests use; the package has no types. */
 declare module "express" {
   import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 

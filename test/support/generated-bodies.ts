@@ -33,7 +33,7 @@ export function wellFormedBodies(
   return [{ ...v1 }, { ...v2 }, { ...v1, paymentRequirements: short }];
 }
 
-/** Members that requests have somewhere, and some that they have not. */
+/** Names of members, some of which no request has. */
 const keys = [
   ...["paymentPayload", "paymentRequirements", "x402Version", "accepted", "payload", "scheme", "network"],
   ...["authorization", "signature", "from", "to", "value", "validAfter", "validBefore", "nonce", "amount"],
@@ -93,7 +93,7 @@ function applyChanges(body: Record<string, unknown>, list: readonly Change[]): u
   return changed;
 }
 
-/** What may come in as the body of a verify or settle: mostly nearly right, sometimes any JSON at all. */
+/** Bodies of verify and settle requests: mostly almost right, sometimes arbitrary JSON. */
 export function generatedBodies(wellFormed = wellFormedBodies()): fc.Arbitrary<unknown> {
   return fc.oneof(
     {

@@ -58,7 +58,7 @@ async function readYaml<T>(file: string, schema: z.ZodType<T>): Promise<T> {
 
 /**
  * Executes the steps of an action as a runner does: each in bash, the ones after a failed one where they always run.
- * What a step leaves running goes on.
+ * Background processes of a step keep running.
  */
 export async function runAction(file: string, given: Readonly<Record<string, string>>) {
   const { inputs, outputs: declared, runs } = await readYaml(file, action);

@@ -1,7 +1,7 @@
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { type Hex, keccak256Text } from "../../src/protocol/hex.ts";
 
-/** A private key that means nothing, for a name. */
+/** A private key derived from a name. */
 export function keyOf(name: string): Hex {
   return keccak256Text(`x402-facilitator-kit test ${name}`);
 }

@@ -24,7 +24,7 @@ export const payment: ForwardCall = {
   recipient,
 };
 
-/** A log that does not know its place yet. */
+/** A log without its index. */
 export type UnplacedLog = Omit<EventLog, "logIndex">;
 
 const uint = (value: bigint) => encodeAbiParameters([{ type: "uint256" }], [value]);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Behaviour, type ReceivedCall, refusing, sendJson } from "./stub-node.ts";
 
-/** Behaves, but gives other results to a method. */
+/** A well-behaved node, except for the results of one method. */
 export function altering(well: Behaviour, method: string, alter: (result: unknown) => unknown): Behaviour {
   return async (calls, response, body) => {
     const { end } = response;
@@ -131,7 +131,7 @@ export const misbehaviours: Readonly<
   },
 };
 
-/** What a well-behaved node of a chain without anything on it says. */
+/** The answers of a well-behaved node of an empty chain. */
 export function answerAsChain(
   { chainId, head }: { chainId: number; head: bigint },
   { method, params }: ReceivedCall,

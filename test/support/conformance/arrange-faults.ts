@@ -20,7 +20,7 @@ import { type Breakage, startBreakingProxy } from "./breaking-proxy.ts";
 import { sendAndGiveUp } from "./send-and-give-up.ts";
 import { type StrainedService, startEndingService, startStrainedService } from "./strained-service.ts";
 
-/** Brings each kind of trouble about for real, around a service on local chains; payments are made on base. */
+/** Causes each fault for real, around a service on local chains; payments are made on base. */
 export function createFaultArranger(
   harness: RunningHarness,
   environment: ScenarioEnvironment,
@@ -39,7 +39,7 @@ export function createFaultArranger(
     while ((await count("pending")) === (await count("latest"))) await setTimeout(5);
   }
 
-  /** Sends another request first, whose transaction is not mined before the fault ends. */
+  /** First sends another request, whose transaction is not mined before the fault ends. */
   async function whileUnderWay(other: FixtureRequest): Promise<ArrangedFault> {
     const held = await faults.chain("base").holdBlocks();
     const otherAnswer = send(other);
@@ -187,7 +187,7 @@ export function createFaultArranger(
     }
   };
 
-  /** Sends all that the payer has elsewhere before any other transaction. */
+  /** Transfers the payer's whole balance away before any other transaction. */
   async function spendEverything(): Promise<void> {
     const payer = testPayers.funded.address;
     const args = [strangerAddress, await balanceOf(harness, payer)] as const;

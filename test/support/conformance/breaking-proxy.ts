@@ -4,7 +4,7 @@ import { setTimeout } from "node:timers/promises";
 import type { ScenarioFault } from "../../../src/fixtures/cases/scenario.ts";
 import { type LoopbackServer, listenOnLoopback } from "../loopback-server.ts";
 
-/** What something between a client and the service does to an exchange. */
+/** What a proxy between a client and the service does to an exchange. */
 export type Breakage = Extract<
   ScenarioFault,
   | "reset_before"
@@ -57,7 +57,7 @@ export async function startBreakingProxy(target: string, breakage: Breakage): Pr
       case "cut_off":
         outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
         outgoing.write(whole.subarray(0, whole.length / 2));
-        // What was written must have left before the connection goes.
+        // The written bytes must be sent before the connection is closed.
         await setTimeout(20);
         incoming.socket.resetAndDestroy();
     }

@@ -1,6 +1,6 @@
 import type { FixtureAnswer } from "../../../src/fixtures/engine/answer.ts";
 
-/** The answer of the fixtures, with placeholders for what only one of the two can know. */
+/** The answer of the fixtures, with placeholders for values that differ from the service's. */
 export function loosen(answer: FixtureAnswer): FixtureAnswer {
   if (answer.kind !== "json") return answer;
   const { body, headers } = answer;

@@ -1,7 +1,7 @@
 import { sendRequest } from "../../../src/conformance/send-request.ts";
 import type { FixtureAnswer, FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
 
-/** Sends a request that gets no answer, and hangs up after a second. */
+/** Sends a request that gets no answer, and closes the connection after a second. */
 export async function sendAndGiveUp(baseUrl: string, request: FixtureRequest): Promise<FixtureAnswer> {
   try {
     return await sendRequest(baseUrl, request, 1_000);

@@ -14,7 +14,7 @@ import { runningChain } from "../running-chain.ts";
 
 export type StrainedService = { origin: string; close(): Promise<void> };
 
-/** A service of the same chain that is at its limits. It answers before it looks at a payment, and settles none. */
+/** An overloaded service on the same chain. It answers before it checks a payment, and settles none. */
 export async function startStrainedService(
   harness: RunningHarness,
   limits: Pick<AppOptions, "rateLimits" | "pressure">,
@@ -46,10 +46,7 @@ export async function startStrainedService(
   };
 }
 
-/**
- * The same service, which is about to end: it is told to when a request has arrived in part. A later connection
- * is refused.
- */
+/** A service that shuts down: it is told to when a request has arrived in part. Later connections are refused. */
 export async function startEndingService(harness: RunningHarness): Promise<StrainedService> {
   const service = await startStrainedService(harness, {});
   let closing: Promise<void> | undefined;

@@ -4,7 +4,7 @@ import { createTest } from "../../../src/vitest/index.ts";
 const test = createTest(["base"]);
 const account = "0x00000000000000000000000000000000000000c2";
 
-// Once to impersonate, and once to find no account impersonated.
+// The first run impersonates, the second expects that no account is impersonated.
 test.for([1, 2])("impersonation ends with its test: %i", async (_, { harness }) => {
   const { client } = harness.networks.base;
   const send = () => client.sendTransaction({ account, to: account });

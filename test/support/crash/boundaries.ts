@@ -15,7 +15,7 @@ export const boundaries = [
 
 export type Boundary = (typeof boundaries)[number];
 
-/** Wraps what a service works with, so that `reached` is called at one step, the first time a payment gets there. */
+/** Wraps a service's collaborators so that `reached` is called when a payment first reaches this step. */
 export function stopAt(boundary: Boundary, reached: () => void) {
   const at = (passed: Boundary) => {
     if (passed === boundary) reached();
@@ -55,8 +55,8 @@ export function stopAt(boundary: Boundary, reached: () => void) {
 }
 
 /**
- * Wraps what a service works with, so that no node takes a transaction of more than so many bytes, as if it were too
- * large; `reached` is called when the first of its payments is stored to be sent again by itself.
+ * Wraps a service's collaborators so that nodes refuse transactions above a size; `reached` is called when the first
+ * of its payments is stored to be sent alone.
  */
 export function refuseLarge(mostBytes: number, reached: () => void) {
   return {

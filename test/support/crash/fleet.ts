@@ -12,19 +12,19 @@ import type { Findings } from "../tally.ts";
 export type Fleet = {
   /** Of the balancer. */
   origin: string;
-  /** Ends one and starts another in its place: before it ends where it is told to, after it where it is killed. */
+  /** Replaces an instance. The new one starts before the old one ends by SIGTERM, or after it was killed. */
   replace(index: number, how: "SIGTERM" | "SIGKILL"): Promise<void>;
   /** Pays until there is a verdict, and remembers it. */
   pay(body: Body): Promise<void>;
   /** From now on every payment has to be decided within a minute. */
   troubleIsOver(): void;
-  /** Compares what was answered with what the chain shows, once that has come to rest. */
+  /** Compares the answers with the chain, once all payments are decided. */
   judge(paid: () => Promise<bigint>): Promise<Findings>;
   readonly payments: number;
   stop(): Promise<void>;
 };
 
-/** How long what is undecided at the end of all trouble may stay so. */
+/** How long a payment may stay undecided after the last fault. */
 const decisionMs = 60_000;
 
 export async function startFleet(
@@ -41,7 +41,7 @@ export async function startFleet(
 
   async function settleOnce(body: Body): Promise<JsonResponse | undefined> {
     const headers = { authorization: apiKey };
-    // A proxy's own answer is no JSON.
+    // A proxy's own answer is not JSON.
     return requestJson(`${balancer.origin}/v1/settle`, { method: "POST", headers, body }).catch(
       () => undefined,
     );
@@ -79,7 +79,7 @@ export async function startFleet(
         const { success, transaction, errorMessage } = Object(told);
         if (status === 200) {
           if (success === true) answer.success = transaction;
-          // The success went to a request whose answer was lost on the way through the proxy.
+          // The success was delivered to the proxy, which lost it.
           else if (!/was settled before/.test(errorMessage)) answer.refusal = errorMessage;
           return;
         }

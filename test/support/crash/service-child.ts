@@ -1,4 +1,4 @@
-// A service in a process of its own, which kills itself at a step that its argument names.
+// A service in its own process, which kills itself at the step named by its argument.
 import { z } from "zod";
 import { createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
 import { openMigrated } from "../../../src/database/open-migrated.ts";

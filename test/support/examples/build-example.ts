@@ -6,15 +6,13 @@ import { promisify } from "node:util";
 import { repository } from "../cli.ts";
 
 /*
- * The examples in compiled languages, built of what this machine has: nothing is downloaded. Where Debian's packages
- * have the libraries but that of the curve, a stand-in beside this file does what the example asks of it, through Node;
- * all else is compiled as it is.
+ * Builds the examples in compiled languages from installed packages, without downloads. Debian's packages lack the secp256k1 libraries; a stand-in beside this file replaces them, through Node. Everything else is compiled unchanged.
  */
 
 const run = promisify(execFile);
 const standIns = join(repository, "test/support/examples");
 
-/** Kept between runs: to compile the libraries takes longer than all else. */
+/** Kept between runs, because compiling the libraries takes the longest. */
 const crateTarget = join(tmpdir(), "x402-kit-rust-example");
 
 /** A place that the libraries may be in: arguments and variables for each call of the compiler. */
@@ -28,7 +26,7 @@ type Language = {
   test: readonly string[];
   libraries(folder: string): readonly Libraries[];
   program(folder: string): string;
-  /** How the libraries come here. */
+  /** How to install the libraries. */
   hint: string;
 };
 
@@ -74,7 +72,7 @@ export type Example = AsyncDisposable & {
   run(variables: Record<string, string>): Promise<{ code: number; stdout: string; stderr: string }>;
 };
 
-/** @returns nothing where compiler or libraries are not on this machine, which is printed */
+/** @returns nothing if the compiler or libraries are not installed, which is printed */
 export async function buildExample(name: keyof typeof languages): Promise<Example | undefined> {
   const language: Language = languages[name];
   const folder = await mkdtemp(join(tmpdir(), `x402-kit-${name}-`));
@@ -110,7 +108,7 @@ export async function buildExample(name: keyof typeof languages): Promise<Exampl
   return undefined;
 }
 
-/** Where the stand-ins find Node, and the examples' own tests the vectors. */
+/** The path to Node for the stand-ins, and to the vectors for the examples' own tests. */
 const forPrograms = {
   TEST_NODE: process.execPath,
   TEST_SECP256K1: join(standIns, "secp256k1.ts"),

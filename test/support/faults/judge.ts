@@ -9,8 +9,8 @@ import type { Findings } from "../tally.ts";
 import type { Kind } from "./kinds.ts";
 
 /**
- * What was answered to one payment: to verify, and to settle until there was a verdict; and the transactions of it that
- * the chain showed then.
+ * The answers to one payment: of verify, and of settle until there was a verdict; and its transactions on chain at
+ * that time.
  */
 export type Told = {
   body: Body;
@@ -19,7 +19,7 @@ export type Told = {
   shown: readonly string[];
 };
 
-/** Compares what was answered, and what the ledger says, with what the chain shows. */
+/** Compares the answers and the ledger with the chain. */
 export async function judge(
   {
     composition,
@@ -77,7 +77,7 @@ export async function judge(
   return findings;
 }
 
-/** What geth, op-geth, bor and reth take into their pools; anvil takes more. */
+/** The limit of geth, op-geth, bor and reth; anvil has none this low. */
 const mostTransactionBytes = 128 * 1024;
 
 /** The bytes of a transaction's calldata. */
@@ -87,7 +87,7 @@ async function sizeOf({ chain }: Composition, hash: string): Promise<number> {
   return input.length / 2 - 1;
 }
 
-/** A 503 that says that nothing is decided, and nothing else. Version 2 names the transaction of a pending one. */
+/** Whether an answer is a 503 without a verdict. In version 2, a pending one names its transaction. */
 function isUndecided({ status, body }: JsonResponse): boolean {
   const { success, errorReason, transaction } = Object(body);
   const isVague = errorReason === "unexpected_settle_error" && transaction === "";
@@ -106,7 +106,7 @@ function brief({ status, body }: JsonResponse): string {
     .join(" ");
 }
 
-/** The transactions in which the token says that the authorization was used. */
+/** The transactions with the token's `AuthorizationUsed` for this authorization. */
 export async function hashesOnChain({ chain }: Composition, body: Body): Promise<string[]> {
   const { from, nonce }: { from: Address; nonce: Hex } = body.paymentPayload.payload.authorization;
   const topics = [authorizationUsedTopic, `0x${addressWord(from)}`, nonce];

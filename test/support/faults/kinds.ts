@@ -2,33 +2,33 @@ import type { CallMatch } from "../../../src/harness/faults/fault-spec.ts";
 import type { ConnectionFaultSetter } from "../../../src/harness/faults/faults.ts";
 import type { Scene } from "./stage.ts";
 
-/** One kind of trouble, and what it means for payments that are good. */
+/** A kind of fault, and its effect on good payments. */
 export type Kind = {
   name: string;
   /** Blocks on a settlement before it is a success; 1 by default. */
   confirmations?: number;
   /** How long a settle waits for its outcome. */
   settleWaitMs?: number;
-  /** Seconds that the authorizations are good for. */
+  /** For how many seconds the authorizations are valid. */
   validForSeconds?: number;
-  /** How many payments with the largest signatures are settled at the same time. */
+  /** How many payments with the largest allowed signatures are settled at once. */
   largePayments?: number;
   /** Whether the service has a good endpoint beside the bad one. */
   secondEndpoint?: boolean;
-  /** Sets what goes wrong before payments are made. */
+  /** Sets faults before the payments. */
   before?(scene: Scene): Promise<unknown>;
-  /** Whether nothing is mined, from before they are made until `during` has ended. */
+  /** Whether mining is held, from before the payments until `during` has ended. */
   held?: boolean;
-  /** What goes on while they are made; where blocks are held, once one is sent. */
+  /** Runs during the payments; if mining is held, once a transaction is sent. */
   during?(scene: Scene): Promise<unknown>;
   /**
-   * What goes on when blocks are not held any more. Where there is this or `during`, all faults end with it; otherwise
-   * they stay until every payment is decided.
+   * Runs when mining is no longer held. All faults end with this or `during`; without either, they stay until every
+   * payment is decided.
    */
   afterwards?(scene: Scene): Promise<unknown>;
-  /** What goes on when every payment is answered: when that is over, they must be on chain again. */
+  /** Runs when every payment is answered; afterwards all must be on chain again. */
   afterAnswers?(scene: Scene): Promise<unknown>;
-  /** What settle must have answered at least once beside the outcome. */
+  /** What settle must answer at least once, besides the outcome. */
   alsoAnswers?: "pending" | "undecided";
   outcome?: "settled" | "failed";
 };
@@ -37,7 +37,7 @@ const broadcasts = "eth_sendRawTransaction*";
 const receipts = "eth_getTransactionReceipt";
 
 const ofTheChain: readonly Kind[] = [
-  // A batch of 50 of them would be larger than what a node takes.
+  // A batch of 50 of them would exceed the limit of a node.
   {
     name: "many payments with the largest signatures",
     largePayments: 80,
@@ -116,7 +116,7 @@ const ofTheChain: readonly Kind[] = [
   },
 ];
 
-/** What an endpoint does: for some requests, or for as long as it stands beside a good one. */
+/** Faults of an endpoint: for some requests, or permanently beside a good endpoint. */
 const misdeeds: readonly { name: string; set(on: ConnectionFaultSetter, scene: Scene): Promise<unknown> }[] =
   [
     { name: "the connection is reset", set: (on) => on.reset() },

@@ -15,7 +15,7 @@ export async function largePayments({ chain }: Composition, count: number): Prom
   if (count === 0) return [];
   const { network, asset, facilitatorContract, node } = chain;
   await node.request("anvil_setCode", wallet, acceptsAnything);
-  // More than they need: those under way count against the balance until their receipts are read.
+  // More than they need, because payments in flight are reserved until their receipts are read.
   await chain.fund(wallet, 20_000n * BigInt(count));
   const validBefore = (await chain.now()) + 600n;
   const hex = (bytes: number): Hex => `0x${randomBytes(bytes).toString("hex")}`;

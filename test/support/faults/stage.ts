@@ -13,10 +13,10 @@ import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { type Composition, compose } from "../composition.ts";
 import type { Random } from "../random.ts";
 
-/** A chain, and a way to its node on which anything can go wrong. */
+/** A chain, and a proxy to its node that can cause faults. */
 export type Stage = {
   composition: Composition;
-  /** The way with the faults. */
+  /** The URL of the proxy. */
   url: string;
   faults: Faults;
   close(): Promise<void>;
@@ -41,7 +41,7 @@ export async function createStage(chain: HarnessChain): Promise<Stage> {
   };
 }
 
-/** What a kind of trouble can use. */
+/** The functions that a kind of fault can use. */
 export type Scene = {
   random: Random;
   /** The service's only way to the node, or the bad one of two. */
@@ -52,7 +52,7 @@ export type Scene = {
   advanceTime(seconds: number): Promise<unknown>;
   /** Mines a transaction of another account that is reverted. */
   revertAnother(): Promise<unknown>;
-  /** Resolves when a transaction waits in the node, while blocks are held. */
+  /** Resolves when a transaction is pending in the node while mining is held. */
   sent(): Promise<void>;
   /** Resolves when a transaction of the operator has been mined since the scene began. */
   mined(): Promise<void>;
@@ -71,7 +71,7 @@ export async function createScene(
   const { name } = chain.network;
   const transactions = await composition.operatorTransactions();
   const until = async (condition: () => Promise<boolean> | boolean) => {
-    // Bounded by the test's own time.
+    // Limited by the timeout of the test.
     while (!(await condition())) await wait(10);
   };
   return {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { goodKey } from "./stub-app.ts";
 
-/** A connection whose every byte is the test's. */
+/** A TCP connection on which the test controls every byte. */
 export type RawConnection = {
   send(text: string): void;
   /** All that has come back. */

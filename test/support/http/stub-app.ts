@@ -9,10 +9,10 @@ import type { Caller, Organizations } from "../../../src/organizations/organizat
 import type { Hex } from "../../../src/protocol/hex.ts";
 import type { PaymentRequest } from "../../../src/protocol/requests.ts";
 
-/** What became of a success. */
+/** How the delivery of a success ended. */
 type Fate = Extract<keyof Delivery, "delivered" | "lost">;
 
-/** A settle that the facilitator was asked for, to be answered by the test. */
+/** A settle call of the facilitator, to be answered by the test. */
 export type AskedSettle = {
   request: PaymentRequest;
   signal: AbortSignal;
@@ -38,11 +38,11 @@ export type StubApp = {
 };
 
 export const goodKey = `x4k_good_${"0".repeat(64)}`;
-/** Of another organization. */
+/** The API key of another organization. */
 export const otherKey = `x4k_other_${"0".repeat(64)}`;
 export const goodKeys: readonly string[] = [goodKey, otherKey];
 
-/** The HTTP service, listening on loopback, with a test in the place of the facilitator. */
+/** The HTTP service, listening on loopback, with the test in place of the facilitator. */
 export async function startStubApp(
   options: Partial<AppOptions> & { verify?: Facilitator["verify"]; logLevel?: string } = {},
 ): Promise<StubApp> {
@@ -118,7 +118,7 @@ export async function startStubApp(
   };
 }
 
-/** A body that is well formed; whether the payment is good is for the test to say. */
+/** A well-formed body; the test decides whether the payment is good. */
 export function paymentBody(change: { network?: string; authorizationNonce?: Hex } = {}) {
   const { network = "base", authorizationNonce = `0x${"01".repeat(32)}` } = change;
   const contract = "0x4020000000000000000000000000000000000001";

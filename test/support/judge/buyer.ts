@@ -61,7 +61,7 @@ for (let attempt = 1; attempt <= attempts; attempt++) {
       process.exit(0);
     }
   } catch {
-    // No answer is no reason to think that nothing was paid.
+    // A missing answer does not mean that nothing was paid.
   }
   if (manner === "signs-anew") payment = await sign(offer);
   await sleep(500);

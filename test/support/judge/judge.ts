@@ -21,7 +21,7 @@ export function subject(kind: "buyer" | "shop", manner: string): string[] {
   return [process.execPath, programFile(`test/support/judge/${kind}.ts`), manner];
 }
 
-/** Judges a command; gives the exit code and what became of each case. */
+/** Judges a command; returns the exit code and the verdict of each case. */
 export async function judge(kind: "client" | "shop", command: readonly string[], ...options: string[]) {
   const { code, stdout, stderr } = await runCli(["judge", kind, "--json", ...options, "--", ...command]);
   if (stderr !== "") throw new Error(stderr);

@@ -34,7 +34,7 @@ const requirements = {
   extra: { name: X402_ASSET_NAME, version: X402_ASSET_VERSION },
 };
 
-/** What was settled and not delivered, and what was served, by the payment. */
+/** Settled but undelivered answers, and served ones, by payment. */
 const owed = new Map<string, string>();
 const served = new Map<string, string>();
 
@@ -71,7 +71,7 @@ createServer(async (request, response) => {
   else serve(response, manner === "curt" ? undefined : settledReceipt);
 }).listen(Number(PORT), "127.0.0.1");
 
-/** What a payment is of. */
+/** The amount of a payment. */
 function amountOf({ payload }: Record<string, unknown>): string {
   return z.object({ authorization: z.object({ value: z.string() }) }).parse(payload).authorization.value;
 }

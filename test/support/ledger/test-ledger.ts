@@ -5,7 +5,7 @@ import type { SignedAttempt } from "../../../src/ledger/settlement.ts";
 import { settlementId } from "../../../src/protocol/authorization.ts";
 import { type Address, type Hex, keccak256Text, uintWord } from "../../../src/protocol/hex.ts";
 
-/** A clock that tests move by hand; it starts late enough for every lease to have an earlier time. */
+/** A clock that tests move by hand; it starts late enough for a lease to begin earlier. */
 export function createClock() {
   let time = 1_800_000_000_000;
   return {
@@ -22,7 +22,7 @@ export const asset: Address = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
 export const seconds = 1_000;
 export const hours = 60 * 60 * seconds;
 
-/** An address, hash or nonce that is told by a number. */
+/** An address, hash or nonce made from a number. */
 export const addressOf = (number: number): Address => `0x${uintWord(BigInt(number)).slice(24)}`;
 export const hashOf = (name: string | number): Hex => keccak256Text(String(name));
 
@@ -54,7 +54,10 @@ export function paymentOf(
   };
 }
 
-/** Signs as if: the hash tells operator, chain and txNonce, so that one used twice is refused by the ledger. */
+/**
+ * Pretends to sign: the hash is made of operator, chain and txNonce, so the ledger refuses a txNonce that is used
+ * twice.
+ */
 export async function signAsIf(txNonce: number): Promise<SignedAttempt> {
   return {
     hash: hashOf(`transaction ${txNonce}`),
