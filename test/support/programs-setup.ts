@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { type OutputAsset, type OutputChunk, type Plugin, rolldown } from "rolldown";
@@ -53,7 +53,20 @@ async function bundlePrograms(): Promise<string> {
   await writeFile(join(made, "package.json"), '{"type":"module"}');
   // Another run may have made it, and use it.
   await rename(made, folder).catch(() => rm(made, { recursive: true }));
+  const now = new Date();
+  await utimes(folder, now, now);
+  await removeUnused();
   return folder;
+}
+
+/** Removes the programs of earlier sources that no run of the last day has used. */
+async function removeUnused(): Promise<void> {
+  for (const name of await readdir(cache)) {
+    // Another run may remove it at the same time.
+    const used = await stat(join(cache, name)).catch(() => undefined);
+    if (used !== undefined && Date.now() - used.mtimeMs > 86_400_000)
+      await rm(join(cache, name), { recursive: true, force: true });
+  }
 }
 
 /** Once for the projects of a run, and again when files have changed. */
