@@ -42,11 +42,18 @@ function describeOpen({ operation, checks }: OpenRequest): string {
 
 /** Requests without a readable payment, as text. */
 export function describeOtherRequests(requests: readonly OtherRequest[]): string {
-  const lines = requests.map(({ asked, status, reason, message }) => {
+  const lines = requests.flatMap(({ asked, status, reason, message, received }) => {
     const answer = [status ?? "the caller left", reason].filter(Boolean).join(" ");
-    return `  ${asked} → ${answer}${message === undefined ? "" : `: ${message}`}`;
+    const line = `  ${asked} → ${answer}${message === undefined ? "" : `: ${message}`}`;
+    return received === undefined ? [line] : [line, `    received: ${shortenText(received)}`];
   });
   return ["requests without a payment that could be read", ...lines].join("\n");
+}
+
+/** One line of a text. */
+function shortenText(text: string): string {
+  const line = text.replace(/\s+/g, " ");
+  return line.length > 300 ? `${line.slice(0, 300)}…` : line;
 }
 
 function describeRequest(request: JournalRequest): Line[] {

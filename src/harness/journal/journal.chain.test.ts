@@ -119,8 +119,8 @@ test("requests without a key, a route or a payment are told too, to another proc
   const told = [
     { asked: "POST /v1/verify", status: 401, reason: "unauthorized" },
     { asked: "POST /v2/verify", status: 404 },
-    { asked: "POST /v1/settle", status: 400, reason: "malformed-request" },
-    { asked: "POST /v1/verify", status: 200, reason: "invalid_payload" },
+    { asked: "POST /v1/settle", status: 400, reason: "malformed-request", received: "{" },
+    { asked: "POST /v1/verify", status: 200, reason: "invalid_payload", received: '{"paymentPayload":7}' },
   ];
   await expect.poll(() => shop.journal.otherRequests()).toMatchObject(told);
   const elsewhere = await connectHarness(shop.facilitator.url, ["base"]);
@@ -128,6 +128,7 @@ test("requests without a key, a route or a payment are told too, to another proc
   const text = await shop.journal.describe();
   expect(text).toContain("requests without a payment that could be read");
   expect(text).toContain("POST /v1/verify → 401 unauthorized: Send a valid API key");
+  expect(text).toContain('\n    received: {"paymentPayload":7}');
 });
 
 test("another process reads the same, and a reset forgets it", async () => {

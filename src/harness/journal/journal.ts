@@ -163,13 +163,14 @@ function otherRequestsOf({ messages, times }: StoredPayment): OtherRequest[] {
       return [{ at, requestId, asked: `${method} ${path}`, status, message: text }];
     }
     if (!("result" in message)) return [];
-    const { requestId, operation, status = null, result, tookMs } = message;
+    const { requestId, operation, status = null, result, tookMs, received } = message;
     const { reason, message: text } = result;
     return [
       {
         ...{ at: at - tookMs, requestId, asked: `POST /v1/${operation}`, status },
         ...(reason !== undefined && { reason }),
         ...(text !== undefined && { message: text }),
+        ...(received !== undefined && { received: received.text }),
       },
     ];
   });

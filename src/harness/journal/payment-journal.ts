@@ -59,6 +59,8 @@ export const otherRequestSchema = z.object({
   status: z.int().nullable(),
   reason: z.string().optional(),
   message: z.string().optional(),
+  /** The beginning of its body, with what may be a secret masked. */
+  received: z.string().optional(),
 });
 
 export type OtherRequest = z.infer<typeof otherRequestSchema>;
