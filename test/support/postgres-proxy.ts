@@ -47,7 +47,12 @@ export async function startPostgresProxy(
   const proxy = createServer((client) => {
     const server = connect(Number(port), hostname);
     const read = createMessageReader({ startsUntyped: true });
-    let cutWithAnswer = false;
+    const readAnswers = createMessageReader({ startsUntyped: false });
+    /** What the server will say that it is ready after, and how often it has: beginning, queries and syncs. */
+    let asked = 0;
+    let ready = 0;
+    /** With which of them the connection is cut: answers to what was sent together with it may come before. */
+    let cutAt = Number.POSITIVE_INFINITY;
     let cut = false;
     let answered = true;
     for (const socket of [client, server]) {
@@ -61,7 +66,8 @@ export async function startPostgresProxy(
     server.on("close", () => client.destroy());
     server.on("data", (bytes) => {
       answered = true;
-      if (cutWithAnswer) {
+      ready += readAnswers(bytes).filter(({ type }) => type === "Z").length;
+      if (ready >= cutAt) {
         client.destroy();
         server.destroy();
       } else if (!client.destroyed) {
@@ -71,6 +77,9 @@ export async function startPostgresProxy(
     client.on("data", (chunk) => {
       for (const message of read(chunk)) {
         const statement = sqlOf(message);
+        // One that is parsed is answered for good with the sync after it.
+        const answeredAt = message.type === "P" ? asked + 1 : asked + Number(/^[QS]?$/.test(message.type));
+        if (message.type !== "P") asked = answeredAt;
         if (statement !== null && answered) roundTrips++;
         if (statement !== null) answered = false;
         const fate = statement === null ? "pass" : decide({ number: ++statements, sql: statement.sql });
@@ -79,7 +88,7 @@ export async function startPostgresProxy(
             server.write(message.bytes);
             break;
           case "cut after":
-            cutWithAnswer = true;
+            cutAt = answeredAt;
             server.write(message.bytes);
             break;
           case "cut":
@@ -87,7 +96,7 @@ export async function startPostgresProxy(
             return;
           case "hold":
             cut = true;
-            cutWithAnswer = true;
+            cutAt = answeredAt;
             held.push(() => server.write(message.bytes));
             client.destroy();
             return;
