@@ -11,8 +11,8 @@ import type { SettleablePayment } from "./payment.ts";
 export type ProvenSignature = { signature: Hex };
 
 /**
- * Whether the payer signed the payment: by plain ECDSA, without asking anybody, or else by the word of the
- * contract at the payer's address (EIP-1271), which costs one request.
+ * Whether the payer signed the payment: by plain ECDSA, without a request, or else by asking the contract at the
+ * payer's address (ERC-1271), which costs one request.
  *
  * A delegated account (EIP-7702) whose plain signature recovers passes here, since its key did sign; whether the
  * delegate agrees, which is what the token asks, shows in the simulation.

@@ -101,7 +101,7 @@ export function createLedgerArchive(database: Database): LedgerArchive {
             .where("id", "in", ids)
             .execute(),
         );
-        // Written back as they are: nobody changes them until this transaction has ended.
+        // Written back unchanged, so that no other transaction changes them before this one ends.
         const current = await transaction
           .updateTable("settlements")
           .set((row) => ({ failure: row.ref("failure") }))

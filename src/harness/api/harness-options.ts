@@ -243,7 +243,7 @@ const simpleOptions = {
   seed: { what: "a whole number", fits: Number.isSafeInteger, example: "1" },
 } as const satisfies Partial<Record<keyof HarnessOptions, Wanted>>;
 
-/** What each option is to be as such; what is `anything` has a reader above. */
+/** The kind of value that each option takes; options of kind `anything` are parsed above. */
 export const harnessOptions: Readonly<Record<keyof HarnessOptions, Wanted>> = {
   networks: { ...aList, example: '["base"]' },
   networkFile: anything,

@@ -50,7 +50,7 @@ export type PaymentSpec<N extends NetworkName = NetworkName> = {
   authorization?: Partial<Omit<Authorization, "from">>;
 };
 
-/** What is wanted of a payment as such. */
+/** The kind of value that each member of a payment takes. */
 export const paymentSpec: Readonly<Record<keyof PaymentSpec, Wanted>> = {
   network: needed(aText),
   payer: aTextOrObject,
