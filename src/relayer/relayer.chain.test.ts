@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { encodeFunctionData, getAbiItem, toFunctionSelector } from "viem";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { type Composition, compose, type Running } from "../../test/support/composition.ts";
@@ -158,25 +159,62 @@ describe("payments that come one after the other", () => {
 });
 
 describe("an operator with gas money for a few payments", () => {
+  const { address } = harnessAccounts.operator;
+  let balance: unknown;
+  /** Wei for one gas, at twice the base fee and a tip, as it is offered. */
+  let offered: bigint;
+
+  beforeEach(async () => {
+    balance = await request("eth_getBalance", address, "latest");
+    const { baseFeePerGas } = Object(await request("eth_getBlockByNumber", "latest", false));
+    const tip = BigInt(String(await request("eth_maxPriorityFeePerGas")));
+    offered = 2n * BigInt(baseFeePerGas) + tip + 1_000_000n;
+  });
+
+  afterEach(async () => {
+    await request("anvil_setBalance", address, String(balance));
+  });
+
+  const leaveGas = (gas: bigint) => request("anvil_setBalance", address, `0x${(gas * offered).toString(16)}`);
+
+  const settleAll = async (running: Running, count: number) => {
+    const bodies = await Promise.all(Array.from({ length: count }, () => composition.payment()));
+    return Promise.all(bodies.map((body) => composition.post(running, "settle", body)));
+  };
+
   test("settles many all the same, a few at a time, and offers no more for want of money", async () => {
     const before = await composition.recipientBalance();
-    const { address } = harnessAccounts.operator;
-    const balance = await request("eth_getBalance", address, "latest");
     const log: string[] = [];
     const running = await composition.start({ settleWaitMs: 30_000, log });
-    const { baseFeePerGas } = Object(await request("eth_getBlockByNumber", "latest", false));
-    // Of gas at twice the base fee and a tip, as it is offered; forty payments at once would need eleven million.
-    const tip = BigInt(String(await request("eth_maxPriorityFeePerGas")));
-    const offered = 2n * BigInt(baseFeePerGas) + tip + 1_000_000n;
-    await request("anvil_setBalance", address, `0x${(4_000_000n * offered).toString(16)}`);
+    // Forty payments at once would need eleven million.
+    await leaveGas(4_000_000n);
     const stopMining = await mineSteadily();
-    const bodies = await Promise.all(Array.from({ length: 40 }, () => composition.payment()));
-    const answers = await Promise.all(bodies.map((body) => composition.post(running, "settle", body)));
+    const answers = await settleAll(running, 40);
     stopMining();
-    await request("anvil_setBalance", address, String(balance));
     expect(answers.filter(({ body }) => (body as { success: boolean }).success)).toHaveLength(40);
     expect(await composition.recipientBalance()).toBe(before + 400_000n);
     expect(log.join("")).not.toContain("replacing a transaction");
+  });
+
+  test("signs nothing for those that are left when it is used up, however long they have waited", async () => {
+    // One payment in each transaction.
+    const network = composition.configuration({ maxTransactionCost: 600_000n * offered });
+    const running = await composition.start({ network, settleWaitMs: 6_000 });
+    await leaveGas(6_000_000n);
+    const release = await composition.holdMining();
+    const settling = settleAll(running, 100);
+    // All are checked against the balance as it is before the first is mined.
+    await composition.untilSent();
+    await sleep(1_000);
+    await release();
+    const stopMining = await mineSteadily();
+    const answers = await settling;
+    stopMining();
+    const refused = answers.filter(({ status }) => status === 503);
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(answers.length - refused.length);
+    expect(refused).not.toHaveLength(0);
+    for (const { body } of refused)
+      expect(body).toMatchObject({ detail: expect.stringContaining("nothing was sent") });
   });
 });
 

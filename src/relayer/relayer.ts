@@ -1,5 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import type { SettleCall } from "../chain/contract/calls.ts";
+import { mostCost } from "../chain/signing/read-transaction.ts";
 import type { SignedTransaction } from "../chain/signing/signer.ts";
 import { countBatch, estimateFees, settleTransaction } from "../chain/signing/transaction.ts";
 import { OperatorError, UndeterminedError } from "../errors.ts";
@@ -70,6 +71,8 @@ export type RelayerOptions = RecovererOptions & {
 type Queued = Submission & {
   /** Unix milliseconds. */
   queuedAt: number;
+  /** The most that all transactions cost that had been sent by then, in wei. */
+  spentBefore: bigint;
   resolve(outcome: SubmissionOutcome): void;
   reject(error: unknown): void;
 };
@@ -106,6 +109,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
   let pumped: Promise<void> = Promise.resolve();
   let started = false;
   let stopped = false;
+  let spent = 0n;
 
   const store: TransactionStore = {
     async open() {
@@ -205,16 +209,19 @@ export function createRelayer(options: RelayerOptions): Relayer {
     const waiting = queue.filter(({ call }) => sameAddress(call.asset, first.call.asset)).slice(0, maxBatch);
     const newest = waiting.reduce((a, b) => (b.head.number > a.head.number ? b : a));
     const { maxFeePerGas } = estimateFees(newest.head, network, newest.tip);
+    // Taken before the balance is read: what is mined in between is subtracted twice, and not left out.
+    const inFlight = watcher.cost();
     const count = (gasMoney: bigint) => {
-      const left = gasMoney - watcher.cost();
+      const left = gasMoney - inFlight;
       const isBound = maxTransactionCost !== undefined && maxTransactionCost < left;
       return countBatch(
         waiting.map(({ call }) => call),
         { maxPayments: maxBatch, maxFeePerGas, maxCost: isBound ? maxTransactionCost : left },
       );
     };
-    // What was mined since it was read has been paid from it. Where that may matter it is read again.
-    const isAmple = count(newest.gasMoney / 2n) === waiting.length;
+    // What was sent since it was read may have been paid from it, and other instances pay from it too. Where that may
+    // matter it is read again.
+    const isAmple = count((newest.gasMoney - (spent - newest.spentBefore)) / 2n) === waiting.length;
     const fitting = isAmple ? waiting.length : count(await gasMoneyNow(newest.gasMoney));
     if (fitting === 0 && watcher.unmined() > 0) return "no_money";
     // Some may have been withdrawn meanwhile.
@@ -293,6 +300,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
           { network: network.name, hash, txNonce, settlements: settlements.map(({ id }) => id) },
           "sending settlements",
         );
+        spent += mostCost(attempt);
         // One at a time is on its way, and this one follows it.
         await broadcast;
         broadcast = watcher.send({ attempt, settlements });
@@ -369,7 +377,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
         resolve("withdrawn");
         return promise;
       }
-      const item: Queued = { ...submission, queuedAt: now(), resolve, reject };
+      const item: Queued = { ...submission, queuedAt: now(), spentBefore: spent, resolve, reject };
       queue.push(item);
       if (queue.length >= maxBatch) wakeFilling();
       const withdraw = () => {
