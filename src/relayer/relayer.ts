@@ -223,7 +223,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
     // matter it is read again.
     const isAmple = count((newest.gasMoney - (spent - newest.spentBefore)) / 2n) === waiting.length;
     const fitting = isAmple ? waiting.length : count(await gasMoneyNow(newest.gasMoney));
-    if (fitting === 0 && watcher.unmined() > 0) return "no_money";
+    if (fitting === 0 && inFlight > 0n) return "no_money";
     // Some may have been withdrawn meanwhile.
     const batch = waiting.filter((item) => queue.includes(item)).slice(0, Math.max(1, fitting));
     for (const item of batch) queue.splice(queue.indexOf(item), 1);

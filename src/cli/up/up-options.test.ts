@@ -60,7 +60,7 @@ describe("what cannot be is refused before anything starts", () => {
   test("a network file that cannot be read is the one problem, and not that its networks are unknown", () => {
     const args = ["--network-file", "/nowhere/networks.json", "--networks", "base,avalanche"];
     expect(problemsOf([...args, "--rpc-port", "avalanche=8545", "--port", "x"])).toEqual([
-      "--network-file: names the file /nowhere/networks.json, which cannot be read: ENOENT",
+      "--network-file: names the file /nowhere/networks.json, which does not exist",
       '--port: "x" is not a whole number from 0 to 65535',
     ]);
   });

@@ -65,7 +65,8 @@ describe("a harness in a process with an SDK", () => {
       const { timeline } = paymentAnswerSchema.parse(await answer.json()).payment;
       const told = timeline.flatMap(({ kind, title }) => (kind === "rpc" ? title : []));
       const sent = payer === "empty" ? [] : ["eth_sendRawTransaction", "eth_getTransactionReceipt"];
-      expect([...new Set(told)]).toEqual([...whileChecked[payer], ...sent]);
+      // A node may answer the first question for a receipt before it has answered the transaction.
+      expect(new Set(told)).toEqual(new Set([...whileChecked[payer], ...sent]));
     }
   });
 
