@@ -80,17 +80,24 @@ function readBytes(hex: Hex, bytes: Uint8Array): Uint8Array {
   return bytes;
 }
 
-const digits = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+/** The character code of each hexadecimal digit. */
+const digitCodes = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
+
+/** So many bytes are written at once: their digits are arguments of one call. */
+const bytesAtOnce = 1_024;
 
 /**
- * Bytes as a lower-case hex string. Where there is Node's Buffer it writes the text at once: one that is put together
- * digit by digit has to be copied again when it is compared, and takes three times as long.
+ * Bytes as a lower-case hex string. A string that is put together digit by digit would have to be copied once more when it
+ * is compared.
  */
 export function toHex(bytes: Uint8Array): Hex {
-  if (globalThis.Buffer !== undefined) {
-    return `0x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex")}`;
+  let text: Hex = "0x";
+  for (let start = 0; start < bytes.length; start += bytesAtOnce) {
+    const codes: number[] = [];
+    for (const byte of bytes.subarray(start, start + bytesAtOnce)) {
+      codes.push(digitCodes[byte >> 4] ?? 0, digitCodes[byte & 15] ?? 0);
+    }
+    text += String.fromCharCode(...codes);
   }
-  let text = "0x";
-  for (const byte of bytes) text += digits[byte];
   return text as Hex;
 }
