@@ -24,8 +24,8 @@ const bounds = { requests: 40, blocks: 32_000n, timeoutMs: 3_000 };
 const blocksAtOnce = 2_000n;
 
 /**
- * Searches the newest blocks for the transaction that used or cancelled the authorization of a payment, whoever sent
- * it. For display only: a reorganization may change the result.
+ * Searches the newest blocks for the transaction that used or cancelled the authorization of a payment, from any
+ * sender. For display only: a reorganization may change the result.
  *
  * @returns undefined when the authorization is unused, or was used in older blocks
  * @throws {UndeterminedError} when the chain does not say

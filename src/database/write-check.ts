@@ -10,9 +10,9 @@ const answerTimeoutMs = 1_000;
 const queueTimeoutMs = 15_000;
 
 /**
- * Makes the check whether a database takes writes, which a full disk or a file that has become read-only lets it answer
- * no: every payment would then be refused. It writes one row, always the same. Resolves with what is wrong, in words for
- * anybody, or null; never throws.
+ * Creates a check whether a database takes writes. With a full disk, or a file that has become read-only, it does not,
+ * and every payment would be refused. The check writes one row, always the same. It resolves with what is wrong, in words
+ * that may be shown to callers, or with null; it never throws.
  */
 export function createWriteCheck(database: Database): () => Promise<string | null> {
   const db = database.$extendTables<{ commits: { id: string; fenced: number; at: number } }>();

@@ -176,7 +176,7 @@ export function createSettle(context: FacilitatorContext): Settle {
    * would be turned away.
    *
    * A holder in another instance may have died with it. That shows only in that it renews nothing: until it does, or
-   * its lease runs out, nobody knows whether there will be another answer than this one.
+   * its lease runs out, it is not known whether another answer will come.
    *
    * @throws UndeterminedError when it has not shown by the deadline, and nothing is claimed.
    */
@@ -368,7 +368,7 @@ function whyClosed(
     case "failed": {
       const later =
         recovering?.outcome === "queued"
-          ? "; somebody else submitted the authorization, and its value waits to be forwarded"
+          ? "; the authorization was submitted directly to the token, and its value waits to be forwarded"
           : "";
       const failure = `${settlement.failure ?? "no reason given"}${later}`;
       // It may be recovered yet.

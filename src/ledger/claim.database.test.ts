@@ -80,7 +80,7 @@ describe.each(backends)("on $name", (backend) => {
       expect(await ledger.find(hashOf("unknown"))).toBeNull();
     });
 
-    test("is taken for everybody who comes later", async () => {
+    test("is taken for every later claim", async () => {
       await ledger.claimAll([paymentOf("a")]);
       const again = await ledger.claimAll([paymentOf("a", { organizationId: "org_other" }), paymentOf("b")]);
       expect(again.outcomes).toEqual(["taken", "claimed"]);

@@ -149,7 +149,8 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
     const { settlement, usedByBlock, recovery } = failure;
     const { id } = settlement;
     const about = { network: network.name, settlement: id, submittedIn: proof.transactionHash };
-    if (recovery === null) log.warn(about, "somebody else submitted the authorization of a payment");
+    if (recovery === null)
+      log.warn(about, "the authorization of a payment was submitted directly to the token");
     await ledger.queueRecovery(id, proof);
     const nextLookAt = now() + pause(failure);
     if (recoverer === undefined) {

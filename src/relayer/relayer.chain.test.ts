@@ -238,7 +238,7 @@ describe("a txNonce that another program takes", () => {
     const stopMining = await mineSteadily();
     expect((await settling).body).toMatchObject({ success: true });
     stopMining();
-    expect(log.join("")).toContain("somebody else sends with this key");
+    expect(log.join("")).toContain("another program sends with this key");
     expect(await composition.recipientBalance()).toBe(before + 10_000n);
     expect(await composition.operatorTransactions()).toBe(transactions + 2);
   });

@@ -58,8 +58,8 @@ export function createSender(options: SenderOptions): Sender {
     const mined = await chain.transactionCount(account);
     await abandonTakenNonces(silent, mined);
     const waiting = silent.filter(({ state }) => state === "sent");
-    // Below the chain's count a txNonce is taken, by whatever: more fees do nothing for it, and must not keep the others
-    // from getting theirs.
+    // A txNonce below the chain's count is taken, whichever transaction took it: a higher fee is useless there, and must
+    // not keep the others from getting theirs.
     const [lowest] = waiting.filter(({ txNonce }) => txNonce >= mined).sort((a, b) => a.txNonce - b.txNonce);
     if (lowest !== undefined) await renew(lowest);
     // The node that took it at first may have dropped it, or be alone with it.
@@ -98,7 +98,7 @@ export function createSender(options: SenderOptions): Sender {
       if (blocks < lostForCertainAfterBlocks && (await mayHaveSettled(slot))) continue;
       log.error(
         { network: network.name, operator: account, txNonce: slot.txNonce },
-        "another transaction took a txNonce: somebody else sends with this key; sending its payments again",
+        "another transaction took a txNonce: another program sends with this key; sending the payments again",
       );
       await store.sendAgain(slot, null);
       slot.state = "draining";

@@ -372,7 +372,7 @@ describe("a broadcast", () => {
     },
   );
 
-  test("that everybody leaves unanswered has an unknown fate", async () => {
+  test("that every endpoint leaves unanswered has an unknown fate", async () => {
     const rpc = createRpc([preferred, second]);
     for (const node of [preferred, second]) node.behave((_, response) => void response.destroy());
     const failure = await failureOf(rpc.send(transactions));

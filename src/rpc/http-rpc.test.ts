@@ -53,7 +53,7 @@ describe("one request", () => {
     expect(node.batches).toHaveLength(1);
   });
 
-  test("asks the same call object once for everybody", async () => {
+  test("asks the same call object once for all callers", async () => {
     const rpc = createRpc();
     const shared = call("head");
     const answers = await Promise.all([rpc.ask([shared, call("a")]), rpc.ask([shared, call("b")])]);

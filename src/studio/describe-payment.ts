@@ -126,7 +126,7 @@ function usedBefore(
   const value = moved && `, which moved ${formatUsdc(`${moved.value}`)} to ${withName(moved.to)}`;
   return {
     ...{ ...common, title, got: `used ${where}${value ?? ""}` },
-    why: "A signed authorization is public once it was sent to anyone, and whoever has it can submit it to the token. This facilitator did not settle it.",
+    why: "Everyone who has a signed authorization can submit it to the token, not only this facilitator, which did not settle this one.",
     fix: "Do not ask the payer again before you know where the value went: what reached the facilitator contract is recovered for the organization that had claimed it (`x402-kit stranded` lists the rest). For another payment, sign with a new nonce.",
   };
 }

@@ -37,7 +37,10 @@ const announceEveryMs = 50;
 /** A summary of a payment, and of how many of its messages. */
 type Row = { payment: StoredPayment; summary: PaymentSummary; published: number };
 
-/** Reads a store for people. Until someone asks, nothing is read; summaries then go on from where they were. */
+/**
+ * Summaries and details of the payments in a store. Nothing is read before the first call; later calls process only what
+ * is new.
+ */
 export function createPaymentLog(store: PaymentStore): PaymentLog {
   /** In the order of their newest change. */
   const rows = new Map<string, Row>();

@@ -8,9 +8,9 @@ import type { PaymentMessage } from "./payment-message.ts";
 import { KeptPayment, type StoredPayment } from "./stored-payment.ts";
 
 /**
- * What a service did about each payment, kept in memory up to a bound: the studio and the journal read it. While nobody
- * does, a message costs a look-up and a reference, a request two small objects: nothing is formatted or counted before
- * it is asked for.
+ * What a service did about each payment, kept in memory up to a bound: the studio and the journal read it. Until
+ * they do, a message costs a look-up and a reference, a request two small objects: nothing is formatted or counted
+ * before it is asked for.
  */
 export type PaymentStore = {
   /** In the order of their newest request. */

@@ -1,6 +1,6 @@
 import type { RequestHandler, Response } from "express";
 
-/** An answer that was paid for, and that nobody received. */
+/** A paid answer that the buyer did not receive. */
 type Owed = { status: number; headers: Record<string, string>; body: Buffer; since: number };
 
 /** The header that carries a payment. */

@@ -46,7 +46,7 @@ test("a payment that comes too late buys nothing", async ({ harness, expect }) =
   expect(await earned(harness)).toBe(0n);
 });
 
-test("while the facilitator is down nothing is sold, and nobody charged", async ({ harness, expect }) => {
+test("while the facilitator is down nothing is sold, and no payer charged", async ({ harness, expect }) => {
   await using shop = await openShop(harness);
   const payment = await sign(shop.report);
   const down = await harness.faults.onFacilitator().reset();
@@ -69,7 +69,7 @@ test("a buyer whose payment was settled, but the answer lost, sends it again and
   expect(await earned(harness)).toBe(price);
 });
 
-test("nobody notices that the chain's node takes a transaction and loses its answer", async ({
+test("a sale succeeds although the chain's node takes a transaction and loses its answer", async ({
   harness,
   expect,
 }) => {

@@ -69,7 +69,7 @@ describe("while a transaction waits for something slow", () => {
   });
 });
 
-test("a write that has resolved is read by everybody", async () => {
+test("a write that has resolved is visible on every connection", async () => {
   for (let number = 0; number < 20; number++) {
     await create(`number ${number}`);
     expect(await list()).toContain(`number ${number}`);

@@ -173,7 +173,7 @@ describe("one that fails is undone alone", () => {
     });
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
-        // Whatever the steps before have begun is over: of units that were all undone nobody awaits the end.
+        // Units that were rolled back are awaited by no caller: this makes sure that all of the steps before are over.
         await session.run("SELECT 1", [], false);
         file.exec("DELETE FROM entry");
         const outcomes = await Promise.all(
