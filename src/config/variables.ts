@@ -104,7 +104,7 @@ export const variables = {
   },
   FACILITATOR_CONTRACT_TESTNET: {
     summary:
-      "address of the facilitator contract on base-sepolia and optimism-sepolia; another one than on the mainnets",
+      "address of the facilitator contract on base-sepolia and optimism-sepolia; it differs from that on the mainnets",
     read: readAddress,
     unset: "needed when one of them is served",
     example: "0x4020000000000000000000000000000000000002",
@@ -112,9 +112,9 @@ export const variables = {
   },
   NETWORKS_FILE: {
     summary:
-      "JSON file with networks besides the five; one of them is served when it has its own variable, MY_CHAIN_RPC_URL for my-chain",
+      "JSON file with networks besides the five; each is served when its RPC variable is set, such as MY_CHAIN_RPC_URL for my-chain",
     read: (path) => path,
-    unset: "the five are all there are",
+    unset: "only the five",
     example: "networks.json",
     usedBy: ["serve", "deploy", "recover", "up", "mock"],
   },
@@ -176,15 +176,15 @@ export const variables = {
     usedBy: ["up"],
   },
   CONFIRMATIONS: {
-    summary:
-      "blocks that must hold a settlement, its own included, before it is called a success, per network",
+    summary: "how many blocks, counting its own, a settlement needs before it is a success, per network",
     read: readPerNetwork(readWholeNumber(1, 1_000)),
     default: perNetwork((name) => networkDefaults[name].confirmations),
     example: "polygon=8,base=2",
     usedBy: ["serve", "recover"],
   },
   MAX_FEE_GWEI: {
-    summary: "the most that is paid per gas, in gwei, per network; above it transactions wait",
+    summary:
+      "the highest price per gas that is paid, in gwei, per network; while the network asks for more, transactions wait",
     read: readPerNetwork(readGwei),
     default: perNetwork((name) => networkDefaults[name].maxFeePerGas / 1_000_000_000n),
     example: "base=0.5,polygon=400",
@@ -192,7 +192,7 @@ export const variables = {
   },
   MAX_TRANSACTION_COST: {
     summary:
-      "the most that one settle transaction may cost, gas limit times fee, in the coin of its network; what does not fit waits or is 503",
+      "the most that one settle transaction may cost, gas limit times fee, in the coin of its network; payments that do not fit wait, or get 503",
     read: readPerNetwork(readCoins),
     unset: "as much as the operator has",
     example: "base=0.01,polygon=5",
@@ -200,7 +200,7 @@ export const variables = {
   },
   GAS_HORIZON_PAYMENTS: {
     summary:
-      "an operator whose gas money pays for fewer settlements than this, at present fees, is warned of by `doctor`, the log, `/readyz` and `x402_operator_gas_money_low`",
+      "`doctor`, the log, `/readyz` and `x402_operator_gas_money_low` warn of an operator whose gas money pays for fewer settlements than this at present fees",
     read: readWholeNumber(1, 10_000_000),
     default: "500",
     example: "5000",
@@ -273,14 +273,14 @@ export const variables = {
   // requests, but many of them may share an address.
   RATE_LIMIT_KEY: {
     summary:
-      "requests that are taken from one API key, as PER_SECOND/BURST: so many in the long run, and so many at once",
+      "request limit of one API key as PER_SECOND/BURST: how many a second in the long run, and how many at once",
     read: readRate,
     default: "200/5000",
     example: "50/500",
     usedBy: ["serve"],
   },
   RATE_LIMIT_ADDRESS: {
-    summary: "the same for requests without a good API key from one address",
+    summary: "the same for requests from one address without a valid API key",
     read: readRate,
     default: "20/5000",
     example: "5/100",
@@ -288,7 +288,7 @@ export const variables = {
   },
   MAX_SETTLES: {
     summary:
-      "settles that may wait for their outcome at a time, some 20 KB each; further ones are turned away. One organization may take seven eighths of them",
+      "how many settles may wait for their outcome at the same time, some 20 KB of memory each; further ones are turned away. One organization may take seven eighths of them",
     read: readWholeNumber(1, 100_000),
     default: "4000",
     example: "1000",
@@ -313,7 +313,7 @@ export const variables = {
     summary:
       "port on which operators can look at the newest payments: `/payments`, `/payments/{id}`, `/events`; 0 for any free one",
     read: readPort,
-    unset: "there is nothing to look at",
+    unset: "there is no such listener",
     example: "4403",
     usedBy: ["serve"],
   },
@@ -350,7 +350,7 @@ export const variables = {
   },
   SHUTDOWN_TIMEOUT_MS: {
     summary:
-      "how long after SIGTERM the process has ended at the latest, in milliseconds; settles under way are waited for until shortly before",
+      "when the process ends at the latest after SIGTERM, in milliseconds; settles under way may finish until shortly before",
     read: readWholeNumber(1_000, 900_000),
     default: "30000",
     example: "60000",

@@ -47,7 +47,7 @@ export const network = defineCommand({
     }
     print(JSON.stringify(file, null, 2));
     printError(
-      "confirmations and maxFeeGwei are careful guesses: look at them before real money is settled.",
+      "confirmations and maxFeeGwei are cautious guesses: review them before you settle real money.",
     );
     return 0;
   },
