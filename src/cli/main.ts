@@ -45,12 +45,12 @@ const commands: readonly CommandEntry[] = [
     replay: ["replay", "judge a captured payment again, without any chain"],
   }),
   ...commandsOf(() => import("./commands/fault.ts"), {
-    fault: ["fault", "make RPC or chain of a running `up` fail: lost answers, vanished blocks"],
+    fault: ["fault", "make the RPC or a chain of a running `up` fail: lost answers, vanished blocks"],
     faultList: ["fault list", "list the faults of a running `up`, and how often each has hit"],
     faultClear: ["fault clear", "end the faults of a running `up`"],
   }),
   ...commandsOf(() => import("./commands/fork.ts"), {
-    forkRecord: ["fork record", "record a fork of a network, which then starts without the network"],
+    forkRecord: ["fork record", "record a fork of a network, which later starts offline from the recording"],
   }),
   ...commandsOf(() => import("./commands/network.ts"), {
     network: ["network", "read a token of any EVM chain, and print the network file that adds the chain"],
@@ -93,10 +93,10 @@ const commands: readonly CommandEntry[] = [
     recover: ["recover", "pay out payments that were submitted directly to the token"],
   }),
   ...commandsOf(() => import("./commands/stranded.ts"), {
-    stranded: ["stranded", "list what lies in the contract and no organization has claimed"],
+    stranded: ["stranded", "list value in the contract that no organization has claimed"],
   }),
   ...commandsOf(() => import("./commands/org.ts"), {
-    orgCreate: ["org create", "add an organization, whose payments are settled"],
+    orgCreate: ["org create", "add an organization that payments can be settled for"],
     orgList: ["org list", "list the organizations"],
     orgShow: ["org show", "show an organization, its keys, and who changed what"],
     orgSetRecipient: ["org set-recipient", "set the wallet that an organization is paid to on a network"],
@@ -108,21 +108,21 @@ const commands: readonly CommandEntry[] = [
   ...commandsOf(() => import("./commands/key.ts"), {
     keyCreate: ["key create", "issue an API key"],
     keyList: ["key list", "list the API keys of an organization"],
-    keyRotate: ["key rotate", "issue an API key in the place of another, which works for some time yet"],
+    keyRotate: ["key rotate", "replace an API key; the old one works until its grace period is over"],
     keyRevoke: ["key revoke", "end an API key at once"],
     keyAcceptPepper: [
       "key accept-pepper",
-      "make a new API_KEY_PEPPER that of the database, which ends the keys that the old one made",
+      "accept a new API_KEY_PEPPER for the database; keys made with the old one stop working",
     ],
   }),
   ...commandsOf(() => import("./commands/operator.ts"), {
     operatorShow: [
       "operator show",
-      "show where an operator's transactions stand in the database, and who changed that",
+      "show an operator's next txNonce, its missing transactions, and manual changes of the txNonce",
     ],
     operatorAcceptTxNonce: [
       "operator accept-tx-nonce",
-      "go on from the chain's txNonce, where others have sent with an operator's key",
+      "continue from the chain's txNonce, after another program has sent with an operator's key",
     ],
   }),
   ...commandsOf(() => import("./commands/settlements.ts"), {

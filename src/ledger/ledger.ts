@@ -198,8 +198,8 @@ export type Ledger = Recoveries & {
   nextTxNonce(chainId: number, operator: Address): Promise<number | null>;
 
   /**
-   * Moves the next txNonce of an operator up, because others have sent with its key, and keeps who said so. False, and
-   * nothing changed, when it is there already, or the operator was not introduced.
+   * Moves the next txNonce of an operator up, because another program has sent with its key, and records who did this.
+   * Returns false, and changes nothing, if it is there already, or the operator is unknown.
    */
   acceptTxNonce(
     operator: { chainId: number; operator: Address; txNonce: number },

@@ -76,7 +76,7 @@ export const replay = defineCommand({
           ? "There was no verdict then: the node, the ledger or the caller decided, which no file can replay."
           : same
             ? "The same."
-            : "They differ: what refused it then is not in the file, such as another settlement of the ledger, or this version judges otherwise.",
+            : "They differ: either the cause of the refusal is not in the file, such as another settlement in the ledger, or this version of the kit decides differently.",
       ].join("\n"),
       code: same ? 0 : 1,
     };

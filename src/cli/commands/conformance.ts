@@ -54,7 +54,7 @@ export const conformance = defineCommand({
       default: "Authorization",
     }),
     "pay-to": addressOption(
-      "payTo of payments: what the facilitator wants there, a wallet of yours or its contract (that of `up` is known)",
+      "payTo of the payments, as the facilitator expects it: your wallet, or its contract (known for `up`)",
     ),
     contract: addressOption("the same as --pay-to, for a facilitator contract"),
     parallel: option("NUMBER", "how many scenarios run at a time", {

@@ -52,7 +52,7 @@ export const fault = defineCommand({
     form: textOption("FORM", "malformed: html (default) or cut-off", { example: "cut-off" }),
     blocks: number("stale-head: how many blocks behind", "N", "10"),
     status: number("status: the HTTP status", "STATUS", "503"),
-    disguised: flag("receipt-of-another: under the hash that was asked for"),
+    disguised: flag("receipt-of-another: give that receipt the requested hash"),
     hash: textOption("HASH", "drop: which transaction (default all that wait)", {
       example: `0x${"5f".repeat(32)}`,
     }),

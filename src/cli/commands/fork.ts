@@ -18,8 +18,7 @@ export const forkRecord = defineCommand({
   options: {
     network: {
       ...networkOption,
-      describe:
-        "which network; its *_RPC_URL says where it is asked (the first URL, where there are several)",
+      describe: "which network; it is read from its *_RPC_URL (the first URL, if there are several)",
     },
     out: textOption("FILE", "the file to write; compressed where the name ends with .gz", {
       example: "base.fork.json.gz",

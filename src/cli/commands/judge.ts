@@ -116,24 +116,30 @@ export const judgeClientCommand = defineCommand({
 export const judgeShopCommand = defineCommand({
   options: {
     command: commandOption("starts the shop, which listens at PORT and uses X402_FACILITATOR_URL"),
-    url: option("URL", "what a running shop sells, in the place of a command", {
+    url: option("URL", "URL of a running shop's paid resource, instead of a command", {
       example: "http://127.0.0.1:3000/report",
       read: readHttpUrl,
     }),
-    "other-url": option("URL", "something else that it sells for the same price", {
+    "other-url": option("URL", "another paid resource of that shop, for the same price", {
       example: "http://127.0.0.1:3000/other",
       read: readHttpUrl,
     }),
-    "facilitator-port": option("PORT", "where a running shop finds its facilitator on this machine", {
+    "facilitator-port": option("PORT", "port on this machine where a running shop expects its facilitator", {
       example: "4402",
       read: readWholeNumber(1, 65_535),
       default: "4402",
     }),
-    path: { ...pathOption("where the shop of a command sells"), default: "/report" },
-    "other-path": { ...pathOption("where it sells something else for the same price"), default: "/other" },
+    path: {
+      ...pathOption("path of a paid resource, for a shop that is started by a command"),
+      default: "/report",
+    },
+    "other-path": {
+      ...pathOption("path of another paid resource of that shop, for the same price"),
+      default: "/other",
+    },
     network: {
       ...networkOption,
-      describe: "where is paid",
+      describe: "on which network to pay",
       read: readNetwork,
       required: false,
       default: "base-sepolia",

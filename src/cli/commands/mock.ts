@@ -19,11 +19,10 @@ export const mock = defineCommand({
       "how all requests end; several, separated by commas, for verify, settle and both versions",
       { read: readScenarios, example: "settle.insufficient_funds" },
     ),
-    clock: option(
-      "TIME",
-      "the time that it begins at and keeps, until /__advance-time; by default, that of the machine",
-      { read: readTime, example: "2026-01-01T00:00:00Z" },
-    ),
+    clock: option("TIME", "a fixed time, which only /__advance-time changes (default: the machine's clock)", {
+      read: readTime,
+      example: "2026-01-01T00:00:00Z",
+    }),
     json: flag("print one line of JSON when ready, and nothing else"),
   },
 

@@ -9,18 +9,14 @@ const gwei = 1_000_000_000n;
 export const network = defineCommand({
   usesEnvFile: true,
   options: {
-    name: textOption(
-      "NAME",
-      "what the network is called; its RPC URL is that of MY_CHAIN_RPC_URL for my-chain",
-      {
-        example: "my-chain",
-        required: true,
-      },
-    ),
+    name: textOption("NAME", "name of the network; for my-chain, its RPC URL is read from MY_CHAIN_RPC_URL", {
+      example: "my-chain",
+      required: true,
+    }),
     token: requiredAddress("the token that is paid with"),
     tier: option(
       "TIER",
-      "whose facilitator contract address it uses, and so which CREATE2 salt: mainnet or testnet",
+      "mainnet or testnet: which facilitator contract address, and so which CREATE2 salt, it uses",
       { read: readOneOf(["mainnet", "testnet"]), example: "mainnet", required: true },
     ),
     "native-coin": textOption("COIN", "what gas is paid in", { example: "AVAX", default: "ETH" }),

@@ -94,7 +94,7 @@ export const operatorAcceptTxNonce = defineCommand({
   variables: chainVariables,
   options: {
     ...networkOptions,
-    operator: requiredAddress("the account whose key others have sent with, and do not any more"),
+    operator: requiredAddress("the account; nothing else may send with its key any more"),
     actor: actorOption,
     json: jsonFlag,
   },
@@ -156,7 +156,7 @@ function describe(network: string, operator: Address, { from, to, passed }: Acce
   const lines = [`${operator} goes on at ${to} on ${network}; the database was at ${from}.`];
   if (passed > 0) {
     lines.push(
-      `${passed} unfinished settlements ride on txNonces below that: serve looks which of them were mined, and sends the others again.`,
+      `${passed} unfinished settlements have txNonces below that: serve finds out which of them were mined, and sends the others again.`,
     );
   }
   return lines.join("\n");

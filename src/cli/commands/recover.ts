@@ -18,7 +18,7 @@ export const recover = defineCommand({
   usesEnvFile: true,
   options: {
     ...onlyNetworkOptions,
-    "dry-run": flag("tell what would be recovered, and send nothing"),
+    "dry-run": flag("print what would be recovered, and send nothing"),
     json: jsonFlag,
   },
   variables: variablesOf("recover"),

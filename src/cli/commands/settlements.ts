@@ -41,7 +41,7 @@ export const settlementsList = defineCommand({
       read: readWholeNumber(1, 100_000_000),
       example: "100",
     }),
-    cursor: option("CURSOR", "go on after the last list, which ended with this", {
+    cursor: option("CURSOR", "continue after a list that ended with this cursor", {
       read(text): Cursor {
         const cursor = readCursor(text);
         if (cursor === null)

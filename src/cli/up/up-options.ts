@@ -60,7 +60,7 @@ export const upOptions = {
   ),
   state: textOption(
     "FILE",
-    "file that keeps chains and ledger: saved when this ends by Ctrl-C, SIGTERM or `POST /close`, and gone on with at the next start",
+    "file to save chains and ledger to when this ends by Ctrl-C, SIGTERM or `POST /close`, and to continue from at the next start",
     { example: "x402.state" },
   ),
   "settle-wait": variableOption("SETTLE_WAIT_MS", {
