@@ -4,7 +4,7 @@ import { paymentMiddleware, x402ResourceServer } from "@x402/express";
 import express from "express";
 import { type LoopbackServer, listenOnLoopback } from "./loopback-server.ts";
 
-/** Where a merchant's facilitator is, and the key it shows there, if any. */
+/** The URL of a merchant's facilitator, and the API key for it, if any. */
 export type FacilitatorAccess = { url: string; apiKey?: string };
 
 /** What a path costs: the network by its v2 name, and a price as the public server takes it. */
@@ -14,10 +14,10 @@ export type Offer = {
   price: string | { asset: string; amount: string; extra: { name: string; version: string } };
 };
 
-/** What every merchant hands out for a payment. */
+/** The paid content of every merchant. */
 export const goods = { goods: "a paid answer" };
 
-/** Starts a resource server of the public express package, as its documentation sets one up. */
+/** Starts a resource server of the public express package, set up as in its documentation. */
 export function startMerchant(
   { url, apiKey }: FacilitatorAccess,
   offers: Readonly<Record<string, Offer>>,

@@ -24,8 +24,8 @@ const status =
     void response.writeHead(code, headers).end();
 
 /**
- * Ways in which a node goes wrong, made from one that behaves. `kind` is what the failure is counted as, `health`
- * what the endpoint then is.
+ * Ways in which a node misbehaves, each made from a well-behaved one. `kind` is how the failure is counted, `health` the
+ * state of the endpoint afterwards.
  */
 export const misbehaviours: Readonly<
   Record<string, { kind: string; health: string; of: (well: Behaviour) => Behaviour }>

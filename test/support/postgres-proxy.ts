@@ -11,28 +11,28 @@ export type ProxiedStatement = {
 };
 
 /**
- * What becomes of a statement:
- * - `pass`: it goes on;
+ * What happens to a statement:
+ * - `pass`: the server gets it;
  * - `cut`: its connection is cut, and the server never gets it;
  * - `cut after`: the server runs it, and then the connection is cut before the answer has arrived;
  * - `hold`: the client's connection is cut, and the server gets the statement only when `release` is called;
- * - `swallow`: it disappears, and the connection stays: so does a network that drops packets.
+ * - `swallow`: it is lost, and the connection stays open, as in a network that drops packets.
  */
 export type Fate = "pass" | "cut" | "cut after" | "hold" | "swallow";
 
 export type PostgresProxy = {
-  /** The URL of a database by way of the proxy. */
+  /** The URL of a database through the proxy. */
   url: string;
-  /** How often so far a client waited for the server before it went on: statements sent in one go count as one. */
+  /** Round trips so far: how often a client waited for the server. Statements sent together count as one. */
   roundTrips(): number;
-  /** How many connections are still open of which a statement was swallowed. */
+  /** How many connections with a swallowed statement are still open. */
   silent(): number;
-  /** Lets the server have what was held, and ends its connection when it has answered. */
+  /** Sends the held statement to the server, and closes that connection after the answer. */
   release(): void;
   close(): Promise<void>;
 };
 
-/** Stands between clients and a Postgres server, and lets a test decide over every statement. */
+/** A proxy between clients and a Postgres server; a test decides what happens to each statement. */
 export async function startPostgresProxy(
   target: string,
   decide: (statement: ProxiedStatement) => Fate,
@@ -48,10 +48,10 @@ export async function startPostgresProxy(
     const server = connect(Number(port), hostname);
     const read = createMessageReader({ startsUntyped: true });
     const readAnswers = createMessageReader({ startsUntyped: false });
-    /** What the server will say that it is ready after, and how often it has: beginning, queries and syncs. */
+    /** How many ReadyForQuery messages are expected (one each for the start, queries and syncs), and how many came. */
     let asked = 0;
     let ready = 0;
-    /** With which of them the connection is cut: answers to what was sent together with it may come before. */
+    /** At which of these messages to cut the connection; answers to earlier statements of the same batch may pass first. */
     let cutAt = Number.POSITIVE_INFINITY;
     let cut = false;
     let answered = true;
@@ -77,7 +77,7 @@ export async function startPostgresProxy(
     client.on("data", (chunk) => {
       for (const message of read(chunk)) {
         const statement = sqlOf(message);
-        // One that is parsed is answered for good with the sync after it.
+        // A parsed statement is answered completely only with the next sync.
         const answeredAt = message.type === "P" ? asked + 1 : asked + Number(/^[QS]?$/.test(message.type));
         if (message.type !== "P") asked = answeredAt;
         if (statement !== null && answered) roundTrips++;

@@ -1,7 +1,7 @@
 import type { TestProject } from "vitest/node";
 import { startPostgres } from "./postgres.ts";
 
-/** The server of a whole run, or why there is none. */
+/** The server for all tests of a run, or why there is none. */
 export type RunningPostgres = { pid: number; port: number } | { error: string };
 
 declare module "vitest" {
@@ -17,7 +17,7 @@ export default async function setup(project: TestProject): Promise<(() => Promis
     project.provide("postgres", { pid, port });
     return stop;
   } catch (error) {
-    // Said by the tests that need it: the others run without.
+    // The tests that need the server report this; the others run without it.
     project.provide("postgres", { error: String(error instanceof Error ? error.message : error) });
     return undefined;
   }

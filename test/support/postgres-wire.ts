@@ -1,7 +1,6 @@
 /*
- * As much of Postgres' wire protocol (version 3) as it takes to stand between a client and a server: see "Message
- * Formats" in its manual. A message is a type of one letter, its length with itself as 32 bits, and a body; the first
- * one of a client has no type.
+ * The part of Postgres' wire protocol (version 3) that a proxy needs; see "Message Formats" in its manual. A message is a
+ * type of one letter, a 32-bit length that includes itself, and a body; a client's first message has no type.
  */
 
 export type WireMessage = { type: string; body: Buffer; bytes: Buffer };
@@ -33,7 +32,7 @@ export function writeMessage(type: string, body: Buffer): Buffer {
   return Buffer.concat([Buffer.from(type, "latin1"), length, body]);
 }
 
-/** Texts that each end with a zero byte. */
+/** Zero-terminated strings. */
 export function zeroTerminated(...texts: string[]): Buffer {
   return Buffer.from(texts.map((text) => `${text}\0`).join(""), "utf8");
 }

@@ -9,14 +9,14 @@ import { listenOnLoopback } from "../../src/util/loopback.ts";
 import { startWatchdog } from "../../src/util/watchdog.ts";
 import { findPostgresPrograms, type PostgresPrograms, startPostgresProcess } from "./postgres-process.ts";
 
-/** A Postgres server of its own, on loopback. */
+/** A Postgres server on loopback. */
 export type PostgresServer = {
   /** Of the server itself: it starts one process per connection, and ends them when it ends. */
   readonly pid: number;
   readonly port: number;
   /** The URL of a new, empty database. */
   createDatabase(): Promise<string>;
-  /** Cuts one of our connections to a database, any of them; false when there was none. */
+  /** Ends one of the connections to a database; false when there was none. */
   cutConnection(url: string): Promise<boolean>;
   /** Runs a statement as another client of the same database. */
   query(url: string, sql: string, parameters?: unknown[]): Promise<Record<string, unknown>[]>;
@@ -24,7 +24,7 @@ export type PostgresServer = {
 };
 
 const user = "x402";
-/** With a character that has to be encoded in a URL. */
+/** Has a character that must be encoded in a URL. */
 export const postgresPassword = "p@ss-word-of-tests";
 
 /**
@@ -41,14 +41,14 @@ export async function startPostgres({ binaries }: { binaries?: string } = {}): P
     await rm(folder, { recursive: true, force: true });
   };
   try {
-    // As root the server runs as another user, who has to reach its data and the programs.
+    // For root, the server runs as another user, who needs access to its data and the programs.
     await chmod(folder, 0o755);
     const programs = await findPostgresPrograms({ folder, ...(binaries === undefined ? {} : { binaries }) });
     const databaseDir = await initialize(programs, folder);
     const port = await findFreePort();
     const child = await startPostgresProcess(programs, [
       ...["-D", databaseDir, "-p", String(port)],
-      // What it holds is thrown away: it need not survive a loss of power.
+      // The data is temporary, and need not survive a power failure.
       ...["-c", "fsync=off"],
       ...["-c", "listen_addresses=127.0.0.1"],
       ...["-c", "unix_socket_directories="],
@@ -87,7 +87,7 @@ async function initialize(programs: PostgresPrograms, folder: string): Promise<s
 export function usePostgres(pid: number, port: number, end = async () => {}): PostgresServer {
   const urlOf = (database: string) =>
     `postgres://${user}:${encodeURIComponent(postgresPassword)}@127.0.0.1:${port}/${database}`;
-  /** One connection for each database, which is used by one statement after the other. */
+  /** One connection for each database, used for one statement at a time. */
   const clients = new Map<string, Promise<pg.Client>>();
   const query: PostgresServer["query"] = async (url, sql, parameters = []) => {
     const free = clients.get(url) ?? connectTo(url);

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 
-/** The pids of the processes that a process has started, and of those that they have, which have not ended. */
+/** The pids of all running descendants of a process. */
 export function descendantsOf(pid: number): number[] {
   const children = process.platform === "linux" ? readProc(pid) : askPs(pid);
   return children.flatMap((child) => [child, ...descendantsOf(child)]);

@@ -8,8 +8,8 @@ import { isExternal } from "../../scripts/bundle-command.ts";
 import { programs, programsVariable } from "./programs.ts";
 
 /*
- * Bundles the programs that tests start, with the same libraries as the command of the package. From hundreds of files each
- * start would take Node more than twice the CPU, and there are some hundred starts in a run.
+ * Bundles the programs that tests start, with the same libraries as the package's command. Unbundled, from hundreds of
+ * files, each start would take more than twice the CPU, and a run has some hundred starts.
  */
 
 const repository = fileURLToPath(new URL("../..", import.meta.url));
@@ -27,7 +27,7 @@ const keepLocations: Plugin = {
   },
 };
 
-/** Gives the folder of the bundled programs. The same programs are in the same folder, so that Node compiles them once. */
+/** Returns the folder of the bundled programs, the same for the same sources, so that Node's compile cache can be used. */
 async function bundlePrograms(): Promise<string> {
   const bundle = await rolldown({
     input: Object.fromEntries(programs.map((path) => [path.replace(/\.ts$/, ""), join(repository, path)])),
@@ -51,7 +51,7 @@ async function bundlePrograms(): Promise<string> {
     await writeFile(join(made, file.fileName), contentOf(file));
   }
   await writeFile(join(made, "package.json"), '{"type":"module"}');
-  // Another run may have made it, and use it.
+  // Another run may have made this folder, and be using it.
   await rename(made, folder).catch(() => rm(made, { recursive: true }));
   const now = new Date();
   await utimes(folder, now, now);
@@ -59,17 +59,17 @@ async function bundlePrograms(): Promise<string> {
   return folder;
 }
 
-/** Removes the programs of earlier sources that no run of the last day has used. */
+/** Removes bundles of earlier sources that no run of the last day has used. */
 async function removeUnused(): Promise<void> {
   for (const name of await readdir(cache)) {
-    // Another run may remove it at the same time.
+    // Another run may be removing it too.
     const used = await stat(join(cache, name)).catch(() => undefined);
     if (used !== undefined && Date.now() - used.mtimeMs > 86_400_000)
       await rm(join(cache, name), { recursive: true, force: true });
   }
 }
 
-/** Once for the projects of a run, and again when files have changed. */
+/** Runs once for all projects of a run, and again when files have changed. */
 export default async function setup(project: TestProject): Promise<void> {
   process.env[programsVariable] ??= await bundlePrograms();
   project.onTestsRerun(async () => {

@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 
 const repository = fileURLToPath(new URL("../..", import.meta.url));
 
-/** The programs that tests start as processes of their own, from the root of the repository. */
+/** The programs that tests start as separate processes; paths from the root of the repository. */
 export const programs = [
   "src/cli/bin.ts",
   "test/support/crash/service-child.ts",
@@ -14,10 +14,10 @@ export const programs = [
   "test/support/start-and-wait.ts",
 ] as const;
 
-/** The variable with the folder that `programs-setup.ts` has bundled them to. */
+/** The environment variable with the folder of the bundles that `programs-setup.ts` makes. */
 export const programsVariable = "X402_TEST_PROGRAMS";
 
-/** The file to give to Node for one of them: bundled, as the package has its command, or else as it stands. */
+/** The file to run for one of them: its bundle, or the source if there is none. */
 export function programFile(program: (typeof programs)[number]): string {
   const folder = process.env[programsVariable];
   return folder === undefined ? `${repository}${program}` : `${folder}/${program.replace(/\.ts$/, ".js")}`;

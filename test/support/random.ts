@@ -1,4 +1,4 @@
-/** Choices that can be made again: the same seed gives the same ones. */
+/** Reproducible random choices: the same seed gives the same ones. */
 export type Random = {
   /** Print it, so that a failure can be repeated with `TEST_SEED`. */
   readonly seed: number;

@@ -11,18 +11,18 @@ import { harnessAccounts, usdcImplementationAddress } from "../../src/published/
 import { testPayers } from "../../src/published/test-payers.ts";
 import { startWatchdog } from "../../src/util/watchdog.ts";
 
-/** A chain that stands in for the real one: its USDC is there, and so is what others did to published addresses. */
+/** A chain that stands in for a real one, with its USDC, and with what others have done to published addresses. */
 export type RealChain = {
   node: LocalNode;
-  /** An account that has nothing to do with the harness, and what it has. */
+  /** An account that is not part of the harness, and its balance. */
   holder: Address;
   held: bigint;
-  /** Takes `blacklist(address)` out of the token. */
+  /** Removes `blacklist(address)` from the token. */
   withoutBlacklist(): Promise<void>;
   stop(): Promise<void>;
 };
 
-/** Starts a chain as a stranger would find it. */
+/** Starts such a chain. */
 export async function startRealChain(of: BuiltInNetworkName | Network): Promise<RealChain> {
   const { name, chainId, usdc, tier } = typeof of === "string" ? networks[of] : of;
   const watchdog = startWatchdog();
@@ -32,7 +32,7 @@ export async function startRealChain(of: BuiltInNetworkName | Network): Promise<
   const rubbish: Hex = `0x${"66".repeat(32)}`;
   await placeContracts(node, [
     mockToken(usdc),
-    // A contract that has nothing to do with ours but for its constructor: it has other roles and is broken.
+    // A contract with the constructor of ours, but other roles, and broken.
     { name: "a stranger's contract", address: contract, initCode: planLocalDeployment("mainnet").initCode },
   ]);
   // The real USDC has its own code elsewhere.
@@ -46,7 +46,7 @@ export async function startRealChain(of: BuiltInNetworkName | Network): Promise<
       { length: 12 },
       (_, index) => ["anvil_setStorageAt", contract, slot(index), rubbish] as const,
     ),
-    // As published keys are on live chains: used, and delegated to code that takes what comes.
+    // As on live chains, the published keys have been used, and delegated to code that takes every incoming payment.
     ["anvil_setCode", testPayers.funded.address, `0xef0100${contract.slice(2).toLowerCase()}`],
     ["anvil_setNonce", testPayers.funded.address, "0x7"],
     ["anvil_setBalance", testPayers.funded.address, "0x1"],

@@ -24,41 +24,41 @@ import { type Composition, compose, type Running } from "./composition.ts";
 import type { Body } from "./service.ts";
 import { createWrappedService, type Wrap } from "./wrapped-service.ts";
 
-/** What every payment here is worth, in the asset's smallest unit. */
+/** The amount of every payment here, in the asset's smallest unit. */
 export const value = 10_000n;
 
 export type Call = { from: Address; to: Address; data: Hex };
 
-/** A chain, services on it, and strangers who meddle with their payments. Every test has wallets of its own. */
+/** A chain, services on it, and other senders who interfere with their payments. Every test has its own wallets. */
 export type RecoveryScene = Omit<Composition, "openDirectory"> & {
   /** A new directory and new recipients; the database is in the directory, unless another URL is given. */
   openDirectory(databaseUrl?: string): Promise<void>;
   databaseUrl(): string;
-  /** Where the organization is paid; its rival is paid elsewhere. */
+  /** The organization's recipient; its rival has another one. */
   recipient(): Address;
   rivalRecipient(): Address;
-  /** Starts a service on the test's database; with the recoverer's key unless it is said otherwise. */
+  /** Starts a service on the test's database; with the recoverer's key, unless `recovers` is false. */
   startService(options?: {
     network?: Partial<NetworkConfig>;
     settleWaitMs?: number;
     recovers?: boolean;
     wrap?: Wrap;
   }): Promise<Running & { rivalKey: string }>;
-  /** A signed payment, and other terms under the same authorization nonce, if any. */
+  /** A signed payment; `terms` override parts of it, for example to sign other terms under the same nonce. */
   sign(payer: TestPayerName, terms?: Partial<Pick<Authorization, "to" | "value" | "nonce">>): Promise<Body>;
   idOf(body: Body): Hex;
-  /** Settles, and waits until the transaction waits in the node's pool: mining must be held. */
+  /** Settles, and waits until the transaction is in the node's pool; mining must be held. */
   settleInPool(running: Running, body: Body): Promise<{ answer: ReturnType<Composition["post"]> }>;
-  /** Sends a call to the node ahead of whatever waits there, without mining it. */
+  /** Sends a call to the node so that it is mined before everything in the pool; does not mine it. */
   sendAhead(call: Call): Promise<Hex>;
-  /** The calls of strangers. */
+  /** Calls that any other sender can make. */
   submission(body: Body): Call;
   cancellation(body: Body): Promise<Call>;
   /** Calls of the owner of the token, and of the contract's pauser and admin. */
   ofToken(functionName: "pause" | "unpause"): Call;
   ofPauser(functionName: "pause" | "unpause"): Call;
   ofAdmin(functionName: "grantRole" | "revokeRole", role: string, account: Address): Call;
-  /** Settles, has the payment submitted by a stranger, and waits until our forward waits in the node's pool. */
+  /** Settles, has another sender submit the payment, and waits until the service's forward is in the node's pool. */
   forwardInPool(
     running: Running,
     body: Body,
@@ -67,25 +67,25 @@ export type RecoveryScene = Omit<Composition, "openDirectory"> & {
   mineSteadily(): () => void;
   /** Mines a call at once. */
   mine(call: Call): Promise<Hex>;
-  /** What a settlement came to, by the word of the service. */
+  /** The outcome of a settlement, as the service reports it. */
   settlement(
     running: Running,
     body: Body,
   ): Promise<{ state: string; transaction: Hex; failure: string | null }>;
-  /** Resolves when the service says that a settlement is in this state. */
+  /** Resolves when the service reports a settlement in this state. */
   untilState(running: Running, body: Body, state: string): Promise<void>;
-  /** The recovery of a payment, as the ledger has it. */
+  /** The recovery of a payment in the ledger. */
   recoveryOf(body: Body): Promise<Recovery | null>;
   recovererTransactions(): Promise<number>;
-  /** What lies in the facilitator contract. */
+  /** The token balance of the facilitator contract. */
   stranded(): Promise<bigint>;
   /** Ends one of the services. */
   end(running: Running): Promise<void>;
-  /** How many transactions wait in the node's pool. */
+  /** The number of transactions in the node's pool. */
   inPool(): Promise<number>;
-  /** Resolves when so many wait there. */
+  /** Resolves when `count` transactions are there. */
   untilInPool(count: number): Promise<void>;
-  /** Settles again until the lease of a dead process has run out; whether it was a success. */
+  /** Repeats the settle until the lease of a dead process has run out; resolves with whether it was a success. */
   settleUntilDecided(running: Running, body: Body): Promise<boolean>;
   /** Forgets the test's database and ends its services. */
   clear(): Promise<void>;

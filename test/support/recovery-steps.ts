@@ -14,7 +14,7 @@ export const recoverySteps = [
 
 export type RecoveryStep = (typeof recoverySteps)[number];
 
-/** Wraps what a service works with, so that `reached` is called each time a recovery gets to a step. */
+/** Wrappers for a service's ledger and chain that call `reached` each time a recovery gets to a step. */
 export function watchSteps(reached: (step: RecoveryStep) => void) {
   let stored = false;
   return {

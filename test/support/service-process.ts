@@ -12,13 +12,13 @@ import type { Body } from "./service.ts";
 export const apiKey = `x4k_crash_${"0".repeat(64)}`;
 const headers = { authorization: apiKey };
 
-/** A service in a process of its own. */
+/** A service in a separate process. */
 export type ServiceProcess = {
   child: ChildProcess;
   origin: string;
   settle(body: Body): Promise<JsonResponse>;
   get(path: string): Promise<JsonResponse>;
-  /** Ends it as an operator would, and resolves when it is gone. */
+  /** Ends it as an operator would, and resolves when it has ended. */
   stop(): Promise<void>;
   /** Ends it without any warning. */
   kill(): Promise<void>;
@@ -27,9 +27,9 @@ export type ServiceProcess = {
 const running = new Set<ChildProcess>();
 
 /**
- * Starts a service on a database and a chain; `dieAt` has it kill itself at a step of its first settle. Its operator
- * is the harness's unless it is given the private keys of others. With `drainDelayMs`, SIGTERM ends it as it ends
- * `serve`: it goes on for so long while it says that it is not ready, and finishes what is under way.
+ * Starts a service on a database and a chain. With `dieAt` it kills itself at a step of its first settle. Its operator is
+ * the harness's, unless other private keys are given. With `drainDelayMs`, SIGTERM ends it as it ends `serve`: it reports
+ * that it is not ready, accepts requests for that time, and finishes what is under way.
  */
 export async function startServiceProcess(
   { chain }: Composition,
@@ -47,11 +47,11 @@ export async function startServiceProcess(
     operators?: readonly Hex[];
     rpcUrl?: string | undefined;
     drainDelayMs?: number;
-    /** No node takes larger transactions; it kills itself when it sends the first of their payments singly. */
+    /** Nodes refuse larger transactions; the process kills itself when it first sends one of their payments singly. */
     takesBytes?: number;
-    /** Short by default, so that what a dead process held is free soon. */
+    /** Short by default, so that the leases of a dead process end soon. */
     leaseMs?: number;
-    /** The pace of the network as the service is told it; short by default, so that it looks often. */
+    /** The block time in the service's configuration; short by default, so that it polls often. */
     blockTimeMs?: number;
   } = {},
 ): Promise<ServiceProcess> {
@@ -85,7 +85,7 @@ export async function startServiceProcess(
   };
 }
 
-/** Ends whatever a failed test has left. */
+/** Ends the processes that a failed test has left. */
 export function killServiceProcesses(): void {
   for (const child of running) child.kill("SIGKILL");
 }

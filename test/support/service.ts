@@ -35,7 +35,7 @@ export async function addRival({ organizations }: RunningHarness): Promise<strin
 }
 
 /** The body of a request, as tests take it apart. */
-// biome-ignore lint/suspicious/noExplicitAny: tests put wrong things into it on purpose
+// biome-ignore lint/suspicious/noExplicitAny: tests put invalid values into it on purpose
 export type Body = any;
 
 export type Order = {
@@ -49,7 +49,7 @@ export type Order = {
   terms?: Partial<Omit<AuthorizationTerms, "from">>;
 };
 
-/** A signed payment of 0.01 USDC by the funded payer on base, or as ordered, as a request body. */
+/** The request body of a signed payment, by default of 0.01 USDC by the funded payer on base. */
 export async function signedRequest(harness: RunningHarness, order: Order = {}): Promise<Body> {
   const { network = "base", payer = "funded", x402Version = 1, amount = 10_000n } = order;
   const chain = runningChain(harness, network);
@@ -103,7 +103,7 @@ export async function balanceOf(
   return BigInt(result as Hex);
 }
 
-/** Sends a transaction from an account that the node lends its name to, and mines it. */
+/** Sends a transaction from an account that the node impersonates, and mines it. */
 export async function sendFrom(
   harness: RunningHarness,
   from: Address,

@@ -21,6 +21,6 @@ if (process.argv[2] === "stop on SIGINT") {
   });
 }
 
-// After the handler is in place: the reader of this may send the signal at once.
+// Printed only now that the handler is in place, since the reader may send the signal at once.
 console.log(JSON.stringify(chains.pids));
 if (process.argv[2] === "stop") await chains.stop();

@@ -11,7 +11,7 @@ export type Behaviour = (
   body: string,
 ) => void | Promise<void>;
 
-/** An HTTP server that behaves as a test wants a node to. */
+/** An HTTP server that behaves like a node, as the test prescribes. */
 export type StubNode = {
   url: string;
   /** The batches that arrived, oldest first. */
@@ -64,7 +64,7 @@ export function refusing(error: unknown): Behaviour {
     );
 }
 
-/** Hands every request to another node, as it is. */
+/** Passes every request to another node, unchanged. */
 export function forwardingTo(url: string): Behaviour {
   return async (_, response, body) => {
     const answer = await fetch(url, {

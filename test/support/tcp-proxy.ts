@@ -2,13 +2,13 @@ import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { listenOnLoopback } from "../../src/util/loopback.ts";
 
-/** A request on its way through the proxy. */
+/** A request that passes through the proxy. */
 export type ProxiedRequest = {
   /** `POST /v1/settle`. */
   line: string;
-  /** Cuts its connection at both sides with a reset, as a crash or a firewall in between does. */
+  /** Resets its connection on both sides, as after a crash or by a firewall. */
   reset(): void;
-  /** Resets the connection to the service alone, as HAProxy does with an idle one; a further request opens another. */
+  /** Resets only the connection to the service, as HAProxy does with idle ones; the next request opens another. */
   resetService(): void;
 };
 
@@ -27,8 +27,8 @@ const requestLine = /^([A-Z]+ \S+) HTTP\/1\.1\r\n/;
 const statusLine = /^HTTP\/1\.1 (\d{3}) /;
 
 /**
- * A TCP proxy on loopback that passes bytes on unchanged and lets a test cut connections at chosen moments. It reads
- * along only where a request and its answer begin: HTTP/1.1 without pipelining, as Node's fetch speaks it.
+ * A TCP proxy on loopback that passes bytes on unchanged and lets a test cut connections at chosen moments. It parses only
+ * where requests and answers begin: HTTP/1.1 without pipelining, as Node's fetch uses it.
  */
 export async function startTcpProxy(target: string, hooks: TcpProxyHooks): Promise<TcpProxy> {
   const { hostname, port } = new URL(target);

@@ -23,8 +23,8 @@ const authorizationToSign = z.object({
 });
 
 /**
- * A test payer as a wallet for the public clients, which knows how its kind of account signs: a contract wallet by
- * its owner, an undeployed one with its deployment around the signature.
+ * A test payer as a wallet for the public clients, which signs as its kind of account does: a contract wallet by its
+ * owner, an undeployed one with its deployment wrapped around the signature (ERC-6492).
  */
 export function testPayerAccount(payer: TestPayerName): BuyerAccount {
   return {

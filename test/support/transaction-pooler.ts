@@ -15,28 +15,28 @@ export type TransactionPooler = {
   url: string;
   /** How many transactions went over each of the server's connections. */
   transactions(): readonly number[];
-  /** What clients did that a pooler of this kind does not let them do, or would mix up. */
+  /** What clients did that such a pooler does not allow, or that would leak into other sessions. */
   complaints(): readonly string[];
   close(): Promise<void>;
 };
 
-/** Parameters of a first message that PgBouncer knows; it refuses clients that send others. */
+/** Startup parameters that PgBouncer knows; it refuses clients that send others. */
 const knownParameters = ["user", "database", "client_encoding", "application_name"];
 
-/** What a session keeps beyond a transaction, and the next client would find. */
+/** Statements whose effect outlives the transaction, so that the next client would see it. */
 const sessionStatements =
   /^\s*(set\s+(?!local|transaction)|prepare|listen|declare\b.*\bhold|discard|load)|pg_(try_)?advisory_lock/i;
 
 type ServerConnection = {
   socket: Socket;
   transactions: number;
-  /** Gets what the server says, while a client has this connection. */
+  /** Called with the server's messages while a client has this connection. */
   onMessage: ((message: WireMessage) => void) | undefined;
 };
 
 /**
- * A connection pooler as PgBouncer is in its transaction mode: many clients share a few connections, and every
- * transaction may get another one, at random. It resets nothing in between.
+ * A connection pooler like PgBouncer in transaction mode: many clients share a few connections, and each transaction gets
+ * a random one. It resets nothing between transactions.
  */
 export async function startTransactionPooler(target: string, size: number): Promise<TransactionPooler> {
   const all = await Promise.all(Array.from({ length: size }, () => openServerConnection(target)));

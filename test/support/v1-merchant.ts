@@ -2,7 +2,7 @@ import { type LoopbackServer, listenOnLoopback } from "./loopback-server.ts";
 import type { FacilitatorAccess } from "./merchant.ts";
 import { goods } from "./merchant.ts";
 
-/** What a path costs, as v1 servers say it. */
+/** The price of a path, as v1 servers state it. */
 export type V1Offer = {
   network: string;
   payTo: string;
@@ -12,8 +12,8 @@ export type V1Offer = {
 };
 
 /**
- * Starts a resource server of protocol v1, which the public packages of today no longer have: it does what the v1
- * middlewares did, call for call. Verify, the goods made ready, settle; what fails is answered 402 with the reason.
+ * Starts a resource server of protocol v1, which the public packages no longer have. It makes the same calls as the v1
+ * middlewares did: verify, prepare the content, settle. A failure is answered with 402 and the reason.
  */
 export function startV1Merchant(
   access: FacilitatorAccess,

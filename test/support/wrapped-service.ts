@@ -3,10 +3,10 @@ import type { Ledger } from "../../src/ledger/ledger.ts";
 import { composeService, type Service } from "../../src/service.ts";
 import { openParts, type ServiceOptions } from "../../src/service-parts.ts";
 
-/** What a test puts between a service and its ledger or its chains. */
+/** A test's wrappers around the ledger or the chains of a service. */
 export type Wrap = { ledger?(ledger: Ledger): Ledger; chain?(chain: Chain): Chain };
 
-/** The service as production puts it together, but for what the test puts in between. */
+/** The service as in production, with the test's wrappers around its ledger and chains. */
 export function createWrappedService(wrap: Wrap | undefined, options: ServiceOptions): Promise<Service> {
   const { ledger, chains, ...others } = openParts(options);
   const wrapChain = (chain: Chain) => wrap?.chain?.(chain) ?? chain;

@@ -7,7 +7,7 @@ import { repository } from "../cli.ts";
 import { stillRunningAfter } from "../live-processes.ts";
 import { descendantsOf } from "../processes.ts";
 
-/** Writes the files that a guide shows, each behind a line with its path, into a project. Gives the paths. */
+/** Writes the files that a guide shows, each after a line with its path, into a project. Returns the paths. */
 export async function writeGuideFiles(project: string, guide: string): Promise<string[]> {
   const text = await readFile(join(repository, guide), "utf8");
   const files = [...text.matchAll(/^`([\w./-]+\.mjs)`[^\n]*:\n\n```js\n([\s\S]*?)^```/gm)];
@@ -18,7 +18,7 @@ export async function writeGuideFiles(project: string, guide: string): Promise<s
   return files.map(([, path = ""]) => path);
 }
 
-/** Runs a Node program in a project to its end: what it has printed, and which of its processes are left. */
+/** Runs a Node program in a project until it ends. Returns what it printed, and which of its processes still run. */
 export async function runToItsEnd(
   project: string,
   args: readonly string[],

@@ -4,13 +4,13 @@ import { expectTypeOf } from "vitest";
 import type { Harness, HarnessNetwork } from "../../../src/harness/index.ts";
 
 /*
- * What the types of the harness promise to a project that has viem and its own types. It is compiled here, and again
- * in projects that have installed the package beside other versions of viem.
+ * Checks the types of the harness in a project that uses viem and has types of its own. It is compiled here, and again in
+ * projects that have installed the package beside other versions of viem.
  */
 
 declare const harness: Harness<"base" | "polygon">;
 
-/** A project's own helpers, which know nothing of the harness. */
+/** A project's own helpers, which do not refer to the harness. */
 declare function readAsProject(client: PublicClient): void;
 declare function writeAsProject(client: WalletClient<Transport, Chain>): void;
 declare function mineAsProject(
@@ -52,10 +52,10 @@ export async function meetNeighbours(): Promise<void> {
     expectTypeOf(verify.body.invalidReason).toEqualTypeOf<undefined>();
     expectTypeOf(verify.body.authContext.organizationId).toEqualTypeOf<string>();
   } else if (!("title" in verify.body)) {
-    // A verdict: its members are there.
+    // It is a verdict, so these members exist.
     expectTypeOf(verify.body.invalidMessage).toEqualTypeOf<string>();
   }
-  // Before it is known which of them it is.
+  // Before the union is narrowed.
   expectTypeOf<undefined>().toExtend<typeof settle.body.errorReason>();
   expectTypeOf<undefined>().toExtend<typeof verify.body.invalidReason>();
 }

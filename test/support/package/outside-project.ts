@@ -6,14 +6,14 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 /*
- * Projects outside of this one that have installed the packed package. Nothing is downloaded: what the package and the
- * project depend on is linked from here, and nothing else, so that an import of what is not declared fails.
+ * Projects outside of this one that have installed the packed package. Nothing is downloaded: only the declared
+ * dependencies of the package and the project are linked from here, so that an undeclared import fails.
  */
 
 const repository = fileURLToPath(new URL("../../..", import.meta.url));
 const run = promisify(execFile);
 
-/** A manifest, as far as it is looked at. */
+/** The members of package.json that are used here. */
 export type Manifest = Record<"name" | "version", string> & {
   exports: Record<string, string | { types: string; default: string }>;
   bin: Record<string, string>;
@@ -21,10 +21,10 @@ export type Manifest = Record<"name" | "version", string> & {
   peerDependenciesMeta?: Record<string, { optional?: boolean }>;
 } & Partial<Record<(typeof dependencyFields)[number], Record<string, string>>>;
 
-/** What npm installs for the users of a package, or expects to be there. */
+/** What npm installs with a package, and its peer dependencies. */
 const dependencyFields = ["dependencies", "optionalDependencies", "peerDependencies"] as const;
 
-/** The package as it would be published, in a folder of its own. */
+/** The package as it would be published, in a separate folder. */
 export type PackedPackage = AsyncDisposable & { tarball: string; directory: string };
 
 /** Builds this package, unless it is built already, and packs it. */
@@ -43,7 +43,7 @@ export async function packPackage(): Promise<PackedPackage> {
 /**
  * Makes a project that has installed the tarball.
  *
- * @param source a folder whose files, with its manifest, are the project; none for an empty one
+ * @param source a folder with the project's files and its package.json; undefined for an empty project
  */
 export async function createOutsideProject(
   { tarball, directory }: PackedPackage,
@@ -70,7 +70,7 @@ export async function createOutsideProject(
   return { root, manifest };
 }
 
-/** Installs a package of this repository's in a project, also in the place of another version of it. */
+/** Installs a package from this repository's node_modules in a project; replaces another version of it. */
 export async function link(root: string, dependency: string, installed = dependency): Promise<void> {
   const target = join(root, "node_modules", dependency);
   await mkdir(dirname(target), { recursive: true });

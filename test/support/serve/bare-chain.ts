@@ -4,7 +4,7 @@ import type { Address } from "../../../src/protocol/hex.ts";
 import { type BuiltInNetworkName, networks } from "../../../src/protocol/networks.ts";
 import { startWatchdog } from "../../../src/util/watchdog.ts";
 
-/** Nodes with nothing on them: what a chain is before anything is deployed. */
+/** Empty nodes: chains before anything is deployed. */
 export async function startBareChains<const N extends BuiltInNetworkName>(
   names: readonly N[],
 ): Promise<{ nodes: Readonly<Record<N, LocalNode>>; stop(): Promise<void> }> {
@@ -12,7 +12,7 @@ export async function startBareChains<const N extends BuiltInNetworkName>(
   const nodes = await Promise.all(
     names.map(async (name) => {
       const node = await startNode({ name, chainId: networks[name].chainId, watchdog });
-      // A node of the harness mines nothing by itself until it is told to.
+      // A node of the harness does not mine by itself until it is told to.
       await node.request("evm_setAutomine", true);
       return [name, node, startHeartbeat(node)] as const;
     }),

@@ -11,34 +11,34 @@ import { programFile } from "../programs.ts";
 
 const bin = programFile("src/cli/bin.ts");
 
-/** How long a line is waited for, milliseconds: less than a test may take. */
+/** Milliseconds to wait for a line: less than the timeout of a test. */
 const timeoutMs = 25_000;
 
 export type Variables = Readonly<Record<string, string>>;
 
-/** How a command ended, and all that it wrote. */
+/** How a command ended, and its output. */
 export type Outcome = { code: number | null; stdout: string; stderr: string };
 
 /** A command of `x402-kit` that runs as a process. Disposing of it ends it. */
 export type RunningCommand = AsyncDisposable & {
   readonly pid: number;
   readonly ended: Promise<Outcome>;
-  /** Waits until a line on stderr matches, and gives it. Throws when the command ends before. */
+  /** Waits for a line on stderr that matches, and returns it. Throws if the command ends first. */
   logged(pattern: RegExp): Promise<string>;
   /** The same on stdout. */
   printed(pattern: RegExp): Promise<string>;
   kill(signal: NodeJS.Signals): void;
-  /** Processes that it has started. */
+  /** The pids of the processes that it has started. */
   descendants(): readonly number[];
 };
 
-/** A new directory, away from the `.env` of the person who runs the tests. */
+/** A new directory, so that a developer's own `.env` is not read. */
 export async function makeDirectory(): Promise<AsyncDisposable & { path: string }> {
   const path = await mkdtemp(join(tmpdir(), "x402-kit-serve-"));
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
 
-/** Starts a command with no variables set but those given. */
+/** Starts a command with only the given variables set. */
 export function startCommand(args: readonly string[], variables: Variables, cwd: string): RunningCommand {
   const child = spawn(process.execPath, [bin, ...args], {
     cwd,
@@ -70,7 +70,7 @@ export function startCommand(args: readonly string[], variables: Variables, cwd:
       if (line !== undefined) return line;
       if (over) throw new Error(`ended without ${pattern}:\n${stdout}\n${stderr}`);
       if (performance.now() > giveUpAt) {
-        // The caller may not have the command yet: nothing else would end it.
+        // The caller may not have the command yet, so it could not end it.
         child.kill("SIGKILL");
         throw new Error(`said nothing like ${pattern}:\n${stdout}\n${stderr}`);
       }
@@ -91,7 +91,7 @@ export function startCommand(args: readonly string[], variables: Variables, cwd:
   };
 }
 
-/** Runs a command to its end, in a directory of its own unless one is given. */
+/** Runs a command until it ends, in a new directory unless one is given. */
 export async function runCommand(
   args: readonly string[],
   variables: Variables,
@@ -101,7 +101,7 @@ export async function runCommand(
   return startCommand(args, variables, cwd ?? directory.path).ended;
 }
 
-/** The same without a process of its own: for tables of refusals, where starting it would take most of the time. */
+/** The same within this process: for tables of refusals, where starting processes would take most of the time. */
 export async function runHere(args: readonly string[], variables: Variables): Promise<Outcome> {
   let stdout = "";
   let stderr = "";

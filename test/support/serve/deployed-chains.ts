@@ -10,7 +10,7 @@ import type { NetworkName } from "../../../src/protocol/networks.ts";
 import { accountOf, keyOf } from "../key-accounts.ts";
 import { makeDirectory, runHere, type Variables } from "./command.ts";
 
-/** Chains with a token, on which `x402-kit deploy` has put the contract, and a configuration that is good for them. */
+/** Chains with a token and the contract, deployed by `x402-kit deploy`, and a valid configuration for them. */
 export type DeployedChains<N extends NetworkName> = {
   chains: Readonly<Record<N, HarnessChain>>;
   contract: Address;
@@ -21,7 +21,7 @@ export type DeployedChains<N extends NetworkName> = {
   stop(): Promise<void>;
 };
 
-/** Keys that are not published, as far as the commands can tell. */
+/** Accounts and a pepper that the commands do not recognize as published. */
 export const deployer = accountOf("deployer").address;
 export const operator = accountOf("operator").address;
 export const pepper = "d2f0a96c5b7e4e0c8b1a7f3369c45e12";
@@ -30,7 +30,7 @@ const ether = 10n ** 18n;
 
 export async function startDeployedChains<const N extends NetworkName>(
   names: readonly [N, ...N[]],
-  /** The network file that some of the names are from. */
+  /** The network file with those of the names that are not built in. */
   networkFile?: string,
 ): Promise<DeployedChains<N>> {
   const running = await startChains({

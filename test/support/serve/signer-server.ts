@@ -3,7 +3,7 @@ import { createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
 import { closeAtOnce, listenOnLoopback } from "../../../src/util/loopback.ts";
 
-/** A JSON-RPC signer as bridges to key management services are, with the given key. */
+/** A JSON-RPC signer with the given key, like a bridge to a key management service. */
 export async function startSigner(key: Hex): Promise<{ url: string; stop(): Promise<void> }> {
   const signer = createLocalSigner(key);
   const server = createServer(async (request, response) => {
