@@ -85,7 +85,7 @@ export function createCatalog({
       write(organizationId, seen)
         .catch((error: unknown) => {
           written.delete(what);
-          log.warn({ err: error }, "what was paid for could not be noted");
+          log.warn({ err: error }, "what was paid for could not be recorded for discovery");
         })
         .finally(() => {
           writing--;

@@ -190,7 +190,10 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
         await Promise.all(due.map(lookOrPutOff));
       }
     } catch (error) {
-      log.warn({ network: network.name, err: error }, "failures could not be looked at; trying again");
+      log.warn(
+        { network: network.name, err: error },
+        "failed settlements could not be checked for recovery; trying again",
+      );
     }
   }
 

@@ -351,7 +351,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
     } catch (error) {
       log.error(
         { network: network.name, settlement: id, err: error },
-        "a settlement could not be sent again; trying",
+        "a settlement could not be sent again; retrying",
       );
       redrives.push(redrive);
       await sleep(retryPauseMs);

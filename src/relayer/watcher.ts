@@ -152,7 +152,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
     if (slot.state !== "mined") return false;
     log.warn(
       { network: network.name, txNonce: slot.txNonce },
-      "a block with settlements vanished; driving them again",
+      "a block with settlements vanished; they are under way again",
     );
     slot.state = "sent";
     slot.lastSentAt = 0;
@@ -177,7 +177,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
         slot.unproven++;
         log.error(
           { network: network.name, hash: receipt.hash },
-          "a receipt says success without proof of every settlement; not believed, looking again",
+          "a receipt reports success without proof of every settlement; ignoring it and reading again",
         );
         return false;
       case "redrive":
@@ -286,7 +286,11 @@ export function createWatcher(options: WatcherOptions): Watcher {
     },
     async start() {
       const left = await adopt();
-      if (left > 0) log.info({ network: network.name, transactions: left }, "took up what was in flight");
+      if (left > 0)
+        log.info(
+          { network: network.name, transactions: left },
+          "continuing the transactions that were in flight",
+        );
       // Started again where another part of the network could not be.
       if (comparison === undefined) compareRegularly();
     },

@@ -25,7 +25,7 @@ type Ask = (from: Address, transaction: UnsignedTransaction) => Promise<string>;
  */
 export function askRemoteSigner({ url, timeoutMs }: { url: string; timeoutMs: number }): Ask {
   const parsed = URL.parse(url);
-  if (parsed === null) throw new TypeError("the URL of the remote signer is none");
+  if (parsed === null) throw new TypeError("the URL of the remote signer is not valid");
   const redact = createRedactor([parsed]);
   const { target, headers } = splitCredentials(parsed);
 

@@ -120,7 +120,7 @@ export const networkFileOption = {
 /** The network of a name that {@link networkOption} has read. */
 export function requireNetwork(networks: KnownNetworks, name: NetworkName): KnownNetwork {
   const network = networks.named(name);
-  if (network === undefined) throw new Error(`${name} was read as a network and is none`);
+  if (network === undefined) throw new Error(`${name} is not a network, although it was read as one`);
   return network;
 }
 

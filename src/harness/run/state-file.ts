@@ -67,13 +67,13 @@ function readState(path: string, setting: Record<string, string>): SavedHarness 
   for (const [network, { ahead }] of Object.entries(data.chains)) {
     if (ahead <= mostAhead) continue;
     throw new KitError(`${path} is damaged: its ${network} chain is ${ahead} seconds ahead of the clock`, {
-      hints: [`More than ${mostAhead} is no time of a chain. Move the file away to begin anew.`],
+      hints: [`More than ${mostAhead} is not plausible. Move the file away to start from the beginning.`],
     });
   }
   const names = [...new Set([...Object.keys(data.setting), ...Object.keys(setting)])];
   const others = names.filter((name) => data.setting[name] !== setting[name]);
   if (others.length === 0) return data;
-  throw new KitError(`${path} was saved of another start`, {
+  throw new KitError(`${path} was saved with other settings`, {
     hints: others.map(
       (name) =>
         `${name}: ${data.setting[name] ?? "not started"} there, ${setting[name] ?? "not started"} now`,

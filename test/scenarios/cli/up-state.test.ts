@@ -50,7 +50,7 @@ test("chains and ledger go on where they were, and so does a reset", async () =>
 
   await using other = await startCli(["up", "--networks", "base", "--port", "0", "--state", file]);
   expect((await other.ended).code).toBe(1);
-  expect(other.stderr()).toContain(`${file} was saved of another start`);
+  expect(other.stderr()).toContain(`${file} was saved with other settings`);
   expect(other.stderr()).toContain("not started now");
 });
 
