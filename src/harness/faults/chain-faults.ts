@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { isWord, readQuantity } from "../../rpc/read-hex.ts";
@@ -67,21 +68,40 @@ export function createChainFaults(options: {
   }
 
   /**
-   * Anvil goes on mining while it replaces blocks, and then has one transaction in two of them, or one in a block that
-   * changed nothing. So nothing is mined meanwhile; a last block waits for what was being mined, and is replaced too.
+   * Anvil goes on mining while it replaces blocks, and then has one transaction in two of them, one in a block that changed
+   * nothing, or a number without a block. So nothing is mined meanwhile.
    */
   async function reorganize(depth: number): Promise<readonly Hex[]> {
     await assertDepth(chain, depth);
     const isMining = (await node.request("anvil_getAutomine")) === true;
-    const undo = await hold();
+    const undo = isMining ? await hold() : undefined;
     try {
       const transactions = await inNewestBlocks(depth);
-      if (isMining) await node.request("evm_mine");
-      await node.request("anvil_reorg", isMining ? depth + 1 : depth, []);
+      const more = isMining ? await mineWhatWasTaken() : 0;
+      await node.request("anvil_reorg", depth + more, []);
       return transactions;
     } finally {
-      await undo();
+      await undo?.();
     }
+  }
+
+  /**
+   * What anvil took from its pool before mining was stopped, for several blocks maybe, it mines after that was answered. A
+   * block that is asked for waits for the one that is being mined; when no other comes between some of them, there are no
+   * more. Gives how many blocks all of them are, to be replaced too.
+   */
+  async function mineWhatWasTaken(): Promise<number> {
+    const headOf = async () => Number(await node.request("eth_blockNumber"));
+    const first = await headOf();
+    let head = first;
+    for (let alone = 0; alone < 4; ) {
+      await sleep(10);
+      await node.request("evm_mine");
+      const next = await headOf();
+      alone = next === head + 1 ? alone + 1 : 0;
+      head = next;
+    }
+    return head - first;
   }
 
   async function emptyOperators(): Promise<Undo> {

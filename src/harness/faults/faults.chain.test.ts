@@ -33,9 +33,9 @@ afterAll(async () => {
   await chains.stop();
 });
 
-const send = () =>
+const send = (from: string = treasury.address) =>
   chain.node.request("eth_sendTransaction", {
-    from: treasury.address,
+    from,
     to: recipient.address,
     value: "0x1",
     gas: "0x5208",
@@ -130,12 +130,15 @@ describe("the chain", () => {
     const first = await headOf(chain.node);
     const before = BigInt(String(await chain.node.request("eth_getBalance", recipient.address, "latest")));
     let replacing = true;
-    const sending = (async () => {
-      while (replacing) await send();
-    })();
+    await chain.node.request("anvil_impersonateAccount", operator.address);
+    // Of two that are sent at once from one account, with the same nonce, one is refused.
+    const sending = Array.from({ length: 6 }, async (_, index) => {
+      while (replacing) await send(index % 2 === 0 ? treasury.address : operator.address).catch(() => {});
+    });
     for (let count = 0; count < 25; count++) await faults.chain("base").reorg(1 + (count % 4));
     replacing = false;
-    await sending;
+    await Promise.all(sending);
+    await chain.node.request("anvil_stopImpersonatingAccount", operator.address);
     await chain.mine();
 
     const hashes: unknown[] = [];
