@@ -86,22 +86,22 @@ export function createChainFaults(options: {
   }
 
   /**
-   * What anvil took from its pool before mining was stopped, for several blocks maybe, it mines after that was answered. A
-   * block that is asked for waits for the one that is being mined; when no other comes between some of them, there are no
-   * more. Gives how many blocks all of them are, to be replaced too.
+   * What anvil took from its pool before mining was stopped, for several blocks maybe, it mines after that was answered. So
+   * the head has to stand still for a while, and a last block waits for the one that may be in the making. Gives how many
+   * blocks there are more, to be replaced too.
    */
   async function mineWhatWasTaken(): Promise<number> {
     const headOf = async () => Number(await node.request("eth_blockNumber"));
     const first = await headOf();
     let head = first;
-    for (let alone = 0; alone < 4; ) {
+    for (let looks = 0; looks < 5; looks++) {
       await sleep(10);
-      await node.request("evm_mine");
       const next = await headOf();
-      alone = next === head + 1 ? alone + 1 : 0;
+      if (next !== head) looks = 0;
       head = next;
     }
-    return head - first;
+    await node.request("evm_mine");
+    return (await headOf()) - first;
   }
 
   async function emptyOperators(): Promise<Undo> {
