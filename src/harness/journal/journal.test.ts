@@ -1,0 +1,36 @@
+import { expect, onTestFinished, test } from "vitest";
+import { examplePayment } from "../../../test/support/example-payment.ts";
+import { channels } from "../../channels/channels.ts";
+import { createPaymentStore } from "../../studio/payment-store.ts";
+import { describePayment } from "./describe-payment.ts";
+import { createJournalStore } from "./journal.ts";
+
+const serviceId = "the service";
+
+test("a call that was made for a request stands after it, also where the end of the request was noted late", () => {
+  let now = 1_000;
+  const store = createPaymentStore(serviceId, undefined, () => now);
+  onTestFinished(() => store.close());
+  const journal = createJournalStore(store);
+  const payment = examplePayment({ payTo: "0x00000000000000000000000000000000000000F0", resource: "" });
+  const { settlementId } = payment;
+  const request = { serviceId, requestId: "a request", operation: "verify", settlementId, payment } as const;
+
+  channels.request.publish(() => request);
+  const params = [{ data: payment.authorization.nonce.toLowerCase() }];
+  journal.onExchange({
+    ...{ at: 1_001, tookMs: 2 },
+    calls: [{ method: "eth_call", params, answer: { result: "0x", error: undefined }, faults: [] }],
+  });
+  now = 1_020;
+  channels.payment.publish(() => ({ ...request, status: 200, result: { outcome: "valid" }, tookMs: 5 }));
+
+  const told = journal.payment(settlementId);
+  expect(told?.requests).toMatchObject([{ at: 1_000, tookMs: 5 }]);
+  const lines = told === undefined ? [] : describePayment(told).split("\n").slice(2);
+  expect(lines.map((line) => line.replace(/^ *\+\d+ ms */, ""))).toEqual([
+    "POST /v1/verify",
+    "eth_call (2.0 ms)",
+    expect.stringMatching("POST /v1/verify → 200 valid in 5.0 ms"),
+  ]);
+});
