@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { cpuMs } from "../../test/support/cpu-time.ts";
 import { maskSecrets } from "./mask-secrets.ts";
 
 const key = `0x${"ac".repeat(32)}`;
@@ -40,10 +41,10 @@ test("the beginning of a secret at the end of a cut text is masked as well", () 
   expect(maskSecrets(text, { isCut: true })).not.toContain(signature.slice(0, 10));
 });
 
-test("hostile text takes no time", () => {
-  const from = performance.now();
-  for (const part of ["a", "ab ", '"token":', "x4k_", "://a:", "0", "eyJ", "Bearer "]) {
-    maskSecrets(part.repeat(32_768 / part.length), { isCut: true });
-  }
-  expect(performance.now() - from).toBeLessThan(500);
-});
+test.each(["a", "ab ", '"token":', "x4k_", "://a:", "0", "eyJ", "Bearer ", "a.", "aB1+x.", "?key=", "abcd,"])(
+  "a text of nothing but %j takes next to no time",
+  (part) => {
+    const text = `${part.repeat(32_768 / part.length)} `;
+    expect(cpuMs(() => maskSecrets(text, { isCut: true }))).toBeLessThan(500);
+  },
+);

@@ -31,8 +31,11 @@ const rules: readonly Rule[] = [
   },
 ];
 
-/** What is left of one of them at the end of a text that was cut. */
-const cutRule: Rule = { pattern: /[A-Za-z0-9+/_=.-]{16,}$/g, kept: 4 };
+/**
+ * What is left of one of them at the end of a text that was cut. Tried only where such a run begins: from each of its
+ * characters, a long run that is not at the end would take seconds.
+ */
+const cutRule: Rule = { pattern: /(?<![A-Za-z0-9+/_=.-])[A-Za-z0-9+/_=.-]{16,}$/g, kept: 4 };
 
 /**
  * A text from outside with its secrets masked, character by character: each place of the text stays where it is.
