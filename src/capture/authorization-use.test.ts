@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
+import { examplePayment } from "../../test/support/example-payment.ts";
 import { authorizationUsedTopic, transferTopic } from "../chain/contract/events.ts";
 import { UndeterminedError } from "../errors.ts";
-import { buildPaymentRequest } from "../protocol/build-request.ts";
 import { addressWord, type Hex, uintWord } from "../protocol/hex.ts";
 import { networks } from "../protocol/networks.ts";
-import { parsePaymentRequest } from "../protocol/requests.ts";
 import { testPayers } from "../published/test-payers.ts";
 import { createUseFinder } from "./authorization-use.ts";
 
@@ -15,20 +14,7 @@ const nonce = `0x${"07".repeat(32)}` as const;
 const transaction = `0x${"ab".repeat(32)}` as const;
 const head = 100_000n;
 
-function paymentOf() {
-  const parsed = parsePaymentRequest(
-    buildPaymentRequest({
-      ...{ x402Version: 1, network: base, asset: base.usdc, payTo: contract, amount: 10_000n, resource: "" },
-      authorization: {
-        ...{ from: testPayers.funded.address, to: contract, value: 10_000n, nonce },
-        ...{ validAfter: 0n, validBefore: 2_000_000_000n },
-      },
-      signature: `0x${"5e".repeat(65)}`,
-    }),
-  );
-  if (!parsed.ok) throw new Error("the payment is malformed");
-  return parsed.request;
-}
+const paymentOf = () => examplePayment({ payTo: contract, nonce });
 
 const hex = (number: bigint) => `0x${number.toString(16)}`;
 
