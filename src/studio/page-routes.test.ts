@@ -1,3 +1,7 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import Fastify from "fastify";
 import { expect, test } from "vitest";
 import { pageRoutes } from "./page-routes.ts";
@@ -10,4 +14,25 @@ test("in a checkout that was never built, the page itself says what to do", asyn
   expect(answer.headers["content-type"]).toBe("text/html; charset=utf-8");
   expect(answer.body).toContain("npm run build");
   expect((await app.inject({ url: "/studio/index.js" })).statusCode).toBe(404);
+});
+
+test("serves the page's own files, and no other file of this machine", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "x402-page-"));
+  try {
+    const [own, other] = [join(folder, "page"), join(folder, "other.js")];
+    await mkdir(join(own, "parts"), { recursive: true });
+    for (const file of [other, join(own, "index-A_b1.js"), join(own, "parts/chart.js")]) {
+      await writeFile(file, "export {};");
+    }
+    await using app = Fastify();
+    pageRoutes(app, pathToFileURL(`${own}/`));
+    const statusOf = async (url: string) => (await app.inject({ url })).statusCode;
+    expect(await statusOf("/studio/index-A_b1.js")).toBe(200);
+    expect(await statusOf("/studio/parts/chart.js")).toBe(200);
+    for (const path of [other, `/${other}`, `%2F${other.slice(1)}`, "../other.js", "%2e%2e/other.js"]) {
+      expect([path, await statusOf(`/studio/${path}`)]).toEqual([path, 404]);
+    }
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 });

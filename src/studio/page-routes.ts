@@ -24,6 +24,9 @@ const mediaTypes: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
 };
 
+/** Files of the page's own folder and those in it: no part of the way is empty or begins with a dot. */
+const pageFile = /^([\w-][\w.-]*\/)*[\w-][\w.-]*$/;
+
 /** `GET /studio`, and `GET /` which leads there: the page and its files, from the folder that they were built into. */
 export function pageRoutes(app: FastifyInstance, folder: URL): void {
   app.get("/", async (_, reply) => reply.redirect("/studio"));
@@ -33,9 +36,7 @@ export function pageRoutes(app: FastifyInstance, folder: URL): void {
       const file = name === "" ? "index.html" : name;
       const type = mediaTypes[extname(file)];
       const content =
-        type === undefined || !/^[\w./-]+$/.test(file) || file.includes("..")
-          ? undefined
-          : await readPage(new URL(file, folder));
+        type === undefined || !pageFile.test(file) ? undefined : await readPage(new URL(file, folder));
       if (content === undefined && file === "index.html") {
         return reply.code(503).header("content-type", type).send(notBuilt);
       }
