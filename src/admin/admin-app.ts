@@ -4,7 +4,7 @@ import { createUseFinder } from "../capture/authorization-use.ts";
 import { capturePayment } from "../capture/capture-payment.ts";
 import type { ReadableChain } from "../capture/read-captured-chain.ts";
 import { KitError, UndeterminedError } from "../errors.ts";
-import type { ExplainContext } from "../explain/explain.ts";
+import type { RefusalContext } from "../explain/explain-refusal.ts";
 import { createInternalApp } from "../http/internal-app.ts";
 import { foreign } from "../local-server/refuse-foreign.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
@@ -20,7 +20,7 @@ export type AdminOptions = {
   host: string;
   /** Without it, every request is refused. */
   token: string;
-  context: Pick<ExplainContext, "contracts" | "networks">;
+  context: RefusalContext;
   /** The chain of a payment, for a capture; undefined where it is not served. */
   chainOf(request: PaymentRequest): ReadableChain | undefined;
   logger: FastifyBaseLogger;

@@ -1,5 +1,6 @@
 import { buildPaymentRequest } from "../protocol/build-request.ts";
-import { mistakes } from "../protocol/mistakes.ts";
+import { type Finding, mistakes } from "../protocol/mistakes.ts";
+import { chainTimeIn } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { isMasked } from "../util/mask-secrets.ts";
 import { errorsSection } from "./errors-section.ts";
@@ -34,12 +35,32 @@ export type RefusedRequest = {
   at: number;
 };
 
+/** What refusals are explained with. */
+export type RefusalContext = Pick<ExplainContext, "contracts" | "networks"> & {
+  /** Whether the chains have another time than this machine, as with a seed. */
+  hasOwnClock?: boolean | undefined;
+};
+
+/** Reasons that are given when the times were right, or do not matter any more. */
+const beyondTimes: readonly (string | undefined)[] = ["insufficient_funds", "invalid_transaction_state"];
+
+/**
+ * The time to judge a payment's own times by, unix seconds: the chain's where the message says it, else this machine's
+ * where that may stand for it.
+ */
+function timeOf(
+  { reason, message, at }: RefusedRequest,
+  { hasOwnClock }: RefusalContext,
+): bigint | undefined {
+  const isUnknown = hasOwnClock === true || beyondTimes.includes(reason);
+  return chainTimeIn(message) ?? (isUnknown ? undefined : BigInt(Math.floor(at / 1000)));
+}
+
 /** Explains a refusal by the mistakes found in the payment, otherwise by the meaning of its reason. */
-export function explainRefusal(
-  { reason, message, request, received, at }: RefusedRequest,
-  context: Pick<ExplainContext, "contracts" | "networks">,
-): RefusalExplanation[] {
-  const found = findMistakes(bodyText({ request, received }, context), context, at);
+export function explainRefusal(refused: RefusedRequest, context: RefusalContext): RefusalExplanation[] {
+  const { reason, message, request, received } = refused;
+  const now = timeOf(refused, context);
+  const found = findMistakes(bodyText({ request, received }, context), { ...context, now });
   // A body that was refused unread may hold mistakes besides.
   const isUnread = request === undefined && reason !== undefined && isProblem(reason);
   if (reason === undefined || (found.length > 0 && !isUnread)) return found;
@@ -84,21 +105,19 @@ function bodyText(
   return request === undefined ? received : JSON.stringify(requestBodyOf(request, contracts));
 }
 
-function findMistakes(
-  body: string | undefined,
-  context: Pick<ExplainContext, "contracts" | "networks">,
-  at: number,
-): RefusalExplanation[] {
+function findMistakes(body: string | undefined, context: ExplainContext): RefusalExplanation[] {
   if (body === undefined) return [];
-  const { kind, findings } = explain(body, { ...context, now: BigInt(Math.floor(at / 1000)) });
+  const { kind, findings } = explain(body, context);
   // What is no request at all is told better by the answer.
   if (kind !== "request") return [];
-  return findings
-    .filter(({ got = "" }) => !isMasked(got))
-    .map(({ mistake, at: where, got = null, expected = null, fix }) => {
-      const { title, why } = mistakes[mistake];
-      return { mistake, title, at: where, got, expected, why, fix, more: errorsSection(mistake) };
-    });
+  return findings.filter(({ got = "" }) => !isMasked(got)).map(explanationOf);
+}
+
+/** A finding with what is said of every mistake of its kind. */
+export function explanationOf({ mistake, at, got, expected, fix }: Finding): RefusalExplanation {
+  const { title, why } = mistakes[mistake];
+  const more = errorsSection(mistake);
+  return { mistake, title, at, got: got ?? null, expected: expected ?? null, why, fix, more };
 }
 
 function isReason(reason: string): reason is keyof typeof reasonAdvice {

@@ -20,8 +20,8 @@ export type ExplainContext = {
   networks?: NetworkRegistry | undefined;
   /** The facilitator contract of each tier of networks. */
   contracts: Readonly<Record<NetworkTier, Address>>;
-  /** Unix seconds, by the chain where there is one. */
-  now: bigint;
+  /** Unix seconds, by the chain where there is one; undefined where the times of a payment are not to be judged. */
+  now: bigint | undefined;
 };
 
 /** The kind of the explained text, and all findings, worst first. */
@@ -271,7 +271,7 @@ function explainAmounts(value: bigint, { at, value: terms }: Side): Finding[] {
 function explainTimes(
   validAfter: bigint | undefined,
   validBefore: bigint | undefined,
-  now: bigint,
+  now: bigint | undefined,
 ): Finding[] {
   const findings: Finding[] = [];
   const inMilliseconds = (time: bigint | undefined) =>
@@ -289,6 +289,7 @@ function explainTimes(
       );
     }
   }
+  if (now === undefined) return findings;
   if (validAfter !== undefined && !inMilliseconds(validAfter) && validAfter >= now) {
     findings.push(
       finding("not-valid-yet", "authorization.validAfter", {

@@ -92,6 +92,8 @@ export async function createMockApp(
       store,
       contracts: { mainnet: contractOn("mainnet"), testnet: contractOn("testnet") },
       networks: addToBuiltIn(networks),
+      // Each session may have one.
+      hasOwnClock: true,
     });
     scope.get("/harness", describe);
   });

@@ -53,6 +53,12 @@ export function powerOfTenBetween(a: bigint, b: bigint): number | undefined {
 /** A number, or a placeholder where it is not known beforehand. */
 type Shown = bigint | string;
 
+/** The chain's time in the message of a refusal for its times; undefined in others. */
+export function chainTimeIn(message: string | undefined): bigint | undefined {
+  const [, time] = /; the chain's time is (\d{1,20})[.,]/.exec(message ?? "") ?? [];
+  return time === undefined ? undefined : BigInt(time);
+}
+
 /** Some seconds, where they are not known beforehand. */
 const shownSeconds = "<seconds>";
 

@@ -1,6 +1,10 @@
 import { errorsSection } from "../explain/errors-section.ts";
-import type { ExplainContext } from "../explain/explain.ts";
-import { explainRefusal, type RefusalExplanation, requestBodyOf } from "../explain/explain-refusal.ts";
+import {
+  explainRefusal,
+  type RefusalContext,
+  type RefusalExplanation,
+  requestBodyOf,
+} from "../explain/explain-refusal.ts";
 import { formatUsdc } from "../explain/payment-line.ts";
 import { reasonAdvice } from "../explain/reasons.ts";
 import { authorizationJson } from "../protocol/build-request.ts";
@@ -18,7 +22,7 @@ import type { OperationView, PaymentDetail, PaymentSummary, TimelineEntry } from
  */
 export function detailOf(
   { summary, request, received, timeline, omitted }: LoggedPayment,
-  context: Pick<ExplainContext, "contracts" | "networks">,
+  context: RefusalContext,
   use?: AuthorizationUse,
 ): PaymentDetail {
   return {
@@ -71,7 +75,7 @@ function settledHere(timeline: readonly TimelineEntry[]): TimelineEntry | undefi
 /** Why the newest of its refusals was one. */
 function explanationsOf(
   { summary, request, received, timeline }: LoggedPayment,
-  context: Pick<ExplainContext, "contracts" | "networks">,
+  context: RefusalContext,
   use: AuthorizationUse | undefined,
 ): RefusalExplanation[] {
   const { unrouted } = summary;

@@ -1,7 +1,11 @@
 import type { ReceivedBody } from "../channels/channels.ts";
 import { mostReceived } from "../channels/received-body.ts";
-import type { ExplainContext } from "../explain/explain.ts";
-import { explainRefusal, type RefusalExplanation, type RefusedRequest } from "../explain/explain-refusal.ts";
+import {
+  explainRefusal,
+  type RefusalContext,
+  type RefusalExplanation,
+  type RefusedRequest,
+} from "../explain/explain-refusal.ts";
 import { findJsonProblem } from "../explain/json-problem.ts";
 import { bodyLimit } from "../protocol/problems.ts";
 import type { ReceivedView } from "./payment-view.ts";
@@ -10,7 +14,7 @@ import type { ReceivedView } from "./payment-view.ts";
 export function explainReceived(
   answered: Omit<RefusedRequest, "request" | "received">,
   received: ReceivedBody,
-  context: Pick<ExplainContext, "contracts" | "networks">,
+  context: RefusalContext,
 ): RefusalExplanation[] {
   const whole = received.isWhole ? received.text : undefined;
   const explanations = explainRefusal({ ...answered, request: undefined, received: whole }, context);

@@ -1,6 +1,5 @@
 import { channels, type RequestEnded, type RequestUnrouted } from "../channels/channels.ts";
-import type { ExplainContext } from "../explain/explain.ts";
-import { explainRefusal } from "../explain/explain-refusal.ts";
+import { explainRefusal, type RefusalContext } from "../explain/explain-refusal.ts";
 import { adviceOn, type PaymentLine } from "../explain/payment-line.ts";
 import { nameOfTestPayer } from "../published/test-payers.ts";
 import { explainReceived } from "./explain-received.ts";
@@ -12,10 +11,7 @@ const unexplained = ["valid", "settled", "abandoned"];
  * Calls `write` with a line for every verify and settle of this process that ends, and for requests that no route
  * answers. Gives what ends that.
  */
-export function followPayments(
-  context: Pick<ExplainContext, "contracts" | "networks">,
-  write: (line: PaymentLine) => void,
-): () => void {
+export function followPayments(context: RefusalContext, write: (line: PaymentLine) => void): () => void {
   const subscriptions = [
     channels.payment.subscribe((ended) => {
       const line = describeEnded(ended, Date.now(), context);
@@ -34,7 +30,7 @@ export function followPayments(
 function describeEnded(
   { requestId, operation, payment, settlementId, status, result, received, tookMs }: RequestEnded,
   at: number,
-  context: Pick<ExplainContext, "contracts" | "networks">,
+  context: RefusalContext,
 ): PaymentLine {
   const { outcome, reason, message, transaction } = result;
   const explanations = unexplained.includes(outcome)
@@ -64,7 +60,7 @@ function describeEnded(
 function describeUnrouted(
   { requestId, method, path, status, message }: RequestUnrouted,
   at: number,
-  context: Pick<ExplainContext, "contracts" | "networks">,
+  context: RefusalContext,
 ): PaymentLine {
   const reason = status === 404 ? "not-found" : "method-not-allowed";
   return {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
-import type { ExplainContext } from "../explain/explain.ts";
+import type { RefusalContext } from "../explain/explain-refusal.ts";
 import { answerFrom } from "./answer-from.ts";
 import { detailOf, wasUsedElsewhere } from "./describe-payment.ts";
 import type { PaymentChain } from "./payment-chain.ts";
@@ -39,7 +39,7 @@ export function paymentRoutes(
     chain,
   }: {
     log: PaymentLog;
-    context: Pick<ExplainContext, "contracts" | "networks">;
+    context: RefusalContext;
     chain?: PaymentChain | undefined;
   },
 ): void {

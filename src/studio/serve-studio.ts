@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import type { ExplainContext } from "../explain/explain.ts";
+import type { RefusalContext } from "../explain/explain-refusal.ts";
 import type { Resend } from "./again-routes.ts";
 import type { PaymentChain } from "./payment-chain.ts";
 import { createPaymentLog } from "./payment-log.ts";
@@ -16,10 +16,7 @@ export function serveStudio(
     resend,
     chain,
     ...context
-  }: { store: PaymentStore; resend?: Resend; chain?: PaymentChain } & Pick<
-    ExplainContext,
-    "contracts" | "networks"
-  >,
+  }: { store: PaymentStore; resend?: Resend; chain?: PaymentChain } & RefusalContext,
 ): void {
   const log = createPaymentLog(store);
   app.register(async (scope) => studioRoutes(scope, { log, context, resend, chain }));

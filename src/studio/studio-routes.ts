@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import type { ExplainContext } from "../explain/explain.ts";
+import type { RefusalContext } from "../explain/explain-refusal.ts";
 import { againRoutes, type Resend } from "./again-routes.ts";
 import { builtPage, pageRoutes } from "./page-routes.ts";
 import type { PaymentChain } from "./payment-chain.ts";
@@ -8,7 +8,7 @@ import { paymentRoutes } from "./payment-routes.ts";
 
 export type StudioOptions = {
   log: PaymentLog;
-  context: Pick<ExplainContext, "contracts" | "networks">;
+  context: RefusalContext;
   /** Where payments may be sent again; read only without. */
   resend?: Resend | undefined;
   /** Where the chains of payments can be asked. */

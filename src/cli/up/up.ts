@@ -93,7 +93,8 @@ export const up = defineCommand({
       }
       if (!values.quiet && (!isForMachines || values["log-format"] !== undefined)) {
         const { followPayments } = await import("../../studio/follow-payments.ts");
-        followPayments({ contracts: facilitatorContracts, networks }, (line) =>
+        const hasOwnClock = values.seed !== undefined;
+        followPayments({ contracts: facilitatorContracts, networks, hasOwnClock }, (line) =>
           print(values["log-format"] === "json" ? JSON.stringify(line) : renderPaymentLine(line)),
         );
       }

@@ -215,7 +215,10 @@ export async function serveHarness(
         authorizationUse: async (payment) => (await asked()).authorizationUse(payment),
       };
       await local.register(async (scope) =>
-        studio.serveStudio(scope, { store, resend, chain, contracts, networks: knownNetworks }),
+        studio.serveStudio(scope, {
+          ...{ store, resend, chain, contracts, networks: knownNetworks },
+          hasOwnClock: hasOwnClock(options),
+        }),
       );
     });
     await starting;
@@ -246,13 +249,18 @@ async function traceService(serviceId: string): Promise<readonly HarnessPart[]> 
   ];
 }
 
+/** Whether the chains' time is not this machine's. */
+function hasOwnClock({ seed, slice }: StartOptions): boolean {
+  return seed !== undefined || slice !== undefined;
+}
+
 /** The service's core. */
 function makeCore(
   parts: Pick<ServiceOptions, "networks" | "signers" | "recoverer" | "database" | "serviceId">,
   options: StartOptions,
 ): MadeCore {
   const { database } = parts;
-  const { settleWaitMs, discovery, logger, seed, slice, state } = options;
+  const { settleWaitMs, discovery, logger, state } = options;
   const core = createCore({
     ...parts,
     apiKeyPepper: localPepper,
@@ -260,7 +268,7 @@ function makeCore(
     discovery,
     logger,
     clock: {
-      behind: seed === undefined && slice === undefined ? 120 : Number.POSITIVE_INFINITY,
+      behind: hasOwnClock(options) ? Number.POSITIVE_INFINITY : 120,
       ahead: Number.POSITIVE_INFINITY,
     },
   });

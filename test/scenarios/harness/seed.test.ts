@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { createHarness, type Harness } from "../../../src/harness/index.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
+import { createPaymentReader } from "../../../src/studio/read-payments.ts";
 
 /* `seed`: the same calls give the same chains, to the hash of each block. */
 
@@ -78,4 +79,14 @@ test("chain time begins in 2026, moves with blocks alone, and the service is rea
   expect(await base.advanceTime(100)).toBe(start + 101n);
   const { status } = await requestJson(harness.facilitator.url.replace("/v1", "/readyz"));
   expect(status).toBe(200);
+});
+
+test("a refused payment is not called expired by this machine's clock, which the chains do not go by", async () => {
+  await using harness = await createHarness({ networks: ["base"], seed: 1, studio: true });
+  await harness.pay({ network: "base", payer: "empty" });
+  await harness.pay({ network: "base", authorization: { to: harnessAccounts.admin.address } });
+  const reader = createPaymentReader(new URL(harness.facilitator.url).origin);
+  const payments = await Promise.all((await reader.list(2)).map(({ id }) => reader.find(id)));
+  const mistakes = payments.map((payment) => payment?.explanations.map(({ mistake }) => mistake));
+  expect(mistakes).toEqual([["signed-for-another-recipient"], ["insufficient_funds"]]);
 });

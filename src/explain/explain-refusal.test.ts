@@ -1,0 +1,46 @@
+import { describe, expect, test } from "vitest";
+import { examplePayment } from "../../test/support/example-payment.ts";
+import { refusals } from "../protocol/refusals.ts";
+import { explainRefusal, type RefusedRequest } from "./explain-refusal.ts";
+
+const request = examplePayment();
+const contract = request.authorization.to;
+const { validBefore } = request.authorization;
+const seconds = (time: bigint) => Number(time) * 1_000;
+
+function timesIn(refused: Pick<RefusedRequest, "reason" | "message" | "at">, hasOwnClock?: boolean) {
+  const context = { contracts: { mainnet: contract, testnet: contract }, hasOwnClock };
+  return explainRefusal({ ...refused, request }, context)
+    .filter(({ mistake }) => ["expired", "not-valid-yet"].includes(mistake))
+    .map(({ mistake, got }) => `${mistake}: ${got}`);
+}
+
+describe("what is said of the times of a refused payment", () => {
+  const late = seconds(validBefore + 60n);
+  const early = seconds(validBefore - 60n);
+
+  test("is by the chain's time, where the answer says it, whatever this machine's is", () => {
+    const message = refusals.tooLate(validBefore, validBefore + 5n).message;
+    // Settles of version 1 have one reason for all that is wrong with a payload.
+    for (const reason of ["invalid_exact_evm_payload_authorization_valid_before", "invalid_payload"]) {
+      expect(timesIn({ reason, message, at: early })).toEqual([`expired: ${validBefore}, 5 s ago`]);
+    }
+    const tooEarly = refusals.tooEarly(0n, 0n).message;
+    const reason = "invalid_exact_evm_payload_authorization_valid_after";
+    expect(timesIn({ reason, message: tooEarly, at: late })).toEqual([
+      "not-valid-yet: 0, 0 s ahead of the clock",
+    ]);
+  });
+
+  test("is nothing, where they were right when it was refused for another reason", () => {
+    for (const reason of ["insufficient_funds", "invalid_transaction_state"]) {
+      expect(timesIn({ reason, message: undefined, at: late })).toEqual([]);
+    }
+  });
+
+  test("is by this machine's clock, where they were not looked at, unless the chains have another", () => {
+    const refused = { reason: "invalid_exact_evm_payload_signature", message: undefined, at: late };
+    expect(timesIn(refused)).toEqual([`expired: ${validBefore}, 60 s ago`]);
+    expect(timesIn(refused, true)).toEqual([]);
+  });
+});
