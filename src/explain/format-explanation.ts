@@ -1,7 +1,20 @@
-import { mistakes } from "../protocol/mistakes.ts";
 import { escapeControls } from "../util/escape-controls.ts";
-import { errorsSection } from "./errors-section.ts";
 import type { Explanation } from "./explain.ts";
+import { explanationOf, type RefusalExplanation } from "./explain-refusal.ts";
+
+/** Lines for a terminal about one mistake: its title, and what is known of it below, indented. */
+export function describeMistake(
+  { title, at, got, expected, why, fix, more }: RefusalExplanation,
+  indent: string,
+): readonly string[] {
+  const facts = { got, expected, why, fix, more };
+  return [
+    `${title}${at === "" ? "" : ` (${at})`}`,
+    ...Object.entries(facts).flatMap(([name, fact]) =>
+      fact === null || fact === "" ? [] : [`${indent}${`${name}:`.padEnd(9)} ${fact}`],
+    ),
+  ].map(escapeControls);
+}
 
 /** An explanation as text for a terminal. */
 export function formatExplanation({ kind, findings, says }: Explanation): string {
@@ -13,16 +26,9 @@ export function formatExplanation({ kind, findings, says }: Explanation): string
   const count = findings.length === 1 ? "One thing is" : `${findings.length} things are`;
   return [
     `${count} wrong${what}:`,
-    ...findings.flatMap(({ mistake, at, got, expected, fix }, index) => [
-      "",
-      `${index + 1}. ${mistakes[mistake].title}${at === "" ? "" : ` (${at})`}`,
-      ...(got === undefined ? [] : [`   got:      ${got}`]),
-      ...(expected === undefined ? [] : [`   expected: ${expected}`]),
-      `   why:      ${mistakes[mistake].why}`,
-      `   fix:      ${fix}`,
-      `   more:     ${errorsSection(mistake)}`,
-    ]),
-  ]
-    .map(escapeControls)
-    .join("\n");
+    ...findings.flatMap((found, index) => {
+      const [title, ...facts] = describeMistake(explanationOf(found), "   ");
+      return ["", `${index + 1}. ${title}`, ...facts];
+    }),
+  ].join("\n");
 }

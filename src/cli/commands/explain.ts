@@ -1,21 +1,23 @@
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
+import { readFacilitatorUrl, readMoment } from "../../config/values.ts";
 import { KitError } from "../../errors.ts";
 import { explain } from "../../explain/explain.ts";
-import { formatExplanation } from "../../explain/format-explanation.ts";
-import { readInput } from "../../explain/read-input.ts";
+import { describeMistake, formatExplanation } from "../../explain/format-explanation.ts";
+import { type Input, isRecord, readInput } from "../../explain/read-input.ts";
+import { askTime } from "../../harness/control/ask-time.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
-import type { NetworkRegistry } from "../../protocol/networks.ts";
+import type { Network, NetworkRegistry } from "../../protocol/networks.ts";
 import { parsePaymentRequest } from "../../protocol/requests.ts";
 import type { PaymentDetail } from "../../studio/payment-view.ts";
 import { createPaymentReader } from "../../studio/read-payments.ts";
-import { escapeControls } from "../../util/escape-controls.ts";
 import {
   contractOptions,
   contractsOf,
   defineCommand,
   flag,
   networkFileOption,
+  option,
   textOption,
   tokenOption,
 } from "../kit/command.ts";
@@ -32,28 +34,39 @@ export const explainCommand = defineCommand({
     ),
     ...contractOptions,
     ...networkFileOption,
-    url: textOption(
+    url: option(
       "URL",
-      "ask the `up`, `mock` or admin listener of `serve` there, too, what it did about the payment: whether its authorization was used before, when and by whom",
-      { example: "http://127.0.0.1:4402" },
+      "ask the `up`, `mock` or admin listener of `serve` there, too, what it did about the payment: whether its authorization was used before, when and by whom; and the first two for their time",
+      { read: readFacilitatorUrl, example: "http://127.0.0.1:4402" },
     ),
     token: tokenOption,
+    at: option(
+      "TIME",
+      "the time that validAfter and validBefore are compared with (default: that of the chain at --url, else this machine's)",
+      { read: readMoment, example: "2026-11-20T10:00:00Z" },
+    ),
     json: flag("print one line of JSON"),
   },
 
-  async run({ what, url, token, ...contracts }, { networks }) {
+  async run({ what, url, token, at, ...contracts }, { networks }) {
     const given = await readWhat(what);
-    const id = url === undefined ? undefined : settlementIdIn(given, networks);
+    const { input } = readInput(given);
+    const id = settlementIdIn(input, networks);
     const seen =
       url === undefined || id === undefined ? undefined : await createPaymentReader(url, token).find(id);
+    const network = networkIn(input, networks)?.name;
+    const there =
+      url === undefined || network === undefined || at !== undefined
+        ? undefined
+        : await askTime(url, network);
     const explanation = explain(given, {
       networks,
       contracts: resolveFacilitatorContracts(contractsOf(contracts)),
-      now: BigInt(Math.floor(Date.now() / 1000)),
+      now: there ?? BigInt(Math.floor((at ?? Date.now()) / 1_000)),
     });
     const names = new Set<string>(explanation.findings.map(({ mistake }) => mistake));
     const more = (seen?.explanations ?? []).filter(({ mistake }) => !names.has(mistake));
-    const told = more.map(formatSeen);
+    const told = more.map((one) => describeMistake(one, "   ").join("\n"));
     return {
       json: url === undefined ? explanation : { ...explanation, seen: seen ?? null },
       text: [
@@ -66,12 +79,18 @@ export const explainCommand = defineCommand({
 });
 
 /** The id of the payment in a request body; undefined for anything else. */
-function settlementIdIn(text: string, networks: NetworkRegistry): string | undefined {
-  const { input } = readInput(text);
+function settlementIdIn(input: Input | undefined, networks: NetworkRegistry): string | undefined {
   if (input?.kind !== "request") return undefined;
   const { payload: paymentPayload, requirements: paymentRequirements } = input;
   const parsed = parsePaymentRequest({ paymentPayload, paymentRequirements }, networks);
   return parsed.ok ? parsed.request.settlementId : undefined;
+}
+
+/** The network that a payment names, in either version's words. */
+function networkIn(input: Input | undefined, networks: NetworkRegistry): Network | undefined {
+  if (input === undefined || !("payload" in input) || !isRecord(input.payload)) return undefined;
+  const { accepted, network = isRecord(accepted) ? accepted.network : undefined } = input.payload;
+  return typeof network === "string" ? (networks.find(network, 1) ?? networks.find(network, 2)) : undefined;
 }
 
 function whatWasSeen(url: string, seen: PaymentDetail | undefined): string {
@@ -83,18 +102,6 @@ function whatWasSeen(url: string, seen: PaymentDetail | undefined): string {
       : `${operation} ${view.outcome}${view.reason === null ? "" : `: ${view.reason}`}`;
   });
   return `At ${url}: ${ends.join(", ")}${seen.transaction === null ? "" : `, transaction ${seen.transaction}`}.`;
-}
-
-function formatSeen({ title, at, got, expected, why, fix }: PaymentDetail["explanations"][number]): string {
-  return [
-    `${title}${at === "" ? "" : ` (${at})`}`,
-    ...(got === null ? [] : [`   got:      ${got}`]),
-    ...(expected === null ? [] : [`   expected: ${expected}`]),
-    `   why:      ${why}`,
-    `   fix:      ${fix}`,
-  ]
-    .map(escapeControls)
-    .join("\n");
 }
 
 const fromStdin = "To read stdin, give - as the text: … | x402-kit explain -";

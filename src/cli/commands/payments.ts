@@ -1,5 +1,6 @@
 import { readWholeNumber } from "../../config/values.ts";
 import { KitError } from "../../errors.ts";
+import { describeMistake } from "../../explain/format-explanation.ts";
 import { adviceOn, formatUsdc, type PaymentLine, renderPaymentLine } from "../../explain/payment-line.ts";
 import type {
   OperationView,
@@ -187,15 +188,7 @@ function explain({ explanations, verify, settle }: PaymentDetail): readonly stri
   const message = settle?.message ?? verify?.message ?? null;
   return [
     ...(message === null ? [] : [`Answered: ${message}`, ""]),
-    ...explanations.flatMap(({ title, at, got, expected, why, fix, more }) => [
-      `${title}${at === "" ? "" : ` (${at})`}`,
-      ...(got === null ? [] : [`  got:      ${got}`]),
-      ...(expected === null ? [] : [`  expected: ${expected}`]),
-      ...(why === "" ? [] : [`  why:      ${why}`]),
-      ...(fix === "" ? [] : [`  fix:      ${fix}`]),
-      ...(more === "" ? [] : [`  more:     ${more}`]),
-      "",
-    ]),
+    ...explanations.flatMap((explanation) => [...describeMistake(explanation, "  "), ""]),
   ];
 }
 

@@ -134,3 +134,17 @@ test("without a running up, the commands say how to start one", async () => {
   const nowhere = await runCli(["why", "--url", "http://127.0.0.1:9"]);
   expect(nowhere.stderr).toContain("No payments can be read at http://127.0.0.1:9");
 });
+
+test("explain goes by the time of the chain at --url, or the one that is given", async () => {
+  const { request, authorization } = await signPayment(description, { network: "base" });
+  const expired = "The authorization has expired";
+  const body = JSON.stringify(request);
+  expect((await cli("explain", body)).stdout).not.toContain(expired);
+  await cli("advance-time", "--network", "base", "--seconds", "3600");
+  expect((await cli("explain", body)).stdout).toContain(expired);
+  expect((await runCli(["explain", body])).stdout).not.toContain(expired);
+  const then = new Date(Number(authorization.validBefore) * 1_000 + 5_000).toISOString();
+  expect((await runCli(["explain", body, "--at", then])).stdout).toContain(
+    `got:      ${authorization.validBefore}, 5 s ago`,
+  );
+});
