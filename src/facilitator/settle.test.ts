@@ -28,6 +28,8 @@ const caller: Caller = {
 };
 
 let time: number;
+/** Whether the right to the answer is held. */
+let isHeld: boolean;
 
 /**
  * Settles a payment that is mined at once, after the process has stood still for a while with its claim. `isTaken`:
@@ -37,6 +39,7 @@ async function settleAfterStandingStill(ms: number, { isTaken }: { isTaken: bool
   time = 1_800_000_000_000;
   let claimed: Submission["claim"] | undefined;
   let leases = 0;
+  isHeld = false;
   const outcomes = createOutcomes();
   // Of chain, relayer and ledger nothing is needed but what one settle asks.
   const chain = {
@@ -58,8 +61,13 @@ async function settleAfterStandingStill(ms: number, { isTaken }: { isTaken: bool
     health: { worked() {}, isAvoided: () => false },
   } as unknown as Relayer;
   const ledger = {
-    acquireLease: async () => ++leases === 1 || !isTaken,
-    releaseLease: async () => {},
+    async acquireLease() {
+      isHeld = await Promise.resolve(++leases === 1 || !isTaken);
+      return isHeld;
+    },
+    async releaseLease() {
+      isHeld = false;
+    },
     async find() {
       if (claimed === undefined) return null;
       const outcome = { state: "settled", transactionHash: hashOf("transaction"), deliveredAt: null };
@@ -105,3 +113,20 @@ test.each([
   time += 60_000;
   expect(await result.delivery.isDue()).toBe(isDue);
 });
+
+test.each([
+  { when: "before", isAskedFirst: false },
+  { when: "while", isAskedFirst: true },
+])(
+  "a success that is lost $when it is asked for whether it is due leaves the right to it free",
+  async (order) => {
+    const result = await settleAfterStandingStill(0, { isTaken: false });
+    if (result.kind !== "success") throw new Error("nothing was settled");
+    time += 60_000;
+    const { isDue, lost } = result.delivery;
+    const asked = order.isAskedFirst ? isDue() : undefined;
+    await lost();
+    expect(await (asked ?? isDue())).toBe(false);
+    expect(isHeld).toBe(false);
+  },
+);

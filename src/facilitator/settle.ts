@@ -75,6 +75,8 @@ type Lease = {
   holder: string;
   /** When it was last taken, in unix milliseconds. */
   takenAt: number;
+  /** Whether it has been given up: its answer is handed over, or lost. */
+  isOver: boolean;
 };
 
 /** Between two looks at the ledger while waiting for an outcome that another instance may conclude. */
@@ -128,7 +130,7 @@ export function createSettle(context: FacilitatorContext): Settle {
     return (await successAgain(claimant)) ?? result;
 
     async function settleOnce(claimant: Omit<Claimant, keyof Lane>): Promise<SettleResult> {
-      const lease: Lease = { payment, caller, holder: randomUUID(), takenAt: 0 };
+      const lease: Lease = { payment, caller, holder: randomUUID(), takenAt: 0, isOver: false };
       const waitMs = Math.min(leaseWaitMs, waiting.deadline - now());
       const first = await repeats.begin(`${caller.organization.id} ${payment.digest}`, waitMs, signal);
       if (first === undefined) return whileUnderWay(await ledger.find(payment.id), lease);
@@ -321,8 +323,14 @@ export function createSettle(context: FacilitatorContext): Settle {
       transaction: transactionHash,
       delivery: {
         isDue: () => isStillDue(lease),
-        delivered: (kept) => ledger.markDelivered(id, holder, kept),
-        lost: () => ledger.releaseLease(id, holder),
+        delivered(kept) {
+          lease.isOver = true;
+          return ledger.markDelivered(id, holder, kept);
+        },
+        lost() {
+          lease.isOver = true;
+          return ledger.releaseLease(id, holder);
+        },
       },
     };
   }
@@ -333,14 +341,19 @@ export function createSettle(context: FacilitatorContext): Settle {
 
   /** Whether a success is still this request's to give. An old lease is taken anew, and what became of it read again. */
   async function isStillDue(lease: Lease): Promise<boolean> {
-    const { payment, caller } = lease;
-    while (!isTrusted(lease)) {
+    const { payment, caller, holder } = lease;
+    while (!lease.isOver && !isTrusted(lease)) {
       if (!(await acquire(lease))) return false;
+      // Taken after it was given up, it would be held, and renewed, for as long as the process lives.
+      if (lease.isOver) {
+        await ledger.releaseLease(payment.id, holder);
+        return false;
+      }
       const settlement = await ledger.find(payment.id);
       if (settlement === null || !hasPaid(settlement)) return false;
       if (!isOpenTo(settlement, payment, caller.organization.id)) return false;
     }
-    return true;
+    return !lease.isOver;
   }
 }
 
