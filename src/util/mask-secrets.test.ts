@@ -41,10 +41,22 @@ test("the beginning of a secret at the end of a cut text is masked as well", () 
   expect(maskSecrets(text, { isCut: true })).not.toContain(signature.slice(0, 10));
 });
 
-test.each(["a", "ab ", '"token":', "x4k_", "://a:", "0", "eyJ", "Bearer ", "a.", "aB1+x.", "?key=", "abcd,"])(
-  "a text of nothing but %j takes next to no time",
-  (part) => {
-    const text = `${part.repeat(32_768 / part.length)} `;
-    expect(cpuMs(() => maskSecrets(text, { isCut: true }))).toBeLessThan(500);
-  },
-);
+test.each([
+  "a",
+  "ab ",
+  '"token":',
+  "x4k_",
+  "://a:",
+  "0",
+  "eyJ",
+  "Bearer ",
+  "a.",
+  "aB1+x.",
+  "?key=",
+  "abcd,",
+  " ",
+  '" :',
+])("a text of nothing but %j takes next to no time", (part) => {
+  const text = `${part.repeat(32_768 / part.length)} `;
+  expect(cpuMs(() => maskSecrets(text, { isCut: true }))).toBeLessThan(500);
+});

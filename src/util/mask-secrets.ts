@@ -17,8 +17,8 @@ const rules: readonly Rule[] = [
   },
   // Base64, in which a payment header has its signature, and JSON Web Tokens.
   { pattern: /[A-Za-z0-9+/_=-]{80,}|eyJ[A-Za-z0-9+/_=.-]{20,}/g, kept: 12 },
-  // Credentials of a header, and those in URLs.
-  { pattern: /(?<=\b(?:Bearer|Basic)\s+)[^\s"',]+/gi, kept: 0 },
+  // Credentials of a header, and those in URLs. Where none begin, spaces are not looked back over: a text may have many.
+  { pattern: /(?=[^\s"',])(?<=\b(?:Bearer|Basic)\s+)[^\s"',]+/gi, kept: 0 },
   { pattern: /(?<=:\/\/[^\s/"@:]{0,64}:)[^\s/"@]+(?=@)/g, kept: 0 },
   { pattern: /(?<=[?&](?:[a-z]*key|token|secret|signature)=)[^&\s"']+/gi, kept: 0 },
   // Twelve words or more, as wallets are restored with.
