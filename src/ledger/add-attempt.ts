@@ -4,6 +4,7 @@ import type { Ledger } from "./ledger.ts";
 import { lockOperator } from "./locks.ts";
 import { fromAttempt } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
+import { attemptsOf } from "./tx-nonces.ts";
 
 /** Makes {@link Ledger.addAttempt}. */
 export function createAddAttempt(db: Kysely<LedgerTables>): Ledger["addAttempt"] {
@@ -11,12 +12,8 @@ export function createAddAttempt(db: Kysely<LedgerTables>): Ledger["addAttempt"]
     inTransaction(db, async (transaction) => {
       await lockOperator(transaction, attempt);
       const row = fromAttempt(attempt);
-      const open = await transaction
-        .selectFrom("attempts")
+      const open = await attemptsOf(transaction, attempt, [attempt.txNonce])
         .select("hash")
-        .where("chain_id", "=", row.chain_id)
-        .where("operator", "=", row.operator)
-        .where("tx_nonce", "=", row.tx_nonce)
         .where("state", "=", "open")
         .executeTakeFirst();
       if (open === undefined) return false;

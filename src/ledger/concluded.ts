@@ -1,4 +1,4 @@
-import type { Kysely } from "kysely";
+import { type Kysely, sql } from "kysely";
 import type { ConcludedTransaction, Ledger } from "./ledger.ts";
 import { lowerCase } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
@@ -22,18 +22,13 @@ export function createConcluded(
         );
       if (below !== undefined) decided = decided.where("tx_nonce", "<", below);
       const rows = await decided
-        .select(({ fn, exists, selectFrom }) => [
+        .select(({ fn }) => [
           "tx_nonce",
           "transaction_hash as hash",
           "block_number",
           "block_hash",
           fn.max("concluded_at").as("concluded_at"),
-          exists(
-            selectFrom("attempts")
-              .select("attempts.hash")
-              .whereRef("attempts.hash", "=", "settlements.transaction_hash")
-              .whereRef("attempts.tx_nonce", "=", "settlements.tx_nonce"),
-          ).as("has_this_tx_nonce"),
+          hasTxNonce("settlements.tx_nonce").as("has_this_tx_nonce"),
         ])
         // All of one txNonce, however many blocks decided them: a page that ended between them would lose the rest.
         .where(
@@ -52,18 +47,13 @@ export function createConcluded(
       let query = db
         .selectFrom("recoveries")
         .innerJoin("settlements", "settlements.id", "recoveries.id")
-        .select(({ exists, selectFrom }) => [
+        .select([
           "recoveries.tx_nonce",
           "transaction_hash as hash",
           "block_number",
           "block_hash",
           "concluded_at",
-          exists(
-            selectFrom("attempts")
-              .select("attempts.hash")
-              .whereRef("attempts.hash", "=", "settlements.transaction_hash")
-              .whereRef("attempts.tx_nonce", "=", "recoveries.tx_nonce"),
-          ).as("has_this_tx_nonce"),
+          hasTxNonce("recoveries.tx_nonce").as("has_this_tx_nonce"),
         ])
         .where("recoveries.chain_id", "=", chainId)
         .where("recoveries.recoverer", "=", lowerCase(recoverer))
@@ -75,6 +65,12 @@ export function createConcluded(
       return (await query.execute()).flatMap(toConcluded);
     },
   };
+}
+
+/** Whether the transaction that decided a settlement is one of this txNonce. */
+function hasTxNonce(txNonce: "settlements.tx_nonce" | "recoveries.tx_nonce") {
+  return sql<unknown>`exists (select 1 from attempts
+    where attempts.hash = settlements.transaction_hash and attempts.tx_nonce = ${sql.ref(txNonce)})`;
 }
 
 function toConcluded(row: {

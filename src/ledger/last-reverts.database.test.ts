@@ -1,37 +1,30 @@
-import { beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { backends, useTestDatabase } from "../../test/support/databases.ts";
-import {
-  failed,
-  openTestLedger,
-  paymentOf,
-  settled,
-  type TestClock,
-  type TestLedger,
-} from "../../test/support/ledger/test-ledger.ts";
+import { failed, openTestLedger, paymentOf, settled } from "../../test/support/ledger/test-ledger.ts";
 
 describe.each(backends)("on $name, the reverts of a payer", (backend) => {
   const database = useTestDatabase(backend);
-  let clock: TestClock;
-  let ledger: TestLedger;
-  let txNonce: number;
-  beforeEach(async () => {
-    ({ clock, ledger } = await openTestLedger(database));
-    txNonce = 0;
-  });
 
-  /** Settles a payment in a block of its own; gives when it was decided. */
-  async function decide(ending: typeof failed, changes: { payer?: number } = {}): Promise<number> {
-    clock.advance(1_000);
-    const payment = paymentOf(txNonce, { balanceBlock: 50n, ...changes });
-    await ledger.claimAll([payment]);
-    await ledger.mine(txNonce, [ending(payment)], 60n + BigInt(txNonce));
-    txNonce++;
-    return clock.now();
+  async function open() {
+    const { clock, ledger } = await openTestLedger(database);
+    const { payer, chainId, asset } = paymentOf("a");
+    let txNonce = 0;
+    return {
+      /** Settles a payment in a block of its own; gives when it was decided. */
+      async decide(ending: typeof failed, changes: { payer?: number } = {}): Promise<number> {
+        clock.advance(1_000);
+        const payment = paymentOf(txNonce, { balanceBlock: 50n, ...changes });
+        await ledger.claimAll([payment]);
+        await ledger.mine(txNonce, [ending(payment)], 60n + BigInt(txNonce));
+        txNonce++;
+        return clock.now();
+      },
+      last: (limit = 9) => ledger.lastReverts({ payer, chainId, asset }, limit),
+    };
   }
-  const { payer, chainId, asset } = paymentOf("a");
-  const last = (limit = 9) => ledger.lastReverts({ payer, chainId, asset }, limit);
 
   test("are those since the last payment that was made, newest first, and its own", async () => {
+    const { decide, last } = await open();
     await decide(failed);
     await decide(settled);
     const [first, second, third] = [await decide(failed), await decide(failed), await decide(failed)];
@@ -42,6 +35,7 @@ describe.each(backends)("on $name, the reverts of a payer", (backend) => {
   });
 
   test("are none once one is paid", async () => {
+    const { decide, last } = await open();
     expect(await last()).toEqual([]);
     await decide(failed);
     await decide(settled);

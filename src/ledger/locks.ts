@@ -3,6 +3,7 @@ import type { Address } from "../protocol/hex.ts";
 import type { ClaimRequest } from "./ledger.ts";
 import { lowerCase } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
+import { attemptsOf } from "./tx-nonces.ts";
 
 /*
  * Rows that stand for a decision. A transaction that decides locks the row first; from then on every other one that
@@ -21,9 +22,9 @@ export async function lockOperator(
 /** The statement of {@link lockOperator}. */
 export function lockingOperator(
   transaction: Transaction<LedgerTables>,
-  { chainId, operator }: { chainId: number; operator: Address },
+  operator: { chainId: number; operator: Address },
 ) {
-  return selectingOperator(transaction, chainId, operator).forUpdate();
+  return selectingOperator(transaction, operator).forUpdate();
 }
 
 /**
@@ -33,25 +34,19 @@ export function lockingOperator(
  */
 export function lockingTxNonces(
   transaction: Transaction<LedgerTables>,
-  { chainId, operator }: { chainId: number; operator: Address },
+  operator: { chainId: number; operator: Address },
   txNonces: readonly number[],
 ) {
   return [
-    selectingOperator(transaction, chainId, operator).forKeyShare(),
-    transaction
-      .selectFrom("attempts")
-      .select("hash")
-      .where("chain_id", "=", chainId)
-      .where("operator", "=", lowerCase(operator))
-      .where("tx_nonce", "in", txNonces)
-      // In one order everywhere: two transactions must not wait for each other.
-      .orderBy("tx_nonce")
-      .orderBy("hash")
-      .forUpdate(),
+    selectingOperator(transaction, operator).forKeyShare(),
+    attemptsOf(transaction, operator, txNonces).select("hash").forUpdate(),
   ];
 }
 
-function selectingOperator(transaction: Transaction<LedgerTables>, chainId: number, operator: Address) {
+function selectingOperator(
+  transaction: Transaction<LedgerTables>,
+  { chainId, operator }: { chainId: number; operator: Address },
+) {
   return transaction
     .selectFrom("operator_nonces")
     .select("operator")

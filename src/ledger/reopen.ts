@@ -7,6 +7,7 @@ import { lockOperator } from "./locks.ts";
 import { fromAttempt, lowerCase, toAttempt } from "./rows.ts";
 import type { Attempt } from "./settlement.ts";
 import type { LedgerTables } from "./tables.ts";
+import { attemptsOf } from "./tx-nonces.ts";
 
 /** What the organization reads while a settlement is undecided again. */
 const vanished =
@@ -78,12 +79,8 @@ export function createReopen(
     fillTxNonce: ({ chainId, operator, txNonce }, sign) =>
       inTransaction(db, async (transaction) => {
         await lockOperator(transaction, { chainId, operator });
-        const attempts = await transaction
-          .selectFrom("attempts")
+        const attempts = await attemptsOf(transaction, { chainId, operator }, [txNonce])
           .selectAll()
-          .where("chain_id", "=", chainId)
-          .where("operator", "=", lowerCase(operator))
-          .where("tx_nonce", "=", txNonce)
           .execute();
         if (attempts.some(({ state }) => state === "open")) return null;
         if (await isDecided(transaction, { chainId, operator, txNonce })) return null;

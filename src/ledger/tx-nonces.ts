@@ -95,6 +95,21 @@ export function givingBack(
     .where("operator", "=", lowerCase(address));
 }
 
+/** The attempts of some txNonces, in one order: two transactions that lock them must not wait for each other. */
+export function attemptsOf(
+  transaction: Transaction<LedgerTables>,
+  { chainId, operator }: { chainId: number; operator: Address },
+  txNonces: readonly number[],
+) {
+  return transaction
+    .selectFrom("attempts")
+    .where("chain_id", "=", chainId)
+    .where("operator", "=", lowerCase(operator))
+    .where("tx_nonce", "in", txNonces)
+    .orderBy("tx_nonce")
+    .orderBy("hash");
+}
+
 /** None of a txNonce's attempts can be mined any more, except the one that was; null where it was none of them. */
 export async function closeTxNonce(
   transaction: Transaction<LedgerTables>,
