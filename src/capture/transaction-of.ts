@@ -21,7 +21,8 @@ export async function transactionOf(
   chain: Pick<ReadableChain, "network" | "ask"> | undefined,
 ): Promise<TransactionView> {
   const { transaction: hash } = summary;
-  if (!isWord(hash) || chain === undefined) throw new KitError("No transaction has carried this payment");
+  if (!isWord(hash) || chain === undefined)
+    throw new KitError("This payment has no transaction: nothing was sent for it");
   const [{ result: sent }, { result: answer }] = await Promise.all([
     chain.ask("eth_getTransactionByHash", hash),
     chain.ask("eth_getTransactionReceipt", hash),

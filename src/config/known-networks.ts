@@ -33,12 +33,15 @@ export function findClash(
   const isBuiltIn = (one: Network) => builtInNetworks.named(one.name) === one;
   const ofName = known.find((one) => one.name === name);
   if (ofName !== undefined) {
-    return { field: "name", problem: `"${name}" is ${isBuiltIn(ofName) ? "built in" : "there twice"}` };
+    return {
+      field: "name",
+      problem: `"${name}" is ${isBuiltIn(ofName) ? "a built-in network" : "there twice"}; give each network a name of its own`,
+    };
   }
   const ofChain = known.find((one) => one.chainId === chainId);
   if (ofChain === undefined) return undefined;
   return {
     field: "caip2",
-    problem: `${caip2} is ${ofChain.name}, which is ${isBuiltIn(ofChain) ? "built in" : "there already"}`,
+    problem: `${caip2} is the chain of ${ofChain.name}, which is ${isBuiltIn(ofChain) ? "built in" : "there already"}; leave this one out`,
   };
 }

@@ -10,7 +10,8 @@ export const readRpcPorts = readPerNetwork(readPort);
 /** Reads `--rpc-ports`: `8545..`, the port of the first network; the others follow. */
 export function readFirstRpcPort(text: string): number {
   const [, port] = /^(\d+)\.\.$/.exec(text) ?? [];
-  if (port === undefined) throw new InvalidValue(`${quote(text)} is not a port and two dots`);
+  if (port === undefined)
+    throw new InvalidValue(`${quote(text)} is not a first port followed by two dots, such as 8545..`);
   return readPort(port);
 }
 

@@ -82,7 +82,7 @@ test("payments of one payer that come at once leave one after the other", async 
 
 test("a turn that does not come in time is none, and may be asked for again; a payment that settles ends it", async () => {
   for (let reverts = 0; reverts < 9; reverts++) revert(payer);
-  await expect(waitOf(payer, 1_000)).rejects.toThrow("reverted lately");
+  await expect(waitOf(payer, 1_000)).rejects.toThrow("Recent settles of this payer reverted");
   reverted.clear();
   expect(await waitOf(payer)).toBe(0);
 });

@@ -67,7 +67,7 @@ export function createBackOff(ledger: Pick<Ledger, "lastReverts">, now: () => nu
       const at = Math.max(now(), suspect.nextTurnAt, revertedAt + delayMs);
       if (at >= deadline) {
         throw new UndeterminedError(
-          "Settles of this payer were reverted lately, and its turn does not come in time; nothing was sent, try again",
+          "Recent settles of this payer reverted, so further ones are delayed, and this one would not be sent in time; nothing was sent, try again later",
         );
       }
       suspect.nextTurnAt = at + delayMs;

@@ -123,10 +123,12 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
       case "expired":
         return invalid(
           "invalid_exact_evm_payload_authorization_valid_before",
-          "The authorization expired while it waited for its turn; nothing was sent",
+          "The authorization expired while the payment waited to be sent; nothing was sent",
         );
       case "withdrawn":
-        throw new UndeterminedError("The payment's turn did not come in time; nothing was sent, try again");
+        throw new UndeterminedError(
+          "The payment waited too long to be sent, behind others; nothing was sent, try again",
+        );
       case "stale_balance":
         // Nothing can be said of a balance that may hold what other payments have taken since.
         takenUp = undefined;

@@ -224,7 +224,7 @@ export function createSettle(context: FacilitatorContext): Settle {
   function whileUnderWay(settlement: Settlement | null, { payment, caller }: Lease): SettleResult {
     if (settlement === null) {
       throw new UndeterminedError(
-        "Another request is settling this authorization, or has died over it; ask again",
+        "Another request has begun to settle this payment and has not ended; send the same payment again",
       );
     }
     const { state, transactionHash, deliveredAt } = settlement;
@@ -265,7 +265,9 @@ export function createSettle(context: FacilitatorContext): Settle {
       if (signal.aborted) {
         const cutShort = await ledger.find(payment.id);
         if (cutShort === null || !isOpenTo(cutShort, payment, caller.organization.id)) {
-          throw new UndeterminedError("The wait for the outcome was cut short; ask again");
+          throw new UndeterminedError(
+            "The service stopped before the outcome of the payment was known; send the same payment again",
+          );
         }
         // Servers of version 2 ask again for what is pending, and so find another instance, or the next one.
         await ledger.releaseLease(payment.id, holder);

@@ -7,7 +7,7 @@ export function controlRefusal(error: unknown): { status: number; message: strin
   const status: unknown = Reflect.get(Object(error), "statusCode");
   switch (status) {
     case 400:
-      return { status, message: "The body is not JSON, or names a key that JSON should not carry" };
+      return { status, message: problemDetails.malformed };
     case 413:
       return { status, message: "The body is too large" };
     case 415:

@@ -6,14 +6,8 @@ import { defaultContracts } from "../fixtures/engine/environment.ts";
 import { type Listening, refuseForeign } from "../local-server/refuse-foreign.ts";
 import { type CorsOrigins, corsOptions } from "../protocol/cors.ts";
 import { addToBuiltIn, type NetworkTier } from "../protocol/networks.ts";
-import {
-  bodyLimit,
-  problemBody,
-  problemDetails,
-  problemKinds,
-  problemMediaType,
-} from "../protocol/problems.ts";
-import { answerUnreadableRequest } from "../protocol/unreadable-request.ts";
+import { bodyLimit, problemBody, problemKinds, problemMediaType } from "../protocol/problems.ts";
+import { answerUnreadableRequest, noHost } from "../protocol/unreadable-request.ts";
 import type { PaymentStore } from "../studio/payment-store.ts";
 import { describeStudioApi, serveStudio } from "../studio/serve-studio.ts";
 import { joinHeaders } from "../util/join-headers.ts";
@@ -71,7 +65,7 @@ export async function createMockApp(
   });
   app.addHook("onRequest", async ({ raw: { headers, httpVersion }, id: requestId }, reply) => {
     if (headers.host !== undefined || httpVersion !== "1.1") return;
-    const problem = { kind: problemKinds.malformed, detail: problemDetails.noHost };
+    const problem = { kind: problemKinds.malformed, detail: noHost };
     const body = problemBody(problem, { operation: undefined, requestId, envelope: undefined });
     await reply.code(problem.kind.status).type(problemMediaType).send(body);
   });

@@ -64,7 +64,7 @@ async function raw({ method, path, headers, body = "" }: FixtureRequest) {
 }
 
 test.each([
-  ["noise", "NOISE\r\n\r\n", 400, "This is not an HTTP request"],
+  ["noise", "NOISE\r\n\r\n", 400, "What arrived is not a well-formed HTTP/1.1 request"],
   ["no host", "GET /v1/supported HTTP/1.1\r\n\r\n", 400, "The request has no Host header"],
   [
     "a path longer than headers may be",
@@ -138,7 +138,8 @@ test("says whether the networks that a probe names are ready, and which there ar
     const answer = await probe(query);
     expect(answer.status).toBe(404);
     expect(await answer.json()).toMatchObject({
-      detail: "No such network here; there are base, base-sepolia, optimism, optimism-sepolia, polygon",
+      detail:
+        "This network is not served here; served: base, base-sepolia, optimism, optimism-sepolia, polygon",
     });
   }
 });

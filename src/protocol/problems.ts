@@ -2,6 +2,7 @@ import type { ProblemDetails, Written } from "./answers.ts";
 import { nextStepOfProblem } from "./next-step.ts";
 import { limitMessage } from "./reasons.ts";
 import type { Envelope } from "./requests.ts";
+import { longestParameter } from "./routes.ts";
 
 export const problemMediaType = "application/problem+json";
 
@@ -43,14 +44,10 @@ export const problemKinds = {
 /** The details of the problems, for callers. */
 export const problemDetails = {
   unauthorized: "Send a valid API key in the Authorization header, as it is or after the word Bearer",
-  notHttp: "This is not an HTTP request",
-  noHost: "The request has no Host header",
-  tooSlow: "The request did not arrive in time",
-  headersTooLarge: "The request line and the headers may have at most 16 KiB",
   empty: "The body is empty; send the payment as JSON",
-  undecodable: "The path cannot be decoded",
-  uriTooLong: "No path of this service has such a long part",
-  malformed: "The body is not JSON, or names a key that JSON should not carry",
+  undecodable: "The path cannot be decoded: a % in it begins no valid escape; write a plain % as %25",
+  uriTooLong: `A part of the path is longer than ${longestParameter} characters`,
+  malformed: "The body is not JSON, or has a member __proto__ or constructor.prototype, which is refused",
   tooLarge: "The body may have at most 32 KiB",
   mediaType: "Send the body with content-type: application/json",
   contentEncoding: (encoding: string) =>
@@ -59,16 +56,17 @@ export const problemDetails = {
   idempotency: "This Idempotency-Key was used with another body; use a new key for a new payment",
   identifierReused:
     "This payment identifier was another payment's before; nothing was done. Send that payment again, or use a new identifier for a new purchase",
-  unforeseen: "An unexpected error kept the service from a verdict; try again",
   overloaded: "The service is overloaded; nothing was done, try again later",
-  discoveryOff: "This facilitator keeps no catalogue of what was paid for; DISCOVERY=true makes it",
-  noSettlement: "No settlement with this id: nothing was claimed for the payment by this organization",
-  noSuchNetwork: (served: readonly string[]) => `No such network here; there are ${served.join(", ")}`,
-  lacksScope: (scope: string) => `This API key has no scope "${scope}"`,
+  discoveryOff: "Discovery is off at this facilitator; DISCOVERY=true turns it on",
+  noSettlement:
+    "This organization has no settlement with this id: no settle of that payment has passed all checks",
+  noSuchNetwork: (served: readonly string[]) =>
+    `This network is not served here; served: ${served.join(", ")}`,
+  lacksScope: (scope: string) => `This API key lacks the scope "${scope}"; use a key that has it`,
   lacksRecipient: (network: string) =>
-    `The organization has no recipient wallet on ${network}; set one first`,
+    `The organization has no recipient wallet on ${network}; set one at the facilitator`,
   methodNotAllowed: (method: string, path: string, allowed: readonly string[]) =>
-    `${method} does nothing at ${path}; it takes ${allowed.join(", ")}`,
+    `${method} is not allowed at ${path}; allowed: ${allowed.join(", ")}`,
   shuttingDown: "The service is shutting down; nothing was done, try again",
 } as const;
 

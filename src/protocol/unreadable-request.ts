@@ -1,4 +1,11 @@
-import { problemBody, problemDetails, problemKinds, problemMediaType } from "./problems.ts";
+import { problemBody, problemKinds, problemMediaType } from "./problems.ts";
+
+/*
+ * These details are not in the table of `problems.ts`, since that is part of the fixtures, which browsers load: there no
+ * request is unreadable.
+ */
+
+export const noHost = "The request has no Host header";
 
 /**
  * The answer, byte for byte, to what is not HTTP, comes too slowly, or has headers that are too large: there is no request
@@ -35,10 +42,13 @@ const statusLines = {
 function problemOf(code: string | undefined): { kind: keyof typeof statusLines; detail: string } {
   switch (code) {
     case "ERR_HTTP_REQUEST_TIMEOUT":
-      return { kind: "timeout", detail: problemDetails.tooSlow };
+      return { kind: "timeout", detail: "The request did not arrive in time" };
     case "HPE_HEADER_OVERFLOW":
-      return { kind: "headersTooLarge", detail: problemDetails.headersTooLarge };
+      return {
+        kind: "headersTooLarge",
+        detail: "The request line and the headers may have at most 16 KiB",
+      };
     default:
-      return { kind: "malformed", detail: problemDetails.notHttp };
+      return { kind: "malformed", detail: "What arrived is not a well-formed HTTP/1.1 request" };
   }
 }

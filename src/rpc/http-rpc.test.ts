@@ -165,12 +165,12 @@ const failures: Record<string, { behaviour: Behaviour; told: string; requests: n
   },
   "an object": {
     behaviour: (calls, response) => sendJson(response, { id: calls[0]?.id, result: "a" }),
-    told: "answered a batch with something else",
+    told: "answered a batch of JSON-RPC calls with neither a list of answers nor an error",
     requests: 2,
   },
   null: {
     behaviour: (_, response) => sendJson(response, null),
-    told: "answered a batch with something else",
+    told: "answered a batch of JSON-RPC calls with neither a list of answers nor an error",
     requests: 2,
   },
   "an empty batch": {

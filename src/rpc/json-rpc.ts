@@ -80,7 +80,8 @@ function readArray(text: string): readonly unknown[] {
   }
   if (Array.isArray(parsed)) return parsed;
   const { error } = membersOf(parsed);
-  if (error === undefined || error === null) throw new Error("answered a batch with something else");
+  if (error === undefined || error === null)
+    throw new Error("answered a batch of JSON-RPC calls with neither a list of answers nor an error");
   throw new BatchRefused(readError(error));
 }
 

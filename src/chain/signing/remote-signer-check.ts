@@ -17,7 +17,7 @@ export function checkSignedTransaction(
   account: Address,
 ): TransactionSerializedEIP1559 {
   const raw = text.toLowerCase();
-  if (!isEip1559(raw)) throw new Error("it answered with something else than a transaction (EIP-1559)");
+  if (!isEip1559(raw)) throw new Error("its answer is not a signed EIP-1559 transaction");
   const signed = parse(raw);
 
   const differs = (what: string) => new Error(`it signed another ${what} than it was asked to`);

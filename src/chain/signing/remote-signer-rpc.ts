@@ -41,7 +41,7 @@ export function askRemoteSigner({ url, timeoutMs }: { url: string; timeoutMs: nu
       throw error;
     });
     const answer = answerSchema.safeParse(parseJson(text));
-    if (!answer.success) throw new Error("it answered with something else than JSON-RPC");
+    if (!answer.success) throw new Error("its answer is not JSON-RPC");
     if ("result" in answer.data) return answer.data.result;
     const { code, message } = answer.data.error;
     throw new Error(`it refused: JSON-RPC error ${code ?? "without code"}: ${redact(message)}`);

@@ -204,19 +204,15 @@ describe("what is not the transaction that was asked for is refused", () => {
 
   test.each<[string, Answer, string]>([
     ["no signature", () => "0x02c0", "it answered with a transaction that cannot be decoded"],
-    [
-      "a legacy transaction",
-      () => "0xf86b018504a817c800",
-      "it answered with something else than a transaction",
-    ],
-    ["words", () => "certainly!", "it answered with something else than a transaction"],
+    ["a legacy transaction", () => "0xf86b018504a817c800", "its answer is not a signed EIP-1559 transaction"],
+    ["words", () => "certainly!", "its answer is not a signed EIP-1559 transaction"],
     [
       "bytes behind the transaction",
       async ({ params }) => `${await sign(params)}00`,
       "it answered with a transaction that cannot be decoded",
     ],
-    ["nothing", () => null, "it answered with something else than JSON-RPC"],
-    ["a number", () => 7, "it answered with something else than JSON-RPC"],
+    ["nothing", () => null, "its answer is not JSON-RPC"],
+    ["a number", () => 7, "its answer is not JSON-RPC"],
   ])("%s", async (_name, misbehave, message) => {
     answer = misbehave;
     expect(await failure()).toContain(message);
@@ -241,7 +237,7 @@ describe("a signer that cannot be asked", () => {
     [
       "answers with HTML",
       (_, response) => void response.end("<html>secret</html>"),
-      "something else than JSON-RPC",
+      "its answer is not JSON-RPC",
     ],
     [
       "answers with an error of HTTP",

@@ -45,7 +45,7 @@ describe("what cannot be is refused before anything starts", () => {
     [["--rpc-port", "base=1,polygon=1"], "--rpc-port: polygon and base have the same port"],
     [["--rpc-port", "base=4402"], "--rpc-port: that of base is the facilitator's own"],
     [["--networks", "base", "--rpc-port", "polygon=1"], "--rpc-port: polygon is not started; started: base"],
-    [["--rpc-ports", "8545"], '--rpc-ports: "8545" is not a port and two dots'],
+    [["--rpc-ports", "8545"], '--rpc-ports: "8545" is not a first port followed by two dots, such as 8545..'],
     [["--rpc-ports", "65533.."], "--rpc-ports: leaves no port for optimism-sepolia"],
     [["--asset", `base=${token.replace("a3E", "A3E")}`], "--asset: "],
     [["--asset", `base=${token},,2`], "--asset: base: has an empty name or version"],

@@ -53,7 +53,7 @@ export function classify(error: unknown): Classified {
     case 400:
       return { kind: problemKinds.malformed, detail: problemDetails.malformed };
     default:
-      return undetermined(problemDetails.unforeseen);
+      return undetermined("An unexpected error kept the service from a verdict; try again");
   }
 }
 

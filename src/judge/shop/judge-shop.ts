@@ -134,7 +134,10 @@ async function waitForAnswer(
 function requireTerms(url: string, answer: Answer, { network, knownNetworks }: JudgeShopOptions): Terms {
   if (answer.status !== 402 && (answer.status < 200 || answer.status > 299)) {
     throw new KitError(`The shop answers ${answer.status} at ${url}, where a 402 is due`, {
-      hints: [answer.body.slice(0, 200), "Where it sells is said with --path, or with --url."],
+      hints: [
+        answer.body.slice(0, 200),
+        "Name the path of what it sells with --path, or the whole address with --url.",
+      ],
     });
   }
   const all = readTerms(answer, knownNetworks);

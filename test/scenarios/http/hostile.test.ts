@@ -143,7 +143,10 @@ describe("what is too large", () => {
 describe("paths and methods", () => {
   test.each(["/v1/settlements/%zz", "/%ff", "/docs/%zz"])("%s cannot be decoded: 400", async (path) => {
     const answer = await exchange(lines(`GET ${path} HTTP/1.1`, host, key));
-    expect(problemOf(answer)).toMatchObject({ status: 400, detail: "The path cannot be decoded" });
+    expect(problemOf(answer)).toMatchObject({
+      status: 400,
+      detail: "The path cannot be decoded: a % in it begins no valid escape; write a plain % as %25",
+    });
     expect(answer).toMatch(/\r\nx-request-id: /);
     expect(answer).toMatch(/\r\nx-content-type-options: nosniff\r\n/);
   });

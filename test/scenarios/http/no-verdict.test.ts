@@ -180,7 +180,9 @@ describe("an organization without a recipient", () => {
     const headers = { authorization: keys.noRecipient };
     expect(await post(harness, "settle", body, headers)).toMatchObject({
       status: 403,
-      body: { detail: "The organization has no recipient wallet on base; set one first" },
+      body: {
+        detail: "The organization has no recipient wallet on base; set one at the facilitator",
+      },
     });
     expect(await post(harness, "verify", body, headers)).toMatchObject({
       status: 200,
@@ -279,7 +281,7 @@ describe("the rest of the surface", () => {
     expect(response.headers.get("content-type")).toContain("application/problem+json");
     expect(await response.json()).toMatchObject({
       type: "urn:x402-facilitator-kit:problem:method-not-allowed",
-      detail: `${method} does nothing at ${path.split("?")[0]}; it takes ${allowed}`,
+      detail: `${method} is not allowed at ${path.split("?")[0]}; allowed: ${allowed}`,
     });
   });
 

@@ -68,7 +68,7 @@ describe("GET /readyz", () => {
     await start({ base: up, polygon: down });
     expect(await get("/readyz?network=solana")).toMatchObject({
       status: 404,
-      body: { detail: "No such network here; there are base, polygon" },
+      body: { detail: "This network is not served here; served: base, polygon" },
     });
   });
 
