@@ -11,6 +11,7 @@ import {
   settled,
 } from "../../test/support/ledger/test-ledger.ts";
 import type { Database } from "../database/database.ts";
+import { UndeterminedError } from "../errors.ts";
 import type { LedgerTables } from "./tables.ts";
 
 describe.each(backends)("on $name", (backend) => {
@@ -46,6 +47,23 @@ describe.each(backends)("on $name", (backend) => {
     test("is each authorization's own", async () => {
       expect(await ledger.acquireLease(id, "one")).toBe(true);
       expect(await ledger.acquireLease(hashOf("another"), "two")).toBe(true);
+    });
+
+    test("that the database has given without saying so is free again once it answers", async () => {
+      let isSilent = true;
+      const silent = db.withPlugin({
+        transformQuery: ({ node }) => node,
+        async transformResult({ result }) {
+          if (isSilent) throw new UndeterminedError("no answer");
+          return result;
+        },
+      });
+      const doubtful = createTestLedger(silent, clock.now, { leaseMs });
+      await expect(doubtful.acquireLease(id, "one")).rejects.toThrow("no answer");
+      isSilent = false;
+      expect(await other.acquireLease(id, "two")).toBe(false);
+      await doubtful.renewLeases();
+      expect(await other.acquireLease(id, "two")).toBe(true);
     });
 
     test("can be taken again by its holder", async () => {

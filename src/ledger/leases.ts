@@ -95,24 +95,31 @@ export function createLeases(
     return leases.map(() => undefined);
   }
 
+  async function release(id: Hex, holder: string): Promise<void> {
+    await repeatable(() =>
+      db
+        .deleteFrom("leases")
+        .where("id", "=", lowerCase(id))
+        .where("holder", "=", holder)
+        .where("instance_id", "=", instanceId)
+        .execute(),
+    );
+  }
+
   return {
     async acquireLease(id, holder) {
-      const isAcquired = await acquire({ id: lowerCase(id), holder });
-      if (isAcquired) retryQueue.forget(workNameOf(id, holder));
-      return isAcquired;
+      try {
+        const isAcquired = await acquire({ id: lowerCase(id), holder });
+        if (isAcquired) retryQueue.forget(workNameOf(id, holder));
+        return isAcquired;
+      } catch (error) {
+        // It may have been taken all the same, and would be renewed for as long as the process lives.
+        retryQueue.add(workNameOf(id, holder), () => release(id, holder));
+        throw error;
+      }
     },
 
-    releaseLease: (id, holder) =>
-      retryQueue.run(workNameOf(id, holder), async () => {
-        await repeatable(() =>
-          db
-            .deleteFrom("leases")
-            .where("id", "=", lowerCase(id))
-            .where("holder", "=", holder)
-            .where("instance_id", "=", instanceId)
-            .execute(),
-        );
-      }),
+    releaseLease: (id, holder) => retryQueue.run(workNameOf(id, holder), () => release(id, holder)),
 
     async findLease(id) {
       const row = await db

@@ -92,7 +92,8 @@ export type Ledger = Recoveries & {
   /**
    * Takes the right to settle, and then to answer, an authorization; false while another request holds it. A lease
    * that is not renewed in time is free to be taken. Taking one's own lease again is true. Holders are told apart
-   * within their instance: their names need be unique there only.
+   * within their instance: their names need be unique there only. Where it throws, what it may have taken is given up
+   * once the database is back.
    */
   acquireLease(id: Hex, holder: string): Promise<boolean>;
   releaseLease(id: Hex, holder: string): Promise<void>;

@@ -5,6 +5,8 @@ import { setTimeout as delay } from "node:timers/promises";
 export type RetryQueue = {
   /** Does the work now. When it fails, this throws, and the work stays queued under its name, which queues one at most. */
   run(name: string, work: () => Promise<void>): Promise<void>;
+  /** Queues work without a try of its own, for a database that has just failed. */
+  add(name: string, work: () => Promise<void>): void;
   /** Drops queued work that has been overtaken. */
   forget(name: string): void;
   /** Does what is queued, oldest first, until something fails. Called on a timer. */
@@ -36,6 +38,7 @@ export function createRetryQueue(): RetryQueue {
   }
   return {
     run,
+    add: (name, work) => void queued.set(name, work),
     forget: (name) => void queued.delete(name),
     drain,
     async finish(forMs) {
