@@ -5,7 +5,7 @@ import { UndeterminedError } from "../errors.ts";
 /** Nothing of the work has happened, for a reason that passes: it may be done again. */
 export class UndoneError extends UndeterminedError {}
 
-/** The connection was lost before the answer to a statement: it may have happened, or may not. */
+/** The connection was lost before the answer to a statement or a commit: it may have happened, or may not. */
 export class UnansweredError extends UndeterminedError {}
 
 /** For how long work is tried again, in milliseconds: a database server that restarts is back by then. */
@@ -25,6 +25,8 @@ export function untilDone<T>(work: () => Promise<T>): Promise<T> {
 /**
  * Does work again that may have happened already: a single statement that changes nothing when it comes a second time.
  * Without this, such a statement outside a transaction fails with its connection.
+ *
+ * @throws UnansweredError when it may have happened, whatever became of the last try.
  */
 export function repeatable<T>(work: () => Promise<T>): Promise<T> {
   return doAgain(work, (error) => error instanceof UndoneError || error instanceof UnansweredError);
@@ -32,12 +34,14 @@ export function repeatable<T>(work: () => Promise<T>): Promise<T> {
 
 async function doAgain<T>(work: () => Promise<T>, passes: (error: unknown) => boolean): Promise<T> {
   const deadline = performance.now() + timeoutMs;
+  let unanswered: UnansweredError | undefined;
   for (let tries = 1; ; tries++) {
     try {
       return await work();
     } catch (error) {
-      if (!passes(error)) throw error;
-      if (tries >= fewestTries && performance.now() > deadline) throw error;
+      if (error instanceof UnansweredError) unanswered ??= error;
+      if (!passes(error)) throw unanswered ?? error;
+      if (tries >= fewestTries && performance.now() > deadline) throw unanswered ?? error;
       // Of random length: those that collided should not meet again.
       await delay(Math.random() * Math.min(5 * 2 ** tries, longestPauseMs));
     }

@@ -8,6 +8,7 @@ import {
   seconds,
 } from "../../test/support/ledger/test-ledger.ts";
 import type { Database } from "../database/database.ts";
+import { UnansweredError } from "../database/retrying.ts";
 import type { LedgerTables } from "./tables.ts";
 
 describe.each(backends)("on $name", (backend) => {
@@ -138,6 +139,49 @@ describe.each(backends)("on $name", (backend) => {
       expect(await begin(other)).toEqual({ status: "running" });
       await answer(other, "in time");
       expect(await begin()).toEqual({ status: "answered", answer: "in time" });
+    });
+  });
+
+  describe("a key that was begun by a commit without an answer", () => {
+    let isSilent: boolean;
+    let doubtful: typeof ledger;
+    beforeEach(() => {
+      isSilent = true;
+      const silent: Database = new Proxy(db, {
+        get(target, name, self) {
+          if (name === "$extendTables") return () => self;
+          if (name === "transaction")
+            return () => ({ setIsolationLevel: () => ({ execute: commitSilently }) });
+          const value: unknown = Reflect.get(target, name, target);
+          return typeof value === "function" ? value.bind(target) : value;
+        },
+      });
+      doubtful = createTestLedger(silent, clock.now, { leaseMs });
+    });
+
+    async function commitSilently(work: Parameters<ReturnType<Database["transaction"]>["execute"]>[0]) {
+      const result = await db.transaction().setIsolationLevel("read committed").execute(work);
+      if (isSilent) throw new UnansweredError("no answer");
+      return result;
+    }
+
+    test("is free again once the database answers", async () => {
+      await expect(begin(doubtful)).rejects.toThrow("no answer");
+      isSilent = false;
+      expect(await begin(other)).toEqual({ status: "running" });
+      await doubtful.renewLeases();
+      expect(await begin(other)).toEqual({ status: "new" });
+    });
+
+    test("stays another request's of the same instance", async () => {
+      isSilent = false;
+      await begin(doubtful);
+      isSilent = true;
+      clock.advance(1);
+      await expect(begin(doubtful)).rejects.toThrow("no answer");
+      isSilent = false;
+      await doubtful.renewLeases();
+      expect(await begin(other)).toEqual({ status: "running" });
     });
   });
 

@@ -1,12 +1,14 @@
 import type { Kysely, Transaction } from "kysely";
-import { repeatable } from "../database/retrying.ts";
+import { repeatable, UnansweredError } from "../database/retrying.ts";
 import { inTransaction } from "../database/transaction.ts";
-import type { KeptAnswer, Ledger } from "./ledger.ts";
+import type { IdempotencyEntry, KeptAnswer, Ledger } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";
 import type { LedgerTables } from "./tables.ts";
 
 /** How long an answer is given again. */
 export const keptMs = 24 * 60 * 60 * 1000;
+
+type Beginning = { organizationId: string; key: string; bodyHash: string; time: number };
 
 /**
  * A running request is leased like an authorization: when its instance dies, its key is free after `leaseMs`.
@@ -18,50 +20,72 @@ export function createIdempotency(
   retryQueue: RetryQueue,
   { instanceId, now, leaseMs }: { instanceId: string; now: () => number; leaseMs: number },
 ): Pick<Ledger, "beginIdempotent" | "answerIdempotent" | "abandonIdempotent"> {
+  async function begin(
+    transaction: Transaction<LedgerTables>,
+    { organizationId, key, bodyHash, time }: Beginning,
+  ): Promise<IdempotencyEntry> {
+    const bound = {
+      body_hash: bodyHash,
+      answer: null,
+      instance_id: instanceId,
+      lease_expires_at: time + leaseMs,
+      expires_at: time + keptMs,
+    };
+    const begun = await transaction
+      .insertInto("idempotency")
+      .values({ organization_id: organizationId, idempotency_key: key, ...bound })
+      .onConflict((conflict) =>
+        conflict
+          .columns(["organization_id", "idempotency_key"])
+          .doUpdateSet(bound)
+          .where((row) =>
+            row.or([
+              row("idempotency.expires_at", "<=", time),
+              row.and([
+                row("idempotency.answer", "is", null),
+                row("idempotency.lease_expires_at", "<=", time),
+              ]),
+            ]),
+          ),
+      )
+      .returning("organization_id")
+      .executeTakeFirst();
+    if (begun !== undefined) {
+      retryQueue.forget(workNameOf(organizationId, key));
+      await sweep(transaction, time);
+      return { status: "new" };
+    }
+    const row = await transaction
+      .selectFrom("idempotency")
+      .select(["body_hash", "answer"])
+      .where("organization_id", "=", organizationId)
+      .where("idempotency_key", "=", key)
+      .executeTakeFirstOrThrow();
+    if (row.body_hash !== bodyHash) return { status: "other_body" };
+    return row.answer === null ? { status: "running" } : { status: "answered", answer: row.answer };
+  }
+
   return {
-    beginIdempotent: (organizationId, key, bodyHash) =>
-      inTransaction(db, async (transaction) => {
-        const time = now();
-        const bound = {
-          body_hash: bodyHash,
-          answer: null,
-          instance_id: instanceId,
-          lease_expires_at: time + leaseMs,
-          expires_at: time + keptMs,
-        };
-        const begun = await transaction
-          .insertInto("idempotency")
-          .values({ organization_id: organizationId, idempotency_key: key, ...bound })
-          .onConflict((conflict) =>
-            conflict
-              .columns(["organization_id", "idempotency_key"])
-              .doUpdateSet(bound)
-              .where((row) =>
-                row.or([
-                  row("idempotency.expires_at", "<=", time),
-                  row.and([
-                    row("idempotency.answer", "is", null),
-                    row("idempotency.lease_expires_at", "<=", time),
-                  ]),
-                ]),
-              ),
-          )
-          .returning("organization_id")
-          .executeTakeFirst();
-        if (begun !== undefined) {
-          retryQueue.forget(workNameOf(organizationId, key));
-          await sweep(transaction, time);
-          return { status: "new" };
+    async beginIdempotent(organizationId, key, bodyHash) {
+      let expiresAt = 0;
+      try {
+        return await inTransaction(db, (transaction) => {
+          const time = now();
+          expiresAt = time + keptMs;
+          return begin(transaction, { organizationId, key, bodyHash, time });
+        });
+      } catch (error) {
+        // It may have begun all the same, and would be renewed for as long as the process lives. By its time it is told
+        // from that of another request.
+        if (error instanceof UnansweredError) {
+          retryQueue.add(`${workNameOf(organizationId, key)} ${expiresAt}`, async () => {
+            const begun = abandoning(db, { organizationId, key }, instanceId);
+            await repeatable(() => begun.where("expires_at", "=", expiresAt).execute());
+          });
         }
-        const row = await transaction
-          .selectFrom("idempotency")
-          .select(["body_hash", "answer"])
-          .where("organization_id", "=", organizationId)
-          .where("idempotency_key", "=", key)
-          .executeTakeFirstOrThrow();
-        if (row.body_hash !== bodyHash) return { status: "other_body" };
-        return row.answer === null ? { status: "running" } : { status: "answered", answer: row.answer };
-      }),
+        throw error;
+      }
+    },
 
     answerIdempotent: (kept) =>
       retryQueue.run(workNameOf(kept.organizationId, kept.key), async () => {

@@ -1,5 +1,5 @@
 import { type Kysely, type SqlBool, sql } from "kysely";
-import { repeatable } from "../database/retrying.ts";
+import { repeatable, UnansweredError } from "../database/retrying.ts";
 import { inTransaction, withCommit } from "../database/transaction.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { padded, type TogetherOptions, together } from "../util/together.ts";
@@ -114,7 +114,9 @@ export function createLeases(
         return isAcquired;
       } catch (error) {
         // It may have been taken all the same, and would be renewed for as long as the process lives.
-        retryQueue.add(workNameOf(id, holder), () => release(id, holder));
+        if (error instanceof UnansweredError) {
+          retryQueue.add(workNameOf(id, holder), () => release(id, holder));
+        }
         throw error;
       }
     },

@@ -251,7 +251,10 @@ export type Ledger = Recoveries & {
   /** The fingerprint of the payment that an organization's identifier was claimed with in the last 24 h; null when there is none. */
   findIdentifier(organizationId: string, id: string): Promise<Hex | null>;
 
-  /** Binds an `Idempotency-Key` of an organization to a request body, or tells what it is bound to. Kept for 24 h. */
+  /**
+   * Binds an `Idempotency-Key` of an organization to a request body, or tells what it is bound to. Kept for 24 h. Where it
+   * throws, a key that it may have bound is freed once the database is back.
+   */
   beginIdempotent(organizationId: string, key: string, bodyHash: string): Promise<IdempotencyEntry>;
   /** Stores the answer to give again under the key, unless the key is another request's by now. */
   answerIdempotent(kept: KeptAnswer): Promise<void>;

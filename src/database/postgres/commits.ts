@@ -1,8 +1,7 @@
 import { randomBytes } from "node:crypto";
 // Imported, not global: a test that installs fake timers must not stop its database.
 import { setTimeout as delay } from "node:timers/promises";
-import { UndeterminedError } from "../../errors.ts";
-import { UndoneError } from "../retrying.ts";
+import { UnansweredError, UndoneError } from "../retrying.ts";
 import type { PostgresConnections } from "./connection.ts";
 
 /**
@@ -23,7 +22,7 @@ export type CommitMarks = {
   /**
    * Resolves when the transaction with the mark was committed.
    *
-   * @throws UndoneError when it was not, and cannot be any more; UndeterminedError when the database does not say.
+   * @throws UndoneError when it was not, and cannot be any more; UnansweredError when the database does not say.
    */
   findOut(mark: string, lost: Error): Promise<void>;
   /** Takes old marks away, now and then. */
@@ -78,7 +77,7 @@ export function createCommitMarks(connections: PostgresConnections): CommitMarks
           break;
         } catch (error) {
           if (performance.now() > askUntil) {
-            throw new UndeterminedError("The database did not say whether it kept a change", {
+            throw new UnansweredError("The database did not say whether it kept a change", {
               cause: error,
               hints: ["It became unreachable at the moment of a commit, and stayed so."],
             });

@@ -7,7 +7,7 @@ import { LostConnectionError, type PostgresConnections, type PostgresResult } fr
 
 /**
  * `run` throws UndoneError when the connection was lost, or others were in the way: then nothing of it has happened.
- * `commit` throws UndoneError when nothing of it has happened, UndeterminedError when the database does not say.
+ * `commit` throws UndoneError when nothing of it has happened, UnansweredError when the database does not say.
  */
 export type PostgresTransaction = EngineTransaction & { rollback(): Promise<void> };
 
