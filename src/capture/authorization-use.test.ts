@@ -87,6 +87,7 @@ test("the search looks at a bounded number of blocks, in pieces that providers a
   expect(await find(payment)).toBeUndefined();
   expect(chain.asked.length).toBeLessThanOrEqual(40);
   expect(chain.ranges.every((blocks) => blocks <= 2_000n)).toBe(true);
+  expect(chain.ranges.reduce((sum, blocks) => sum + blocks)).toBe(32_000n);
 });
 
 test("an unused authorization costs no search of logs", async () => {

@@ -53,11 +53,10 @@ export async function findAuthorizationUse(
     topics: [[authorizationUsedTopic, authorizationCanceledTopic], `0x${addressWord(payer)}` as const, nonce],
   };
   async function find(): Promise<MinedLog | undefined> {
-    const last = head > bounds.blocks ? head - bounds.blocks : 0n;
-    for (let to = head; to >= last; to -= blocksAtOnce) {
-      const from = to >= blocksAtOnce ? to - blocksAtOnce + 1n : 0n;
+    const oldest = head >= bounds.blocks ? head - bounds.blocks + 1n : 0n;
+    for (let to = head; to >= oldest; to -= blocksAtOnce) {
+      const from = to - oldest >= blocksAtOnce ? to - blocksAtOnce + 1n : oldest;
       for await (const [log] of readLogs([filter], from, to)) if (log !== undefined) return log;
-      if (from === 0n) return undefined;
     }
     return undefined;
   }
