@@ -69,16 +69,18 @@ export function createChainFaults(options: {
 
   /**
    * Anvil goes on mining while it replaces blocks, and then has one transaction in two of them, one in a block that changed
-   * nothing, or a number without a block. So nothing is mined meanwhile.
+   * nothing, or a number without a block. So nothing is mined meanwhile. The depth counts from where it stopped: counted
+   * from the head before, it could be more than anvil keeps states for.
    */
   async function reorganize(depth: number): Promise<readonly Hex[]> {
     await assertDepth(chain, depth);
     const isMining = (await node.request("anvil_getAutomine")) === true;
     const undo = isMining ? await hold() : undefined;
     try {
-      const transactions = await inNewestBlocks(depth);
-      const more = isMining ? await mineWhatWasTaken() : 0;
-      await node.request("anvil_reorg", depth + more, []);
+      if (isMining) await mineWhatWasTaken();
+      const replaced = isMining ? depth + 1 : depth;
+      const transactions = await inNewestBlocks(replaced);
+      await node.request("anvil_reorg", replaced, []);
       return transactions;
     } finally {
       await undo?.();
@@ -87,13 +89,12 @@ export function createChainFaults(options: {
 
   /**
    * What anvil took from its pool before mining was stopped, for several blocks maybe, it mines after that was answered. So
-   * the head has to stand still for a while, and a last block waits for the one that may be in the making. Gives how many
-   * blocks there are more, to be replaced too.
+   * the head has to stand still for a while, and a last block, to be replaced too, waits for the one that may be in the
+   * making.
    */
-  async function mineWhatWasTaken(): Promise<number> {
+  async function mineWhatWasTaken(): Promise<void> {
     const headOf = async () => Number(await node.request("eth_blockNumber"));
-    const first = await headOf();
-    let head = first;
+    let head = await headOf();
     for (let looks = 0; looks < 5; looks++) {
       await sleep(10);
       const next = await headOf();
@@ -101,7 +102,6 @@ export function createChainFaults(options: {
       head = next;
     }
     await node.request("evm_mine");
-    return (await headOf()) - first;
   }
 
   async function emptyOperators(): Promise<Undo> {
