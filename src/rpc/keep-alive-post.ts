@@ -42,11 +42,20 @@ export class HttpFailure extends Error {
  */
 export function createKeepAlivePost(
   url: URL,
-  options: { timeoutMs: number; maxResponseBytes: number },
+  options: {
+    timeoutMs: number;
+    maxResponseBytes: number;
+    /** How long a connection stays open unused; by default, as long as the other side keeps it. */
+    idleMs?: number;
+  },
 ): Post {
-  const { maxResponseBytes } = options;
+  const { maxResponseBytes, idleMs } = options;
   const { request, Agent } = url.protocol === "https:" ? https : http;
-  const agent = new Agent({ keepAlive: true, scheduling: "lifo" });
+  const agent = new Agent({
+    keepAlive: true,
+    scheduling: "lifo",
+    ...(idleMs !== undefined && { timeout: idleMs }),
+  });
   const target = { ...urlToHttpOptions(url), agent, method: "POST" };
 
   function post(body: string, timeoutMs = options.timeoutMs): Promise<string> {

@@ -1,6 +1,7 @@
 import { KitError } from "../errors.ts";
+import { createBoundedMap } from "../util/bounded-map.ts";
 import { readBatch, writeBatch } from "./json-rpc.ts";
-import { createKeepAlivePost } from "./keep-alive-post.ts";
+import { createKeepAlivePost, type Post } from "./keep-alive-post.ts";
 
 /** One JSON-RPC call: the method and its parameters. */
 export type LocalCall = readonly [method: string, ...params: readonly unknown[]];
@@ -35,9 +36,23 @@ export type LocalRpc = {
   batch(calls: readonly LocalCall[]): Promise<readonly unknown[]>;
 };
 
+const usualTimeoutMs = 60_000;
+
+/** Connections by URL: a client may be made for one call, and leaves none of its own open. */
+const connections = createBoundedMap<string, Post>(64);
+
+function connect(url: string): Post {
+  const known = connections.get(url);
+  if (known !== undefined) return known;
+  const options = { timeoutMs: usualTimeoutMs, maxResponseBytes: 64 * 1024 * 1024, idleMs: 5_000 };
+  const post = createKeepAlivePost(new URL(url), options);
+  connections.set(url, post);
+  return post;
+}
+
 /** A JSON-RPC client for a node of this machine. Its idle connections keep no process alive. */
-export function createLocalRpc(url: string, timeoutMs = 60_000): LocalRpc {
-  const post = createKeepAlivePost(new URL(url), { timeoutMs, maxResponseBytes: 64 * 1024 * 1024 });
+export function createLocalRpc(url: string, timeoutMs = usualTimeoutMs): LocalRpc {
+  const post = connect(url);
 
   const batch = async (calls: readonly LocalCall[]): Promise<readonly unknown[]> => {
     if (calls.length === 0) return [];
@@ -45,7 +60,7 @@ export function createLocalRpc(url: string, timeoutMs = 60_000): LocalRpc {
     const { body, firstId } = writeBatch(asked);
     let answers: ReturnType<typeof readBatch>;
     try {
-      answers = readBatch(await post(body), firstId, asked);
+      answers = readBatch(await post(body, timeoutMs), firstId, asked);
     } catch (cause) {
       throw new RpcUnreachable(`The node at ${url} gave no answer`, { cause });
     }
