@@ -40,8 +40,9 @@ export function lookAtSources(): Seen {
 const look = (paths: readonly string[]): Seen =>
   paths.filter((path) => existsSync(join(root, path))).map((path) => [path, ...lookAt(join(root, path))]);
 
-/** The hash of the sources that dist/ was built from; undefined when that is not known. */
+/** The hash of the sources that dist/ was built from; undefined when that is not known, or its command is gone. */
 export function readBuild(): string | undefined {
+  if (!existsSync(join(root, command))) return undefined;
   try {
     return readFileSync(file, "utf8");
   } catch {

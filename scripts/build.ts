@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, readdirSync, rmSync } from "node:fs";
+import { chmodSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { buildApiReference } from "./build-api-reference.ts";
@@ -14,7 +14,8 @@ import { bundleCommand } from "./bundle-command.ts";
 import { replaceFolder } from "./replace-folder.ts";
 
 /*
- * Compiles src/ to dist/, bundles the command and makes it executable, and builds the studio's page. With `--if-changed`, does nothing if dist/ was built from the same sources.
+ * Compiles src/ to dist/, bundles the command and makes it executable, and builds the studio's page. With
+ * `--if-changed`, does nothing if dist/ was built from the same sources.
  */
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -41,7 +42,7 @@ async function build(made: string): Promise<void> {
 
 const seen = lookAtSources();
 const fingerprint = fingerprintSources();
-if (!process.argv.includes("--if-changed") || !existsSync(dist) || readBuild() !== fingerprint) {
+if (!process.argv.includes("--if-changed") || readBuild() !== fingerprint) {
   forgetBuild();
   try {
     await replaceFolder(dist, build);
