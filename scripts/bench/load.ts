@@ -67,7 +67,12 @@ export function cpuMs(pid: number): number | undefined {
 }
 
 function cpuNanoseconds(pid: number, thread: string): number {
-  return Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0]);
+  try {
+    return Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0]);
+  } catch {
+    // It has ended since they were listed.
+    return 0;
+  }
 }
 
 /** The middle of some numbers. */

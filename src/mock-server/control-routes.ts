@@ -10,8 +10,6 @@ import { type Sessions, sessionPath } from "./sessions.ts";
 
 const longestDelayMs = 600_000;
 
-/** Some thirty years: dates hold far more. */
-
 const scenarioSchema = z.strictObject({
   name: z.string(),
   times: z.union([z.int().min(1), z.literal("always")]).default(1),
