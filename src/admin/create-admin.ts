@@ -5,6 +5,7 @@ import type { ServeConfig } from "../config/serve-config.ts";
 import { openEndpoints } from "../deploy/endpoints.ts";
 import { UndeterminedError } from "../errors.ts";
 import { sameAddress } from "../protocol/hex.ts";
+import { tokensOf } from "../protocol/known-token.ts";
 import { addToBuiltIn } from "../protocol/networks.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import type { RpcAnswer } from "../rpc/rpc.ts";
@@ -27,6 +28,7 @@ export function createAdmin(
     context: {
       contracts: { mainnet: contractOf("mainnet"), testnet: contractOf("testnet") },
       networks: addToBuiltIn(networks),
+      tokens: tokensOf(networks),
     },
     chainOf(request) {
       const network = networks.find(({ name }) => name === request.knownNetwork.name);

@@ -14,6 +14,7 @@ const assetSchema = (known: NetworkRegistry) =>
     name: z.string().min(1),
     version: z.string().min(1),
     decimals: z.int().min(0).max(77),
+    symbol: z.string().min(1).max(64).optional(),
   });
 
 /** Reads the JSON array of `ASSETS`. */

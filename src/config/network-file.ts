@@ -50,6 +50,7 @@ const networkSchema = z
           name: text("the token's EIP-712 name"),
           version: text("the token's EIP-712 version"),
           decimals: whole(0, 36),
+          symbol: text("the token's symbol, such as USDC").optional(),
         },
         "must be the token's address, name, version and decimals",
       ),

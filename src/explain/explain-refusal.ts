@@ -36,7 +36,7 @@ export type RefusedRequest = {
 };
 
 /** What refusals are explained with. */
-export type RefusalContext = Pick<ExplainContext, "contracts" | "networks"> & {
+export type RefusalContext = Pick<ExplainContext, "contracts" | "networks" | "tokens"> & {
   /** Whether the chains have another time than this machine, as with a seed. */
   hasOwnClock?: boolean | undefined;
 };

@@ -1,5 +1,6 @@
 import type { Address } from "../protocol/hex.ts";
 import { sameAddress } from "../protocol/hex.ts";
+import { type KnownTokens, knownToken } from "../protocol/known-token.ts";
 import { type Finding, finding, sortFindings } from "../protocol/mistakes.ts";
 import {
   builtInNetworks,
@@ -10,6 +11,7 @@ import {
 } from "../protocol/networks.ts";
 import { address, bytes32 } from "../protocol/primitives.ts";
 import { expiryMarginSeconds, powerOfTenBetween } from "../protocol/refusals.ts";
+import { formatAmount, parseAmount, type TokenUnits, unitsOf } from "../protocol/token-units.ts";
 import { parseUint256 } from "../protocol/wire-values.ts";
 import { explainSignature } from "./explain-signature.ts";
 import { isRecord, readInput } from "./read-input.ts";
@@ -20,6 +22,8 @@ export type ExplainContext = {
   networks?: NetworkRegistry | undefined;
   /** The facilitator contract of each tier of networks. */
   contracts: Readonly<Record<NetworkTier, Address>>;
+  /** The tokens that the facilitator takes; the USDC of each network by default. */
+  tokens?: KnownTokens | undefined;
   /** Unix seconds, by the chain where there is one; undefined where the times of a payment are not to be judged. */
   now: bigint | undefined;
 };
@@ -37,8 +41,6 @@ type Version = 1 | 2;
 
 /** One half of a request: the payment or the requirements. */
 type Side = { at: string; value: Record<string, unknown>; network: Network | undefined };
-
-const decimals = 6;
 
 /**
  * Explains a payment, a challenge or an answer: lists everything that would prevent settling, not only the first
@@ -151,24 +153,31 @@ function readSide(
 function explainTerms({ at, value }: Side, network: Network | undefined, context: ExplainContext): Finding[] {
   const findings: Finding[] = [];
   const amountName = value.maxAmountRequired === undefined ? "amount" : "maxAmountRequired";
-  findings.push(...explainNumber(`${at}.${amountName}`, value[amountName]));
+  const units = unitsAsked({ value, network }, context);
+  findings.push(...explainNumber(`${at}.${amountName}`, value[amountName], units));
   if (network === undefined) return findings;
 
-  const { usdc } = network;
+  const { networks = builtInNetworks, tokens } = context;
+  const configured = tokens?.[network.name] ?? [];
+  const taken = configured.length > 0 ? configured : [network.usdc];
   if (!isAddress(value.asset)) {
     findings.push(
       finding("missing-member", `${at}.asset`, {
         got: show(value.asset),
-        expected: `the token's address, ${usdc.address}`,
+        expected: `the token's address, ${taken.map((token) => token.address).join(" or ")}`,
       }),
     );
-  } else if (!sameAddress(value.asset, usdc.address)) {
-    const { networks = builtInNetworks } = context;
-    const home = networks.all.find((one) => sameAddress(one.usdc.address, String(value.asset)))?.name;
+  } else if (!taken.some(({ address }) => sameAddress(address, String(value.asset)))) {
+    const home = networks.all.find((one) => sameAddress(one.usdc.address, String(value.asset)));
+    const or = configured.length > 0 ? "" : ", or an asset that the facilitator was configured for";
+    const listed = taken.map((token) => `${token.address} (${unitsOf(token).symbol} on ${network.name})`);
     findings.push(
       finding("wrong-asset", `${at}.asset`, {
-        got: home === undefined ? value.asset : `${value.asset}, which is USDC on ${home}`,
-        expected: `${usdc.address} (USDC on ${network.name}), or an asset that the facilitator was configured for`,
+        got:
+          home === undefined
+            ? value.asset
+            : `${value.asset}, which is ${unitsOf(home.usdc).symbol} on ${home.name}`,
+        expected: `${listed.join(" or ")}${or}`,
       }),
     );
   }
@@ -215,12 +224,13 @@ function explainAuthorization(
     ];
   }
   const findings: Finding[] = [];
-  const number = (name: string) => {
-    const found = explainNumber(`authorization.${name}`, authorization[name]);
+  const units = unitsAsked(asked ?? { value: {}, network }, context);
+  const number = (name: string, unitsOfIt?: TokenUnits) => {
+    const found = explainNumber(`authorization.${name}`, authorization[name], unitsOfIt);
     findings.push(...found);
     return found.length === 0 ? (parseUint256(String(authorization[name])) ?? undefined) : undefined;
   };
-  const value = number("value");
+  const value = number("value", units);
   const validAfter = number("validAfter");
   const validBefore = number("validBefore");
   if (!isAddress(authorization.from)) {
@@ -242,7 +252,9 @@ function explainAuthorization(
       ),
     );
   }
-  if (value !== undefined && asked !== undefined) findings.push(...explainAmounts(value, asked));
+  if (value !== undefined && asked !== undefined) {
+    findings.push(...explainAmounts(value, asked, units));
+  }
   findings.push(...explainTimes(validAfter, validBefore, context.now));
   findings.push(
     ...explainSignature({ authorization, signature: payload.signature, network, required: asked?.value }),
@@ -250,20 +262,30 @@ function explainAuthorization(
   return findings;
 }
 
-function explainAmounts(value: bigint, { at, value: terms }: Side): Finding[] {
+/** What the amounts of one half are told in: its token's units, or those of the network's own. */
+function unitsAsked(
+  { value, network }: Pick<Side, "value" | "network">,
+  { tokens }: ExplainContext,
+): TokenUnits {
+  const named = knownToken(network, String(value.asset), tokens);
+  const configured = network && tokens?.[network.name]?.[0];
+  return unitsOf(named ?? configured ?? network?.usdc ?? { name: "USDC", decimals: 6 });
+}
+
+function explainAmounts(value: bigint, { at, value: terms }: Side, units: TokenUnits): Finding[] {
   const name = terms.maxAmountRequired === undefined ? "amount" : "maxAmountRequired";
   const required = typeof terms[name] === "string" ? parseUint256(terms[name]) : null;
   if (required === null || required === value) return [];
   const facts = {
-    got: `${value} (${inDollars(value)})`,
-    expected: `${required} (${inDollars(required)}), as ${at}.${name} asks`,
+    got: `${value} (${formatAmount(value, units)})`,
+    expected: `${required} (${formatAmount(required, units)}), as ${at}.${name} asks`,
   };
   const power = powerOfTenBetween(value, required);
   if (power === undefined) return [finding("amount-differs", "authorization.value", facts)];
   return [
     finding("amount-off-by-decimals", "authorization.value", {
       ...facts,
-      fix: `The two differ by 10^${power}: find which side counts the decimals (USDC has ${decimals}) twice or not at all.`,
+      fix: `The two differ by 10^${power}: find which side counts the decimals (${units.symbol} has ${units.decimals}) twice or not at all.`,
     }),
   ];
 }
@@ -313,24 +335,24 @@ function explainTimes(
   return findings;
 }
 
-/** Whether something is a uint256 as the protocol writes it. */
-function explainNumber(at: string, value: unknown): Finding[] {
+/** Whether something is a uint256 as the protocol writes it; an amount of these units may be given in whole tokens. */
+function explainNumber(at: string, value: unknown, units: TokenUnits | undefined): Finding[] {
   if (typeof value === "string" && parseUint256(value) !== null) return [];
   const facts = { got: show(value), expected: "a string of decimal digits" };
+  const missing = finding("missing-member", at, facts);
+  if (units === undefined) return [missing];
+  const { symbol, decimals } = units;
+  const [, digits = "", unit = ""] =
+    (typeof value === "string" && value.length < 100 && /^\$?(\d*\.?\d+)\s*(\D.*)?$/.exec(value)) || [];
+  const inTokens = parseAmount(digits, decimals);
   if (
-    typeof value === "string" &&
-    /^\$?\d*\.?\d+(\s*(USD|USDC|\$))?$/i.test(value) &&
-    /[.$a-z]/i.test(value)
+    inTokens !== undefined &&
+    ["", "usd", "usdc", "$", symbol.toLowerCase()].includes(unit.toLowerCase()) &&
+    /[^\d\s]/.test(String(value))
   ) {
-    const dollars = Number(value.replace(/[^0-9.]/g, ""));
-    return [
-      finding("amount-in-dollars", at, {
-        got: facts.got,
-        expected: `"${Math.round(dollars * 10 ** decimals)}"`,
-      }),
-    ];
+    return [finding("amount-in-dollars", at, { got: facts.got, expected: `"${inTokens}"` })];
   }
-  return [finding("missing-member", at, facts)];
+  return [missing];
 }
 
 /** Checks the offers of a 402, as far as possible before anything is signed. */
@@ -383,12 +405,6 @@ function explainAnswer(answer: object): Pick<Explanation, "findings" | "says"> {
   );
   const at = "success" in answer || "errorReason" in answer ? "errorReason" : "invalidReason";
   return { findings: [finding(undetermined ? "undetermined" : "refused", at, { got })] };
-}
-
-function inDollars(value: bigint): string {
-  const unit = 10n ** BigInt(decimals);
-  const fraction = (value % unit).toString().padStart(decimals, "0").replace(/0+$/, "");
-  return `${value / unit}${fraction === "" ? "" : `.${fraction}`} USDC`;
 }
 
 function isAddress(value: unknown): value is Address {

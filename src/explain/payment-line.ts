@@ -1,3 +1,4 @@
+import { formatAmount, type TokenUnits } from "../protocol/token-units.ts";
 import { escapeControls } from "../util/escape-controls.ts";
 import type { RefusalExplanation } from "./explain-refusal.ts";
 
@@ -14,6 +15,8 @@ export type PaymentLine = {
   payerName: string | null;
   /** In the asset's smallest unit. */
   amount: string | null;
+  /** What amounts are told in; null where the token is not known. */
+  token: TokenUnits | null;
   outcome: string;
   status: number | null;
   reason: string | null;
@@ -28,13 +31,14 @@ export type PaymentLine = {
 
 /** The line as text; for a refusal, the lines below it say what is wrong and what to do. */
 export function renderPaymentLine(line: PaymentLine): string {
-  const { time, operation, network, payer, payerName, amount, outcome, status, reason, transaction } = line;
+  const { time, operation, network, payer, payerName, amount, token, outcome, status, reason, transaction } =
+    line;
   const words = [
     new Date(time).toTimeString().slice(0, 8),
     (operation ?? "request").padEnd(7),
     (network ?? "-").padEnd(16),
     (payerName ?? (payer === null ? "-" : shortenHex(payer))).padEnd(16),
-    (amount === null ? "-" : formatUsdc(amount)).padEnd(14),
+    (amount === null ? "-" : formatAmount(amount, token)).padEnd(14),
     reason === null ? outcome : `${outcome}: ${reason}`,
     ...(status === null || status === 200 ? [] : [`(${status})`]),
     ...(transaction === null ? [] : [shortenHex(transaction)]),
@@ -60,13 +64,6 @@ export function adviceOn(explanations: readonly RefusalExplanation[]): Pick<Paym
   const facts =
     expected === null ? `${at === "" ? "got" : `${at}:`} ${got}` : `got ${got}; expected ${expected}`;
   return { fix: `${fix} (${facts})`, more };
-}
-
-/** An amount of USDC: 10000 is `0.01 USDC`. */
-export function formatUsdc(units: string): string {
-  const value = BigInt(units);
-  const fraction = (value % 1_000_000n).toString().padStart(6, "0").replace(/0+$/, "");
-  return `${value / 1_000_000n}${fraction === "" ? "" : `.${fraction}`} USDC`;
 }
 
 /** The beginning and the end of an address or a hash. */

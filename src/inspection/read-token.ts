@@ -52,13 +52,14 @@ export async function readChainFacts(url: string, address: Address): Promise<Cha
     number("eth_blockNumber"),
   ]);
   const from = head > span ? head - span : 0n;
-  const [first, last, separator, name, version, decimals] = await Promise.all([
+  const [first, last, separator, name, version, decimals, symbol] = await Promise.all([
     timeOf(await ask("eth_getBlockByNumber", quantity(from), false)),
     timeOf(await ask("eth_getBlockByNumber", quantity(head), false)),
     view(domainSeparatorOf(address).data),
     view(selector("name()")).then(readText),
     view(selector("version()")).then(readText),
     view(selector("decimals()")).then(readQuantity),
+    view(selector("symbol()")).then(readText),
   ]);
   if (!isWord(separator) || name === undefined || decimals === undefined) {
     throw new KitError(`There is no EIP-3009 token at ${address} on chain ${chainId}`, {
@@ -84,7 +85,10 @@ export async function readChainFacts(url: string, address: Address): Promise<Cha
     blocks === 0 ? 2_000 : Math.max(50, Math.round((Number(last - first) * 1_000) / blocks));
   return {
     chainId: Number(chainId),
-    token: { address, name, version: found, decimals: Number(decimals) },
+    token: {
+      ...{ address, name, version: found, decimals: Number(decimals) },
+      ...(symbol !== undefined && { symbol }),
+    },
     blockTimeMs,
     gasPrice,
   };

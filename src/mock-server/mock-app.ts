@@ -5,6 +5,7 @@ import type { FixtureEngine } from "../fixtures/engine/engine.ts";
 import { defaultContracts } from "../fixtures/engine/environment.ts";
 import { type Listening, refuseForeign } from "../local-server/refuse-foreign.ts";
 import { type CorsOrigins, corsOptions } from "../protocol/cors.ts";
+import { tokensOf } from "../protocol/known-token.ts";
 import { addToBuiltIn, type NetworkTier } from "../protocol/networks.ts";
 import { bodyLimit, problemBody, problemKinds, problemMediaType } from "../protocol/problems.ts";
 import { answerUnreadableRequest, noHost } from "../protocol/unreadable-request.ts";
@@ -88,6 +89,7 @@ export async function createMockApp(
       networks: addToBuiltIn(networks),
       // Each session may have one.
       hasOwnClock: true,
+      tokens: tokensOf(networks),
     });
     scope.get("/harness", describe);
   });

@@ -12,12 +12,16 @@ export type NetworkName = BuiltInNetworkName | (string & Record<never, never>);
 /** Which of the two facilitator contract addresses a network uses: all mainnets share one, all testnets the other. */
 export type NetworkTier = "mainnet" | "testnet";
 
-/** An EIP-3009 token as the facilitator knows it. `name` and `version` are those of its EIP-712 domain. */
+/**
+ * An EIP-3009 token as the facilitator knows it. `name` and `version` are those of its EIP-712 domain; people read amounts
+ * with its `symbol`: see `unitsOf`.
+ */
 export type Asset = {
   address: Address;
   name: string;
   version: string;
   decimals: number;
+  symbol?: string | undefined;
 };
 
 /** A network, as it is for every operator. */

@@ -10,27 +10,30 @@ import { fickleWalletInitCode, mockUsdcInitCode, walletInitCode } from "./init-c
 const { operator, treasury } = harnessAccounts;
 
 it.each([
-  ["USD Coin", "2", 6],
-  ["", "1", 0],
-  ["A token with a name that is longer than one word: 32 bytes or more", "2.1", 18],
-  ["Zweiunddreißig Bytes mit Umlaut", "2", 36],
-])("encodes the token's constructor, and the call in it, as viem does: %s", (name, version, decimals) => {
-  expect(mockUsdcInitCode({ name, version, decimals })).toBe(
-    encodeDeployData({
-      abi: mockUsdcProxyAbi,
-      bytecode: mockUsdcProxyBytecode,
-      args: [
-        usdcImplementationAddress,
-        usdcProxyAdmin,
-        encodeFunctionData({
-          abi: mockUsdcAbi,
-          functionName: "initialize",
-          args: [name, "USDC", version, decimals, treasury.address],
-        }),
-      ],
-    }),
-  );
-});
+  ["USD Coin", undefined, "2", 6, "USDC"],
+  ["", undefined, "1", 0, ""],
+  ["A token with a name that is longer than one word: 32 bytes or more", "LONG", "2.1", 18, "LONG"],
+  ["Zweiunddreißig Bytes mit Umlaut", undefined, "2", 36, "Zweiunddreißig Bytes mit Umlaut"],
+])(
+  "encodes the token's constructor, and the call in it, as viem does: %s",
+  (name, symbol, version, decimals, shown) => {
+    expect(mockUsdcInitCode({ name, version, decimals, symbol })).toBe(
+      encodeDeployData({
+        abi: mockUsdcProxyAbi,
+        bytecode: mockUsdcProxyBytecode,
+        args: [
+          usdcImplementationAddress,
+          usdcProxyAdmin,
+          encodeFunctionData({
+            abi: mockUsdcAbi,
+            functionName: "initialize",
+            args: [name, shown, version, decimals, treasury.address],
+          }),
+        ],
+      }),
+    );
+  },
+);
 
 it.each([
   ["wallet", walletInitCode, mock1271WalletAbi, mock1271WalletBytecode],

@@ -11,6 +11,7 @@ import {
   uintWord,
 } from "../protocol/hex.ts";
 import type { Asset } from "../protocol/networks.ts";
+import { unitsOf } from "../protocol/token-units.ts";
 import { harnessAccounts, usdcImplementationAddress, usdcProxyAdmin } from "./accounts.ts";
 
 /*
@@ -24,12 +25,11 @@ const initializeSelector = keccak256Text("initialize(string,string,string,uint8,
  * `MockUSDCProxy(implementation, admin, initialization)`, which calls `initialize(name, symbol, version, decimals, issuer)`: the
  * treasury is the issuer. The implementation and its library must be in place.
  */
-export function mockUsdcInitCode({
-  name,
-  version,
-  decimals,
-}: Pick<Asset, "name" | "version" | "decimals">): Hex {
-  const texts = [name, "USDC", version].map((text) => byteWords(toHex(Buffer.from(text, "utf8"))));
+export function mockUsdcInitCode(asset: Pick<Asset, "name" | "version" | "decimals" | "symbol">): Hex {
+  const { name, version, decimals } = asset;
+  const texts = [name, unitsOf(asset).symbol, version].map((text) =>
+    byteWords(toHex(Buffer.from(text, "utf8"))),
+  );
   let position = 5 * 32;
   const offsets = texts.map((text) => {
     const start = position;

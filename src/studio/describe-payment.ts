@@ -5,10 +5,10 @@ import {
   type RefusalExplanation,
   requestBodyOf,
 } from "../explain/explain-refusal.ts";
-import { formatUsdc } from "../explain/payment-line.ts";
 import { reasonAdvice } from "../explain/reasons.ts";
 import { authorizationJson } from "../protocol/build-request.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
+import { formatAmount } from "../protocol/token-units.ts";
 import { nameOfTestPayer } from "../published/test-payers.ts";
 import { explainReceived, receivedView } from "./explain-received.ts";
 import type { AuthorizationUse } from "./payment-chain.ts";
@@ -89,7 +89,7 @@ function explanationsOf(
   const answered = { reason: reason ?? undefined, message: message ?? undefined, at: summary.lastSeenAt };
   if (received !== undefined) return explainReceived(answered, received, context);
   const explanations = explainRefusal({ ...answered, request }, context);
-  const before = reason === usedReason ? usedBefore(timeline, use) : undefined;
+  const before = reason === usedReason ? usedBefore(timeline, use, summary.token) : undefined;
   if (before === undefined || reason === null) return explanations;
   const { meaning: why, fix } = reasonAdvice[usedReason];
   const own = explanations.find(({ mistake }) => mistake === reason);
@@ -103,6 +103,7 @@ type UsedBefore = Pick<RefusalExplanation, "title" | "at" | "got" | "expected"> 
 function usedBefore(
   timeline: readonly TimelineEntry[],
   use: AuthorizationUse | undefined,
+  units: PaymentSummary["token"],
 ): UsedBefore | undefined {
   const common = { at: "authorization.nonce", expected: "a nonce that was never used" };
   const title = "The authorization was used before";
@@ -127,7 +128,7 @@ function usedBefore(
       fix: "Have the payer sign a payment with a new nonce.",
     };
   }
-  const value = moved && `, which moved ${formatUsdc(`${moved.value}`)} to ${withName(moved.to)}`;
+  const value = moved && `, which moved ${formatAmount(moved.value, units)} to ${withName(moved.to)}`;
   return {
     ...{ ...common, title, got: `used ${where}${value ?? ""}` },
     why: "Everyone who has a signed authorization can submit it to the token, not only this facilitator, which did not settle this one.",

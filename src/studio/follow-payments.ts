@@ -1,6 +1,7 @@
 import { channels, type RequestEnded, type RequestUnrouted } from "../channels/channels.ts";
 import { explainRefusal, type RefusalContext } from "../explain/explain-refusal.ts";
 import { adviceOn, type PaymentLine } from "../explain/payment-line.ts";
+import { unitsOfPayment } from "../protocol/known-token.ts";
 import { nameOfTestPayer } from "../published/test-payers.ts";
 import { explainReceived } from "./explain-received.ts";
 
@@ -47,6 +48,7 @@ function describeEnded(
     payer: payer ?? null,
     payerName: (payer && nameOfTestPayer(payer)) ?? null,
     amount: payment === undefined ? null : `${payment.authorization.value}`,
+    token: unitsOfPayment(payment, context.tokens),
     outcome,
     status: status ?? null,
     reason: reason ?? null,
@@ -64,7 +66,7 @@ function describeUnrouted(
 ): PaymentLine {
   const reason = status === 404 ? "not-found" : "method-not-allowed";
   return {
-    ...{ operation: null, network: null, payer: null, payerName: null, amount: null },
+    ...{ operation: null, network: null, payer: null, payerName: null, amount: null, token: null },
     ...{ transaction: null, tookMs: null },
     time: new Date(at).toISOString(),
     id: `request-${requestId}`,

@@ -1,4 +1,5 @@
 import type { ReceivedBody } from "../channels/channels.ts";
+import type { KnownTokens } from "../protocol/known-token.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import type { PaymentStore } from "./payment-store.ts";
 import type { PaymentSummary, TimelineEntry } from "./payment-view.ts";
@@ -40,8 +41,10 @@ type Row = { payment: StoredPayment; summary: PaymentSummary; published: number 
 /**
  * Summaries and details of the payments in a store. Nothing is read before the first call; later calls process only what
  * is new.
+ *
+ * @param tokens besides the networks' own
  */
-export function createPaymentLog(store: PaymentStore): PaymentLog {
+export function createPaymentLog(store: PaymentStore, tokens?: KnownTokens): PaymentLog {
   /** In the order of their newest change. */
   const rows = new Map<string, Row>();
   const listeners = new Set<() => void>();
@@ -64,7 +67,7 @@ export function createPaymentLog(store: PaymentStore): PaymentLog {
       const isSame = known?.payment === payment;
       const { published } = payment;
       if (isSame && known.published === published) continue;
-      const row = isSame ? known : { payment, summary: beginSummary(payment), published: 0 };
+      const row = isSame ? known : { payment, summary: beginSummary(payment, tokens), published: 0 };
       const { messages, times } = payment.after(row.published);
       for (const message of messages) addToSummary(row.summary, message);
       row.published = published;

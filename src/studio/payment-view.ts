@@ -31,6 +31,8 @@ const unroutedViewSchema = z.object({
 
 export type OperationView = z.infer<typeof operationViewSchema>;
 
+const tokenSchema = z.object({ symbol: z.string(), decimals: z.int() });
+
 /** A payment as one row of a list. */
 export const paymentSummarySchema = z.object({
   id: z
@@ -47,6 +49,10 @@ export const paymentSummarySchema = z.object({
   payerName: text.meta({ description: "Of a published test payer" }),
   amount: text,
   asset: text,
+  token: tokenSchema
+    .nullable()
+    .default(null)
+    .meta({ description: "What amounts are told in; null where the token is not known" }),
   x402Version: z.union([z.literal(1), z.literal(2)]).nullable(),
   verify: operationViewSchema.nullable(),
   settle: operationViewSchema.nullable(),

@@ -1,10 +1,14 @@
+import { type KnownTokens, unitsOfPayment } from "../protocol/known-token.ts";
 import { nameOfTestPayer } from "../published/test-payers.ts";
 import type { PaymentMessage } from "./payment-message.ts";
 import type { OperationView, PaymentSummary } from "./payment-view.ts";
 import type { StoredPayment } from "./stored-payment.ts";
 
 /** The summary of a payment before any message about it. */
-export function beginSummary({ id, request, times: [begunAt = 0] }: StoredPayment): PaymentSummary {
+export function beginSummary(
+  { id, request, times: [begunAt = 0] }: StoredPayment,
+  tokens?: KnownTokens,
+): PaymentSummary {
   const firstSeenAt = Math.floor(begunAt);
   return {
     id,
@@ -16,6 +20,7 @@ export function beginSummary({ id, request, times: [begunAt = 0] }: StoredPaymen
     payerName: nameOfTestPayer(request?.authorization.from ?? "") ?? null,
     amount: request === undefined ? null : `${request.authorization.value}`,
     asset: request?.requirements.asset ?? null,
+    token: unitsOfPayment(request, tokens),
     x402Version: request?.x402Version ?? null,
     verify: null,
     settle: null,

@@ -2,12 +2,15 @@ import { InvalidValue, readNetwork, readOneOf } from "../../config/values.ts";
 import { ConfigurationError, KitError } from "../../errors.ts";
 import { createControlClient } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
+import { describeField } from "../../harness/faults/describe-faults.ts";
 import type { FaultReport } from "../../harness/faults/fault-board.ts";
 import {
+  examples,
   type FaultKind,
   type FaultSpec,
   facilitatorPlace,
   faultKinds,
+  lasts,
   readFaultSpec,
 } from "../../harness/faults/fault-spec.ts";
 import { self } from "../../util/self-command.ts";
@@ -21,8 +24,6 @@ import {
   textOption,
   urlOption,
 } from "../kit/command.ts";
-
-const matching = "which calls: of the method NAME, in which * stands for any letters";
 
 export const fault = defineCommand({
   options: {
@@ -42,22 +43,20 @@ export const fault = defineCommand({
       positional: true,
       required: true,
     }),
-    method: textOption("NAME", matching, { example: "eth_sendRawTransaction*" }),
-    nth: number("starting with the Nth match (default 1)", "N", "2"),
-    times: number("how many matches (default 1 with --nth, else all)", "N", "3"),
-    ms: number("delay: milliseconds", "MS", "500"),
-    "retry-after-seconds": number("rate-limited: what Retry-After says (default 1)", "S", "5"),
-    code: number("error: the JSON-RPC code", "N", "-32000"),
-    message: textOption("TEXT", "error: its text", { example: "header not found" }),
-    form: textOption("FORM", "malformed: html (default) or cut-off", { example: "cut-off" }),
-    blocks: number("stale-head: how many blocks behind", "N", "10"),
-    status: number("status: the HTTP status", "STATUS", "503"),
-    disguised: flag("receipt-of-another: give that receipt the requested hash"),
-    hash: textOption("HASH", "drop: which transaction (default all that wait)", {
-      example: `0x${"5f".repeat(32)}`,
-    }),
-    depth: number("reorg: how many blocks", "N", "3"),
-    wei: textOption("WEI", "base-fee: wei per gas", { example: "100000000000" }),
+    method: text("method", "NAME"),
+    nth: number("nth", "N"),
+    times: number("times", "N"),
+    ms: number("ms", "MS"),
+    "retry-after-seconds": number("retryAfterSeconds", "S"),
+    code: number("code", "N"),
+    message: text("message", "TEXT"),
+    form: text("form", "FORM"),
+    blocks: number("blocks", "N"),
+    status: number("status", "STATUS"),
+    disguised: flag(describeField("disguised")),
+    hash: text("hash", "HASH"),
+    depth: number("depth", "N"),
+    wei: text("wei", "WEI"),
     ...networkFileOption,
     url: urlOption,
   },
@@ -77,7 +76,7 @@ export const fault = defineCommand({
     if (network !== facilitatorPlace) requireRunning(running, network);
     const set = await createControlClient(url).faults.add(order);
     print(`${network}: ${describeFault(set)}`);
-    if (set.kind !== "drop" && set.kind !== "reorg") print(`To end it: ${self} fault clear --id ${set.id}`);
+    if (lasts(set.kind)) print(`To end it: ${self} fault clear --id ${set.id}`);
     return 0;
   },
 });
@@ -110,9 +109,13 @@ function readOrder(names: readonly string[], fields: Record<string, unknown>): F
 }
 
 /** What is no number is left as it is: that it should be one is said together with everything else. */
-function number(describe: string, placeholder: string, example: string) {
+function number(field: string, placeholder: string) {
   const read = (text: string) => (/^-?\d{1,15}$/.test(text) ? Number(text) : text);
-  return option(placeholder, describe, { read, example });
+  return option(placeholder, describeField(field), { read, example: examples[field] ?? "" });
+}
+
+function text(field: string, placeholder: string) {
+  return textOption(placeholder, describeField(field), { example: examples[field] ?? "" });
 }
 
 export const faultList = defineCommand({

@@ -1,7 +1,8 @@
 import { readWholeNumber } from "../../config/values.ts";
 import { KitError } from "../../errors.ts";
 import { describeMistake } from "../../explain/format-explanation.ts";
-import { adviceOn, formatUsdc, type PaymentLine, renderPaymentLine } from "../../explain/payment-line.ts";
+import { adviceOn, type PaymentLine, renderPaymentLine } from "../../explain/payment-line.ts";
+import { formatAmount } from "../../protocol/token-units.ts";
 import type {
   OperationView,
   PaymentDetail,
@@ -85,11 +86,11 @@ function lineOf(
     explanations: PaymentDetail["explanations"];
   },
 ): PaymentLine {
-  const { id, network, payer, payerName, amount, lastSeenAt } = payment;
+  const { id, network, payer, payerName, amount, token, lastSeenAt } = payment;
   const { outcome, status, reason, message, tookMs } = view;
   return {
     time: new Date(lastSeenAt).toISOString(),
-    ...{ operation, id, network, payer, payerName, amount, outcome, status, reason, message, tookMs },
+    ...{ operation, id, network, payer, payerName, amount, token, outcome, status, reason, message, tookMs },
     ...adviceOn(explanations),
     transaction: operation === "settle" ? payment.transaction : null,
   };
@@ -129,11 +130,11 @@ async function find(reader: PaymentReader, which: string): Promise<PaymentDetail
 
 /** The story of a payment: what it is, how it ended, what is wrong and what to do, and what happened when. */
 function describe(payment: PaymentDetail): string {
-  const { id, network, payer, payerName, amount, transaction, ledger, unrouted } = payment;
+  const { id, network, payer, payerName, amount, token, transaction, ledger, unrouted } = payment;
   const who = payerName === null ? payer : `${payerName} (${payer})`;
   return [
     `Payment       ${id}`,
-    ...(amount === null ? [] : [`              ${formatUsdc(amount)} on ${network}, from ${who}`]),
+    ...(amount === null ? [] : [`              ${formatAmount(amount, token)} on ${network}, from ${who}`]),
     ...(["verify", "settle"] as const).flatMap((operation) => {
       const view = payment[operation];
       if (view === null) return [];

@@ -94,7 +94,10 @@ export const up = defineCommand({
       if (!values.quiet && (!isForMachines || values["log-format"] !== undefined)) {
         const { followPayments } = await import("../../studio/follow-payments.ts");
         const hasOwnClock = values.seed !== undefined;
-        followPayments({ contracts: facilitatorContracts, networks, hasOwnClock }, (line) =>
+        const tokens = Object.fromEntries(
+          Object.entries(harness.description.networks).map(([name, { asset }]) => [name, [asset]]),
+        );
+        followPayments({ contracts: facilitatorContracts, networks, tokens, hasOwnClock }, (line) =>
           print(values["log-format"] === "json" ? JSON.stringify(line) : renderPaymentLine(line)),
         );
       }

@@ -3,12 +3,16 @@ import { z } from "zod";
 import { KitError } from "../../errors.ts";
 import { controlRefusal } from "../../local-server/control-refusal.ts";
 import { bytes32, uint256String } from "../../protocol/primitives.ts";
-import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
+import { readHeadTime } from "../../rpc/head-time.ts";
+import { createLocalRpc } from "../../rpc/local-rpc.ts";
+import { describeFaults } from "../faults/describe-faults.ts";
 import { describeChains } from "./chain-states.ts";
 import { controlOf, runningChain } from "./control-client.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
 import type { HarnessDescription } from "./description.ts";
 import type { JsonResponse } from "./http-json.ts";
+import type { PaymentSpec } from "./pay.ts";
+import { payRequest, readPayment } from "./pay-request.ts";
 import { requireAccount } from "./require-account.ts";
 
 /** What the routes take. Amounts are in the asset's smallest unit. */
@@ -17,19 +21,6 @@ const advanceTimeRequest = z.object({ network: z.string(), seconds: z.number() }
 const mineRequest = z.object({ network: z.string(), blocks: z.number() });
 const journalRequest = z.object({ id: bytes32 });
 const idRequest = z.object({ id: z.string() });
-
-/** What `POST /harness/pay` takes, with a test payer by its name. */
-const payRequest = z.object({
-  network: z.string(),
-  payer: z.enum(Object.keys(testPayers) as [TestPayerName, ...TestPayerName[]]),
-  amount: uint256String,
-  x402Version: z.union([z.literal(1), z.literal(2)]).default(1),
-  /** From the chain's time; below zero it has expired. */
-  validForSeconds: z.int().default(600),
-});
-
-/** A payment that `POST /harness/pay` makes. */
-export type PayRequest = z.infer<typeof payRequest>;
 
 /**
  * The routes by which other processes act on a running harness. They are served beside the service on the same
@@ -44,7 +35,7 @@ export function controlRoutes(
   }: {
     describe: () => HarnessDescription;
     /** Verifies and settles a payment over HTTP, as a server would. */
-    pay: (request: PayRequest) => Promise<{ verify: JsonResponse; settle: JsonResponse }>;
+    pay: (payment: PaymentSpec) => Promise<{ verify: JsonResponse; settle: JsonResponse }>;
     harness: ControlledHarness;
   },
 ): void {
@@ -76,8 +67,9 @@ export function controlRoutes(
   });
 
   app.post("/harness/pay", async (request) => {
-    const payment = payRequest.parse(request.body);
-    runningChain(harness, payment.network);
+    const asked = payRequest.parse(request.body);
+    const { rpcUrl } = runningChain(harness, asked.network);
+    const payment = await readPayment(asked, () => readHeadTime(createLocalRpc(rpcUrl), asked.network));
     const { verify, settle } = await pay(payment);
     return { verify: verify.body, settle: settle.body };
   });
@@ -98,6 +90,7 @@ export function controlRoutes(
   app.post("/harness/snapshot", async () => ({ id: await control.snapshot() }));
   app.post("/harness/restore", ({ body }) => control.restore(idRequest.parse(body).id).then(done));
 
+  app.get("/harness/faults/kinds", describeFaults);
   app.post("/harness/faults/add", ({ body }) => faults.add(body));
   app.post("/harness/faults/list", async () => ({ faults: await faults.list() }));
   app.post("/harness/faults/remove", async ({ body }) => ({

@@ -27,7 +27,13 @@ export const harnessDescriptionSchema = z.object({
       caip2: z.templateLiteral(["eip155:", z.int()]),
       rpcUrl: z.string(),
       facilitatorContract: address,
-      asset: z.object({ address, name: z.string(), version: z.string(), decimals: z.int() }),
+      asset: z.object({
+        address,
+        name: z.string(),
+        version: z.string(),
+        decimals: z.int(),
+        symbol: z.string().optional(),
+      }),
       /** Only of a network that is not built in: whose contract address it has, and what gas is paid in. */
       tier: z.enum(["mainnet", "testnet"]).optional(),
       nativeCoin: z.string().optional(),

@@ -80,16 +80,17 @@ export function createFaults(options: {
         case "empty-operator": {
           const id = `${++lastId}`;
           const begin = async () => {
+            let fired = 0;
+            const hit = (what: Pick<FaultHit, "methods" | "calls">) => {
+              fired++;
+              publishHit(spec, id, what);
+            };
             const { undo, transactions } = await onChain.apply(spec);
-            const calls = transactions.map((hash) => ({ params: [hash], isHit: true }));
-            publishHit(spec, id, { methods: [], calls });
-            const report = () => ({ ...spec, id, fired: 1 });
+            hit({ methods: [], calls: transactions.map((hash) => ({ params: [hash], isHit: true })) });
+            const report = () => ({ ...spec, id, fired });
             if (undo === undefined) return report();
             const method = hitMethods[spec.kind];
-            const unwatch =
-              method === undefined
-                ? () => {}
-                : proxy.faults.watch(method, (hit) => publishHit(spec, id, hit));
+            const unwatch = method === undefined ? () => {} : proxy.faults.watch(method, hit);
             const end = () => {
               unwatch();
               return undo();

@@ -1,7 +1,10 @@
 import { z } from "zod";
 import { type FaultSpec, readFaultSpec } from "./fault-spec.ts";
 
-/** A fault, how often it has hit, and the id by which it is removed. */
+/**
+ * A fault, how often it has hit, and the id by which it is removed. One of a chain has hit when it was set, and with each
+ * request of the service that it concerns.
+ */
 export type FaultReport = FaultSpec & { id: string; fired: number };
 
 /** The faults of a running harness, as data: what its API, its control routes and the command line share. */

@@ -28,47 +28,85 @@ const matchFields = {
   method: z
     .string("is not the name of a method")
     .regex(/^[A-Za-z0-9_*]{1,64}$/, "is not the name of a method, in which * stands for any letters")
-    .optional(),
-  nth: whole(1, 1_000_000).optional(),
-  times: whole(1, 1_000_000).optional(),
+    .optional()
+    .describe("which calls: of the method with this name, in which * stands for any letters"),
+  nth: whole(1, 1_000_000).optional().describe("starting with the Nth match (default 1)"),
+  times: whole(1, 1_000_000).optional().describe("how many matches (default 1 with nth, else all)"),
 };
+
+/** The names of {@link matchFields}. */
+export const matchNames: ReadonlySet<string> = new Set(Object.keys(matchFields));
+
+/*
+ * The one table of faults. Their descriptions, and those of their fields, are what the command line and the studio show.
+ */
 
 /** Faults of the connection between the service and a node. */
 const connectionSpecs = [
-  onConnection("answer-lost"),
-  onConnection("delay", { ms: whole(1, 600_000) }),
-  onConnection("rate-limited", { retryAfterSeconds: whole(0, 3_600).optional() }),
-  onConnection("reset"),
-  onConnection("error", {
-    code: whole(-2_147_483_648, 2_147_483_647),
-    message: z.string("is not a text"),
+  onConnection("answer-lost", "the request is done, and the connection is reset in the place of its answer"),
+  onConnection("delay", "the request is done at once, and its answer comes late", {
+    ms: whole(1, 600_000).describe("milliseconds"),
   }),
-  onConnection("malformed", { form: z.enum(["html", "cut-off"], "is neither html nor cut-off").optional() }),
-  onConnection("stale-head", { blocks: whole(1, 1_000_000) }),
-  onConnection("status", { status: whole(400, 599) }),
-  onConnection("hang"),
-  onConnection("receipt-of-another", { disguised: z.boolean("is neither true nor false").optional() }),
+  onConnection("rate-limited", "HTTP 429 with Retry-After; nothing is done", {
+    retryAfterSeconds: whole(0, 3_600).optional().describe("what Retry-After says, in seconds (default 1)"),
+  }),
+  onConnection("reset", "the connection is reset; nothing is done"),
+  onConnection("error", "a JSON-RPC error for the call; nothing is done", {
+    code: whole(-2_147_483_648, 2_147_483_647).describe("the JSON-RPC code"),
+    message: z.string("is not a text").describe("its text"),
+  }),
+  onConnection("malformed", "no JSON: a page of HTML, or the first half of the answer", {
+    form: z
+      .enum(["html", "cut-off"], "is neither html nor cut-off")
+      .optional()
+      .describe("html (default) or cut-off"),
+  }),
+  onConnection("stale-head", "the chain as it was some blocks ago, without later receipts", {
+    blocks: whole(1, 1_000_000).describe("how many blocks behind"),
+  }),
+  onConnection("status", "an HTTP status of 400 to 599; nothing is done", {
+    status: whole(400, 599).describe("the HTTP status"),
+  }),
+  onConnection("hang", "no answer until the fault is removed; nothing is done"),
+  onConnection("receipt-of-another", "the receipt of another transaction", {
+    disguised: z
+      .boolean("is neither true nor false")
+      .optional()
+      .describe("give that receipt the requested hash"),
+  }),
 ] as const;
 
 /** Faults of the chain itself. */
 const chainSpecs = [
-  onChain("hold-blocks"),
-  onChain("drop", {
+  onChain("hold-blocks", "no block is mined until the fault is removed"),
+  onChain("drop", "transactions that wait for a block are taken out of the node", {
     hash: z
       .string("is not a text")
       .regex(/^0x[0-9a-fA-F]{64}$/, "is not the hash of a transaction")
       .transform((text) => text as Hex)
-      .optional(),
+      .optional()
+      .describe("which transaction (default all that wait)"),
   }),
   // Nodes of the harness keep 64 states.
-  onChain("reorg", { depth: whole(1, 63) }),
-  onChain("base-fee", {
+  onChain("reorg", "the newest blocks are replaced by empty ones; their transactions are gone", {
+    depth: whole(1, 63).describe("how many blocks"),
+  }),
+  onChain("base-fee", "the base fee from the next block on; it falls by an eighth with each empty block", {
     wei: z
       .string("is not a text of decimal digits")
-      .refine((text) => (parseUint256(text) ?? 2n ** 64n) < 2n ** 64n, "is not a number of wei below 2^64"),
+      .refine((text) => (parseUint256(text) ?? 2n ** 64n) < 2n ** 64n, "is not a number of wei below 2^64")
+      .describe("wei per gas"),
   }),
-  onChain("empty-operator"),
+  onChain("empty-operator", "the operator has no gas money until the fault is removed"),
 ] as const;
+
+/** Faults that happen once and are over then: there is nothing to list, or to end. */
+const momentary: ReadonlySet<FaultKind> = new Set<FaultKind>(["drop", "reorg"]);
+
+/** Whether a fault of this kind lasts until it is removed. */
+export function lasts(kind: FaultKind): boolean {
+  return !momentary.has(kind);
+}
 
 const connectionSpec = z.discriminatedUnion("kind", connectionSpecs);
 const chainSpec = z.discriminatedUnion("kind", chainSpecs);
@@ -91,10 +129,26 @@ export type FaultKind = FaultSpec["kind"];
 export type CallMatch = Pick<ConnectionFaultSpec, "method" | "nth" | "times">;
 
 const specs = [...connectionSpecs, ...chainSpecs];
+
+/** Where a fault can be: before a chain's node, on the chain, or before the facilitator. */
+export type FaultPlace = "node" | "chain" | "facilitator";
+
+/** The table of faults, to be shown: what each does, and where it can be set. */
+export const faultTable = specs.map((schema) => {
+  const kind = schema.shape.kind.value;
+  const isOfChain = chainSpecs.some(({ shape }) => shape.kind.value === kind);
+  const places: readonly FaultPlace[] = isOfChain
+    ? ["chain"]
+    : facilitatorKinds.has(kind)
+      ? ["node", "facilitator"]
+      : ["node"];
+  return { kind, schema, places };
+});
 /** Every kind of fault, as data names it. */
 export const faultKinds: readonly FaultKind[] = specs.map(({ shape }) => shape.kind.value);
 
-const examples: Readonly<Record<string, string>> = {
+/** What each field may be. */
+export const examples: Readonly<Record<string, string>> = {
   network: "base",
   kind: "answer-lost",
   method: "eth_sendRawTransaction*",
@@ -108,6 +162,7 @@ const examples: Readonly<Record<string, string>> = {
   blocks: "10",
   status: "503",
   disguised: "true",
+  hash: `0x${"5f".repeat(32)}`,
   depth: "3",
   wei: "100000000000",
 };
@@ -175,16 +230,18 @@ function whole(least: number, most: number) {
 
 function onConnection<const K extends string, Shape extends z.core.$ZodLooseShape = object>(
   kind: K,
+  means: string,
   shape: Shape = {} as Shape,
 ) {
-  return z.strictObject({ network, kind: z.literal(kind), ...matchFields, ...shape });
+  return z.strictObject({ network, kind: z.literal(kind), ...matchFields, ...shape }).describe(means);
 }
 
 function onChain<const K extends string, Shape extends z.core.$ZodLooseShape = object>(
   kind: K,
+  means: string,
   shape: Shape = {} as Shape,
 ) {
-  return z.strictObject({ network, kind: z.literal(kind), ...shape });
+  return z.strictObject({ network, kind: z.literal(kind), ...shape }).describe(means);
 }
 
 /** Whether a method is meant by a pattern, in which `*` stands for any letters. */

@@ -131,6 +131,12 @@ export async function serveHarness(
       node.fork?.onFailure(({ message, hints }) => logger.error({ hints }, message));
     }
     const store = options.journal || studio ? createPaymentStore(serviceId) : undefined;
+    const context = {
+      contracts,
+      networks: knownNetworks,
+      tokens: Object.fromEntries(chains.map(({ network, asset }) => [network.name, [asset]])),
+      hasOwnClock: hasOwnClock(options),
+    };
     const journal = store && options.journal ? createJournalStore(store) : undefined;
     const startedFaults = await startFaults(chains, { serviceId, onExchange: journal?.onExchange });
     parts.push(startedFaults);
@@ -214,12 +220,7 @@ export async function serveHarness(
         transaction: async (payment) => (await asked()).transaction(payment),
         authorizationUse: async (payment) => (await asked()).authorizationUse(payment),
       };
-      await local.register(async (scope) =>
-        studio.serveStudio(scope, {
-          ...{ store, resend, chain, contracts, networks: knownNetworks },
-          hasOwnClock: hasOwnClock(options),
-        }),
-      );
+      await local.register(async (scope) => studio.serveStudio(scope, { store, resend, chain, ...context }));
     });
     await starting;
     const origin = await listen(app, { host, port }).catch((error: unknown) => {

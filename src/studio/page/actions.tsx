@@ -1,32 +1,68 @@
-import { act, draft, harness, isLocal } from "./state.ts";
+import { useEffect } from "preact/hooks";
+import { parseAmount } from "../../protocol/token-units.ts";
+import { act, chains, draft, harness, isLocal, loadChains, notice, tokenOf } from "./state.ts";
+import { parseTime, timeForms, writeTime } from "./times.ts";
+import { TimesPreview } from "./times-preview.tsx";
 
-/** What can be done to the local chains: pay as a test payer, move time, reset. */
+/** What can be done to the local chains: pay as a test payer, with any terms and times, and reset. */
 export function Actions() {
   const view = harness.value;
-  const { network, payer, amount, x402Version, validForSeconds } = draft.value;
+  const { network, payer, amount, x402Version, validAfter, validBefore } = draft.value;
   const edit = (change: Partial<typeof draft.value>) => {
     draft.value = { ...draft.value, ...change };
   };
+  const hasChains = isLocal.value;
+  // Times are told from the chain's, which the first of them needs.
+  useEffect(() => {
+    if (hasChains && chains.value.length === 0) void loadChains();
+  }, [hasChains]);
   // The mock has no chains to pay on.
-  if (view === null || !isLocal.value) return null;
+  if (view === null || !hasChains) return null;
   const names = Object.keys(view.networks);
   const chosen = network || names[0] || "";
-  const units = String(Math.round(Number(amount) * 1_000_000));
+  const token = tokenOf(chosen);
+  const pay = async () => {
+    const units = parseAmount(amount, token.decimals);
+    const [after, before] = [parseTime(validAfter), parseTime(validBefore)];
+    if (units === undefined) {
+      notice.value = `An amount is digits with at most ${token.decimals} behind the point, such as 0.01.`;
+      return;
+    }
+    if (after === undefined || before === undefined) {
+      notice.value = `A time is ${timeForms}.`;
+      return;
+    }
+    await act(
+      "/harness/pay",
+      {
+        ...{ network: chosen, payer, amount: units, x402Version: Number(x402Version) },
+        ...{ validAfter: writeTime(after), validBefore: writeTime(before) },
+      },
+      "Paid; see the list.",
+    );
+  };
+  const timeInput = (label: string, member: "validAfter" | "validBefore") => (
+    <label>
+      {label}
+      <input
+        type="text"
+        class="time-input"
+        title={`${member}: ${timeForms}`}
+        aria-invalid={parseTime(draft.value[member]) === undefined}
+        aria-describedby="times"
+        value={draft.value[member]}
+        onFocus={loadChains}
+        onInput={(event) => edit({ [member]: event.currentTarget.value })}
+      />
+    </label>
+  );
   return (
     <form
       class="actions"
       aria-label="Act on the local chains"
       onSubmit={(event) => {
         event.preventDefault();
-        void act(
-          "/harness/pay",
-          {
-            ...{ network: chosen, payer, amount: units },
-            x402Version: Number(x402Version),
-            validForSeconds: Number(validForSeconds),
-          },
-          "Paid; see the list.",
-        );
+        void pay();
       }}
     >
       <label>
@@ -46,12 +82,13 @@ export function Actions() {
         </select>
       </label>
       <label>
-        USDC
+        {token.symbol}
         <input
-          type="number"
-          min="0"
-          step="0.000001"
+          type="text"
+          inputMode="decimal"
+          class="amount-input"
           id="amount"
+          aria-invalid={parseAmount(amount, token.decimals) === undefined}
           value={amount}
           onInput={(event) => edit({ amount: event.currentTarget.value })}
         />
@@ -63,14 +100,8 @@ export function Actions() {
           <option>2</option>
         </select>
       </label>
-      <label>
-        Valid for (s)
-        <input
-          type="number"
-          value={validForSeconds}
-          onInput={(event) => edit({ validForSeconds: event.currentTarget.value })}
-        />
-      </label>
+      {timeInput("Valid after", "validAfter")}
+      {timeInput("Valid before", "validBefore")}
       <button type="submit">Pay</button>
       <button
         type="button"
@@ -78,6 +109,7 @@ export function Actions() {
       >
         Reset
       </button>
+      <TimesPreview network={chosen} />
     </form>
   );
 }

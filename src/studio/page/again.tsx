@@ -1,10 +1,22 @@
+import { formatUnits } from "../../protocol/token-units.ts";
 import type { PaymentDetail } from "../payment-view.ts";
 import { scenarioOf, vitestOf } from "./snippets.ts";
-import { act, ask, copyText, draft, isLocal, notice, place } from "./state.ts";
+import { act, ask, copyText, draft, isLocal, notice, place, tokenOf } from "./state.ts";
+import { writeFromNow } from "./times.ts";
+
+/** A signed time as the form has it: as far from now as it was from the request; 0, and what is far off, as it is. */
+function timeOf(signed: string | undefined, requestedAt: number): string | undefined {
+  const seconds = Number(signed);
+  if (signed === undefined || !Number.isSafeInteger(seconds)) return undefined;
+  const ahead = seconds - Math.floor(requestedAt / 1_000);
+  return Math.abs(ahead) > aYear ? signed : writeFromNow(ahead);
+}
+
+const aYear = 31_536_000;
 
 /** What can be done with a payment once more. */
 export function Again({ payment }: { payment: PaymentDetail }) {
-  const { id, signed, payerName, network, amount } = payment;
+  const { id, signed, payerName, network, amount, token } = payment;
   // Of a request that held no payment there is nothing to send.
   if (signed === null) return null;
   // The mock has neither chains nor the routes that act on them.
@@ -61,9 +73,10 @@ export function Again({ payment }: { payment: PaymentDetail }) {
               draft.value = {
                 network,
                 payer: payerName ?? "funded",
-                amount: String(Number(amount) / 1_000_000),
+                amount: formatUnits(amount, (token ?? tokenOf(network)).decimals),
                 x402Version: String(payment.x402Version ?? 1),
-                validForSeconds: "600",
+                validAfter: timeOf(signed.validAfter, payment.firstSeenAt) ?? "0",
+                validBefore: timeOf(signed.validBefore, payment.firstSeenAt) ?? writeFromNow(600),
               };
               place.value = "payments";
               document.getElementById("amount")?.focus();

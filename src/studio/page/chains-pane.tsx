@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { formatAmount } from "./format.ts";
-import { act, type ChainView, chains, harness, loadChains } from "./state.ts";
+import { formatUnits } from "../../protocol/token-units.ts";
+import { act, type ChainView, chains, harness, loadChains, tokenOf } from "./state.ts";
 
 const refreshEveryMs = 2_000;
 
@@ -23,6 +23,7 @@ export function ChainsPane() {
 
 function Chain({ chain: { network, blockNumber, time, balances, operatorGasMoney } }: { chain: ChainView }) {
   const payer = useSignal("empty");
+  const { symbol, decimals } = tokenOf(network);
   const payers = harness.value?.payers ?? {};
   const move = async (path: string, body: object, done: string) => {
     await act(`/harness/${path}`, { network, ...body }, done);
@@ -67,21 +68,21 @@ function Chain({ chain: { network, blockNumber, time, balances, operatorGasMoney
           onClick={() =>
             move(
               "fund",
-              { to: payers[payer.value]?.address, amount: "1000000" },
-              `${payer.value} has 1 USDC more.`,
+              { to: payers[payer.value]?.address, amount: `${10n ** BigInt(decimals)}` },
+              `${payer.value} has 1 ${symbol} more.`,
             )
           }
         >
-          Fund 1 USDC
+          Fund 1 {symbol}
         </button>
       </div>
       <table class="balances">
-        <caption>Balances in USDC</caption>
+        <caption>Balances in {symbol}</caption>
         <tbody>
           {Object.entries(balances).map(([name, units]) => (
             <tr key={name}>
               <th scope="row">{name}</th>
-              <td class="number">{formatAmount(units)}</td>
+              <td class="number">{formatUnits(units, decimals)}</td>
             </tr>
           ))}
         </tbody>

@@ -1,8 +1,9 @@
 import type { ComponentChildren } from "preact";
 import type { RefusalExplanation } from "../../explain/explain-refusal.ts";
+import { formatAmount } from "../../protocol/token-units.ts";
 import type { PaymentDetail, ReceivedView, TimelineEntry } from "../payment-view.ts";
 import { Again } from "./again.tsx";
-import { formatAmount, formatMs, formatSeconds, formatTime, formatUnits } from "./format.ts";
+import { formatBoth, formatMs, formatSeconds, formatTime } from "./format.ts";
 import { copyText, detail, isLocal, select } from "./state.ts";
 import { DecodedTransaction } from "./transaction-details.tsx";
 
@@ -14,8 +15,9 @@ export function DetailPane() {
     <article aria-label="Payment">
       <header class="detail-head">
         <h2>
-          {formatAmount(payment.amount) || "An unreadable request"}
-          {payment.amount !== null && ` USDC on ${payment.network ?? "an unknown network"}`}
+          {payment.amount === null
+            ? "An unreadable request"
+            : `${formatAmount(payment.amount, payment.token)} on ${payment.network ?? "an unknown network"}`}
         </h2>
         <button type="button" onClick={() => select(null)}>
           Close
@@ -27,7 +29,7 @@ export function DetailPane() {
       <Comparison payment={payment} />
       <Transaction entries={payment.timeline} />
       {payment.transaction !== null && isLocal.value && (
-        <DecodedTransaction key={`${payment.id} ${payment.transaction}`} id={payment.id} />
+        <DecodedTransaction key={`${payment.id} ${payment.transaction}`} payment={payment} />
       )}
       <Body body={payment.body} />
       {payment.received !== null && <Received received={payment.received} />}
@@ -76,9 +78,9 @@ function Facts({ payment }: { payment: PaymentDetail }) {
 }
 
 /** What was signed beside what was required; what differs is marked. */
-function Comparison({ payment: { signed, required, firstSeenAt } }: { payment: PaymentDetail }) {
+function Comparison({ payment: { signed, required, firstSeenAt, token } }: { payment: PaymentDetail }) {
   if (signed === null || required === null) return null;
-  const inUnits = (value: string | undefined) => (value === undefined ? undefined : formatUnits(value));
+  const inUnits = (value: string | undefined) => (value === undefined ? undefined : formatBoth(value, token));
   const pairs: [string, string, string | undefined][] = [
     ["from", signed.from ?? "", undefined],
     ["to / payTo", signed.to ?? "", required.payTo],

@@ -1,72 +1,102 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { facilitator, ofChains, ofFacilitator, type Switch } from "./fault-switches.ts";
-import { act, faults, harness, loadFaults } from "./state.ts";
+import { FaultRow } from "./fault-row.tsx";
+import { act, type FaultView, faultForm, faults, harness, loadFaultForm, loadFaults } from "./state.ts";
 
 const refreshEveryMs = 1_000;
+
+/** What stands in the place of a network for faults between a shop and the facilitator. */
+const facilitator = "facilitator";
 
 /** Trouble between a shop and the facilitator, between that and a node, and on the chain, as switches with counters. */
 export function FaultsPane() {
   const chosen = useSignal("");
   useEffect(() => {
+    void loadFaultForm();
     void loadFaults();
     const timer = setInterval(loadFaults, refreshEveryMs);
     return () => clearInterval(timer);
   }, []);
   const names = Object.keys(harness.value?.networks ?? {});
   const network = chosen.value || names[0] || "";
+  const kinds = faultForm.value?.kinds ?? [];
+  const rowsOf = (place: string, where: string) =>
+    kinds
+      .filter(({ places }) => places.includes(where))
+      .map((description) => (
+        <FaultRow key={`${place} ${description.kind}`} place={place} description={description} />
+      ));
   return (
     <div class="pane">
+      <SetNow />
       <section class="card wide" aria-label="Faults of the facilitator">
         <h2>Between a shop and the facilitator</h2>
-        <Switches place={facilitator} switches={ofFacilitator} />
+        {rowsOf(facilitator, "facilitator")}
       </section>
       <section class="card wide" aria-label="Faults of chains">
-        <h2>Between the facilitator and a chain</h2>
-        <p>
+        <h2>
           <label>
-            On{" "}
+            Between the facilitator and the node of{" "}
             <select value={network} onChange={(event) => (chosen.value = event.currentTarget.value)}>
               {names.map((name) => (
                 <option key={name}>{name}</option>
               ))}
             </select>
           </label>
-        </p>
-        <Switches place={network} switches={ofChains} />
+        </h2>
+        {rowsOf(network, "node")}
+        <h2>On the chain {network}</h2>
+        {rowsOf(network, "chain")}
       </section>
     </div>
   );
 }
 
-/** `place` is a network or the facilitator. */
-function Switches({ place, switches }: { place: string; switches: readonly Switch[] }) {
-  const toggle = async (kind: string, more: object | undefined, id: string | undefined) => {
-    const what = `${kind} (${place})`;
-    if (id === undefined)
-      await act("/harness/faults/add", { network: place, kind, ...more }, `${what} is on.`);
-    else await act("/harness/faults/remove", { id }, `${what} is off.`);
+/** Every fault that lasts, those of the command line and of tests among them. */
+function SetNow() {
+  const end = async (path: string, body: object, done: string) => {
+    await act(`/harness/faults/${path}`, body, done);
     await loadFaults();
   };
-  return switches.map(({ kind, means, more }) => {
-    const set = faults.value.find((fault) => fault.kind === kind && fault.network === place);
-    return (
-      <div class="switch" key={kind}>
-        <button
-          type="button"
-          role="switch"
-          aria-checked={set !== undefined}
-          aria-label={`${kind} (${place})`}
-          onClick={() => toggle(kind, more, set?.id)}
-        >
-          {set === undefined ? "off" : "on"}
-        </button>
-        <b>{kind}</b>
-        <span class="soft">{means}</span>
-        <span class="number">
-          {set === undefined ? "" : `hit ${set.fired} ${set.fired === 1 ? "time" : "times"}`}
-        </span>
-      </div>
-    );
-  });
+  const list = faults.value;
+  return (
+    <section class="card wide" aria-label="Faults that are set">
+      <h2>Set now</h2>
+      {list.length === 0 ? (
+        <p class="soft">No fault is set.</p>
+      ) : (
+        <>
+          {list.map((fault) => (
+            <div class="set" key={fault.id}>
+              <button
+                type="button"
+                aria-label={`Remove ${fault.kind} (${fault.network})`}
+                onClick={() => end("remove", { id: fault.id }, `${fault.kind} (${fault.network}) has ended.`)}
+              >
+                Remove
+              </button>
+              <b>{fault.kind}</b>
+              <span>
+                {fault.network} <span class="soft">{detailsOf(fault)}</span>
+              </span>
+              <span class="number">{countOf(fault)}</span>
+            </div>
+          ))}
+          <button type="button" onClick={() => end("clear", {}, "No fault is set any more.")}>
+            Clear all faults
+          </button>
+        </>
+      )}
+    </section>
+  );
+}
+
+function detailsOf({ id: _, network: __, kind: ___, fired: ____, ...details }: FaultView): string {
+  return Object.entries(details)
+    .map(([name, value]) => `${name} ${String(value)}`)
+    .join(", ");
+}
+
+function countOf({ fired }: FaultView): string {
+  return `hit ${fired} ${fired === 1 ? "time" : "times"}`;
 }

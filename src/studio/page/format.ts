@@ -1,15 +1,9 @@
+import { formatAmount, type TokenUnits } from "../../protocol/token-units.ts";
+
 /** A time of day with milliseconds. */
 export function formatTime(at: number): string {
   const date = new Date(at);
   return `${date.toLocaleTimeString("en-GB")}.${String(date.getMilliseconds()).padStart(3, "0")}`;
-}
-
-/** An amount of USDC in dollars: 10000 is 0.01. */
-export function formatAmount(units: string | null): string {
-  if (units === null) return "";
-  const value = BigInt(units);
-  const fraction = (value % 1_000_000n).toString().padStart(6, "0").replace(/0+$/, "");
-  return `${value / 1_000_000n}${fraction === "" ? "" : `.${fraction}`}`;
 }
 
 export function shorten(hex: string | null): string {
@@ -36,7 +30,7 @@ export function formatSeconds(seconds: string, requestedAt: number): string {
   return `${seconds} (${new Date(value * 1000).toISOString().replace(".000", "")}, ${distance})`;
 }
 
-/** Units of the token, and what they are in USDC. */
-export function formatUnits(units: string): string {
-  return `${units} (${formatAmount(units)} USDC)`;
+/** An amount in the token's smallest unit, and what that is in whole tokens, where the token is known. */
+export function formatBoth(amount: string, token: TokenUnits | null): string {
+  return token === null ? amount : `${amount} (${formatAmount(amount, token)})`;
 }

@@ -1,7 +1,8 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { formatAmount } from "../../protocol/token-units.ts";
 import type { OperationView, PaymentSummary } from "../payment-view.ts";
-import { formatAmount, formatMs, formatTime, shorten } from "./format.ts";
+import { formatMs, formatTime, shorten } from "./format.ts";
 import { kindOf, rows, select, selectedId } from "./state.ts";
 
 const rowHeight = 32;
@@ -49,7 +50,7 @@ export function PaymentList() {
       <table aria-rowcount={list.length + 1} aria-label="Payments">
         <thead>
           <tr>
-            {["Time", "Payer", "Network", "USDC", "Verify", "Settle", "Took"].map((heading) => (
+            {["Time", "Payer", "Network", "Amount", "Verify", "Settle", "Took"].map((heading) => (
               <th key={heading} scope="col">
                 {heading}
               </th>
@@ -74,7 +75,7 @@ export function PaymentList() {
 }
 
 function Row({ payment, index }: { payment: PaymentSummary; index: number }) {
-  const { id, firstSeenAt, payer, payerName, network, amount, verify, settle, unrouted } = payment;
+  const { id, firstSeenAt, payer, payerName, network, amount, token, verify, settle, unrouted } = payment;
   const asked = unrouted === null ? "unreadable" : `${unrouted.method} ${unrouted.path}`;
   return (
     <tr
@@ -91,7 +92,9 @@ function Row({ payment, index }: { payment: PaymentSummary; index: number }) {
         </button>
       </td>
       <td>{network ?? ""}</td>
-      <td class="number">{formatAmount(amount)}</td>
+      <td class="number" title={amount ?? ""}>
+        {amount === null ? "" : formatAmount(amount, token)}
+      </td>
       {unrouted === null ? (
         <>
           <Outcome operation={verify} />

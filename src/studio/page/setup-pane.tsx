@@ -1,4 +1,5 @@
 import { useSignal } from "@preact/signals";
+import { unitsOf } from "../../protocol/token-units.ts";
 import { type Framework, shopOf } from "./snippets.ts";
 import { copyText, harness } from "./state.ts";
 
@@ -38,7 +39,7 @@ export function SetupPane() {
         <section class="card" key={network} aria-label={network}>
           <h2>{network}</h2>
           <Copy name="payTo" text={facilitatorContract} />
-          <Copy name="USDC" text={asset.address} />
+          <Copy name={unitsOf(asset).symbol} text={asset.address} />
           {rpcUrl !== undefined && <Copy name="RPC URL" text={rpcUrl} />}
         </section>
       ))}

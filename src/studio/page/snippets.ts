@@ -58,11 +58,13 @@ type ShopView = {
   apiKey: string;
   caip2: string;
   payTo: string;
-  asset: { address: string; name: string; version: string };
+  asset: { address: string; name: string; version: string; decimals: number };
 };
 
 /** The configuration of a shop for one of the public packages. */
 export function shopOf(framework: Framework, { url, apiKey, caip2, payTo, asset }: ShopView): string {
+  // A hundredth of a token.
+  const price = 10n ** BigInt(Math.max(asset.decimals - 2, 0));
   const facilitator = [
     "const facilitator = new HTTPFacilitatorClient({",
     `  url: "${url}",`,
@@ -76,7 +78,7 @@ export function shopOf(framework: Framework, { url, apiKey, caip2, payTo, asset 
     '  "GET /report": {',
     "    accepts: {",
     `      scheme: "exact", network: "${caip2}", payTo: "${payTo}",`,
-    `      price: { asset: "${asset.address}", amount: "10000", extra: { name: "${asset.name}", version: "${asset.version}" } },`,
+    `      price: { asset: "${asset.address}", amount: "${price}", extra: { name: "${asset.name}", version: "${asset.version}" } },`,
     "    },",
     "  },",
     "};",

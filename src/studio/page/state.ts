@@ -1,5 +1,7 @@
 import { computed, signal } from "@preact/signals";
+import { type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
 import type { PaymentDetail, PaymentSummary } from "../payment-view.ts";
+import { writeFromNow } from "./times.ts";
 
 /** The payments by id, as the event stream tells of them. A new map for each batch of changes. */
 const payments = signal<ReadonlyMap<string, PaymentSummary>>(new Map());
@@ -27,7 +29,7 @@ export type HarnessView = {
       /** The mock has no chains. */
       rpcUrl?: string;
       facilitatorContract: string;
-      asset: { address: string; name: string; version: string };
+      asset: { address: string; name: string; version: string; decimals: number; symbol?: string };
     }
   >;
 };
@@ -47,7 +49,8 @@ export const draft = signal({
   payer: "funded",
   amount: "0.01",
   x402Version: "1",
-  validForSeconds: "600",
+  validAfter: "0",
+  validBefore: writeFromNow(600),
 });
 
 /** A chain, from `GET /harness/chains`. */
@@ -59,10 +62,53 @@ export type ChainView = {
   operatorGasMoney: string;
 };
 export const chains = signal<readonly ChainView[]>([]);
+/** When they were asked, in unix milliseconds. */
+let chainsReadAt = 0;
 
-/** A fault that is set, and how often it has hit. */
-export type FaultView = { id: string; network: string; kind: string; fired: number };
+/** A chain's time now, in unix seconds: they go on as the clock does. Undefined where it is not known. */
+export function chainTimeOf(network: string): number | undefined {
+  const chain = chains.value.find((one) => one.network === network);
+  return chain && chain.time + Math.round((Date.now() - chainsReadAt) / 1_000);
+}
+
+/** The units of a network's token. */
+export function tokenOf(network: string): TokenUnits {
+  const asset = harness.value?.networks[network]?.asset;
+  return unitsOf(asset ?? { name: "USDC", decimals: 6 });
+}
+
+/** A fault that is set, how often it has hit, and what was given for it. */
+export type FaultView = { id: string; network: string; kind: string; fired: number } & Record<
+  string,
+  string | number | boolean
+>;
 export const faults = signal<readonly FaultView[]>([]);
+
+/** Something that may be said of a fault. */
+export type FaultField = {
+  name: string;
+  means: string;
+  type: "integer" | "string" | "boolean";
+  needed: boolean;
+  isMatch: boolean;
+  least: number | null;
+  most: number | null;
+  choices: readonly string[];
+  example: string;
+};
+
+/** A kind of fault, from `GET /harness/faults/kinds`. */
+export type FaultDescription = {
+  kind: string;
+  means: string;
+  places: readonly string[];
+  lasts: boolean;
+  fields: readonly FaultField[];
+};
+export const faultForm = signal<{
+  kinds: readonly FaultDescription[];
+  facilitatorRoutes: readonly string[];
+} | null>(null);
 
 /** Changes are shown together: a burst of them must not make the page stutter. */
 const takeInEveryMs = 50;
@@ -182,7 +228,15 @@ export async function loadHarness(): Promise<void> {
 
 export async function loadChains(): Promise<void> {
   const response = await fetch("/harness/chains");
-  if (response.ok) chains.value = (await response.json()) as ChainView[];
+  if (!response.ok) return;
+  const read = (await response.json()) as ChainView[];
+  chainsReadAt = Date.now();
+  chains.value = read;
+}
+
+export async function loadFaultForm(): Promise<void> {
+  const response = await fetch("/harness/faults/kinds");
+  if (response.ok) faultForm.value = (await response.json()) as typeof faultForm.value;
 }
 
 export async function loadFaults(): Promise<void> {

@@ -1,9 +1,10 @@
 import { useSignal } from "@preact/signals";
+import type { PaymentDetail } from "../payment-view.ts";
 import type { TransactionView } from "../transaction-view.ts";
-import { formatUnits } from "./format.ts";
+import { formatBoth } from "./format.ts";
 
 /** The call of the transaction and its events, as the node has them; asked for when it is opened. */
-export function DecodedTransaction({ id }: { id: string }) {
+export function DecodedTransaction({ payment: { id, asset, token } }: { payment: PaymentDetail }) {
   const shown = useSignal<TransactionView | string>("…");
   async function load(): Promise<void> {
     const response = await fetch(`/payments/${id}/transaction`);
@@ -14,12 +15,27 @@ export function DecodedTransaction({ id }: { id: string }) {
   return (
     <details onToggle={(event) => event.currentTarget.open && load()}>
       <summary>Transaction, decoded</summary>
-      {typeof view === "string" ? <p>{view}</p> : <Decoded view={view} />}
+      {typeof view === "string" ? (
+        <p>{view}</p>
+      ) : (
+        <Decoded view={view} token={isOf(view, asset) ? token : null} />
+      )}
     </details>
   );
 }
 
-function Decoded({ view: { call, mined, from, to, gasLimit } }: { view: TransactionView }) {
+/** Whether a transaction moves this token. */
+function isOf({ call }: TransactionView, asset: string | null): boolean {
+  return call !== null && call.asset.toLowerCase() === asset?.toLowerCase();
+}
+
+function Decoded({
+  view: { call, mined, from, to, gasLimit },
+  token,
+}: {
+  view: TransactionView;
+  token: PaymentDetail["token"];
+}) {
   return (
     <>
       <Facts
@@ -30,7 +46,10 @@ function Decoded({ view: { call, mined, from, to, gasLimit } }: { view: Transact
       />
       <h4>{call === null ? "It moves no payment" : `${call.name} of ${call.asset}`}</h4>
       {call?.payments.map((payment) => (
-        <Facts key={payment.authorizationNonce} facts={{ ...payment, value: formatUnits(payment.value) }} />
+        <Facts
+          key={payment.authorizationNonce}
+          facts={{ ...payment, value: formatBoth(payment.value, token) }}
+        />
       ))}
       <h4>
         {mined === null ? "It is not mined" : `Events${mined.succeeded ? "" : ": none, it was reverted"}`}

@@ -13,6 +13,7 @@ import { strangerAddress } from "../../../src/fixtures/cases/payment-spec.ts";
 import { findScenario } from "../../../src/fixtures/index.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { type PaymentSpec, pay } from "../../../src/harness/control/pay.ts";
+import { describeFaults } from "../../../src/harness/faults/describe-faults.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { encodeCancellation, encodeSubmission } from "../../../src/judge/scene/token-calls.ts";
 import { startMockServer } from "../../../src/mock-server/index.ts";
@@ -20,7 +21,6 @@ import { toHex } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { parsePaymentRequest } from "../../../src/protocol/requests.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
-import { facilitator, ofChains, ofFacilitator } from "../../../src/studio/page/fault-switches.ts";
 import {
   type PaymentDetail,
   type PaymentSummary,
@@ -56,18 +56,23 @@ const list = async () => (await get<{ payments: PaymentSummary[] }>("/payments")
 const detailOf = async (id: string) => (await get<{ payment: PaymentDetail }>(`/payments/${id}`)).payment;
 
 describe("over HTTP", () => {
-  test.each([
-    ...ofFacilitator.map((one) => ({ ...one, place: facilitator })),
-    ...ofChains.map((one) => ({ ...one, place: "base" })),
-  ])("the switch $kind ($place) can be set and cleared, and is gone then", async ({ kind, place, more }) => {
+  test.each(
+    describeFaults().kinds.flatMap(({ places, ...kind }) =>
+      places.map((place) => ({ ...kind, place: place === "facilitator" ? place : "base" })),
+    ),
+  )("$kind ($place) can be set as it is offered, and is gone when it is cleared", async (one) => {
+    const { kind, place, lasts, fields } = one;
     const control = async (action: string, body: object) =>
       (await requestJson(`${origin}/harness/faults/${action}`, { method: "POST", body })).body;
-    const isSet = expect.objectContaining({ kind, network: place });
-    const { id } = z
-      .object({ id: z.string() })
-      .parse(await control("add", { network: place, kind, ...more }));
-    expect(await control("list", {})).toEqual({ faults: [isSet] });
-    expect(await control("remove", { id })).toEqual({ removed: true });
+    const given = fields
+      .filter(({ needed }) => needed)
+      .map(({ name, type, example }) => [name, type === "integer" ? Number(example) : example]);
+    if (kind === "reorg") await harness.chains.base?.mine(5);
+    const set = await control("add", { network: place, kind, ...Object.fromEntries(given) });
+    expect(set).toMatchObject({ kind, network: place });
+    const listed = lasts ? [expect.objectContaining({ kind, network: place })] : [];
+    expect(await control("list", {})).toEqual({ faults: listed });
+    await control("clear", {});
     expect(await control("list", {})).toEqual({ faults: [] });
     expect((await payAs("funded")).settle.body).toMatchObject({ success: true });
   });
@@ -611,7 +616,9 @@ describe("in a browser", { timeout: 60_000 }, () => {
     await page.waitForSelector("text=2 of 2");
     await page.getByRole("button", { name: "Edit…" }).click();
     await page.getByLabel("USDC").fill("0.02");
-    await page.getByLabel("Valid for (s)").fill("-5");
+    expect(await page.getByLabel("Valid after").inputValue()).toBe("0");
+    expect(await page.getByLabel("Valid before").inputValue()).toMatch(/^now \+ (600|599|601) s$/);
+    await page.getByLabel("Valid before").fill("now − 5 s");
     await page.getByRole("button", { name: "Pay", exact: true }).click();
     await page.waitForSelector("text=3 of 3");
     await expect.poll(() => rows().first().textContent(), { timeout }).toMatch(/0\.02.*valid_before/s);
@@ -656,6 +663,100 @@ describe("in a browser", { timeout: 60_000 }, () => {
       await expect.poll(() => fault.getAttribute("aria-checked"), { timeout }).toBe("false");
     },
   );
+
+  test("every fault that there is can be set with its parameters, and what lasts is cleared by one button", async () => {
+    await payAs("funded");
+    await page.getByRole("button", { name: "faults", exact: true }).click();
+    const set = page.getByLabel("Faults that are set");
+    await set.getByText("No fault is set.").waitFor();
+    for (const { kind, places, lasts } of describeFaults().kinds) {
+      for (const place of places) {
+        const name = `${kind} (${place === "facilitator" ? place : "base"})`;
+        const control = page.getByRole(lasts ? "switch" : "button", { name, exact: true });
+        await control.click();
+        if (lasts) await expect.poll(() => control.getAttribute("aria-checked"), { timeout }).toBe("true");
+        else await page.getByText(`${name} has happened.`).waitFor();
+      }
+    }
+    const lasting = (await harness.faults.list()).length;
+    expect(await set.getByRole("button", { name: /^Remove/ }).count()).toBe(lasting);
+    await set.getByRole("button", { name: "Clear all faults" }).click();
+    await set.getByText("No fault is set.").waitFor();
+    expect(await harness.faults.list()).toEqual([]);
+  });
+
+  test("a fault is set with the parameters that are typed, for the calls that are named", async () => {
+    await page.getByRole("button", { name: "faults", exact: true }).click();
+    const rowOf = (name: string) => page.getByRole("form", { name, exact: true });
+    const late = rowOf("delay (facilitator)");
+    await late.getByLabel("milliseconds").fill("7");
+    await late.getByText("only some requests").click();
+    await late.getByLabel(/^which calls/).selectOption("settle");
+    await late.getByLabel(/^how many matches/).fill("2");
+    await late.getByRole("switch").click();
+    await expect
+      .poll(() => harness.faults.list(), { timeout })
+      .toMatchObject([
+        { kind: "delay", network: "facilitator", ms: 7, method: "settle", times: 2, fired: 0 },
+      ]);
+    await payAs("funded");
+    await late.getByText("hit 1 time", { exact: true }).waitFor();
+    const receipts = rowOf("receipt-of-another (base)");
+    await receipts.getByLabel("give that receipt the requested hash").check();
+    await receipts.getByRole("switch").click();
+    await rowOf("base-fee (base)").getByLabel("wei per gas").fill("2000000000");
+    await rowOf("base-fee (base)").getByRole("switch").click();
+    await expect
+      .poll(() => harness.faults.list(), { timeout })
+      .toMatchObject([
+        {},
+        { kind: "receipt-of-another", disguised: true },
+        { kind: "base-fee", wei: "2000000000", fired: 1 },
+      ]);
+  });
+
+  test("a fault that is refused says why, and stays off", async () => {
+    await page.getByRole("button", { name: "faults", exact: true }).click();
+    const drop = page.getByRole("form", { name: "drop (base)", exact: true });
+    await drop.getByLabel(/^which transaction/).fill("0x12");
+    await drop.getByRole("button").click();
+    await page.getByText(/is not the hash of a transaction/).waitFor();
+    expect(troubles.splice(0)).toEqual([expect.stringContaining("400")]);
+    const late = page.getByRole("form", { name: "delay (base)", exact: true });
+    await late.getByLabel("milliseconds").fill("0");
+    await late.getByRole("switch").click();
+    expect(await harness.faults.list()).toEqual([]);
+  });
+
+  test("a payment is edited in its times, which are told in seconds, as dates and from the chain's time", async () => {
+    const form = page.getByRole("form", { name: "Act on the local chains" });
+    await form.getByLabel("Valid after").fill("now + 1 h");
+    await form
+      .getByText(/^Valid after 1\d{9} · 20\d\d-.* UTC · 3600 s \(60 min\) after the chain's time$/)
+      .waitFor();
+    await form.getByRole("button", { name: "Pay", exact: true }).click();
+    await expect.poll(() => rows().first().textContent(), { timeout }).toMatch(/valid_after/);
+    const [payment] = await list();
+    const { signed } = await detailOf(payment?.id ?? "");
+    const now = Number((await get<{ time: number }[]>("/harness/chains"))[0]?.time);
+    expect(Math.abs(Number(signed?.validAfter) - now - 3_600)).toBeLessThan(30);
+
+    await rows().first().click();
+    await page.getByRole("button", { name: "Edit…" }).click();
+    expect(await form.getByLabel("Valid after").inputValue()).toMatch(/^now \+ (3599|360\d) s$/);
+    await form.getByLabel("Valid after").fill("now − 60 s");
+    await form.getByRole("button", { name: "Pay", exact: true }).click();
+    await expect.poll(() => rows().first().textContent(), { timeout }).toMatch(/settled/);
+
+    await form.getByLabel("Valid before").fill("tomorrow");
+    await form.getByText(/^Valid before: a time is now − 60 s, /).waitFor();
+    await form.getByRole("button", { name: "Pay", exact: true }).click();
+    await page
+      .locator("output")
+      .getByText(/^A time is now − 60 s, /)
+      .waitFor();
+    expect(await list()).toHaveLength(2);
+  });
 
   test("of a mock it offers nothing that needs a chain", async () => {
     await using mock = await startMockServer();

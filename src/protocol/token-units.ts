@@ -1,0 +1,31 @@
+import type { Asset } from "./networks.ts";
+
+/** What amounts of a token are told in: `USDC` with 6 decimals. */
+export type TokenUnits = { symbol: string; decimals: number };
+
+/** The units of a token. A token of which no symbol is known goes by the name that its payers sign. */
+export function unitsOf({ symbol, name, decimals }: Pick<Asset, "symbol" | "name" | "decimals">): TokenUnits {
+  // Circle signs as “USD Coin” on the mainnets and as “USDC” elsewhere; people say USDC of both.
+  return { symbol: symbol ?? (name === "USD Coin" ? "USDC" : name), decimals };
+}
+
+/** An amount in whole tokens: of 10000 with 6 decimals, `0.01`. */
+export function formatUnits(amount: bigint | string, decimals: number): string {
+  const digits = `${amount}`.padStart(decimals + 1, "0");
+  const whole = digits.slice(0, digits.length - decimals);
+  const fraction = digits.slice(digits.length - decimals).replace(/0+$/, "");
+  return fraction === "" ? whole : `${whole}.${fraction}`;
+}
+
+/** An amount with its symbol: `0.01 USDC`. Of a token that is not known, in its smallest unit. */
+export function formatAmount(amount: bigint | string, units: TokenUnits | null | undefined): string {
+  return units ? `${formatUnits(amount, units.decimals)} ${units.symbol}` : `${amount} units`;
+}
+
+/** What `0.01` is in the smallest unit; undefined where it is no amount, or has more digits than the token. */
+export function parseAmount(text: string, decimals: number): string | undefined {
+  const [, whole = "", fraction = ""] = /^(\d*)(?:[.](\d*))?$/.exec(text.trim()) ?? [];
+  const digits = fraction.replace(/0+$/, "");
+  if (whole + fraction === "" || digits.length > decimals) return undefined;
+  return `${whole}${digits.padEnd(decimals, "0")}`.replace(/^0+(?=\d)/, "") || "0";
+}

@@ -1,0 +1,30 @@
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { chainTimeOf, draft } from "./state.ts";
+import { describeTime, parseTime, timeForms } from "./times.ts";
+
+/** What the times of the form are: in seconds, as dates, and from the chain's time, which goes on. */
+export function TimesPreview({ network }: { network: string }) {
+  const tick = useSignal(0);
+  useEffect(() => {
+    const timer = setInterval(() => tick.value++, 1_000);
+    return () => clearInterval(timer);
+  }, []);
+  void tick.value;
+  const now = chainTimeOf(network);
+  const tell = (name: string, text: string) => {
+    const time = parseTime(text);
+    if (time === undefined) return <span class="outcome refused">{`${name}: a time is ${timeForms}`}</span>;
+    return (
+      <span>
+        {name} <b>{describeTime(time, now)}</b>
+      </span>
+    );
+  };
+  return (
+    <div id="times" class="times">
+      {tell("Valid after", draft.value.validAfter)}
+      {tell("Valid before", draft.value.validBefore)}
+    </div>
+  );
+}
