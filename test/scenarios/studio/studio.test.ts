@@ -185,6 +185,8 @@ describe("over HTTP", () => {
       const parsed = parsePaymentRequest(body);
       return parsed.ok ? parsed.request.settlementId : "";
     };
+    // Enough for the reorganization below.
+    await harness.chains.base?.mine(5);
     const [held, verified] = [await signedRequest(harness), await signedRequest(harness)];
     await post(harness, "verify", held);
     const fault = await control("add", { network: "base", kind: "hold-blocks" });
