@@ -28,6 +28,6 @@ test("a payer whose settles are reverted again and again is made to wait, and no
   expect(late.length).toBeGreaterThanOrEqual(3);
   for (const { body } of late) {
     expect(body).toMatchObject({ success: false, errorReason: "unexpected_settle_error", transaction: "" });
-    expect(JSON.stringify(body)).toContain("Settles of this payer were reverted lately");
+    expect(JSON.stringify(body)).toContain("Recent settles of this payer reverted");
   }
 });

@@ -226,7 +226,7 @@ describe("over HTTP", () => {
     await post(harness, "verify", await signedRequest(harness));
     const unsettled = (await list())[0]?.id;
     const none = await fetch(`${origin}/payments/${unsettled}/transaction`);
-    expect([none.status, await none.text()]).toEqual([409, expect.stringContaining("No transaction")]);
+    expect([none.status, await none.text()]).toEqual([409, expect.stringContaining("no transaction")]);
   });
 
   test("a refusal says what is wrong and what to do", async () => {
