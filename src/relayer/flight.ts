@@ -12,17 +12,22 @@ export type Flight = {
   unmined(): number;
   /** The most that they may cost together, in wei. */
   cost(): bigint;
+  /** The most that all may cost which this process has known, those that are decided too, in wei. */
+  spent(): bigint;
   /** Those among them that a block held which has vanished from the chain. */
   vanished(): number;
 };
 
 export function createFlight(now: () => number): Flight {
   const slots = new Map<number, Slot>();
+  let spent = 0n;
 
   function addAttempt(slot: Slot, attempt: Attempt): void {
     slot.attempts.push(attempt);
     const cost = mostCost(attempt);
-    if (cost > slot.cost) slot.cost = cost;
+    if (cost <= slot.cost) return;
+    spent += cost - slot.cost;
+    slot.cost = cost;
   }
 
   function track({ attempt, settlements, hasVanished = false }: Batch): Slot {
@@ -46,6 +51,7 @@ export function createFlight(now: () => number): Flight {
       unproven: 0,
     };
     slots.set(attempt.txNonce, slot);
+    spent += slot.cost;
     return slot;
   }
 
@@ -67,6 +73,7 @@ export function createFlight(now: () => number): Flight {
       for (const { cost } of unmined()) sum += cost;
       return sum;
     },
+    spent: () => spent,
     vanished() {
       let count = 0;
       for (const { hasVanished } of unmined()) if (hasVanished) count++;

@@ -1,6 +1,5 @@
 import { setImmediate } from "node:timers/promises";
 import type { SettleCall } from "../chain/contract/calls.ts";
-import { mostCost } from "../chain/signing/read-transaction.ts";
 import type { SignedTransaction } from "../chain/signing/signer.ts";
 import { countBatch, estimateFees, settleTransaction } from "../chain/signing/transaction.ts";
 import { OperatorError, UndeterminedError } from "../errors.ts";
@@ -71,7 +70,7 @@ export type RelayerOptions = RecovererOptions & {
 type Queued = Submission & {
   /** Unix milliseconds. */
   queuedAt: number;
-  /** The most that all transactions cost that had been sent by then, in wei. */
+  /** What all transactions might cost that were known by then, in wei: see `Flight.spent`. */
   spentBefore: bigint;
   resolve(outcome: SubmissionOutcome): void;
   reject(error: unknown): void;
@@ -109,7 +108,6 @@ export function createRelayer(options: RelayerOptions): Relayer {
   let pumped: Promise<void> = Promise.resolve();
   let started = false;
   let stopped = false;
-  let spent = 0n;
 
   const store: TransactionStore = {
     async open() {
@@ -221,7 +219,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
     };
     // What was sent since it was read may have been paid from it, and other instances pay from it too. Where that may
     // matter it is read again.
-    const isAmple = count((newest.gasMoney - (spent - newest.spentBefore)) / 2n) === waiting.length;
+    const isAmple = count((newest.gasMoney - (watcher.spent() - newest.spentBefore)) / 2n) === waiting.length;
     const fitting = isAmple ? waiting.length : count(await gasMoneyNow(newest.gasMoney));
     if (fitting === 0 && inFlight > 0n) return "no_money";
     // Some may have been withdrawn meanwhile.
@@ -300,7 +298,6 @@ export function createRelayer(options: RelayerOptions): Relayer {
           { network: network.name, hash, txNonce, settlements: settlements.map(({ id }) => id) },
           "sending settlements",
         );
-        spent += mostCost(attempt);
         // One at a time is on its way, and this one follows it.
         await broadcast;
         broadcast = watcher.send({ attempt, settlements });
@@ -377,7 +374,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
         resolve("withdrawn");
         return promise;
       }
-      const item: Queued = { ...submission, queuedAt: now(), spentBefore: spent, resolve, reject };
+      const item: Queued = { ...submission, queuedAt: now(), spentBefore: watcher.spent(), resolve, reject };
       queue.push(item);
       if (queue.length >= maxBatch) wakeFilling();
       const withdraw = () => {

@@ -10,7 +10,7 @@ import type { TransactionStore } from "./transaction-store.ts";
 import { createVanishedTransactions } from "./vanished.ts";
 
 /** Knows every transaction in flight of one account on one network, until the chain has decided it. */
-export type Watcher = Pick<Flight, "unmined" | "cost" | "vanished"> & {
+export type Watcher = Pick<Flight, "unmined" | "cost" | "spent" | "vanished"> & {
   /** Broadcasts a stored transaction and watches it. Never throws: an unknown outcome is watched. */
   send(batch: Batch): Promise<void>;
   /**
@@ -279,6 +279,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   return {
     unmined: flight.unmined,
     cost: flight.cost,
+    spent: flight.spent,
     vanished: flight.vanished,
     async send(batch) {
       await broadcast([track(batch)]);
