@@ -45,8 +45,7 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
 
     settle(request, caller, callerSignal, { idempotency, repeats = false } = {}) {
       const signal = AbortSignal.any([callerSignal, closing]);
-      const run = () => settle(request, caller, signal, { repeats });
-      if (idempotency === undefined) return run();
+      if (idempotency === undefined) return settle(request, caller, signal, { repeats });
       const waiting = { now, signal, deadline: now() + settleWaitMs[request.x402Version] };
       return settleIdempotently(
         ledger,
@@ -54,7 +53,7 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
         idempotency,
         request.settlementId,
         waiting,
-        run,
+        () => settle(request, caller, signal),
       );
     },
 
