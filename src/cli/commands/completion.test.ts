@@ -13,6 +13,7 @@ const commands: readonly CompletedCommand[] = [
       json: flag("JSON"),
       host: option("ADDRESS", "the machine's \\ $name", { read: String }),
       state: option("FILE", "kept", { read: String }),
+      command: option("COMMAND", "what is run", { read: String, isRest: true }),
     },
   },
   {

@@ -16,9 +16,7 @@ export function renderCompletion(
 ): string {
   if (shell === "fish") return renderFishCompletion(commands);
   const cases = commands.map(({ name, options }) => {
-    const names = Object.entries(options).flatMap(([key, { positional }]) =>
-      positional === true ? [] : [`--${key}`],
-    );
+    const names = namedOf(options).map(([key]) => `--${key}`);
     return `    "${name}") words="${[...names, "--help"].join(" ")}" ;;`;
   });
   const groups = Map.groupBy(
@@ -81,10 +79,8 @@ function renderFishCompletion(commands: readonly CompletedCommand[]): string {
       const after = others.length === 0 ? `^${name}( |$)` : `^${name}( (?!(${others.join("|")})( |$))|$)`;
       return [
         offer(`^${first}$`, `-a ${last}`, summary),
-        ...Object.entries<Option>(options).flatMap(([key, option]) =>
-          option.positional === true || option.isRest === true
-            ? []
-            : offer(after, `-l ${key}${describeValue(option)}`, option.describe),
+        ...namedOf(options).map(([key, option]) =>
+          offer(after, `-l ${key}${describeValue(option)}`, option.describe),
         ),
         offer(after, "-l help", "print help"),
       ];
@@ -92,6 +88,13 @@ function renderFishCompletion(commands: readonly CompletedCommand[]): string {
     offer("^$", "-l help", "print help"),
     offer("^$", "-l version", "print the version"),
   ].join("\n");
+}
+
+/** The options that are written with their names. */
+function namedOf(options: Options): [key: string, Option][] {
+  return Object.entries<Option>(options).filter(
+    ([, { positional, isRest }]) => positional !== true && isRest !== true,
+  );
 }
 
 /** What follows an option: nothing, a file, or a value that fish cannot know. */
