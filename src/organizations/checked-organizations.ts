@@ -26,7 +26,7 @@ const ofThese = (networks: readonly NetworkName[]): Wanted => ({
 });
 
 const someScopes: Wanted = {
-  what: `a list of ${scopes.join(" and ")}`,
+  what: `a list that has ${scopes.join(", ")} or both, and nothing else`,
   fits: (value) => Array.isArray(value) && value.every((one) => oneOf(scopes).fits(one)),
 };
 

@@ -346,7 +346,7 @@ test.each<[string, () => unknown, string]>([
   [
     "a scope of a key",
     () => organizations.createKey("shop", { scopes: ["verify", "settel"] as Anything }),
-    "scopes: a list is not a list of verify and settle",
+    "scopes: a list is not a list that has verify, settle or both, and nothing else",
   ],
   [
     "the expiry of a key, which would never expire",
