@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { ForbiddenError, UndeterminedError } from "../errors.ts";
 import type { KeptAnswer } from "../ledger/ledger.ts";
 import type { Settlement } from "../ledger/settlement.ts";
@@ -15,7 +14,7 @@ import { type Claimant, claimPayment, type Waiting } from "./claim-payment.ts";
 import type { FacilitatorContext, Lane } from "./context.ts";
 import { createGasBudget } from "./gas-budget.ts";
 import { checkLimits, createPaymentIntake, recipientFor, requireScope, withOperator } from "./intake.ts";
-import type { SettleablePayment } from "./payment.ts";
+import { createRequestLeases, type Lease, newLease } from "./lease.ts";
 import { bindingOf, hasPaid, isBound } from "./payment-identifier.ts";
 import { publishChecksOf } from "./publish-checks.ts";
 import { createRepeats } from "./repeats.ts";
@@ -68,17 +67,6 @@ export const repeated: Delivery = {
   lost: () => Promise.resolve(),
 };
 
-/** One request's right to settle an authorization and to answer for it. */
-type Lease = {
-  payment: SettleablePayment;
-  caller: Caller;
-  holder: string;
-  /** When it was last taken, in unix milliseconds. */
-  takenAt: number;
-  /** Whether it has been given up: its answer is handed over, or lost. */
-  isOver: boolean;
-};
-
 /** Between two looks at the ledger while waiting for an outcome that another instance may conclude. */
 const ledgerPollMs = 1_000;
 
@@ -88,9 +76,6 @@ const leasePollMs = 25;
 
 /** The same while it waits for the lease of another instance to be renewed or to run out. */
 const leaseSlowPollMs = 250;
-
-/** A lease that was taken this long ago is made sure of before a success is handed over. */
-const leaseTrustMs = 10_000;
 
 /**
  * Makes settle. All checks run under a leased lock on the authorization; then the relayer claims it for the
@@ -102,6 +87,7 @@ export function createSettle(context: FacilitatorContext): Settle {
   const gasBudget = createGasBudget(ledger, now);
   const repeats = createRepeats(now);
   const backOff = createBackOff(ledger, now);
+  const leases = createRequestLeases(ledger, now);
 
   return async (request, caller, signal, { repeats: isRepeatable } = { repeats: false }) => {
     const waiting: Waiting = { now, signal, deadline: now() + settleWaitMs[request.x402Version] };
@@ -130,7 +116,7 @@ export function createSettle(context: FacilitatorContext): Settle {
     return (await successAgain(claimant)) ?? result;
 
     async function settleOnce(claimant: Omit<Claimant, keyof Lane>): Promise<SettleResult> {
-      const lease: Lease = { payment, caller, holder: randomUUID(), takenAt: 0, isOver: false };
+      const lease = newLease(payment, caller);
       const waitMs = Math.min(leaseWaitMs, waiting.deadline - now());
       const first = await repeats.begin(`${caller.organization.id} ${payment.digest}`, waitMs, signal);
       if (first === undefined) return whileUnderWay(await ledger.find(payment.id), lease);
@@ -156,7 +142,7 @@ export function createSettle(context: FacilitatorContext): Settle {
             claimPayment({ ...claimant, ...lane }, { ...waiting, gasBudget }),
           );
           if (refusal !== undefined) {
-            await ledger.releaseLease(payment.id, lease.holder);
+            await leases.giveUp(lease);
             return refuse(refusal, { final: false });
           }
           isClaimed = true;
@@ -166,7 +152,7 @@ export function createSettle(context: FacilitatorContext): Settle {
         return result;
       } catch (error) {
         if (isClaimed) backOff.suspect(payer);
-        await ledger.releaseLease(payment.id, lease.holder);
+        await leases.giveUp(lease);
         throw error;
       }
     }
@@ -189,7 +175,7 @@ export function createSettle(context: FacilitatorContext): Settle {
     let firstSeen: number | undefined;
     let settlement: Settlement | null = null;
     const look = async (): Promise<SettleResult | "acquired" | undefined> => {
-      if (await acquire(lease)) return "acquired";
+      if (await leases.take(lease)) return "acquired";
       settlement = await ledger.find(id);
       const mayOpen =
         settlement === null ||
@@ -206,13 +192,6 @@ export function createSettle(context: FacilitatorContext): Settle {
       signal,
     });
     return ended === "acquired" ? undefined : (ended ?? whileUnderWay(settlement, lease));
-  }
-
-  async function acquire(lease: Lease): Promise<boolean> {
-    const askedAt = now();
-    const isAcquired = await ledger.acquireLease(lease.payment.id, lease.holder);
-    if (isAcquired) lease.takenAt = askedAt;
-    return isAcquired;
   }
 
   /**
@@ -259,7 +238,7 @@ export function createSettle(context: FacilitatorContext): Settle {
     { deadline, signal }: Waiting,
     { isFresh }: { isFresh: boolean },
   ): Promise<SettleResult> {
-    const { payment, caller, holder } = lease;
+    const { payment, caller } = lease;
     let isWorthReading = !isFresh;
     for (;;) {
       if (signal.aborted) {
@@ -270,7 +249,7 @@ export function createSettle(context: FacilitatorContext): Settle {
           );
         }
         // Servers of version 2 ask again for what is pending, and so find another instance, or the next one.
-        await ledger.releaseLease(payment.id, holder);
+        await leases.giveUp(lease);
         return { kind: "pending", transaction: cutShort.transactionHash };
       }
       // Subscribed before the ledger is read, so that no conclusion falls between the two.
@@ -301,61 +280,33 @@ export function createSettle(context: FacilitatorContext): Settle {
       }
       const underWay = recovering?.outcome === "under_way" ? recovering.transaction : undefined;
       if (underWay === undefined && !isOpenTo(settlement, payment, organization.id)) {
-        await ledger.releaseLease(payment.id, holder);
+        await leases.giveUp(lease);
         return whyClosed(settlement, lease, recovering);
       }
       if (underWay === undefined && settlement.state !== "submitted") {
-        if (isTrusted(lease)) return hand(settlement, lease);
+        if (leases.isTrusted(lease)) return hand(settlement, lease);
         // A process that stood still may have lost the lease to another one, which answered meanwhile.
-        if (!(await acquire(lease))) return whileUnderWay(await ledger.find(payment.id), lease);
+        if (!(await leases.take(lease))) return whileUnderWay(await ledger.find(payment.id), lease);
         continue;
       }
       if (now() >= deadline) {
-        await ledger.releaseLease(payment.id, holder);
+        await leases.giveUp(lease);
         return { kind: "pending", transaction: underWay ?? settlement.transactionHash };
       }
       await announced;
     }
   }
 
-  function hand({ id, transactionHash }: Settlement, lease: Lease): SettleResult {
-    const { holder } = lease;
+  function hand({ transactionHash }: Settlement, lease: Lease): SettleResult {
     return {
       kind: "success",
       transaction: transactionHash,
       delivery: {
-        isDue: () => isStillDue(lease),
-        delivered(kept) {
-          lease.isOver = true;
-          return ledger.markDelivered(id, holder, kept);
-        },
-        lost() {
-          lease.isOver = true;
-          return ledger.releaseLease(id, holder);
-        },
+        isDue: () => leases.isStillDue(lease),
+        delivered: (kept) => leases.markDelivered(lease, kept),
+        lost: () => leases.giveUp(lease),
       },
     };
-  }
-
-  function isTrusted({ takenAt }: Lease): boolean {
-    return now() - takenAt < leaseTrustMs;
-  }
-
-  /** Whether a success is still this request's to give. An old lease is taken anew, and what became of it read again. */
-  async function isStillDue(lease: Lease): Promise<boolean> {
-    const { payment, caller, holder } = lease;
-    while (!lease.isOver && !isTrusted(lease)) {
-      if (!(await acquire(lease))) return false;
-      // Taken after it was given up, it would be held, and renewed, for as long as the process lives.
-      if (lease.isOver) {
-        await ledger.releaseLease(payment.id, holder);
-        return false;
-      }
-      const settlement = await ledger.find(payment.id);
-      if (settlement === null || !hasPaid(settlement)) return false;
-      if (!isOpenTo(settlement, payment, caller.organization.id)) return false;
-    }
-    return !lease.isOver;
   }
 }
 
