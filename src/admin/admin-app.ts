@@ -96,7 +96,6 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
         reads--;
       }
     }
-    const findUse = createUseFinder(chainOf);
     paymentRoutes(scope, {
       ...{ log, context },
       chain: {
@@ -104,7 +103,7 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
           readChain(payment, async (_, chain) =>
             (await import("../capture/transaction-of.ts")).transactionOf(payment, chain),
           ),
-        authorizationUse: async ({ request }) => request && findUse(request),
+        authorizationUse: createUseFinder(chainOf),
       },
     });
     const { contracts } = context;

@@ -1,10 +1,13 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { examplePayment } from "../../test/support/example-payment.ts";
 import { authorizationUsedTopic, transferTopic } from "../chain/contract/events.ts";
+import { channels } from "../channels/channels.ts";
 import { UndeterminedError } from "../errors.ts";
 import { addressWord, type Hex, uintWord } from "../protocol/hex.ts";
 import { networks } from "../protocol/networks.ts";
 import { testPayers } from "../published/test-payers.ts";
+import { createPaymentLog } from "../studio/payment-log.ts";
+import { createPaymentStore } from "../studio/payment-store.ts";
 import { createUseFinder } from "./authorization-use.ts";
 
 const { base } = networks;
@@ -15,6 +18,25 @@ const transaction = `0x${"ab".repeat(32)}` as const;
 const head = 100_000n;
 
 const paymentOf = () => examplePayment({ payTo: contract, nonce });
+
+/** A verified payment, read anew by each reader of the log. */
+function readPayment() {
+  const serviceId = "the service";
+  const store = createPaymentStore(serviceId);
+  onTestFinished(() => store.close());
+  const payment = paymentOf();
+  const { settlementId } = payment;
+  const about = { serviceId, requestId: "1", operation: "verify", settlementId, payment } as const;
+  const result = { outcome: "invalid", reason: "invalid_transaction_state" } as const;
+  channels.request.publish(() => about);
+  channels.payment.publish(() => ({ ...about, status: 200, result, tookMs: 3 }));
+  const log = createPaymentLog(store);
+  return () => {
+    const read = log.find(settlementId);
+    if (read === undefined) throw new Error("the payment is not in the log");
+    return read;
+  };
+}
 
 const hex = (number: bigint) => `0x${number.toString(16)}`;
 
@@ -67,24 +89,24 @@ function chainWith(usedIn: bigint | undefined, { fails = false } = {}) {
 test("a use in recent blocks is found with its transaction, time, sender and transfer, and searched for once", async () => {
   const chain = chainWith(head - 5_000n);
   const find = createUseFinder(() => chain);
-  const payment = paymentOf();
+  const read = readPayment();
   const expected = {
     ...{ kind: "used", transaction, blockNumber: head - 5_000n, timestamp: 0x65000000n },
     ...{ sender: stranger, to: base.usdc.address },
     moved: { to: contract, value: 10_000n },
   };
-  expect(await Promise.all([find(payment), find(payment)])).toEqual([expected, expected]);
+  expect(await Promise.all([find(read()), find(read())])).toEqual([expected, expected]);
   const before = chain.asked.length;
-  expect(await find(payment)).toEqual(expected);
+  expect(await find(read())).toEqual(expected);
   expect(chain.asked).toHaveLength(before);
 });
 
 test("the search looks at a bounded number of blocks, in pieces that providers allow, and then gives up", async () => {
   const chain = chainWith(1n);
   const find = createUseFinder(() => chain);
-  const payment = paymentOf();
-  expect(await find(payment)).toBeUndefined();
-  expect(await find(payment)).toBeUndefined();
+  const read = readPayment();
+  expect(await find(read())).toBeUndefined();
+  expect(await find(read())).toBeUndefined();
   expect(chain.asked.length).toBeLessThanOrEqual(40);
   expect(chain.ranges.every((blocks) => blocks <= 2_000n)).toBe(true);
   expect(chain.ranges.reduce((sum, blocks) => sum + blocks)).toBe(32_000n);
@@ -92,12 +114,12 @@ test("the search looks at a bounded number of blocks, in pieces that providers a
 
 test("an unused authorization costs no search of logs", async () => {
   const chain = chainWith(undefined);
-  expect(await createUseFinder(() => chain)(paymentOf())).toBeUndefined();
+  expect(await createUseFinder(() => chain)(readPayment()())).toBeUndefined();
   expect(chain.asked).toEqual(["eth_call", "eth_getBlockByNumber"]);
 });
 
 test("a chain that fails, answers nothing or is not there is no failure of the explanation", async () => {
-  const payment = paymentOf();
+  const payment = readPayment()();
   expect(await createUseFinder(() => chainWith(1n, { fails: true }))(payment)).toBeUndefined();
   expect(await createUseFinder(() => undefined)(payment)).toBeUndefined();
   const silent = { ...chainWith(1n), ask: () => new Promise<never>(() => {}) };

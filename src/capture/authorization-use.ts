@@ -12,7 +12,8 @@ import type { PaymentRequest } from "../protocol/requests.ts";
 import { headCall, readHead } from "../rpc/calls.ts";
 import { quantity } from "../rpc/read-hex.ts";
 import type { Rpc } from "../rpc/rpc.ts";
-import type { AuthorizationUse } from "../studio/payment-chain.ts";
+import type { AuthorizationUse, PaymentChain } from "../studio/payment-chain.ts";
+import type { LoggedPayment } from "../studio/payment-log.ts";
 import { membersOf } from "../util/json.ts";
 import { withTimeout } from "../util/with-timeout.ts";
 import type { ReadableChain } from "./read-captured-chain.ts";
@@ -99,12 +100,13 @@ const believeEmptyMs = 15_000;
 export function createUseFinder(
   chainOf: (request: PaymentRequest) => Pick<ReadableChain, "network" | "asset" | "ask"> | undefined,
   { timeoutMs }: { timeoutMs: number } = bounds,
-): (request: PaymentRequest) => Promise<AuthorizationUse | undefined> {
+): PaymentChain["authorizationUse"] {
   type Known = { search: Promise<AuthorizationUse | undefined>; isFinal: boolean; at: number };
-  const answers = new WeakMap<PaymentRequest, Known>();
+  /** By the summary, which lives as long as its payment; the request is made anew for each reader. */
+  const answers = new WeakMap<LoggedPayment["summary"], Known>();
   let searching = 0;
 
-  function search(request: PaymentRequest): Known {
+  function search(request: PaymentRequest, summary: LoggedPayment["summary"]): Known {
     const chain = chainOf(request);
     const known: Known = { search: Promise.resolve(undefined), isFinal: false, at: performance.now() };
     if (chain === undefined || searching >= mostSearches) return known;
@@ -116,14 +118,15 @@ export function createUseFinder(
         known.isFinal = use !== undefined;
         return use;
       });
-    answers.set(request, known);
+    answers.set(summary, known);
     return known;
   }
 
-  return (request) => {
-    const known = answers.get(request);
+  return async ({ request, summary }) => {
+    if (request === undefined) return undefined;
+    const known = answers.get(summary);
     const isFresh = known !== undefined && (known.isFinal || performance.now() - known.at < believeEmptyMs);
-    const { search: found } = isFresh ? known : search(request);
+    const { search: found } = isFresh ? known : search(request, summary);
     return withTimeout(found, timeoutMs).catch(() => undefined);
   };
 }

@@ -24,5 +24,7 @@ export type PaymentChain = {
    */
   transaction(payment: LoggedPayment): Promise<TransactionView>;
   /** How its authorization was used; undefined where that could not be found out soon. Never throws. */
-  authorizationUse(payment: LoggedPayment): Promise<AuthorizationUse | undefined>;
+  authorizationUse(
+    payment: Pick<LoggedPayment, "request" | "summary">,
+  ): Promise<AuthorizationUse | undefined>;
 };

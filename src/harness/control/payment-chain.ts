@@ -6,9 +6,8 @@ import { readableChainOf } from "./readable-chain.ts";
 
 /** What the local chains say of payments. */
 export function createPaymentChain(chains: ControlledHarness["chains"]): PaymentChain {
-  const findUse = createUseFinder(({ knownNetwork }) => readableChainOf(chains, knownNetwork.name));
   return {
     transaction: (payment) => transactionOf(payment, readableChainOf(chains, payment.summary.network)),
-    authorizationUse: async ({ request }) => request && findUse(request),
+    authorizationUse: createUseFinder(({ knownNetwork }) => readableChainOf(chains, knownNetwork.name)),
   };
 }
