@@ -50,8 +50,8 @@ export type ChecksBegun = FromService & {
  * How a verify or settle ended.
  * - `valid`, `invalid`, `settled`: decided;
  * - `pending`: signed and sent, and not decided in time;
- * - `refused`: 4xx, whatever is wrong with the payment was not looked at;
- * - `undetermined`: 5xx, it could not be told;
+ * - `refused`: 4xx, the request was refused before a verdict on the payment;
+ * - `undetermined`: 5xx, no verdict could be reached;
  * - `abandoned`: the caller left before there was an answer.
  */
 export type PaymentOutcome =

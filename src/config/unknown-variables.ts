@@ -19,7 +19,7 @@ const ownPrefixes = [
   "POLYGON_RPC",
 ];
 
-/** Kubernetes sets these for every service beside the own one, whatever it is called: `OPERATOR_PORT_80_TCP_ADDR`. */
+/** Kubernetes sets such variables for every service of a namespace, by its name: `OPERATOR_PORT_80_TCP_ADDR`. */
 const ofKubernetes =
   /_(?:SERVICE_(?:HOST|PORT(?:_\w+)?)|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/;
 

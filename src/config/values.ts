@@ -56,7 +56,7 @@ export function ordinal(index: number): string {
   return `${number}${ending}`;
 }
 
-/** @param most at most 15 digits, which is what is read */
+/** @param most at most 999,999,999,999,999, since longer texts are refused */
 export function readWholeNumber(least: number, most: number): (text: string) => number {
   return (text) => {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
@@ -377,7 +377,7 @@ export function readRate(text: string): RequestRate {
   return { perSecond: read(perSecond), burst: read(burst) };
 }
 
-/** Whose `X-Forwarded-For` is believed: none, that of so many proxies in front, or that of these addresses. */
+/** Which `X-Forwarded-For` is believed: none, that of this number of proxies in front, or that of these addresses. */
 export type TrustProxy = false | number | readonly [string, ...string[]];
 
 /** Names that Fastify knows for 127.0.0.0/8, 169.254.0.0/16, and the private networks. */

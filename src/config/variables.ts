@@ -48,12 +48,12 @@ export type Variable = {
   /** What it is, in a sentence or two. */
   summary: string;
   read: (text: string, known?: NetworkRegistry) => unknown;
-  /** What it is when it is not set, written as it would be set. */
+  /** The value that is used when it is not set, as it would be written. */
   default?: string;
-  /** What holds when it is not set, in words, where no value stands for that. */
+  /** What happens when it is not set, in words, for a variable without a default. */
   unset?: string;
   example: string;
-  /** It is never shown, and a file can give it instead: `NAME_FILE` is then the path. */
+  /** It is never shown, and can be read from a file instead, whose path is in `NAME_FILE`. */
   secret?: true;
   usedBy: readonly VariableUser[];
 };
@@ -432,7 +432,7 @@ export function variablesOf(...users: readonly VariableUser[]): readonly Variabl
   return variableNames.filter((name) => users.some((user) => describeVariable(name).usedBy.includes(user)));
 }
 
-/** What the table says of a variable. */
+/** The row of a variable. */
 export function describeVariable(name: AnyVariableName): Variable {
   const table: Readonly<Record<string, Variable>> = variables;
   return (

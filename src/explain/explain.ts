@@ -262,7 +262,7 @@ function explainAuthorization(
   return findings;
 }
 
-/** What the amounts of one half are told in: its token's units, or those of the network's own. */
+/** How the amounts of one half are shown: in the units of its token, or of the network's USDC. */
 function unitsAsked(
   { value, network }: Pick<Side, "value" | "network">,
   { tokens }: ExplainContext,

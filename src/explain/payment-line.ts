@@ -15,7 +15,7 @@ export type PaymentLine = {
   payerName: string | null;
   /** In the asset's smallest unit. */
   amount: string | null;
-  /** What amounts are told in; null where the token is not known. */
+  /** How the amount is shown; null if the token is unknown. */
   token: TokenUnits | null;
   outcome: string;
   status: number | null;

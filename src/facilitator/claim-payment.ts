@@ -46,8 +46,8 @@ const balancePollMs = 50;
  * A balance that is taken up by settlements under way is looked at again for two block times: one that was mined just
  * now is counted twice, in the balance and in the reservation, until its receipt has been read.
  *
- * @throws UndeterminedError when it could not be told, or not be sent, GasBudgetError when it is not to be paid for;
- * then nothing was signed.
+ * @throws UndeterminedError when the result cannot be determined or the payment cannot be sent, GasBudgetError when the
+ * organization's gas budget does not cover it; in both cases nothing was signed.
  */
 export async function claimPayment(claimant: Claimant, options: ClaimOptions): Promise<Invalid | undefined> {
   const { payment, identifier, chain, relayer, signature, caller, recipient, checked } = claimant;

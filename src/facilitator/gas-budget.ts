@@ -4,10 +4,10 @@ import { overGasBudget } from "../organizations/limits.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 
-/** Lets settlements through as long as the gas budgets of their organizations hold them. */
+/** Lets settlements through as long as the gas budgets of their organizations cover them. */
 export type GasBudget = {
   /**
-   * Does the work that claims a settlement, which costs so many wei at most.
+   * Runs `claim`, which claims a settlement of at most `cost` wei, if the budget covers it.
    *
    * @throws GasBudgetError when it does not fit; then nothing was done.
    */

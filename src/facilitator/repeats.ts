@@ -6,9 +6,9 @@ export type FirstRequest = { end(): void };
 /** Requests of this process for payments that another of its requests is settling already. */
 export type Repeats = {
   /**
-   * Makes a request the first for a payment; `key` names the payment and its organization. While another one is, waits
-   * for its end, `waitMs` at most: undefined when it has not ended by then, when the signal aborts, or when so many
-   * wait already that this one need not. Costs neither the ledger nor the chain anything.
+   * Makes a request the first one of a payment; `key` names the payment and its organization. If there is a first one
+   * already, waits up to `waitMs` for its end: undefined when it has not ended by then, when the signal aborts, or when
+   * too many requests wait already. Asks neither the ledger nor the chain.
    */
   begin(key: string, waitMs: number, signal: AbortSignal): Promise<FirstRequest | undefined>;
 };

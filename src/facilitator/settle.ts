@@ -36,22 +36,22 @@ export type SettleResult =
 /** The fate of one success on its way to the caller. */
 export type Delivery = {
   /**
-   * To be asked right before the answer is complete: whether it may still be given. False where this process has stood
-   * still meanwhile, and another request has, or had, the right to it.
+   * Whether the success may still be given; to be called right before the last byte of the answer. False if this process
+   * was suspended, and another request has taken the right to answer meanwhile.
    */
   isDue(): Promise<boolean>;
-  /** The answer was written; from now on it is given again under the key that it is kept for. */
+  /** The answer was written. `kept` is stored, and given again under its `Idempotency-Key`. */
   delivered(kept?: KeptAnswer): Promise<void>;
   /** The answer could not be written: the next identical request gets it. */
   lost(): Promise<void>;
 };
 
 /**
- * Settles a payment. Throws when it could not be told, or when the key may not.
- * `signal` aborts when no caller waits for the answer any more: what is not signed yet is dropped, and the right to the
- * answer is given up at once, so that the same payment sent again finds it free.
+ * Settles a payment. Throws when the outcome cannot be determined, or when the API key does not allow it.
+ * `signal` aborts when the caller has left: a payment that is not signed yet is dropped, and the right to answer is given
+ * up at once, so that the same payment sent again can take it.
  *
- * `repeats`: a success that was handed over is given again to the payment with the identifier that it was settled under.
+ * `repeats`: a delivered success is given again to the same payment with the same identifier.
  */
 export type Settle = (
   request: PaymentRequest,

@@ -14,9 +14,9 @@ import { publishChecksOf } from "./publish-checks.ts";
 import { verifySignature } from "./signature.ts";
 
 /**
- * Judges a payment: undefined when it is valid. Throws when it could not be told.
+ * Checks a payment: undefined when it is valid. Throws when that cannot be determined.
  *
- * `repeats`: a payment that was settled under the identifier it carries is valid, since settle gives its success again.
+ * `repeats`: a payment that was settled under its identifier is valid, since settle gives its success again.
  */
 export type Verify = (
   request: PaymentRequest,

@@ -56,7 +56,7 @@ const pureChecks: Readonly<Record<PureCheckName, PureCheck>> = {
     authorization.value > 0n || allowZeroValue ? undefined : refusals.valueIsZero(),
 };
 
-/** The first thing wrong with a request on its face; undefined when nothing is. `onCheck` is called for each check. */
+/** The first refusal that follows from the request alone; undefined without one. `onCheck` is called for each check. */
 export function checkTerms(
   request: PaymentRequest,
   network: ServedNetwork,

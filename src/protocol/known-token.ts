@@ -21,7 +21,7 @@ export function knownToken(
   return all.find((token) => sameAddress(token.address, address));
 }
 
-/** What amounts of a payment are told in; null where its token is not known, or there is no payment. */
+/** How the amounts of a payment are shown; null if its token is unknown, or there is no payment. */
 export function unitsOfPayment(
   request: { knownNetwork: Network; requirements: { asset: string } } | undefined,
   tokens?: KnownTokens,

@@ -25,7 +25,7 @@ function homeOf(asset: Address, network: string): string {
   return home === undefined || home === network ? "" : `, which is USDC on ${home},`;
 }
 
-/** A message has room for so many addresses. */
+/** The most addresses that a message lists. */
 const mostListed = 4;
 
 function listAddresses(assets: readonly Pick<Asset, "address">[]): string {

@@ -1,6 +1,6 @@
 import type { Asset } from "./networks.ts";
 
-/** What amounts of a token are told in: `USDC` with 6 decimals. */
+/** How amounts of a token are shown: with its symbol and decimals, such as `USDC` and 6. */
 export type TokenUnits = { symbol: string; decimals: number };
 
 /** The units of a token. A token of which no symbol is known goes by the name that its payers sign. */

@@ -1,4 +1,4 @@
-/** A map of so many entries at most. */
+/** A map with a limited number of entries. */
 export type BoundedMap<Key, Value> = ReturnType<typeof createBoundedMap<Key, Value>>;
 
 /** Makes a map in which a new entry pushes out the one that was set first, with which `forget` is called. */

@@ -2,11 +2,11 @@ import { ConfigurationError, type ConfigurationProblem } from "../errors.ts";
 import { nearest, typosBetween } from "./nearest.ts";
 
 /*
- * What public functions are given. Callers may be JavaScript, where anything can stand anywhere: what would end in a
- * TypeError from within, or be ignored in silence, is refused here with the name it was given under.
+ * Checks the arguments of public functions. Callers may be JavaScript and pass anything: arguments that would cause a
+ * TypeError further in, or be ignored silently, are refused here by name.
  */
 
-/** What a value is to be: in words, and whether it is that. */
+/** The kind of value that an argument or option takes: a description and a check. */
 export type Wanted = {
   /** Follows “is not”: “a text”. */
   readonly what: string;

@@ -19,12 +19,11 @@ const longestWaitMs = 4;
 type Waiting<Item, Result> = { item: Item; resolve(result: Result): void; reject(error: unknown): void };
 
 /**
- * Makes a function that does one thing of one that does many: what is asked for in one turn of the event loop, or while
- * much is under way, is done together. `work` gives the results in the order of the items; where it throws, all of its
- * items fail.
+ * Turns a function for many items into one for a single item: items of one turn of the event loop, or that arrive while
+ * enough calls are under way, share a call. `work` returns the results in the order of the items; if it throws, all of
+ * its items fail.
  *
- * Pieces of work have 1, 2, 4, 8 … items unless they may have any number, so that few different statements are made for a
- * database to prepare.
+ * A call has 1, 2, 4, 8 … items unless `anyNumber` is set, so that a database has few different statements to prepare.
  */
 export function together<Item, Result>(
   work: (items: readonly Item[]) => Promise<readonly Result[]>,

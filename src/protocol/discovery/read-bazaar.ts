@@ -7,7 +7,7 @@ type Bazaar = { type: "http" | "mcp"; toolName?: string; routeTemplate?: string;
 const longestInfo = 4_096;
 const longestSchema = 8_192;
 
-/** Values of `info` times values of its schema: each may be compared with each, which takes 50 ms for so many. */
+/** The limit for values of `info` times values of its schema, since each may be compared with each: about 50 ms. */
 const mostComparisons = 20_000;
 
 const anyObject = z.record(z.string(), z.unknown());
@@ -62,7 +62,7 @@ function follows(info: object, schema: Record<string, unknown>): boolean {
     return false;
   if (countValues(info) * countValues(schema) > mostComparisons) return false;
   try {
-    // By default an `id` in the schema would be kept for good, beside those of this package's own schemas.
+    // In the default registry, an `id` in the schema would stay in memory, among the ids of this package's own schemas.
     return z.fromJSONSchema(schema, { registry: z.registry() }).safeParse(info).success;
   } catch {
     return false;
