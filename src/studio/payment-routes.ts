@@ -78,6 +78,8 @@ export function paymentRoutes(
       "x-accel-buffering": "no",
     });
     readers.add(response);
+    // A reader that sends no more has left: to find out by what is written to it, there may be nothing for long.
+    request.raw.socket.once("end", () => response.end());
     const end = streamPayments(response, { log, lastEventId: request.headers["last-event-id"] });
     response.on("close", () => {
       end();

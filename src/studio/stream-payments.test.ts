@@ -3,6 +3,7 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import Fastify from "fastify";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { channels } from "../channels/channels.ts";
+import { answerHalfClosed } from "../http/connections/half-closed.ts";
 import { createPaymentLog } from "./payment-log.ts";
 import { paymentRoutes } from "./payment-routes.ts";
 import { createPaymentStore } from "./payment-store.ts";
@@ -19,6 +20,8 @@ async function serve(payments: number) {
   const store = createPaymentStore(serviceId);
   const log = createPaymentLog(store);
   const app = Fastify();
+  // As the service's server is: it answers those that send no more.
+  answerHalfClosed(app.server);
   paymentRoutes(app, { log, context: { contracts: { mainnet: contract, testnet: contract } } });
   await app.listen({ host: "127.0.0.1", port: 0 });
   const sockets = new Set<Socket>();
@@ -92,4 +95,12 @@ test("readers that never read are dropped, take little memory until then, and ke
   expect(reader.destroyed).toBe(false);
   for (const socket of paused) socket.destroy();
   reader.destroy();
+});
+
+test("a reader that leaves is forgotten at once, and not when there is something to write to it", async () => {
+  const { port, sockets } = await serve(0);
+  const reader = await open(port);
+  await once(reader, "data");
+  reader.destroy();
+  await expect.poll(() => sockets.size, { timeout: 5_000 }).toBe(0);
 });
