@@ -1,10 +1,7 @@
 import { availableParallelism } from "node:os";
 import { ConfigurationError } from "../errors.ts";
-import {
-  type HarnessOptions,
-  harnessOptions as ofOneHarness,
-  readHarnessOptions,
-} from "../harness/api/harness-options.ts";
+import type { HarnessOptions } from "../harness/api/harness-options.ts";
+import { harnessOptions as ofOneHarness, readHarnessOptions } from "../harness/api/read-harness-options.ts";
 import { requireNode } from "../harness/nodes/require-node.ts";
 import { startHarness } from "../harness/run/start-harness.ts";
 import { createLogger } from "../logging/logger.ts";

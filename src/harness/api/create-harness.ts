@@ -4,7 +4,8 @@ import { controlOf } from "../control/control-client.ts";
 import { startHarness } from "../run/start-harness.ts";
 import { type CapturedPayment, describeCaptured } from "./captured-payment.ts";
 import type { Harness } from "./harness-api.ts";
-import { type HarnessOptions, readHarnessOptions } from "./harness-options.ts";
+import type { HarnessOptions } from "./harness-options.ts";
+import { readHarnessOptions } from "./read-harness-options.ts";
 
 /**
  * Starts local chains with a facilitator on them, for tests: offline, with everything in place and the test payers

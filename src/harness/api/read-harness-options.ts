@@ -1,0 +1,271 @@
+import { isIP } from "node:net";
+import { builtIn } from "../../config/known-networks.ts";
+import { readNetworkData, readNetworkFile } from "../../config/network-file.ts";
+import { type LocalOrganization, readOrganizations } from "../../config/organization-file.ts";
+import { settleWaitBoundsMs } from "../../config/settle-wait.ts";
+import { attempt, isHostName, type LogLevel, logLevels } from "../../config/values.ts";
+import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../errors.ts";
+import { readAddress } from "../../protocol/address.ts";
+import {
+  type Asset,
+  type Network,
+  type NetworkName,
+  type NetworkRegistry,
+  networkNames,
+} from "../../protocol/networks.ts";
+import {
+  aBoolean,
+  aList,
+  anObject,
+  anything,
+  aText,
+  aTextOrObject,
+  findGivenProblems,
+  oneOf,
+  texts,
+  type Wanted,
+  wholeNumber,
+} from "../../util/given.ts";
+import { type ForkOptions, readForkOptions } from "../fork/fork-options.ts";
+import { requireNode } from "../nodes/require-node.ts";
+import type { StartOptions } from "../run/start-options.ts";
+import { collision, resolveFacilitatorContracts } from "../stage/addresses.ts";
+import { findChainProblems } from "../stage/chains.ts";
+import type { AssetOptions, HarnessOptions } from "./harness-options.ts";
+import { type CaptureSource, readCaptureOption } from "./read-capture-option.ts";
+
+/** The options of a harness, read. */
+export type HarnessPlan<N extends NetworkName> = {
+  names: readonly N[];
+  start: Omit<StartOptions, "logger">;
+  logLevel: LogLevel;
+  /** Where it is made of a captured payment. */
+  source: CaptureSource | undefined;
+};
+
+/**
+ * Reads the options of a harness, which may come from JavaScript.
+ *
+ * @throws {ConfigurationError} with everything that is wrong with them
+ * @throws {KitError} on a Node that is too old
+ */
+export function readHarnessOptions<N extends NetworkName>(options: HarnessOptions<N>): HarnessPlan<N> {
+  requireNode();
+  const problems = checkShape(options);
+  const add = (name: string, problem: string, example?: string) =>
+    problems.push({ name, problem, ...(example !== undefined && { example }) });
+
+  const {
+    seed,
+    logLevel = "fatal",
+    journal = true,
+    studio = false,
+    recovery = true,
+    host = "127.0.0.1",
+    port = 0,
+    settleWaitMs,
+  } = options;
+  const known = readKnownNetworks(options.networkFile, add);
+  const source =
+    options.capture === undefined
+      ? undefined
+      : collectProblems(problems, () => readCaptureOption(options.capture ?? "", known));
+  const usual: readonly NetworkName[] = source === undefined ? networkNames : [source.capture.chain.network];
+  const given = options.networks ?? (usual as readonly N[]);
+  const names: readonly N[] = Array.isArray(given) ? given : [];
+  if (source !== undefined) checkBesideCapture(options, source, add);
+  problems.push(...findChainProblems({ networks: names, rpcPorts: options.rpcPorts, knownNetworks: known }));
+  const isRunning = (option: string, network: string): network is NetworkName => {
+    const running = names.some((name) => name === network);
+    if (!running) {
+      add(option, known.named(network) ? "is not among the networks of this harness" : notOneOf(known));
+    }
+    return running;
+  };
+  if (isIP(host) === 0 && host !== "localhost") add("host", `"${host}" is not an IP address`, "127.0.0.1");
+  for (const [index, name] of (options.allowHosts ?? []).entries()) {
+    if (!isHostName(name)) add(`allowHosts[${index}]`, `"${name}" is not the name of a host`, "facilitator");
+  }
+
+  const assets: Partial<Record<NetworkName, Asset>> = {};
+  for (const [network, asset] of entriesOf(options.assets)) {
+    if (isRunning(`assets.${network}`, network)) {
+      const found = known.named(network);
+      if (found !== undefined) assets[network] = readAsset(found, asset, add);
+    }
+  }
+  for (const [network] of entriesOf(options.rpcPorts)) isRunning(`rpcPorts.${network}`, network);
+  if (source !== undefined) assets[source.capture.chain.network] = source.capture.chain.asset;
+  const recipient = options.recipient === undefined ? undefined : readAddress(String(options.recipient));
+  if (recipient?.problem !== undefined) add("recipient", `${options.recipient} ${recipient.problem}`);
+  const organizations = readOrganizationsOption(options.organizations, names, add);
+  const { fork = {} }: { fork?: ForkOptions | undefined } = options;
+  const forks = collectProblems(problems, () => readForkOptions(fork, names));
+  if (seed !== undefined && forks !== undefined && forks.size > 0) {
+    add("seed", "a fork goes by the clock, so its runs cannot be repeated");
+  }
+  const contracts = collectProblems(problems, () =>
+    resolveFacilitatorContracts(
+      source?.contracts ?? options.contracts,
+      known.all.map(({ name, usdc }) => assets[name] ?? usdc),
+      { mainnet: "contracts.mainnet", testnet: "contracts.testnet" },
+    ),
+  );
+  if (problems.length > 0 || contracts === undefined) throw new ConfigurationError(problems);
+  const { rpcPorts, anvilBinary, signal } = options;
+  return {
+    names,
+    logLevel,
+    source,
+    start: {
+      slice: source?.slice,
+      networks: names,
+      knownNetworks: known,
+      facilitatorContracts: contracts,
+      assets,
+      fork,
+      host,
+      allowHosts: options.allowHosts,
+      port,
+      rpcPorts,
+      settleWaitMs,
+      recipient: recipient?.address,
+      organizations,
+      seed,
+      recovery,
+      journal,
+      studio,
+      anvilBinary,
+      signal,
+    },
+  };
+}
+
+type Add = (name: string, problem: string, example?: string) => void;
+
+/** Options that stand for themselves: one that is wrong hinders no other from being read. */
+const simpleOptions = {
+  port: { ...wholeNumber(0, 65_535), example: "4402" },
+  settleWaitMs: { ...wholeNumber(settleWaitBoundsMs.least, settleWaitBoundsMs.most), example: "5000" },
+  logLevel: oneOf(logLevels),
+  recovery: aBoolean,
+  journal: aBoolean,
+  studio: aBoolean,
+  seed: { what: "a whole number", fits: Number.isSafeInteger, example: "1" },
+} as const satisfies Partial<Record<keyof HarnessOptions, Wanted>>;
+
+/** The kind of value that each option takes; options of kind `anything` are parsed above. */
+export const harnessOptions: Readonly<Record<keyof HarnessOptions, Wanted>> = {
+  networks: { ...aList, example: '["base"]' },
+  networkFile: anything,
+  contracts: anObject,
+  assets: anObject,
+  recipient: aText,
+  organizations: aList,
+  fork: anything,
+  host: anything,
+  allowHosts: { ...texts, example: '["facilitator"]' },
+  ...simpleOptions,
+  rpcPorts: anObject,
+  capture: { ...aTextOrObject, example: "bug.x402.json" },
+  anvilBinary: aText,
+  signal: { what: "an AbortSignal", fits: (value) => value instanceof AbortSignal },
+};
+
+const contractOptions = { mainnet: aText, testnet: aText };
+
+const assetOptions: Readonly<Record<keyof AssetOptions, Wanted>> = {
+  address: anything,
+  name: aText,
+  version: aText,
+  decimals: anything,
+};
+
+/**
+ * Gives the names that are no options, and the simple options that are wrong.
+ *
+ * @throws {ConfigurationError} with the others as well, when something is not even of the kind that its reader takes
+ */
+function checkShape(options: HarnessOptions<NetworkName>): ConfigurationProblem[] {
+  const own = findGivenProblems(options, harnessOptions);
+  const { contracts, assets } = own.wrong.every(isSimple) ? options : {};
+  const all = [
+    own,
+    ...(contracts === undefined ? [] : [findGivenProblems(contracts, contractOptions, "contracts")]),
+    ...entriesOf(assets).map(([network, asset]) =>
+      findGivenProblems(asset, assetOptions, `assets.${network}`),
+    ),
+  ];
+  const problems = all.flatMap(({ unknown, wrong }) => [...unknown, ...wrong]);
+  if (!all.every(({ wrong }) => wrong.every(isSimple))) throw new ConfigurationError(problems);
+  return problems;
+}
+
+const isSimple = ({ name }: ConfigurationProblem) => Object.hasOwn(simpleOptions, name);
+
+/** What a captured payment brings along, and cannot be had otherwise. */
+const broughtByCapture = ["contracts", "assets", "fork", "seed"] as const;
+
+function checkBesideCapture(
+  { networks, ...options }: HarnessOptions<NetworkName>,
+  { capture }: CaptureSource,
+  add: Add,
+): void {
+  const { network } = capture.chain;
+  if (networks !== undefined && (networks.length !== 1 || networks[0] !== network)) {
+    add(
+      "networks",
+      `the captured payment is of ${network}, and that chain alone is started`,
+      `["${network}"]`,
+    );
+  }
+  if (options.journal === false) add("journal", "is needed to tell how a captured payment is judged");
+  for (const name of broughtByCapture) {
+    if (options[name] !== undefined) add(name, "comes with the capture, and cannot be given beside it");
+  }
+}
+
+const notOneOf = (known: NetworkRegistry) => `is not one of ${known.names.join(", ")}`;
+
+/** The five, and those of a file or given as data. */
+function readKnownNetworks(given: HarnessOptions["networkFile"], add: Add): NetworkRegistry {
+  if (given === undefined) return builtIn;
+  const read = attempt(() => (typeof given === "string" ? readNetworkFile(given) : readNetworkData(given)));
+  if ("value" in read) return read.value;
+  add("networkFile", read.problem);
+  return builtIn;
+}
+
+function readOrganizationsOption(
+  given: HarnessOptions["organizations"],
+  networks: readonly NetworkName[],
+  add: Add,
+): readonly LocalOrganization[] {
+  if (given === undefined) return [];
+  const read = attempt(() => readOrganizations(given, networks));
+  if ("value" in read) return read.value;
+  add("organizations", read.problem);
+  return [];
+}
+
+const decimalsOfTokens = wholeNumber(0, 36);
+
+/** The token that is asked for; USDC, and a problem, where it cannot be. */
+function readAsset({ name: network, usdc }: Network, asset: AssetOptions | undefined, add: Add): Asset {
+  const { name = usdc.name, version = usdc.version, decimals = usdc.decimals } = asset ?? {};
+  const refuse = (member: string, problem: string, example: string) => {
+    add(`assets.${network}.${member}`, problem, example);
+    return usdc;
+  };
+  const { address, problem } = readAddress(String(asset?.address));
+  if (problem !== undefined) return refuse("address", `${asset?.address} ${problem}`, usdc.address);
+  const taken = collision(address, []);
+  if (taken !== undefined) return refuse("address", taken, usdc.address);
+  const { what, fits } = decimalsOfTokens;
+  if (!fits(decimals)) return refuse("decimals", `${decimals} is not ${what}`, "6");
+  return { address, name: String(name), version: String(version), decimals };
+}
+
+function entriesOf<T>(record: Partial<Record<NetworkName, T>> | undefined): [NetworkName, T][] {
+  return Object.entries(record ?? {}) as [NetworkName, T][];
+}
