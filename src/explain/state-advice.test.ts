@@ -11,9 +11,9 @@ test.each([
   [refusals.recipientBlacklisted(contract), "org set-recipient"],
   [refusals.assetPaused(), "later"],
   [refusals.beingSettled(), "Do not sign again"],
-  [refusals.settledBefore(hash), "Deliver what was paid for"],
+  [refusals.settledBefore(hash), "if that was done, serve nothing"],
   [refusals.failed(hash, "reverted"), "only then sign again"],
-  [refusals.usedHere(), "deliver"],
+  [refusals.usedHere(), "serve nothing if that was done"],
   [refusals.usedOnChain(), "before the payer signs again"],
 ])(
   "“$message” is explained by its own cause, not by all that share its reason",

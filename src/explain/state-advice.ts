@@ -35,7 +35,7 @@ const advice: readonly (StateAdvice & { begins: string })[] = [
   {
     begins: refusals.settledBefore(anyHash).message,
     why: "Each authorization pays once, and this one has.",
-    fix: "Deliver what was paid for. For another payment, sign with a new nonce.",
+    fix: "Deliver what was paid for once; if that was done, serve nothing. For another purchase, sign with a new nonce.",
   },
   {
     begins: refusals.failed(anyHash, "").message.split(anyHash)[0] ?? "",
@@ -45,7 +45,7 @@ const advice: readonly (StateAdvice & { begins: string })[] = [
   {
     begins: refusals.usedHere().message,
     why: "A payment pays once: this authorization was used, or cancelled by its payer.",
-    fix: "If this very payment was settled before, it is paid: deliver. Otherwise sign with a new nonce; each payment needs one of its own.",
+    fix: "If this very payment was settled before, it is paid: deliver once, and serve nothing if that was done. Otherwise sign with a new nonce; each payment needs one of its own.",
   },
   {
     begins: refusals.usedOnChain().message,

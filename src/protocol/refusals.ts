@@ -195,7 +195,7 @@ export const refusals = {
   balanceTooSmall: (balance: Shown, value: bigint) =>
     invalid(
       "insufficient_funds",
-      `The payer holds ${balance} of the asset's smallest unit; ${value} is needed. Fund the payer, or mend the price if it is off by decimals: 1 USDC is 1000000`,
+      `The payer holds ${balance} of the asset's smallest unit; ${value} is needed. Fund the payer, or fix the price if it is off by decimals: 1 USDC is 1000000`,
     ),
 
   balanceTakenUp: (balance: Shown, value: bigint) =>
