@@ -77,6 +77,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
       "contracts",
       "database",
       "deploy",
+      "explain",
       "http",
       "local-server",
       "logging",

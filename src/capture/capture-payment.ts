@@ -38,7 +38,7 @@ export async function capturePayment(
     kit: kitVersion(),
     capturedAt: new Date().toISOString(),
     operation,
-    request: requestBodyOf(shown, contracts),
+    request: requestBodyOf(shown, { contracts, tokens: { [chain.network.name]: [chain.asset] } }),
     signature,
     signatureRefusal:
       checked === undefined || checked.ok

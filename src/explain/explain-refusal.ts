@@ -1,4 +1,5 @@
 import { buildPaymentRequest } from "../protocol/build-request.ts";
+import { knownToken } from "../protocol/known-token.ts";
 import { type Finding, mistakes } from "../protocol/mistakes.ts";
 import { chainTimeIn } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
@@ -83,13 +84,16 @@ function adviceOnReason(reason: string, message: string | undefined): { why: str
 /** The body of a verify or settle for this payment, in the full form of its version. */
 export function requestBodyOf(
   request: PaymentRequest,
-  contracts: ExplainContext["contracts"],
+  { contracts, tokens }: Pick<ExplainContext, "contracts" | "tokens">,
 ): Record<string, unknown> {
   const { knownNetwork, requirements, authorization, signature, x402Version } = request;
   return buildPaymentRequest({
     x402Version,
     network: knownNetwork,
-    asset: { ...knownNetwork.usdc, address: requirements.asset },
+    asset: {
+      ...(knownToken(knownNetwork, requirements.asset, tokens) ?? knownNetwork.usdc),
+      address: requirements.asset,
+    },
     payTo: requirements.payTo ?? contracts[knownNetwork.tier],
     amount: requirements.amount,
     resource: "",
@@ -100,9 +104,9 @@ export function requestBodyOf(
 
 function bodyText(
   { request, received }: Pick<RefusedRequest, "request" | "received">,
-  { contracts }: Pick<ExplainContext, "contracts">,
+  context: Pick<ExplainContext, "contracts" | "tokens">,
 ): string | undefined {
-  return request === undefined ? received : JSON.stringify(requestBodyOf(request, contracts));
+  return request === undefined ? received : JSON.stringify(requestBodyOf(request, context));
 }
 
 function findMistakes(body: string | undefined, context: ExplainContext): RefusalExplanation[] {

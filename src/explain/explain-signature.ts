@@ -6,6 +6,7 @@ import {
   domainSeparator,
 } from "../protocol/authorization.ts";
 import { sameAddress } from "../protocol/hex.ts";
+import { type KnownTokens, knownToken } from "../protocol/known-token.ts";
 import { type Finding, finding } from "../protocol/mistakes.ts";
 import { builtInNetworks, type Network } from "../protocol/networks.ts";
 import { address, signature as signatureSchema, uint256String } from "../protocol/primitives.ts";
@@ -32,8 +33,9 @@ export function explainSignature(given: {
   network: Network | undefined;
   /** The seller's requirements, since the payer may have signed for those and sent something else. */
   required: Record<string, unknown> | undefined;
+  tokens?: KnownTokens | undefined;
 }): Finding[] {
-  const { network, required } = given;
+  const { network, required, tokens } = given;
   const at = "paymentPayload.payload.signature";
   const signature = signatureSchema.safeParse(given.signature);
   if (!signature.success) {
@@ -62,7 +64,11 @@ export function explainSignature(given: {
     return signer !== undefined && sameAddress(signer, from);
   };
 
-  const right: Trial = { asset: assetOf(network, required), chainId: network.chainId, where: network.name };
+  const right: Trial = {
+    asset: assetOf(network, required, tokens),
+    chainId: network.chainId,
+    where: network.name,
+  };
   if (isPayers(right, authorization)) return [];
   const asReceive = recoverSigner(
     authorizationDigest(
@@ -100,11 +106,15 @@ export function explainSignature(given: {
   ];
 }
 
-/** The token of the seller's requirements if it is known, otherwise the network's USDC. */
-function assetOf({ usdc }: Network, required: Record<string, unknown> | undefined): Trial["asset"] {
+/** The token of the seller's requirements; one that is not known is taken for another USDC. */
+function assetOf(
+  network: Network,
+  required: Record<string, unknown> | undefined,
+  tokens: KnownTokens | undefined,
+): Trial["asset"] {
   const asset = address.safeParse(required?.asset);
-  if (!asset.success || sameAddress(asset.data, usdc.address)) return usdc;
-  return { ...usdc, address: asset.data };
+  if (!asset.success) return network.usdc;
+  return knownToken(network, asset.data, tokens) ?? { ...network.usdc, address: asset.data };
 }
 
 function otherDomains(network: Network, right: Trial): Trial[] {
@@ -114,12 +124,14 @@ function otherDomains(network: Network, right: Trial): Trial[] {
     ...all.map(({ usdc, name }) => ({ address: usdc.address, home: name })),
   ];
   // Domains with the fewest differences first, because the first match is reported.
+  const names = new Set([right.asset.name, ...domainNames]);
+  const versions = new Set([right.asset.version, ...domainVersions]);
   return all
     .toSorted((a, b) => Number(b === network) - Number(a === network))
     .flatMap(({ chainId }) =>
       tokens.flatMap((token) =>
-        domainVersions.flatMap((version) =>
-          domainNames.map((name) => ({
+        [...versions].flatMap((version) =>
+          [...names].map((name) => ({
             asset: { name, version, address: token.address },
             chainId,
             where: token.home === undefined || token.home === network.name ? "" : ` (USDC on ${token.home})`,

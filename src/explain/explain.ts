@@ -257,7 +257,13 @@ function explainAuthorization(
   }
   findings.push(...explainTimes(validAfter, validBefore, context.now));
   findings.push(
-    ...explainSignature({ authorization, signature: payload.signature, network, required: asked?.value }),
+    ...explainSignature({
+      authorization,
+      signature: payload.signature,
+      network,
+      required: asked?.value,
+      tokens: context.tokens,
+    }),
   );
   return findings;
 }

@@ -1,20 +1,7 @@
 import { escapeControls } from "../util/escape-controls.ts";
+import { describeMistake } from "./describe-mistake.ts";
 import type { Explanation } from "./explain.ts";
-import { explanationOf, type RefusalExplanation } from "./explain-refusal.ts";
-
-/** Lines for a terminal about one mistake: its title, and what is known of it below, indented. */
-export function describeMistake(
-  { title, at, got, expected, why, fix, more }: RefusalExplanation,
-  indent: string,
-): readonly string[] {
-  const facts = { got, expected, why, fix, more };
-  return [
-    `${title}${at === "" ? "" : ` (${at})`}`,
-    ...Object.entries(facts).flatMap(([name, fact]) =>
-      fact === null || fact === "" ? [] : [`${indent}${`${name}:`.padEnd(9)} ${fact}`],
-    ),
-  ].map(escapeControls);
-}
+import { explanationOf } from "./explain-refusal.ts";
 
 /** An explanation as text for a terminal. */
 export function formatExplanation({ kind, findings, says }: Explanation): string {

@@ -27,7 +27,7 @@ test("a capture that cannot be made says why, and what to do", async () => {
       ...log,
       find: () => ({ summary: beginSummary(stored), request, received: undefined, timeline: [], omitted: 0 }),
     },
-    contracts: { mainnet: contract, testnet: contract },
+    context: { contracts: { mainnet: contract, testnet: contract } },
     resend: {
       send: () => Promise.reject(new Error("nothing is sent")),
       describeCurl: () => "",

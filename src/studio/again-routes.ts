@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
-import type { ExplainContext } from "../explain/explain.ts";
-import { requestBodyOf } from "../explain/explain-refusal.ts";
+import { type RefusalContext, requestBodyOf } from "../explain/explain-refusal.ts";
 import type { Operation } from "../protocol/problems.ts";
 import { answerFrom } from "./answer-from.ts";
 import type { LoggedPayment, PaymentLog } from "./payment-log.ts";
@@ -24,7 +23,7 @@ const againSchema = z.object({ operation: z.enum(["verify", "settle"]) });
  */
 export function againRoutes(
   app: FastifyInstance,
-  { log, contracts, resend }: { log: PaymentLog; contracts: ExplainContext["contracts"]; resend: Resend },
+  { log, context, resend }: { log: PaymentLog; context: RefusalContext; resend: Resend },
 ): void {
   const read = ({ params, body }: FastifyRequest<{ Params: { id: string } }>) => {
     const payment = log.find(params.id.toLowerCase())?.request;
@@ -38,7 +37,7 @@ export function againRoutes(
     if (!asked.success) {
       return { status: 400, error: 'The body is to be {"operation":"verify"} or {"operation":"settle"}' };
     }
-    return { operation: asked.data.operation, body: requestBodyOf(payment, contracts) };
+    return { operation: asked.data.operation, body: requestBodyOf(payment, context) };
   };
 
   app.post<{ Params: { id: string } }>("/payments/:id/again", async (request, reply) => {

@@ -11,16 +11,29 @@ import type { PaymentRequest } from "../protocol/requests.ts";
 import { formatAmount } from "../protocol/token-units.ts";
 import { nameOfTestPayer } from "../published/test-payers.ts";
 import { explainReceived, receivedView } from "./explain-received.ts";
-import type { AuthorizationUse } from "./payment-chain.ts";
+import type { AuthorizationUse, PaymentChain } from "./payment-chain.ts";
 import type { LoggedPayment } from "./payment-log.ts";
 import type { OperationView, PaymentDetail, PaymentSummary, TimelineEntry } from "./payment-view.ts";
+
+/**
+ * All that is known of a payment, with what is wrong with it. Its chain, where there is one to ask, says how its
+ * authorization was used elsewhere.
+ */
+export async function describePayment(
+  payment: LoggedPayment,
+  context: RefusalContext,
+  chain: Pick<PaymentChain, "authorizationUse"> | undefined,
+): Promise<PaymentDetail> {
+  const use = wasUsedElsewhere(payment) ? await chain?.authorizationUse(payment) : undefined;
+  return detailOf(payment, context, use);
+}
 
 /**
  * All that is known of a payment, with what is wrong with it.
  *
  * @param use how its authorization was used before, where {@link wasUsedElsewhere} and the chain could say
  */
-export function detailOf(
+function detailOf(
   { summary, request, received, timeline, omitted }: LoggedPayment,
   context: RefusalContext,
   use?: AuthorizationUse,
@@ -29,7 +42,7 @@ export function detailOf(
     ...summary,
     signed: request === undefined ? null : authorizationJson(request.authorization),
     required: request === undefined ? null : termsOf(request),
-    body: request === undefined ? null : requestBodyOf(withoutSignature(request), context.contracts),
+    body: request === undefined ? null : requestBodyOf(withoutSignature(request), context),
     received: received === undefined ? null : receivedView(received),
     timeline: timeline.toSorted((a, b) => a.at - b.at),
     omitted,
@@ -50,10 +63,7 @@ function termsOf({ requirements: { amount, asset, payTo } }: PaymentRequest): Re
  * Whether a payment was refused for the state of its authorization, and nothing that was seen here explains that: it may
  * have been used straight on the token, or before this process began.
  */
-export function wasUsedElsewhere({
-  summary,
-  timeline,
-}: Pick<LoggedPayment, "summary" | "timeline">): boolean {
+function wasUsedElsewhere({ summary, timeline }: Pick<LoggedPayment, "summary" | "timeline">): boolean {
   return refusedOperation(summary)?.reason === usedReason && settledHere(timeline) === undefined;
 }
 

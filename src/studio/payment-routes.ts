@@ -3,7 +3,7 @@ import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import type { RefusalContext } from "../explain/explain-refusal.ts";
 import { answerFrom } from "./answer-from.ts";
-import { detailOf, wasUsedElsewhere } from "./describe-payment.ts";
+import { describePayment } from "./describe-payment.ts";
 import type { PaymentChain } from "./payment-chain.ts";
 import type { PaymentLog } from "./payment-log.ts";
 import { paymentApiVersion } from "./payment-view.ts";
@@ -56,8 +56,7 @@ export function paymentRoutes(
     if (payment === undefined) {
       return reply.code(404).send({ error: "No request has named this payment, or it is forgotten by now" });
     }
-    const use = wasUsedElsewhere(payment) ? await chain?.authorizationUse(payment) : undefined;
-    return { apiVersion: paymentApiVersion, payment: detailOf(payment, context, use) };
+    return { apiVersion: paymentApiVersion, payment: await describePayment(payment, context, chain) };
   });
 
   if (chain !== undefined) {

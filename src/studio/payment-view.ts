@@ -31,7 +31,7 @@ const unroutedViewSchema = z.object({
 
 export type OperationView = z.infer<typeof operationViewSchema>;
 
-const tokenSchema = z.object({ symbol: z.string(), decimals: z.int() });
+export const tokenSchema = z.object({ symbol: z.string(), decimals: z.int() });
 
 /** A payment as one row of a list. */
 export const paymentSummarySchema = z.object({
@@ -84,7 +84,7 @@ export const timelineEntrySchema = z.object({
 export type TimelineEntry = z.infer<typeof timelineEntrySchema>;
 
 /** Something that is wrong with a payment, and how it is mended: a `RefusalExplanation`. */
-const explanationSchema = z.object({
+export const explanationSchema = z.object({
   mistake: z.string().meta({ description: "A mistake by its name, or else the reason of the refusal" }),
   title: z.string(),
   at: z.string(),

@@ -26,7 +26,7 @@ export async function studioRoutes(
 ): Promise<void> {
   paymentRoutes(app, { log, context, chain });
 
-  if (resend !== undefined) againRoutes(app, { log, contracts: context.contracts, resend });
+  if (resend !== undefined) againRoutes(app, { log, context, resend });
 
   pageRoutes(app, builtPage);
 }

@@ -1,6 +1,6 @@
 import { readWholeNumber } from "../../config/values.ts";
 import { KitError } from "../../errors.ts";
-import { describeMistake } from "../../explain/format-explanation.ts";
+import { describeMistake } from "../../explain/describe-mistake.ts";
 import { adviceOn, type PaymentLine, renderPaymentLine } from "../../explain/payment-line.ts";
 import { formatAmount } from "../../protocol/token-units.ts";
 import type {

@@ -6,6 +6,7 @@ import { pay as payOnHarness } from "../../harness/control/pay.ts";
 import { sampleAmount } from "../../harness/control/sample-payments.ts";
 import { settleAnswerSchema } from "../../protocol/answers.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
+import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
 import {
   defineCommand,
@@ -53,13 +54,14 @@ export const pay = defineCommand({
 
   async run({ network, payer, amount, version, url }, { print }) {
     const harness = await findHarness(url);
-    requireRunning(harness, network);
+    const { asset } = requireRunning(harness, network);
     const payment = { network, payer, amount, x402Version: version, validForSeconds: 600 };
     const { verify, settle, tookMs } = await payOnHarness(harness, payment);
     print(`verify  ${verify.status}  ${JSON.stringify(verify.body, null, 2)}`);
     print(`settle  ${settle.status}  ${JSON.stringify(settle.body, null, 2)}`);
     const settled = settleAnswerSchema.safeParse(settle.body).data?.success === true;
-    print(`\n${settled ? "Settled" : "Not settled"} on ${network} in ${Math.round(tookMs)} ms.`);
+    const told = formatAmount(amount, unitsOf(asset));
+    print(`\n${settled ? "Settled" : "Not settled:"} ${told} on ${network} in ${Math.round(tookMs)} ms.`);
     return settled ? 0 : 1;
   },
 });
@@ -77,8 +79,11 @@ export const fund = defineCommand({
   },
 
   async run({ network, to, amount, url }, { print }) {
-    await (await controlOf(url, network)).fund(network, to, amount);
-    print(`${to} has ${amount} more on ${network} (in the asset's smallest unit).`);
+    const { asset } = requireRunning(await findHarness(url), network);
+    await createControlClient(url).fund(network, to, amount);
+    print(
+      `${to} has ${formatAmount(amount, unitsOf(asset))} more on ${network} (${amount} of its smallest unit).`,
+    );
     return 0;
   },
 });

@@ -49,7 +49,7 @@ export function controlOf(harness: ControlledHarness): HarnessControl {
     advanceTime: (network, seconds) => chainOf(network).advanceTime(seconds),
     nextAuthorizationNonce: async () => nextAuthorizationNonce(),
     faults,
-    journal: readerOf(harness.journal),
+    journal: readerOf(harness.journal, harness.explain),
     forkFailures: async () => harness.forkFailures(),
     snapshot,
     restore,

@@ -1,3 +1,5 @@
+import { describeMistake } from "../../explain/describe-mistake.ts";
+import { formatAmount } from "../../protocol/token-units.ts";
 import type {
   JournalRequest,
   JournalRpcCall,
@@ -12,10 +14,11 @@ type Line = { at: number; text: string };
 
 /**
  * The timeline of a payment as text: a line for every request, batch of JSON-RPC calls and transaction, with the time
- * since the first one, and at the end the requests that are still open.
+ * since the first one, and at the end the requests that are still open, and why the payment was refused.
  */
 export function describePayment(journal: PaymentJournal): string {
-  const { id, network, payer, asset, value, requests, open, rpcCalls, transactions } = journal;
+  const { id, network, payer, asset, value, token, explanations, requests, open, rpcCalls, transactions } =
+    journal;
   const lines: Line[] = [
     ...requests.flatMap(describeRequest),
     ...open.map(({ operation, at }) => ({ at, text: `POST /v1/${operation}` })),
@@ -25,12 +28,18 @@ export function describePayment(journal: PaymentJournal): string {
   const from = lines[0]?.at ?? 0;
   return [
     `payment ${id}`,
-    `  of ${value} units of ${asset} by ${payer} on ${network}`,
+    token === null
+      ? `  of ${value} units of ${asset} by ${payer} on ${network}`
+      : `  of ${formatAmount(value, token)} (${value} units of ${asset}) by ${payer} on ${network}`,
     ...lines.map(({ at, text }) => `  ${`+${Math.round(at - from)} ms`.padStart(10)}  ${text}`),
     ...open.map((request) => `  ${"open".padStart(10)}  ${describeOpen(request)}`),
     ...transactions
       .filter(({ mined }) => mined === undefined)
       .map(({ hash }) => `  ${"open".padStart(10)}  transaction ${hash} is not mined`),
+    ...explanations.flatMap((explanation) => {
+      const [title, ...facts] = describeMistake(explanation, "    ");
+      return [`  why: ${title}`, ...facts];
+    }),
   ].join("\n");
 }
 

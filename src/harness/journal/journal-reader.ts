@@ -29,8 +29,11 @@ export type Journal = {
   describe(id?: Hex): Promise<string>;
 };
 
+/** Says why a payment was refused, by its id or the hash of its transaction. */
+export type Explain = (id: Hex) => Promise<PaymentJournal["explanations"]>;
+
 /** Reads a store, if there is one. */
-export function readerOf(store: JournalStore | undefined): JournalReader {
+export function readerOf(store: JournalStore | undefined, explain: Explain): JournalReader {
   const kept = () => {
     if (store !== undefined) return store;
     throw new KitError("This harness keeps no journal", {
@@ -38,7 +41,10 @@ export function readerOf(store: JournalStore | undefined): JournalReader {
     });
   };
   return {
-    payment: async (id) => kept().payment(id),
+    async payment(id) {
+      const payment = kept().payment(id);
+      return payment && { ...payment, explanations: await explain(id) };
+    },
     payments: async () => kept().payments(),
     otherRequests: async () => kept().otherRequests(),
   };
@@ -62,7 +68,9 @@ export function createJournal(reader: JournalReader): Journal {
       if (id !== undefined) return describePayment(await payment(id));
       const ids = await reader.payments();
       const others = await reader.otherRequests();
-      const stories = await Promise.all(ids.map(async (each) => describePayment(await payment(each))));
+      // One after the other: an explanation may ask the chain, which does not answer many at a time.
+      const stories: string[] = [];
+      for (const each of ids) stories.push(describePayment(await payment(each)));
       return [...stories, ...(others.length === 0 ? [] : [describeOtherRequests(others)])].join("\n\n");
     },
   };

@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Body } from "../../../test/support/service.ts";
+import { strangerAddress } from "../../fixtures/cases/payment-spec.ts";
+import { encodeSubmission } from "../../judge/scene/token-calls.ts";
 import type { Harness } from "../api/harness-api.ts";
 import { connectHarness, createHarness } from "../index.ts";
 import { describePayment } from "./describe-payment.ts";
@@ -85,7 +88,7 @@ test("as text it names the faults that hit the payment, and reads from top to bo
   const lines = told.split("\n").map((line) => line.trim());
   expect(lines.slice(0, 4)).toEqual([
     "payment 0x…",
-    "of 7 units of 0x… by 0x… on base",
+    "of 0.000007 USDC (7 units of 0x…) by 0x… on base",
     "POST /v1/verify",
     expect.stringMatching(/^(eth_getBlockByNumber, )?eth_call \(# ms\)$/),
   ]);
@@ -101,6 +104,41 @@ test("a payment is found by its transaction too", async () => {
   const hash = receipt?.transactionHash ?? "0x";
   expect(await harness.journal.payment(hash)).toMatchObject({ id: settlementId, open: [] });
   expect(await harness.journal.describe(hash)).toBe(await harness.journal.describe(settlementId));
+});
+
+test("an authorization that another sender used straight on the token is told with when, where and by whom", async () => {
+  const request: Body = await harness.sign({ network: "base" });
+  const { authorization, signature } = request.paymentPayload.payload;
+  const { client, asset } = harness.networks.base;
+  await client.impersonateAccount({ address: strangerAddress });
+  await client.setBalance({ address: strangerAddress, value: 10n ** 18n });
+  const hash = await client.sendTransaction({
+    ...{ account: strangerAddress, to: asset.address, gas: 300_000n },
+    data: encodeSubmission(authorization, signature),
+  });
+  await client.mine({ blocks: 1 });
+  expect((await client.waitForTransactionReceipt({ hash })).status).toBe("success");
+  await harness.verify(request);
+  const settlementId = (await harness.journal.payments()).at(-1) ?? "0x";
+
+  const { explanations } = await harness.journal.payment(settlementId);
+  expect(explanations).toMatchObject([
+    {
+      mistake: "invalid_transaction_state",
+      title: "The authorization was used before",
+      got: expect.stringMatching(
+        new RegExp(
+          `^used at 20\\S+Z in transaction ${hash} of block \\d+, sent by ${strangerAddress} to the contract ${asset.address}, which moved 0.01 USDC to 0x`,
+          "i",
+        ),
+      ),
+    },
+  ]);
+  const text = await harness.journal.describe(settlementId);
+  expect(text).toContain(
+    "\n  why: The authorization was used before (authorization.nonce)\n    got:      used at 20",
+  );
+  expect(text).toContain("\n    fix:      Do not ask the payer again before you know where the value went");
 });
 
 test("requests without a key, a route or a payment are told too, to another process as well", async () => {

@@ -1,4 +1,5 @@
 import type { Hex } from "../../protocol/hex.ts";
+import { type KnownTokens, unitsOfPayment } from "../../protocol/known-token.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { isAbout, marksOf } from "../../studio/payment-marks.ts";
 import type { PaymentStore } from "../../studio/payment-store.ts";
@@ -19,7 +20,7 @@ export type JournalStore = {
   /** Records an exchange over the proxy between the service and a node. */
   onExchange(exchange: ProxiedExchange): void;
   /** Everything about one payment, by its settlement id or the hash of its transaction; undefined when none is known. */
-  payment(id: Hex): PaymentJournal | undefined;
+  payment(id: Hex): Omit<PaymentJournal, "explanations"> | undefined;
   /** The ids of the payments in requests, in the order of their first request. */
   payments(): readonly Hex[];
   /** The requests that held no readable payment, in their order. */
@@ -39,8 +40,10 @@ type Call = JournalRpcCall & {
 /**
  * Makes a journal from the store of payments and from the exchanges with the nodes, which are matched with payments
  * by content: see {@link marksOf}.
+ *
+ * @param tokens besides the networks' own
  */
-export function createJournalStore(store: PaymentStore): JournalStore {
+export function createJournalStore(store: PaymentStore, tokens?: KnownTokens): JournalStore {
   let calls: Call[] = [];
 
   /** The readable payments, in the order of their first request. */
@@ -88,7 +91,7 @@ export function createJournalStore(store: PaymentStore): JournalStore {
         .map(({ text: _, ...call }) => call);
       const { ended, open } = requestsOf(payment);
       const requests = ended.toSorted((a, b) => a.at - b.at);
-      return { ...termsOf(request), requests, open, rpcCalls, transactions };
+      return { ...termsOf(request, tokens), requests, open, rpcCalls, transactions };
     },
 
     payments: () => known().map(({ settlementId }) => settlementId),
@@ -111,7 +114,8 @@ function textOf(call: Call): string {
 
 function termsOf(
   request: PaymentRequest,
-): Omit<PaymentJournal, "requests" | "open" | "rpcCalls" | "transactions"> {
+  tokens: KnownTokens | undefined,
+): Omit<PaymentJournal, "requests" | "open" | "rpcCalls" | "transactions" | "explanations"> {
   const { settlementId, knownNetwork, requirements, authorization } = request;
   return {
     id: settlementId,
@@ -119,6 +123,7 @@ function termsOf(
     payer: authorization.from,
     asset: requirements.asset,
     value: `${authorization.value}`,
+    token: unitsOfPayment(request, tokens),
     authorizationNonce: authorization.nonce,
   };
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { explanationSchema, tokenSchema } from "../../studio/payment-view.ts";
 
 /** A check of a request, as it was made. `at`: milliseconds since the epoch. */
 const journalCheck = z.object({
@@ -72,11 +73,15 @@ export const paymentJournalSchema = z.object({
   payer: z.string(),
   asset: z.string(),
   value: z.string(),
+  /** What amounts are told in; null where the token is not known. */
+  token: tokenSchema.nullable().default(null),
   authorizationNonce: z.string(),
   requests: z.array(journalRequest),
   open: z.array(openRequest).default([]),
   rpcCalls: z.array(journalRpcCall),
   transactions: z.array(journalTransaction),
+  /** Why the newest refusal was one, and what to do: as the studio and `x402-kit why` have it. */
+  explanations: z.array(explanationSchema).default([]),
 });
 
 export type PaymentJournal = z.infer<typeof paymentJournalSchema>;

@@ -17,7 +17,6 @@ import { localOrganization } from "../../published/local-organization.ts";
 import { createCore } from "../../service.ts";
 import type { ServiceOptions } from "../../service-parts.ts";
 import type { Resend } from "../../studio/again-routes.ts";
-import type { PaymentChain } from "../../studio/payment-chain.ts";
 import { createPaymentStore } from "../../studio/payment-store.ts";
 import { openTracing } from "../../tracing/open-tracing.ts";
 import { closeRoute } from "../control/close-route.ts";
@@ -30,6 +29,7 @@ import type { HarnessChain } from "../stage/chain.ts";
 import type { Chains } from "../stage/chains.ts";
 import { describeHarness } from "./describe-harness.ts";
 import { createLocalOrganizations, withTestKeys } from "./local-organizations.ts";
+import { createPaymentExplainer } from "./payment-explainer.ts";
 import { createReplaceableCore, type MadeCore, type ReplaceableCore } from "./replaceable-core.ts";
 import { createRewind, type Rewind } from "./rewind.ts";
 import type { HarnessPart, RunningHarness } from "./running-harness.ts";
@@ -137,11 +137,13 @@ export async function serveHarness(
       tokens: Object.fromEntries(chains.map(({ network, asset }) => [network.name, [asset]])),
       hasOwnClock: hasOwnClock(options),
     };
-    const journal = store && options.journal ? createJournalStore(store) : undefined;
+    const journal = store && options.journal ? createJournalStore(store, context.tokens) : undefined;
     const startedFaults = await startFaults(chains, { serviceId, onExchange: journal?.onExchange });
     parts.push(startedFaults);
     if (store !== undefined) parts.push({ afterReset: store.clear, close: store.close });
     if (journal !== undefined) parts.push({ afterReset: journal.clear });
+    const explainer = createPaymentExplainer(started.chains, store, context);
+    parts.push({ afterReset: explainer.forget, close: explainer.close });
     parts.push(...(await traceService(serviceId)));
     const networks = chains.map((chain) => configure(chain, startedFaults.serviceRpcUrl(chain)));
     const { operator, recoverer } = harnessAccounts;
@@ -167,6 +169,7 @@ export async function serveHarness(
       onFailure: started.onFailure,
       faults: startedFaults.faults,
       journal,
+      explain: explainer.explain,
       forkFailures: () => chains.flatMap(({ node }) => node.fork?.failures() ?? []),
       nextAuthorizationNonce,
       snapshot,
@@ -209,17 +212,7 @@ export async function serveHarness(
           (await import("../control/capture-of.ts")).captureOf(payment, started.chains, contracts),
         describeCurl: (operation, body) => curlOf(describe(), operation, body),
       };
-      let loaded: Promise<PaymentChain> | undefined;
-      const asked = () => {
-        loaded ??= import("../control/payment-chain.ts").then(({ createPaymentChain }) =>
-          createPaymentChain(started.chains),
-        );
-        return loaded;
-      };
-      const chain: PaymentChain = {
-        transaction: async (payment) => (await asked()).transaction(payment),
-        authorizationUse: async (payment) => (await asked()).authorizationUse(payment),
-      };
+      const { chain } = explainer;
       await local.register(async (scope) => studio.serveStudio(scope, { store, resend, chain, ...context }));
     });
     await starting;

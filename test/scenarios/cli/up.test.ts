@@ -246,7 +246,7 @@ describe("up for a person", () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toMatch(/^verify {2}200 {2}\{\n.*"isValid": true/s);
     expect(stdout).toMatch(/^settle {2}200 {2}\{\n.*"transaction": "0x[0-9a-f]{64}"/ms);
-    expect(stdout).toMatch(/^Settled on \S+ in \d+ ms\.$/m);
+    expect(stdout).toMatch(/^Settled 0\.0\d+ USDC on \S+ in \d+ ms\.$/m);
   });
 
   test("pay with a payer that cannot pay prints both answers, and exits with 1", async () => {
@@ -279,7 +279,7 @@ describe("up for a person", () => {
         "paymentState": "not_taken"
       }
 
-      Not settled on base in … ms.
+      Not settled: 0.01 USDC on base in … ms.
       "
     `);
   });
@@ -293,7 +293,7 @@ describe("up for a person", () => {
     expect(await payBy(description, "base", wallet)).toMatchObject({ errorReason: "insufficient_funds" });
     expect(await runCli(args)).toMatchObject({
       code: 0,
-      stdout: `${wallet.address} has 2500 more on base (in the asset's smallest unit).\n`,
+      stdout: `${wallet.address} has 0.0025 USDC more on base (2500 of its smallest unit).\n`,
       stderr: "",
     });
     expect(await payBy(description, "base", wallet)).toMatchObject({ success: true, payer: wallet.address });

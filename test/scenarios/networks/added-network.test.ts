@@ -154,8 +154,9 @@ test("`up` starts it, commands act on it, and the studio explains its payments",
     expect(await runHere(["pay", ...options, "--payer", "empty"], {})).toMatchObject({ code: 1 });
 
     const { body } = await requestJson(facilitator.url.replace("/v1", "/payments"), { method: "GET" });
-    const { payments } = body as { payments: { id: string; network: string }[] };
+    const { payments } = body as { payments: { id: string; network: string; token: object }[] };
     expect(payments.map(({ network }) => network)).toEqual(["avalanche", "avalanche"]);
+    expect(payments.map(({ token }) => token)).toEqual(Array(2).fill({ symbol: "USDC", decimals: 18 }));
     const id = payments[0]?.id;
     const detail = await requestJson(facilitator.url.replace("/v1", `/payments/${id}`), { method: "GET" });
     expect(JSON.stringify(detail.body)).not.toContain("unknown-network");
@@ -177,6 +178,43 @@ test("`up` starts it, commands act on it, and the studio explains its payments",
   } finally {
     await cli[Symbol.asyncDispose]();
   }
+});
+
+test("amounts of a token of another name and other decimals are told in its own units everywhere", async () => {
+  const token = { ...avalanche.token, name: "Swiss Stable", symbol: "XCHF", version: "1" };
+  const other = join(directory.path, "franc.json");
+  await writeFile(other, JSON.stringify({ ...avalanche, token }));
+  const up = ["up", "--network-file", other, "--networks", "avalanche", "--port", "0", "--json"];
+  await using cli = await startCli([...up, "--journal", "--log-format", "text"]);
+  const [line] = await cli.printed(/^\{.*\}$/m);
+  const { facilitator, networks } = JSON.parse(line);
+  expect(networks.avalanche.asset).toEqual(token);
+  const at = ["--network", "avalanche", "--network-file", other, "--url", facilitator.url];
+
+  const fund = ["fund", ...at, "--to", accountOf("a buyer").address, "--amount", `${25n * 10n ** 17n}`];
+  expect((await runHere(fund, {})).stdout).toContain("has 2.5 XCHF more on avalanche");
+  const paid = await runHere(["pay", ...at, "--amount", `${15n * 10n ** 17n}`], {});
+  expect(paid.stdout).toMatch(/^Settled 1\.5 XCHF on avalanche in \d+ ms\.$/m);
+  await cli.printed(/ settle +avalanche +funded +1\.5 XCHF +settled /);
+  // Refused for the balance alone: nothing is wrong with what was signed.
+  await runHere(["pay", ...at, "--payer", "empty", "--amount", `${5n * 10n ** 17n}`], {});
+  const why = await runHere(["why", "--url", facilitator.url.replace("/v1", "")], {});
+  expect(why.stdout).toContain("0.5 XCHF on avalanche, from empty");
+  expect(why.stdout).toContain("errors.md#insufficient_funds");
+  expect(why.stdout).not.toMatch(/another (key|domain)/);
+
+  const harness = await connectHarness(facilitator.url, ["avalanche"]);
+  expect(await harness.journal.describe()).toContain(`of 1.5 XCHF (${15n * 10n ** 17n} units of 0x`);
+  const abi = parseAbi(["function symbol() view returns (string)"]);
+  const { client, asset } = harness.networks.avalanche;
+  expect(await client.readContract({ address: asset.address, abi, functionName: "symbol" })).toBe("XCHF");
+
+  const request = await harness.sign({ network: "avalanche", amount: 2n * 10n ** 18n });
+  const asked = { ...Object(request.paymentRequirements), maxAmountRequired: "2" };
+  const body = JSON.stringify({ ...request, paymentRequirements: asked });
+  const explained = await runHere(["explain", body, "--network-file", other], {});
+  expect(explained.stdout).toContain(`${2n * 10n ** 18n} (2 XCHF)`);
+  expect(explained.stdout).toContain("(XCHF has 18)");
 });
 
 test("clients and shops are judged on it", async () => {

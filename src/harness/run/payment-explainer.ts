@@ -1,0 +1,64 @@
+import type { Address } from "../../protocol/hex.ts";
+import type { KnownTokens } from "../../protocol/known-token.ts";
+import type { NetworkRegistry, NetworkTier } from "../../protocol/networks.ts";
+import type { PaymentChain } from "../../studio/payment-chain.ts";
+import type { PaymentLog } from "../../studio/payment-log.ts";
+import type { PaymentStore } from "../../studio/payment-store.ts";
+import type { Explain } from "../journal/journal-reader.ts";
+import type { Chains } from "../stage/chains.ts";
+
+/** What explains payments of a harness. */
+export type PaymentExplainer = {
+  /** What the local chains say of payments. */
+  chain: PaymentChain;
+  /** Nothing where no payments are kept. */
+  explain: Explain;
+  /** Forgets what the chains said, which have begun anew. */
+  forget(): void;
+  close(): void;
+};
+
+/** Makes an explainer; what it needs for that is loaded with the first question, and delays no start. */
+export function createPaymentExplainer(
+  chains: Chains["chains"],
+  store: PaymentStore | undefined,
+  context: {
+    contracts: Readonly<Record<NetworkTier, Address>>;
+    networks: NetworkRegistry | undefined;
+    tokens: KnownTokens;
+    hasOwnClock: boolean;
+  },
+): PaymentExplainer {
+  let loaded: Promise<PaymentChain> | undefined;
+  let log: PaymentLog | undefined;
+
+  function asked(): Promise<PaymentChain> {
+    loaded ??= import("../control/payment-chain.ts").then(({ createPaymentChain }) =>
+      createPaymentChain(chains),
+    );
+    return loaded;
+  }
+
+  const chain: PaymentChain = {
+    transaction: async (payment) => (await asked()).transaction(payment),
+    authorizationUse: async (payment) => (await asked()).authorizationUse(payment),
+  };
+
+  return {
+    chain,
+    async explain(id) {
+      if (store === undefined) return [];
+      const [{ createPaymentLog }, { describePayment }] = await Promise.all([
+        import("../../studio/payment-log.ts"),
+        import("../../studio/describe-payment.ts"),
+      ]);
+      log ??= createPaymentLog(store, context.tokens);
+      const payment = log.find(id.toLowerCase());
+      return payment === undefined ? [] : (await describePayment(payment, context, chain)).explanations;
+    },
+    forget() {
+      loaded = undefined;
+    },
+    close: () => log?.close(),
+  };
+}
