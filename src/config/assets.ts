@@ -29,8 +29,8 @@ export function readAssets(text: string, known: NetworkRegistry = builtInNetwork
 }
 
 /**
- * Reads `LOCAL_ASSETS`: `base=0x…,NAME,VERSION,DECIMALS`, several with semicolons. What is left out after the address is as
- * the network's USDC has it.
+ * Reads `LOCAL_ASSETS`: `base=0x…,NAME,VERSION,DECIMALS`, several with semicolons. Parts left out after the address
+ * are those of the network's USDC.
  */
 export function readLocalAssets(text: string, known?: NetworkRegistry): ByNetwork<Asset> {
   return readByNetwork(text.split(";"), readLocalAsset, known);

@@ -6,7 +6,7 @@ import { attempt, InvalidValue, quote, readPart } from "./values.ts";
 /**
  * Reads a file of JSON.
  *
- * @param read makes something of it; throws InvalidValue with what is wrong
+ * @param read converts the data; throws InvalidValue with what is wrong
  * @throws {InvalidValue} that names the file
  */
 export function readDataFile<T>(path: string, read: (data: unknown) => T): T {
@@ -56,7 +56,7 @@ export function formatPath(path: readonly PropertyKey[]): string {
   return path.map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`)).join("");
 }
 
-/** More than that is one mistake in many places. */
+/** The most problems that a message lists: more are usually one mistake in many places. */
 const mostIssues = 8;
 
 /** Everything that is wrong with data, in one line, each with the field that it is in. */

@@ -2,7 +2,7 @@ import { readFileSync, statSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { type ConfigurationProblem, KitError } from "../errors.ts";
 
-/** That other users of the machine may read a file. */
+/** The mode bits with which other users of the machine may read a file. */
 const readableByOthers = 0o004;
 
 /**
@@ -10,7 +10,7 @@ const readableByOthers = 0o004;
  * variables that are set already stay as they are. A byte order mark, as some editors write it, is not part of the
  * first name.
  *
- * @returns what should be mended about the file, though it works
+ * @returns warnings about the file, whose variables are used nonetheless
  * @throws KitError when it is there and cannot be read
  */
 export function loadEnvFile(env: Record<string, string | undefined>, path = ".env"): ConfigurationProblem[] {

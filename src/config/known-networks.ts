@@ -8,7 +8,7 @@ import {
 } from "../protocol/networks.ts";
 import { type NetworkDefaults, networkDefaults } from "./network-defaults.ts";
 
-/** A network with what holds for it unless configuration says otherwise. */
+/** A network with its default settings. */
 export type KnownNetwork = Network & NetworkDefaults;
 
 /** All networks that a process knows: the built-in ones, and those of a network file. */
@@ -19,7 +19,7 @@ export const builtIn: KnownNetworks = createNetworkRegistry(
   networkNames.map((name) => ({ ...networks[name], ...networkDefaults[name] })),
 );
 
-/** The five, and networks that were read as data, which {@link findClash} has been asked about. */
+/** The built-in networks and added ones, in which {@link findClash} has found no clash. */
 export function extendBuiltIn(added: readonly KnownNetwork[]): KnownNetworks {
   return added.length === 0 ? builtIn : createNetworkRegistry([...builtIn.all, ...added]);
 }

@@ -9,13 +9,13 @@ export type NetworkConfig = Network & {
   rpcUrls: readonly [string, ...string[]];
   /** The assets that may be paid with; anything else is `invalid_payment_requirements`. */
   assets: readonly Asset[];
-  /** Blocks on top of a settlement's block, itself included, before it is called a success; at least 1. */
+  /** How many blocks, counting its own, a settlement needs before it is a success; at least 1. */
   confirmations: number;
   /** The most an operator pays per gas, in wei. */
   maxFeePerGas: bigint;
   /** The most that one settle transaction may cost, in wei: its gas limit times what it offers per gas. */
   maxTransactionCost?: bigint | undefined;
-  /** An operator that can pay for fewer settlements is warned of; 500 by default. */
+  /** Operators that can pay for fewer settlements than this cause a warning; 500 by default. */
   gasHorizonPayments?: bigint;
   /** How far ahead of the chain's time `validBefore` of a payment may be, in seconds; a day by default. */
   maxValiditySeconds?: bigint;

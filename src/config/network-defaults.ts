@@ -1,8 +1,8 @@
 import type { BuiltInNetworkName } from "../protocol/networks.ts";
 
-/** What holds for a network unless configuration says otherwise. */
+/** The default settings of a network. */
 export type NetworkDefaults = {
-  /** Blocks that must hold a settlement, its own included, before it is called a success. */
+  /** How many blocks, counting its own, a settlement needs before it is a success. */
   confirmations: number;
   /** The most that is paid per gas, in wei. */
   maxFeePerGas: bigint;

@@ -5,7 +5,7 @@ const reportSchema = z.object({
   userLimits: z.object({ open_files: z.object({ soft: z.union([z.number(), z.string()]) }) }),
 });
 
-/** What the service has open besides settles: the database, nodes, logs, callers that verify. */
+/** Files and connections besides those of settles: the database, nodes, logs, callers that verify. */
 const besidesSettles = 256;
 
 /** How many files and connections this process may have open at a time; undefined where that is not known. */

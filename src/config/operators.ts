@@ -4,7 +4,7 @@ import type { Operators } from "./serve-config.ts";
 import { warnOfClearText } from "./values.ts";
 import type { VariableReader } from "./variable-reader.ts";
 
-/** Who holds the operators' keys; undefined when that cannot be read, which is a problem then. */
+/** Where the operators' keys are; undefined when that cannot be read, which is noted as a problem. */
 export function readOperators(
   reader: VariableReader,
   warnings: ConfigurationProblem[],

@@ -13,7 +13,7 @@ export type LocalOrganization = {
   /** Published, as every key of the local chains: it follows from the id. */
   apiKey: string;
   scopes: readonly ("verify" | "settle")[];
-  /** Where it is paid, and within what. On other networks it has no recipient. */
+  /** Its recipient and limits, by network. On other networks it has no recipient. */
   networks: ReadonlyMap<NetworkName, OrganizationTerms & { recipient: Address }>;
 };
 

@@ -4,7 +4,7 @@ import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkConfig } from "./network-config.ts";
 import type { LogLevel, RequestRate, TrustProxy } from "./values.ts";
 
-/** Who holds the operators' keys. At least one; several take turns. */
+/** Where the operators' keys are. At least one operator; several take turns. */
 export type Operators =
   | { readonly kind: "local"; readonly privateKeys: readonly [Hex, ...Hex[]] }
   | { readonly kind: "remote"; readonly url: string; readonly addresses: readonly [Address, ...Address[]] };
@@ -35,11 +35,11 @@ export type ServeConfig = {
   readonly anonymousVerify: boolean;
   /** The origins of web pages that may call; none where it is undefined. */
   readonly corsOrigins: CorsOrigins | undefined;
-  /** Whether it is kept, and shown, what organizations were paid for. */
+  /** Whether the resources that organizations were paid for are stored and shown to them. */
   readonly discovery: boolean;
   /** Whether `/docs` shows a page about the API. */
   readonly docs: boolean;
   readonly logLevel: LogLevel;
-  /** What would work, but is probably not meant. */
+  /** Warnings about settings that work, but are probably not meant. */
   readonly warnings: readonly ConfigurationProblem[];
 };

@@ -78,7 +78,7 @@ export function readContracts(reader: VariableReader): Partial<Record<NetworkTie
   return { ...(mainnet && { mainnet }), ...(testnet && { testnet }) };
 }
 
-/** The RPC URLs of a network; undefined when it has none, or one that is none. */
+/** The RPC URLs of a network; undefined when it has none, or one of them is invalid. */
 export function readRpcUrls(
   reader: VariableReader,
   { name }: Network,

@@ -2,7 +2,7 @@ import type { ConfigurationProblem } from "../errors.ts";
 import { nearest, typosBetween } from "../util/nearest.ts";
 import { type AnyVariableName, describeVariable } from "./variables.ts";
 
-/** How the names of variables begin that are ours, and of no other program. */
+/** Prefixes of names that only variables of this program have. */
 const ownPrefixes = [
   "X402_KIT_",
   "FACILITATOR_CONTRACT",
@@ -28,8 +28,7 @@ const shortestTypo = 8;
 const mostTypos = 2;
 
 /**
- * The variables that are set, are none of ours, and were probably meant to be: with a misspelt one, its default would
- * hold without a word.
+ * Finds variables that are set and unknown, and probably misspelt: instead of them, defaults would be used silently.
  */
 export function findUnknownVariables(
   env: Readonly<Record<string, string | undefined>>,
