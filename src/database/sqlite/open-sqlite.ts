@@ -50,6 +50,8 @@ function configure(database: DatabaseSync, path: string): void {
   // What was reported done survives a loss of power, not only a crash.
   database.exec("PRAGMA synchronous = FULL");
   database.exec("PRAGMA foreign_keys = ON");
+  // Copies of pages by which a part of a transaction is undone: a claim of many payments would write them to a file.
+  database.exec("PRAGMA temp_store = MEMORY");
   database.exec("PRAGMA busy_timeout = 0");
   requireWritable(database);
 }
