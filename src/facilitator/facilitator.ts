@@ -7,6 +7,7 @@ import type { Hex } from "../protocol/hex.ts";
 import { formatNetwork } from "../protocol/networks.ts";
 import { paymentIdentifierExtension } from "../protocol/payment-identifier.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
+import { withEitherSignal } from "../util/either-signal.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { type IdempotencyKey, settleIdempotently } from "./idempotent.ts";
 import { createSettle, type SettleResult } from "./settle.ts";
@@ -40,21 +41,19 @@ export type Facilitator = {
 export function createFacilitator(context: FacilitatorContext): Facilitator {
   const { networks, ledger, now, settleWaitMs, closing } = context;
   const settle = createSettle(context);
+  const withEither = withEitherSignal(closing);
   return {
     verify: createVerify(context),
 
     settle(request, caller, callerSignal, { idempotency, repeats = false } = {}) {
-      const signal = AbortSignal.any([callerSignal, closing]);
-      if (idempotency === undefined) return settle(request, caller, signal, { repeats });
-      const waiting = { now, signal, deadline: now() + settleWaitMs[request.x402Version] };
-      return settleIdempotently(
-        ledger,
-        caller.organization.id,
-        idempotency,
-        request.settlementId,
-        waiting,
-        () => settle(request, caller, signal),
-      );
+      return withEither(callerSignal, (signal) => {
+        if (idempotency === undefined) return settle(request, caller, signal, { repeats });
+        const { id } = caller.organization;
+        const waiting = { now, signal, deadline: now() + settleWaitMs[request.x402Version] };
+        return settleIdempotently(ledger, id, idempotency, request.settlementId, waiting, () =>
+          settle(request, caller, signal),
+        );
+      });
     },
 
     async findSettlement(id, caller) {
