@@ -15,7 +15,9 @@ import {
 } from "../../test/support/ledger/test-ledger.ts";
 
 /*
- * The effect of shared commits on an SQLite file: concurrent payments pass through the ledger, each with a lease, a look-up, a claim, a conclusion and the release of its lease. With this project's dialect, and with Kysely's own over `node:sqlite`; in turns, medians. See docs/decisions/0018-shared-commits.md.
+ * The effect of shared commits on an SQLite file: concurrent payments pass through the ledger, each with a lease, a
+ * look-up, a claim, a conclusion and the release of its lease. With this project's dialect, and with Kysely's own
+ * over `node:sqlite`; in turns, medians. See docs/decisions/0018-shared-commits.md.
  */
 
 const rounds = Number(process.argv[2] ?? 5);

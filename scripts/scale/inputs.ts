@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 
 /*
- * The inputs of the model and the simulation, each with its source; docs/scale.md says which were measured and which were looked up.
+ * The inputs of the model and the simulation, each with its source; docs/scale.md says which were measured and which
+ * were looked up.
  */
 
 /** Unmined transactions of one key, and payments in one transaction: `createRelayer`. */
