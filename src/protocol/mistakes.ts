@@ -47,8 +47,8 @@ export const mistakes = {
   "unknown-network": {
     rank: 2,
     title: "The network is not one of the facilitator's",
-    why: "The facilitator settles on base, base-sepolia, optimism, optimism-sepolia and polygon.",
-    fix: "Use one of these names in v1, and its CAIP-2 name in v2.",
+    why: "The facilitator settles on the networks of GET /supported only.",
+    fix: "Use one of their names in v1, and its CAIP-2 name in v2.",
   },
   "networks-differ": {
     rank: 2,

@@ -34,7 +34,7 @@ export function createPaymentReader(origin: string, token?: string): PaymentRead
     new KitError(`No payments can be read at ${origin}`, {
       ...(cause !== undefined && { cause }),
       hints: [
-        "They are told by `x402-kit up`, `x402-kit mock` and the admin listener of `serve`; if it is elsewhere, give --url",
+        "Payments are shown by a running `x402-kit up` or `mock`, and by the admin listener of `serve`; with --url for another address than the default",
       ],
     });
 
