@@ -42,7 +42,7 @@ export type RefusalContext = Pick<ExplainContext, "contracts" | "networks" | "to
   hasOwnClock?: boolean | undefined;
 };
 
-/** Reasons that are given when the times were right, or do not matter any more. */
+/** Reasons that are given when signature and times were right, or do not matter any more. */
 const beyondTimes: readonly (string | undefined)[] = ["insufficient_funds", "invalid_transaction_state"];
 
 /**
@@ -61,7 +61,9 @@ function timeOf(
 export function explainRefusal(refused: RefusedRequest, context: RefusalContext): RefusalExplanation[] {
   const { reason, message, request, received } = refused;
   const now = timeOf(refused, context);
-  const found = findMistakes(bodyText({ request, received }, context), { ...context, now });
+  // The chain's time is asked for a payment whose signature has held.
+  const signatureHeld = beyondTimes.includes(reason) || chainTimeIn(message) !== undefined;
+  const found = findMistakes(bodyText({ request, received }, context), { ...context, now, signatureHeld });
   // A body that was refused unread may hold mistakes besides.
   const isUnread = request === undefined && reason !== undefined && isProblem(reason);
   if (reason === undefined || (found.length > 0 && !isUnread)) return found;

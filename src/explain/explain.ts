@@ -26,6 +26,8 @@ export type ExplainContext = {
   tokens?: KnownTokens | undefined;
   /** Unix seconds, by the chain where there is one; undefined where the times of a payment are not to be judged. */
   now: bigint | undefined;
+  /** Whether the signature was found good, maybe by the payer's wallet contract, which is not asked here. */
+  signatureHeld?: boolean | undefined;
 };
 
 /** The kind of the explained text, and all findings, worst first. */
@@ -256,15 +258,17 @@ function explainAuthorization(
     findings.push(...explainAmounts(value, asked, units));
   }
   findings.push(...explainTimes(validAfter, validBefore, context.now));
-  findings.push(
-    ...explainSignature({
-      authorization,
-      signature: payload.signature,
-      network,
-      required: asked?.value,
-      tokens: context.tokens,
-    }),
-  );
+  if (context.signatureHeld !== true) {
+    findings.push(
+      ...explainSignature({
+        authorization,
+        signature: payload.signature,
+        network,
+        required: asked?.value,
+        tokens: context.tokens,
+      }),
+    );
+  }
   return findings;
 }
 

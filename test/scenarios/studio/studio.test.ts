@@ -238,6 +238,18 @@ describe("over HTTP", () => {
     expect(explanations[0]?.fix).toContain("Sign again");
   });
 
+  test.each([
+    ["fickle", {}, "invalid_transaction_state"],
+    ["smartWallet", { validBefore: -5 }, "expired"],
+  ] as const)(
+    "a contract wallet (%s) whose signature held is not said to have signed wrongly",
+    async (payer, order, mistake) => {
+      await post(harness, "settle", await signedRequest(harness, { payer, ...order }));
+      const { explanations } = await detailOf((await list())[0]?.id ?? "");
+      expect(explanations.map((one) => one.mistake)).toEqual([mistake]);
+    },
+  );
+
   test("an authorization that another sender used straight on the token is told with when, where and by whom", async () => {
     const body = await signedRequest(harness);
     const { authorization, signature } = body.paymentPayload.payload;
