@@ -70,7 +70,7 @@ export type AppOptions = {
   /** Whether `/docs` shows a page to read `/openapi.json` with. Off by default: its script has 4 MB. */
   docs?: boolean;
   /** Other routes on the address, for `/openapi.json`: the studio of `up`. */
-  describeBeside?: (() => ApiBeside) | undefined;
+  describeBeside?: (() => ApiBeside | Promise<ApiBeside>) | undefined;
   logger: FastifyBaseLogger;
 };
 

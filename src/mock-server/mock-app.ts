@@ -94,7 +94,10 @@ export async function createMockApp(
     scope.get("/harness", describe);
   });
   app.get("/openapi.json", async () =>
-    (await import("../protocol/openapi.ts")).describeService(undefined, describeStudioApi()),
+    (await import("../protocol/openapi.ts")).describeService(undefined, {
+      ...describeStudioApi(),
+      example: { apiKey: sessions.root.environment.keys.local.apiKey },
+    }),
   );
 
   // Every path is the fixtures' to answer, whatever its method; and what Fastify itself cannot read: they know what the

@@ -25,13 +25,19 @@ import { settlementStates } from "./settlement-states.ts";
 import { forms } from "./wire-values.ts";
 
 /** Other routes on the same address, for the OpenAPI document. */
-export type ApiBeside = { paths: object; schemas: object };
+export type ApiBeside = {
+  paths: object;
+  schemas: object;
+  /** What works as it stands, where all keys are published: for the page that reads the document. */
+  example?: { apiKey: string; payment?: object | undefined } | undefined;
+};
 
 /** The OpenAPI 3.1 document of the service, from the schemas that it reads and writes with. */
 export function describeService(
   known: NetworkRegistry = builtInNetworks,
   beside: ApiBeside = { paths: {}, schemas: {} },
 ): object {
+  const { example } = beside;
   const problems = (...statuses: string[]) =>
     Object.fromEntries(
       statuses.map((status) => [
@@ -44,7 +50,12 @@ export function describeService(
     );
   const paymentBody = {
     required: true,
-    content: { "application/json": { schema: reference("PaymentRequest") } },
+    content: {
+      "application/json": {
+        schema: reference("PaymentRequest"),
+        ...(example?.payment !== undefined && { example: example.payment }),
+      },
+    },
   };
   const answer = (schema: string, description: string) => ({
     "200": { description, content: { "application/json": { schema: reference(schema) } } },
@@ -165,6 +176,8 @@ export function describeService(
           in: "header",
           name: "Authorization",
           description: "The API key as it is, or after “Bearer ”",
+          // Read by the page at /docs.
+          ...(example !== undefined && { "x-scalar-secret-token": example.apiKey }),
         },
       },
       schemas: {

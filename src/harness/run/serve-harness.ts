@@ -19,6 +19,7 @@ import type { ServiceOptions } from "../../service-parts.ts";
 import type { Resend } from "../../studio/again-routes.ts";
 import { createPaymentStore } from "../../studio/payment-store.ts";
 import { openTracing } from "../../tracing/open-tracing.ts";
+import { apiExampleOf } from "../control/api-example.ts";
 import { closeRoute } from "../control/close-route.ts";
 import { controlRoutes } from "../control/control.ts";
 import { curlOf } from "../control/curl.ts";
@@ -188,7 +189,8 @@ export async function serveHarness(
       now: () => Date.now(),
       serviceId,
       docs: true,
-      describeBeside: studio?.describeStudioApi,
+      describeBeside:
+        studio && (async () => ({ ...studio.describeStudioApi(), example: await apiExampleOf(describe()) })),
       corsOrigins: options.corsOrigins,
       callerWithoutKey: open && (() => organizations.authenticate(localOrganization.apiKey)),
       logger,

@@ -487,6 +487,19 @@ test("the OpenAPI document describes what the studio is fed by, and the answers 
   paymentAnswerSchema.parse(await get(`/payments/${payment?.id}`));
 });
 
+test("the example of the OpenAPI document works as it stands, each time it is read", async () => {
+  for (let read = 0; read < 2; read++) {
+    const document = await get<Body>("/openapi.json");
+    const { requestBody } = document.paths["/v1/settle"].post;
+    const settle = await requestJson(`${origin}/v1/settle`, {
+      method: "POST",
+      headers: { authorization: document.components.securitySchemes.apiKey["x-scalar-secret-token"] },
+      body: requestBody.content["application/json"].example,
+    });
+    expect(settle.body).toMatchObject({ success: true });
+  }
+});
+
 test("the mock has the studio too: what was asked of it, and how it ended", async () => {
   await using mock = await startMockServer();
   const at = mock.url.replace(/\/v1$/, "");
