@@ -8,6 +8,7 @@ import { type CorsOrigins, corsOptions } from "../protocol/cors.ts";
 import { builtInNetworks, type NetworkRegistry } from "../protocol/networks.ts";
 import type { ApiBeside } from "../protocol/openapi.ts";
 import { bodyLimit } from "../protocol/problems.ts";
+import { createUuid } from "../util/create-uuid.ts";
 import { noSchemas } from "../util/no-schemas.ts";
 import type { ConnectionLimits } from "./connections/open-connections.ts";
 import { authentication, type CallerWithoutKey } from "./plugins/authentication.ts";
@@ -92,7 +93,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     },
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
-    genReqId: () => randomUUID(),
+    genReqId: createUuid,
     childLoggerFactory: createRequestLogger,
     schemaController: noSchemas,
     routerOptions: { caseSensitive: true, ignoreTrailingSlash: true },

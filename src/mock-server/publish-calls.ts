@@ -4,6 +4,7 @@ import { type FixtureAnswer, isBegun } from "../fixtures/engine/answer.ts";
 import type { FixtureCall } from "../fixtures/engine/engine.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { bytes32 } from "../protocol/primitives.ts";
+import { createUuid } from "../util/create-uuid.ts";
 
 /** Publishes a verify or settle of the mock as the service does, so that the studio and others can see it. */
 export function publishCall(
@@ -11,7 +12,7 @@ export function publishCall(
   { serviceId, tookMs }: { serviceId: string; tookMs: number },
 ): void {
   if (operation === undefined) return;
-  const requestId = crypto.randomUUID();
+  const requestId = createUuid();
   const settlementId = payment?.settlementId;
   const common = { serviceId, requestId, operation };
   if (payment !== undefined && settlementId !== undefined) {

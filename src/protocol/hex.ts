@@ -83,21 +83,24 @@ function readBytes(hex: Hex, bytes: Uint8Array): Uint8Array {
 /** The character code of each hexadecimal digit. */
 const digitCodes = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
 
+const prefixCodes = Uint8Array.from("0x", (character) => character.charCodeAt(0));
+
 /** So many bytes are written at once: their digits are arguments of one call. */
 const bytesAtOnce = 1_024;
 
 /**
- * Bytes as a lower-case hex string. A string that is put together digit by digit would have to be copied once more when it
- * is compared.
+ * Bytes as a lower-case hex string. A string that is put together of parts would have to be copied once more when it is
+ * compared.
  */
 export function toHex(bytes: Uint8Array): Hex {
-  let text: Hex = "0x";
-  for (let start = 0; start < bytes.length; start += bytesAtOnce) {
-    const codes: number[] = [];
+  let text = "";
+  let codes = [...prefixCodes];
+  for (let start = 0; start === 0 || start < bytes.length; start += bytesAtOnce) {
     for (const byte of bytes.subarray(start, start + bytesAtOnce)) {
       codes.push(digitCodes[byte >> 4] ?? 0, digitCodes[byte & 15] ?? 0);
     }
     text += String.fromCharCode(...codes);
+    codes = [];
   }
   return text as Hex;
 }

@@ -62,13 +62,13 @@ test("a payment that was not watched is shown whole to later readers", () => {
       amount: "10000",
       verify: { outcome: "valid", status: 200, tookMs: 3, count: 1 },
       firstSeenAt: 1_000,
-      lastSeenAt: 1_003,
+      lastSeenAt: 1_002,
     },
   ]);
   expect(log.find(one.settlementId)?.timeline).toMatchObject([
     { at: 1_000, kind: "request", title: "POST /v1/verify", requestId },
     { at: 1_001, kind: "check", title: "signatureHolds", ok: true, requestId },
-    { at: 1_003, kind: "answer", title: "verify: valid", ok: true, requestId, tookMs: 3 },
+    { at: 1_002, kind: "answer", title: "verify: valid", ok: true, requestId, tookMs: 3 },
   ]);
 });
 

@@ -6,6 +6,7 @@ import type { PaymentRequest } from "../protocol/requests.ts";
 import { paymentsHitBy } from "./find-hit.ts";
 import type { PaymentMessage } from "./payment-message.ts";
 import { KeptPayment, type StoredPayment } from "./stored-payment.ts";
+import type { NodeCall } from "./stored-request.ts";
 
 /**
  * What a service did about each payment, kept in memory up to a bound: the studio and the journal read it. Until
@@ -41,6 +42,8 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
   const watchers = new Set<() => void>();
   /** Which payments a transaction carries, by their ids; of its txNonce too, whose later transactions do not say. */
   const carriedBy = new Map<string, readonly Hex[]>();
+  /** The payment whose request was read last: its checks begin at once. */
+  let newest: KeptPayment | undefined;
   let messages = 0;
   let era = randomUUID();
 
@@ -60,6 +63,7 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
     payments.delete(id);
     unreadable.delete(id);
     messages -= payment?.kept ?? 0;
+    if (payment === newest) newest = undefined;
   }
 
   /** A twentieth at once, as above. */
@@ -79,13 +83,23 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
     }
   }
 
-  function keep(payment: KeptPayment | undefined, message: PaymentMessage): void {
-    if (payment === undefined) return;
+  /** Before a message of the payment is kept. */
+  function makeRoom(payment: KeptPayment): void {
     if (payment.kept >= bounds.messagesEach) messages -= payment.forget(bounds.messagesEach / 2);
-    payment.keep(message, now());
+  }
+
+  /** After one was. */
+  function count(): void {
     messages++;
     if (messages > bounds.messages) forgetOldest();
     if (watchers.size > 0) changed();
+  }
+
+  function keep(payment: KeptPayment | undefined, message: PaymentMessage): void {
+    if (payment === undefined) return;
+    makeRoom(payment);
+    payment.keep(message, now());
+    count();
   }
 
   /** The payment with this id, which is the newest from now on. */
@@ -117,10 +131,19 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
 
   /** Keeps for each payment what was asked for it, or for the transaction that carries it. */
   function keepForCallers(message: RpcRequested): void {
-    for (const subject of message.about.keys()) {
-      const carried = carriedBy.get(subject);
-      if (carried === undefined) keep(payments.get(subject), message);
-      else for (const id of carried) keep(payments.get(id), message);
+    const { endpoint, about, durationMs, error } = message;
+    const at = now();
+    let calls: readonly [NodeCall] | undefined;
+    for (const [subject, methods] of about) {
+      const payment = payments.get(subject);
+      if (payment === undefined) {
+        for (const id of carriedBy.get(subject) ?? []) keep(payments.get(id), message);
+        continue;
+      }
+      if (calls?.[0].methods !== methods) calls = [{ endpoint, methods, durationMs, error, at }];
+      makeRoom(payment);
+      payment.call(message, calls);
+      count();
     }
   }
 
@@ -129,28 +152,28 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
   const subscriptions = [
     channels.request.subscribe((message) => {
       if (!isOurs(message)) return;
-      const { requestId, operation, payment: request } = message;
-      const payment = renew(message.settlementId, request);
-      payment.open({ requestId, payment: request });
-      keep(payment, { requestId, operation });
+      newest = renew(message.settlementId, message.payment);
+      makeRoom(newest);
+      newest.open(message, now());
+      count();
     }),
     channels.checks.subscribe((message) => {
       if (!isOurs(message)) return;
-      const { settlementId, payment, checks, times } = message;
-      const checked = payments.get(settlementId);
-      const requestId = checked?.findOpen(payment)?.requestId ?? null;
-      keep(checked, { requestId, checks, times });
+      const { settlementId, times } = message;
+      const checked = newest?.id === settlementId ? newest : payments.get(settlementId);
+      if (checked === undefined) return;
+      makeRoom(checked);
+      checked.check(message, times[0] ?? now());
+      count();
     }),
     channels.payment.subscribe((message) => {
       if (!isOurs(message)) return;
-      const { payment, settlementId, requestId, operation, status, result, tookMs, received } = message;
+      const { payment, settlementId, requestId } = message;
       const id = settlementId ?? `request-${requestId}`;
       const ended = payments.get(id) ?? renew(id, payment);
-      keep(ended, {
-        ...{ requestId, operation, status, result, tookMs },
-        ...(received !== undefined && { received }),
-      });
-      ended.close(requestId);
+      makeRoom(ended);
+      ended.end(message, now());
+      count();
     }),
     channels.unrouted.subscribe((message) => {
       // Browsers ask for it by themselves.
@@ -194,6 +217,7 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
     clear() {
       payments.clear();
       unreadable.clear();
+      newest = undefined;
       carriedBy.clear();
       messages = 0;
       era = randomUUID();
