@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import { createUseFinder } from "../capture/authorization-use.ts";
 import { capturePayment } from "../capture/capture-payment.ts";
-import type { ReadableChain } from "../capture/read-captured-chain.ts";
+import type { ReadableChain } from "../capture/readable-chain.ts";
 import { KitError, UndeterminedError } from "../errors.ts";
 import type { RefusalContext } from "../explain/explain-refusal.ts";
 import { createInternalApp } from "../http/internal-app.ts";

@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
-import type { ReadableChain } from "../capture/read-captured-chain.ts";
+import type { ReadableChain } from "../capture/readable-chain.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import type { ServeConfig } from "../config/serve-config.ts";
 import { openEndpoints } from "../deploy/endpoints.ts";

@@ -16,7 +16,7 @@ import type { AuthorizationUse, PaymentChain } from "../studio/payment-chain.ts"
 import type { LoggedPayment } from "../studio/payment-log.ts";
 import { membersOf } from "../util/json.ts";
 import { withTimeout } from "../util/with-timeout.ts";
-import type { ReadableChain } from "./read-captured-chain.ts";
+import type { ReadableChain } from "./readable-chain.ts";
 
 /** Limits of one search: a person waits for it, and each request to a provider costs money. */
 const bounds = { requests: 40, blocks: 32_000n, timeoutMs: 3_000 };

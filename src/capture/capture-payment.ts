@@ -6,7 +6,8 @@ import { isErc6492 } from "../protocol/signature.ts";
 import type { LoggedPayment } from "../studio/payment-log.ts";
 import { kitVersion } from "../util/kit-version.ts";
 import type { Capture } from "./capture.ts";
-import { type ReadableChain, readCapturedChain } from "./read-captured-chain.ts";
+import { readCapturedChain } from "./read-captured-chain.ts";
+import type { ReadableChain } from "./readable-chain.ts";
 
 /** Replaces a signature that is left out of a capture. */
 const cutSignature: Hex = `0x${"00".repeat(65)}`;
@@ -25,12 +26,24 @@ export async function capturePayment(
     chain,
     contracts,
     signature,
-  }: { chain: ReadableChain; contracts: ExplainContext["contracts"]; signature: Capture["signature"] },
+    headAt,
+  }: {
+    chain: ReadableChain;
+    contracts: ExplainContext["contracts"];
+    signature: Capture["signature"];
+    /** The number of the block that was the newest to the service at a time, in unix milliseconds, where that is known. */
+    headAt?: ((at: number) => bigint | undefined) | undefined;
+  },
 ): Promise<Capture> {
   const { transaction, ledger } = summary;
   const operation = summary.settle === null ? "verify" : "settle";
   const view = summary.settle ?? summary.verify;
   const asked = timeline.findLast(({ kind, title }) => kind === "request" && title.endsWith(operation));
+  const place = timeline.findLastIndex(({ kind }) => kind === "check");
+  const judged = timeline[place];
+  const isAfterwards = timeline
+    .slice(0, Math.max(place, 0))
+    .some(({ kind, title }) => kind === "ledger" && title === "settled");
   const checked = timeline.findLast(({ kind, title }) => kind === "check" && title === "signatureHolds");
   const shown = signature === "kept" ? request : { ...request, signature: withoutSecret(request.signature) };
   return {
@@ -49,7 +62,10 @@ export async function capturePayment(
     message: view?.message ?? null,
     ledger,
     transaction,
-    chain: await readCapturedChain(chain, request, { transaction, askedAt: asked?.at ?? summary.lastSeenAt }),
+    chain: await readCapturedChain(chain, request, {
+      ...{ transaction, isAfterwards, askedAt: asked?.at ?? summary.lastSeenAt },
+      head: judged && headAt?.(judged.at),
+    }),
     timeline,
   };
 }

@@ -1,22 +1,8 @@
-import { encodeIsValidSignature } from "../chain/contract/calldata.ts";
 import { KitError } from "../errors.ts";
-import { authorizationDigest, domainSeparator } from "../protocol/authorization.ts";
-import { type Address, addressWord, type Hex } from "../protocol/hex.ts";
-import type { Asset, Network } from "../protocol/networks.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
-import type { RpcAnswer } from "../rpc/rpc.ts";
 import type { CapturedChain } from "./capture.ts";
-
-/** A chain that a capture reads. No transactions are sent. */
-export type ReadableChain = {
-  network: Pick<Network, "name" | "chainId">;
-  facilitatorContract: Address;
-  asset: Asset;
-  /** The usual time between its blocks, in milliseconds. */
-  blockTimeMs: number;
-  /** A node's result of, or error for, one call; throws if the node does not answer. */
-  ask(method: string, ...params: readonly unknown[]): Promise<RpcAnswer>;
-};
+import { type CapturedState, readState, rewindState } from "./captured-state.ts";
+import type { ReadableChain } from "./readable-chain.ts";
 
 /** The limit of blocks to read in search of the newest one before a time. */
 const mostReads = 200;
@@ -24,17 +10,38 @@ const mostReads = 200;
 type Block = { number: number; time: number };
 
 /**
- * Reads the state of the chain that decided a payment: at the block before that of its transaction, or at the newest block
- * when it was asked.
+ * Reads the state of the chain that decided a payment: at the block that was the newest then. Where that is not known, it is
+ * the one before that of the payment's transaction, or the newest one at the time of the request.
  *
  * @param askedAt unix milliseconds
  * @throws {KitError} when the node does not have the state of that block any more
  */
 export async function readCapturedChain(
-  { network, facilitatorContract, asset, blockTimeMs, ask }: ReadableChain,
-  { authorization, signature }: PaymentRequest,
-  { transaction, askedAt }: { transaction: string | null; askedAt: number },
+  chain: ReadableChain,
+  request: PaymentRequest,
+  asked: {
+    transaction: string | null;
+    /** Whether the payment was judged once more when its transaction was mined. */
+    isAfterwards?: boolean;
+    askedAt: number;
+    head?: bigint | undefined;
+  },
 ): Promise<CapturedChain> {
+  const { network, facilitatorContract, asset, blockTimeMs, statesKept, ask } = chain;
+  const { transaction, isAfterwards = false, askedAt, head } = asked;
+
+  /** The state at a block, worked out from a later one where the node has forgotten it. */
+  async function stateAt(wanted: bigint): Promise<CapturedState | undefined> {
+    const read = await readState(chain, request, wanted);
+    const newest = read === undefined && statesKept !== undefined ? await block("latest") : undefined;
+    if (newest === undefined || statesKept === undefined) return read;
+    // Blocks go on being mined meanwhile.
+    const oldest = BigInt(newest.number) - BigInt(Math.floor(statesKept / 2));
+    const at = oldest > wanted ? oldest : wanted;
+    const state = await readState(chain, request, at);
+    return state && rewindState(chain, request, { to: wanted, at, state });
+  }
+
   async function block(which: string): Promise<Block | undefined> {
     const { result } = await ask("eth_getBlockByNumber", which, false);
     const read = (member: string): unknown => Reflect.get(Object(result), member);
@@ -66,31 +73,18 @@ export async function readCapturedChain(
   }
 
   const mined = transaction === null ? undefined : await minedIn(transaction);
-  const at = await (mined === undefined
-    ? newestAt(Math.floor(askedAt / 1_000))
-    : block(toQuantity(mined - 1)));
+  const wanted =
+    isAfterwards && mined !== undefined
+      ? Math.max(mined, Number(head ?? 0n))
+      : head !== undefined
+        ? Number(head)
+        : mined === undefined
+          ? undefined
+          : mined - 1;
+  const at = await (wanted === undefined ? newestAt(Math.floor(askedAt / 1_000)) : block(toQuantity(wanted)));
   if (at === undefined) throw new KitError(`No node of ${network.name} has the block of the payment`);
-  const tag = toQuantity(at.number);
-  const call = async (to: string, data: string): Promise<Hex | undefined> => {
-    const { result } = await ask("eth_call", { to, data }, tag);
-    // Otherwise a revert: the contract refuses, or lacks the function.
-    return typeof result === "string" && result.startsWith("0x") ? (result as Hex) : undefined;
-  };
-  const isTrue = (answer: Hex | undefined) =>
-    answer !== undefined && answer !== "0x" && BigInt(answer) === 1n;
-  const { from, nonce } = authorization;
-  const digest = authorizationDigest(domainSeparator(asset, network.chainId), authorization);
-  const code = await ask("eth_getCode", from, tag);
-  const payerHasCode = typeof code.result === "string" && code.result !== "0x";
-  const [balance, used, blacklisted, paused, wallet] = await Promise.all([
-    call(asset.address, `0x70a08231${addressWord(from)}`),
-    call(asset.address, `0xe94a0102${addressWord(from)}${nonce.slice(2)}`),
-    // A token without a blacklist has none on it.
-    call(asset.address, `0xfe575a87${addressWord(from)}`),
-    call(asset.address, "0x5c975abb"),
-    payerHasCode ? call(from, encodeIsValidSignature(digest, signature)) : undefined,
-  ]);
-  if (balance === undefined || balance === "0x" || used === undefined || code.error !== undefined) {
+  const state = await stateAt(BigInt(at.number));
+  if (state === undefined) {
     throw new KitError(`The state of block ${at.number} of ${network.name} is gone`, {
       hints: [
         "Nodes keep the newest blocks, and archive nodes all. Capture a payment soon after it was made.",
@@ -99,14 +93,8 @@ export async function readCapturedChain(
   }
   return {
     ...{ network: network.name, chainId: network.chainId, facilitatorContract, asset },
-    blockNumber: at.number,
-    time: at.time,
-    payerBalance: BigInt(balance).toString(),
-    payerHasCode,
-    walletAccepts: payerHasCode ? (wallet?.startsWith("0x1626ba7e") ?? false) : null,
-    authorizationUsed: isTrue(used),
-    payerBlacklisted: isTrue(blacklisted),
-    assetPaused: isTrue(paused),
+    ...{ blockNumber: at.number, time: at.time },
+    ...state,
   };
 }
 

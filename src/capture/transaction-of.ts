@@ -8,7 +8,7 @@ import { isBytes, isWord, readQuantity } from "../rpc/read-hex.ts";
 import type { LoggedPayment } from "../studio/payment-log.ts";
 import type { CallView, TransactionView } from "../studio/transaction-view.ts";
 import { membersOf } from "../util/json.ts";
-import type { ReadableChain } from "./read-captured-chain.ts";
+import type { ReadableChain } from "./readable-chain.ts";
 
 /**
  * A payment's newest transaction, read from a node and decoded: the call with its payments, without signatures, and

@@ -10,12 +10,22 @@ import { readableChainOf } from "./readable-chain.ts";
 export async function captureOf(
   payment: LoggedPayment,
   chains: ControlledHarness["chains"],
-  contracts: FacilitatorContracts,
+  {
+    contracts,
+    headAt,
+  }: {
+    contracts: FacilitatorContracts;
+    /** The newest block of a network at a time, in unix milliseconds. */
+    headAt(network: string, at: number): bigint | undefined;
+  },
 ): Promise<Capture> {
   const { summary, request } = payment;
   const chain = readableChainOf(chains, summary.network);
   if (chain === undefined || request === undefined) {
     throw new KitError("The payment has no chain that runs here");
   }
-  return capturePayment(payment, request, { contracts, signature: "kept", chain });
+  return capturePayment(payment, request, {
+    ...{ contracts, signature: "kept", chain },
+    headAt: (at) => headAt(chain.network.name, at),
+  });
 }

@@ -1,7 +1,8 @@
-import type { ReadableChain } from "../../capture/read-captured-chain.ts";
+import type { ReadableChain } from "../../capture/readable-chain.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { createLocalRpc, RpcRefusal } from "../../rpc/local-rpc.ts";
 import type { RpcAnswer } from "../../rpc/rpc.ts";
+import { statesKept } from "../nodes/launch-anvil.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
 
 /** Local blocks are at most this far apart. */
@@ -18,6 +19,7 @@ export function readableChainOf(
   return {
     ...chain,
     blockTimeMs,
+    statesKept,
     async ask(method, ...params): Promise<RpcAnswer> {
       try {
         return { result: await rpc.request(method, ...params) };

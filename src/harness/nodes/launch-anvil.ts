@@ -62,7 +62,7 @@ const gasLimit = 300_000_000;
 export const initialBaseFee = 10_000_000;
 
 /** States kept in memory: enough for reorgs, and for calls to a head that a block has just replaced. */
-const statesKept = 64;
+export const statesKept = 64;
 
 /** Carries the identity of a start into the `child_process` channel, whose messages come in its async context. */
 const startContext = new AsyncLocalStorage<object>();

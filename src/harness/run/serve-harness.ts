@@ -17,6 +17,7 @@ import { localOrganization } from "../../published/local-organization.ts";
 import { createCore } from "../../service.ts";
 import type { ServiceOptions } from "../../service-parts.ts";
 import type { Resend } from "../../studio/again-routes.ts";
+import { createBlockTimes } from "../../studio/block-times.ts";
 import { createPaymentStore } from "../../studio/payment-store.ts";
 import { openTracing } from "../../tracing/open-tracing.ts";
 import { apiExampleOf } from "../control/api-example.ts";
@@ -143,6 +144,8 @@ export async function serveHarness(
     parts.push(startedFaults);
     if (store !== undefined) parts.push({ afterReset: store.clear, close: store.close });
     if (journal !== undefined) parts.push({ afterReset: journal.clear });
+    const blockTimes = studio && createBlockTimes(serviceId);
+    if (blockTimes !== undefined) parts.push({ afterReset: blockTimes.clear, close: blockTimes.close });
     const explainer = createPaymentExplainer(started.chains, store, context);
     parts.push({ afterReset: explainer.forget, close: explainer.close });
     parts.push(...(await traceService(serviceId)));
@@ -206,12 +209,16 @@ export async function serveHarness(
           pay: async (spec) => (await import("../control/pay.ts")).pay(describe(), spec),
         }),
       );
-      if (store === undefined || studio === undefined) return;
+      if (store === undefined || blockTimes === undefined || studio === undefined) return;
+      const { headAt } = blockTimes;
       const resend: Resend = {
         send: async (operation, body) =>
           (await import("../control/pay.ts")).postPayment(describe(), operation, body),
         capture: async (payment) =>
-          (await import("../control/capture-of.ts")).captureOf(payment, started.chains, contracts),
+          (await import("../control/capture-of.ts")).captureOf(payment, started.chains, {
+            contracts,
+            headAt,
+          }),
         describeCurl: (operation, body) => curlOf(describe(), operation, body),
       };
       const { chain } = explainer;

@@ -70,6 +70,60 @@ describe("a captured payment is judged again as it was", () => {
   });
 });
 
+describe("a payment is captured as it was judged, although since then", () => {
+  const payers = ["funded", "empty", "blacklisted", "smartWallet"] as const;
+  const capturedAll = async () => {
+    const { payments } = paymentListSchema.parse(await (await fetch(`${origin}/payments?limit=50`)).json());
+    return Promise.all(
+      payments.map(async ({ id, payerName }) => {
+        const response = await fetch(`${origin}/payments/${id}/capture`, { method: "POST" });
+        const text = await response.text();
+        expect([response.status, text]).toEqual([200, text]);
+        const capture = readCapture(text);
+        return { payerName, capture, replay: await replayCapture(capture) };
+      }),
+    );
+  };
+
+  test("hundreds of blocks were mined, whose states the node keeps no longer, and balances have changed", async () => {
+    await harness.reset();
+    for (const payer of payers) await pay(harness.description, { network: "base", payer, amount: 500n });
+    await harness.chains.base?.fund(testPayers.empty.address, 700n);
+    await pay(harness.description, { network: "base", payer: "empty", amount: 300n });
+    await harness.chains.base?.mine(300);
+    await harness.chains.base?.fund(testPayers.empty.address, 9_000n);
+    await harness.chains.base?.mine(100);
+    const captured = await capturedAll();
+    expect(captured.map(({ replay }) => replay.same)).toEqual(Array(5).fill(true));
+    const ofEmpty = captured.filter(({ payerName }) => payerName === "empty");
+    expect(ofEmpty.map(({ capture }) => capture.chain.payerBalance)).toEqual(["700", "0"]);
+  });
+
+  test("the chain's time has left this machine's", async () => {
+    await harness.reset();
+    await harness.chains.base?.advanceTime(7_200);
+    await post(harness, "verify", await signedRequest(harness, { validBefore: -5 }));
+    await post(harness, "verify", await signedRequest(harness));
+    await harness.chains.base?.advanceTime(7_200);
+    await post(harness, "verify", await signedRequest(harness, { validAfter: 60 }));
+    const captured = await capturedAll();
+    expect(captured.map(({ replay: { verdict, same } }) => [verdict, same])).toEqual([
+      ["invalid_exact_evm_payload_authorization_valid_after", true],
+      ["valid", true],
+      ["invalid_exact_evm_payload_authorization_valid_before", true],
+    ]);
+  });
+
+  test("it was sent a second time, which is refused", async () => {
+    await harness.reset();
+    const body = await signedRequest(harness);
+    await post(harness, "settle", body);
+    await post(harness, "settle", body);
+    const [captured] = await capturedAll();
+    expect(captured?.replay).toMatchObject({ verdict: "invalid_transaction_state", same: true });
+  });
+});
+
 describe("a harness that is made of a captured payment", () => {
   test.each([
     ["funded", "valid"],
