@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { formatUnits } from "../../protocol/token-units.ts";
-import { act, type ChainView, chains, harness, loadChains, tokenOf } from "./state.ts";
+import { formatUnits, parseAmount } from "../../protocol/token-units.ts";
+import { act, type ChainView, chains, coinOf, harness, loadChains, notice, tokenOf } from "./state.ts";
 
 const refreshEveryMs = 2_000;
 
@@ -23,18 +23,32 @@ export function ChainsPane() {
 
 function Chain({ chain: { network, blockNumber, time, balances, operatorGasMoney } }: { chain: ChainView }) {
   const payer = useSignal("empty");
+  const amount = useSignal("1");
   const { symbol, decimals } = tokenOf(network);
   const payers = harness.value?.payers ?? {};
   const move = async (path: string, body: object, done: string) => {
     await act(`/harness/${path}`, { network, ...body }, done);
     await loadChains();
   };
+  const fund = async () => {
+    const units = parseAmount(amount.value, decimals);
+    if (units === undefined) {
+      notice.value = `An amount is digits with at most ${decimals} behind the point, such as 0.01.`;
+      return;
+    }
+    const to = payers[payer.value]?.address;
+    await move(
+      "fund",
+      { to, amount: units },
+      `${payer.value} has ${formatUnits(units, decimals)} ${symbol} more.`,
+    );
+  };
   return (
     <section class="card" aria-label={network}>
       <h2>{network}</h2>
       <p class="soft">
         block {blockNumber} · {new Date(time * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC ·
-        operator {(Number(BigInt(operatorGasMoney) / 10n ** 12n) / 1e6).toFixed(2)} coins for gas
+        operator {(Number(BigInt(operatorGasMoney) / 10n ** 12n) / 1e6).toFixed(2)} {coinOf(network)} for gas
       </p>
       <div class="buttons">
         <button type="button" onClick={() => move("mine", { blocks: 1 }, `${network} has a block more.`)}>
@@ -63,17 +77,18 @@ function Chain({ chain: { network, blockNumber, time, balances, operatorGasMoney
             ))}
           </select>
         </label>
-        <button
-          type="button"
-          onClick={() =>
-            move(
-              "fund",
-              { to: payers[payer.value]?.address, amount: `${10n ** BigInt(decimals)}` },
-              `${payer.value} has 1 ${symbol} more.`,
-            )
-          }
-        >
-          Fund 1 {symbol}
+        <label>
+          <input
+            type="text"
+            inputMode="decimal"
+            class="amount-input"
+            aria-label={`${symbol} for the payer on ${network}`}
+            value={amount.value}
+            onInput={(event) => (amount.value = event.currentTarget.value)}
+          />
+        </label>
+        <button type="button" onClick={fund}>
+          Fund {symbol}
         </button>
       </div>
       <table class="balances">

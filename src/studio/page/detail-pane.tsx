@@ -3,14 +3,26 @@ import type { RefusalExplanation } from "../../explain/explain-refusal.ts";
 import { formatAmount } from "../../protocol/token-units.ts";
 import type { PaymentDetail, ReceivedView, TimelineEntry } from "../payment-view.ts";
 import { Again } from "./again.tsx";
-import { formatBoth, formatMs, formatSeconds, formatTime } from "./format.ts";
+import { formatBoth, formatMs, formatSeconds, formatTime, shorten } from "./format.ts";
 import { copyText, detail, isLocal, select } from "./state.ts";
 import { DecodedTransaction } from "./transaction-details.tsx";
 
 /** Everything about the chosen payment. */
 export function DetailPane() {
   const payment = detail.value;
-  if (payment === null) return <p class="empty">Choose a payment to see its story.</p>;
+  if (payment === null) {
+    return (
+      <>
+        <p class="empty">
+          The service knows nothing of this payment, or no longer: it was reset, or has seen many others
+          since.
+        </p>
+        <button type="button" onClick={() => select(null)}>
+          Close
+        </button>
+      </>
+    );
+  }
   return (
     <article aria-label="Payment">
       <header class="detail-head">
@@ -50,10 +62,10 @@ function Explanations({ explanations }: { explanations: readonly RefusalExplanat
             {got !== null && <Fact name="got">{got}</Fact>}
             {expected !== null && <Fact name="expected">{expected}</Fact>}
           </dl>
-          <p>{why}</p>
+          <p>{withCode(why)}</p>
           {fix !== "" && (
             <p>
-              <strong>What to do:</strong> {fix}
+              <strong>What to do:</strong> {withCode(fix)}
             </p>
           )}
           {more !== "" && <p class="path">More: {more}</p>}
@@ -61,6 +73,11 @@ function Explanations({ explanations }: { explanations: readonly RefusalExplanat
       ))}
     </>
   );
+}
+
+/** Text with what stands between backticks as code. */
+function withCode(text: string): ComponentChildren {
+  return text.split("`").map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part));
 }
 
 function Facts({ payment }: { payment: PaymentDetail }) {
@@ -202,7 +219,7 @@ function Timeline({ entries, omitted }: { entries: readonly TimelineEntry[]; omi
               .map(([name, value]) => (
                 <span class="fact" key={name}>
                   {" "}
-                  {name} <b>{String(value)}</b>
+                  {name} <FactValue name={name} value={value} />
                 </span>
               ))}
           </span>
@@ -210,6 +227,13 @@ function Timeline({ entries, omitted }: { entries: readonly TimelineEntry[]; omi
       ))}
     </ol>
   );
+}
+
+/** A hash by its ends, with the whole of it at hand; fees in gwei. */
+function FactValue({ name, value }: { name: string; value: string | number | boolean }) {
+  const text = String(value);
+  if (/^0x[0-9a-f]{64}$/i.test(text)) return <b title={text}>{shorten(text)}</b>;
+  return <b>{/^max.*PerGas$/.test(name) ? `${Number(value) / 1e9} gwei` : text}</b>;
 }
 
 function Fact({ name, children }: { name: string; children: ComponentChildren }) {

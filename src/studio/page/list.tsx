@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { formatAmount } from "../../protocol/token-units.ts";
 import type { OperationView, PaymentSummary } from "../payment-view.ts";
-import { formatMs, formatTime, shorten } from "./format.ts";
+import { formatBoth, formatMs, formatTime, shorten } from "./format.ts";
 import { kindOf, rows, select, selectedId } from "./state.ts";
 
 const rowHeight = 32;
@@ -92,7 +92,7 @@ function Row({ payment, index }: { payment: PaymentSummary; index: number }) {
         </button>
       </td>
       <td>{network ?? ""}</td>
-      <td class="number" title={amount ?? ""}>
+      <td class="number" title={amount === null ? "" : formatBoth(amount, token)}>
         {amount === null ? "" : formatAmount(amount, token)}
       </td>
       {unrouted === null ? (

@@ -1,5 +1,6 @@
 import { computed, signal } from "@preact/signals";
-import { type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
+import { builtInNetworks } from "../../protocol/networks.ts";
+import { formatAmount, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
 import type { PaymentDetail, PaymentSummary } from "../payment-view.ts";
 import { writeFromNow } from "./times.ts";
 
@@ -29,6 +30,8 @@ export type HarnessView = {
       /** The mock has no chains. */
       rpcUrl?: string;
       facilitatorContract: string;
+      /** Only of a network that is not built in. */
+      nativeCoin?: string;
       asset: { address: string; name: string; version: string; decimals: number; symbol?: string };
     }
   >;
@@ -69,6 +72,12 @@ let chainsReadAt = 0;
 export function chainTimeOf(network: string): number | undefined {
   const chain = chains.value.find((one) => one.network === network);
   return chain && chain.time + Math.round((Date.now() - chainsReadAt) / 1_000);
+}
+
+/** What gas is paid in. */
+export function coinOf(network: string | null): string {
+  const known = network === null ? undefined : harness.value?.networks[network]?.nativeCoin;
+  return known ?? builtInNetworks.named(network ?? "")?.nativeCoin ?? "of the chain's own coin";
 }
 
 /** The units of a network's token. */
@@ -112,6 +121,9 @@ export const faultForm = signal<{
 
 /** Changes are shown together: a burst of them must not make the page stutter. */
 const takeInEveryMs = 50;
+
+/** As many as the service remembers. */
+const mostKept = 10_000;
 
 let waiting: PaymentSummary[] = [];
 let takesInSoon = false;
@@ -162,14 +174,52 @@ export function kindOf({
 }
 
 function searchable(payment: PaymentSummary): string {
-  const { id, payer, payerName, transaction, verify, settle, unrouted } = payment;
-  return [id, payer, payerName, transaction, verify?.reason, settle?.reason, unrouted?.path]
+  const { id, payer, payerName, network, amount, token, transaction, verify, settle, unrouted } = payment;
+  const answers = [verify, settle].flatMap((one) =>
+    one === null ? [] : [one.outcome, one.reason, one.message],
+  );
+  const told = amount === null ? "" : formatAmount(amount, token);
+  return [id, payer, payerName, network, told, transaction, unrouted?.path, ...answers]
     .join(" ")
     .toLowerCase();
 }
 
-/** Listens to the event stream. The browser comes back by itself, with the id of the last event it has seen. */
+/**
+ * Listens to the event stream. The browser comes back by itself, with the id of the last event it has seen. While the page
+ * is hidden for long it does not listen: a browser keeps six connections to a place, and each tab would take one.
+ */
 export function listen(): void {
+  let source: EventSource | undefined = open();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  addEventListener("visibilitychange", () => {
+    clearTimeout(timer);
+    if (document.visibilityState === "visible") {
+      source ??= open();
+      return;
+    }
+    timer = setTimeout(() => {
+      source?.close();
+      source = undefined;
+    }, hiddenForMs);
+  });
+
+  function open(): EventSource {
+    const opened = openStream();
+    // After an answer that is none, a browser does not come back by itself.
+    opened.addEventListener("error", () => {
+      if (opened.readyState !== EventSource.CLOSED || opened !== source) return;
+      setTimeout(() => {
+        if (opened === source) source = open();
+      }, againAfterMs);
+    });
+    return opened;
+  }
+}
+
+const hiddenForMs = 30_000;
+const againAfterMs = 1_000;
+
+function openStream(): EventSource {
   const source = new EventSource("/events");
   source.addEventListener("open", () => {
     connected.value = true;
@@ -179,19 +229,31 @@ export function listen(): void {
   });
   source.addEventListener("reset", () => {
     waiting = [];
+    const hadSome = payments.value.size > 0;
     payments.value = new Map();
+    // The first event is one too.
+    if (hadSome) void loadDetail();
   });
   source.addEventListener("payment", (event) => {
     waiting.push(JSON.parse(event.data) as PaymentSummary);
     if (!takesInSoon) setTimeout(takeIn, takeInEveryMs);
     takesInSoon = true;
   });
+  return source;
 }
 
 function takeIn(): void {
   takesInSoon = false;
   const next = new Map(payments.value);
-  for (const payment of waiting) next.set(payment.id, payment);
+  for (const payment of waiting) {
+    // Behind all others: the first are those that were quiet for the longest time.
+    next.delete(payment.id);
+    next.set(payment.id, payment);
+  }
+  for (const id of next.keys()) {
+    if (next.size <= mostKept) break;
+    next.delete(id);
+  }
   const changed = waiting.some(({ id }) => id === selectedId.value);
   waiting = [];
   payments.value = next;
@@ -216,27 +278,30 @@ export function move(by: number): void {
 export async function loadDetail(): Promise<void> {
   const id = selectedId.value;
   if (id === null) return;
-  const response = await fetch(`/payments/${id}`);
-  if (selectedId.value !== id) return;
-  detail.value = response.ok ? ((await response.json()) as { payment: PaymentDetail }).payment : null;
+  const answer = await get<{ payment: PaymentDetail }>(`/payments/${encodeURIComponent(id)}`);
+  if (selectedId.value === id) detail.value = answer?.payment ?? null;
 }
 
 export async function loadHarness(): Promise<void> {
-  const response = await fetch("/harness");
-  if (response.ok) harness.value = (await response.json()) as HarnessView;
+  harness.value = (await get<HarnessView>("/harness")) ?? harness.value;
 }
 
 export async function loadChains(): Promise<void> {
-  const response = await fetch("/harness/chains");
-  if (!response.ok) return;
-  const read = (await response.json()) as ChainView[];
+  const read = await get<ChainView[]>("/harness/chains");
+  if (read === undefined) return;
   chainsReadAt = Date.now();
   chains.value = read;
 }
 
 export async function loadFaultForm(): Promise<void> {
-  const response = await fetch("/harness/faults/kinds");
-  if (response.ok) faultForm.value = (await response.json()) as typeof faultForm.value;
+  faultForm.value =
+    (await get<NonNullable<typeof faultForm.value>>("/harness/faults/kinds")) ?? faultForm.value;
+}
+
+/** Undefined where the service does not answer, or not with what was asked for. */
+async function get<T>(path: string): Promise<T | undefined> {
+  const response = await fetch(path).catch(() => undefined);
+  return response?.ok === true ? ((await response.json()) as T) : undefined;
 }
 
 export async function loadFaults(): Promise<void> {
@@ -250,10 +315,15 @@ export async function ask(path: string, body: unknown): Promise<Record<string, u
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
-  });
+  }).catch(() => undefined);
+  if (response === undefined) {
+    notice.value = "The service does not answer.";
+    return undefined;
+  }
   const answer = (await response.json().catch(() => ({}))) as Record<string, unknown>;
   if (response.ok) return answer;
-  notice.value = String(answer.error ?? `That failed with status ${response.status}.`);
+  const hints = Array.isArray(answer.hints) ? answer.hints : [];
+  notice.value = [answer.error ?? `That failed with status ${response.status}.`, ...hints].join(" ");
   return undefined;
 }
 

@@ -2,9 +2,10 @@ import { useSignal } from "@preact/signals";
 import type { PaymentDetail } from "../payment-view.ts";
 import type { TransactionView } from "../transaction-view.ts";
 import { formatBoth } from "./format.ts";
+import { coinOf } from "./state.ts";
 
 /** The call of the transaction and its events, as the node has them; asked for when it is opened. */
-export function DecodedTransaction({ payment: { id, asset, token } }: { payment: PaymentDetail }) {
+export function DecodedTransaction({ payment: { id, asset, token, network } }: { payment: PaymentDetail }) {
   const shown = useSignal<TransactionView | string>("…");
   async function load(): Promise<void> {
     const response = await fetch(`/payments/${id}/transaction`);
@@ -18,7 +19,7 @@ export function DecodedTransaction({ payment: { id, asset, token } }: { payment:
       {typeof view === "string" ? (
         <p>{view}</p>
       ) : (
-        <Decoded view={view} token={isOf(view, asset) ? token : null} />
+        <Decoded view={view} token={isOf(view, asset) ? token : null} coin={coinOf(network)} />
       )}
     </details>
   );
@@ -32,7 +33,9 @@ function isOf({ call }: TransactionView, asset: string | null): boolean {
 function Decoded({
   view: { call, mined, from, to, gasLimit },
   token,
+  coin,
 }: {
+  coin: string;
   view: TransactionView;
   token: PaymentDetail["token"];
 }) {
@@ -41,7 +44,7 @@ function Decoded({
       <Facts
         facts={{
           ...{ from, to, block: mined?.blockNumber, gas: mined?.gasUsed, "gas at most": gasLimit },
-          fee: mined?.fee && `${Number(mined.fee) / 1e18} of the chain's own coin`,
+          fee: mined?.fee && `${Number(mined.fee) / 1e18} ${coin}`,
         }}
       />
       <h4>{call === null ? "It moves no payment" : `${call.name} of ${call.asset}`}</h4>

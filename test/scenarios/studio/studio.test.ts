@@ -656,8 +656,10 @@ describe("in a browser", { timeout: 60_000 }, () => {
     const card = page.getByLabel("base", { exact: true });
     const balance = () => card.locator("tr", { hasText: "empty" }).locator("td").textContent();
     await expect.poll(balance, { timeout }).toBe("0");
-    await card.getByRole("button", { name: "Fund 1 USDC" }).click();
-    await expect.poll(balance, { timeout }).toBe("1");
+    await card.getByLabel("USDC for the payer on base").fill("2.5");
+    await card.getByRole("button", { name: "Fund USDC" }).click();
+    await expect.poll(balance, { timeout }).toBe("2.5");
+    expect(await card.textContent()).toMatch(/operator 10000\.00 ETH for gas/);
     const time = async () => Number((await get<{ time: number }[]>("/harness/chains"))[0]?.time);
     const before = await time();
     await card.getByRole("button", { name: "+1 hour" }).click();
@@ -865,6 +867,93 @@ describe("in a browser", { timeout: 60_000 }, () => {
       }
     },
   );
+
+  test("hostile text in every field is shown as text", async () => {
+    const hostile = `<img src=x onerror="document.title='taken'"><script>document.title='taken'</script>\u202e\u0007"'\``;
+    const authorization = Object.fromEntries(
+      ["from", "to", "value", "validAfter", "validBefore", "nonce"].map((name) => [name, hostile]),
+    );
+    const offer = {
+      scheme: hostile,
+      network: hostile,
+      payTo: hostile,
+      asset: hostile,
+      maxAmountRequired: hostile,
+    };
+    const payload = { signature: hostile, authorization };
+    await post(harness, "verify", {
+      paymentPayload: { x402Version: 1, scheme: hostile, network: hostile, payload },
+      paymentRequirements: { ...offer, resource: hostile, description: hostile, extra: { name: hostile } },
+    });
+    await fetch(`${origin}/v1/${encodeURIComponent(hostile)}`, { method: "POST" });
+    const headers = {
+      authorization: harness.description.organization.apiKey,
+      "content-type": "application/json",
+    };
+    for (const body of [hostile, JSON.stringify({ [hostile]: hostile })]) {
+      await fetch(`${origin}/v1/settle`, { method: "POST", headers, body });
+    }
+    await rows().nth(3).waitFor();
+    for (let index = 0; index < 4; index++) {
+      await rows().nth(index).click();
+      await expect.poll(() => page.locator("article h3").count(), { timeout }).toBeGreaterThan(0);
+      await page.locator("article").getByText("taken").first().waitFor();
+    }
+    expect(await page.locator("main img, main script").count()).toBe(0);
+    expect(await page.title()).toBe("x402 studio");
+    // An id from the address bar is an id, and no path.
+    await page.goto(`${origin}/studio#../harness`);
+    await page.reload();
+    await page.getByText("The service knows nothing of this payment").waitFor();
+    expect([...new Set(troubles.splice(0))]).toEqual([expect.stringContaining("404")]);
+  });
+
+  test("a reload in mid-stream and further tabs show every payment once", async () => {
+    const tabs = [page, await browser.newPage(), await browser.newPage()];
+    try {
+      for (const tab of tabs.slice(1)) await tab.goto(`${origin}/studio`);
+      const paying = (async () => {
+        for (let count = 0; count < 20; count++) await payAs(count % 2 === 0 ? "funded" : "empty");
+      })();
+      for (let reloads = 0; reloads < 3; reloads++) {
+        await page.reload();
+        await page.waitForSelector("text=live");
+      }
+      await paying;
+      for (const tab of tabs) {
+        await tab.waitForSelector("text=20 of 20");
+        const ids = (await list()).map(({ id }) => id);
+        expect(new Set(ids).size).toBe(20);
+        await expect.poll(() => tab.locator("tr.row").count(), { timeout }).toBe(20);
+      }
+      // What one tab resets, the others forget as well, with the payment that is open there.
+      await rows().first().click();
+      await page.waitForSelector("article");
+      await tabs[1]?.getByRole("button", { name: "Reset" }).click();
+      await page.waitForSelector("text=0 of 0");
+      await page.getByText("The service knows nothing of this payment").waitFor();
+      expect(troubles.splice(0)).toEqual([expect.stringContaining("404")]);
+    } finally {
+      for (const tab of tabs.slice(1)) await tab.close();
+    }
+  });
+
+  test("the list is searched by answers, networks and amounts too", async () => {
+    await payAs("blacklisted");
+    await pay(harness.description, { network: "base", amount: 1_230_000n });
+    await page.waitForSelector("text=2 of 2");
+    for (const [text, payer] of [
+      ["blacklisted by the asset", "blacklisted"],
+      ["1.23 usdc", "funded"],
+    ] as const) {
+      await page.getByLabel("Search payments").fill(text);
+      await expect
+        .poll(() => page.locator("tr.row button.open").allTextContents(), { timeout })
+        .toEqual([payer]);
+    }
+    await page.getByLabel("Search payments").fill("base");
+    await page.waitForSelector("text=2 of 2");
+  });
 
   test("after the stream of events has broken, it goes on with every payment once", async () => {
     await using connection = await openBreakable(Number(new URL(origin).port));
