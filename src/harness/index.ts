@@ -2,6 +2,7 @@ export type { Capture } from "../capture/capture.ts";
 export type { OrganizationData } from "../config/organization-file.ts";
 export type { LogLevel } from "../config/values.ts";
 export { ConfigurationError, KitError } from "../errors.ts";
+export type { PaymentSummary } from "../studio/payment-view.ts";
 export type { HarnessBuyer } from "./api/buyer.ts";
 export type { CapturedPayment, CapturedReplay } from "./api/captured-payment.ts";
 export { connectHarness } from "./api/connect-harness.ts";

@@ -172,6 +172,10 @@ export function assembleHarness<N extends NetworkName>(
       },
     }),
     journal: createJournal(control.journal),
+    async payments() {
+      requireOpen();
+      return control.payments();
+    },
     async nextPayment(options = {}) {
       requireOpen();
       requireGiven(options, { timeoutMs: wholeNumber(0, 3_600_000) });

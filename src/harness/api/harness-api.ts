@@ -5,6 +5,7 @@ import type { ProblemDetails, SettleAnswer, VerifyAnswer } from "../../protocol/
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Asset, BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
 import type { TestPayerName } from "../../published/test-payers.ts";
+import type { PaymentSummary } from "../../studio/payment-view.ts";
 import type { PaymentSpec } from "../control/pay.ts";
 import type { Faults } from "../faults/faults.ts";
 import type { Journal } from "../journal/journal-reader.ts";
@@ -151,6 +152,17 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    * console.log(await harness.journal.describe(settlementId));
    */
   readonly journal: Journal;
+  /**
+   * What became of each payment, and of every other request, newest first: the list of the studio, and of
+   * `GET /payments`, which docs/guides/journal.md describes.
+   *
+   * @throws {KitError} when no journal is kept
+   *
+   * @example
+   * const [newest] = await harness.payments();
+   * expect(newest).toMatchObject({ payerName: "funded", settle: { outcome: "settled" } });
+   */
+  payments(): Promise<readonly PaymentSummary[]>;
   /**
    * Waits for a payment that no request has named before, such as one that a page or a buyer makes, and gives what the
    * service has done about it so far.

@@ -3,6 +3,7 @@ import { ConfigurationError, KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { bytes32 } from "../../protocol/primitives.ts";
+import { type PaymentSummary, paymentSummarySchema } from "../../studio/payment-view.ts";
 import { type FaultBoard, readFaultReport } from "../faults/fault-board.ts";
 import { type JournalReader, readerOf } from "../journal/journal-reader.ts";
 import { otherRequestSchema, paymentJournalSchema } from "../journal/payment-journal.ts";
@@ -21,6 +22,8 @@ export type HarnessControl = {
   nextAuthorizationNonce(): Promise<Hex | undefined>;
   readonly faults: FaultBoard;
   readonly journal: JournalReader;
+  /** What became of each payment, newest first. */
+  payments(): Promise<readonly PaymentSummary[]>;
   /** How often each forked chain could not ask its network, and why it last could not. */
   forkFailures(): Promise<readonly { count: number; latest?: ForkFailure | undefined }[]>;
   /** Gives an id for {@link restore}. */
@@ -49,7 +52,8 @@ export function controlOf(harness: ControlledHarness): HarnessControl {
     advanceTime: (network, seconds) => chainOf(network).advanceTime(seconds),
     nextAuthorizationNonce: async () => nextAuthorizationNonce(),
     faults,
-    journal: readerOf(harness.journal, harness.explain),
+    journal: readerOf(harness.journal, harness.payments),
+    payments: () => harness.payments.list(),
     forkFailures: async () => harness.forkFailures(),
     snapshot,
     restore,
@@ -67,6 +71,7 @@ const faultsSchema = z.object({ faults: z.array(z.unknown()) });
 const foundSchema = z.object({ payment: paymentJournalSchema.nullable() });
 const paymentsSchema = z.object({ payments: z.array(bytes32) });
 const otherRequestsSchema = z.object({ requests: z.array(otherRequestSchema) });
+const summariesSchema = z.object({ payments: z.array(paymentSummarySchema) });
 const removedSchema = z.object({ removed: z.boolean() });
 const failureSchema = z.object({ message: z.string(), hints: z.array(z.string()) });
 const failuresSchema = z.array(z.object({ count: z.int(), latest: failureSchema.optional() }));
@@ -115,6 +120,7 @@ export function createControlClient(origin: string): HarnessControl {
       payments: async () => (await ask("journal/payments", paymentsSchema)).payments,
       otherRequests: async () => (await ask("journal/other-requests", otherRequestsSchema)).requests,
     },
+    payments: async () => (await ask("payments", summariesSchema)).payments,
     forkFailures: () => ask("fork-failures", failuresSchema),
     snapshot: async () => (await ask("snapshot", snapshotSchema)).id,
     restore: (id) => act("restore", { id }),

@@ -98,6 +98,7 @@ export function controlRoutes(
   }));
   app.post("/harness/faults/clear", () => faults.clear().then(done));
 
+  app.post("/harness/payments", async () => ({ payments: await control.payments() }));
   app.post("/harness/journal/payment", async ({ body }) => ({
     payment: (await journal.payment(journalRequest.parse(body).id)) ?? null,
   }));

@@ -1,7 +1,7 @@
 import type { Hex } from "../../protocol/hex.ts";
 import type { FaultBoard } from "../faults/fault-board.ts";
 import type { JournalStore } from "../journal/journal.ts";
-import type { Explain } from "../journal/journal-reader.ts";
+import type { PaymentReader } from "../journal/journal-reader.ts";
 import type { ForkFailures } from "../nodes/nodes.ts";
 import type { Chains } from "../stage/chains.ts";
 
@@ -12,8 +12,8 @@ export type ControlledHarness = {
   readonly faults: FaultBoard;
   /** What the service did; undefined where no journal is kept. */
   readonly journal: JournalStore | undefined;
-  /** Why a payment was refused. */
-  readonly explain: Explain;
+  /** What became of payments, and why. */
+  readonly payments: PaymentReader;
   /** The next authorization nonce that follows from the seed; undefined without a seed, when any will do. */
   nextAuthorizationNonce(): Hex | undefined;
   /** How often each forked chain could not ask its network, and why it last could not. */

@@ -1,5 +1,6 @@
 import { KitError } from "../../errors.ts";
 import type { Hex } from "../../protocol/hex.ts";
+import type { PaymentSummary } from "../../studio/payment-view.ts";
 import { aText, requireArgument } from "../../util/given.ts";
 import { describeOtherRequests, describePayment } from "./describe-payment.ts";
 import type { JournalStore } from "./journal.ts";
@@ -29,16 +30,22 @@ export type Journal = {
   describe(id?: Hex): Promise<string>;
 };
 
-/** Says why a payment was refused, by its id or the hash of its transaction. */
-export type Explain = (id: Hex) => Promise<PaymentJournal["explanations"]>;
+/** Reads the store of payments as the studio does. */
+export type PaymentReader = {
+  /** Why a payment was refused, by its id or the hash of its transaction. */
+  explain(id: Hex): Promise<PaymentJournal["explanations"]>;
+  /** What became of each payment, newest first. */
+  list(): Promise<readonly PaymentSummary[]>;
+};
 
 /** Reads a store, if there is one. */
-export function readerOf(store: JournalStore | undefined, explain: Explain): JournalReader {
+export function readerOf(
+  store: JournalStore | undefined,
+  { explain }: Pick<PaymentReader, "explain">,
+): JournalReader {
   const kept = () => {
     if (store !== undefined) return store;
-    throw new KitError("This harness keeps no journal", {
-      hints: ["Start it with createHarness({ journal: true }), or `x402-kit up --journal`"],
-    });
+    throw noJournal();
   };
   return {
     async payment(id) {
@@ -49,6 +56,11 @@ export function readerOf(store: JournalStore | undefined, explain: Explain): Jou
     otherRequests: async () => kept().otherRequests(),
   };
 }
+
+export const noJournal = () =>
+  new KitError("This harness keeps no journal", {
+    hints: ["Start it with createHarness({ journal: true }), or `x402-kit up --journal`"],
+  });
 
 /** A journal on top of a reader. */
 export function createJournal(reader: JournalReader): Journal {

@@ -175,6 +175,13 @@ test("another process reads the same, and a reset forgets it", async () => {
   const journal = await elsewhere.journal.payment(settlementId);
   expect(describePayment(journal)).toBe(await harness.journal.describe(settlementId));
   expect(await elsewhere.journal.payments()).toContain(settlementId);
+  const [newest] = await elsewhere.payments();
+  expect(newest).toMatchObject({
+    ...{ id: settlementId, network: "base", payerName: "funded", amount: "10000" },
+    token: { symbol: "USDC", decimals: 6 },
+    ...{ verify: { outcome: "valid", count: 1 }, settle: { outcome: "settled", status: 200 } },
+  });
+  expect(await harness.payments()).toEqual(await elsewhere.payments());
 
   await harness.reset();
   expect(await harness.journal.payments()).toEqual([]);
@@ -184,6 +191,7 @@ test("another process reads the same, and a reset forgets it", async () => {
 test("a harness without a journal says how to get one", async () => {
   await using quick = await createHarness({ networks: ["base"], journal: false });
   const { settlementId } = await quick.pay({ network: "base" });
+  await expect(quick.payments()).rejects.toThrow("This harness keeps no journal");
   await expect(quick.journal.payment(settlementId)).rejects.toMatchObject({
     message: "This harness keeps no journal",
     hints: ["Start it with createHarness({ journal: true }), or `x402-kit up --journal`"],

@@ -4,15 +4,13 @@ import type { NetworkRegistry, NetworkTier } from "../../protocol/networks.ts";
 import type { PaymentChain } from "../../studio/payment-chain.ts";
 import type { PaymentLog } from "../../studio/payment-log.ts";
 import type { PaymentStore } from "../../studio/payment-store.ts";
-import type { Explain } from "../journal/journal-reader.ts";
+import { noJournal, type PaymentReader } from "../journal/journal-reader.ts";
 import type { Chains } from "../stage/chains.ts";
 
 /** What explains payments of a harness. */
-export type PaymentExplainer = {
+export type PaymentExplainer = PaymentReader & {
   /** What the local chains say of payments. */
   chain: PaymentChain;
-  /** Nothing where no payments are kept. */
-  explain: Explain;
   /** Forgets what the chains said, which have begun anew. */
   forget(): void;
   close(): void;
@@ -39,6 +37,13 @@ export function createPaymentExplainer(
     return loaded;
   }
 
+  async function readLog(): Promise<PaymentLog> {
+    if (store === undefined) throw noJournal();
+    const { createPaymentLog } = await import("../../studio/payment-log.ts");
+    log ??= createPaymentLog(store, context.tokens);
+    return log;
+  }
+
   const chain: PaymentChain = {
     transaction: async (payment) => (await asked()).transaction(payment),
     authorizationUse: async (payment) => (await asked()).authorizationUse(payment),
@@ -46,14 +51,10 @@ export function createPaymentExplainer(
 
   return {
     chain,
+    list: async () => (await readLog()).list(),
     async explain(id) {
-      if (store === undefined) return [];
-      const [{ createPaymentLog }, { describePayment }] = await Promise.all([
-        import("../../studio/payment-log.ts"),
-        import("../../studio/describe-payment.ts"),
-      ]);
-      log ??= createPaymentLog(store, context.tokens);
-      const payment = log.find(id.toLowerCase());
+      const { describePayment } = await import("../../studio/describe-payment.ts");
+      const payment = (await readLog()).find(id.toLowerCase());
       return payment === undefined ? [] : (await describePayment(payment, context, chain)).explanations;
     },
     forget() {

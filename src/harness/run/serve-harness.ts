@@ -173,7 +173,7 @@ export async function serveHarness(
       onFailure: started.onFailure,
       faults: startedFaults.faults,
       journal,
-      explain: explainer.explain,
+      payments: explainer,
       forkFailures: () => chains.flatMap(({ node }) => node.fork?.failures() ?? []),
       nextAuthorizationNonce,
       snapshot,
