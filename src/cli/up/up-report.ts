@@ -5,6 +5,7 @@ import { type HarnessDescription, networksOf } from "../../harness/control/descr
 import { signPayment } from "../../harness/control/pay.ts";
 import { type SamplePayment, sampleAmount } from "../../harness/control/sample-payments.ts";
 import { builtInNetworks } from "../../protocol/networks.ts";
+import { unitsOf } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
 import { type Column, renderTable } from "../../util/table.ts";
 import { curlValidSeconds, describePayers } from "./start-report.ts";
@@ -86,9 +87,13 @@ function addressTables(harness: HarnessDescription): string {
   });
   const contracts = known.map(({ name, network }) => [name, network.facilitatorContract]);
   const assets = known.map(({ name, network }) => [name, network.asset.address]);
+  const symbols = new Set(known.map(({ network }) => unitsOf(network.asset).symbol));
   return [
     renderTable(["network", "payTo: the facilitator contract"], contracts),
-    renderTable(["network", isForked(harness) ? "asset" : "asset: USDC look-alike"], assets),
+    renderTable(
+      ["network", isForked(harness) ? "asset" : `asset: ${[...symbols].join("/")} look-alike`],
+      assets,
+    ),
   ].join("\n\n");
 }
 

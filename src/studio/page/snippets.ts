@@ -1,35 +1,83 @@
-import type { PaymentDetail, PaymentSummary } from "../payment-view.ts";
+import { invalidReasons, settleErrorReason } from "../../protocol/reasons.ts";
+import { chainTimeIn } from "../../protocol/refusals.ts";
+import type { PaymentDetail } from "../payment-view.ts";
 
-/** A vitest test with this kit that makes the same payment and expects the same outcome. */
-export function vitestOf({
-  network,
-  payerName,
-  amount,
-  x402Version,
-  verify,
-  settle,
-}: PaymentSummary): string {
+/** A vitest test with this kit that makes the same payment, right or wrong, and expects the same answer. */
+export function vitestOf(payment: PaymentDetail): string {
+  const { network, payerName, x402Version, settle, required, amount } = payment;
   const operation = settle === null ? "verify" : "settle";
-  const reason = (settle ?? verify)?.reason ?? null;
-  const expected =
-    reason === null
-      ? `{ ${operation === "settle" ? "success" : "isValid"}: true }`
-      : `{ ${operation === "settle" ? "errorReason" : "invalidReason"}: "${reason}" }`;
   return [
+    '// vitest.config.ts needs: test: { globalSetup: ["x402-facilitator-kit/vitest/global-setup"] }',
     'import { expect } from "vitest";',
     'import { test } from "x402-facilitator-kit/vitest";',
     "",
     `test("${payerName} pays on ${network}", async ({ harness }) => {`,
+    ...timeLines(payment),
     `  const { ${operation} } = await harness.pay({`,
     `    network: "${network}",`,
     `    payer: "${payerName}",`,
-    `    amount: ${amount}n,`,
+    `    amount: ${required?.amount ?? amount}n,`,
     ...(x402Version === 2 ? ["    x402Version: 2,"] : []),
+    ...signedLines(payment),
     "  });",
-    `  expect(${operation}.body).toMatchObject(${expected});`,
+    `  expect(${operation}.body).toMatchObject(${expectedAnswer(payment)});`,
     "});",
     "",
   ].join("\n");
+}
+
+/** What a test needs to know of an answer. A v1 settle has a word of its own for most reasons. */
+function expectedAnswer({ settle, verify, x402Version }: PaymentDetail): string {
+  const reason = (settle ?? verify)?.reason ?? null;
+  if (reason === null) return `{ ${settle === null ? "isValid" : "success"}: true }`;
+  if (settle === null) return `{ invalidReason: "${reason}" }`;
+  const known = invalidReasons.find((one) => one === reason);
+  const answered =
+    known === undefined
+      ? reason
+      : settleErrorReason({ reason: known, fault: "payload", message: "" }, x402Version ?? 1);
+  return `{ errorReason: "${answered}" }`;
+}
+
+/** Further off than this, a time was not meant from now: it is in milliseconds, or 0. */
+const farOffSeconds = 31_536_000;
+/** As `harness.pay` has it where nothing is said. */
+const usualSeconds = 600;
+
+/** The signed times, from the time of the request on its chain, where they are not what `pay` signs anyway. */
+function timesOf({ signed, firstSeenAt, settle, verify }: PaymentDetail) {
+  const now = Number(chainTimeIn((settle ?? verify)?.message ?? "") ?? Math.floor(firstSeenAt / 1_000));
+  const read = (name: "validAfter" | "validBefore", isUsual: (ahead: number, at: number) => boolean) => {
+    const at = Number(signed?.[name] ?? "0");
+    const ahead = at - now;
+    if (isUsual(ahead, at)) return undefined;
+    if (Math.abs(ahead) > farOffSeconds) return { name, code: `${signed?.[name]}n`, isFromNow: false };
+    return { name, code: `now ${ahead < 0 ? "-" : "+"} ${Math.abs(ahead)}n`, isFromNow: true };
+  };
+  const times = [
+    read("validAfter", (_, at) => at === 0),
+    read("validBefore", (ahead) => Math.abs(ahead - usualSeconds) < 30),
+  ];
+  return times.flatMap((time) => time ?? []);
+}
+
+function timeLines(payment: PaymentDetail): readonly string[] {
+  if (!timesOf(payment).some(({ isFromNow }) => isFromNow)) return [];
+  return [`  const now = await harness.networks["${payment.network}"].now();`];
+}
+
+/** What was signed otherwise than `pay` signs it. */
+function signedLines(payment: PaymentDetail): readonly string[] {
+  const { signed, required } = payment;
+  if (signed === null || required === null) return [];
+  const isOther = (name: string, of: string | undefined) =>
+    of !== undefined && signed[name]?.toLowerCase() !== of.toLowerCase();
+  const members = [
+    ...(isOther("to", required.payTo) ? [`to: "${signed.to}"`] : []),
+    ...(isOther("value", required.amount) ? [`value: ${signed.value}n`] : []),
+    ...timesOf(payment).map(({ name, code }) => `${name}: ${code}`),
+  ];
+  return members.length === 0 ? [] : [`    authorization: { ${members.join(", ")} },`];
 }
 
 /** The scenario of fixtures and mock that ends a request as this payment did; undefined while it is open. */

@@ -14,6 +14,7 @@ import { findScenario } from "../../../src/fixtures/index.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { type PaymentSpec, pay } from "../../../src/harness/control/pay.ts";
 import { describeFaults } from "../../../src/harness/faults/describe-faults.ts";
+import { connectHarness } from "../../../src/harness/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { encodeCancellation, encodeSubmission } from "../../../src/judge/scene/token-calls.ts";
 import { startMockServer } from "../../../src/mock-server/index.ts";
@@ -21,6 +22,7 @@ import { toHex } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { parsePaymentRequest } from "../../../src/protocol/requests.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
+import { vitestOf } from "../../../src/studio/page/snippets.ts";
 import {
   type PaymentDetail,
   type PaymentSummary,
@@ -228,6 +230,41 @@ describe("over HTTP", () => {
     const none = await fetch(`${origin}/payments/${unsettled}/transaction`);
     expect([none.status, await none.text()]).toEqual([409, expect.stringContaining("no transaction")]);
   });
+
+  test.each([
+    ["funded", {}],
+    ["funded", { validBefore: "now-5" }],
+    ["funded", { validAfter: "now+60" }],
+    ["funded", { validAfter: "1790000000000" }],
+    ["funded", { validBefore: "now+7200" }],
+    ["empty", {}],
+    ["hijacked", {}],
+    ["fickle", {}],
+    ["undeployedWallet", {}],
+  ])(
+    "a payment of %s (%o) that is copied as a test is paid and answered by it as it was, in both versions",
+    async (payer, times) => {
+      const connected = await connectHarness(harness.description.facilitator.url, ["base"]);
+      for (const x402Version of [1, 2]) {
+        const body = { network: "base", payer, amount: "777", x402Version, ...times };
+        await requestJson(`${origin}/harness/pay`, { method: "POST", body });
+        const before = await detailOf((await list())[0]?.id ?? "");
+        // As vitest runs it, but for the imports and the harness, which is this one.
+        const runs: Promise<void>[] = [];
+        const testHere = (_: string, run: (context: object) => Promise<void>) =>
+          runs.push(run({ harness: connected }));
+        new Function("test", "expect", vitestOf(before).replace(/^import .*$/gm, ""))(testHere, expect);
+        expect(runs).toHaveLength(1);
+        await Promise.all(runs);
+        const [after] = await list();
+        expect(after?.id).not.toBe(before.id);
+        expect(after).toMatchObject({
+          ...{ payer: before.payer, amount: before.amount, x402Version },
+          settle: { outcome: before.settle?.outcome, reason: before.settle?.reason },
+        });
+      }
+    },
+  );
 
   test("a refusal says what is wrong and what to do", async () => {
     await post(harness, "verify", await signedRequest(harness, { validBefore: -5 }));
