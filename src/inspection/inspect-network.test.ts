@@ -40,7 +40,7 @@ function answerWell({ method, params }: RpcCall): unknown {
       return "0x7";
     case "eth_call": {
       const data = JSON.stringify(params);
-      if (data.includes("3644e515")) return probes(domainSeparator(networks.base.usdc, 8453).slice(2));
+      if (data.includes("3644e515")) return tokenViews(6n);
       return data.includes("5c975abb")
         ? probes(addressWord(network.facilitatorContract), uintWord(172_800n), uintWord(0n), uintWord(1n))
         : probes(uintWord(0n));
@@ -49,6 +49,10 @@ function answerWell({ method, params }: RpcCall): unknown {
       throw new Error(`unexpected call of ${method}`);
   }
 }
+
+/** Domain and decimals of the only token. */
+const tokenViews = (decimals: bigint) =>
+  probes(domainSeparator(networks.base.usdc, 8453).slice(2), uintWord(decimals));
 
 function probes(...words: string[]): string {
   return `0x${uintWord(100n)}${words.map((word) => `${uintWord(1n)}${uintWord(1n)}${word}`).join("")}`;
@@ -164,6 +168,16 @@ test("where the node suggests no tip, it is counted with the usual one", async (
     call.method === "eth_maxPriorityFeePerGas" ? new Error("no such method") : answerWell(call),
   );
   expect(await inspect([node])).toEqual({ verdict: "serve", bad: [] });
+});
+
+test("a token with other decimals than configured is served, and said", async () => {
+  const node = endpoint((call) =>
+    JSON.stringify(call.params).includes("3644e515") ? tokenViews(18n) : answerWell(call),
+  );
+  expect(await inspect([node])).toEqual({
+    verdict: "serve",
+    bad: [expect.stringMatching(/^warning asset: .* but has 18 decimals, not 6 as configured$/)],
+  });
 });
 
 test.each<[string, (call: RpcCall) => unknown, string]>([

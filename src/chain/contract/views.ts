@@ -12,6 +12,7 @@ const selectors = {
   paused: selector("paused()"),
   hasRole: selector("hasRole(bytes32,address)"),
   domainSeparator: selector("DOMAIN_SEPARATOR()"),
+  decimals: selector("decimals()"),
 };
 
 const operatorRole = keccak256Text("OPERATOR_ROLE");
@@ -28,6 +29,10 @@ export function balanceOf(asset: Address, account: Address): ViewCall {
 
 export function isBlacklisted(asset: Address, account: Address): ViewCall {
   return { target: asset, data: `${selectors.isBlacklisted}${addressWord(account)}` };
+}
+
+export function decimalsOf(asset: Address): ViewCall {
+  return { target: asset, data: selectors.decimals };
 }
 
 /** Of tokens, and of the facilitator contract. */

@@ -333,6 +333,11 @@ describe("in production", () => {
     expect(good.stdout).toContain('signs for name "USD Coin", version "2"');
     expect(good.code).toBe(0);
 
+    const six = join(directory.path, "six.json");
+    await writeFile(six, JSON.stringify({ ...avalanche, token: { ...avalanche.token, decimals: 6 } }));
+    const warned = await runHere(["doctor", "--network-file", six], { ...deployed.variables });
+    expect(warned.stdout).toContain("but has 18 decimals, not 6 as configured");
+
     const wrong = join(directory.path, "wrong.json");
     await writeFile(wrong, JSON.stringify({ ...avalanche, token: { ...avalanche.token, name: "USDC" } }));
     const bad = await runHere(["doctor", "--network-file", wrong], { ...deployed.variables });
