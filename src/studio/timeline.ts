@@ -92,11 +92,15 @@ function describe(
   }
   const { serviceId: _, network: __, step, ...rest } = message;
   const payments = "settlementIds" in rest ? rest.settlementIds.length : undefined;
+  const sentTo =
+    "everywhere" in rest
+      ? { everywhere: undefined, to: rest.everywhere ? "every endpoint" : "one endpoint" }
+      : {};
   return {
     kind: "transaction",
     title: step,
     ok: !("succeeded" in rest) || rest.succeeded,
-    details: facts({ ...rest, payments }),
+    details: facts({ ...rest, ...sentTo, payments }),
   };
 }
 
