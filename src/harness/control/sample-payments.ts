@@ -1,11 +1,17 @@
 import { KitError } from "../../errors.ts";
 import { settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
-import { type HarnessDescription, networksOf } from "./description.ts";
+import { type HarnessDescription, networksOf, type RunningNetwork } from "./description.ts";
+import { requireRunning } from "./find-harness.ts";
 import { pay } from "./pay.ts";
 
-/** What a sample payment moves: 0.01 USDC. */
+/** What a sample payment of USDC moves: 0.01. */
 export const sampleAmount = 10_000n;
+
+/** A hundredth of a token. */
+function hundredthOf({ decimals }: RunningNetwork["asset"]): bigint {
+  return 10n ** BigInt(Math.max(decimals - 2, 0));
+}
 
 /** One sample payment that went through. */
 export type SamplePayment = { network: NetworkName; transaction: string; tookMs: number };
@@ -22,7 +28,7 @@ export function payOnEveryNetwork(harness: HarnessDescription): Promise<SamplePa
       const { verify, settle, tookMs } = await pay(harness, {
         network,
         payer: "funded",
-        amount: sampleAmount,
+        amount: hundredthOf(requireRunning(harness, network).asset),
         x402Version: 1,
         validForSeconds: 600,
       });

@@ -1,6 +1,6 @@
 import { useEffect } from "preact/hooks";
 import { parseAmount } from "../../protocol/token-units.ts";
-import { act, chains, draft, harness, isLocal, loadChains, notice, tokenOf } from "./state.ts";
+import { act, chains, draft, harness, isLocal, loadChains, notice, pay, tokenOf } from "./state.ts";
 import { parseTime, timeForms, writeTime } from "./times.ts";
 import { TimesPreview } from "./times-preview.tsx";
 
@@ -21,7 +21,7 @@ export function Actions() {
   const names = Object.keys(view.networks);
   const chosen = network || names[0] || "";
   const token = tokenOf(chosen);
-  const pay = async () => {
+  const payAsTyped = async () => {
     const units = parseAmount(amount, token.decimals);
     const [after, before] = [parseTime(validAfter), parseTime(validBefore)];
     if (units === undefined) {
@@ -32,14 +32,10 @@ export function Actions() {
       notice.value = `A time is ${timeForms}.`;
       return;
     }
-    await act(
-      "/harness/pay",
-      {
-        ...{ network: chosen, payer, amount: units, x402Version: Number(x402Version) },
-        ...{ validAfter: writeTime(after), validBefore: writeTime(before) },
-      },
-      "Paid; see the list.",
-    );
+    await pay({
+      ...{ network: chosen, payer, amount: units, x402Version: Number(x402Version) },
+      ...{ validAfter: writeTime(after), validBefore: writeTime(before) },
+    });
   };
   const timeInput = (label: string, member: "validAfter" | "validBefore") => (
     <label>
@@ -62,7 +58,7 @@ export function Actions() {
       aria-label="Act on the local chains"
       onSubmit={(event) => {
         event.preventDefault();
-        void pay();
+        void payAsTyped();
       }}
     >
       <label>

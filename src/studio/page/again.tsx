@@ -1,7 +1,7 @@
 import { formatUnits } from "../../protocol/token-units.ts";
 import type { PaymentDetail } from "../payment-view.ts";
 import { scenarioOf, vitestOf } from "./snippets.ts";
-import { act, ask, copyText, draft, isLocal, notice, place, tokenOf } from "./state.ts";
+import { act, ask, copyText, draft, isLocal, notice, pay, place, tokenOf } from "./state.ts";
 import { writeFromNow } from "./times.ts";
 
 /** A signed time as the form has it: as far from now as it was from the request; 0, and what is far off, as it is. */
@@ -55,13 +55,7 @@ export function Again({ payment }: { payment: PaymentDetail }) {
         {canAct && isKnown && (
           <button
             type="button"
-            onClick={() =>
-              act(
-                "/harness/pay",
-                { network, payer: payerName, amount, x402Version: payment.x402Version ?? 1 },
-                "Paid anew with the same terms.",
-              )
-            }
+            onClick={() => pay({ network, payer: payerName, amount, x402Version: payment.x402Version ?? 1 })}
           >
             Fresh
           </button>

@@ -327,6 +327,17 @@ export async function ask(path: string, body: unknown): Promise<Record<string, u
   return undefined;
 }
 
+/** Pays as a test payer, and says what came of it. */
+export async function pay(payment: object): Promise<void> {
+  const answer = await ask("/harness/pay", payment);
+  if (answer === undefined) return;
+  const settle = Object(answer.settle) as Record<string, unknown>;
+  notice.value =
+    settle.success === true
+      ? "Paid and settled."
+      : `Not settled: ${settle.errorReason ?? "it could not be told"}. The list says why.`;
+}
+
 /** Posts to a control route, and says what came of it. */
 export async function act(path: string, body: unknown, done: string): Promise<void> {
   if ((await ask(path, body)) !== undefined) notice.value = done;

@@ -643,8 +643,10 @@ describe("in a browser", { timeout: 60_000 }, () => {
   test("it pays, filters, pauses and resets", async () => {
     await page.getByRole("button", { name: "Pay", exact: true }).click();
     await rows().first().waitFor();
+    await page.locator("output").getByText("Paid and settled.").waitFor();
     await page.locator("form select").nth(1).selectOption("empty");
     await page.getByRole("button", { name: "Pay", exact: true }).click();
+    await page.locator("output").getByText("Not settled: insufficient_funds.").waitFor();
     await rows().nth(1).waitFor();
     await page.getByLabel("Outcome").selectOption("refused");
     await expect.poll(() => rows().count(), { timeout }).toBe(1);
