@@ -8,9 +8,11 @@ import { signBodies, startDescribed, type Up } from "./up.ts";
 /**
  * The cost of keeping payments for the studio while it is not open. Two services, with and without the studio, take
  * the same verifies and settles in many short turns, so that other load on the machine affects both alike. The cost is
- * the median difference between neighbouring turns of the two.
+ * the median difference between neighbouring turns of the two. Two processes of the same program differ by some percent
+ * for as long as they run: there are several pairs, one after the other, and the cost is the mean of theirs.
  */
-const rounds = { verify: 150, settle: 16 } as const;
+const pairs = 4;
+const rounds = { verify: 50, settle: 6 } as const;
 /** Before them, until code is compiled and the store has begun to forget. */
 const warmUps = { verify: 40, settle: 1 } as const;
 const connections = 32;
@@ -59,27 +61,45 @@ async function run({ service, verifies }: Side, operation: "verify" | "settle"):
   return result;
 }
 
-async function compare(): Promise<void> {
-  const sides = [await start("without"), await start("with")];
-  for (const operation of ["verify", "settle"] as const) {
-    const results = new Map(sides.map((side) => [side, [] as Load[]]));
-    for (let round = -warmUps[operation]; round < rounds[operation]; round++) {
-      for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
-        const result = await run(side, operation);
-        if (round >= 0) results.get(side)?.push(result);
-      }
+/** The CPU of each turn of both services, in milliseconds per request. */
+async function measure(
+  operation: "verify" | "settle",
+  [without, watched]: readonly [Side, Side],
+): Promise<{ without: number[]; watched: number[] }> {
+  const cpus = { without: [] as number[], watched: [] as number[] };
+  for (let round = -warmUps[operation]; round < rounds[operation]; round++) {
+    const order = [
+      [without, cpus.without],
+      [watched, cpus.watched],
+    ] as const;
+    for (const [side, list] of round % 2 === 0 ? order : order.toReversed()) {
+      const { cpu = Number.NaN } = await run(side, operation);
+      if (round >= 0) list.push(cpu);
     }
-    const [without = [], watched = []] = sides.map((side) => {
-      const all = results.get(side) ?? [];
-      const cpus = all.map((result) => result.cpu ?? Number.NaN);
-      const perSecond = median(all.map((result) => result.perSecond));
-      console.log(
-        `${operation} ${side.name} the studio: ${perSecond.toFixed(0)}/s, service CPU ${median(cpus).toFixed(3)} ms each`,
-      );
-      return cpus;
-    });
-    const added = watched.map((cpu, round) => cpu / (without[round] ?? Number.NaN) - 1);
-    console.log(`${operation}: the studio adds ${(median(added) * 100).toFixed(1)} % of CPU`);
   }
-  for (const { service } of sides) await service.stop();
+  return cpus;
+}
+
+async function compare(): Promise<void> {
+  const added = { verify: [] as number[], settle: [] as number[] };
+  for (let pair = 1; pair <= pairs; pair++) {
+    const sides = [await start("without"), await start("with")] as const;
+    for (const operation of ["verify", "settle"] as const) {
+      const { without, watched } = await measure(operation, sides);
+      const more = median(watched.map((cpu, round) => cpu / (without[round] ?? Number.NaN) - 1));
+      added[operation].push(more);
+      console.log(
+        `pair ${pair}, ${operation}: service CPU ${median(without).toFixed(3)} ms each without the studio, ${median(watched).toFixed(3)} ms with it: ${percent(more)}`,
+      );
+    }
+    for (const { service } of sides) await service.stop();
+  }
+  for (const [operation, all] of Object.entries(added)) {
+    const mean = all.reduce((sum, more) => sum + more, 0) / all.length;
+    console.log(`${operation}: the studio adds ${percent(mean)} of CPU`);
+  }
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(1)} %`;
 }

@@ -86,9 +86,12 @@ function describeRequest(request: FastifyRequest, reply: FastifyReply, end: Exch
   };
 }
 
+const noTraceHeaders: TraceHeaders = {};
+
 /** Only these two: others hold the API key. */
-export function traceHeadersOf({ headers }: FastifyRequest): TraceHeaders {
-  return { traceparent: headers.traceparent, tracestate: headers.tracestate };
+export function traceHeadersOf({ headers: { traceparent, tracestate } }: FastifyRequest): TraceHeaders {
+  if (traceparent === undefined && tracestate === undefined) return noTraceHeaders;
+  return { traceparent, tracestate };
 }
 
 /** What names the payment of a request in every line about it. */
