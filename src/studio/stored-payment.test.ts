@@ -1,6 +1,12 @@
 import { expect, test } from "vitest";
 import { examplePayment } from "../../test/support/example-payment.ts";
-import type { ChecksBegun, RequestEnded, RequestRead, RpcRequested } from "../channels/channels.ts";
+import type {
+  CheckMade,
+  ChecksBegun,
+  RequestEnded,
+  RequestRead,
+  RpcRequested,
+} from "../channels/channels.ts";
 import { refusals } from "../protocol/refusals.ts";
 import { KeptPayment } from "./stored-payment.ts";
 
@@ -8,12 +14,15 @@ const payment = examplePayment();
 const { settlementId } = payment;
 const serviceId = "the service";
 
+/** The same object for all requests, as in the service. */
+const passed: CheckMade = { check: "networkIsEnabled", refusal: undefined };
+
 /** The messages about a verify. Another object of the same payment, as for each request. */
 function verify(requestId: string, result: RequestEnded["result"] = { outcome: "valid" }) {
   const about = { serviceId, requestId, operation: "verify", settlementId, payment: { ...payment } } as const;
-  const checks = [
-    { check: "networkIsEnabled", refusal: undefined },
-    { check: "windowIsOpen", refusal: result.outcome === "valid" ? undefined : refusals.usedHere() },
+  const checks: CheckMade[] = [
+    passed,
+    result.outcome === "valid" ? passed : { check: "windowIsOpen", refusal: refusals.usedHere() },
   ];
   return {
     read: about satisfies RequestRead,
@@ -93,6 +102,16 @@ test("verifies at the same time are told in the order of what was published, eac
   const [[asked, checks, , answer], [laterAsked, laterChecks, , laterAnswer]] = [told(one), told(other)];
   expect(kept.messages).toEqual([asked, checks, laterAsked, laterChecks, laterAnswer, answer]);
   expect(kept.times).toEqual([1, 2.5, 3, 4, 5, 6]);
+});
+
+test("a list of checks that grows after its request has ended changes no other request", () => {
+  const kept = new KeptPayment(settlementId, payment);
+  const [one, other] = [verify("1"), verify("2")];
+  for (const { checked } of [one, other]) checked.checks.push(passed);
+  store(kept, one);
+  store(kept, other, 10);
+  one.checked.checks.push(passed);
+  expect(kept.messages[5]).toMatchObject({ requestId: "2", checks: other.checked.checks });
 });
 
 test("checks that are made after the caller has left are told, too", () => {

@@ -63,8 +63,10 @@ const mostLists = 100;
 
 function sharedChecks(checks: readonly CheckMade[]): readonly CheckMade[] {
   for (const list of passed) if (isSame(list, checks)) return list;
-  if (passed.length < mostLists && checks.every(({ refusal }) => refusal === undefined)) passed.push(checks);
-  return checks;
+  // A copy: the list of a message may grow.
+  const list = [...checks];
+  if (passed.length < mostLists && list.every(({ refusal }) => refusal === undefined)) passed.push(list);
+  return list;
 }
 
 function isSame(list: readonly CheckMade[], checks: readonly CheckMade[]): boolean {
