@@ -16,7 +16,13 @@ const chainStateSchema = z.object({
   network: z.string(),
   chainId: z.int(),
   facilitatorContract: address,
-  asset: z.object({ address, name: z.string(), version: z.string(), decimals: z.int().min(0).max(255) }),
+  asset: z.object({
+    address,
+    name: z.string(),
+    version: z.string(),
+    decimals: z.int().min(0).max(255),
+    symbol: z.string().optional(),
+  }),
   blockNumber: z.int().nonnegative(),
   /** Unix seconds. */
   time: z.int().nonnegative(),
