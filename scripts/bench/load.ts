@@ -13,7 +13,10 @@ export type Load = {
   cpu: number | undefined;
 };
 
-/** Posts the bodies one after the other over `connections` kept-alive connections, and measures the answers. */
+/**
+ * Posts the bodies one after the other over `connections` kept-alive connections, and measures the answers. The most
+ * frequent answers that are not good are printed.
+ */
 export async function load(options: {
   url: string;
   headers?: Record<string, string>;
@@ -27,14 +30,16 @@ export async function load(options: {
   const { url, headers = {}, bodies, connections, expect, pid } = options;
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
   const latencies: number[] = [];
+  const others = new Map<string, number>();
   let good = 0;
   let next = 0;
   const worker = async () => {
     for (let body = bodies[next++]; body !== undefined; body = bodies[next++]) {
       const from = performance.now();
-      const answer = await post(agent, url, headers, body).catch(() => "");
+      const answer = await post(agent, url, headers, body).catch(({ message }: Error) => message);
       latencies.push(performance.now() - from);
       if (answer.includes(expect)) good++;
+      else count(others, answer.replaceAll(/0x[0-9a-f]+|"request\w*":"[^"]*"/gi, "…").slice(0, 300));
     }
   };
   const cpuBefore = cpuMs(pid);
@@ -43,16 +48,23 @@ export async function load(options: {
   const seconds = (performance.now() - from) / 1_000;
   const cpuAfter = cpuMs(pid);
   agent.destroy();
+  for (const [answer, times] of [...others].sort(([, a], [, b]) => b - a).slice(0, 3)) {
+    console.error(`${times} of ${latencies.length} answers: ${answer}`);
+  }
   latencies.sort((a, b) => a - b);
-  const count = latencies.length;
+  const total = latencies.length;
   return {
-    count,
+    count: total,
     good,
     perSecond: good / seconds,
-    p50: latencies[Math.floor(count * 0.5)] ?? 0,
-    p99: latencies[Math.floor(count * 0.99)] ?? 0,
-    cpu: cpuBefore === undefined || cpuAfter === undefined ? undefined : (cpuAfter - cpuBefore) / count,
+    p50: latencies[Math.floor(total * 0.5)] ?? 0,
+    p99: latencies[Math.floor(total * 0.99)] ?? 0,
+    cpu: cpuBefore === undefined || cpuAfter === undefined ? undefined : (cpuAfter - cpuBefore) / total,
   };
+}
+
+function count(counts: Map<string, number>, text: string): void {
+  counts.set(text, (counts.get(text) ?? 0) + 1);
 }
 
 /** CPU milliseconds that a process has used so far, from /proc; undefined on systems without it. */
