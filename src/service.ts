@@ -62,6 +62,8 @@ export type ServiceCore = {
    * in flight is left to the next start.
    */
   stop(): Promise<void>;
+  /** After {@link ServiceCore.stop}, when all requests are answered: resolves when it is recorded what became of the answers. */
+  settled(): Promise<void>;
   /** Lets go of the chains and the database; nothing works afterwards. */
   close(): Promise<void>;
 };
@@ -319,11 +321,18 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
     await Promise.all([...started].map((name) => supervision.inspect(name)));
   }
 
+  async function settled(): Promise<void> {
+    await Promise.all([recordings.settled(), catalog?.settled()]);
+    const unrecorded = await ledger.finishWrites(finishWritesMs);
+    if (unrecorded > 0) logger.error({ writes: unrecorded }, unrecordedDeliveries);
+  }
+
   return {
     facilitator,
     organizations,
     catalog,
     checkHealth,
+    settled,
     async start(options = { inspect: true }) {
       if (options.inspect && (await organizations.checkPepper()) === "wrong") {
         const { name, problem, advice } = wrongPepper;
@@ -352,9 +361,7 @@ function composeCore(options: ServiceOptions, parts: ServiceParts): ServiceCore 
       // Until now, as answers that were under way needed their leases.
       clearInterval(renewal);
       await renewing;
-      await Promise.all([recordings.settled(), catalog?.settled()]);
-      const unrecorded = await ledger.finishWrites(finishWritesMs);
-      if (unrecorded > 0) logger.error({ writes: unrecorded }, unrecordedDeliveries);
+      await settled();
       for (const { chain } of lanes) chain.close();
       for (const rpc of [...endpoints.values()].flat()) rpc.close();
       await db.destroy();

@@ -79,6 +79,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
       "deploy",
       "explain",
       "http",
+      "ledger",
       "local-server",
       "logging",
       "organizations",

@@ -96,6 +96,7 @@ export async function createReplaceableCore(make: () => Promise<MadeCore>): Prom
       prepareSpare();
     },
     stop: () => current.stop(),
+    settled: () => current.settled(),
     readRows: () => current.readRows(),
     async close() {
       clearTimeout(timer);

@@ -7,6 +7,8 @@ import { createMemoryDatabases } from "../../database/sqlite/memory.ts";
 import { KitError } from "../../errors.ts";
 import { createApp } from "../../http/app.ts";
 import { listen } from "../../http/connections/listen.ts";
+import { dropLeases } from "../../ledger/leases.ts";
+import type { LedgerTables } from "../../ledger/tables.ts";
 import { refuseForeign } from "../../local-server/refuse-foreign.ts";
 import { explainListenError } from "../../local-server/require-free.ts";
 import { createOrganizations } from "../../organizations/create-organizations.ts";
@@ -103,8 +105,10 @@ export async function serveHarness(
     try {
       await rewind?.settled();
       await core?.stop();
-      await saveState().catch((err: unknown) => logger.error({ err }, "the state could not be saved"));
       await app?.close();
+      // What the requests under way were answered belongs to it.
+      await core?.settled();
+      await saveState().catch((err: unknown) => logger.error({ err }, "the state could not be saved"));
       await core?.close();
       for (const part of parts) await part.close?.();
     } finally {
@@ -280,7 +284,9 @@ function makeCore(
     organizations: withTestKeys(core.organizations, options.networks),
     async start({ rows = state?.saved?.rows, ...start }) {
       if (rows !== undefined) {
-        await addRows(database, rows).catch((cause: unknown) => {
+        // The requests that held leases were those of an earlier core, which alone had this ledger.
+        const adding = addRows(database, rows).then(() => dropLeases(database.$extendTables<LedgerTables>()));
+        await adding.catch((cause: unknown) => {
           throw new KitError("The saved ledger does not fit the one of this version", {
             cause,
             hints: ["It is damaged, or another version has saved it: use that one, or begin anew."],

@@ -1,6 +1,7 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { connectHarness } from "../../../src/harness/index.ts";
@@ -90,6 +91,33 @@ test("POST /close saves too; what was damaged since is refused in a sentence", a
     expect(up.stderr()).not.toContain("unforeseen");
     expect(up.stderr().length).toBeLessThan(500);
   }
+});
+
+test("payments that Ctrl-C cut short are settled by the next run at once, each answered with success once", async () => {
+  const file = join(folder, "busy.state");
+  const first = await start("--state", file);
+  const requests = await Promise.all(
+    Array.from({ length: 20 }, () => first.harness.sign({ network: "base", amount: 3n })),
+  );
+  const cutShort = requests.map((request) => first.harness.settle(request).catch(() => undefined));
+  await sleep(20);
+  first.up.kill("SIGINT");
+  const succeeded = (await Promise.all(cutShort)).map((answer) => answer?.body.success === true);
+  expect((await first.up.ended).code).toBe(0);
+  const saved = JSON.parse(gunzipSync(await readFile(file)).toString());
+  expect(saved.rows.leases).toEqual([]);
+
+  // As an earlier version saved them.
+  const ofTheDead = { holder: "a", instance_id: "gone", expires_at: Date.now() + 3_600_000 };
+  const leases = saved.rows.settlements.map(({ id }: { id: string }) => ({ id, ...ofTheDead }));
+  await writeFile(file, gzipSync(JSON.stringify({ ...saved, rows: { ...saved.rows, leases } })));
+  const second = await start("--state", file);
+  const answers = await Promise.all(requests.map((request) => second.harness.settle(request)));
+  expect(answers.map(({ body }) => body.success)).toEqual(succeeded.map((had) => !had));
+  const { base } = second.harness.networks;
+  expect(await base.balanceOf(second.harness.organization.recipient)).toBe(60n);
+  second.up.kill("SIGTERM");
+  await second.up.ended;
 });
 
 test("what is no saved state is left alone, and forks and seeds have none", async () => {
