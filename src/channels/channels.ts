@@ -97,6 +97,8 @@ export type RequestEnded = FromService & {
   readonly received?: ReceivedBody | undefined;
   /** The HTTP status of the answer; undefined when the caller left before all of it was written. */
   readonly status: number | undefined;
+  /** The body of that answer, which holds no secret; undefined where none was written, or none that is text. */
+  readonly answer?: string | undefined;
   readonly result: RequestResult;
   /** Milliseconds from the first byte of the request to the last of the answer. */
   readonly tookMs: number;

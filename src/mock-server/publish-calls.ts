@@ -22,6 +22,7 @@ export function publishCall(
   channels.payment.publish(() => ({
     ...common,
     ...{ payment, settlementId, status, tookMs },
+    answer: bodyOf(answer),
     received:
       payment === undefined && body !== undefined
         ? describeReceived(body, {
@@ -31,6 +32,11 @@ export function publishCall(
         : undefined,
     result: resultOf(answer),
   }));
+}
+
+function bodyOf(answer: FixtureAnswer): string | undefined {
+  if (answer.kind === "json") return JSON.stringify(answer.body);
+  return answer.kind === "text" ? answer.text : undefined;
 }
 
 function resultOf(answer: FixtureAnswer): RequestResult {

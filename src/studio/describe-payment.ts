@@ -33,20 +33,18 @@ export async function describePayment(
  *
  * @param use how its authorization was used before, where {@link wasUsedElsewhere} and the chain could say
  */
-function detailOf(
-  { summary, request, received, timeline, omitted }: LoggedPayment,
-  context: RefusalContext,
-  use?: AuthorizationUse,
-): PaymentDetail {
+function detailOf(payment: LoggedPayment, context: RefusalContext, use?: AuthorizationUse): PaymentDetail {
+  const { summary, request, received, answers, timeline, omitted } = payment;
   return {
     ...summary,
     signed: request === undefined ? null : authorizationJson(request.authorization),
     required: request === undefined ? null : termsOf(request),
     body: request === undefined ? null : requestBodyOf(withoutSignature(request), context),
     received: received === undefined ? null : receivedView(received),
+    answers,
     timeline: timeline.toSorted((a, b) => a.at - b.at),
     omitted,
-    explanations: explanationsOf({ summary, request, received, timeline, omitted }, context, use),
+    explanations: explanationsOf(payment, context, use),
   };
 }
 

@@ -1,8 +1,9 @@
 import type { ReceivedBody } from "../channels/channels.ts";
 import type { KnownTokens } from "../protocol/known-token.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
+import type { PaymentMessage } from "./payment-message.ts";
 import type { PaymentStore } from "./payment-store.ts";
-import type { PaymentSummary, TimelineEntry } from "./payment-view.ts";
+import type { PaymentDetail, PaymentSummary, TimelineEntry } from "./payment-view.ts";
 import type { StoredPayment } from "./stored-payment.ts";
 import { addToSummary, beginSummary } from "./summary.ts";
 import { timelineOf } from "./timeline.ts";
@@ -13,6 +14,8 @@ export type LoggedPayment = {
   request: PaymentRequest | undefined;
   /** The body of a request in which no payment could be read. */
   received: ReceivedBody | undefined;
+  /** The newest to each operation. */
+  answers: PaymentDetail["answers"];
   timeline: TimelineEntry[];
   omitted: number;
 };
@@ -37,6 +40,16 @@ const announceEveryMs = 50;
 
 /** A summary of a payment, and of how many of its messages. */
 type Row = { payment: StoredPayment; summary: PaymentSummary; published: number };
+
+function newestAnswers(messages: readonly PaymentMessage[]): PaymentDetail["answers"] {
+  const newest = new Map<string, PaymentDetail["answers"][number]>();
+  for (const message of messages) {
+    if (!("result" in message)) continue;
+    const { operation, status, answer: body } = message;
+    if (status !== undefined && body !== undefined) newest.set(operation, { operation, status, body });
+  }
+  return [...newest.values()];
+}
 
 /**
  * Summaries and details of the payments in a store. Nothing is read before the first call; later calls process only what
@@ -99,7 +112,8 @@ export function createPaymentLog(store: PaymentStore, tokens?: KnownTokens): Pay
       const summary = rows.get(payment.id)?.summary;
       const { request, messages } = payment;
       const received = messages.flatMap((message) => ("received" in message ? (message.received ?? []) : []));
-      return summary && { summary, request, received: received.at(-1), ...timelineOf(payment) };
+      const answers = newestAnswers(messages);
+      return summary && { summary, request, received: received.at(-1), answers, ...timelineOf(payment) };
     },
     changedSince(version) {
       update();

@@ -15,7 +15,7 @@ export type PaymentMessage =
   | Pick<RequestRead, "requestId" | "operation">
   /** With the request that they were made for; null where none that was published is open. */
   | (Pick<ChecksBegun, "checks" | "times"> & { readonly requestId: string | null })
-  | Pick<RequestEnded, "requestId" | "operation" | "status" | "result" | "tookMs" | "received">
+  | Pick<RequestEnded, "requestId" | "operation" | "status" | "answer" | "result" | "tookMs" | "received">
   | Pick<RequestUnrouted, "requestId" | "method" | "path" | "status" | "message">
   | DeliveryEnded
   | SettlementStep

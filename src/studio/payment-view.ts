@@ -111,6 +111,12 @@ const receivedViewSchema = z.object({
 
 export type ReceivedView = z.infer<typeof receivedViewSchema>;
 
+const answerViewSchema = z.object({
+  operation: z.enum(["verify", "settle"]),
+  status: z.int(),
+  body: z.string().meta({ description: "As it was sent" }),
+});
+
 /** All that is known of one payment. */
 export const paymentDetailSchema = paymentSummarySchema.extend({
   signed: z.record(z.string(), z.string()).nullable(),
@@ -123,6 +129,10 @@ export const paymentDetailSchema = paymentSummarySchema.extend({
     .nullable()
     .default(null)
     .meta({ description: "What came where no payment could be read" }),
+  answers: z
+    .array(answerViewSchema)
+    .default([])
+    .meta({ description: "The newest answer to a verify, and to a settle" }),
   timeline: z.array(timelineEntrySchema),
   omitted: z.int().meta({ description: "Lines before those of the timeline, which are too many to be kept" }),
   explanations: z.array(explanationSchema),

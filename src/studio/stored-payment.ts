@@ -138,20 +138,20 @@ export class KeptPayment implements StoredPayment {
   }
 
   /** A request of it has ended. */
-  end({ requestId, operation, status, result, tookMs, received }: RequestEnded, at: number): void {
+  end({ requestId, operation, status, answer, result, tookMs, received }: RequestEnded, at: number): void {
     const request = this.#open;
     // Of one whose caller has left, checks may still be made.
     if (request?.requestId === requestId && status !== undefined) {
       this.#endedMessages += countMessages(request) + 1;
-      this.#ended = endRequest(request, { status, result, tookMs, at }, this.#ended);
+      this.#ended = endRequest(request, { status, answer, result, tookMs, at }, this.#ended);
       this.#open = undefined;
       return;
     }
     const { open } = this.#unsort();
     const index = open.findIndex((each) => each.requestId === requestId);
     if (index >= 0) open.splice(index, 1);
-    const answer = { requestId, operation, status, result, tookMs };
-    this.keep(received === undefined ? answer : { ...answer, received }, at);
+    const ended = { requestId, operation, status, answer, result, tookMs };
+    this.keep(received === undefined ? ended : { ...ended, received }, at);
   }
 
   /** Keeps a message as it is. */

@@ -33,6 +33,7 @@ export type EndedRequest = Pick<RequestRead, "requestId" | "operation"> & {
   readonly checks: readonly CheckMade[] | undefined;
   readonly calls: readonly NodeCall[];
   readonly status: number;
+  readonly answer: string | undefined;
   readonly result: RequestResult;
   /** When it was read, when it ended, how many milliseconds it took; and when each check was made. */
   readonly numbers: readonly number[];
@@ -41,7 +42,7 @@ export type EndedRequest = Pick<RequestRead, "requestId" | "operation"> & {
 /** What is kept of a request whose answer was written, with this status. */
 export function endRequest(
   { requestId, operation, at, checks, calls }: OpenRequest,
-  end: Pick<RequestEnded, "result" | "tookMs"> & { status: number; at: number },
+  end: Pick<RequestEnded, "answer" | "result" | "tookMs"> & { status: number; at: number },
   before: EndedRequest | undefined,
 ): EndedRequest {
   const numbers = [at, end.at, end.tookMs];
@@ -52,6 +53,7 @@ export function endRequest(
     checks: checks && sharedChecks(checks.checks),
     calls,
     status: end.status,
+    answer: end.answer,
     result: sharedResult(end.result),
     numbers: checks === undefined ? numbers : numbers.concat(checks.times),
   };
@@ -112,12 +114,12 @@ export function openMessages(
 
 /** With the answer. */
 export function endedMessages(id: Hex, ended: EndedRequest): TimedMessages {
-  const { requestId, operation, checks, calls, status, result, numbers } = ended;
+  const { requestId, operation, checks, calls, status, answer, result, numbers } = ended;
   const [at = 0, endedAt = 0, tookMs = 0, ...times] = numbers;
   const open = { requestId, operation, at, checks: checks && { checks, times }, calls };
   const { messages, times: published } = openMessages(id, open);
   return {
-    messages: [...messages, { requestId, operation, status, result, tookMs }],
+    messages: [...messages, { requestId, operation, status, answer, result, tookMs }],
     times: [...published, endedAt],
   };
 }

@@ -13,6 +13,8 @@ declare module "fastify" {
   interface FastifyRequest {
     /** How it ended; undefined while it has not. */
     result: RequestResult | undefined;
+    /** The body of the answer to a verify or settle, where someone listens. */
+    answer: string | undefined;
   }
 }
 
@@ -25,6 +27,12 @@ const callerLeft = 499;
 /** One line in the log per request, and its place in the metrics, once it is over. */
 export const logRequests = fp<{ metrics: Metrics }>(async (app, { metrics }) => {
   app.decorateRequest("result", undefined);
+  app.decorateRequest("answer", undefined);
+  app.addHook("onSend", (request, _reply, payload, done) => {
+    const isWanted = request.route.config.operation !== undefined && channels.payment.isHeard();
+    if (isWanted && typeof payload === "string") request.answer = payload;
+    done(null, payload);
+  });
   app.addHook("onRequest", (request, reply, done) => {
     request.exchange.onEnd((end) => {
       const { route, result, log } = request;
@@ -42,6 +50,7 @@ export const logRequests = fp<{ metrics: Metrics }>(async (app, { metrics }) => 
           settlementId: payment?.settlementId,
           received: payment === undefined ? receivedBody(request) : undefined,
           status: end === "written" ? reply.statusCode : undefined,
+          answer: end === "written" ? request.answer : undefined,
           result: result ?? { outcome: "abandoned", ...cutOffBody(request) },
           tookMs: reply.elapsedTime,
         }));

@@ -44,6 +44,14 @@ export function DetailPane() {
         <DecodedTransaction key={`${payment.id} ${payment.transaction}`} payment={payment} />
       )}
       <Body body={payment.body} />
+      {payment.answers.map(({ operation, status, body }) => (
+        <details key={operation}>
+          <summary>
+            Answer to {operation}: {status}
+          </summary>
+          <pre>{indentJson(body)}</pre>
+        </details>
+      ))}
       {payment.received !== null && <Received received={payment.received} />}
       <h3>What happened</h3>
       <Timeline entries={payment.timeline} omitted={payment.omitted} />
@@ -162,6 +170,15 @@ function Transaction({ entries }: { entries: readonly TimelineEntry[] }) {
       <dl>{rows.map(([name, value]) => value !== undefined && <Fact name={name}>{String(value)}</Fact>)}</dl>
     </details>
   );
+}
+
+/** The text as it is where it is no JSON. */
+function indentJson(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
 }
 
 function Body({ body }: { body: PaymentDetail["body"] }) {

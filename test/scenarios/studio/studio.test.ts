@@ -110,6 +110,24 @@ describe("over HTTP", () => {
     expect(signed?.value).toBe(required?.amount);
   });
 
+  test("the newest answers are told as they were sent", async () => {
+    const { verify, settle } = await payAs("funded");
+    const refused = await payAs("empty");
+    const told = (await list()).map(async ({ id }) =>
+      (await detailOf(id)).answers.map(({ operation, status, body }) => [operation, status, JSON.parse(body)]),
+    );
+    expect(await Promise.all(told)).toEqual([
+      [
+        ["verify", 200, refused.verify.body],
+        ["settle", 200, refused.settle.body],
+      ],
+      [
+        ["verify", 200, verify.body],
+        ["settle", 200, settle.body],
+      ],
+    ]);
+  });
+
   test.each([
     ["/payments?limit=-1", "limit must be a whole number"],
     ["/payments?limit=abc", "limit must be a whole number"],
@@ -558,6 +576,8 @@ test("the mock has the studio too: what was asked of it, and how it ended", asyn
     await (await fetch(`${at}/payments/${payments[0]?.id}`)).json(),
   );
   expect(payment.timeline.map(({ title }) => title)).toContain("settle: undetermined");
+  const [answer] = payment.answers;
+  expect([answer?.status, answer?.body]).toEqual([200, expect.stringContaining("insufficient_funds")]);
   expect((await fetch(`${at}/studio`)).status).toBe(200);
   expect((await fetch(`${at}/payments`, { headers: { origin: "https://evil.example" } })).status).toBe(403);
   mock.reset();
@@ -634,6 +654,8 @@ describe("in a browser", { timeout: 60_000 }, () => {
     await expect.poll(article, { timeout }).toContain("holds 0 of the asset's smallest unit");
     await expect.poll(article, { timeout }).toContain("POST /v1/settle");
     await rows().nth(1).click();
+    await page.getByText("Answer to settle: 200").click();
+    await expect.poll(article, { timeout }).toContain('"success": true');
     await page.getByText("Transaction, decoded").click();
     for (const decoded of ["settle of 0x", "AuthorizationUsed", "Settled", "fee"]) {
       await expect.poll(article, { timeout }).toContain(decoded);
@@ -936,7 +958,7 @@ describe("in a browser", { timeout: 60_000 }, () => {
     for (let index = 0; index < 4; index++) {
       await rows().nth(index).click();
       await expect.poll(() => page.locator("article h3").count(), { timeout }).toBeGreaterThan(0);
-      await page.locator("article").getByText("taken").first().waitFor();
+      await page.locator("article").getByText("taken").filter({ visible: true }).first().waitFor();
     }
     expect(await page.locator("main img, main script").count()).toBe(0);
     expect(await page.title()).toBe("x402 studio");
