@@ -25,7 +25,14 @@ test("a capture that cannot be made says why, and what to do", async () => {
   againRoutes(app, {
     log: {
       ...log,
-      find: () => ({ summary: beginSummary(stored), request, received: undefined, answers: [], timeline: [], omitted: 0 }),
+      find: () => ({
+        summary: beginSummary(stored),
+        request,
+        received: undefined,
+        answers: [],
+        timeline: [],
+        omitted: 0,
+      }),
     },
     context: { contracts: { mainnet: contract, testnet: contract } },
     resend: {

@@ -114,7 +114,11 @@ describe("over HTTP", () => {
     const { verify, settle } = await payAs("funded");
     const refused = await payAs("empty");
     const told = (await list()).map(async ({ id }) =>
-      (await detailOf(id)).answers.map(({ operation, status, body }) => [operation, status, JSON.parse(body)]),
+      (await detailOf(id)).answers.map(({ operation, status, body }) => [
+        operation,
+        status,
+        JSON.parse(body),
+      ]),
     );
     expect(await Promise.all(told)).toEqual([
       [
