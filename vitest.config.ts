@@ -14,8 +14,10 @@ const retry = process.env.CI ? 2 : 0;
  */
 const maxWorkers = 4;
 
+const observers = "test/support/observers-setup.ts";
+
 /** In processes that many files share: loading viem anew for each would take longer than many tests do. */
-const shared = { maxWorkers, isolate: false };
+const shared = { maxWorkers, isolate: false, setupFiles: observers };
 
 const programs = "test/support/programs-setup.ts";
 
@@ -25,7 +27,7 @@ const processes = {
   retry,
   testTimeout: 60_000,
   hookTimeout: 60_000,
-  setupFiles: "test/support/after-each-file.ts",
+  setupFiles: [observers, "test/support/after-each-file.ts"],
   globalSetup: programs,
 };
 

@@ -1,5 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { defineChannel } from "./channel.ts";
+import { observerFailed } from "./tell-failure.ts";
 
 test("a message is not even made while there is no subscriber", () => {
   const channel = defineChannel<{ n: number }>("test-unheard");
@@ -17,6 +18,41 @@ test("every subscriber gets the message at once, until it unsubscribes", () => {
   unsubscribe();
   channel.publish(() => ({ n: 2 }));
   expect({ first, second }).toEqual({ first: [1], second: [1, 2] });
+});
+
+test("a listener that throws ends neither the call nor the process, and is told once", () => {
+  const warn = vi.spyOn(process, "emitWarning").mockReturnValue(undefined);
+  const channel = defineChannel<{ n: number }>("test-failing");
+  const heard: number[] = [];
+  const unsubscribes = [
+    channel.subscribe(() => {
+      throw new TypeError("Cannot convert object to primitive value");
+    }),
+    channel.subscribe(({ n }) => heard.push(n)),
+  ];
+  channel.publish(() => ({ n: 1 }));
+  channel.publish(() => ({ n: 2 }));
+  for (const unsubscribe of unsubscribes) unsubscribe();
+  expect(heard).toEqual([1, 2]);
+  expect(warn.mock.calls).toEqual([
+    [
+      "A listener of x402-facilitator-kit:test-failing failed; payments are not affected by it. Please report it.",
+      { code: observerFailed, detail: expect.stringMatching(/Cannot convert object(.|\n)*channel\.test/) },
+    ],
+  ]);
+  warn.mockRestore();
+});
+
+test("a message that cannot be made ends no payment", () => {
+  const warn = vi.spyOn(process, "emitWarning").mockReturnValue(undefined);
+  const channel = defineChannel<{ n: number }>("test-unmade");
+  const unsubscribe = channel.subscribe(() => {});
+  channel.publish(() => {
+    throw new Error("not made");
+  });
+  unsubscribe();
+  expect(warn).toHaveBeenCalledOnce();
+  warn.mockRestore();
 });
 
 test("channels carry the name of the project, for subscribers that import nothing of it", () => {

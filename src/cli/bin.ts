@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { readFileSync } from "node:fs";
+import { inspect } from "node:util";
 import type { Terminal } from "./kit/terminal.ts";
 
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
@@ -63,7 +64,7 @@ function parentOf(pid: number): string | undefined {
 
 let crashed = false;
 process.on("uncaughtException", (error) => {
-  process.stderr.write(`x402-kit: unforeseen: ${error instanceof Error ? error.stack : String(error)}\n`);
+  process.stderr.write(`x402-kit: unforeseen: ${error instanceof Error ? error.stack : inspect(error)}\n`);
   crashed = true;
   // Ends as after Ctrl-C, so that nothing is left behind, but not at any price.
   interruption.abort(new Interruption());

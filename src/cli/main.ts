@@ -3,6 +3,7 @@ import { escapeControls } from "../util/escape-controls.ts";
 import { kitVersion } from "../util/kit-version.ts";
 import { findSlip } from "../util/nearest.ts";
 import { self } from "../util/self-command.ts";
+import { asText } from "../util/show-value.ts";
 import type { Command } from "./kit/command.ts";
 import { Interruption, type Terminal } from "./kit/terminal.ts";
 
@@ -277,7 +278,7 @@ function describeFailure(name: string, error: unknown): string {
       `Options: x402-kit ${name} --help`,
     ].join("\n");
   }
-  if (!(error instanceof Error)) return `x402-kit ${name}: ${String(error)}`;
+  if (!(error instanceof Error)) return `x402-kit ${name}: ${asText(error)}`;
   if (!(error instanceof KitError)) return `x402-kit ${name}: unforeseen: ${error.stack ?? error.message}`;
   const causes = [];
   for (let cause = error.cause; cause instanceof Error; cause = cause.cause) {

@@ -13,6 +13,7 @@ import { address, bytes32 } from "../protocol/primitives.ts";
 import { expiryMarginSeconds, powerOfTenBetween } from "../protocol/refusals.ts";
 import { formatAmount, parseAmount, type TokenUnits, unitsOf } from "../protocol/token-units.ts";
 import { parseUint256 } from "../protocol/wire-values.ts";
+import { showValue } from "../util/show-value.ts";
 import { explainSignature } from "./explain-signature.ts";
 import { isRecord, readInput } from "./read-input.ts";
 
@@ -51,19 +52,20 @@ type Side = { at: string; value: Record<string, unknown>; network: Network | und
 export function explain(text: string, context: ExplainContext): Explanation {
   const { input, findings } = readInput(text);
   if (input === undefined) return { kind: undefined, findings };
+  let found: Finding[];
   switch (input.kind) {
     case "answer":
       return { kind: "answer", ...explainAnswer(input.answer) };
     case "challenge":
-      findings.push(...explainChallenge(input.accepts, input.x402Version === 2 ? 2 : 1, context));
+      found = explainChallenge(input.accepts, input.x402Version === 2 ? 2 : 1, context);
       break;
     case "payment":
-      findings.push(...explainRequest(input.payload, undefined, context));
+      found = explainRequest(input.payload, undefined, context);
       break;
     case "request":
-      findings.push(...explainRequest(input.payload, input.requirements, context));
+      found = explainRequest(input.payload, input.requirements, context);
   }
-  return { kind: input.kind, findings: sortFindings(findings) };
+  return { kind: input.kind, findings: sortFindings(findings.concat(found)) };
 }
 
 function explainRequest(payload: unknown, requirements: unknown, context: ExplainContext): Finding[] {
@@ -102,14 +104,17 @@ function readVersion(payload: Record<string, unknown>, findings: Finding[]): Ver
   const version = payload.x402Version;
   if (version !== 1 && version !== 2) {
     findings.push(
-      finding("missing-member", "paymentPayload.x402Version", { got: show(version), expected: "1 or 2" }),
+      finding("missing-member", "paymentPayload.x402Version", {
+        got: showValue(version),
+        expected: "1 or 2",
+      }),
     );
     return looksLike;
   }
   if (version !== looksLike) {
     findings.push(
       finding("wrong-version", "paymentPayload.x402Version", {
-        got: String(version),
+        got: showValue(version),
         expected: `${looksLike}, going by its members`,
       }),
     );
@@ -127,7 +132,7 @@ function readSide(
 ): Side {
   if (value.scheme !== undefined && value.scheme !== "exact") {
     findings.push(
-      finding("missing-member", `${at}.scheme`, { got: show(value.scheme), expected: '"exact"' }),
+      finding("missing-member", `${at}.scheme`, { got: showValue(value.scheme), expected: '"exact"' }),
     );
   }
   const { network: name } = value;
@@ -138,14 +143,14 @@ function readSide(
     const expected = formatNetwork(other, version);
     findings.push(
       finding("wrong-version", `${at}.network`, {
-        got: show(name),
+        got: showValue(name),
         expected: `${expected} in version ${version}`,
       }),
     );
   } else {
     const known = networks.all.map((one) => formatNetwork(one, version)).join(", ");
     findings.push(
-      finding("unknown-network", `${at}.network`, { got: show(name), expected: `one of ${known}` }),
+      finding("unknown-network", `${at}.network`, { got: showValue(name), expected: `one of ${known}` }),
     );
   }
   return { at, value, network: other };
@@ -162,23 +167,21 @@ function explainTerms({ at, value }: Side, network: Network | undefined, context
   const { networks = builtInNetworks, tokens } = context;
   const configured = tokens?.[network.name] ?? [];
   const taken = configured.length > 0 ? configured : [network.usdc];
-  if (!isAddress(value.asset)) {
+  const { asset } = value;
+  if (!isAddress(asset)) {
     findings.push(
       finding("missing-member", `${at}.asset`, {
-        got: show(value.asset),
+        got: showValue(asset),
         expected: `the token's address, ${taken.map((token) => token.address).join(" or ")}`,
       }),
     );
-  } else if (!taken.some(({ address }) => sameAddress(address, String(value.asset)))) {
-    const home = networks.all.find((one) => sameAddress(one.usdc.address, String(value.asset)));
+  } else if (!taken.some(({ address }) => sameAddress(address, asset))) {
+    const home = networks.all.find((one) => sameAddress(one.usdc.address, asset));
     const or = configured.length > 0 ? "" : ", or an asset that the facilitator was configured for";
     const listed = taken.map((token) => `${token.address} (${unitsOf(token).symbol} on ${network.name})`);
     findings.push(
       finding("wrong-asset", `${at}.asset`, {
-        got:
-          home === undefined
-            ? value.asset
-            : `${value.asset}, which is ${unitsOf(home.usdc).symbol} on ${home.name}`,
+        got: home === undefined ? asset : `${asset}, which is ${unitsOf(home.usdc).symbol} on ${home.name}`,
         expected: `${listed.join(" or ")}${or}`,
       }),
     );
@@ -199,7 +202,7 @@ function explainContract(
   { contracts }: ExplainContext,
 ): Finding[] {
   const expected = `${contracts[tier]} (the facilitator contract on ${name})`;
-  if (!isAddress(value)) return [finding("missing-member", at, { got: show(value), expected })];
+  if (!isAddress(value)) return [finding("missing-member", at, { got: showValue(value), expected })];
   if (sameAddress(value, contracts[tier])) return [];
   const otherTier = sameAddress(value, contracts[tier === "mainnet" ? "testnet" : "mainnet"]);
   return [finding(otherTier ? "other-tier" : mistake, at, { got: value, expected })];
@@ -215,22 +218,25 @@ function explainAuthorization(
   if (!isRecord(payload))
     return [
       finding("missing-member", at, {
-        got: show(payload),
+        got: showValue(payload),
         expected: "an object with signature and authorization",
       }),
     ];
   const { authorization } = payload;
   if (!isRecord(authorization)) {
     return [
-      finding("missing-member", `${at}.authorization`, { got: show(authorization), expected: "an object" }),
+      finding("missing-member", `${at}.authorization`, {
+        got: showValue(authorization),
+        expected: "an object",
+      }),
     ];
   }
   const findings: Finding[] = [];
   const units = unitsAsked(asked ?? { value: {}, network }, context);
   const number = (name: string, unitsOfIt?: TokenUnits) => {
-    const found = explainNumber(`authorization.${name}`, authorization[name], unitsOfIt);
-    findings.push(...found);
-    return found.length === 0 ? (parseUint256(String(authorization[name])) ?? undefined) : undefined;
+    const given = authorization[name];
+    findings.push(...explainNumber(`authorization.${name}`, given, unitsOfIt));
+    return typeof given === "string" ? (parseUint256(given) ?? undefined) : undefined;
   };
   const value = number("value", units);
   const validAfter = number("validAfter");
@@ -238,7 +244,7 @@ function explainAuthorization(
   if (!isAddress(authorization.from)) {
     findings.push(
       finding("missing-member", "authorization.from", {
-        got: show(authorization.from),
+        got: showValue(authorization.from),
         expected: "the payer's address",
       }),
     );
@@ -277,7 +283,7 @@ function unitsAsked(
   { value, network }: Pick<Side, "value" | "network">,
   { tokens }: ExplainContext,
 ): TokenUnits {
-  const named = knownToken(network, String(value.asset), tokens);
+  const named = typeof value.asset === "string" ? knownToken(network, value.asset, tokens) : undefined;
   const configured = network && tokens?.[network.name]?.[0];
   return unitsOf(named ?? configured ?? network?.usdc ?? { name: "USDC", decimals: 6 });
 }
@@ -348,17 +354,17 @@ function explainTimes(
 /** Whether something is a uint256 as the protocol writes it; an amount of these units may be given in whole tokens. */
 function explainNumber(at: string, value: unknown, units: TokenUnits | undefined): Finding[] {
   if (typeof value === "string" && parseUint256(value) !== null) return [];
-  const facts = { got: show(value), expected: "a string of decimal digits" };
+  const facts = { got: showValue(value), expected: "a string of decimal digits" };
   const missing = finding("missing-member", at, facts);
   if (units === undefined) return [missing];
   const { symbol, decimals } = units;
-  const [, digits = "", unit = ""] =
-    (typeof value === "string" && value.length < 100 && /^\$?(\d*\.?\d+)\s*(\D.*)?$/.exec(value)) || [];
+  const text = typeof value === "string" && value.length < 100 ? value : "";
+  const [, digits = "", unit = ""] = /^\$?(\d*\.?\d+)\s*(\D.*)?$/.exec(text) ?? [];
   const inTokens = parseAmount(digits, decimals);
   if (
     inTokens !== undefined &&
     ["", "usd", "usdc", "$", symbol.toLowerCase()].includes(unit.toLowerCase()) &&
-    /[^\d\s]/.test(String(value))
+    /[^\d\s]/.test(text)
   ) {
     return [finding("amount-in-dollars", at, { got: facts.got, expected: `"${inTokens}"` })];
   }
@@ -369,7 +375,8 @@ function explainNumber(at: string, value: unknown, units: TokenUnits | undefined
 function explainChallenge(accepts: readonly unknown[], version: Version, context: ExplainContext): Finding[] {
   const each = accepts.map((entry, index) => {
     const at = `accepts[${index}]`;
-    if (!isRecord(entry)) return [finding("missing-member", at, { got: show(entry), expected: "an object" })];
+    if (!isRecord(entry))
+      return [finding("missing-member", at, { got: showValue(entry), expected: "an object" })];
     const findings: Finding[] = [];
     const side = readSide(at, entry, version, findings, context);
     return [...findings, ...explainTerms(side, side.network, context)];
@@ -392,7 +399,7 @@ function explainAnswer(answer: object): Pick<Explanation, "findings" | "says"> {
   if (fields.success === true) {
     const { transaction, network } = fields;
     if (!bytes32.safeParse(transaction).success) {
-      const facts = { got: show(transaction), expected: "the hash of the transaction that paid" };
+      const facts = { got: showValue(transaction), expected: "the hash of the transaction that paid" };
       return { findings: [finding("missing-member", "transaction", facts)] };
     }
     const where = typeof network === "string" ? ` on ${network}` : "";
@@ -407,7 +414,7 @@ function explainAnswer(answer: object): Pick<Explanation, "findings" | "says"> {
       says: "Nothing is wrong: the answer says that the payment is valid. It is not settled by that.",
     };
   }
-  const reason = show(fields.errorReason ?? fields.invalidReason);
+  const reason = showValue(fields.errorReason ?? fields.invalidReason);
   const message = fields.errorMessage ?? fields.invalidMessage;
   const got = typeof message === "string" ? `${reason}: ${message}` : reason;
   const undetermined = ["settlement_pending", "unexpected_settle_error", "unexpected_verify_error"].some(
@@ -419,11 +426,4 @@ function explainAnswer(answer: object): Pick<Explanation, "findings" | "says"> {
 
 function isAddress(value: unknown): value is Address {
   return address.safeParse(value).success;
-}
-
-/** A JSON value for a message, truncated if it is long. */
-function show(value: unknown): string {
-  if (value === undefined) return "nothing";
-  const text = typeof value === "string" ? `"${value}"` : JSON.stringify(value);
-  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
 }

@@ -5,6 +5,7 @@ import { findScenario, type ScenarioRow, scenarios } from "../fixtures/cases/sce
 import type { FixtureCall, FixtureEngine } from "../fixtures/engine/engine.ts";
 import { controlRefusal } from "../local-server/control-refusal.ts";
 import { nearestRoute, shortenPath } from "../protocol/routes.ts";
+import { asText } from "../util/show-value.ts";
 import { describeMock } from "./describe-mock.ts";
 import { type Sessions, sessionPath } from "./sessions.ts";
 
@@ -145,7 +146,7 @@ function explain(error: unknown): { status: number; message: string; hints: read
   if (error instanceof ControlError) return error;
   const refusal = controlRefusal(error);
   if (refusal !== undefined) return { ...refusal, hints: [] };
-  const message = error instanceof Error ? error.message : String(error);
+  const message = error instanceof Error ? error.message : asText(error);
   // An unknown scenario, with the nearest names.
   if (error instanceof RangeError) return { status: 400, message, hints: ["All of them: GET /__scenarios"] };
   const status: unknown = Reflect.get(Object(error), "statusCode");

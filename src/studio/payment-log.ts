@@ -1,4 +1,5 @@
 import type { ReceivedBody } from "../channels/channels.ts";
+import { tellFailure } from "../channels/tell-failure.ts";
 import type { KnownTokens } from "../protocol/known-token.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import type { PaymentMessage } from "./payment-message.ts";
@@ -76,26 +77,42 @@ export function createPaymentLog(store: PaymentStore, tokens?: KnownTokens): Pay
     let payments = 0;
     for (const payment of store.payments()) {
       payments++;
-      const known = rows.get(payment.id);
-      const isSame = known?.payment === payment;
-      const { published } = payment;
-      if (isSame && known.published === published) continue;
-      const row = isSame ? known : { payment, summary: beginSummary(payment, tokens), published: 0 };
-      const { messages, times } = payment.after(row.published);
-      for (const message of messages) addToSummary(row.summary, message);
-      row.published = published;
-      row.summary.lastSeenAt = Math.floor(times.at(-1) ?? 0);
-      row.summary.version = ++latest;
-      rows.delete(payment.id);
-      rows.set(payment.id, row);
+      // One that cannot be summed up must not hide all others.
+      try {
+        takeIn(payment);
+      } catch (error) {
+        tellFailure("A payment could not be summed up for the studio", error);
+      }
     }
     if (rows.size === payments) return;
     for (const id of rows.keys()) if (store.find(id) === undefined) rows.delete(id);
   }
 
+  function takeIn(payment: StoredPayment): void {
+    const known = rows.get(payment.id);
+    const isSame = known?.payment === payment;
+    const { published } = payment;
+    if (isSame && known.published === published) return;
+    const row = isSame ? known : { payment, summary: beginSummary(payment, tokens), published: 0 };
+    const { messages, times } = payment.after(row.published);
+    for (const message of messages) addToSummary(row.summary, message);
+    row.published = published;
+    row.summary.lastSeenAt = Math.floor(times.at(-1) ?? 0);
+    row.summary.version = ++latest;
+    rows.delete(payment.id);
+    rows.set(payment.id, row);
+  }
+
   function announce(): void {
     timer = undefined;
-    for (const listener of listeners) listener();
+    for (const listener of listeners) {
+      // Called by a timer, where what is thrown would end the process.
+      try {
+        listener();
+      } catch (error) {
+        tellFailure("A reader of the studio could not be told of a payment", error);
+      }
+    }
   }
 
   function summaries(): PaymentSummary[] {

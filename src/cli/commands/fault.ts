@@ -14,6 +14,7 @@ import {
   readFaultSpec,
 } from "../../harness/faults/fault-spec.ts";
 import { self } from "../../util/self-command.ts";
+import { asText } from "../../util/show-value.ts";
 import { renderTable } from "../../util/table.ts";
 import {
   defineCommand,
@@ -131,7 +132,7 @@ export const faultList = defineCommand({
 });
 
 function describeFault({ id: _, network: __, kind, fired: ___, ...details }: FaultReport): string {
-  const facts = Object.entries(details).map(([name, value]) => `${name} ${String(value)}`);
+  const facts = Object.entries(details).map(([name, value]) => `${name} ${asText(value)}`);
   return [kind, ...facts].join(", ");
 }
 

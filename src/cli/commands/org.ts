@@ -6,6 +6,7 @@ import type { Organization } from "../../organizations/organizations.ts";
 import { reserveByTier } from "../../organizations/recipient.ts";
 import { networkNames } from "../../protocol/networks.ts";
 import { self } from "../../util/self-command.ts";
+import { asText } from "../../util/show-value.ts";
 import { renderTable } from "../../util/table.ts";
 import {
   actorOption,
@@ -208,7 +209,7 @@ function describeNetworks(organization: Organization): string {
 function describeDetails(details: Readonly<Record<string, unknown>>): string {
   return Object.entries(details)
     .filter(([, value]) => value !== null)
-    .map(([name, value]) => `${name} ${isTime(name, value) ? new Date(value).toISOString() : String(value)}`)
+    .map(([name, value]) => `${name} ${isTime(name, value) ? new Date(value).toISOString() : asText(value)}`)
     .join(", ");
 }
 

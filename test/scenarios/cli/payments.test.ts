@@ -85,6 +85,39 @@ test("a wrong key, a wrong path and a body that is no payment have a line too", 
   ]);
 });
 
+test("a body with values that are no texts is refused and explained, and up goes on", async () => {
+  const hostile: readonly unknown[] = [
+    { toString: "x" },
+    [{ toString: "x" }],
+    { toString: null, valueOf: null },
+  ];
+  const [v1, v2] = await Promise.all(
+    ([1, 2] as const).map((x402Version) => signPayment(description, { network: "base", x402Version })),
+  );
+  const bodies = [v1, v2].flatMap((signed) =>
+    hostile.map((value) =>
+      JSON.parse(JSON.stringify(signed?.request, (name, old) => (name === "asset" ? value : old))),
+    ),
+  );
+  const before = printed().length;
+  for (const [index, body] of bodies.entries()) {
+    const operation = index % 2 === 0 ? "verify" : "settle";
+    const headers = { authorization: description.organization.apiKey };
+    const answer = await requestJson(`${origin}/v1/${operation}`, { method: "POST", headers, body });
+    expect(answer).toMatchObject({ status: 200 });
+  }
+  await expect.poll(() => printed().length).toBe(before + bodies.length);
+  for (const { id, fix } of printed().slice(before)) {
+    expect(fix).not.toBeNull();
+    const shown = await requestJson(`${origin}/payments/${id}`, {});
+    expect(shown).toMatchObject({
+      status: 200,
+      body: { payment: { explanations: expect.arrayContaining([expect.anything()]) } },
+    });
+  }
+  expect(up.stderr()).toBe("");
+});
+
 test("why explains the newest payment, or the one with an id or a transaction", async () => {
   const { settle } = await pay(description, { network: "base" });
   const transaction = String(Reflect.get(Object(settle.body), "transaction"));
