@@ -93,12 +93,17 @@ export async function createMockApp(
     });
     scope.get("/harness", describe);
   });
-  app.get("/openapi.json", async () =>
-    (await import("../protocol/openapi.ts")).describeService(undefined, {
-      ...describeStudioApi(),
-      example: { apiKey: sessions.root.environment.keys.local.apiKey },
-    }),
-  );
+  let document: Promise<string> | undefined;
+  async function describeApi(): Promise<string> {
+    const { describeService } = await import("../protocol/openapi.ts");
+    const { apiKey } = sessions.root.environment.keys.local;
+    return JSON.stringify(describeService(undefined, { ...describeStudioApi(), example: { apiKey } }));
+  }
+  app.get("/openapi.json", (_request, reply) => {
+    document ??= describeApi();
+    reply.type("application/json; charset=utf-8");
+    return document;
+  });
 
   // Every path is the fixtures' to answer, whatever its method; and what Fastify itself cannot read: they know what the
   // service says.

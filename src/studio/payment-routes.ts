@@ -1,9 +1,9 @@
-import type { ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import type { RefusalContext } from "../explain/explain-refusal.ts";
 import { answerFrom } from "./answer-from.ts";
 import { describePayment } from "./describe-payment.ts";
+import { createOpenStreams } from "./open-streams.ts";
 import type { PaymentChain } from "./payment-chain.ts";
 import type { PaymentLog } from "./payment-log.ts";
 import { paymentApiVersion } from "./payment-view.ts";
@@ -43,7 +43,7 @@ export function paymentRoutes(
     chain?: PaymentChain | undefined;
   },
 ): void {
-  const readers = new Set<ServerResponse>();
+  const streams = createOpenStreams();
 
   app.get("/payments", async (request, reply) => {
     const { data, error } = listQuerySchema.safeParse(request.query);
@@ -68,6 +68,11 @@ export function paymentRoutes(
   app.get("/events", { exposeHeadRoute: false }, async (request, reply) => {
     const { error } = z.strictObject({}).safeParse(request.query);
     if (error !== undefined) return reply.code(400).send(refuseQuery(error));
+    const { socket } = request.raw;
+    const refusal = streams.refusal(socket);
+    if (refusal !== undefined) {
+      return reply.code(refusal.status).header("retry-after", 5).send({ error: refusal.error });
+    }
     reply.hijack();
     const response = reply.raw;
     for (const [name, value = ""] of Object.entries(reply.getHeaders())) response.setHeader(name, value);
@@ -76,17 +81,11 @@ export function paymentRoutes(
       "cache-control": "no-store",
       "x-accel-buffering": "no",
     });
-    readers.add(response);
     // A reader that sends no more has left: to find out by what is written to it, there may be nothing for long.
-    request.raw.socket.once("end", () => response.end());
+    socket.once("end", () => response.end());
     const end = streamPayments(response, { log, lastEventId: request.headers["last-event-id"] });
-    response.on("close", () => {
-      end();
-      readers.delete(response);
-    });
+    streams.add(socket, response, end);
   });
 
-  app.addHook("preClose", async () => {
-    for (const response of readers) response.end();
-  });
+  app.addHook("preClose", async () => streams.close());
 }

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import Fastify from "fastify";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { channels } from "../channels/channels.ts";
@@ -102,5 +103,58 @@ test("a reader that leaves is forgotten at once, and not when there is something
   const reader = await open(port);
   await once(reader, "data");
   reader.destroy();
+  await expect.poll(() => sockets.size, { timeout: 5_000 }).toBe(0);
+});
+
+async function firstLine(socket: Socket): Promise<string> {
+  let text = "";
+  socket.on("data", (part) => {
+    text += part;
+  });
+  await expect.poll(() => text, { timeout: 5_000 }).toContain("\r\n\r\n");
+  return text.split("\r\n")[0] ?? "";
+}
+
+test("an address has 64 streams; what it asks for beyond is refused, until it closes one", async () => {
+  const { port, sockets } = await serve(0);
+  const first = await Promise.all(Array.from({ length: 64 }, () => open(port)));
+  expect(new Set(await Promise.all(first.map(firstLine)))).toEqual(new Set(["HTTP/1.1 200 OK"]));
+  const refused = await fetch(`http://127.0.0.1:${port}/events`);
+  expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "5"]);
+  expect(await refused.json()).toEqual({
+    error:
+      "64 streams to 127.0.0.1 are open, and one address gets no more: close streams that are not read any more, or follow one for all readers",
+  });
+  first[0]?.destroy();
+  await expect.poll(() => sockets.size, { timeout: 5_000 }).toBeLessThan(65);
+  expect(await firstLine(await open(port))).toBe("HTTP/1.1 200 OK");
+});
+
+test("streams that are asked for on one connection, one behind the other, are one stream", async () => {
+  const { port, sockets } = await serve(0);
+  const many = connect(port, "127.0.0.1");
+  many.write("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(200));
+  await once(many, "data");
+  expect(await firstLine(await open(port))).toBe("HTTP/1.1 200 OK");
+  many.destroy();
+  await expect.poll(() => sockets.size, { timeout: 5_000 }).toBe(1);
+});
+
+test("a reader that reads nothing is dropped, however little waits for it", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  const { port, sockets } = await serve(0);
+  const paused = await open(port);
+  paused.pause();
+  await expect.poll(() => sockets.size).toBe(1);
+  const [socket] = sockets;
+  // Until the system takes no more.
+  for (let index = 0; socket?.writableLength === 0 && index < 5_000; index += 10) {
+    for (let one = 0; one < 10; one++) fail(index + one);
+    await sleep(30);
+  }
+  expect(socket?.writableLength).toBeGreaterThan(0);
+  expect(socket?.writableLength).toBeLessThan(262_144);
+  vi.advanceTimersByTime(15_000);
+  vi.advanceTimersByTime(15_000);
   await expect.poll(() => sockets.size, { timeout: 5_000 }).toBe(0);
 });

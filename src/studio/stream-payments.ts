@@ -17,15 +17,17 @@ export function streamPayments(
 ): () => void {
   let era = log.era();
   let sent = resumeAt(lastEventId, era);
-  /** Until the reader has read on: how much waited for it when that was last looked at. */
-  let unread: number | undefined;
+  /** Whether so much waits for the reader that nothing more is written until it has read on. */
+  let isUnread = false;
+  /** How many bytes it had taken when that was last looked at; undefined when none waited for it then. */
+  let takenWhenWaiting: number | undefined;
 
   function isFull(): boolean {
-    if (unread !== undefined) return true;
+    if (isUnread) return true;
     if (response.writableLength <= mostUnreadBytes) return false;
-    unread = response.writableLength;
+    isUnread = true;
     response.once("drain", () => {
-      unread = undefined;
+      isUnread = false;
       send();
     });
     return true;
@@ -47,12 +49,12 @@ export function streamPayments(
   }
 
   function keepAlive(): void {
-    if (unread === undefined) {
-      response.write(": still here\n\n");
-      return;
-    }
-    if (response.writableLength >= unread) response.destroy();
-    unread = response.writableLength;
+    if (response.destroyed) return;
+    const waiting = response.writableLength;
+    const takenNow = response.socket === null ? 0 : response.socket.bytesWritten - waiting;
+    if (waiting > 0 && takenNow === takenWhenWaiting) response.destroy();
+    else if (!isUnread) response.write(": still here\n\n");
+    takenWhenWaiting = waiting > 0 ? takenNow : undefined;
   }
 
   send();

@@ -62,6 +62,8 @@ export function describeStudioApi(): { paths: object; schemas: object } {
               description: "A stream that does not end",
               content: { "text/event-stream": { schema: reference("PaymentSummary") } },
             },
+            "429": { description: "The address, or the connection, has as many streams as it can have" },
+            "503": { description: "As many streams are open as can be" },
           },
         },
       },
