@@ -1,103 +1,111 @@
+import { fork } from "node:child_process";
+import { channel } from "node:diagnostics_channel";
+import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { channels } from "../../src/channels/channels.ts";
+import { harnessDescriptionSchema } from "../../src/harness/control/description.ts";
 import { startHarness } from "../../src/harness/run/start-harness.ts";
 import { resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
 import { createLogger } from "../../src/logging/logger.ts";
-import { type Load, load, median } from "./load.ts";
-import { signBodies, startDescribed, type Up } from "./up.ts";
+import { load, median } from "./load.ts";
+import { signBodies } from "./up.ts";
 
 /**
- * The cost of keeping payments for the studio while it is not open. Two services, with and without the studio, take
- * the same verifies and settles in many short turns, so that other load on the machine affects both alike. The cost is
- * the median difference between neighbouring turns of the two. Two processes of the same program differ by some percent
- * for as long as they run: there are several pairs, one after the other, and the cost is the mean of theirs.
+ * The cost of keeping payments for the studio while it is not open. One service takes the same verifies and settles in
+ * turns, with everything that listens to its channels and without. Two processes of the same program differ by some
+ * percent for as long as they run, which is more than the cost. It is the median difference between neighbouring turns. What
+ * it leaves out: the collections of what is kept that fall into a turn without, and they would be none where nothing
+ * is kept.
  */
-const pairs = 4;
-const rounds = { verify: 50, settle: 6 } as const;
+const rounds = { verify: 60, settle: 10 } as const;
 /** Before them, until code is compiled and the store has begun to forget. */
-const warmUps = { verify: 40, settle: 1 } as const;
+const warmUps = { verify: 12, settle: 2 } as const;
 const connections = 32;
-const requests = { verify: 200, settle: 250 } as const;
+const requests = { verify: 1_000, settle: 500 } as const;
 
-const [role] = process.argv.slice(2);
-if (role === undefined) await compare();
-else await serve(role === "with");
+if (process.argv[2] === "serve") await serve();
+else await compare();
 
-/** In a process of its own: the harness until it is told to end. */
-async function serve(studio: boolean): Promise<void> {
+/** In a process of its own: the harness, until it is told to end. Its channels are heard or not, as the messages say. */
+async function serve(): Promise<void> {
+  const silenced = Object.values(channels).map(({ name }) => silence(name));
   const harness = await startHarness({
     networks: ["base"],
     facilitatorContracts: resolveFacilitatorContracts(),
     host: "127.0.0.1",
     port: 0,
-    studio,
+    studio: true,
     logger: createLogger("warn"),
   });
-  console.log(JSON.stringify(harness.description));
-  process.once("SIGINT", () => void harness.close());
-}
-
-type Side = { name: string; service: Up; verifies: string[] };
-
-async function start(name: string): Promise<Side> {
-  const service = await startDescribed([fileURLToPath(import.meta.url), name]);
-  return { name, service, verifies: await signBodies(service.description, 200, 1) };
-}
-
-async function run({ service, verifies }: Side, operation: "verify" | "settle"): Promise<Load> {
-  const count = requests[operation];
-  const bodies =
-    operation === "settle"
-      ? await signBodies(service.description, count, 1)
-      : Array.from({ length: count }, (_, index) => verifies[index % verifies.length] ?? "");
-  const result = await load({
-    url: `${service.description.facilitator.url}/${operation}`,
-    headers: { authorization: service.description.organization.apiKey },
-    bodies,
-    connections,
-    expect: operation === "verify" ? '"isValid":true' : '"success":true',
-    pid: service.pid,
+  process.send?.(harness.description);
+  process.on("message", (areHeard: boolean) => {
+    for (const hear of silenced) hear(areHeard);
+    process.send?.(areHeard);
   });
-  if (result.good < count) throw new Error(`${count - result.good} of ${count} were not good`);
-  return result;
+  process.once("disconnect", () => void harness.close());
 }
 
-/** The CPU of each turn of both services, in milliseconds per request. */
-async function measure(
-  operation: "verify" | "settle",
-  [without, watched]: readonly [Side, Side],
-): Promise<{ without: number[]; watched: number[] }> {
-  const cpus = { without: [] as number[], watched: [] as number[] };
-  for (let round = -warmUps[operation]; round < rounds[operation]; round++) {
-    const order = [
-      [without, cpus.without],
-      [watched, cpus.watched],
-    ] as const;
-    for (const [side, list] of round % 2 === 0 ? order : order.toReversed()) {
-      const { cpu = Number.NaN } = await run(side, operation);
-      if (round >= 0) list.push(cpu);
-    }
-  }
-  return cpus;
+/** Makes a channel silent by what is called: subscriptions that come and go would have Node compile its users anew. */
+function silence(name: string): (areHeard: boolean) => void {
+  const watched = channel(name);
+  const { subscribe } = watched;
+  let isSubscribed = false;
+  let isHeard = true;
+  watched.subscribe = (listener) => {
+    isSubscribed = true;
+    delete (watched as Partial<typeof watched>).subscribe;
+    subscribe.call(watched, listener);
+  };
+  Object.defineProperty(watched, "hasSubscribers", { get: () => isSubscribed && isHeard });
+  return (areHeard) => {
+    isHeard = areHeard;
+  };
 }
 
 async function compare(): Promise<void> {
-  const added = { verify: [] as number[], settle: [] as number[] };
-  for (let pair = 1; pair <= pairs; pair++) {
-    const sides = [await start("without"), await start("with")] as const;
-    for (const operation of ["verify", "settle"] as const) {
-      const { without, watched } = await measure(operation, sides);
-      const more = median(watched.map((cpu, round) => cpu / (without[round] ?? Number.NaN) - 1));
-      added[operation].push(more);
-      console.log(
-        `pair ${pair}, ${operation}: service CPU ${median(without).toFixed(3)} ms each without the studio, ${median(watched).toFixed(3)} ms with it: ${percent(more)}`,
-      );
+  const child = fork(fileURLToPath(import.meta.url), ["serve"]);
+  const [started] = await once(child, "message");
+  const { facilitator, organization, networks } = harnessDescriptionSchema.parse(started);
+  const verifies = await signBodies({ networks }, requests.verify, 1);
+
+  /** The CPU of one turn, in milliseconds per request. */
+  const turn = async (operation: "verify" | "settle", areHeard: boolean): Promise<number> => {
+    child.send(areHeard);
+    await once(child, "message");
+    const count = requests[operation];
+    const { good, cpu } = await load({
+      url: `${facilitator.url}/${operation}`,
+      headers: { authorization: organization.apiKey },
+      bodies: operation === "verify" ? verifies : await signBodies({ networks }, count, 1),
+      connections,
+      expect: operation === "verify" ? '"isValid":true' : '"success":true',
+      pid: child.pid ?? 0,
+    });
+    if (good < count) throw new Error(`${count - good} of ${count} were not good`);
+    return cpu ?? Number.NaN;
+  };
+
+  for (const operation of ["verify", "settle"] as const) {
+    const without: number[] = [];
+    const watched: number[] = [];
+    for (let round = -warmUps[operation]; round < rounds[operation]; round++) {
+      for (const areHeard of round % 2 === 0 ? [false, true] : [true, false]) {
+        const cpu = await turn(operation, areHeard);
+        if (round >= 0) (areHeard ? watched : without).push(cpu);
+      }
     }
-    for (const { service } of sides) await service.stop();
+    const more = watched.map((cpu, round) => cpu / (without[round] ?? Number.NaN) - 1);
+    const [low, high] = [quantile(more, 0.25), quantile(more, 0.75)];
+    console.log(
+      `${operation}: service CPU ${median(without).toFixed(3)} ms each without the studio, ${median(watched).toFixed(3)} ms with it: ${percent(median(more))} (half of the turns ${percent(low)} to ${percent(high)})`,
+    );
   }
-  for (const [operation, all] of Object.entries(added)) {
-    const mean = all.reduce((sum, more) => sum + more, 0) / all.length;
-    console.log(`${operation}: the studio adds ${percent(mean)} of CPU`);
-  }
+  child.disconnect();
+  await once(child, "exit");
+}
+
+function quantile(values: readonly number[], share: number): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? Number.NaN;
 }
 
 function percent(share: number): string {
