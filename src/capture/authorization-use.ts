@@ -7,6 +7,8 @@ import {
 import { createLogReader, type MinedLog } from "../chain/log-reader.ts";
 import { readReceiptsAt } from "../chain/receipt-reader.ts";
 import { UndeterminedError } from "../errors.ts";
+import type { Authorization } from "../protocol/authorization.ts";
+import type { Hex } from "../protocol/hex.ts";
 import { addressWord, sameAddress } from "../protocol/hex.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { headCall, readHead } from "../rpc/calls.ts";
@@ -33,7 +35,10 @@ const blocksAtOnce = 2_000n;
  */
 export async function findAuthorizationUse(
   chain: Pick<ReadableChain, "network" | "asset" | "ask">,
-  { authorization, settlementId: about }: PaymentRequest,
+  {
+    authorization,
+    settlementId: about,
+  }: { authorization: Pick<Authorization, "from" | "nonce">; settlementId: Hex },
 ): Promise<AuthorizationUse | undefined> {
   const { asset, network } = chain;
   const rpc = boundedRpc(chain);

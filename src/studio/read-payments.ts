@@ -1,5 +1,7 @@
 import type { IncomingMessage } from "node:http";
+import { z } from "zod";
 import { KitError } from "../errors.ts";
+import { membersOf, parseJson } from "../util/json.ts";
 import { http } from "../util/node-http.ts";
 import {
   type PaymentDetail,
@@ -21,6 +23,8 @@ export type PaymentReader = {
   follow(onChange: (payment: PaymentSummary) => void, signal: AbortSignal): Promise<void>;
 };
 
+const listSchema = paymentListSchema.extend({ payments: z.array(z.unknown()) });
+
 /** Between attempts to go on with a stream that was cut. */
 const reconnectMs = 500;
 
@@ -30,24 +34,41 @@ const reconnectMs = 500;
  */
 export function createPaymentReader(origin: string, token?: string): PaymentReader {
   const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
-  const nothingThere = (cause?: unknown) =>
-    new KitError(`No payments can be read at ${origin}`, {
-      ...(cause !== undefined && { cause }),
-      hints: [
-        "Payments are shown by a running `x402-kit up` or `mock`, and by the admin listener of `serve`; with --url for another address than the default",
-      ],
+  const shownBy =
+    "Payments are shown by a running `x402-kit up` or `mock`, and by the admin listener of `serve`; with --url for another address than the default";
+  const unreachable = (cause: unknown) =>
+    new KitError(`No payments can be read at ${origin}: nothing answers there`, { cause, hints: [shownBy] });
+  const refused = (path: string, status: number | undefined, body?: unknown) => {
+    const hint =
+      status !== undefined && status >= 500
+        ? "That is a fault of what runs there, and says nothing of the payment: its log, or its output, has the cause"
+        : shownBy;
+    const { error } = membersOf(body);
+    const said = typeof error === "string" ? `: ${error}` : "";
+    return new KitError(`${origin}${path} answers with status ${status}${said}`, { hints: [hint] });
+  };
+  const somethingElse = (path: string) =>
+    new KitError(`${origin}${path} answers, and not with payments`, {
+      hints: [shownBy, "An `up` of another version than this command may write them otherwise"],
     });
 
-  async function read(path: string): Promise<{ status: number; body: unknown }> {
-    try {
-      const response = await open(`${origin}${path}`, { headers: authorization });
-      let text = "";
-      for await (const chunk of response.setEncoding("utf8")) text += chunk;
-      requireAccess(response.statusCode);
-      return { status: response.statusCode ?? 0, body: JSON.parse(text) };
-    } catch (cause) {
-      throw cause instanceof KitError ? cause : nothingThere(cause);
-    }
+  /** @throws KitError unless it is 200 with JSON, or 404, which is undefined */
+  async function read(path: string): Promise<unknown> {
+    const { status, text } = await open(`${origin}${path}`, { headers: authorization })
+      .then(async (response) => {
+        let text = "";
+        for await (const chunk of response.setEncoding("utf8")) text += chunk;
+        return { status: response.statusCode, text };
+      })
+      .catch((cause: unknown) => {
+        throw unreachable(cause);
+      });
+    requireAccess(status);
+    const body = parseJson(text);
+    if (status === 404 && body !== undefined) return undefined;
+    if (status !== 200) throw refused(path, status, body);
+    if (body === undefined) throw somethingElse(path);
+    return body;
   }
 
   function requireAccess(status: number | undefined): void {
@@ -61,12 +82,13 @@ export function createPaymentReader(origin: string, token?: string): PaymentRead
     lastEventId: string | undefined,
     { onEvent, signal }: { onEvent: (event: ServerEvent) => void; signal: AbortSignal },
   ): Promise<void> {
-    const response = await open(`${origin}/events`, {
+    const path = "/events";
+    const response = await open(`${origin}${path}`, {
       signal,
       headers: { ...authorization, ...(lastEventId !== undefined && { "last-event-id": lastEventId }) },
     });
     requireAccess(response.statusCode);
-    if (response.statusCode !== 200) throw nothingThere();
+    if (response.statusCode !== 200) throw refused(path, response.statusCode);
     let rest = "";
     for await (const chunk of response.setEncoding("utf8")) {
       const blocks = `${rest}${chunk}`.split("\n\n");
@@ -77,15 +99,20 @@ export function createPaymentReader(origin: string, token?: string): PaymentRead
 
   return {
     async list(limit) {
-      const { data } = paymentListSchema.safeParse((await read(`/payments?limit=${limit}`)).body);
-      if (data === undefined) throw nothingThere();
-      return data.payments;
+      const path = `/payments?limit=${limit}`;
+      const { data } = listSchema.safeParse(await read(path));
+      if (data === undefined) throw somethingElse(path);
+      // One that cannot be read must not hide the others.
+      const payments = data.payments.flatMap((one) => paymentSummarySchema.safeParse(one).data ?? []);
+      if (payments.length === 0 && data.payments.length > 0) throw somethingElse(path);
+      return payments;
     },
     async find(id) {
-      const { status, body } = await read(`/payments/${encodeURIComponent(id)}`);
-      if (status === 404) return undefined;
+      const path = `/payments/${encodeURIComponent(id)}`;
+      const body = await read(path);
+      if (body === undefined) return undefined;
       const { data } = paymentAnswerSchema.safeParse(body);
-      if (data === undefined) throw nothingThere();
+      if (data === undefined) throw somethingElse(path);
       return data.payment;
     },
     async follow(onChange, signal) {
@@ -105,7 +132,7 @@ export function createPaymentReader(origin: string, token?: string): PaymentRead
           });
         } catch (cause) {
           if (signal.aborted) return;
-          if (!reached) throw cause instanceof KitError ? cause : nothingThere(cause);
+          if (!reached) throw cause instanceof KitError ? cause : unreachable(cause);
         }
         if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, reconnectMs));
       }

@@ -2,16 +2,12 @@ import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import { readFacilitatorUrl, readMoment } from "../../config/values.ts";
 import { KitError } from "../../errors.ts";
-import { describeMistake } from "../../explain/describe-mistake.ts";
 import { explain } from "../../explain/explain.ts";
-import { formatExplanation } from "../../explain/format-explanation.ts";
-import { type Input, isRecord, readInput } from "../../explain/read-input.ts";
+import { explanationOf } from "../../explain/explain-refusal.ts";
+import { formatExplanations } from "../../explain/format-explanation.ts";
+import { readInput } from "../../explain/read-input.ts";
 import { askTime } from "../../harness/control/ask-time.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
-import type { Network, NetworkRegistry } from "../../protocol/networks.ts";
-import { parsePaymentRequest } from "../../protocol/requests.ts";
-import type { PaymentDetail } from "../../studio/payment-view.ts";
-import { createPaymentReader } from "../../studio/read-payments.ts";
 import {
   contractOptions,
   contractsOf,
@@ -22,6 +18,8 @@ import {
   textOption,
   tokenOption,
 } from "../kit/command.ts";
+import { askThere } from "./ask-there.ts";
+import { namedPayment, networkIn } from "./look-up.ts";
 
 /** Longer than any payment, shorter than what would be read by mistake. */
 const mostBytes = 1_048_576;
@@ -37,7 +35,7 @@ export const explainCommand = defineCommand({
     ...networkFileOption,
     url: option(
       "URL",
-      "ask the `up`, `mock` or admin listener of `serve` there, too, what it did about the payment: whether its authorization was used before, when and by whom; and the first two for their time",
+      "ask the `up`, `mock` or admin listener of `serve` there, too, what it did about the payment in a request body or a header, and whether, when and by whom its authorization was used: as the chain says at `up`, else as far as it was settled or refused there; and the first two for their time",
       { read: readFacilitatorUrl, example: "http://127.0.0.1:4402" },
     ),
     token: tokenOption,
@@ -52,58 +50,45 @@ export const explainCommand = defineCommand({
   async run({ what, url, token, at, ...contracts }, { networks }) {
     const given = await readWhat(what);
     const { input } = readInput(given);
-    const id = settlementIdIn(input, networks);
-    const seen =
-      url === undefined || id === undefined ? undefined : await createPaymentReader(url, token).find(id);
-    const network = networkIn(input, networks)?.name;
+    const facilitatorContracts = resolveFacilitatorContracts(contractsOf(contracts));
     const there =
+      url === undefined
+        ? undefined
+        : await askThere({
+            url,
+            token,
+            payment: namedPayment(input, networks),
+            contracts: facilitatorContracts,
+          });
+    const network = networkIn(input, networks)?.name;
+    const time =
       url === undefined || network === undefined || at !== undefined
         ? undefined
         : await askTime(url, network);
-    const explanation = explain(given, {
+    const { kind, says, findings } = explain(given, {
       networks,
-      contracts: resolveFacilitatorContracts(contractsOf(contracts)),
-      now: there ?? BigInt(Math.floor((at ?? Date.now()) / 1_000)),
+      contracts: facilitatorContracts,
+      now: time ?? BigInt(Math.floor((at ?? Date.now()) / 1_000)),
     });
-    const names = new Set<string>(explanation.findings.map(({ mistake }) => mistake));
-    const more = (seen?.explanations ?? []).filter(({ mistake }) => !names.has(mistake));
-    const told = more.map((one) => describeMistake(one, "   ").join("\n"));
+    const names = new Set<string>(findings.map(({ mistake }) => mistake));
+    const more = (there?.explanations ?? []).filter(({ mistake }) => !names.has(mistake));
+    const about = { kind, ...(says !== undefined && { says }) };
     return {
-      json: url === undefined ? explanation : { ...explanation, seen: seen ?? null },
+      json: {
+        ...{ ...about, findings: [...findings, ...more] },
+        ...(there !== undefined && { seen: there.seen ?? null }),
+      },
       text: [
-        formatExplanation(explanation),
-        ...(url === undefined ? [] : [whatWasSeen(url, seen), ...told]),
+        formatExplanations([...findings.map(explanationOf), ...more], {
+          ...about,
+          isUseKnown: there?.isUseKnown ?? false,
+        }),
+        ...(there === undefined ? [] : [there.told]),
       ].join("\n\n"),
-      code: explanation.findings.length + more.length === 0 ? 0 : 1,
+      code: findings.length + more.length === 0 ? 0 : 1,
     };
   },
 });
-
-/** The id of the payment in a request body; undefined for anything else. */
-function settlementIdIn(input: Input | undefined, networks: NetworkRegistry): string | undefined {
-  if (input?.kind !== "request") return undefined;
-  const { payload: paymentPayload, requirements: paymentRequirements } = input;
-  const parsed = parsePaymentRequest({ paymentPayload, paymentRequirements }, networks);
-  return parsed.ok ? parsed.request.settlementId : undefined;
-}
-
-/** The network that a payment names, in either version's words. */
-function networkIn(input: Input | undefined, networks: NetworkRegistry): Network | undefined {
-  if (input === undefined || !("payload" in input) || !isRecord(input.payload)) return undefined;
-  const { accepted, network = isRecord(accepted) ? accepted.network : undefined } = input.payload;
-  return typeof network === "string" ? (networks.find(network, 1) ?? networks.find(network, 2)) : undefined;
-}
-
-function whatWasSeen(url: string, seen: PaymentDetail | undefined): string {
-  if (seen === undefined) return `At ${url}: this is no request body of a payment that was seen there.`;
-  const ends = (["verify", "settle"] as const).flatMap((operation) => {
-    const view = seen[operation];
-    return view === null
-      ? []
-      : `${operation} ${view.outcome}${view.reason === null ? "" : `: ${view.reason}`}`;
-  });
-  return `At ${url}: ${ends.join(", ")}${seen.transaction === null ? "" : `, transaction ${seen.transaction}`}.`;
-}
 
 const fromStdin = "To read stdin, give - as the text: … | x402-kit explain -";
 

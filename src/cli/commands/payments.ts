@@ -33,17 +33,27 @@ export const logs = defineCommand({
     token: tokenOption,
   },
 
-  async run({ follow, limit, json, url, token }, { print, takeSignals }) {
+  async run({ follow, limit, json, url, token }, { print, printError, takeSignals }) {
     const reader = createPaymentReader(url, token);
     const write = (line: PaymentLine) =>
       print(json ? escapeControls(JSON.stringify(line)) : renderPaymentLine(line));
+    async function explanationsOf({ id }: PaymentSummary): Promise<PaymentDetail["explanations"]> {
+      try {
+        return (await reader.find(id))?.explanations ?? [];
+      } catch (error) {
+        // One payment that cannot be explained must not end the list.
+        if (!(error instanceof KitError)) throw error;
+        printError(escapeControls(error.message));
+        return [];
+      }
+    }
     const seen = new Map<string, number>();
     /** Lines of what has ended since this payment was last seen. */
     async function show(payment: PaymentSummary): Promise<void> {
       if (payment.unrouted !== null && !seen.has(payment.id)) {
         seen.set(payment.id, 1);
         const { method, path, status, message } = payment.unrouted;
-        const explanations = (await reader.find(payment.id))?.explanations ?? [];
+        const explanations = await explanationsOf(payment);
         const reason = status === 404 ? "not-found" : "method-not-allowed";
         const view = { outcome: `${method} ${path}`, status, reason, message, tookMs: null, count: 1 };
         write(lineOf(payment, { operation: null, view, explanations }));
@@ -54,7 +64,7 @@ export const logs = defineCommand({
         if (view === null || view.outcome === "open" || seen.get(key) === view.count) continue;
         seen.set(key, view.count);
         const isGood = ["valid", "settled"].includes(view.outcome);
-        const explanations = isGood ? [] : ((await reader.find(payment.id))?.explanations ?? []);
+        const explanations = isGood ? [] : await explanationsOf(payment);
         write(lineOf(payment, { operation, view, explanations }));
       }
     }

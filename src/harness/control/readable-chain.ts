@@ -15,18 +15,18 @@ export function readableChainOf(
 ): ReadableChain | undefined {
   const chain = network === null ? undefined : chains[network];
   if (chain === undefined) return undefined;
-  const rpc = createLocalRpc(chain.rpcUrl);
-  return {
-    ...chain,
-    blockTimeMs,
-    statesKept,
-    async ask(method, ...params): Promise<RpcAnswer> {
-      try {
-        return { result: await rpc.request(method, ...params) };
-      } catch (error) {
-        if (!(error instanceof RpcRefusal)) throw error;
-        return { error: { code: error.code, message: error.message, data: undefined } };
-      }
-    },
+  return { ...chain, blockTimeMs, statesKept, ask: askNode(chain.rpcUrl) };
+}
+
+/** Asks a local node. */
+export function askNode(rpcUrl: string): ReadableChain["ask"] {
+  const rpc = createLocalRpc(rpcUrl);
+  return async (method, ...params): Promise<RpcAnswer> => {
+    try {
+      return { result: await rpc.request(method, ...params) };
+    } catch (error) {
+      if (!(error instanceof RpcRefusal)) throw error;
+      return { error: { code: error.code, message: error.message, data: undefined } };
+    }
   };
 }

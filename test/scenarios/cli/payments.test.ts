@@ -3,7 +3,10 @@ import type { PaymentLine } from "../../../src/explain/payment-line.ts";
 import { harnessDescriptionSchema } from "../../../src/harness/control/description.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { pay, signPayment } from "../../../src/harness/control/pay.ts";
+import { encodeSubmission } from "../../../src/judge/scene/token-calls.ts";
+import { createLocalRpc } from "../../../src/rpc/local-rpc.ts";
 import { type CliProcess, runCli, startCli } from "../../support/cli.ts";
+import { parseBody } from "../../support/example-payment.ts";
 
 /*
  * What a developer sees of payments in the terminal: the lines of `up`, `x402-kit logs` and `x402-kit why`.
@@ -64,6 +67,75 @@ test("explain tells of a payment that a running up has settled when and where it
   expect({ stderr, code }).toEqual({ stderr: "", code: 1 });
   expect(stdout).toContain(`At ${origin}: settle invalid: invalid_transaction_state, transaction 0x`);
   expect(stdout).toMatch(/got: {6}settled at 20\S+Z in transaction 0x[0-9a-f]{64} for org_local/);
+});
+
+test.each([1, 2] as const)(
+  "explain says of a body or header of version %i that was settled when, where, by whom and what to do",
+  async (x402Version) => {
+    const { request } = await signPayment(description, { network: "base", x402Version });
+    const headers = { authorization: description.organization.apiKey };
+    const { body } = await requestJson(`${origin}/v1/settle`, { method: "POST", headers, body: request });
+    const header = Buffer.from(JSON.stringify(request.paymentPayload)).toString("base64");
+    for (const given of [JSON.stringify(request), header]) {
+      const { stdout, stderr, code } = await cli("explain", given);
+      expect({ stderr, code }).toEqual({ stderr: "", code: 1 });
+      const transaction = String(Reflect.get(Object(body), "transaction"));
+      expect(stdout).toMatch(/^One thing is wrong in this (request|payment):/);
+      expect(stdout).toContain("The authorization was used before (authorization.nonce)");
+      expect(stdout).toMatch(
+        new RegExp(`got: {6}settled at 20\\S+Z in transaction ${transaction} for org_local`),
+      );
+      expect(stdout).toContain("For another purchase, sign with a new nonce.");
+      expect(stdout).toContain(`At ${origin}: settle settled, transaction ${transaction}.`);
+    }
+  },
+);
+
+test("explain says of a payment that was never sent, but used straight on the token, where and by whom", async () => {
+  const { request } = await signPayment(description, { network: "base" });
+  const { authorization, signature } = parseBody(request);
+  const { rpcUrl = "", asset } = description.networks.base ?? {};
+  const rpc = createLocalRpc(rpcUrl);
+  const stranger = "0x00000000000000000000000000000000deadbeef";
+  await rpc.request("anvil_setBalance", stranger, "0xde0b6b3a7640000");
+  await rpc.request("anvil_impersonateAccount", stranger);
+  const call = { from: stranger, to: asset?.address, data: encodeSubmission(authorization, signature) };
+  const sent = await rpc.request("eth_sendTransaction", call);
+  await rpc.request("anvil_mine");
+  for (const given of [request, request.paymentPayload]) {
+    const { stdout, code } = await cli("explain", JSON.stringify(given));
+    expect(code).toBe(1);
+    expect(stdout).toMatch(
+      new RegExp(`got: {6}used at 20\\S+Z in transaction ${sent} of block \\d+, sent by ${stranger}`),
+    );
+    expect(stdout).toContain("Do not ask the payer again before you know where the value went");
+  }
+});
+
+test("explain says of a payment that was never sent that its authorization is unused", async () => {
+  const { request } = await signPayment(description, { network: "base" });
+  const header = Buffer.from(JSON.stringify(request.paymentPayload)).toString("base64");
+  const { stdout, code } = await cli("explain", header);
+  expect(code).toBe(0);
+  expect(stdout).toContain("balance and blacklist are not looked at.");
+  expect(stdout).toContain(
+    `At ${origin}: no verify or settle of this payment was seen; its authorization is unused on base`,
+  );
+});
+
+test("explain says nothing of a URL where nothing answers, or something else does", async () => {
+  const { request } = await signPayment(description, { network: "base" });
+  const body = JSON.stringify(request);
+  const header = Buffer.from(JSON.stringify(request.paymentPayload)).toString("base64");
+  const challenge = JSON.stringify({ x402Version: 1, accepts: [] });
+  for (const given of [body, header, challenge]) {
+    const { stdout, stderr, code } = await runCli(["explain", given, "--url", "http://127.0.0.1:9"]);
+    expect({ stdout, isError: code !== 0 }).toEqual({ stdout: "", isError: true });
+    expect(stderr).toContain("No payments can be read at http://127.0.0.1:9: nothing answers there");
+  }
+  const { rpcUrl } = description.networks.base ?? { rpcUrl: "" };
+  const node = await runCli(["explain", header, "--url", rpcUrl.replace(/\/$/, "")]);
+  expect(node.stderr).toMatch(/payments\S+ answers/);
 });
 
 test("a wrong key, a wrong path and a body that is no payment have a line too", async () => {

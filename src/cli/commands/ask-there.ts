@@ -1,0 +1,84 @@
+import type { ExplainContext } from "../../explain/explain.ts";
+import type { RefusalExplanation } from "../../explain/explain-refusal.ts";
+import { stateAdvice } from "../../explain/state-advice.ts";
+import { askUse } from "../../harness/control/ask-use.ts";
+import { sameAddress } from "../../protocol/hex.ts";
+import { refusals } from "../../protocol/refusals.ts";
+import { isWireAddress } from "../../protocol/wire-values.ts";
+import type { AuthorizationUse } from "../../studio/payment-chain.ts";
+import type { PaymentDetail } from "../../studio/payment-view.ts";
+import { createPaymentReader } from "../../studio/read-payments.ts";
+import { explainUse, type SettledHere, settledHere } from "../../studio/used-before.ts";
+import { findPayment, idOf, type NamedPayment } from "./look-up.ts";
+
+/** What is known at a URL of a payment, and what is wrong with it there. */
+type There = {
+  seen: PaymentDetail | undefined;
+  explanations: readonly RefusalExplanation[];
+  /** Whether it was found out there if the authorization was used. */
+  isUseKnown: boolean;
+  /** A sentence. */
+  told: string;
+};
+
+/**
+ * Asks a running service what it did about a payment, and its chain how the authorization was used.
+ *
+ * @throws KitError when no payments can be read there
+ */
+export async function askThere({
+  url,
+  token,
+  payment,
+  contracts,
+}: {
+  url: string;
+  token: string | undefined;
+  payment: NamedPayment | undefined;
+  contracts: ExplainContext["contracts"];
+}): Promise<There> {
+  const reader = createPaymentReader(url, token);
+  if (payment === undefined) {
+    // Nothing is said of a URL that was not asked.
+    await reader.list(1);
+    const told = `At ${url}: nothing was looked up, since this names no authorization.`;
+    return { seen: undefined, explanations: [], isUseKnown: false, told };
+  }
+  const { network, authorization } = payment;
+  const seen = await findPayment(reader, payment);
+  const asset = isWireAddress(seen?.asset) ? seen.asset : payment.assets[0];
+  const named = { network: network.name, asset, authorization, settlementId: idOf(payment, asset) };
+  const use = settledHere(seen?.timeline ?? []) ?? (await askUse(url, named));
+  const isSettlement = use ? isThrough(contracts[network.tier], use) : false;
+  const own = isSettlement ? stateAdvice(refusals.settledBefore("0x").message) : undefined;
+  const used = explainUse(use ?? undefined, seen?.token ?? null, own);
+  const explanations = seen?.explanations ?? [];
+  const isTold = explanations.some(({ at }) => at === "authorization.nonce");
+  const ofChain =
+    use === undefined
+      ? "; no chain could be asked there whether its authorization was used"
+      : use === null
+        ? `; its authorization is unused on ${network.name}, or was used long ago`
+        : "";
+  return {
+    seen,
+    explanations: used === undefined || isTold ? explanations : [used, ...explanations],
+    isUseKnown: use !== undefined,
+    told: `At ${url}: ${seen === undefined ? "no verify or settle of this payment was seen" : whatWasSeen(seen)}${ofChain}.`,
+  };
+}
+
+/** Whether the facilitator contract used the authorization: by its ledger, or by the transaction. */
+function isThrough(contract: string, use: SettledHere | AuthorizationUse): boolean {
+  return "settledAt" in use || (use.to !== null && sameAddress(use.to, contract));
+}
+
+function whatWasSeen(seen: PaymentDetail): string {
+  const ends = (["verify", "settle"] as const).flatMap((operation) => {
+    const view = seen[operation];
+    return view === null
+      ? []
+      : `${operation} ${view.outcome}${view.reason === null ? "" : `: ${view.reason}`}`;
+  });
+  return `${ends.join(", ")}${seen.transaction === null ? "" : `, transaction ${seen.transaction}`}`;
+}

@@ -1,0 +1,41 @@
+import { findAuthorizationUse } from "../../capture/authorization-use.ts";
+import type { Authorization } from "../../protocol/authorization.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
+import type { AuthorizationUse } from "../../studio/payment-chain.ts";
+import { askHarness } from "./find-harness.ts";
+import { askNode } from "./readable-chain.ts";
+
+/** An authorization by what its token knows it by. */
+export type UsableAuthorization = {
+  network: NetworkName;
+  asset: Address;
+  authorization: Pick<Authorization, "from" | "nonce">;
+  settlementId: Hex;
+};
+
+/**
+ * How the chain of an `up` says that an authorization was used or cancelled, by anyone.
+ *
+ * @param origin such as `http://127.0.0.1:4402`, without `/v1`
+ * @returns null when it is unused; undefined when no chain can be asked there, as at `mock` and `serve`
+ */
+export async function askUse(
+  origin: string,
+  { network, asset, authorization, settlementId }: UsableAuthorization,
+): Promise<AuthorizationUse | null | undefined> {
+  try {
+    const chain = (await askHarness(origin))?.networks[network];
+    if (chain === undefined) return undefined;
+    const { chainId, rpcUrl } = chain;
+    const readable = {
+      network: { name: network, chainId },
+      asset: { ...chain.asset, address: asset },
+      ask: askNode(rpcUrl),
+    };
+    return (await findAuthorizationUse(readable, { authorization, settlementId })) ?? null;
+  } catch {
+    // Its nodes may listen on another machine than this, or the token is none.
+    return undefined;
+  }
+}
