@@ -63,7 +63,10 @@ export function explainRefusal(refused: RefusedRequest, context: RefusalContext)
   const now = timeOf(refused, context);
   // The chain's time is asked for a payment whose signature has held.
   const signatureHeld = beyondTimes.includes(reason) || chainTimeIn(message) !== undefined;
-  const found = findMistakes(bodyText({ request, received }, context), { ...context, now, signatureHeld });
+  const mistakes = findMistakes(bodyText({ request, received }, context), { ...context, now, signatureHeld });
+  // A facilitator may be configured to settle payments of nothing.
+  const isZeroRefused = reason === "invalid_payment_requirements";
+  const found = mistakes.filter(({ mistake }) => mistake !== "amount-zero" || isZeroRefused);
   // A body that was refused unread may hold mistakes besides.
   const isUnread = request === undefined && reason !== undefined && isProblem(reason);
   if (reason === undefined || (found.length > 0 && !isUnread)) return found;

@@ -13,6 +13,7 @@ import { address, signature as signatureSchema, uint256String } from "../protoco
 import { exactPayloadSchema } from "../protocol/request-schemas.ts";
 import { isErc6492, readEcdsaSignature } from "../protocol/signature.ts";
 import { formatDomain, type SignedDomain } from "../protocol/signature-mistakes.ts";
+import { showValue } from "../util/show-value.ts";
 
 const authorizationSchema = exactPayloadSchema.shape.authorization;
 
@@ -39,7 +40,12 @@ export function explainSignature(given: {
   const at = "paymentPayload.payload.signature";
   const signature = signatureSchema.safeParse(given.signature);
   if (!signature.success) {
-    return [finding("malformed-signature", at, { expected: "65 bytes as hexadecimal after 0x" })];
+    return [
+      finding("malformed-signature", at, {
+        got: showValue(given.signature),
+        expected: "65 bytes as hexadecimal after 0x",
+      }),
+    ];
   }
   if (isErc6492(signature.data)) return [finding("undeployed-wallet", at)];
   if (readEcdsaSignature(signature.data) === undefined) {

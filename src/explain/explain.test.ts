@@ -174,6 +174,24 @@ describe("what a developer got wrong is named", () => {
         }),
     ],
     [
+      "a price of nothing",
+      "amount-zero",
+      "paymentRequirements.maxAmountRequired",
+      () =>
+        changed((body) => {
+          body.paymentRequirements.maxAmountRequired = "0";
+        }),
+    ],
+    [
+      "a number of 81 digits",
+      "number-too-large",
+      "paymentRequirements.maxAmountRequired",
+      () =>
+        changed((body) => {
+          body.paymentRequirements.maxAmountRequired = `1${"0".repeat(80)}`;
+        }),
+    ],
+    [
       "an amount a million times too large",
       "amount-off-by-decimals",
       "authorization.value",

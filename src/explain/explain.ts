@@ -9,12 +9,13 @@ import {
   type NetworkRegistry,
   type NetworkTier,
 } from "../protocol/networks.ts";
-import { address, bytes32 } from "../protocol/primitives.ts";
+import { address } from "../protocol/primitives.ts";
 import { expiryMarginSeconds, powerOfTenBetween } from "../protocol/refusals.ts";
 import { formatAmount, parseAmount, type TokenUnits, unitsOf } from "../protocol/token-units.ts";
-import { parseUint256 } from "../protocol/wire-values.ts";
+import { isBytes32, parseUint256 } from "../protocol/wire-values.ts";
 import { showValue } from "../util/show-value.ts";
 import { explainSignature } from "./explain-signature.ts";
+import { explainUnread, paymentFor, requirementsFor } from "./explain-unread.ts";
 import { isRecord, readInput } from "./read-input.ts";
 
 /** What payments are compared with. */
@@ -43,7 +44,13 @@ export type Explanation = {
 type Version = 1 | 2;
 
 /** One half of a request: the payment or the requirements. */
-type Side = { at: string; value: Record<string, unknown>; network: Network | undefined };
+type Side = {
+  at: string;
+  value: Record<string, unknown>;
+  network: Network | undefined;
+  /** Requirements in the short form of version 1, which leaves out scheme and payTo. */
+  isShort: boolean;
+};
 
 /**
  * Explains a payment, a challenge or an answer: lists everything that would prevent settling, not only the first
@@ -63,11 +70,12 @@ export function explain(text: string, context: ExplainContext): Explanation {
       found = explainRequest(input.payload, undefined, context);
       break;
     case "request":
-      found = explainRequest(input.payload, input.requirements, context);
+      found = explainRequest(input.payload, input.requirements ?? null, context);
   }
   return { kind: input.kind, findings: sortFindings(findings.concat(found)) };
 }
 
+/** @param requirements undefined of a payment header, which has none */
 function explainRequest(payload: unknown, requirements: unknown, context: ExplainContext): Finding[] {
   const findings: Finding[] = [];
   if (!isRecord(payload)) {
@@ -96,7 +104,10 @@ function explainRequest(payload: unknown, requirements: unknown, context: Explai
   const network = paid.network ?? asked?.network;
   if (asked !== undefined) findings.push(...explainTerms(asked, network, context));
   findings.push(...explainAuthorization(payload.payload, asked, network, context));
-  return findings;
+  if (findings.length > 0) return findings;
+  const terms = requirements ?? (version === 2 ? accepted : requirementsFor(payload, network));
+  const named = requirements === undefined ? at : "paymentRequirements";
+  return explainUnread({ payload, requirements: terms, at: named }, context.networks ?? builtInNetworks);
 }
 
 function readVersion(payload: Record<string, unknown>, findings: Finding[]): Version {
@@ -130,14 +141,15 @@ function readSide(
   findings: Finding[],
   { networks = builtInNetworks }: ExplainContext,
 ): Side {
-  if (value.scheme !== undefined && value.scheme !== "exact") {
+  const isShort = version === 1 && at === "paymentRequirements" && value.amount !== undefined;
+  if (value.scheme !== "exact" && !(isShort && value.scheme === undefined)) {
     findings.push(
       finding("missing-member", `${at}.scheme`, { got: showValue(value.scheme), expected: '"exact"' }),
     );
   }
   const { network: name } = value;
   const network = typeof name === "string" ? networks.find(name, version) : undefined;
-  if (network !== undefined) return { at, value, network };
+  if (network !== undefined) return { at, value, network, isShort };
   const other = typeof name === "string" ? networks.find(name, version === 1 ? 2 : 1) : undefined;
   if (other !== undefined) {
     const expected = formatNetwork(other, version);
@@ -153,15 +165,24 @@ function readSide(
       finding("unknown-network", `${at}.network`, { got: showValue(name), expected: `one of ${known}` }),
     );
   }
-  return { at, value, network: other };
+  return { at, value, network: other, isShort };
 }
 
 /** What the seller asks for: amount, asset, payTo. */
-function explainTerms({ at, value }: Side, network: Network | undefined, context: ExplainContext): Finding[] {
+function explainTerms(
+  { at, value, isShort }: Side,
+  network: Network | undefined,
+  context: ExplainContext,
+): Finding[] {
   const findings: Finding[] = [];
   const amountName = value.maxAmountRequired === undefined ? "amount" : "maxAmountRequired";
   const units = unitsAsked({ value, network }, context);
   findings.push(...explainNumber(`${at}.${amountName}`, value[amountName], units));
+  if (value[amountName] === "0") {
+    findings.push(
+      finding("amount-zero", `${at}.${amountName}`, { got: '"0"', expected: "more than nothing" }),
+    );
+  }
   if (network === undefined) return findings;
 
   const { networks = builtInNetworks, tokens } = context;
@@ -186,8 +207,8 @@ function explainTerms({ at, value }: Side, network: Network | undefined, context
       }),
     );
   }
-  const payTo = value.payTo ?? value.recipient;
-  if (payTo !== undefined) {
+  const payTo = isShort ? (value.payTo === undefined ? value.recipient : value.payTo) : value.payTo;
+  if (payTo !== undefined || !isShort) {
     findings.push(...explainContract("pay-to-is-not-the-contract", `${at}.payTo`, payTo, network, context));
   }
   return findings;
@@ -246,6 +267,14 @@ function explainAuthorization(
       finding("missing-member", "authorization.from", {
         got: showValue(authorization.from),
         expected: "the payer's address",
+      }),
+    );
+  }
+  if (!isBytes32(authorization.nonce)) {
+    findings.push(
+      finding("missing-member", "authorization.nonce", {
+        got: showValue(authorization.nonce),
+        expected: "32 bytes: 0x and 64 hexadecimal digits",
       }),
     );
   }
@@ -354,6 +383,9 @@ function explainTimes(
 /** Whether something is a uint256 as the protocol writes it; an amount of these units may be given in whole tokens. */
 function explainNumber(at: string, value: unknown, units: TokenUnits | undefined): Finding[] {
   if (typeof value === "string" && parseUint256(value) !== null) return [];
+  if (typeof value === "string" && /^[1-9]\d{77,}$/.test(value)) {
+    return [finding("number-too-large", at, { got: showValue(value), expected: "below 2^256" })];
+  }
   const facts = { got: showValue(value), expected: "a string of decimal digits" };
   const missing = finding("missing-member", at, facts);
   if (units === undefined) return [missing];
@@ -379,7 +411,10 @@ function explainChallenge(accepts: readonly unknown[], version: Version, context
       return [finding("missing-member", at, { got: showValue(entry), expected: "an object" })];
     const findings: Finding[] = [];
     const side = readSide(at, entry, version, findings, context);
-    return [...findings, ...explainTerms(side, side.network, context)];
+    const found = [...findings, ...explainTerms(side, side.network, context)];
+    if (found.length > 0) return found;
+    const payload = paymentFor(entry, version);
+    return explainUnread({ payload, requirements: entry, at }, context.networks ?? builtInNetworks);
   });
   const none = each.length === 0 || each.every((findings) => findings.length > 0);
   return [...(none ? [finding("nothing-accepted", "accepts")] : []), ...each.flat()];
@@ -398,7 +433,7 @@ function explainAnswer(answer: object): Pick<Explanation, "findings" | "says"> {
   } = answer;
   if (fields.success === true) {
     const { transaction, network } = fields;
-    if (!bytes32.safeParse(transaction).success) {
+    if (!isBytes32(transaction)) {
       const facts = { got: showValue(transaction), expected: "the hash of the transaction that paid" };
       return { findings: [finding("missing-member", "transaction", facts)] };
     }

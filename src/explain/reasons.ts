@@ -14,7 +14,7 @@ export const reasonAdvice: Readonly<
   invalid_payload: {
     meaning: "The payment could not be read. A v1 settle also says it where verify names a finer reason.",
     fix: "Send what the message names as the protocol has it; `x402-kit explain` lists everything that is wrong with a body.",
-    mistakes: ["not-decoded", "encoded-twice", "missing-member", "malformed-signature"],
+    mistakes: ["not-decoded", "encoded-twice", "missing-member", "number-too-large", "malformed-signature"],
   },
   invalid_x402_version: {
     meaning: "paymentPayload.x402Version is neither 1 nor 2.",
@@ -39,6 +39,8 @@ export const reasonAdvice: Readonly<
       "other-tier",
       "wrong-asset",
       "amount-in-dollars",
+      "amount-zero",
+      "number-too-large",
       "missing-member",
     ],
   },

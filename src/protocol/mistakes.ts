@@ -98,6 +98,18 @@ export const mistakes = {
     why: "A decimal point or a currency sign is no number of smallest units.",
     fix: 'Write the amount in the smallest unit: $0.01 is "10000".',
   },
+  "amount-zero": {
+    rank: 3,
+    title: "The amount is zero",
+    why: "A facilitator refuses payments of nothing, unless it is configured to settle them: they cost gas and move nothing.",
+    fix: 'Ask for at least "1", the smallest unit of the token; what is free needs no payment.',
+  },
+  "number-too-large": {
+    rank: 2,
+    title: "A number is too large",
+    why: "Numbers of a payment are uint256 of Solidity: below 2^256, which has 78 digits.",
+    fix: "Send the amount in the smallest unit of the token, once, and times in unix seconds.",
+  },
   "times-in-milliseconds": {
     rank: 3,
     title: "A time is in milliseconds",
