@@ -133,7 +133,7 @@ function readVersion(payload: Record<string, unknown>, findings: Finding[]): Ver
   return looksLike;
 }
 
-/** Reads scheme and network of one half. */
+/** Reads network and scheme of one half. */
 function readSide(
   at: string,
   value: Record<string, unknown>,
@@ -141,31 +141,34 @@ function readSide(
   findings: Finding[],
   { networks = builtInNetworks }: ExplainContext,
 ): Side {
+  const network = readNetwork(`${at}.network`, value.network, version, findings, networks);
   const isShort = version === 1 && at === "paymentRequirements" && value.amount !== undefined;
   if (value.scheme !== "exact" && !(isShort && value.scheme === undefined)) {
     findings.push(
       finding("missing-member", `${at}.scheme`, { got: showValue(value.scheme), expected: '"exact"' }),
     );
   }
-  const { network: name } = value;
+  return { at, value, network, isShort };
+}
+
+function readNetwork(
+  at: string,
+  name: unknown,
+  version: Version,
+  findings: Finding[],
+  networks: NetworkRegistry,
+): Network | undefined {
   const network = typeof name === "string" ? networks.find(name, version) : undefined;
-  if (network !== undefined) return { at, value, network, isShort };
+  if (network !== undefined) return network;
   const other = typeof name === "string" ? networks.find(name, version === 1 ? 2 : 1) : undefined;
   if (other !== undefined) {
-    const expected = formatNetwork(other, version);
-    findings.push(
-      finding("wrong-version", `${at}.network`, {
-        got: showValue(name),
-        expected: `${expected} in version ${version}`,
-      }),
-    );
+    const expected = `${formatNetwork(other, version)} in version ${version}`;
+    findings.push(finding("wrong-version", at, { got: showValue(name), expected }));
   } else {
     const known = networks.all.map((one) => formatNetwork(one, version)).join(", ");
-    findings.push(
-      finding("unknown-network", `${at}.network`, { got: showValue(name), expected: `one of ${known}` }),
-    );
+    findings.push(finding("unknown-network", at, { got: showValue(name), expected: `one of ${known}` }));
   }
-  return { at, value, network: other, isShort };
+  return other;
 }
 
 /** What the seller asks for: amount, asset, payTo. */
