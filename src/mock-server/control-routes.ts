@@ -64,11 +64,12 @@ export function mockControlRoutes(
 
   app.post("/__scenario", (request) => {
     const asked = readJson(request.body);
-    const list = (Array.isArray(asked) ? asked : [asked]).map((one: unknown) =>
-      typeof one === "string" ? { name: one } : one,
-    );
+    const named = (one: unknown) => (typeof one === "string" ? { name: one } : one);
+    const list = Array.isArray(asked)
+      ? scenariosSchema.parse(asked.map(named))
+      : [scenarioSchema.parse(named(asked))];
     // All are looked up before the first is set, so that a mistake changes nothing.
-    const wanted = scenariosSchema.parse(list).map((each) => ({ ...each, row: findScenario(each.name) }));
+    const wanted = list.map((each) => ({ ...each, row: findScenario(each.name) }));
     for (const { row, times, delayMs } of wanted) {
       const control = engineOf(request).scenario(row.name);
       if (times === "always") control.always();

@@ -240,13 +240,26 @@ test("shows the table, and each of its rows with the request that causes it", as
 
 test.each([
   { path: "/__scenario", body: "{", status: 400, error: /^The body is not JSON/ },
-  { path: "/__scenario", body: [], status: 400, error: /expected array/ },
-  { path: "/__scenario", body: { name: 402 }, status: 400, error: /expected string/ },
+  { path: "/__scenario", body: [], status: 400, error: /^The body: must have .* at least 1$/ },
+  { path: "/__scenario", body: { name: 402 }, status: 400, error: /^name: must be a string$/ },
+  {
+    path: "/__scenario",
+    body: { nam: "settle.success" },
+    status: 400,
+    error: /^name: must be a string; The body: there is no "nam" here$/,
+  },
+  { path: "/__scenario", body: ["settle.success", {}], status: 400, error: /^1\.name: must be a string$/ },
+  {
+    path: "/__scenario",
+    body: { name: "settle.success", times: "twice" },
+    status: 400,
+    error: /^times: must be a (whole )?number, or must be "always"$/,
+  },
   {
     path: "/__scenario",
     body: { name: "settle.success", times: 0 },
     status: 400,
-    error: /times/,
+    error: /^times: must be at least 1/,
   },
   { path: "/__scenario", body: { name: "settle.success", time: 1 }, status: 400, error: /"time"/ },
   {
@@ -256,7 +269,7 @@ test.each([
     error: /"settle.insuficient_funds"; the nearest are settle.insufficient_funds,/,
   },
   { path: "/__scenarios/nonsense", status: 400, error: /^There is no scenario "nonsense"/ },
-  { path: "/__advance-time", body: { seconds: -1 }, status: 400, error: /seconds/ },
+  { path: "/__advance-time", body: { seconds: -1 }, status: 400, error: /^seconds: must be at least 0$/ },
   { path: "/__advance-time", body: { seconds: 1e15 }, status: 400, error: /seconds/ },
   {
     path: "/__scenaro",

@@ -143,6 +143,19 @@ test.each<[string, Shop, RegExp]>([
       "i",
     ),
   ],
+  [
+    "a signature of one byte",
+    { change: (body) => Object.assign(body.paymentPayload?.payload ?? {}, { signature: "0x01" }) },
+    /It has 1 byte, and that of an account without code has 65\. Let the wallet sign typed data/,
+  ],
+  [
+    "a network by its name in version 1, in version 2",
+    {
+      x402Version: 2,
+      change: (body) => Object.assign(body.paymentPayload?.accepted ?? {}, { network: "base" }),
+    },
+    /accepted\.network must be the CAIP-2 name of a supported network: eip155:8453 in version 2$/,
+  ],
 ])("%s: the message alone says what to change", async (_what, shop, says) => {
   const message = await messageOf(shop);
   expect(message).toMatch(says);

@@ -87,11 +87,12 @@ export const refusals = {
     { x402Version, fault }: { x402Version: 1 | 2; fault: InvalidPart },
     networks: NetworkRegistry = builtInNetworks,
   ) => {
+    const meant = networks.find(spelling, x402Version === 1 ? 2 : 1);
+    const example = meant === undefined ? ", such as eip155:8453" : "";
     const known =
       x402Version === 1
         ? `one of ${networks.names.join(", ")}`
-        : "the CAIP-2 name of a supported network, such as eip155:8453";
-    const meant = networks.find(spelling, x402Version === 1 ? 2 : 1);
+        : `the CAIP-2 name of a supported network${example}`;
     const hint =
       meant === undefined ? "" : `: ${formatNetwork(meant, x402Version)} in version ${x402Version}`;
     return invalid("invalid_network", `${at}.network must be ${known}${hint}`, fault);

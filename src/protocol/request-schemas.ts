@@ -12,17 +12,23 @@ import { faults } from "./wire-values.ts";
 
 /** `paymentPayload.payload` of scheme "exact" on EVM networks, the same in both versions. */
 export const exactPayloadSchema = z
-  .object({
-    signature,
-    authorization: z.object({
-      from: address,
-      to: address,
-      value: uint256String,
-      validAfter: uint256String,
-      validBefore: uint256String,
-      nonce: bytes32,
-    }),
-  })
+  .object(
+    {
+      signature,
+      authorization: z.object(
+        {
+          from: address,
+          to: address,
+          value: uint256String,
+          validAfter: uint256String,
+          validBefore: uint256String,
+          nonce: bytes32,
+        },
+        faults.object,
+      ),
+    },
+    faults.object,
+  )
   .meta({ description: "A signed EIP-3009 TransferWithAuthorization; times are unix seconds" });
 
 const text = z.string(faults.text);

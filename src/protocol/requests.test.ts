@@ -129,6 +129,51 @@ describe.each([1, 2] as const)("version %i", (version) => {
   });
 });
 
+test.each<[string, unknown, string]>([
+  [
+    "a body of version 1 that says version 2",
+    withValue(request(1), "paymentPayload.x402Version", 2),
+    "paymentPayload.accepted must be an object, or x402Version 1: this looks like a payment of version 1",
+  ],
+  [
+    "a body of version 2 that says version 1",
+    withValue(request(2), "paymentPayload.x402Version", 1),
+    "paymentPayload.scheme must be a string, or x402Version 2: this looks like a payment of version 2",
+  ],
+  [
+    "a version as text",
+    withValue(request(1), "paymentPayload.x402Version", "1"),
+    "paymentPayload.x402Version must be the number 1 or 2, not text",
+  ],
+  [
+    "10^80",
+    withValue(request(1), "paymentPayload.payload.authorization.value", `1${"0".repeat(80)}`),
+    "paymentPayload.payload.authorization.value: is too large for a uint256: must be below 2^256",
+  ],
+  [
+    "an amount of 30,000 digits",
+    withValue(request(2), "paymentRequirements.amount", "9".repeat(30_000)),
+    "paymentRequirements.amount: is too large for a uint256: must be below 2^256",
+  ],
+  [
+    "a list for the authorization",
+    withValue(request(1), "paymentPayload.payload.authorization", []),
+    "paymentPayload.payload.authorization: must be an object",
+  ],
+  [
+    "the name of version 1 for a network in version 2",
+    withValue(request(2), "paymentPayload.accepted.network", "base"),
+    "paymentPayload.accepted.network must be the CAIP-2 name of a supported network: eip155:8453 in version 2",
+  ],
+  [
+    "a network that does not exist",
+    withValue(request(2), "paymentPayload.accepted.network", "solana"),
+    "paymentPayload.accepted.network must be the CAIP-2 name of a supported network, such as eip155:8453",
+  ],
+])("the message about %s says what to change", (_, body, message) => {
+  expect(parsePaymentRequest(body)).toMatchObject({ ok: false, invalid: { message } });
+});
+
 describe("the two forms of v1 requirements", () => {
   const short = { amount: "10000", network: "base", asset: networks.base.usdc.address };
   const form = (requirements: object) => outcome({ ...request(1), paymentRequirements: requirements });

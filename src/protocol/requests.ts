@@ -65,11 +65,20 @@ export function parsePaymentRequest(body: unknown, known: NetworkRegistry = buil
   if (!isRecord(payload)) return refuse(invalid("invalid_payload", "paymentPayload must be an object"));
   const version = member(payload, "x402Version");
   if (version !== 1 && version !== 2) {
-    return refuse(invalid("invalid_x402_version", "paymentPayload.x402Version must be 1 or 2"));
+    const form = typeof version === "string" ? "the number 1 or 2, not text" : "1 or 2";
+    return refuse(invalid("invalid_x402_version", `paymentPayload.x402Version must be ${form}`));
   }
   const accepted = version === 1 ? payload : member(payload, "accepted");
   const acceptedAt = version === 1 ? "paymentPayload" : "paymentPayload.accepted";
-  if (!isRecord(accepted)) return refuse(invalid("invalid_payload", `${acceptedAt} must be an object`));
+  const namesScheme = member(payload, "scheme") !== undefined;
+  const otherVersion = `, or x402Version ${3 - version}: this looks like a payment of version ${3 - version}`;
+  if (!isRecord(accepted)) {
+    const hint = namesScheme ? otherVersion : "";
+    return refuse(invalid("invalid_payload", `${acceptedAt} must be an object${hint}`));
+  }
+  if (version === 1 && !namesScheme && isRecord(member(payload, "accepted"))) {
+    return refuse(invalid("invalid_payload", `${acceptedAt}.scheme must be a string${otherVersion}`));
+  }
 
   const named = readSchemeAndNetwork(known, accepted, acceptedAt, version, "payload", true);
   if ("reason" in named) return refuse(named);

@@ -17,7 +17,7 @@ export type SignedDomain = { asset: Pick<Asset, "name" | "version" | "address">;
 type Recover = (digest: Hex, signature: Hex) => Address | undefined | Promise<Address | undefined>;
 
 /**
- * What a signature that is not the payer's was probably made for, and what to change. Tries only the usual mistakes, with
+ * What a signature of an account without code, which is not the payer's, was probably made for, and what to change. Tries only the usual mistakes, with
  * at most nine recoveries, since the service does this for each payment that it refuses.
  */
 export async function describeWrongSignature(
@@ -25,7 +25,14 @@ export async function describeWrongSignature(
   right: SignedDomain,
   recover: Recover,
 ): Promise<string> {
-  if (readEcdsaSignature(signature) === undefined) return advice["malformed-signature"];
+  if (readEcdsaSignature(signature) === undefined) {
+    const bytes = (signature.length - 2) / 2;
+    const length =
+      bytes === 65
+        ? ""
+        : `It has ${bytes} ${bytes === 1 ? "byte" : "bytes"}, and that of an account without code has 65. `;
+    return `${length}${advice["malformed-signature"]}`;
+  }
   const isPayers = async (digest: Hex) => {
     const signer = await recover(digest, signature);
     return signer !== undefined && sameAddress(signer, authorization.from);

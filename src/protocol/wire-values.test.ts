@@ -65,7 +65,9 @@ test("addresses and 32 bytes are recognized as the schema does", () => {
 });
 
 test.each([null, [], "text", 1, true, undefined])("%j is refused with the words of the schema", (value) => {
-  expect(outcomeOf(() => inObject({ value, path: "here" }))).toEqual(bySchema(z.object({}), value, "here"));
+  expect(outcomeOf(() => inObject({ value, path: "here" }))).toEqual(
+    bySchema(z.object({}, faults.object), value, "here"),
+  );
 });
 
 const text = z.string(faults.text).optional();

@@ -14,9 +14,12 @@ export const maxUint256 = 2n ** 256n - 1n;
  */
 export const maxSignatureBytes = 4_096;
 
+/** How many digits the largest `uint256` has. */
+const maxDigits = 78;
+
 /** The forms of texts. */
 export const forms = {
-  decimal: /^(0|[1-9][0-9]{0,77})$/,
+  decimal: /^(0|[1-9][0-9]*)$/,
   address: /^0x[0-9a-fA-F]{40}$/,
   bytes32: /^0x[0-9a-fA-F]{64}$/,
   bytes: /^0x([0-9a-fA-F]{2})*$/,
@@ -24,11 +27,12 @@ export const forms = {
 
 /** The sentences about malformed values. */
 export const faults = {
+  object: "must be an object",
   text: "must be a string",
   digits: "must be a string of decimal digits",
   decimal:
     'must be decimal digits without sign, point, space or leading zero; amounts are in the token\'s smallest unit: 0.01 USDC is "10000"',
-  tooLarge: "must be below 2^256",
+  tooLarge: "is too large for a uint256: must be below 2^256",
   address: "must be an address: 0x and 40 hexadecimal digits",
   bytes32: "must be 32 bytes: 0x and 64 hexadecimal digits",
   tooLong: `must have at most ${maxSignatureBytes} bytes`,
@@ -39,7 +43,7 @@ export const faults = {
 
 /** Reads a decimal string as a `uint256`; null when it is not one (sign, space, leading zero, too large). */
 export function parseUint256(text: string): bigint | null {
-  if (!forms.decimal.test(text)) return null;
+  if (text.length > maxDigits || !forms.decimal.test(text)) return null;
   const value = BigInt(text);
   return value <= maxUint256 ? value : null;
 }
@@ -67,8 +71,7 @@ export type Place = { value: unknown; path: string };
 /** @throws MalformedError when it is no object */
 export function inObject({ value, path }: Place): (name: string) => Place {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    const kind = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
-    throw new MalformedError(path, `Invalid input: expected object, received ${kind}`);
+    throw new MalformedError(path, faults.object);
   }
   return (name) => ({ value: Reflect.get(value, name), path: `${path}.${name}` });
 }

@@ -169,7 +169,7 @@ describe("over HTTP", () => {
     expect(await control("{")).toEqual([400, refusal("not JSON")]);
     expect(await control(JSON.stringify("x".repeat(2_000_000)))).toEqual([413, refusal("too large")]);
     const [status, body] = await control('{"network":"base","payer":"nobody","amount":"1"}');
-    expect([status, body]).toEqual([400, refusal("payer: Invalid option")]);
+    expect([status, body]).toEqual([400, refusal('payer: must be "funded"')]);
     expect(JSON.stringify(body)).not.toContain("✖");
   });
 
