@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { examplePayment } from "../../test/support/example-payment.ts";
 import { channels } from "../channels/channels.ts";
 import type { Hex } from "../protocol/hex.ts";
@@ -50,6 +50,23 @@ function askNode(...subjects: readonly Hex[]): void {
     about: new Map(subjects.map((subject) => [subject, ["eth_call"]])),
   }));
 }
+
+test("a payment that cannot be summed up hides no other, and is told of", () => {
+  const warn = vi.spyOn(process, "emitWarning").mockReturnValue(undefined);
+  onTestFinished(() => warn.mockRestore());
+  const { store } = startLog();
+  const [broken, good] = [payment(1), payment(2)];
+  verify(broken);
+  verify(good);
+  function* payments() {
+    for (const each of store.payments()) {
+      yield each.id === broken.settlementId ? { ...each, published: 1, after: () => JSON.parse("{") } : each;
+    }
+  }
+  const log = createPaymentLog({ ...store, payments });
+  expect(log.list().map(({ id }) => id)).toEqual([good.settlementId]);
+  expect(warn).toHaveBeenCalledOnce();
+});
 
 test("a payment that was not watched is shown whole to later readers", () => {
   const { log } = startLog();

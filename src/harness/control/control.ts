@@ -5,6 +5,7 @@ import { controlRefusal } from "../../local-server/control-refusal.ts";
 import { bytes32, uint256String } from "../../protocol/primitives.ts";
 import { readHeadTime } from "../../rpc/head-time.ts";
 import { createLocalRpc } from "../../rpc/local-rpc.ts";
+import { asText } from "../../util/show-value.ts";
 import { describeFaults } from "../faults/describe-faults.ts";
 import { describeChains } from "./chain-states.ts";
 import { controlOf, runningChain } from "./control-client.ts";
@@ -45,7 +46,7 @@ export function controlRoutes(
       return reply.code(refusal.status).send({ error: refusal.message, because: [], hints: [] });
     }
     const refused = error instanceof KitError;
-    const message = String(Reflect.get(Object(error), "message"));
+    const message = asText(Reflect.get(Object(error), "message"));
     const hints = refused ? error.hints : [];
     if (!refused) request.log.error({ err: error }, "the harness could not do what it was asked to");
     return reply.code(refused ? 400 : 500).send({ error: message, because: causesOf(error), hints });
