@@ -47,13 +47,16 @@ export function createKeepAlivePost(
     maxResponseBytes: number;
     /** How long a connection stays open unused; by default, as long as the other side keeps it. */
     idleMs?: number;
+    /** Requests beyond them wait for their turn, within their time. */
+    maxConnections?: number;
   },
 ): Post {
-  const { maxResponseBytes, idleMs } = options;
+  const { maxResponseBytes, idleMs, maxConnections = Number.POSITIVE_INFINITY } = options;
   const { request, Agent } = url.protocol === "https:" ? https : http;
   const agent = new Agent({
     keepAlive: true,
     scheduling: "lifo",
+    maxSockets: maxConnections,
     ...(idleMs !== undefined && { timeout: idleMs }),
   });
   const target = { ...urlToHttpOptions(url), agent, method: "POST" };

@@ -44,8 +44,11 @@ const connections = createBoundedMap<string, Post>(64);
 function connect(url: string): Post {
   const known = connections.get(url);
   if (known !== undefined) return known;
-  const options = { timeoutMs: usualTimeoutMs, maxResponseBytes: 64 * 1024 * 1024, idleMs: 5_000 };
-  const post = createKeepAlivePost(new URL(url), options);
+  const post = createKeepAlivePost(new URL(url), {
+    ...{ timeoutMs: usualTimeoutMs, maxResponseBytes: 64 * 1024 * 1024, idleMs: 5_000 },
+    // A node resets some of the connections when thousands are opened at once.
+    maxConnections: 256,
+  });
   connections.set(url, post);
   return post;
 }
