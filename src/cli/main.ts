@@ -46,7 +46,10 @@ const commands: readonly CommandEntry[] = [
     replay: ["replay", "judge a captured payment again, without any chain"],
   }),
   ...commandsOf(() => import("./commands/fault.ts"), {
-    fault: ["fault", "make the RPC or a chain of a running `up` fail: lost answers, vanished blocks"],
+    fault: [
+      "fault",
+      "make the RPC or a chain of a running `up` fail: lost answers, vanished blocks; see also fault list and fault clear",
+    ],
     faultList: ["fault list", "list the faults of a running `up`, and how often each has hit"],
     faultClear: ["fault clear", "end the faults of a running `up`"],
   }),
@@ -275,7 +278,7 @@ function describeFailure(name: string, error: unknown): string {
       `x402-kit ${name}: ${count === 1 ? "one thing is" : `${count} things are`} wrong`,
       ...error.message.split("\n").map((line) => `  ${line}`),
       "",
-      `Options: x402-kit ${name} --help`,
+      `Options: ${self} ${name} --help`,
     ].join("\n");
   }
   if (!(error instanceof Error)) return `x402-kit ${name}: ${asText(error)}`;

@@ -132,7 +132,12 @@ async function find(reader: PaymentReader, which: string): Promise<PaymentDetail
   const payment = summary && (await reader.find(summary.id));
   if (payment !== undefined) return payment;
   throw wanted === "last"
-    ? new KitError("No payment has been seen there yet", { hints: [`Make one: ${self} pay`] })
+    ? new KitError("No payment has been seen there yet", {
+        hints: [
+          `Make one: ${self} pay`,
+          "Payments from before its start, such as those of --state, are not shown.",
+        ],
+      })
     : new KitError(`No payment with the id or transaction ${which} has been seen there`, {
         hints: [`List those that were: ${self} logs`],
       });

@@ -47,7 +47,9 @@ export async function deployAnew(session: DeploySession, given: GivenArguments):
       text: "Dry run: nothing was sent.",
     };
   }
-  if (!(await confirm(session, `Deploy on ${network.name}?`))) {
+  const unfunded =
+    balance === 0n ? [`${sender} has no ${network.nativeCoin} to pay for it: fund it first.`] : [];
+  if (!(await confirm(session, `Deploy on ${network.name}?`, unfunded))) {
     printError("Nothing was sent.");
     return 1;
   }

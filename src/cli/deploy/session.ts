@@ -90,13 +90,18 @@ export function findPublishedAccounts(
 /**
  * Whether to send what was printed; asks at the terminal where it has to.
  *
+ * @param before what has to be done before it can be sent
  * @throws KitError when there is no terminal to ask at
  */
-export async function confirm({ mode }: DeploySession, question: string): Promise<boolean> {
+export async function confirm(
+  { mode }: DeploySession,
+  question: string,
+  before: readonly string[] = [],
+): Promise<boolean> {
   if (mode !== "ask") return mode === "send";
   if (!process.stdin.isTTY) {
     throw new KitError("Nothing was sent: there is no terminal to ask at", {
-      hints: ["Add --yes to send it."],
+      hints: [...before, "Add --yes to send it."],
     });
   }
   return askYesOrNo(question);

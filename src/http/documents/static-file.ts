@@ -63,8 +63,8 @@ async function* partsOf(body: Buffer): AsyncGenerator<Buffer> {
   }
 }
 
-/** The smallest encoding that the caller accepts; without a header it accepts any (RFC 9110, 12.5.3). */
-function chooseEncoding(accepted = "gzip"): Encoding {
+/** The smallest encoding that the caller accepts. Without a header it may be any (RFC 9110, 12.5.3), but curl decodes none then. */
+function chooseEncoding(accepted = "identity"): Encoding {
   const names = accepted
     .toLowerCase()
     .split(",")

@@ -12,7 +12,7 @@ import { ProblemError } from "../problems/problem-error.ts";
  */
 export function readIdempotencyKey({ headers, body }: FastifyRequest): IdempotencyKey | undefined {
   const key = headers["idempotency-key"];
-  if (key === undefined || key === "") return undefined;
+  if (key === undefined) return undefined;
   if (typeof key === "string" && idempotencyKeyFormat.test(key)) return { key, bodyHash: hashBody(body) };
   throw new ProblemError("malformed", problemDetails.idempotencyKey);
 }

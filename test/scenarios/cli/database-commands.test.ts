@@ -287,7 +287,7 @@ describe.each(backends)("on $name", (backend) => {
         DATABASE_URL: must begin with sqlite: or be a URL that begins with postgres:// (for example postgres://USER:PASSWORD@HOST/DATABASE)
         API_KEY_PEPPER: has 7 characters; it needs 32 or more (for example what \`openssl rand -hex 32\` prints)
 
-      Options: x402-kit key create --help
+      Options: npx x402-kit key create --help
       "
     `);
   });

@@ -322,7 +322,7 @@ describe("against what is wrong", () => {
         --contract: is not an address: 0x and 40 hexadecimal digits (for example 0x857b06519E91e3A54538791bDbb0E22373e36b66)
         PAYER_PRIVATE_KEY: is not a private key (for example 0x and 64 hexadecimal digits)
 
-      Options: x402-kit conformance --help"
+      Options: npx x402-kit conformance --help"
     `);
     expect(told.map(({ code }) => code)).toEqual([1, 1, 1, 1, 1]);
   });

@@ -196,7 +196,7 @@ describe("x402-kit fault", () => {
         --ms: is needed (for example 500)
         --depth: a fault of kind delay has none
 
-      Options: x402-kit fault --help
+      Options: npx x402-kit fault --help
       exit code 1"
     `);
     expect(await run("fault")).toMatchInlineSnapshot(`
@@ -204,7 +204,7 @@ describe("x402-kit fault", () => {
         NETWORK: is needed (for example base)
         KIND: is needed (for example answer-lost)
 
-      Options: x402-kit fault --help
+      Options: npx x402-kit fault --help
       exit code 1"
     `);
     expect(await run("fault", "polygon", "reset")).toMatchInlineSnapshot(`
