@@ -100,6 +100,7 @@ describe("what two readers could read in two ways is refused, and nothing behind
   test.each([
     ["two Idempotency-Keys", ["idempotency-key: a", "idempotency-key: b"]],
     ["an Idempotency-Key of a book's length", [`idempotency-key: ${"k".repeat(256)}`]],
+    ["an Idempotency-Key of no characters", ["idempotency-key: "]],
     ["an Idempotency-Key beyond ASCII", ["idempotency-key: caf\xe9"]],
   ])("%s", async (_name, headers) => {
     const answer = await exchange(postText("/v1/settle", paymentBody(), headers));

@@ -118,6 +118,12 @@ describe("a contract that is not there yet", () => {
       "
     `);
     expect(await transactionsOf(deployer)).toBe(0);
+    await base.request("anvil_setBalance", deployer, "0x0");
+    const unfunded = await call("--network base");
+    await base.request("anvil_setBalance", deployer, "0x56bc75e2d63100000");
+    expect(unfunded.stderr).toMatch(
+      /no terminal to ask at\n +0x\w+ has no ETH to pay for it: fund it first\.\n/,
+    );
   });
 
   test("has one address on the mainnets, and another on the test networks; the second run changes nothing", async () => {
