@@ -2,32 +2,27 @@ import type { FastifyPluginAsync } from "fastify";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { type ApiBeside, describeService } from "../../protocol/openapi.ts";
 
-/** How long all callers get the same example, in milliseconds: to make one takes a question to a node and a signature. */
-const exampleMs = 1_000;
-
-/** `GET /openapi.json`; made when it is first asked for, and with an example, which would grow old, now and again. */
+/**
+ * `GET /openapi.json`; made when it is first asked for. With an example, which serves once, it is made again for those who
+ * ask after it was there: that takes a question to a node and a signature, which all who wait meanwhile share.
+ */
 export const openApiRoute: FastifyPluginAsync<{
   knownNetworks: NetworkRegistry;
   describeBeside?: (() => ApiBeside | Promise<ApiBeside>) | undefined;
 }> = async (app, { knownNetworks, describeBeside }) => {
   let document: Promise<string> | undefined;
-  let isGoodUntil = 0;
+  let isLasting = false;
 
   async function describe(): Promise<string> {
     const beside = await describeBeside?.();
-    isGoodUntil = beside?.example === undefined ? Number.POSITIVE_INFINITY : performance.now() + exampleMs;
+    isLasting = beside?.example === undefined;
     return JSON.stringify(describeService(knownNetworks, beside));
   }
 
   app.get("/openapi.json", { config: { countedAs: "documents" } }, async (_request, reply) => {
-    if (performance.now() >= isGoodUntil) {
-      // Until it is there, whoever asks waits for this one.
-      isGoodUntil = Number.POSITIVE_INFINITY;
-      document = describe();
-      document.catch(() => {
-        isGoodUntil = 0;
-      });
-    }
+    document ??= describe().finally(() => {
+      if (!isLasting) document = undefined;
+    });
     reply.type("application/json; charset=utf-8");
     return document;
   });
