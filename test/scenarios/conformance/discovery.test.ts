@@ -14,7 +14,7 @@ import { type Body, signedRequest, startTestHarness } from "../../support/servic
  * Discovery of the service, the mock server and the fixtures, where it is on: the same payments are shown alike.
  */
 
-const fixturesUrl = "https://facilitator.example/v1";
+const fixturesUrl = "https://discovery.example/v1";
 const fixtures = createFixtures({ baseUrl: fixturesUrl, networks: ["base"], discovery: true });
 const intercepted = setupServer(...fixtures.handlers);
 
@@ -50,6 +50,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   intercepted.close();
+  fixtures.dispose();
   await mock?.close();
   await harness?.close();
 });

@@ -49,6 +49,7 @@ beforeEach(() => fixtures.reset());
 afterAll(async () => {
   await Promise.all(Object.values(merchants).map((merchant) => merchant.close()));
   mockedNetwork.close();
+  fixtures.dispose();
 });
 
 const reportOf = (x402Version: X402Version) => `${merchants[x402Version]?.origin}/report`;
