@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
-import { act, type FaultDescription, type FaultField, faultForm, faults, loadFaults } from "./state.ts";
+import type { FaultDescription, FaultField } from "../fault-form.ts";
+import { act, faultForm, faults, loadFaults } from "./state.ts";
 
 /** A kind of fault at a place, which is a network or the facilitator: its fields, and what sets and ends it. */
 export function FaultRow({ place, description }: { place: string; description: FaultDescription }) {

@@ -1,6 +1,7 @@
 import { computed, signal } from "@preact/signals";
 import { builtInNetworks } from "../../protocol/networks.ts";
 import { formatAmount, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
+import type { FaultForm } from "../fault-form.ts";
 import type { PaymentDetail, PaymentSummary } from "../payment-view.ts";
 import { writeFromNow } from "./times.ts";
 
@@ -93,31 +94,7 @@ export type FaultView = { id: string; network: string; kind: string; fired: numb
 >;
 export const faults = signal<readonly FaultView[]>([]);
 
-/** Something that may be said of a fault. */
-export type FaultField = {
-  name: string;
-  means: string;
-  type: "integer" | "string" | "boolean";
-  needed: boolean;
-  isMatch: boolean;
-  least: number | null;
-  most: number | null;
-  choices: readonly string[];
-  example: string;
-};
-
-/** A kind of fault, from `GET /harness/faults/kinds`. */
-export type FaultDescription = {
-  kind: string;
-  means: string;
-  places: readonly string[];
-  lasts: boolean;
-  fields: readonly FaultField[];
-};
-export const faultForm = signal<{
-  kinds: readonly FaultDescription[];
-  facilitatorRoutes: readonly string[];
-} | null>(null);
+export const faultForm = signal<FaultForm | null>(null);
 
 /** Changes are shown together: a burst of them must not make the page stutter. */
 const takeInEveryMs = 50;
