@@ -95,10 +95,11 @@ export function createChainFaults(options: {
   async function mineWhatWasTaken(): Promise<void> {
     const headOf = async () => Number(await node.request("eth_blockNumber"));
     let head = await headOf();
-    for (let looks = 0; looks < 5; looks++) {
+    // Whoever mines by hand meanwhile, without end, must not keep the fault from happening.
+    for (let looks = 0, still = 0; still < 5 && looks < 500; looks++) {
       await sleep(10);
       const next = await headOf();
-      if (next !== head) looks = 0;
+      still = next === head ? still + 1 : 0;
       head = next;
     }
     await node.request("evm_mine");
