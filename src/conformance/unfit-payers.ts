@@ -1,6 +1,6 @@
-import { formatUnits } from "viem";
 import type { RunningNetwork } from "../harness/control/description.ts";
 import { addressWord } from "../protocol/hex.ts";
+import { formatUnits } from "../protocol/token-units.ts";
 import { type TestPayerName, testPayers } from "../published/test-payers.ts";
 import type { LocalRpc } from "../rpc/local-rpc.ts";
 import { readQuantity } from "../rpc/read-hex.ts";

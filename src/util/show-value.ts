@@ -2,8 +2,8 @@
 const mostShown = 80;
 
 /**
- * Any value for a message, as JSON, truncated where it is long. Never throws, and calls nothing of the value: text made by
- * `String(value)` or a template calls its `toString`, which what comes from outside may have replaced.
+ * Any value for a message, as JSON, truncated where it is long. Never throws: text made by `String(value)` or a template
+ * calls the value's `toString`, in whose place parsed JSON may have something that is no function.
  */
 export function showValue(value: unknown): string {
   if (value === undefined) return "nothing";
