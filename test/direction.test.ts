@@ -94,7 +94,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   pool: ["harness", "logging"],
   vitest: ["harness", "pool"],
   fixtures: ["published"],
-  "mock-server": ["channels", "config", "fixtures", "local-server", "published", "studio"],
+  "mock-server": ["channels", "config", "fixtures", "http", "local-server", "published", "studio"],
   conformance: ["fixtures", "harness", "published", "rpc"],
   judge: ["harness", "published"],
   cli: [

@@ -10,9 +10,13 @@ const besidesSettles = 256;
 
 /** How many files and connections this process may have open at a time; undefined where that is not known. */
 export function readOpenFileLimit(): number | undefined {
+  const { report } = process;
+  const before: unknown = Reflect.get(report, "excludeNetwork");
   // Looking up the names of the machine's addresses is the slow part of a report.
-  Object.assign(process.report, { excludeNetwork: true });
-  const limit = Number(reportSchema.safeParse(process.report.getReport()).data?.userLimits.open_files.soft);
+  Object.assign(report, { excludeNetwork: true });
+  const limit = Number(reportSchema.safeParse(report.getReport()).data?.userLimits.open_files.soft);
+  // Harnesses run in their users' processes, which may write reports of their own.
+  Object.assign(report, { excludeNetwork: before });
   // "unlimited" is no number.
   return Number.isFinite(limit) ? limit : undefined;
 }

@@ -1,8 +1,12 @@
 import { randomUUID } from "node:crypto";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import { readOpenFileLimit } from "../config/open-files.ts";
 import type { FixtureRequest } from "../fixtures/engine/answer.ts";
 import type { FixtureEngine } from "../fixtures/engine/engine.ts";
 import { defaultContracts } from "../fixtures/engine/environment.ts";
+import { followExchange } from "../http/connections/exchange.ts";
+import { createOpenConnections } from "../http/connections/open-connections.ts";
+import { localConnectionCapacity } from "../http/limits/connection-capacity.ts";
 import { type Listening, refuseForeign } from "../local-server/refuse-foreign.ts";
 import { type CorsOrigins, corsOptions } from "../protocol/cors.ts";
 import { tokensOf } from "../protocol/known-token.ts";
@@ -63,6 +67,12 @@ export async function createMockApp(
       inSession.set(request, { engine, base: sessionPath(split.id) });
       return split.path;
     },
+  });
+  const open = createOpenConnections(localConnectionCapacity(readOpenFileLimit()));
+  app.server.on("connection", (socket) => open.add(socket));
+  app.addHook("onRequest", (request, reply, done) => {
+    followExchange(request.raw, reply.raw);
+    done();
   });
   app.addHook("onRequest", async ({ raw: { headers, httpVersion }, id: requestId }, reply) => {
     if (headers.host !== undefined || httpVersion !== "1.1") return;

@@ -49,6 +49,11 @@ export function startCli(
   return start(process.execPath, [bin, ...args], { env });
 }
 
+/** The same, in a process that may open so many files and connections. */
+export function startCliWithFiles(openFiles: number, args: readonly string[]): Promise<CliProcess> {
+  return start("sh", ["-c", `ulimit -n ${openFiles} && exec "$0" "$@"`, process.execPath, bin, ...args], {});
+}
+
 /** Starts an npm script in a process group of its own, as a terminal does; `kill` is then what Ctrl-C does. */
 export function startNpmScript(args: readonly string[]): Promise<CliProcess> {
   return start("npm", args, { ownGroup: true });

@@ -1,12 +1,14 @@
 import type { FastifyInstance } from "fastify";
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
+import { readOpenFileLimit } from "../../config/open-files.ts";
 import { addRows, readRows } from "../../database/copy-rows.ts";
 import type { Database } from "../../database/database.ts";
 import { createMemoryDatabases } from "../../database/sqlite/memory.ts";
 import { KitError } from "../../errors.ts";
 import { createApp } from "../../http/app.ts";
 import { listen } from "../../http/connections/listen.ts";
+import { localConnectionCapacity } from "../../http/limits/connection-capacity.ts";
 import { dropLeases } from "../../ledger/leases.ts";
 import type { LedgerTables } from "../../ledger/tables.ts";
 import { refuseForeign } from "../../local-server/refuse-foreign.ts";
@@ -195,6 +197,7 @@ export async function serveHarness(
       checkHealth,
       now: () => Date.now(),
       serviceId,
+      connections: localConnectionCapacity(readOpenFileLimit()),
       docs: true,
       describeBeside:
         studio && (async () => ({ ...studio.describeStudioApi(), example: await apiExampleOf(describe()) })),

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { connectionCapacity } from "./connection-capacity.ts";
+import { connectionCapacity, localConnectionCapacity } from "./connection-capacity.ts";
 
 test.each([
   [undefined, 10_000, 7_500],
@@ -11,3 +11,13 @@ test.each([
 ])("with %s file descriptors there are %i connections, %i from one address", (files, max, maxPerAddress) => {
   expect(connectionCapacity(files)).toEqual({ max, maxPerAddress });
 });
+
+test.each([
+  [undefined, 10_000],
+  [1_024, 768],
+])(
+  "with %s file descriptors a server of this machine takes %i connections, all from one address",
+  (files, max) => {
+    expect(localConnectionCapacity(files)).toEqual({ max, maxPerAddress: max });
+  },
+);

@@ -12,3 +12,9 @@ export function connectionCapacity(openFiles: number | undefined): ConnectionLim
   const max = Math.max(1, Math.min(mostConnections, Math.floor(left)));
   return { max, maxPerAddress: Math.ceil(max * 0.75) };
 }
+
+/** The same for a server of this machine, whose callers all have the one address: it may take every place. */
+export function localConnectionCapacity(openFiles: number | undefined): ConnectionLimits {
+  const { max } = connectionCapacity(openFiles);
+  return { max, maxPerAddress: max };
+}
