@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import { readFileSync } from "node:fs";
 import { inspect } from "node:util";
 import type { Terminal } from "./kit/terminal.ts";
 
@@ -14,14 +13,12 @@ if (major < 22 || (major === 22 && minor < 18)) {
 const { enableCompileCache } = await import("node:module");
 enableCompileCache();
 const { Interruption } = await import("./kit/terminal.ts");
+const { onParentEnd } = await import("./kit/parent-process.ts");
 const { isRunByNpm } = await import("../util/self-command.ts");
 const { main } = await import("./main.ts");
 
 /** A second Ctrl-C within this is the same one: npm passes on what the terminal has sent to the whole group. */
 const sameSignalMs = 500;
-
-/** Between two looks whether npm is still there. */
-const parentPollMs = 500;
 
 const interruption = new AbortController();
 
@@ -35,31 +32,10 @@ function takeSignals(): AbortSignal {
       interruption.abort(new Interruption());
     });
   }
-  if (isRunByNpm) endWithNpm();
+  // npm and npx that are ended by a signal leave the command running: to stop `npx x402-kit serve` by its pid means
+  // this process.
+  if (isRunByNpm) onParentEnd(() => interruption.abort(new Interruption()));
   return interruption.signal;
-}
-
-/**
- * npm and npx that are ended by a signal leave the command running: to stop `npx x402-kit serve` by its pid means this
- * process. Between npm and this process is a shell, which SIGTERM to npm ends, and kill -9 does not.
- */
-function endWithNpm(): void {
-  const { ppid } = process;
-  const npm = parentOf(ppid);
-  const timer = setInterval(() => {
-    if (process.ppid !== ppid || parentOf(ppid) !== npm) interruption.abort(new Interruption());
-  }, parentPollMs);
-  timer.unref();
-}
-
-/** The parent of a process, as Linux tells; undefined elsewhere. */
-function parentOf(pid: number): string | undefined {
-  try {
-    // The name of the process is in brackets, and may hold any character.
-    return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ")[1];
-  } catch {
-    return undefined;
-  }
 }
 
 let crashed = false;
