@@ -97,8 +97,8 @@ const stateChecks: readonly (readonly [string, StateCheck])[] = [
   ],
   [
     "balanceSuffices",
-    ({ authorization: { value } }, { payerBalance }) =>
-      BigInt(payerBalance) < value ? refusals.balanceTooSmall(BigInt(payerBalance), value) : undefined,
+    ({ authorization: { value } }, { asset, payerBalance }) =>
+      BigInt(payerBalance) < value ? refusals.balanceTooSmall(BigInt(payerBalance), value, asset) : undefined,
   ],
 ];
 

@@ -2,6 +2,8 @@ import type { Chain, Diagnosis } from "../chain/chain.ts";
 import type { SettleCall } from "../chain/contract/calls.ts";
 import { describeRevert, type Revert } from "../chain/contract/revert.ts";
 import { OperatorError, UndeterminedError } from "../errors.ts";
+import { sameAddress } from "../protocol/hex.ts";
+import type { Asset } from "../protocol/networks.ts";
 import { type Invalid, type InvalidReason, invalid } from "../protocol/reasons.ts";
 import { refusals } from "../protocol/refusals.ts";
 
@@ -42,17 +44,22 @@ export async function classifyRevert(chain: Chain, call: SettleCall, revert: Rev
       hints: [`The operator lacks OPERATOR_ROLE on ${chain.network.name}: grant it with the admin key`],
     });
   }
-  return explainByState(state, call) ?? explainByRevert(revert, call);
+  const asset = chain.network.assets.find(({ address }) => sameAddress(address, call.asset));
+  return explainByState(state, call, asset) ?? explainByRevert(revert, call);
 }
 
-function explainByState(state: Diagnosis, { authorization, recipient }: SettleCall): Invalid | undefined {
+function explainByState(
+  state: Diagnosis,
+  { authorization, recipient }: SettleCall,
+  asset: Asset | undefined,
+): Invalid | undefined {
   if (state.authorizationUsed) return refusals.usedOnChain();
   if (state.tokenPaused) return refusals.assetPaused();
   if (state.payerBlacklisted) return refusals.payerBlacklisted();
   if (state.recipientBlacklisted) return refusals.recipientBlacklisted(recipient);
   if (state.contractBlacklisted) return refusals.contractBlacklisted();
   return state.balance < authorization.value
-    ? refusals.balanceTooSmall(state.balance, authorization.value)
+    ? refusals.balanceTooSmall(state.balance, authorization.value, asset)
     : undefined;
 }
 

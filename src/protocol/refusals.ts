@@ -9,6 +9,7 @@ import {
 } from "./networks.ts";
 import { type Invalid, type InvalidPart, type InvalidReason, invalid } from "./reasons.ts";
 import type { Situation } from "./situations.ts";
+import { unitsOf } from "./token-units.ts";
 
 /** How long before `validBefore` a payment must arrive to be settled in time. */
 export const expiryMarginSeconds = 6n;
@@ -38,7 +39,14 @@ function adviceOnAmounts(value: bigint, required: bigint): string {
   const power = powerOfTenBetween(value, required);
   return power === undefined
     ? advice["amount-differs"]
-    : `The two differ by 10^${power}: find which side counts the decimals (USDC has 6) twice or not at all.`;
+    : `The two differ by 10^${power}: find which side counts the token's decimals twice or not at all.`;
+}
+
+/** What one whole token is in its smallest unit, such as `: 1 USDC is 1000000`; nothing of an unknown token. */
+function exampleOf(asset: Asset | undefined): string {
+  if (asset === undefined) return "";
+  const { symbol, decimals } = unitsOf(asset);
+  return `: 1 ${symbol} is 1${"0".repeat(decimals)}`;
 }
 
 /** How many powers of ten lie between two amounts; undefined when it is no power of ten. */
@@ -193,10 +201,10 @@ export const refusals = {
       `The smart wallet ${payer} is not deployed on ${network}; deploy it before paying`,
     ),
 
-  balanceTooSmall: (balance: Shown, value: bigint) =>
+  balanceTooSmall: (balance: Shown, value: bigint, asset: Asset | undefined) =>
     invalid(
       "insufficient_funds",
-      `The payer holds ${balance} of the asset's smallest unit; ${value} is needed. Fund the payer, or fix the price if it is off by decimals: 1 USDC is 1000000`,
+      `The payer holds ${balance} of the asset's smallest unit; ${value} is needed. Fund the payer, or fix the price if it is off by decimals${exampleOf(asset)}`,
     ),
 
   balanceTakenUp: (balance: Shown, value: bigint) =>

@@ -202,6 +202,7 @@ test("amounts of a token of another name and other decimals are told in its own 
   expect(why.stdout).toContain("0.5 XCHF on avalanche, from empty");
   expect(why.stdout).toContain("errors.md#insufficient_funds");
   expect(why.stdout).not.toMatch(/another (key|domain)/);
+  expect(why.stdout.replaceAll(/\s+/g, " ")).toContain("1 XCHF is 1000000000000000000");
 
   const harness = await connectHarness(facilitator.url, ["avalanche"]);
   expect(await harness.journal.describe()).toContain(`of 1.5 XCHF (${15n * 10n ** 17n} units of 0x`);
