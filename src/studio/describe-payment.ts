@@ -21,14 +21,14 @@ export async function describePayment(
   context: RefusalContext,
   chain: Pick<PaymentChain, "authorizationUse"> | undefined,
 ): Promise<PaymentDetail> {
-  const use = wasUsedElsewhere(payment) ? await chain?.authorizationUse(payment) : undefined;
+  const use = mayBeUsedElsewhere(payment) ? await chain?.authorizationUse(payment) : undefined;
   return detailOf(payment, context, use);
 }
 
 /**
  * All that is known of a payment, with what is wrong with it.
  *
- * @param use how its authorization was used before, where {@link wasUsedElsewhere} and the chain could say
+ * @param use how its authorization was used before, where {@link mayBeUsedElsewhere} and the chain could say
  */
 function detailOf(payment: LoggedPayment, context: RefusalContext, use?: AuthorizationUse): PaymentDetail {
   const { summary, request, received, answers, timeline, omitted } = payment;
@@ -54,12 +54,23 @@ function termsOf({ requirements: { amount, asset, payTo } }: PaymentRequest): Re
   return { amount: `${amount}`, asset, ...(payTo !== undefined && { payTo }) };
 }
 
+/** The refusals behind which an earlier use may be: of an expired authorization the service does not ask for one. */
+const refusalsOfUsed: ReadonlySet<string | null> = new Set([
+  usedReason,
+  "invalid_exact_evm_payload_authorization_valid_before",
+]);
+
+/** What the ledger says last of a settlement that failed and was not recovered, as far as is known. */
+const stepsOfFailed: ReadonlySet<string | null> = new Set(["failed", "recoveryQueued", "recoveryPostponed"]);
+
 /**
- * Whether a payment was refused for the state of its authorization, and nothing that was seen here explains that: it may
- * have been used straight on the token, or before this process began.
+ * Whether a payment was refused and nothing that was seen here tells that its authorization is unused: it may have been
+ * used straight on the token, or before this process began. That also makes settles fail that were answered as pending.
  */
-function wasUsedElsewhere({ summary, timeline }: Pick<LoggedPayment, "summary" | "timeline">): boolean {
-  return refusedOperation(summary)?.reason === usedReason && settledHere(timeline) === undefined;
+function mayBeUsedElsewhere({ summary, timeline }: Pick<LoggedPayment, "summary" | "timeline">): boolean {
+  const refused = refusedOperation(summary);
+  if (refused === undefined || settledHere(timeline) !== undefined) return false;
+  return refusalsOfUsed.has(refused.reason) || stepsOfFailed.has(summary.ledger);
 }
 
 function refusedOperation({ settle, verify }: PaymentSummary): OperationView | undefined {
@@ -86,9 +97,9 @@ function explanationsOf(
   const answered = { reason: reason ?? undefined, message: message ?? undefined, at: summary.lastSeenAt };
   if (received !== undefined) return explainReceived(answered, received, context);
   const explanations = explainRefusal({ ...answered, request }, context);
-  if (reason !== usedReason) return explanations;
-  const own = explanations.find(({ mistake }) => mistake === reason);
+  if (reason !== usedReason && use === undefined) return explanations;
+  const own = explanations.find(({ mistake }) => mistake === usedReason);
   const before = explainUse(settledHere(timeline) ?? use, summary.token, own);
   if (before === undefined) return explanations;
-  return [before, ...explanations.filter(({ mistake }) => mistake !== reason)];
+  return [before, ...explanations.filter(({ mistake }) => mistake !== usedReason)];
 }
