@@ -8,8 +8,8 @@ const contract = request.authorization.to;
 const { validBefore } = request.authorization;
 const seconds = (time: bigint) => Number(time) * 1_000;
 
-function timesIn(refused: Pick<RefusedRequest, "reason" | "message" | "at">, hasOwnClock?: boolean) {
-  const context = { contracts: { mainnet: contract, testnet: contract }, hasOwnClock };
+function timesIn(refused: Pick<RefusedRequest, "reason" | "message" | "at">, hasOwnClock = false) {
+  const context = { contracts: { mainnet: contract, testnet: contract }, hasOwnClock: () => hasOwnClock };
   return explainRefusal({ ...refused, request }, context)
     .filter(({ mistake }) => ["expired", "not-valid-yet"].includes(mistake))
     .map(({ mistake, got }) => `${mistake}: ${got}`);

@@ -38,8 +38,8 @@ export type RefusedRequest = {
 
 /** What refusals are explained with. */
 export type RefusalContext = Pick<ExplainContext, "contracts" | "networks" | "tokens"> & {
-  /** Whether the chains have another time than this machine, as with a seed. */
-  hasOwnClock?: boolean | undefined;
+  /** Whether the chains have another time than this machine, as with a seed, or since their time was moved. */
+  hasOwnClock?: (() => boolean) | undefined;
 };
 
 /** Reasons that are given when signature and times were right, or do not matter any more. */
@@ -53,7 +53,7 @@ function timeOf(
   { reason, message, at }: RefusedRequest,
   { hasOwnClock }: RefusalContext,
 ): bigint | undefined {
-  const isUnknown = hasOwnClock === true || beyondTimes.includes(reason);
+  const isUnknown = hasOwnClock?.() === true || beyondTimes.includes(reason);
   return chainTimeIn(message) ?? (isUnknown ? undefined : BigInt(Math.floor(at / 1000)));
 }
 

@@ -28,6 +28,8 @@ export type ExplainContext = {
   tokens?: KnownTokens | undefined;
   /** Unix seconds, by the chain where there is one; undefined where the times of a payment are not to be judged. */
   now: bigint | undefined;
+  /** Whose time `now` is, such as `this machine's clock`, where what is said of the times is to name it. */
+  clock?: string | undefined;
   /** Whether the signature was found good, maybe by the payer's wallet contract, which is not asked here. */
   signatureHeld?: boolean | undefined;
 };
@@ -295,7 +297,7 @@ function explainAuthorization(
   if (value !== undefined && asked !== undefined) {
     findings.push(...explainAmounts(value, asked, units));
   }
-  findings.push(...explainTimes(validAfter, validBefore, context.now));
+  findings.push(...explainTimes(validAfter, validBefore, context));
   if (context.signatureHeld !== true) {
     findings.push(
       ...explainSignature({
@@ -341,7 +343,7 @@ function explainAmounts(value: bigint, { at, value: terms }: Side, units: TokenU
 function explainTimes(
   validAfter: bigint | undefined,
   validBefore: bigint | undefined,
-  now: bigint | undefined,
+  { now, clock }: Pick<ExplainContext, "now" | "clock">,
 ): Finding[] {
   const findings: Finding[] = [];
   const inMilliseconds = (time: bigint | undefined) =>
@@ -363,7 +365,7 @@ function explainTimes(
   if (validAfter !== undefined && !inMilliseconds(validAfter) && validAfter >= now) {
     findings.push(
       finding("not-valid-yet", "authorization.validAfter", {
-        got: `${validAfter}, ${validAfter - now} s ahead of the clock`,
+        got: `${validAfter}, ${validAfter - now} s ahead of ${clock ?? "the clock"}`,
         expected: `below ${now}`,
       }),
     );
@@ -375,7 +377,7 @@ function explainTimes(
         : `${validBefore}, in ${validBefore - now} s`;
     findings.push(
       finding("expired", "authorization.validBefore", {
-        got,
+        got: clock === undefined ? got : `${got} by ${clock}`,
         expected: `at least ${now + expiryMarginSeconds}`,
       }),
     );

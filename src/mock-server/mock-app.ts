@@ -98,7 +98,7 @@ export async function createMockApp(
       contracts: { mainnet: contractOn("mainnet"), testnet: contractOn("testnet") },
       networks: addToBuiltIn(networks),
       // Each session may have one.
-      hasOwnClock: true,
+      hasOwnClock: () => true,
       tokens: tokensOf(networks),
     });
     scope.get("/harness", describe);

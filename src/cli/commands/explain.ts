@@ -69,6 +69,8 @@ export const explainCommand = defineCommand({
       networks,
       contracts: facilitatorContracts,
       now: time ?? BigInt(Math.floor((at ?? Date.now()) / 1_000)),
+      clock:
+        time !== undefined ? `the clock at ${url}` : at === undefined ? "this machine's clock" : undefined,
     });
     const names = new Set<string>(findings.map(({ mistake }) => mistake));
     const more = (there?.explanations ?? []).filter(({ mistake }) => !names.has(mistake));

@@ -93,7 +93,8 @@ export const up = defineCommand({
       }
       if (!values.quiet && (!isForMachines || values["log-format"] !== undefined)) {
         const { followPayments } = await import("../../studio/follow-payments.ts");
-        const hasOwnClock = values.seed !== undefined;
+        const chains = Object.values(harness.chains);
+        const hasOwnClock = () => values.seed !== undefined || chains.some((chain) => chain.hasMovedTime());
         const tokens = Object.fromEntries(
           Object.entries(harness.description.networks).map(([name, { asset }]) => [name, [asset]]),
         );

@@ -24,7 +24,7 @@ export function createPaymentExplainer(
     contracts: Readonly<Record<NetworkTier, Address>>;
     networks: NetworkRegistry | undefined;
     tokens: KnownTokens;
-    hasOwnClock: boolean;
+    hasOwnClock: () => boolean;
   },
 ): PaymentExplainer {
   let loaded: Promise<PaymentChain> | undefined;

@@ -143,7 +143,7 @@ export async function serveHarness(
       contracts,
       networks: knownNetworks,
       tokens: Object.fromEntries(chains.map(({ network, asset }) => [network.name, [asset]])),
-      hasOwnClock: hasOwnClock(options),
+      hasOwnClock: () => hasOwnClock(options) || chains.some((chain) => chain.hasMovedTime()),
     };
     const journal = store && options.journal ? createJournalStore(store, context.tokens) : undefined;
     const startedFaults = await startFaults(chains, { serviceId, onExchange: journal?.onExchange });

@@ -54,6 +54,8 @@ export type HarnessChain = {
   advanceTime(seconds: number): Promise<bigint>;
   /** The time of the newest block. */
   now(): Promise<bigint>;
+  /** Whether its time was moved since its start, and may be another one than this machine's. */
+  hasMovedTime(): boolean;
   /**
    * Puts the chain back to its start: accounts, contracts, blocks, pool, mining, fees, and the time to the clock's.
    * Nothing may be sent to it meanwhile.
@@ -143,6 +145,7 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
   if (slice !== undefined) await placeSlice(node, asset, slice);
   if (saved !== undefined) await load(node, saved);
   const { ahead = 0 } = saved ?? {};
+  let hasMovedTime = ahead > 0;
   const start = await takeStartingPoint(node, { impersonated: treasury.address, ownClock, ahead });
   // A chain with a clock of its own stands still between transactions.
   const heartbeat = ownClock ? undefined : startHeartbeat(node);
@@ -204,6 +207,7 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
           `Time moves forward by 1 to ${longestAdvanceSeconds} whole seconds, not by ${seconds}`,
         );
       }
+      hasMovedTime = true;
       // Where blocks have fixed distances, an offset to the clock is not looked at.
       if (ownClock) {
         await node.request(
@@ -217,7 +221,12 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
       return readHeadTime(node, node.name);
     },
     now: () => readHeadTime(node, node.name),
-    reset: () => whileStill(start.restore),
+    hasMovedTime: () => hasMovedTime,
+    async reset() {
+      const mined = await whileStill(start.restore);
+      hasMovedTime = ahead > 0;
+      return mined;
+    },
     async mark() {
       const { restore } = await whileStill(start.mark);
       return { restore: () => whileStill(restore) };

@@ -240,16 +240,40 @@ test("without a running up, the commands say how to start one", async () => {
   expect(nowhere.stderr).toContain("No payments can be read at http://127.0.0.1:9");
 });
 
-test("explain goes by the time of the chain at --url, or the one that is given", async () => {
+test("explain goes by the time of the chain at --url, or the one that is given, and names the clock", async () => {
   const { request, authorization } = await signPayment(description, { network: "base" });
   const expired = "The authorization has expired";
   const body = JSON.stringify(request);
   expect((await cli("explain", body)).stdout).not.toContain(expired);
   await cli("advance-time", "--network", "base", "--seconds", "3600");
-  expect((await cli("explain", body)).stdout).toContain(expired);
+  const there = await cli("explain", body);
+  expect(there.stdout).toContain(expired);
+  expect(there.stdout).toMatch(new RegExp(` s ago by the clock at ${origin}$`, "m"));
   expect((await runCli(["explain", body])).stdout).not.toContain(expired);
   const then = new Date(Number(authorization.validBefore) * 1_000 + 5_000).toISOString();
   expect((await runCli(["explain", body, "--at", then])).stdout).toContain(
     `got:      ${authorization.validBefore}, 5 s ago`,
   );
+});
+
+test("a payment that is valid on a chain whose time was moved is not explained by this machine's clock", async () => {
+  await cli("advance-time", "--network", "base", "--seconds", "3600");
+  // Past on the chain, and to come on this machine.
+  const validAfter = BigInt(Math.floor(Date.now() / 1_000) + 1_800);
+  const { request } = await signPayment(description, {
+    network: "base",
+    authorization: { validAfter, value: 9_999n },
+  });
+  const here = await runCli(["explain", JSON.stringify(request)]);
+  expect(here.stdout).toMatch(/ s ahead of this machine's clock$/m);
+  await requestJson(`${origin}/v1/verify`, {
+    method: "POST",
+    headers: { authorization: description.organization.apiKey },
+    body: request,
+  });
+  const { stdout } = await cli("why");
+  expect(stdout).toContain("The signed value is not the required amount");
+  expect(stdout).not.toContain("not valid yet");
+  const told = () => printed().findLast(({ reason }) => reason?.endsWith("authorization_value"));
+  await expect.poll(() => told()?.more).toBe("docs/errors.md#amount-differs");
 });
