@@ -90,7 +90,8 @@ function checkFee({ maxFeePerGas, name }: NetworkConfig, baseFeePerGas: bigint):
 
 /** A transaction that settles one payment of a plain account, for its size and its gas limit. */
 function sampleTransaction({ usdc, facilitatorContract }: NetworkConfig) {
-  const any = `0x${"a5".repeat(32)}` as const;
+  // None is zero, as is usual in a payment: zeros would cost less gas.
+  const nonZeroBytes = `0x${"a5".repeat(32)}` as const;
   return settleTransaction([
     {
       asset: usdc.address,
@@ -100,9 +101,9 @@ function sampleTransaction({ usdc, facilitatorContract }: NetworkConfig) {
         value: 1_000_000n,
         validAfter: 0n,
         validBefore: 2_000_000_000n,
-        nonce: any,
+        nonce: nonZeroBytes,
       },
-      signature: `${any}${any.slice(2)}1b`,
+      signature: `${nonZeroBytes}${nonZeroBytes.slice(2)}1b`,
       recipient: facilitatorContract,
     },
   ]);
