@@ -53,7 +53,7 @@ function refuseOne(): string {
   channels.request.publish(() => ({ ...about, headers }));
   channels.checks.publish(() => ({
     ...about,
-    checks: [{ check: "signatureHolds", refusal }],
+    checks: [[{ check: "signatureHolds", refusal }]],
     times: [publicationTime()],
   }));
   channels.payment.publish(() => ({

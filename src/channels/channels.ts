@@ -35,14 +35,15 @@ export type CheckMade = {
 
 /**
  * The checks of one request, published with the first of them. `checks` and `times` grow while more are made: a message
- * for each would cost observers more than all other messages together.
+ * for each would cost observers more than all other messages together. `checksOf` takes them apart.
  */
 export type ChecksBegun = FromService & {
   readonly settlementId: Hex;
   /** The object of {@link RequestRead}, which tells concurrent repeats apart. */
   readonly payment: PaymentRequest;
-  readonly checks: readonly CheckMade[];
-  /** When each was made, by `publicationTime`. */
+  /** In their order; those between which nothing was waited for are one list. */
+  readonly checks: readonly (readonly CheckMade[])[];
+  /** When each list of them was made, by `publicationTime`. */
   readonly times: readonly number[];
 };
 

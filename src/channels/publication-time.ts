@@ -12,9 +12,3 @@ export function publicationTime(): number {
   last = now > last || now < last - 1_000 ? now : last + step;
   return last;
 }
-
-/** The same for what follows the last one given at once, without a look at the clock. */
-export function publicationTimeAtOnce(): number {
-  last += step;
-  return last;
-}

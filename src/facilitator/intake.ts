@@ -10,7 +10,7 @@ import { refusals } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import type { FacilitatorContext, Lane, Lanes } from "./context.ts";
 import { createPaymentReader, type SettleablePayment } from "./payment.ts";
-import type { Checked } from "./publish-checks.ts";
+import type { Checked, CheckName } from "./publish-checks.ts";
 
 /** A payment that is good on its face, with the chain that decides the rest. */
 export type ReadPayment = {
@@ -38,8 +38,11 @@ export function createPaymentIntake(networks: FacilitatorContext["networks"]): P
       );
       return checked("networkIsEnabled", refusals.networkNotEnabled(request.network, enabled));
     }
-    checked("networkIsEnabled", undefined);
-    const refusal = checkTerms(request, lanes[0].chain.network, checked);
+    let last: CheckName = "networkIsEnabled";
+    const refusal = checkTerms(request, lanes[0].chain.network, (check) => {
+      last = check;
+    });
+    checked(last, refusal);
     if (refusal !== undefined) return refusal;
     const payment = read(request);
     if (payment === undefined) throw new Error("an allowed asset has no domain");

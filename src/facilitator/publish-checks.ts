@@ -1,5 +1,5 @@
 import { type CheckMade, channels } from "../channels/channels.ts";
-import { publicationTime, publicationTimeAtOnce } from "../channels/publication-time.ts";
+import { publicationTime } from "../channels/publication-time.ts";
 import { pureCheckNames } from "../protocol/checks.ts";
 import type { Invalid } from "../protocol/reasons.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
@@ -17,16 +17,21 @@ export const checkNames = [
 
 export type CheckName = (typeof checkNames)[number];
 
-/** Notes a check of one request for those who hear the channel `checks`, and gives its refusal back. */
+/**
+ * Notes a check of one request for those who hear the channel `checks`, and gives its refusal back. With the first that is
+ * noted, all before it in {@link checkNames} have passed.
+ */
 export type Checked = <T extends Invalid | undefined>(check: CheckName, refusal: T) => T;
 
-/** Checks that passed are all alike. */
-const passed = Object.fromEntries(
-  checkNames.map((check): [string, CheckMade] => [check, { check, refusal: undefined }]),
-) as Readonly<Record<CheckName, CheckMade>>;
+/** Checks that passed are all alike, and so are lists of them: observers keep them for each request. */
+const passed = checkNames.map((check): CheckMade => ({ check, refusal: undefined }));
+const passedAlone = byName((place) => passed.slice(place, place + 1));
+const passedBefore = byName((place) => passed.slice(0, place));
+const passedUpTo = byName((place) => passed.slice(0, place + 1));
 
-/** Nothing is waited for between the check before and one of these: the clock need not be read for each. */
-const atOnce: ReadonlySet<CheckName> = new Set([...pureCheckNames, "minimumIsReached"]);
+function byName<T>(describe: (place: number) => T): Readonly<Record<CheckName, T>> {
+  return Object.fromEntries(checkNames.map((name, place) => [name, describe(place)])) as Record<CheckName, T>;
+}
 
 const unheard: Checked = (_check, refusal) => refusal;
 
@@ -34,13 +39,14 @@ const unheard: Checked = (_check, refusal) => refusal;
 export function publishChecksOf(payment: PaymentRequest, serviceId: string): Checked {
   if (!channels.checks.isHeard()) return unheard;
   const { settlementId } = payment;
-  const checks: CheckMade[] = [];
+  const checks: (readonly CheckMade[])[] = [];
   const times: number[] = [];
   return (check, refusal) => {
-    checks.push(refusal === undefined ? passed[check] : { check, refusal });
-    times.push(checks.length > 1 && atOnce.has(check) ? publicationTimeAtOnce() : publicationTime());
-    if (checks.length === 1)
-      channels.checks.publish(() => ({ serviceId, settlementId, payment, checks, times }));
+    const isFirst = checks.length === 0;
+    if (refusal === undefined) checks.push((isFirst ? passedUpTo : passedAlone)[check]);
+    else checks.push([...(isFirst ? passedBefore[check] : []), { check, refusal }]);
+    times.push(publicationTime());
+    if (isFirst) channels.checks.publish(() => ({ serviceId, settlementId, payment, checks, times }));
     return refusal;
   };
 }

@@ -34,7 +34,7 @@ function verify(request: PaymentRequest, { from = serviceId, end = true } = {}):
   channels.request.publish(() => about);
   channels.checks.publish(() => ({
     ...{ serviceId: from, settlementId, payment: request },
-    checks: [{ check: "signatureHolds", refusal: undefined }],
+    checks: [[{ check: "signatureHolds", refusal: undefined }]],
     times: [tick()],
   }));
   if (end)

@@ -15,14 +15,14 @@ const { settlementId } = payment;
 const serviceId = "the service";
 
 /** The same object for all requests, as in the service. */
-const passed: CheckMade = { check: "networkIsEnabled", refusal: undefined };
+const passed: readonly CheckMade[] = [{ check: "networkIsEnabled", refusal: undefined }];
 
 /** The messages about a verify. Another object of the same payment, as for each request. */
 function verify(requestId: string, result: RequestEnded["result"] = { outcome: "valid" }) {
   const about = { serviceId, requestId, operation: "verify", settlementId, payment: { ...payment } } as const;
-  const checks: CheckMade[] = [
+  const checks: (readonly CheckMade[])[] = [
     passed,
-    result.outcome === "valid" ? passed : { check: "windowIsOpen", refusal: refusals.usedHere() },
+    result.outcome === "valid" ? passed : [{ check: "windowIsOpen", refusal: refusals.usedHere() }],
   ];
   return {
     read: about satisfies RequestRead,
@@ -120,6 +120,6 @@ test("checks that are made after the caller has left are told, too", () => {
   kept.open(read, 1);
   kept.check(checked, 2);
   kept.end({ ...ended, status: undefined, result: { outcome: "abandoned" } }, 5);
-  checked.checks.push({ check: "simulationSucceeds", refusal: undefined });
-  expect(kept.messages[1]).toMatchObject({ checks: [{}, {}, { check: "simulationSucceeds" }] });
+  checked.checks.push([{ check: "simulationSucceeds", refusal: undefined }]);
+  expect(kept.messages[1]).toMatchObject({ checks: [[{}], [{}], [{ check: "simulationSucceeds" }]] });
 });

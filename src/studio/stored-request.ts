@@ -1,5 +1,4 @@
 import type {
-  CheckMade,
   ChecksBegun,
   PaymentOutcome,
   RequestEnded,
@@ -30,7 +29,7 @@ export type OpenRequest = Pick<RequestRead, "requestId" | "operation" | "payment
 export type EndedRequest = Pick<RequestRead, "requestId" | "operation"> & {
   /** The request of the same payment that ended before. */
   before: EndedRequest | undefined;
-  readonly checks: readonly CheckMade[] | undefined;
+  readonly checks: ChecksBegun["checks"] | undefined;
   readonly calls: readonly NodeCall[];
   readonly status: number;
   readonly answer: string | undefined;
@@ -59,19 +58,20 @@ export function endRequest(
   };
 }
 
-/** Lists of checks that passed, which are few. */
-const passed: (readonly CheckMade[])[] = [];
+/** Checks that all passed, which are in few orders. */
+const passed: ChecksBegun["checks"][] = [];
 const mostLists = 100;
 
-function sharedChecks(checks: readonly CheckMade[]): readonly CheckMade[] {
+function sharedChecks(checks: ChecksBegun["checks"]): ChecksBegun["checks"] {
   for (const list of passed) if (isSame(list, checks)) return list;
   // A copy: the list of a message may grow.
   const list = [...checks];
-  if (passed.length < mostLists && list.every(({ refusal }) => refusal === undefined)) passed.push(list);
+  if (passed.length < mostLists && list.flat().every(({ refusal }) => refusal === undefined))
+    passed.push(list);
   return list;
 }
 
-function isSame(list: readonly CheckMade[], checks: readonly CheckMade[]): boolean {
+function isSame(list: ChecksBegun["checks"], checks: ChecksBegun["checks"]): boolean {
   if (list.length !== checks.length) return false;
   for (let index = 0; index < list.length; index++) if (list[index] !== checks[index]) return false;
   return true;

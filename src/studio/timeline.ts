@@ -1,4 +1,5 @@
 import type { CheckMade } from "../channels/channels.ts";
+import { checksOf } from "../channels/checks-of.ts";
 import type { PaymentMessage } from "./payment-message.ts";
 import type { TimelineEntry } from "./payment-view.ts";
 import { createRequestIds } from "./request-ids.ts";
@@ -19,10 +20,7 @@ export function timelineOf({ id, messages, times, omitted }: StoredPayment): {
       const common = { ok: true, tookMs: null, requestId: requestIds.of(message) };
       if (!("checks" in message))
         return [{ at: times[index] ?? 0, ...common, ...describe(message, subjects) }];
-      return message.checks.map((made, place) => ({
-        ...{ at: message.times[place] ?? 0, ...common },
-        ...describeCheck(made),
-      }));
+      return checksOf(message).map((made) => ({ at: made.at, ...common, ...describeCheck(made) }));
     })
     .sort((a, b) => a.at - b.at);
   const timeline = lines.slice(-mostLines).map((line) => ({ ...line, at: Math.floor(line.at) }));

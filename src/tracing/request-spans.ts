@@ -83,7 +83,7 @@ export function createRequestSpans(
       const { outcome, reason, transaction } = result;
       const request = open.get(requestId);
       const checks = request && checksOf.get(request.payment);
-      const check = checks?.findLast(({ refusal }) => refusal !== undefined)?.check;
+      const check = checks?.flat().findLast(({ refusal }) => refusal !== undefined)?.check;
       const span =
         request?.span ??
         tracer.startSpan(

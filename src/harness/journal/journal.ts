@@ -1,3 +1,4 @@
+import { checksOf } from "../../channels/checks-of.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { type KnownTokens, unitsOfPayment } from "../../protocol/known-token.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
@@ -138,8 +139,8 @@ function requestsOf({ messages, times }: StoredPayment): { ended: JournalRequest
     const at = Math.floor(times[index] ?? 0);
     const id = requestIds.of(message);
     if ("checks" in message) {
-      const made = message.checks.map(({ check, refusal }, place) => ({
-        ...{ at: Math.floor(message.times[place] ?? 0), check },
+      const made = checksOf(message).map(({ check, refusal, ...one }) => ({
+        ...{ at: Math.floor(one.at), check },
         passed: refusal === undefined,
       }));
       checks.set(id, made);
