@@ -23,6 +23,8 @@ export type RequestRead = FromService & {
   readonly operation: Operation;
   readonly settlementId: Hex;
   readonly payment: PaymentRequest;
+  /** The JSON that the payment was read of; undefined where it came another way. */
+  readonly body?: string | undefined;
 };
 
 /** One check of a payment. */

@@ -16,7 +16,7 @@ export function publishCall(
   const settlementId = payment?.settlementId;
   const common = { serviceId, requestId, operation };
   if (payment !== undefined && settlementId !== undefined) {
-    channels.request.publish(() => ({ ...common, payment, settlementId }));
+    channels.request.publish(() => ({ ...common, payment, settlementId, body }));
   }
   const status = isBegun(answer) ? answer.status : undefined;
   channels.payment.publish(() => ({

@@ -20,7 +20,7 @@ test("a capture that cannot be made says why, and what to do", async () => {
     store.close();
     await app.close();
   });
-  const stored = new KeptPayment(request.settlementId, request);
+  const stored = new KeptPayment(request.settlementId, { payment: request });
   const hints = ["Capture a payment soon after it was made."];
   againRoutes(app, {
     log: {

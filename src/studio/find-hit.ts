@@ -14,15 +14,11 @@ export function paymentsHitBy<P extends { readonly request: PaymentRequest | und
   candidates: readonly P[],
   carriedBy: (transaction: string) => readonly P[],
 ): ReadonlySet<P> {
-  const marked = candidates.flatMap((payment) => {
-    const { request } = payment;
-    return request === undefined ? [] : [{ payment, marks: marksOf(request) }];
-  });
   const named = calls.map(({ params, isHit }) => {
     const text = JSON.stringify(params).toLowerCase();
     const [first] = params;
     const byHash = typeof first === "string" ? carriedBy(first.toLowerCase()) : [];
-    const byMark = marked.flatMap(({ payment, marks }) => (isAbout(marks, text) ? payment : []));
+    const byMark = candidates.filter((payment) => isAbout(marksOfPayment(payment), text));
     return { text, isHit, payments: [...byHash, ...byMark] };
   });
   const ofRequest = named.flatMap(({ payments }) => payments);
@@ -35,4 +31,16 @@ export function paymentsHitBy<P extends { readonly request: PaymentRequest | und
       return ofPayer.length > 0 ? ofPayer : ofRequest;
     }),
   );
+}
+
+/** Payments are looked through at every hit, and reading the request of one takes long. */
+const known = new WeakMap<object, readonly string[]>();
+
+function marksOfPayment(payment: { readonly request: PaymentRequest | undefined }): readonly string[] {
+  const marks = known.get(payment);
+  if (marks !== undefined) return marks;
+  const { request } = payment;
+  const read = request === undefined ? [] : marksOf(request);
+  known.set(payment, read);
+  return read;
 }

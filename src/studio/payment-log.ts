@@ -39,8 +39,8 @@ export type PaymentLog = {
 /** Changes are announced together. */
 const announceEveryMs = 50;
 
-/** A summary of a payment, and of how many of its messages. */
-type Row = { payment: StoredPayment; summary: PaymentSummary; published: number };
+/** A summary of a payment, and when the newest of the messages in it was published. */
+type Row = { payment: StoredPayment; summary: PaymentSummary; changedAt: number };
 
 function newestAnswers(messages: readonly PaymentMessage[]): PaymentDetail["answers"] {
   const newest = new Map<string, PaymentDetail["answers"][number]>();
@@ -75,8 +75,13 @@ export function createPaymentLog(store: PaymentStore, tokens?: KnownTokens): Pay
       latest = 0;
     }
     let payments = 0;
+    const changed: StoredPayment[] = [];
     for (const payment of store.payments()) {
       payments++;
+      const row = rows.get(payment.id);
+      if (row?.payment !== payment || row.changedAt !== payment.changedAt) changed.push(payment);
+    }
+    for (const payment of changed.sort((a, b) => a.changedAt - b.changedAt)) {
       // One that cannot be summed up must not hide all others.
       try {
         takeIn(payment);
@@ -91,13 +96,11 @@ export function createPaymentLog(store: PaymentStore, tokens?: KnownTokens): Pay
   function takeIn(payment: StoredPayment): void {
     const known = rows.get(payment.id);
     const isSame = known?.payment === payment;
-    const { published } = payment;
-    if (isSame && known.published === published) return;
-    const row = isSame ? known : { payment, summary: beginSummary(payment, tokens), published: 0 };
-    const { messages, times } = payment.after(row.published);
-    for (const message of messages) addToSummary(row.summary, message);
-    row.published = published;
-    row.summary.lastSeenAt = Math.floor(times.at(-1) ?? 0);
+    const row = isSame ? known : { payment, summary: beginSummary(payment, tokens), changedAt: 0 };
+    const { changedAt } = payment;
+    for (const message of payment.after(row.changedAt).messages) addToSummary(row.summary, message);
+    row.changedAt = changedAt;
+    row.summary.lastSeenAt = Math.floor(changedAt);
     row.summary.version = ++latest;
     rows.delete(payment.id);
     rows.set(payment.id, row);

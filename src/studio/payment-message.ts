@@ -20,9 +20,12 @@ export type PaymentMessage =
   | DeliveryEnded
   | SettlementStep
   | TransactionStep
-  | Pick<RpcRequested, "endpoint" | "about" | "durationMs" | "error">
+  | NodeCall
   /** Without the calls, which hold signatures. */
   | Omit<FaultHit, "calls">;
+
+/** Calls in one HTTP request to a node that were made for the payment, or for a transaction that carries it. */
+export type NodeCall = Pick<RpcRequested, "endpoint" | "methods" | "durationMs" | "error">;
 
 /** Messages in their order, and when each was published, by `publicationTime`. */
 export type TimedMessages = {

@@ -1,20 +1,26 @@
 import { randomUUID } from "node:crypto";
-import { channels, type FaultHit, type RpcRequested } from "../channels/channels.ts";
+import {
+  channels,
+  type FaultHit,
+  type RequestRead,
+  type RpcRequested,
+  type TransactionStep,
+} from "../channels/channels.ts";
 import { publicationTime } from "../channels/publication-time.ts";
-import type { Hex } from "../protocol/hex.ts";
-import type { PaymentRequest } from "../protocol/requests.ts";
 import { paymentsHitBy } from "./find-hit.ts";
 import type { PaymentMessage } from "./payment-message.ts";
+import { RecentPayments } from "./recent-payments.ts";
 import { KeptPayment, type StoredPayment } from "./stored-payment.ts";
-import type { NodeCall } from "./stored-request.ts";
+import type { TimedCall } from "./stored-request.ts";
+import { KeptTransaction } from "./stored-transaction.ts";
 
 /**
  * What a service did about each payment, kept in memory up to a bound: the studio and the journal read it. Until
- * they do, a message costs a look-up and a reference, a request two small objects: nothing is formatted or counted
- * before it is asked for.
+ * they do, a message costs a look-up and a reference, a request few small objects: nothing is put in order, formatted or
+ * counted before it is asked for.
  */
 export type PaymentStore = {
-  /** In the order of their newest request. */
+  /** First the payments, from the oldest to the newest request, then the requests that were none. */
   payments(): Iterable<StoredPayment>;
   /** By its id, or the hash of a transaction that carries it: of several payments in one, the first. */
   find(id: string): StoredPayment | undefined;
@@ -28,123 +34,150 @@ export type PaymentStore = {
   close(): void;
 };
 
-/** How much is kept: a service that runs for weeks must not fill the memory. The oldest payments are forgotten first. */
-const most = { payments: 10_000, messages: 80_000, messagesEach: 2_000 };
+/** How much a store keeps at most; of what exceeds it, the oldest is forgotten. */
+export type StoreBounds = {
+  readonly payments: number;
+  /** Of all payments together. */
+  readonly messages: number;
+  /** Of one payment, and of one transaction. */
+  readonly messagesEach: number;
+};
+
+/** A service that runs for weeks must not fill the memory. */
+const most: StoreBounds = { payments: 10_000, messages: 80_000, messagesEach: 2_000 };
 
 /** Among so many payments, the newest, those that a fault hit are looked for. */
 const mostSearched = 500;
 
 /** Keeps what the channels say about the payments of the service with this id. */
-export function createPaymentStore(serviceId: string, bounds = most, now = publicationTime): PaymentStore {
-  const payments = new Map<string, KeptPayment>();
-  /** Those of them that are no readable payments. At most half: a flood must not push all payments out. */
-  const unreadable = new Set<string>();
+export function createPaymentStore(
+  serviceId: string,
+  bounds: StoreBounds = most,
+  clock = publicationTime,
+): PaymentStore {
+  let recent = new RecentPayments(bounds.payments, forgetCarried);
+  /** Those that carry payments, by their hashes; of each txNonce the newest, by that. */
+  const transactions = new Map<string, KeptTransaction>();
+  /** How many messages are kept of these. */
+  let transactionMessages = 0;
+  /** What came and is no readable payment, by itself: a flood of it must not push payments out. */
+  const unreadable = new Map<string, KeptPayment>();
   const watchers = new Set<() => void>();
-  /** Which payments a transaction carries, by their ids; of its txNonce too, whose later transactions do not say. */
-  const carriedBy = new Map<string, readonly Hex[]>();
   /** The payment whose request was read last: its checks begin at once. */
   let newest: KeptPayment | undefined;
-  let messages = 0;
   let era = randomUUID();
+  let lastTime = 0;
+
+  function now(): number {
+    const time = clock();
+    // Where the clock was set back, readers must begin anew: they know messages by their times.
+    if (time < lastTime) era = randomUUID();
+    lastTime = time;
+    return time;
+  }
 
   function changed(): void {
     for (const watcher of watchers) watcher();
   }
 
-  /** Forgets a twentieth at once: a map whose first entries were removed one by one takes long to find its first. */
-  function forgetOldest(): void {
-    for (const [id, oldest] of payments) {
-      if (payments.size <= 0.95 * bounds.payments && messages <= 0.95 * bounds.messages) return;
-      forget(id, oldest);
+  /** A transaction is forgotten with the last of its payments. */
+  function forgetCarried(payment: KeptPayment): void {
+    for (const transaction of payment.transactions) {
+      if (--transaction.payments > 0) continue;
+      transactionMessages -= transaction.kept;
+      for (const key of transaction.keys) {
+        if (transactions.get(key) === transaction) transactions.delete(key);
+      }
     }
   }
 
-  function forget(id: string, payment: KeptPayment | undefined): void {
-    payments.delete(id);
-    unreadable.delete(id);
-    messages -= payment?.kept ?? 0;
-    if (payment === newest) newest = undefined;
+  function count(of: KeptPayment | KeptTransaction, messages: number): void {
+    if (of instanceof KeptPayment) recent.count(of, messages);
+    else transactionMessages += messages;
   }
 
-  /** A twentieth at once, as above. */
-  function forgetOldestUnreadable(): void {
-    if (unreadable.size <= bounds.payments / 2) return;
-    for (const id of unreadable) {
-      if (unreadable.size <= 0.95 * (bounds.payments / 2)) return;
-      forget(id, payments.get(id));
-    }
-  }
-
-  function forgetOldestTransactions(): void {
-    if (carriedBy.size <= 2 * bounds.payments) return;
-    for (const transaction of carriedBy.keys()) {
-      if (carriedBy.size <= 1.9 * bounds.payments) return;
-      carriedBy.delete(transaction);
-    }
-  }
-
-  /** Before a message of the payment is kept. */
-  function makeRoom(payment: KeptPayment): void {
-    if (payment.kept >= bounds.messagesEach) messages -= payment.forget(bounds.messagesEach / 2);
+  /** Before a message is kept. */
+  function makeRoom(of: KeptPayment | KeptTransaction): void {
+    if (of.kept >= bounds.messagesEach) count(of, -of.forget(bounds.messagesEach / 2));
   }
 
   /** After one was. */
-  function count(): void {
-    messages++;
-    if (messages > bounds.messages) forgetOldest();
+  function added(to: KeptPayment | KeptTransaction): void {
+    count(to, 1);
+    while (recent.messages + transactionMessages > bounds.messages && recent.forgetOldest());
     if (watchers.size > 0) changed();
   }
 
-  function keep(payment: KeptPayment | undefined, message: PaymentMessage): void {
-    if (payment === undefined) return;
-    makeRoom(payment);
-    payment.keep(message, now());
-    count();
+  function keep(of: KeptPayment | KeptTransaction | undefined, message: PaymentMessage, at = now()): void {
+    if (of === undefined) return;
+    makeRoom(of);
+    of.keep(message, at);
+    added(of);
+  }
+
+  function find(id: string): KeptPayment | undefined {
+    return newest?.id === id ? newest : (recent.find(id) ?? unreadable.get(id));
   }
 
   /** The payment with this id, which is the newest from now on. */
-  function renew(id: string, request: PaymentRequest | undefined): KeptPayment {
-    const known = payments.get(id);
-    const payment = known ?? new KeptPayment(id, request);
-    if (known !== undefined) payments.delete(id);
-    payments.set(id, payment);
-    if (known === undefined && request === undefined) {
-      unreadable.add(id);
-      forgetOldestUnreadable();
-    }
-    if (payments.size > bounds.payments) forgetOldest();
+  function renew(id: string, read: Pick<RequestRead, "payment" | "body">): KeptPayment {
+    const payment = recent.find(id) ?? new KeptPayment(id, read);
+    recent.renew(payment);
     return payment;
   }
 
-  function hitBy(message: FaultHit): Iterable<KeptPayment> {
-    return paymentsHitBy(message, [...payments.values()].slice(-mostSearched), (transaction) =>
-      (carriedBy.get(transaction) ?? []).flatMap((id) => payments.get(id) ?? []),
-    );
+  /** What is kept of a request that is no readable payment. */
+  function addUnreadable(requestId: string): KeptPayment {
+    const id = `request-${requestId}`;
+    // A twentieth at once: a map whose first entries were removed one by one takes long to find its first.
+    if (unreadable.size >= bounds.payments / 2) {
+      for (const oldest of unreadable.keys()) {
+        unreadable.delete(oldest);
+        if (unreadable.size <= 0.95 * (bounds.payments / 2)) break;
+      }
+    }
+    const payment = new KeptPayment(id, undefined);
+    unreadable.set(id, payment);
+    return payment;
   }
 
   function keepForHit(message: FaultHit): void {
     const { calls: _, ...kept } = message;
-    for (const payment of hitBy(message)) {
-      if (payments.get(payment.id) === payment) keep(payment, kept);
+    const hit = paymentsHitBy(message, recent.newest(mostSearched), (transaction) =>
+      (transactions.get(transaction)?.ids ?? []).flatMap((id) => recent.find(id) ?? []),
+    );
+    for (const payment of hit) keep(payment, kept);
+  }
+
+  /** Keeps what a node was asked for each payment, or for the transactions that carry payments. */
+  function keepForCallers({ endpoint, about, durationMs, error }: RpcRequested): void {
+    const at = now();
+    let calls: readonly [TimedCall] | undefined;
+    for (const [subject, methods] of about) {
+      const of = recent.find(subject) ?? transactions.get(subject);
+      if (of === undefined) continue;
+      if (calls?.[0].methods !== methods) calls = [{ endpoint, methods, durationMs, error, at }];
+      makeRoom(of);
+      of.call(calls);
+      added(of);
     }
   }
 
-  /** Keeps for each payment what was asked for it, or for the transaction that carries it. */
-  function keepForCallers(message: RpcRequested): void {
-    const { endpoint, about, durationMs, error } = message;
-    const at = now();
-    let calls: readonly [NodeCall] | undefined;
-    for (const [subject, methods] of about) {
-      const payment = payments.get(subject);
-      if (payment === undefined) {
-        for (const id of carriedBy.get(subject) ?? []) keep(payments.get(id), message);
-        continue;
-      }
-      if (calls?.[0].methods !== methods) calls = [{ endpoint, methods, durationMs, error, at }];
-      makeRoom(payment);
-      payment.call(message, calls);
-      count();
+  /** Keeps a transaction that was signed for payments, or for those that an earlier one of its txNonce carries. */
+  function addTransaction(signed: Extract<TransactionStep, { step: "signed" }>): void {
+    const { network, operator, txNonce, transaction, settlementIds } = signed;
+    const place = `${network} ${operator} ${txNonce}`;
+    const ids = settlementIds.length > 0 ? settlementIds : transactions.get(place)?.ids;
+    if (ids === undefined) return;
+    const kept = new KeptTransaction([transaction, place], ids);
+    for (const id of ids) {
+      const payment = recent.find(id);
+      if (payment === undefined) continue;
+      payment.carry(kept);
+      recent.noteCarried(payment);
+      kept.payments++;
     }
+    if (kept.payments > 0) transactions.set(transaction, kept).set(place, kept);
   }
 
   const isOurs = (message: { serviceId: string }) => message.serviceId === serviceId;
@@ -152,51 +185,47 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
   const subscriptions = [
     channels.request.subscribe((message) => {
       if (!isOurs(message)) return;
-      newest = renew(message.settlementId, message.payment);
+      newest = renew(message.settlementId, message);
       makeRoom(newest);
       newest.open(message, now());
-      count();
+      added(newest);
     }),
     channels.checks.subscribe((message) => {
       if (!isOurs(message)) return;
       const { settlementId, times } = message;
-      const checked = newest?.id === settlementId ? newest : payments.get(settlementId);
+      const checked = find(settlementId);
       if (checked === undefined) return;
       makeRoom(checked);
       checked.check(message, times[0] ?? now());
-      count();
+      added(checked);
     }),
     channels.payment.subscribe((message) => {
       if (!isOurs(message)) return;
       const { payment, settlementId, requestId } = message;
-      const id = settlementId ?? `request-${requestId}`;
-      const ended = payments.get(id) ?? renew(id, payment);
+      const ended =
+        payment === undefined || settlementId === undefined
+          ? addUnreadable(requestId)
+          : (find(settlementId) ?? renew(settlementId, { payment }));
       makeRoom(ended);
       ended.end(message, now());
-      count();
+      added(ended);
     }),
     channels.unrouted.subscribe((message) => {
       // Browsers ask for it by themselves.
       if (!isOurs(message) || message.path === "/favicon.ico") return;
       const { requestId, method, path, status, message: text } = message;
-      keep(renew(`request-${requestId}`, undefined), { requestId, method, path, status, message: text });
+      keep(addUnreadable(requestId), { requestId, method, path, status, message: text });
     }),
     channels.delivery.subscribe((message) => {
-      if (isOurs(message)) keep(payments.get(message.settlementId), message);
+      if (isOurs(message)) keep(find(message.settlementId), message);
     }),
     channels.settlement.subscribe((message) => {
-      if (isOurs(message)) keep(payments.get(message.settlementId), message);
+      if (isOurs(message)) keep(find(message.settlementId), message);
     }),
     channels.transaction.subscribe((message) => {
       if (!isOurs(message)) return;
-      if (message.step === "signed") {
-        const txNonce = `${message.network} ${message.operator} ${message.txNonce}`;
-        const { settlementIds } = message;
-        const carried = settlementIds.length > 0 ? settlementIds : carriedBy.get(txNonce);
-        if (carried !== undefined) carriedBy.set(message.transaction, carried).set(txNonce, carried);
-        forgetOldestTransactions();
-      }
-      for (const id of carriedBy.get(message.transaction) ?? []) keep(payments.get(id), message);
+      if (message.step === "signed") addTransaction(message);
+      keep(transactions.get(message.transaction), message);
     }),
     channels.rpc.subscribe((message) => {
       if (isOurs(message)) keepForCallers(message);
@@ -207,19 +236,22 @@ export function createPaymentStore(serviceId: string, bounds = most, now = publi
   ];
 
   return {
-    payments: () => payments.values(),
-    find: (id) => payments.get(id) ?? payments.get(carriedBy.get(id)?.[0] ?? ""),
+    *payments() {
+      yield* recent.inOrder();
+      yield* unreadable.values();
+    },
+    find: (id) => find(id) ?? recent.find(transactions.get(id)?.ids[0] ?? ""),
     watch(listener) {
       watchers.add(listener);
       return () => watchers.delete(listener);
     },
     era: () => era,
     clear() {
-      payments.clear();
+      recent = new RecentPayments(bounds.payments, forgetCarried);
       unreadable.clear();
+      transactions.clear();
+      transactionMessages = 0;
       newest = undefined;
-      carriedBy.clear();
-      messages = 0;
       era = randomUUID();
       changed();
     },

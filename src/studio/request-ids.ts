@@ -12,7 +12,7 @@ export function createRequestIds(): { of(message: PaymentMessage): string | null
   return {
     of(message) {
       if ("checks" in message) return message.requestId;
-      if ("about" in message || "faultId" in message) return onlyOpen();
+      if ("endpoint" in message || "faultId" in message) return onlyOpen();
       if (!("requestId" in message)) return null;
       const { requestId } = message;
       if ("result" in message) open.delete(requestId);

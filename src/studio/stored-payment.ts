@@ -1,18 +1,19 @@
-import type { ChecksBegun, RequestEnded, RequestRead, RpcRequested } from "../channels/channels.ts";
-import type { Hex } from "../protocol/hex.ts";
-import type { Network } from "../protocol/networks.ts";
-import type { PaymentRequest } from "../protocol/requests.ts";
-import { packRequest, unpackRequest } from "./pack-request.ts";
+import type { ChecksBegun, RequestEnded, RequestRead } from "../channels/channels.ts";
+import { createNetworkRegistry, type Network } from "../protocol/networks.ts";
+import { type PaymentRequest, parsePaymentRequest } from "../protocol/requests.ts";
+import { parseJson } from "../util/json.ts";
 import type { PaymentMessage, TimedMessages } from "./payment-message.ts";
 import {
   countMessages,
   type EndedRequest,
   endedMessages,
   endRequest,
-  type NodeCall,
   type OpenRequest,
   openMessages,
+  type TimedCall,
+  type TimedMessage,
 } from "./stored-request.ts";
+import type { KeptTransaction } from "./stored-transaction.ts";
 
 /** All that was published about a payment. What is read of it may be made anew each time: readers keep it. */
 export type StoredPayment = TimedMessages & {
@@ -22,184 +23,203 @@ export type StoredPayment = TimedMessages & {
   readonly request: PaymentRequest | undefined;
   /** How many messages there were before these, and were too many to be kept. */
   readonly omitted: number;
-  /** How many there were, with those that are not kept. */
-  readonly published: number;
-  /** Of the messages that are kept, those after the first so many that there were. */
-  after(published: number): TimedMessages;
+  /** When the newest message was published. */
+  readonly changedAt: number;
+  /** The messages that were published after a time. */
+  after(at: number): TimedMessages;
 };
 
-/** Messages as they are. */
-type Unsorted = {
-  /** The requests among them that have not ended. */
-  readonly open: Pick<RequestRead, "requestId" | "payment">[];
-  readonly messages: PaymentMessage[];
-  readonly times: number[];
-};
+/** A longer body would take more memory than the payment in it. */
+const mostBody = 2_048;
 
-const noCalls: readonly NodeCall[] = [];
+const noCalls: readonly TimedCall[] = [];
+const noTransactions: readonly KeptTransaction[] = [];
 
 /**
- * A payment in a store. What was published about a request is one object until it ends, and few from then on: see
- * `stored-request`. As soon as something else is published, or two requests are open, messages are kept as they are.
+ * A payment in a store. What was published about a request is one object until it ends, and few from then on, see
+ * `stored-request`; what was published about a transaction is kept with that, for all payments that it carries.
  */
 export class KeptPayment implements StoredPayment {
   readonly id: string;
-  omitted = 0;
-  readonly #settlementId: Hex | undefined;
-  readonly #knownNetwork: Network | undefined;
-  readonly #request: string | undefined;
+  transactions = noTransactions;
+  /** How many messages are kept, besides those about transactions. */
+  kept = 0;
+  /** Its place among recent payments. */
+  position = -1;
+  readonly #network: Network | undefined;
+  /** The body that the payment was read of: one string, where the payment has fifteen objects. */
+  readonly #body: string | undefined;
+  /** The payment, where that is not kept. */
+  readonly #request: PaymentRequest | undefined;
+  #changedAt = 0;
+  #omitted = 0;
   /** The newest that has ended; the others follow from it. */
   #ended: EndedRequest | undefined;
-  /** How many messages were published about them. */
-  #endedMessages = 0;
+  /** The newest that is open, or whose caller has left; the others follow from it. */
   #open: OpenRequest | undefined;
-  #unsorted: Unsorted | undefined;
+  /** All other messages. */
+  #others: { readonly messages: PaymentMessage[]; readonly times: number[] } | undefined;
 
-  constructor(id: string, request: PaymentRequest | undefined) {
+  /** @param read the first request of the payment; undefined where it was not readable */
+  constructor(id: string, read: Pick<RequestRead, "payment" | "body"> | undefined) {
     this.id = id;
-    this.#settlementId = request?.settlementId;
-    this.#knownNetwork = request?.knownNetwork;
-    this.#request = request && packRequest(request);
+    const body = read?.body;
+    const isShort = body !== undefined && body.length <= mostBody;
+    this.#network = read?.payment.knownNetwork;
+    this.#body = isShort ? body : undefined;
+    this.#request = isShort ? undefined : read?.payment;
   }
 
   get request(): PaymentRequest | undefined {
-    const settlementId = this.#settlementId;
-    const knownNetwork = this.#knownNetwork;
-    if (this.#request === undefined || settlementId === undefined || knownNetwork === undefined)
-      return undefined;
-    return unpackRequest(this.#request, { settlementId, knownNetwork });
+    const network = this.#network;
+    if (this.#body === undefined || network === undefined) return this.#request;
+    const parsed = parsePaymentRequest(parseJson(this.#body), createNetworkRegistry([network]));
+    return parsed.ok ? parsed.request : undefined;
   }
 
   get messages(): readonly PaymentMessage[] {
-    return this.after(0).messages;
+    return this.after(-1).messages;
   }
 
   get times(): readonly number[] {
-    return this.after(0).times;
+    return this.after(-1).times;
   }
 
-  get kept(): number {
-    const open = this.#open === undefined ? 0 : countMessages(this.#open);
-    return this.#endedMessages + open + (this.#unsorted?.messages.length ?? 0);
+  get omitted(): number {
+    return this.transactions.reduce((sum, { omitted }) => sum + omitted, this.#omitted);
   }
 
-  get published(): number {
-    return this.omitted + this.kept;
+  get changedAt(): number {
+    return this.transactions.reduce(
+      (newest, { times }) => Math.max(newest, times.at(-1) ?? 0),
+      this.#changedAt,
+    );
   }
 
-  after(published: number): TimedMessages {
-    const id = this.#settlementId;
-    const parts: TimedMessages[] = [];
-    let missing = this.published - Math.max(published, this.omitted);
-    const take = ({ messages, times }: TimedMessages) => {
-      if (missing > 0) parts.unshift({ messages: messages.slice(-missing), times: times.slice(-missing) });
-      missing -= messages.length;
-    };
-    if (this.#unsorted !== undefined) take(this.#unsorted);
-    if (id !== undefined) {
-      if (this.#open !== undefined) take(openMessages(id, this.#open));
-      for (let ended = this.#ended; ended !== undefined && missing > 0; ended = ended.before) {
-        take(endedMessages(id, ended));
-      }
+  after(at: number): TimedMessages {
+    const told = [...this.#requests(at), ...this.#rest()].filter((each) => each.at > at);
+    told.sort((a, b) => a.at - b.at);
+    return { messages: told.map(({ message }) => message), times: told.map((each) => each.at) };
+  }
+
+  /** What was published about requests, of those that ended after a time. */
+  #requests(at: number): TimedMessage[] {
+    const requests: TimedMessage[][] = [];
+    for (let ended = this.#ended; ended !== undefined; ended = ended.before) {
+      if ((ended.numbers[1] ?? 0) <= at) break;
+      requests.unshift(endedMessages(ended));
     }
-    return {
-      messages: parts.flatMap(({ messages }) => messages),
-      times: parts.flatMap(({ times }) => times),
-    };
+    for (let open = this.#open; open !== undefined; open = open.other) requests.push(openMessages(open));
+    return requests.flat();
+  }
+
+  #rest(): TimedMessage[] {
+    const lists = [...this.transactions, ...(this.#others === undefined ? [] : [this.#others])];
+    return lists.flatMap(({ messages, times }) =>
+      messages.map((message, index) => ({ message, at: times[index] ?? 0 })),
+    );
   }
 
   /** A request of it was read. */
   open({ requestId, operation, payment }: RequestRead, at: number): void {
-    if (this.#open === undefined && this.#unsorted === undefined && this.#settlementId !== undefined) {
-      this.#open = { requestId, operation, payment, at, checks: undefined, calls: noCalls };
-      return;
-    }
-    this.#unsort().open.push({ requestId, payment });
-    this.keep({ requestId, operation }, at);
+    this.#count(at);
+    this.#open = { requestId, operation, payment, at, checks: undefined, calls: noCalls, other: this.#open };
   }
 
   /** The first check of a request was made; that may have come another way than by HTTP. */
-  check({ payment, checks, times }: ChecksBegun, at: number): void {
-    const request = this.#open;
-    if (request?.payment === payment && request.checks === undefined) {
-      request.checks = { checks, times };
+  check(message: ChecksBegun, at: number): void {
+    const { payment, checks, times } = message;
+    for (let open = this.#open; open !== undefined; open = open.other) {
+      if (open.payment !== payment || open.checks !== undefined) continue;
+      this.#count(at);
+      open.checks = message;
       return;
     }
-    const { open } = this.#unsort();
-    const requestId = open.findLast((each) => each.payment === payment)?.requestId ?? null;
-    this.keep({ requestId, checks, times }, at);
+    this.keep({ requestId: null, checks, times }, at);
   }
 
-  /** A node was asked about it. `calls` is that as a list, which all payments that it was asked about so share. */
-  call(message: RpcRequested, calls: readonly [NodeCall]): void {
-    const request = this.#open;
-    if (request === undefined) this.keep(message, calls[0].at);
-    else request.calls = request.calls.length === 0 ? calls : [...request.calls, ...calls];
+  /** A node was asked about it. `calls` is a list of one call, which all payments that it was made for share. */
+  call(calls: readonly [TimedCall]): void {
+    const open = this.#open;
+    if (open === undefined || open.other !== undefined) {
+      this.keep(calls[0], calls[0].at);
+      return;
+    }
+    this.#count(calls[0].at);
+    open.calls = open.calls.length === 0 ? calls : [...open.calls, ...calls];
   }
 
   /** A request of it has ended. */
   end({ requestId, operation, status, answer, result, tookMs, received }: RequestEnded, at: number): void {
-    const request = this.#open;
-    // Of one whose caller has left, checks may still be made.
-    if (request?.requestId === requestId && status !== undefined) {
-      this.#endedMessages += countMessages(request) + 1;
+    const request = this.#close(requestId);
+    if (request !== undefined && status !== undefined) {
+      this.#count(at);
       this.#ended = endRequest(request, { status, answer, result, tookMs, at }, this.#ended);
-      this.#open = undefined;
       return;
     }
-    const { open } = this.#unsort();
-    const index = open.findIndex((each) => each.requestId === requestId);
-    if (index >= 0) open.splice(index, 1);
+    // Of one whose caller has left, checks may still be made, in the list of its message.
+    for (const told of request === undefined ? [] : openMessages(request)) this.#add(told);
     const ended = { requestId, operation, status, answer, result, tookMs };
     this.keep(received === undefined ? ended : { ...ended, received }, at);
   }
 
-  /** Keeps a message as it is. */
-  keep(message: PaymentMessage, at: number): void {
-    const { messages, times } = this.#unsort();
-    messages.push(message);
-    times.push(at);
+  /** A transaction carries it, or another one than before. */
+  carry(transaction: KeptTransaction): void {
+    this.transactions = [...this.transactions, transaction];
   }
 
-  /** Forgets the first messages, at least so many where there are. Gives how many. */
+  /** Keeps another message. */
+  keep(message: PaymentMessage, at: number): void {
+    this.#count(at);
+    this.#add({ message, at });
+  }
+
+  /** Forgets so many messages or some more, of requests that have ended before others. Gives how many. */
   forget(count: number): number {
-    const before = this.kept;
-    this.#keepEnded(Math.max(0, this.#endedMessages - count));
-    const more = count - (before - this.kept);
-    if (more > 0) {
-      this.#unsorted?.messages.splice(0, more);
-      this.#unsorted?.times.splice(0, more);
+    let forgotten = this.#forgetEnded(count);
+    if (this.#others !== undefined) {
+      const { messages, times } = this.#others;
+      times.splice(0, count - forgotten);
+      forgotten += messages.splice(0, count - forgotten).length;
     }
-    const forgotten = before - this.kept;
-    this.omitted += forgotten;
+    this.kept -= forgotten;
+    this.#omitted += forgotten;
     return forgotten;
   }
 
-  /** Keeps the newest requests that have ended, up to so many messages about them. */
-  #keepEnded(most: number): void {
-    let kept = 0;
-    let oldest: EndedRequest | undefined;
-    for (let next = this.#ended; next !== undefined; next = next.before) {
-      const messages = countMessages(next) + 1;
-      if (kept + messages > most) break;
-      kept += messages;
-      oldest = next;
+  #forgetEnded(count: number): number {
+    const ended: EndedRequest[] = [];
+    for (let each = this.#ended; each !== undefined; each = each.before) ended.push(each);
+    let forgotten = 0;
+    for (let oldest = ended.pop(); oldest !== undefined && forgotten < count; oldest = ended.pop()) {
+      forgotten += countMessages(oldest);
+      const after = ended.at(-1);
+      if (after === undefined) this.#ended = undefined;
+      else after.before = undefined;
     }
-    if (oldest === undefined) this.#ended = undefined;
-    else oldest.before = undefined;
-    this.#endedMessages = kept;
+    return forgotten;
   }
 
-  #unsort(): Unsorted {
-    const request = this.#open;
-    this.#unsorted ??= { open: [], messages: [], times: [] };
-    if (request !== undefined && this.#settlementId !== undefined) {
-      const { messages, times } = openMessages(this.#settlementId, request);
-      this.#unsorted.open.push(request);
-      this.#unsorted.messages.push(...messages);
-      this.#unsorted.times.push(...times);
-      this.#open = undefined;
+  #count(at: number): void {
+    this.kept++;
+    this.#changedAt = at;
+  }
+
+  #add({ message, at }: TimedMessage): void {
+    this.#others ??= { messages: [], times: [] };
+    this.#others.messages.push(message);
+    this.#others.times.push(at);
+  }
+
+  /** Takes a request from those that are open. */
+  #close(requestId: string): OpenRequest | undefined {
+    let previous: OpenRequest | undefined;
+    for (let open = this.#open; open !== undefined; previous = open, open = open.other) {
+      if (open.requestId !== requestId) continue;
+      if (previous === undefined) this.#open = open.other;
+      else previous.other = open.other;
+      return open;
     }
-    return this.#unsorted;
+    return undefined;
   }
 }

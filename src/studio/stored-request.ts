@@ -4,23 +4,20 @@ import type {
   RequestEnded,
   RequestRead,
   RequestResult,
-  RpcRequested,
 } from "../channels/channels.ts";
-import type { Hex } from "../protocol/hex.ts";
-import type { PaymentMessage, TimedMessages } from "./payment-message.ts";
-
-/** Calls to a node for one payment, in one HTTP request; payments that were asked for together share it. */
-export type NodeCall = Pick<RpcRequested, "endpoint" | "durationMs" | "error"> & {
-  readonly methods: readonly string[];
-  readonly at: number;
-};
+import type { NodeCall, PaymentMessage } from "./payment-message.ts";
 
 /** A verify or settle that has not ended, and what was published about it. */
 export type OpenRequest = Pick<RequestRead, "requestId" | "operation" | "payment"> & {
   readonly at: number;
   checks: Pick<ChecksBegun, "checks" | "times"> | undefined;
-  calls: readonly NodeCall[];
+  calls: readonly TimedCall[];
+  /** Another one of the same payment. */
+  other: OpenRequest | undefined;
 };
+
+/** Calls to a node for one payment, in one HTTP request; payments that were asked for together share it. */
+export type TimedCall = NodeCall & { readonly at: number };
 
 /**
  * The same when it has ended, in four objects: each that stays in memory costs a garbage collector as much as many that do
@@ -30,11 +27,11 @@ export type EndedRequest = Pick<RequestRead, "requestId" | "operation"> & {
   /** The request of the same payment that ended before. */
   before: EndedRequest | undefined;
   readonly checks: ChecksBegun["checks"] | undefined;
-  readonly calls: readonly NodeCall[];
+  readonly calls: readonly TimedCall[];
   readonly status: number;
   readonly answer: string | undefined;
   readonly result: RequestResult;
-  /** When it was read, when it ended, how many milliseconds it took; and when each check was made. */
+  /** When it was read, when it ended, how many milliseconds it took; and when each of the checks was made. */
   readonly numbers: readonly number[];
 };
 
@@ -66,8 +63,9 @@ function sharedChecks(checks: ChecksBegun["checks"]): ChecksBegun["checks"] {
   for (const list of passed) if (isSame(list, checks)) return list;
   // A copy: the list of a message may grow.
   const list = [...checks];
-  if (passed.length < mostLists && list.flat().every(({ refusal }) => refusal === undefined))
+  if (passed.length < mostLists && list.flat().every(({ refusal }) => refusal === undefined)) {
     passed.push(list);
+  }
   return list;
 }
 
@@ -88,38 +86,37 @@ function sharedResult(result: RequestResult): RequestResult {
   return known ?? result;
 }
 
-/** How many messages were published about a request. */
-export function countMessages({
+/** A message, and when it was published. */
+export type TimedMessage = { readonly message: PaymentMessage; readonly at: number };
+
+/** What was published about a request. */
+export function openMessages({
+  requestId,
+  operation,
+  at,
   checks,
   calls,
-}: Pick<OpenRequest | EndedRequest, "checks" | "calls">): number {
-  return (checks === undefined ? 1 : 2) + calls.length;
+}: Omit<OpenRequest, "payment" | "other">): TimedMessage[] {
+  const made = checks && { requestId, checks: checks.checks, times: checks.times };
+  return [
+    { message: { requestId, operation }, at },
+    ...(made === undefined ? [] : [{ message: made, at: made.times[0] ?? at }]),
+    ...calls.map(({ at: calledAt, ...message }) => ({ message, at: calledAt })),
+  ];
 }
 
-/** The messages, and when each was published. */
-export function openMessages(
-  id: Hex,
-  { requestId, operation, at, checks, calls }: Omit<OpenRequest, "payment">,
-): { messages: PaymentMessage[]; times: number[] } {
-  const made = checks === undefined ? [] : [{ requestId, checks: checks.checks, times: checks.times }];
-  const asked = calls.map(({ endpoint, methods, durationMs, error }) => ({
-    ...{ endpoint, durationMs, error },
-    about: new Map([[id, methods]]),
-  }));
-  return {
-    messages: [{ requestId, operation }, ...made, ...asked],
-    times: [at, ...made.map(({ times: [first = at] }) => first), ...calls.map((call) => call.at)],
-  };
+/** How many of them there were. */
+export function countMessages({ checks, calls }: Pick<EndedRequest, "checks" | "calls">): number {
+  return (checks === undefined ? 2 : 3) + calls.length;
 }
 
-/** With the answer. */
-export function endedMessages(id: Hex, ended: EndedRequest): TimedMessages {
+/** The same of a request that has ended. */
+export function endedMessages(ended: EndedRequest): TimedMessage[] {
   const { requestId, operation, checks, calls, status, answer, result, numbers } = ended;
   const [at = 0, endedAt = 0, tookMs = 0, ...times] = numbers;
-  const open = { requestId, operation, at, checks: checks && { checks, times }, calls };
-  const { messages, times: published } = openMessages(id, open);
-  return {
-    messages: [...messages, { requestId, operation, status, answer, result, tookMs }],
-    times: [...published, endedAt],
-  };
+  const message = { requestId, operation, status, answer, result, tookMs };
+  return [
+    ...openMessages({ requestId, operation, at, checks: checks && { checks, times }, calls }),
+    { message, at: endedAt },
+  ];
 }

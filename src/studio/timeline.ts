@@ -9,17 +9,15 @@ import type { StoredPayment } from "./stored-payment.ts";
 const mostLines = 300;
 
 /** What happened to a payment, line by line. */
-export function timelineOf({ id, messages, times, omitted }: StoredPayment): {
+export function timelineOf({ messages, times, omitted }: StoredPayment): {
   timeline: TimelineEntry[];
   omitted: number;
 } {
   const requestIds = createRequestIds();
-  const subjects = new Set([id, ...messages.flatMap((message) => transactionOf(message) ?? [])]);
   const lines = messages
     .flatMap((message, index): TimelineEntry[] => {
       const common = { ok: true, tookMs: null, requestId: requestIds.of(message) };
-      if (!("checks" in message))
-        return [{ at: times[index] ?? 0, ...common, ...describe(message, subjects) }];
+      if (!("checks" in message)) return [{ at: times[index] ?? 0, ...common, ...describe(message) }];
       return checksOf(message).map((made) => ({ at: made.at, ...common, ...describeCheck(made) }));
     })
     .sort((a, b) => a.at - b.at);
@@ -34,16 +32,7 @@ function describeCheck({ check, refusal }: CheckMade): Line {
   return { kind: "check", title: check, ok: refusal === undefined, details };
 }
 
-/** The transaction that a message names as one that carries the payment. */
-function transactionOf(message: PaymentMessage): string | undefined {
-  return "transaction" in message ? message.transaction : undefined;
-}
-
-/** `subjects` are the payment and the transactions that carry it. */
-function describe(
-  message: Exclude<PaymentMessage, { checks: unknown }>,
-  subjects: ReadonlySet<string>,
-): Line {
+function describe(message: Exclude<PaymentMessage, { checks: unknown }>): Line {
   if ("result" in message) {
     const { operation, result, status, tookMs } = message;
     const { outcome, reason, message: text, transaction } = result;
@@ -72,12 +61,11 @@ function describe(
     const details = methods.length === 0 ? {} : { methods: methods.join(", ") };
     return { kind: "fault", title: kind, ok: false, details };
   }
-  if ("about" in message) {
-    const { endpoint, about, durationMs, error } = message;
-    const own = [...about].flatMap(([subject, methods]) => (subjects.has(subject) ? methods : []));
+  if ("endpoint" in message) {
+    const { endpoint, methods, durationMs, error } = message;
     return {
       kind: "rpc",
-      title: own.join(", "),
+      title: methods.join(", "),
       ok: error === undefined,
       tookMs: durationMs,
       details: facts({ endpoint, error }),

@@ -14,8 +14,8 @@ declare module "fastify" {
   }
 }
 
-/** `isWhole` once the body has ended. */
-type ReceivedBytes = { chunks: Buffer[]; length: number; isWhole: boolean };
+/** `isWhole` once the body has ended, and then `text` where it was read. */
+type ReceivedBytes = { chunks: Buffer[]; length: number; isWhole: boolean; text?: string };
 
 /** How long a body that is refused is waited for, so that people can be shown what it was. */
 const peekMs = 200;
@@ -49,6 +49,7 @@ export const readBodies = fp(async (app) => {
       }
       received.isWhole = true;
       const text = textOf(received);
+      received.text = text;
       if (text === "") end(new ProblemError("malformed", problemDetails.empty));
       else parse(request, text, (error, body) => end(error && unreadable(request), body));
     }
@@ -78,7 +79,8 @@ function unreadable({ headers }: FastifyRequest): ProblemError {
   return new ProblemError("mediaType", problemDetails.contentEncoding(shortenPath(encoding)));
 }
 
-function textOf({ chunks }: ReceivedBytes): string {
+function textOf({ chunks, text }: ReceivedBytes): string {
+  if (text !== undefined) return text;
   const [only] = chunks;
   return chunks.length === 1 && only !== undefined ? only.toString() : Buffer.concat(chunks).toString();
 }

@@ -29,6 +29,7 @@ export function readPaymentRequest(
     operation,
     settlementId: payment.settlementId,
     payment,
+    body: request.receivedBytes?.text,
   }));
   if (parsed.identifierProblem !== undefined) throw new ProblemError("malformed", parsed.identifierProblem);
   return parsed;
