@@ -93,8 +93,7 @@ export const up = defineCommand({
       }
       if (!values.quiet && (!isForMachines || values["log-format"] !== undefined)) {
         const { followPayments } = await import("../../studio/follow-payments.ts");
-        const chains = Object.values(harness.chains);
-        const hasOwnClock = () => values.seed !== undefined || chains.some((chain) => chain.hasMovedTime());
+        const { hasOwnClock } = harness;
         const tokens = Object.fromEntries(
           Object.entries(harness.description.networks).map(([name, { asset }]) => [name, [asset]]),
         );

@@ -20,6 +20,8 @@ export type RunningHarness = AsyncDisposable &
     readonly description: HarnessDescription;
     readonly app: FastifyInstance;
     readonly organizations: Organizations;
+    /** Whether the chains have another time than this machine: with a seed, or since their time was moved. */
+    hasOwnClock(): boolean;
     /** The pids of everything that was started. */
     readonly pids: readonly number[];
     /** Calls the listener when a node ends without having been asked to. */

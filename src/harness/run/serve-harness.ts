@@ -180,6 +180,7 @@ export async function serveHarness(
       faults: startedFaults.faults,
       journal,
       payments: explainer,
+      hasOwnClock: context.hasOwnClock,
       forkFailures: () => chains.flatMap(({ node }) => node.fork?.failures() ?? []),
       nextAuthorizationNonce,
       snapshot,
