@@ -1,114 +1,121 @@
 import { fork } from "node:child_process";
-import { channel } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { channels } from "../../src/channels/channels.ts";
 import { harnessDescriptionSchema } from "../../src/harness/control/description.ts";
-import { startHarness } from "../../src/harness/run/start-harness.ts";
-import { resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
-import { createLogger } from "../../src/logging/logger.ts";
-import { load, median } from "./load.ts";
+import { load } from "./load.ts";
 import { signBodies } from "./up.ts";
+import type { Turn, TurnCost } from "./watched-service.ts";
 
 /**
- * The cost of keeping payments for the studio while it is not open. One service takes the same verifies and settles in
- * turns, with everything that listens to its channels and without. Two processes of the same program differ by some
- * percent for as long as they run, which is more than the cost. Each payment is a new one, so that the store forgets as many as
- * it takes in. What it leaves out: collections of what is kept that fall into a turn without.
+ * The cost of keeping payments for the studio while it is not open. One service takes verifies and settles in turns, with
+ * everything that listens to its channels and without: two processes of the same program differ by some percent for as long as
+ * they run, which is more than the cost. Turns differ, too, so the mean has an error, which is given.
+ *
+ * A profile of some more turns says which part of the main thread's work is for those who listen. What that leaves out is
+ * what their memory costs later: collections, and caches.
  */
-const rounds = { verify: 60, settle: 30 } as const;
-/** Before them, until code is compiled and the store has begun to forget. */
-const warmUps = { verify: 12, settle: 6 } as const;
-const connections = 32;
-const requests = { verify: 1_000, settle: 500 } as const;
+const plans = {
+  verify: { rounds: 40, warmUps: 4, profiled: 3, requests: 3_000, connections: 32, expect: '"isValid":true' },
+  settle: {
+    rounds: 20,
+    warmUps: 3,
+    profiled: 3,
+    requests: 1_000,
+    connections: 200,
+    expect: '"success":true',
+  },
+} as const;
 
-if (process.argv[2] === "serve") await serve();
-else await compare();
+/** So many times as many turns may be asked for, as its argument: a smaller error. */
+const more = Number(process.argv[2] ?? 1);
 
-/** In a process of its own: the harness, until it is told to end. Its channels are heard or not, as the messages say. */
-async function serve(): Promise<void> {
-  const silenced = Object.values(channels).map(({ name }) => silence(name));
-  const harness = await startHarness({
-    networks: ["base"],
-    facilitatorContracts: resolveFacilitatorContracts(),
-    host: "127.0.0.1",
-    port: 0,
-    studio: true,
-    logger: createLogger("warn"),
-  });
-  process.send?.(harness.description);
-  process.on("message", (areHeard: boolean) => {
-    for (const hear of silenced) hear(areHeard);
-    process.send?.(areHeard);
-  });
-  process.once("disconnect", () => void harness.close());
+/** So many different verifies are made, one after the other, more than are kept: each is a new one where it is kept. */
+const differentVerifies = 14_000;
+
+const child = fork(fileURLToPath(new URL("./watched-service.ts", import.meta.url)));
+const [started] = await once(child, "message");
+const { facilitator, organization, networks } = harnessDescriptionSchema.parse(started);
+for (const operation of ["verify", "settle"] as const) await compare(operation);
+child.disconnect();
+await once(child, "exit");
+
+/** Begins a turn; gives what the one before cost. */
+async function begin(turn: Turn): Promise<TurnCost> {
+  child.send(turn);
+  const [cost] = await once(child, "message");
+  return cost;
 }
 
-/** Makes a channel silent by what is called: subscriptions that come and go would have Node compile its users anew. */
-function silence(name: string): (areHeard: boolean) => void {
-  const watched = channel(name);
-  const { subscribe } = watched;
-  let isSubscribed = false;
-  let isHeard = true;
-  watched.subscribe = (listener) => {
-    isSubscribed = true;
-    delete (watched as Partial<typeof watched>).subscribe;
-    subscribe.call(watched, listener);
-  };
-  Object.defineProperty(watched, "hasSubscribers", { get: () => isSubscribed && isHeard });
-  return (areHeard) => {
-    isHeard = areHeard;
-  };
-}
+async function compare(operation: "verify" | "settle"): Promise<void> {
+  const { warmUps, profiled, requests, connections, expect } = plans[operation];
+  const rounds = more * plans[operation].rounds;
+  const signed = operation === "verify" ? await signBodies({ networks }, differentVerifies, 1) : [];
+  /** How many of them were taken, by whether they were kept. */
+  const taken = { heard: 0, silent: 0 };
 
-async function compare(): Promise<void> {
-  const child = fork(fileURLToPath(import.meta.url), ["serve"]);
-  const [started] = await once(child, "message");
-  const { facilitator, organization, networks } = harnessDescriptionSchema.parse(started);
+  async function bodiesFor({ areHeard }: Turn): Promise<string[]> {
+    if (operation === "settle") return await signBodies({ networks }, requests, 1);
+    const kind = areHeard ? "heard" : "silent";
+    const from = taken[kind];
+    taken[kind] += requests;
+    return Array.from({ length: requests }, (_, index) => signed[(from + index) % signed.length] ?? "");
+  }
 
-  /** The CPU of one turn, in milliseconds per request. */
-  const turn = async (operation: "verify" | "settle", areHeard: boolean): Promise<number> => {
-    child.send(areHeard);
-    await once(child, "message");
-    const count = requests[operation];
+  /** What a request cost: microseconds of CPU, and of collections. */
+  async function measure(turn: Turn): Promise<TurnCost & { cpu: number }> {
+    const bodies = await bodiesFor(turn);
+    await begin(turn);
     const { good, cpu } = await load({
       url: `${facilitator.url}/${operation}`,
       headers: { authorization: organization.apiKey },
-      bodies: await signBodies({ networks }, count, 1),
-      connections,
-      expect: operation === "verify" ? '"isValid":true' : '"success":true',
+      ...{ bodies, connections, expect },
       pid: child.pid ?? 0,
     });
-    if (good < count) throw new Error(`${count - good} of ${count} were not good`);
-    return cpu ?? Number.NaN;
-  };
-
-  for (const operation of ["verify", "settle"] as const) {
-    const without: number[] = [];
-    const watched: number[] = [];
-    for (let round = -warmUps[operation]; round < rounds[operation]; round++) {
-      for (const areHeard of round % 2 === 0 ? [false, true] : [true, false]) {
-        const cpu = await turn(operation, areHeard);
-        if (round >= 0) (areHeard ? watched : without).push(cpu);
-      }
-    }
-    const more = watched.map((cpu, round) => cpu / (without[round] ?? Number.NaN) - 1);
-    const [low, high] = [quantile(more, 0.25), quantile(more, 0.75)];
-    const [least, most] = [mean(without), mean(watched)];
-    console.log(
-      `${operation}: service CPU ${least.toFixed(3)} ms each without the studio, ${most.toFixed(3)} ms with it: ${percent(most / least - 1)}; of neighbouring turns ${percent(median(more))} (half of them ${percent(low)} to ${percent(high)})`,
-    );
+    const { collections, publishing } = await begin({ ...turn, isProfiled: false });
+    if (good < requests) throw new Error(`${requests - good} of ${requests} were not good`);
+    const microseconds = 1_000 * (cpu ?? Number.NaN);
+    return { cpu: microseconds, collections: (1_000 * collections) / requests, publishing };
   }
-  child.disconnect();
-  await once(child, "exit");
+
+  const silent: TurnCost[] = [];
+  const heard: TurnCost[] = [];
+  const differences: number[] = [];
+  let [least, most] = [0, 0];
+  for (let round = -warmUps; round < rounds; round++) {
+    const costs = new Map<boolean, TurnCost & { cpu: number }>();
+    for (const areHeard of round % 2 === 0 ? [false, true] : [true, false]) {
+      costs.set(areHeard, await measure({ areHeard, isProfiled: false }));
+    }
+    const [without, watched] = [costs.get(false), costs.get(true)];
+    if (round < 0 || without === undefined || watched === undefined) continue;
+    silent.push(without);
+    heard.push(watched);
+    differences.push(watched.cpu - without.cpu);
+    least += without.cpu / rounds;
+    most += watched.cpu / rounds;
+  }
+  const publishing: number[] = [];
+  for (let turn = 0; turn < profiled; turn++) {
+    publishing.push((await measure({ areHeard: true, isProfiled: true })).publishing ?? Number.NaN);
+  }
+  const collectionsOf = (costs: readonly TurnCost[]) => mean(costs.map(({ collections }) => collections));
+  console.log(
+    [
+      `${operation}: service CPU ${least.toFixed(1)} µs each without the studio, ${most.toFixed(1)} µs with it`,
+      `${percent(most / least - 1)}, with a standard error of ${percent(errorOfMean(differences) / least)}`,
+      `collections ${collectionsOf(silent).toFixed(1)} and ${collectionsOf(heard).toFixed(1)} µs`,
+      `by the profile ${percent(mean(publishing))} of the main thread's work is for it`,
+    ].join("; "),
+  );
 }
 
 function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-function quantile(values: readonly number[], share: number): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? Number.NaN;
+function errorOfMean(values: readonly number[]): number {
+  const middle = mean(values);
+  return Math.sqrt(mean(values.map((value) => (value - middle) ** 2)) / values.length);
 }
 
 function percent(share: number): string {

@@ -2,10 +2,12 @@ import type { ChecksBegun, RequestEnded, RequestRead } from "../channels/channel
 import { createNetworkRegistry, type Network } from "../protocol/networks.ts";
 import { type PaymentRequest, parsePaymentRequest } from "../protocol/requests.ts";
 import { parseJson } from "../util/json.ts";
+import { forgetOldest, fromOldest } from "./linked.ts";
 import type { PaymentMessage, TimedMessages } from "./payment-message.ts";
 import {
   countMessages,
   type EndedRequest,
+  endedAt,
   endedMessages,
   endRequest,
   type OpenRequest,
@@ -32,6 +34,8 @@ export type StoredPayment = TimedMessages & {
 /** A longer body would take more memory than the payment in it. */
 const mostBody = 2_048;
 
+type OtherMessage = TimedMessage & { before: OtherMessage | undefined };
+
 const noCalls: readonly TimedCall[] = [];
 const noTransactions: readonly KeptTransaction[] = [];
 
@@ -55,10 +59,10 @@ export class KeptPayment implements StoredPayment {
   #omitted = 0;
   /** The newest that has ended; the others follow from it. */
   #ended: EndedRequest | undefined;
-  /** The newest that is open, or whose caller has left; the others follow from it. */
+  /** The newest that is open; the others follow from it. */
   #open: OpenRequest | undefined;
-  /** All other messages. */
-  #others: { readonly messages: PaymentMessage[]; readonly times: number[] } | undefined;
+  /** The newest of all other messages. */
+  #other: OtherMessage | undefined;
 
   /** @param read the first request of the payment; undefined where it was not readable */
   constructor(id: string, read: Pick<RequestRead, "payment" | "body"> | undefined) {
@@ -90,34 +94,27 @@ export class KeptPayment implements StoredPayment {
   }
 
   get changedAt(): number {
-    return this.transactions.reduce(
-      (newest, { times }) => Math.max(newest, times.at(-1) ?? 0),
-      this.#changedAt,
-    );
+    // Readers ask this of every payment.
+    if (this.transactions.length === 0) return this.#changedAt;
+    return Math.max(this.#changedAt, ...this.transactions.map(({ changedAt }) => changedAt));
   }
 
   after(at: number): TimedMessages {
-    const told = [...this.#requests(at), ...this.#rest()].filter((each) => each.at > at);
-    told.sort((a, b) => a.at - b.at);
+    const told = [
+      ...fromOldest(this.#ended).flatMap((ended) => (endedAt(ended) > at ? endedMessages(ended) : [])),
+      ...this.#openMessages(),
+      ...fromOldest(this.#other),
+      ...this.transactions.flatMap((transaction) => transaction.told()),
+    ]
+      .filter((each) => each.at > at)
+      .sort((a, b) => a.at - b.at);
     return { messages: told.map(({ message }) => message), times: told.map((each) => each.at) };
   }
 
-  /** What was published about requests, of those that ended after a time. */
-  #requests(at: number): TimedMessage[] {
-    const requests: TimedMessage[][] = [];
-    for (let ended = this.#ended; ended !== undefined; ended = ended.before) {
-      if ((ended.numbers[1] ?? 0) <= at) break;
-      requests.unshift(endedMessages(ended));
-    }
-    for (let open = this.#open; open !== undefined; open = open.other) requests.push(openMessages(open));
-    return requests.flat();
-  }
-
-  #rest(): TimedMessage[] {
-    const lists = [...this.transactions, ...(this.#others === undefined ? [] : [this.#others])];
-    return lists.flatMap(({ messages, times }) =>
-      messages.map((message, index) => ({ message, at: times[index] ?? 0 })),
-    );
+  #openMessages(): TimedMessage[] {
+    const messages: TimedMessage[] = [];
+    for (let open = this.#open; open !== undefined; open = open.other) messages.push(...openMessages(open));
+    return messages;
   }
 
   /** A request of it was read. */
@@ -176,27 +173,13 @@ export class KeptPayment implements StoredPayment {
 
   /** Forgets so many messages or some more, of requests that have ended before others. Gives how many. */
   forget(count: number): number {
-    let forgotten = this.#forgetEnded(count);
-    if (this.#others !== undefined) {
-      const { messages, times } = this.#others;
-      times.splice(0, count - forgotten);
-      forgotten += messages.splice(0, count - forgotten).length;
-    }
+    const requests = forgetOldest(this.#ended, count, countMessages);
+    const others = forgetOldest(this.#other, count - requests.forgotten, () => 1);
+    this.#ended = requests.newest;
+    this.#other = others.newest;
+    const forgotten = requests.forgotten + others.forgotten;
     this.kept -= forgotten;
     this.#omitted += forgotten;
-    return forgotten;
-  }
-
-  #forgetEnded(count: number): number {
-    const ended: EndedRequest[] = [];
-    for (let each = this.#ended; each !== undefined; each = each.before) ended.push(each);
-    let forgotten = 0;
-    for (let oldest = ended.pop(); oldest !== undefined && forgotten < count; oldest = ended.pop()) {
-      forgotten += countMessages(oldest);
-      const after = ended.at(-1);
-      if (after === undefined) this.#ended = undefined;
-      else after.before = undefined;
-    }
     return forgotten;
   }
 
@@ -206,9 +189,7 @@ export class KeptPayment implements StoredPayment {
   }
 
   #add({ message, at }: TimedMessage): void {
-    this.#others ??= { messages: [], times: [] };
-    this.#others.messages.push(message);
-    this.#others.times.push(at);
+    this.#other = { message, at, before: this.#other };
   }
 
   /** Takes a request from those that are open. */

@@ -110,6 +110,11 @@ export function countMessages({ checks, calls }: Pick<EndedRequest, "checks" | "
   return (checks === undefined ? 2 : 3) + calls.length;
 }
 
+/** When it ended. */
+export function endedAt({ numbers: [, at = 0] }: EndedRequest): number {
+  return at;
+}
+
 /** The same of a request that has ended. */
 export function endedMessages(ended: EndedRequest): TimedMessage[] {
   const { requestId, operation, checks, calls, status, answer, result, numbers } = ended;

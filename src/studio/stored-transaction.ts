@@ -1,6 +1,6 @@
 import type { Hex } from "../protocol/hex.ts";
 import type { PaymentMessage } from "./payment-message.ts";
-import type { TimedCall } from "./stored-request.ts";
+import type { TimedCall, TimedMessage } from "./stored-request.ts";
 
 /** What was published about a transaction, once for all payments that it carries. */
 export class KeptTransaction {
@@ -8,9 +8,7 @@ export class KeptTransaction {
   readonly keys: readonly [Hex, string];
   /** The payments that it carries, by their ids. */
   readonly ids: readonly Hex[];
-  readonly messages: PaymentMessage[] = [];
-  /** When each was published. */
-  readonly times: number[] = [];
+  readonly #messages: TimedMessage[] = [];
   /** How many messages there were before these. */
   omitted = 0;
   /** How many of them are kept. */
@@ -22,12 +20,21 @@ export class KeptTransaction {
   }
 
   get kept(): number {
-    return this.messages.length;
+    return this.#messages.length;
+  }
+
+  /** What was published about it, in order. */
+  told(): readonly TimedMessage[] {
+    return this.#messages;
+  }
+
+  /** When the newest of that was published. */
+  get changedAt(): number {
+    return this.#messages.at(-1)?.at ?? 0;
   }
 
   keep(message: PaymentMessage, at: number): void {
-    this.messages.push(message);
-    this.times.push(at);
+    this.#messages.push({ message, at });
   }
 
   /** A node was asked about it. */
@@ -37,8 +44,7 @@ export class KeptTransaction {
 
   /** Forgets the first so many messages. Gives how many there were. */
   forget(count: number): number {
-    const forgotten = this.messages.splice(0, count).length;
-    this.times.splice(0, count);
+    const forgotten = this.#messages.splice(0, count).length;
     this.omitted += forgotten;
     return forgotten;
   }
