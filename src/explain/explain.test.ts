@@ -197,6 +197,12 @@ describe("what a developer got wrong is named", () => {
       "authorization.value",
       () => payment({ value: 10_000_000_000n }),
     ],
+    [
+      "another version beside the payment",
+      "outer-version-differs",
+      "x402Version",
+      async () => ({ ...(await payment()), x402Version: 2 }),
+    ],
     ["another amount", "amount-differs", "authorization.value", () => payment({ value: 12_345n })],
     [
       "a number where a string belongs",
@@ -372,6 +378,40 @@ test("everything that is wrong is listed at once, worst first", async () => {
     "amount-off-by-decimals",
     "expired",
   ]);
+});
+
+test.each([
+  [1, 99, "99"],
+  [1, "1", '"1"'],
+  [1, null, "null"],
+  [1, 2, "2"],
+  [2, 1, "1"],
+] as const)(
+  "a request of a payment of version %i that says %o beside it is told that others may refuse it",
+  async (x402Version, beside, got) => {
+    const body = { ...(await payment({}, { x402Version })), x402Version: beside };
+    expect(explained(body)).toMatchObject([
+      {
+        mistake: "outer-version-differs",
+        at: "x402Version",
+        got,
+        expected: `${x402Version}, as in the payment`,
+      },
+    ]);
+    const { x402Version: _, ...without } = body;
+    expect(explained(without)).toEqual([]);
+  },
+);
+
+test("the version beside a payment is not held to be why the payment was refused", async () => {
+  const body = await changed((wrong) => {
+    wrong.paymentPayload.payload.signature = "0x1";
+  });
+  expect(explained({ ...body, x402Version: 99 }).map(({ mistake }) => mistake)).not.toContain(
+    "outer-version-differs",
+  );
+  const late = { ...(await payment({ validBefore: now - 1n })), x402Version: 99 };
+  expect(explained(late).map(({ mistake }) => mistake)).toEqual(["expired", "outer-version-differs"]);
 });
 
 test("in JSON that is broken, the place is named", () => {

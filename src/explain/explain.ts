@@ -11,12 +11,13 @@ import {
 } from "../protocol/networks.ts";
 import { address } from "../protocol/primitives.ts";
 import { expiryMarginSeconds, powerOfTenBetween } from "../protocol/refusals.ts";
+import { parsePaymentRequest } from "../protocol/requests.ts";
 import { formatAmount, parseAmount, type TokenUnits, unitsOf } from "../protocol/token-units.ts";
 import { isBytes32, parseUint256 } from "../protocol/wire-values.ts";
 import { showValue } from "../util/show-value.ts";
 import { explainSignature } from "./explain-signature.ts";
 import { explainUnread, paymentFor, requirementsFor } from "./explain-unread.ts";
-import { isRecord, readInput } from "./read-input.ts";
+import { type Input, isRecord, readInput } from "./read-input.ts";
 
 /** What payments are compared with. */
 export type ExplainContext = {
@@ -72,9 +73,30 @@ export function explain(text: string, context: ExplainContext): Explanation {
       found = explainRequest(input.payload, undefined, context);
       break;
     case "request":
-      found = explainRequest(input.payload, input.requirements ?? null, context);
+      found = [
+        ...explainRequest(input.payload, input.requirements ?? null, context),
+        ...explainOuterVersion(input, context),
+      ];
   }
   return { kind: input.kind, findings: sortFindings(findings.concat(found)) };
+}
+
+/**
+ * The version beside a payment, which decides nothing here. Only told of what can be read: a refusal of anything else
+ * has another cause.
+ */
+function explainOuterVersion(
+  { payload, requirements, x402Version }: Extract<Input, { kind: "request" }>,
+  { networks = builtInNetworks }: ExplainContext,
+): Finding[] {
+  if (x402Version === undefined) return [];
+  const parsed = parsePaymentRequest(
+    { paymentPayload: payload, paymentRequirements: requirements },
+    networks,
+  );
+  if (!parsed.ok || parsed.request.x402Version === x402Version) return [];
+  const facts = { got: showValue(x402Version), expected: `${parsed.request.x402Version}, as in the payment` };
+  return [finding("outer-version-differs", "x402Version", facts)];
 }
 
 /** @param requirements undefined of a payment header, which has none */

@@ -3,7 +3,8 @@ import { findJsonProblem } from "./json-problem.ts";
 
 /** The text to explain, as far as it could be read. */
 export type Input =
-  | { kind: "request"; payload: unknown; requirements: unknown }
+  /** `x402Version`: the one beside the payment, which may be left out. */
+  | { kind: "request"; payload: unknown; requirements: unknown; x402Version?: unknown }
   | { kind: "payment"; payload: unknown }
   | { kind: "challenge"; accepts: readonly unknown[]; x402Version: unknown }
   | { kind: "answer"; answer: object };
@@ -50,7 +51,8 @@ function classify(value: unknown, findings: Finding[]): Input | undefined {
       findings.push(finding("not-decoded", "paymentPayload", { expected: "an object" }));
       payload = parseJson(payload) ?? parseJson(decodeBase64(payload) ?? "");
     }
-    return { kind: "request", payload, requirements: value.paymentRequirements };
+    const { paymentRequirements: requirements, x402Version } = value;
+    return { kind: "request", payload, requirements, x402Version };
   }
   if (Array.isArray(value.accepts)) {
     return { kind: "challenge", accepts: value.accepts, x402Version: value.x402Version };

@@ -13,7 +13,7 @@ export function createInternalApp(logger: FastifyBaseLogger, limits: ConnectionL
     logController: new LogController({ disableRequestLogging: true }),
     requestTimeout: timeouts.requestMs,
     keepAliveTimeout: timeouts.keepAliveMs,
-    http: { headersTimeout: timeouts.headersMs },
+    http: { headersTimeout: timeouts.headersMs, connectionsCheckingInterval: timeouts.checkMs },
     bodyLimit: 1_024,
   });
   app.register(connections, { limits, timeouts });

@@ -7,7 +7,7 @@ import { controlRefusal } from "../local-server/control-refusal.ts";
 import { nearestRoute, shortenPath } from "../protocol/routes.ts";
 import { asText } from "../util/show-value.ts";
 import { describeMock } from "./describe-mock.ts";
-import { type Sessions, sessionPath } from "./sessions.ts";
+import { mostSessions, type Sessions, sessionPath } from "./sessions.ts";
 
 const longestDelayMs = 600_000;
 
@@ -26,6 +26,7 @@ const sessionSchema = z.strictObject({ clock: z.iso.datetime().pipe(z.coerce.dat
 function noSuchSession(id: string): ControlError {
   return new ControlError(404, `There is no session ${JSON.stringify(id.slice(0, 40))}, or it was ended`, [
     "POST /__sessions makes one, and says where it is.",
+    `There are at most ${mostSessions}: another one ends the one unused for longest. DELETE those that are done.`,
   ]);
 }
 

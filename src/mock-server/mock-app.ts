@@ -4,15 +4,16 @@ import { readOpenFileLimit } from "../config/open-files.ts";
 import type { FixtureRequest } from "../fixtures/engine/answer.ts";
 import type { FixtureEngine } from "../fixtures/engine/engine.ts";
 import { defaultContracts } from "../fixtures/engine/environment.ts";
-import { followExchange } from "../http/connections/exchange.ts";
-import { createOpenConnections } from "../http/connections/open-connections.ts";
 import { localConnectionCapacity } from "../http/limits/connection-capacity.ts";
+import { connections } from "../http/plugins/connections.ts";
+import { answerClientError } from "../http/problems/client-errors.ts";
+import { defaultTimeouts, type Timeouts } from "../http/timeouts.ts";
 import { type Listening, refuseForeign } from "../local-server/refuse-foreign.ts";
 import { type CorsOrigins, corsOptions } from "../protocol/cors.ts";
 import { tokensOf } from "../protocol/known-token.ts";
 import { addToBuiltIn, type NetworkTier } from "../protocol/networks.ts";
 import { bodyLimit, problemBody, problemKinds, problemMediaType } from "../protocol/problems.ts";
-import { answerUnreadableRequest, noHost } from "../protocol/unreadable-request.ts";
+import { noHost } from "../protocol/unreadable-request.ts";
 import type { PaymentStore } from "../studio/payment-store.ts";
 import { describeStudioApi, serveStudio } from "../studio/serve-studio.ts";
 import { joinHeaders } from "../util/join-headers.ts";
@@ -30,12 +31,14 @@ const tooLarge = " ".repeat(bodyLimit + 1);
 export type MockAppOptions = Listening & {
   /** None by default. */
   corsOrigins?: CorsOrigins | undefined;
+  /** Those of the service by default. */
+  timeouts?: Timeouts;
 };
 
 /** The fixtures as an HTTP server, not listening yet: the root's, and those of sessions. */
 export async function createMockApp(
   sessions: Sessions,
-  { corsOrigins, ...listening }: MockAppOptions,
+  { corsOrigins, timeouts = defaultTimeouts, ...listening }: MockAppOptions,
   { describe, store, serviceId }: { describe: () => object; store: PaymentStore; serviceId: string },
 ): Promise<FastifyInstance> {
   /** Requests below a session's path are routed as if its facilitator were at the root. */
@@ -49,14 +52,16 @@ export async function createMockApp(
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 200 },
     schemaController: noSchemas,
+    requestTimeout: timeouts.requestMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
     http: {
+      headersTimeout: timeouts.headersMs,
+      connectionsCheckingInterval: timeouts.checkMs,
       // Asked for below, so that its absence is a problem as the service writes it.
       requireHostHeader: false,
     },
-    // What is no request that the fixtures could see. Late errors of an answered connection find it ended.
-    clientErrorHandler: (error, socket) => {
-      if (socket.writable) socket.end(answerUnreadableRequest(error.code, randomUUID()));
-    },
+    // What is no request that the fixtures could see.
+    clientErrorHandler: (error, socket) => answerClientError(error, socket, app.log),
     // Paths that cannot be decoded.
     frameworkErrors: (_error, request, reply) => void answer(request, reply),
     rewriteUrl(request) {
@@ -68,12 +73,7 @@ export async function createMockApp(
       return split.path;
     },
   });
-  const open = createOpenConnections(localConnectionCapacity(readOpenFileLimit()));
-  app.server.on("connection", (socket) => open.add(socket));
-  app.addHook("onRequest", (request, reply, done) => {
-    followExchange(request.raw, reply.raw);
-    done();
-  });
+  await app.register(connections, { limits: localConnectionCapacity(readOpenFileLimit()), timeouts });
   app.addHook("onRequest", async ({ raw: { headers, httpVersion }, id: requestId }, reply) => {
     if (headers.host !== undefined || httpVersion !== "1.1") return;
     const problem = { kind: problemKinds.malformed, detail: noHost };

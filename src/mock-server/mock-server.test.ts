@@ -3,10 +3,15 @@ import { connect, createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
+import { openRawConnection } from "../../test/support/http/raw-connection.ts";
 import { findScenario, type ScenarioName, scenarios } from "../fixtures/cases/scenarios.ts";
 import type { FixtureRequest } from "../fixtures/engine/answer.ts";
 import { testKeys } from "../published/test-keys.ts";
+import { createPaymentStore } from "../studio/payment-store.ts";
 import { type MockServer, startMockServer } from "./index.ts";
+import { createMockApp } from "./mock-app.ts";
+import { createMockEngine } from "./mock-engine.ts";
+import { createSessions, mostSessions } from "./sessions.ts";
 
 let mock: MockServer;
 beforeAll(async () => {
@@ -339,6 +344,31 @@ test("a port in use is named in the error", async () => {
   }
 });
 
+test("connections without a request, and with a part of one, are closed as the service closes them", async () => {
+  const app = await createMockApp(
+    createSessions(() => createMockEngine({})),
+    {
+      host: "127.0.0.1",
+      timeouts: { headersMs: 100, requestMs: 200, keepAliveMs: 60_000, stalledMs: 60_000, checkMs: 50 },
+    },
+    { store: createPaymentStore("mock"), serviceId: "mock", describe: () => ({}) },
+  );
+  try {
+    const { port } = new URL(await app.listen({ host: "127.0.0.1", port: 0 }));
+    const begun = "POST /v1/verify HTTP/1.1\r\nhost: localhost\r\n";
+    const sent = ["", begun, `${begun}content-type: application/json\r\ncontent-length: 100\r\n\r\n{`];
+    const answers = sent.map(async (text) => {
+      const connection = await openRawConnection(Number(port));
+      connection.send(text);
+      return (await connection.closed()).split("\r\n")[0];
+    });
+    const timeout = "HTTP/1.1 408 Request Timeout";
+    expect(await Promise.all(answers)).toEqual([timeout, timeout, timeout]);
+  } finally {
+    await app.close();
+  }
+});
+
 const sessionSchema = z.object({ id: z.string(), facilitator: z.object({ url: z.string() }) });
 
 test("sessions of tests that run at the same time share nothing", async () => {
@@ -382,6 +412,23 @@ test("a request to an unknown session is answered with what to do", async () => 
   const answer = await fetch(mock.url.replace("/v1", "/__sessions/none/v1/settle"), { method: "POST" });
   expect([answer.status, await answer.json()]).toEqual([
     404,
-    expect.objectContaining({ error: 'There is no session "none", or it was ended' }),
+    expect.objectContaining({
+      error: 'There is no session "none", or it was ended',
+      hints: expect.arrayContaining([expect.stringContaining("at most 2000")]),
+    }),
+  ]);
+});
+
+test("sessions that nothing ends make room for new ones, the one unused for longest first", async () => {
+  const sessions = createSessions(() => createMockEngine({}));
+  const used = sessions.create();
+  const left = sessions.create();
+  for (let made = 2; made < mostSessions; made++) sessions.create();
+  expect(sessions.find(used.id)).toBe(used.engine);
+  sessions.create();
+  expect([sessions.find(left.id), sessions.find(used.id), sessions.count]).toEqual([
+    undefined,
+    used.engine,
+    mostSessions,
   ]);
 });

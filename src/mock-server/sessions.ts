@@ -22,7 +22,7 @@ export type Sessions = {
 };
 
 /** Test runs may leave sessions behind: beyond this number the one unused for longest is removed. */
-const mostSessions = 2_000;
+export const mostSessions = 2_000;
 
 /** @param createEngine makes a facilitator as the server's options say */
 export function createSessions(createEngine: (options: SessionOptions) => FixtureEngine): Sessions {

@@ -164,6 +164,12 @@ export const mistakes = {
     why: "The signature has the ending of ERC-6492: the wallet has no code yet, so the token cannot ask it.",
     fix: "Deploy the wallet, for example by its first transaction, and sign again.",
   },
+  "outer-version-differs": {
+    rank: 5,
+    title: "The request names another protocol version than the payment in it",
+    why: "The version of a payment is paymentPayload.x402Version; the x402Version beside paymentPayload may be left out. This facilitator does not look at it, and another one may refuse the request for it.",
+    fix: "Send the x402Version of the payment beside paymentPayload, as a number, or leave it out there.",
+  },
   "nothing-accepted": {
     rank: 2,
     title: "The challenge offers nothing that this facilitator settles",

@@ -64,6 +64,13 @@ describe.each([1, 2] as const)("version %i", (version) => {
     expect(outcome(withValue(request(version), "x402Version", undefined))).toBe("ok");
   });
 
+  test.each([99, "1", null, 3 - version])(
+    "the x402Version beside paymentPayload decides nothing: %o",
+    (other) => {
+      expect(outcome(withValue(request(version), "x402Version", other))).toBe("ok");
+    },
+  );
+
   test("unknown keys are ignored", () => {
     expect(outcome(withValue(request(version), "paymentRequirements.outputSchema", { a: null }))).toBe("ok");
     expect(outcome(withValue(request(version), "paymentPayload.payload.authorization.memo", 1))).toBe("ok");

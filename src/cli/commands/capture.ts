@@ -1,4 +1,3 @@
-import { readFile, writeFile } from "node:fs/promises";
 import { z } from "zod";
 import { readCapture } from "../../capture/capture.ts";
 import { replayCapture } from "../../capture/replay.ts";
@@ -7,12 +6,17 @@ import { requestJson } from "../../harness/control/http-json.ts";
 import { createPaymentReader } from "../../studio/read-payments.ts";
 import { self } from "../../util/self-command.ts";
 import { defineCommand, flag, textOption, tokenOption, urlOption } from "../kit/command.ts";
+import { readInputFile } from "../kit/input-file.ts";
+import { requireWritable, writeOutput } from "../kit/output-file.ts";
 
 /* A payment as a file, written from a running harness and judged again anywhere. */
 
 const problemSchema = z
   .object({ error: z.string().optional(), hints: z.array(z.string()).catch([]) })
   .catch({ error: undefined, hints: [] });
+
+/** A timeline has 300 lines, and a body 32 KiB: some 20 KB are usual. */
+const mostBytes = 8 * 1_048_576;
 
 export const capture = defineCommand({
   options: {
@@ -27,6 +31,7 @@ export const capture = defineCommand({
   },
 
   async run({ id, out, url, token }, { print }) {
+    requireWritable({ out });
     const [newest] = id === "last" ? await createPaymentReader(url, token).list(1) : [];
     const wanted = newest?.id ?? id;
     const { status, body } = await requestJson(`${url}/payments/${encodeURIComponent(wanted)}/capture`, {
@@ -40,7 +45,7 @@ export const capture = defineCommand({
         hints: [...hints, `List the payments that were seen: ${self} logs`],
       });
     }
-    await writeFile(out, `${JSON.stringify(body, null, 2)}\n`);
+    await writeOutput(out, () => `${JSON.stringify(body, null, 2)}\n`);
     print(`Wrote ${out}. Judge it again, on any machine: ${self} replay ${out}`);
     return 0;
   },
@@ -57,7 +62,7 @@ export const replay = defineCommand({
   },
 
   async run({ file }) {
-    const captured = readCapture(await readText(file));
+    const captured = readCapture(await readInputFile(file, { most: mostBytes, what: "any capture" }));
     const result = await replayCapture(captured);
     const { checks, verdict, recorded, same } = result;
     const { operation, chain, outcome, reason } = captured;
@@ -82,11 +87,3 @@ export const replay = defineCommand({
     };
   },
 });
-
-async function readText(file: string): Promise<string> {
-  try {
-    return await readFile(file, "utf8");
-  } catch (cause) {
-    throw new KitError(`${file} cannot be read`, { cause });
-  }
-}

@@ -26,7 +26,7 @@ import {
   textOption,
   variableOption,
 } from "../kit/command.ts";
-import { requireWritable, writeReport } from "../kit/report-file.ts";
+import { requireWritable, writeOutput } from "../kit/output-file.ts";
 
 const url = variables.X402_KIT_URL.default;
 
@@ -105,7 +105,7 @@ export const conformance = defineCommand({
         ? JSON.stringify(describeResults(facilitator, results))
         : renderConformance(facilitator, results, { parallel }),
     );
-    await writeReport(junit, () => renderJunit(facilitator, results));
+    await writeOutput(junit, () => renderJunit(facilitator, results));
     return exitCodeOf(tally(results), results);
   },
 });

@@ -13,6 +13,7 @@ import {
   option,
   textOption,
 } from "../kit/command.ts";
+import { requireWritable } from "../kit/output-file.ts";
 
 export const forkRecord = defineCommand({
   options: {
@@ -34,6 +35,7 @@ export const forkRecord = defineCommand({
   usesEnvFile: true,
 
   async run({ network, out, block, ...values }, { print, printError, env, networks, takeSignals }) {
+    requireWritable({ out });
     const url = readRpcUrl(network, env, `to fork ${network}`);
     const facilitatorContracts = resolveFacilitatorContracts(contractsOf(values));
     const { createLogger } = await import("../../logging/logger.ts");

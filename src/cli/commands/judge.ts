@@ -33,7 +33,7 @@ import {
   option,
   textOption,
 } from "../kit/command.ts";
-import { requireWritable, writeReport } from "../kit/report-file.ts";
+import { requireWritable, writeOutput } from "../kit/output-file.ts";
 
 /** A shop that takes longer, in seconds, shows no more of a client. */
 const mostSlow = 12;
@@ -223,9 +223,9 @@ async function runAndReport<Result>(
         ? escapeControls(JSON.stringify({ subject, seed, findings }))
         : renderJudgment(`${subject} on ${where}`, findings, seed),
     );
-    await writeReport(junit, () => renderJudgmentJunit(subject, findings));
-    await writeReport(sarif, () => renderSarif(fileIn(subject), findings));
-    await writeReport(badge, () => renderBadge(findings));
+    await writeOutput(junit, () => renderJudgmentJunit(subject, findings));
+    await writeOutput(sarif, () => renderSarif(fileIn(subject), findings));
+    await writeOutput(badge, () => renderBadge(findings));
     return findings.every(({ isGood }) => isGood) ? 0 : 1;
   }
 

@@ -10,6 +10,7 @@ import { openStateFile } from "../../harness/run/state-file.ts";
 import { isWarning, renderLogLine } from "../../logging/log-lines.ts";
 import { self } from "../../util/self-command.ts";
 import { defineCommand } from "../kit/command.ts";
+import { requireWritable } from "../kit/output-file.ts";
 import { resolveForks } from "./fork-requests.ts";
 import { checkUp, resolveContracts, upOptions } from "./up-options.ts";
 import { describeAsEnv, describeUp } from "./up-report.ts";
@@ -19,6 +20,7 @@ export const up = defineCommand({
   check: checkUp,
 
   async run(values, { print, printError, env, networks, takeSignals }) {
+    requireWritable({ state: values.state });
     const isForMachines = values.json || values.env;
     const fork = resolveForks(values.fork, values.networks, env);
     const closed = new AbortController();

@@ -1,6 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
 import { rename, writeFile } from "node:fs/promises";
-import { dirname } from "node:path";
 import { promisify } from "node:util";
 import { gunzipSync, gzip } from "node:zlib";
 import { z } from "zod";
@@ -35,15 +34,24 @@ export function openStateFile(path: string, options: Setting): NonNullable<Start
     saved: readState(path, setting),
     async save({ chains, rows }) {
       const text = JSON.stringify({ version: 1, setting, chains, rows });
-      // The old one stays whole until the new one is.
-      await writeFile(`${path}.new`, await promisify(gzip)(text));
-      await rename(`${path}.new`, path);
+      const bytes = await promisify(gzip)(text);
+      try {
+        // The old one stays whole until the new one is.
+        await writeFile(`${path}.new`, bytes);
+        await rename(`${path}.new`, path);
+      } catch (cause) {
+        throw new KitError(`${path} could not be written`, {
+          cause,
+          hints: [
+            "Its folder must be there, with room, and may be written to. What was saved before is as it was.",
+          ],
+        });
+      }
     },
   };
 }
 
 function readState(path: string, setting: Record<string, string>): SavedHarness | undefined {
-  if (!existsSync(dirname(path))) throw new KitError(`The folder of --state ${path} does not exist`);
   if (!existsSync(path)) return undefined;
   let text = "";
   try {

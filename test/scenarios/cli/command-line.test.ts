@@ -53,6 +53,20 @@ describe("a command line that cannot be", () => {
     expect(await refusalOf({ args })).toContain("\n  --junit: there is no folder /nowhere\n");
   });
 
+  test.each([
+    ["--out", ["capture", "last"]],
+    ["--out", ["fork", "record", "--network", "base"]],
+    ["--state", ["up"]],
+  ])(
+    "a file for %s that cannot be written, before anything is asked or started: %o",
+    async (option, args) => {
+      expect(await refusalOf({ args: [...args, option, "/nowhere/file"] })).toContain(
+        `\n  ${option}: there is no folder /nowhere\n`,
+      );
+      expect(await refusalOf({ args: [...args, option, "/"] })).toContain(`\n  ${option}: / is a folder\n`);
+    },
+  );
+
   test("a slow shop that is slower than the client may be", async () => {
     const args = ["judge", "client", "--timeout", "3", "--slow", "5", "--", "node", "buyer.js"];
     expect(await refusalOf({ args })).toContain(

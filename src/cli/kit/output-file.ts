@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../../errors.ts";
 
 /**
- * Requires that reports can be written, before the run that they report.
+ * Requires that files can be written, before the work whose outcome goes there.
  *
  * @param files by the options that name them, without dashes
  * @throws {ConfigurationError} with each file that cannot be
@@ -18,16 +18,16 @@ export function requireWritable(files: Readonly<Record<string, string | undefine
 }
 
 /**
- * Writes a report to a file, where one is named.
+ * Writes the outcome of a command to a file, where one is named.
  *
  * @throws {KitError} when it cannot be written
  */
-export async function writeReport(file: string | undefined, render: () => string): Promise<void> {
+export async function writeOutput(file: string | undefined, render: () => string): Promise<void> {
   if (file === undefined) return;
   try {
     await writeFile(file, render());
   } catch (cause) {
-    throw new KitError(`The report could not be written to ${file}`, { cause });
+    throw new KitError(`${file} could not be written`, { cause });
   }
 }
 
