@@ -1,28 +1,22 @@
 import { recoverSigner } from "../chain/signing/recover.ts";
 import {
   type Authorization,
-  authorizationDigest,
+  authorizationHash,
   authorizationTypehashes,
-  domainSeparator,
+  digestUnder,
 } from "../protocol/authorization.ts";
-import { sameAddress } from "../protocol/hex.ts";
+import { type Hex, sameAddress } from "../protocol/hex.ts";
 import { type KnownTokens, knownToken } from "../protocol/known-token.ts";
 import { type Finding, finding } from "../protocol/mistakes.ts";
-import { builtInNetworks, type Network } from "../protocol/networks.ts";
+import type { Network } from "../protocol/networks.ts";
 import { address, signature as signatureSchema, uint256String } from "../protocol/primitives.ts";
 import { exactPayloadSchema } from "../protocol/request-schemas.ts";
 import { isErc6492, readEcdsaSignature } from "../protocol/signature.ts";
-import { formatDomain, type SignedDomain } from "../protocol/signature-mistakes.ts";
+import { formatDomain, type SignedDomain, separatorOf } from "../protocol/signature-mistakes.ts";
 import { showValue } from "../util/show-value.ts";
+import { homeOf, otherDomains } from "./other-domains.ts";
 
 const authorizationSchema = exactPayloadSchema.shape.authorization;
-
-/** A domain that the payment may have been signed for, and its difference from the right one. */
-type Trial = SignedDomain & { where: string };
-
-/** Names and versions of USDC and similar tokens. */
-const domainNames = ["USD Coin", "USDC", "USD Coin (PoS)", "Bridged USDC", "USD Base Coin"];
-const domainVersions = ["2", "1"];
 
 /**
  * Finds out what a signature was made for by trying common mistakes: another name, version, chain or token in the
@@ -63,39 +57,30 @@ export function explainSignature(given: {
   if (!parsed.success || network === undefined) return [];
   const authorization = parsed.data;
   const { from } = authorization;
-  const signerOf = ({ asset, chainId }: Trial, message: Authorization) =>
-    recoverSigner(authorizationDigest(domainSeparator(asset, chainId), message), signature.data);
-  const isPayers = (trial: Trial, message: Authorization) => {
-    const signer = signerOf(trial, message);
+  const signerOf = (domain: SignedDomain, messageHash: Hex) =>
+    recoverSigner(digestUnder(separatorOf(domain), messageHash), signature.data);
+  const isPayers = (domain: SignedDomain, messageHash: Hex) => {
+    const signer = signerOf(domain, messageHash);
     return signer !== undefined && sameAddress(signer, from);
   };
 
-  const right: Trial = {
-    asset: assetOf(network, required, tokens),
-    chainId: network.chainId,
-    where: network.name,
-  };
-  if (isPayers(right, authorization)) return [];
-  const asReceive = recoverSigner(
-    authorizationDigest(
-      domainSeparator(right.asset, right.chainId),
-      authorization,
-      authorizationTypehashes.ReceiveWithAuthorization,
-    ),
-    signature.data,
-  );
-  if (asReceive !== undefined && sameAddress(asReceive, from)) return [finding("signed-receive", at)];
-  for (const trial of otherDomains(network, right)) {
-    if (!isPayers(trial, authorization)) continue;
+  const right = { asset: assetOf(network, required, tokens), chainId: network.chainId };
+  const signed = authorizationHash(authorization);
+  const signer = signerOf(right, signed);
+  if (signer !== undefined && sameAddress(signer, from)) return [];
+  const received = authorizationHash(authorization, authorizationTypehashes.ReceiveWithAuthorization);
+  if (isPayers(right, received)) return [finding("signed-receive", at)];
+  for (const domain of otherDomains(network, right)) {
+    if (!isPayers(domain, signed)) continue;
     return [
       finding("signed-with-another-domain", at, {
-        got: `signed for ${formatDomain(trial)}${trial.where}`,
+        got: `signed for ${formatDomain(domain)}${homeOf(domain, right)}`,
         expected: formatDomain(right),
       }),
     ];
   }
   for (const { changed, message } of otherValues(authorization, required)) {
-    if (!isPayers(right, message)) continue;
+    if (!isPayers(right, authorizationHash(message))) continue;
     return [
       finding("signed-other-values", `authorization.${changed}`, {
         got: `${authorization[changed]}`,
@@ -103,7 +88,6 @@ export function explainSignature(given: {
       }),
     ];
   }
-  const signer = signerOf(right, authorization);
   return [
     finding("signed-by-another-key", at, {
       ...(signer !== undefined && { got: `recovers to ${signer} for these values` }),
@@ -117,34 +101,10 @@ function assetOf(
   network: Network,
   required: Record<string, unknown> | undefined,
   tokens: KnownTokens | undefined,
-): Trial["asset"] {
+): SignedDomain["asset"] {
   const asset = address.safeParse(required?.asset);
   if (!asset.success) return network.usdc;
   return knownToken(network, asset.data, tokens) ?? { ...network.usdc, address: asset.data };
-}
-
-function otherDomains(network: Network, right: Trial): Trial[] {
-  const all = [...builtInNetworks.all.filter(({ name }) => name !== network.name), network];
-  const tokens = [
-    { address: right.asset.address, home: undefined },
-    ...all.map(({ usdc, name }) => ({ address: usdc.address, home: name })),
-  ];
-  // Domains with the fewest differences first, because the first match is reported.
-  const names = new Set([right.asset.name, ...domainNames]);
-  const versions = new Set([right.asset.version, ...domainVersions]);
-  return all
-    .toSorted((a, b) => Number(b === network) - Number(a === network))
-    .flatMap(({ chainId }) =>
-      tokens.flatMap((token) =>
-        [...versions].flatMap((version) =>
-          [...names].map((name) => ({
-            asset: { name, version, address: token.address },
-            chainId,
-            where: token.home === undefined || token.home === network.name ? "" : ` (USDC on ${token.home})`,
-          })),
-        ),
-      ),
-    );
 }
 
 type Changed = "to" | "value" | "validAfter" | "validBefore";

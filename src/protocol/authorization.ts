@@ -56,16 +56,23 @@ export function domainSeparator(asset: Pick<Asset, "name" | "version" | "address
 }
 
 /** The EIP-712 digest that the payer's signature is over. */
-export function authorizationDigest(
-  separator: Hex,
-  authorization: Authorization,
+export function authorizationDigest(separator: Hex, authorization: Authorization, typehash?: Hex): Hex {
+  return digestUnder(separator, authorizationHash(authorization, typehash));
+}
+
+/** The EIP-712 hash of an authorization, whatever the domain. */
+export function authorizationHash(
+  { from, to, value, validAfter, validBefore, nonce }: Authorization,
   typehash: Hex = authorizationTypehashes.TransferWithAuthorization,
 ): Hex {
-  const { from, to, value, validAfter, validBefore, nonce } = authorization;
-  const structHash = keccak256(
+  return keccak256(
     `${typehash}${addressWord(from)}${addressWord(to)}${uintWord(value)}${uintWord(validAfter)}${uintWord(validBefore)}${nonce.slice(2)}`,
   );
-  return keccak256(`0x1901${separator.slice(2)}${structHash.slice(2)}`);
+}
+
+/** The EIP-712 digest of a message, by its hash, under a domain. */
+export function digestUnder(separator: Hex, messageHash: Hex): Hex {
+  return keccak256(`0x1901${separator.slice(2)}${messageHash.slice(2)}`);
 }
 
 /**

@@ -1,22 +1,39 @@
 import { channels, type RequestEnded, type RequestUnrouted } from "../channels/channels.ts";
-import { explainRefusal, type RefusalContext } from "../explain/explain-refusal.ts";
+import { errorsSection } from "../explain/errors-section.ts";
+import { explainRefusal, type RefusalContext, type RefusalExplanation } from "../explain/explain-refusal.ts";
 import { adviceOn, type PaymentLine } from "../explain/payment-line.ts";
 import { unitsOfPayment } from "../protocol/known-token.ts";
 import { nameOfTestPayer } from "../published/test-payers.ts";
+import { self } from "../util/self-command.ts";
+import { createTimeBudget, type TimeBudget } from "../util/time-budget.ts";
 import { explainReceived } from "./explain-received.ts";
 
 /** Outcomes with nothing to explain: all is well, or the caller is not there any more. */
 const unexplained = ["valid", "settled", "abandoned"];
 
 /**
- * Calls `write` with a line for every verify and settle of this process that ends, and for requests that no route
- * answers. Gives what ends that.
+ * How much time explanations may take from the payments of the same process: one of a wrong signature takes some 4 ms, so
+ * that is a burst of 25, or twelve a second.
  */
-export function followPayments(context: RefusalContext, write: (line: PaymentLine) => void): () => void {
+const explaining = { share: 0.05, mostMs: 100 };
+
+/**
+ * Calls `write` with a line for every verify and settle of this process that ends, and for requests that no route
+ * answers. Gives what ends that. Where many are refused, the lines come without the cause that is looked for in the
+ * payment, and say how to ask for it.
+ */
+export function followPayments(
+  context: RefusalContext,
+  write: (line: PaymentLine) => void,
+  budget: TimeBudget = createTimeBudget(explaining),
+): () => void {
   const subscriptions = [
     channels.payment.subscribe((ended) => {
-      const line = describeEnded(ended, Date.now(), context);
-      write(line);
+      const at = Date.now();
+      const advice = unexplained.includes(ended.result.outcome)
+        ? adviceOn([])
+        : (budget.spend(() => adviceOn(explainEnded(ended, at, context))) ?? adviceToAsk(ended));
+      write({ ...describeEnded(ended, at, context), ...advice });
     }),
     channels.unrouted.subscribe((unrouted) => {
       if (unrouted.path === "/favicon.ico") return;
@@ -28,22 +45,42 @@ export function followPayments(context: RefusalContext, write: (line: PaymentLin
   };
 }
 
-function describeEnded(
-  { requestId, operation, payment, settlementId, status, result, received, tookMs }: RequestEnded,
+function explainEnded(
+  { payment, result: { reason, message }, received }: RequestEnded,
   at: number,
   context: RefusalContext,
-): PaymentLine {
+): RefusalExplanation[] {
+  return received === undefined
+    ? explainRefusal({ reason, message, request: payment, at }, context)
+    : explainReceived({ reason, message, at }, received, context);
+}
+
+/** What is advised where there is no time to look for the cause. */
+function adviceToAsk(ended: RequestEnded): Pick<PaymentLine, "fix" | "more"> {
+  const { reason } = ended.result;
+  return {
+    fix: `Many are refused: what is wrong with this one says \`${self} why ${idOf(ended)}\`.`,
+    more: reason === undefined ? null : errorsSection(reason),
+  };
+}
+
+/** What `x402-kit why` takes. */
+function idOf({ settlementId, requestId }: RequestEnded): string {
+  return settlementId ?? `request-${requestId}`;
+}
+
+function describeEnded(
+  ended: RequestEnded,
+  at: number,
+  context: RefusalContext,
+): Omit<PaymentLine, "fix" | "more"> {
+  const { operation, payment, status, result, tookMs } = ended;
   const { outcome, reason, message, transaction } = result;
-  const explanations = unexplained.includes(outcome)
-    ? []
-    : received === undefined
-      ? explainRefusal({ reason, message, request: payment, at }, context)
-      : explainReceived({ reason, message, at }, received, context);
   const payer = payment?.authorization.from;
   return {
     time: new Date(at).toISOString(),
     operation,
-    id: settlementId ?? `request-${requestId}`,
+    id: idOf(ended),
     network: payment?.knownNetwork.name ?? null,
     payer: payer ?? null,
     payerName: (payer && nameOfTestPayer(payer)) ?? null,
@@ -53,7 +90,6 @@ function describeEnded(
     status: status ?? null,
     reason: reason ?? null,
     message: message ?? null,
-    ...adviceOn(explanations),
     transaction: transaction ?? null,
     tookMs,
   };
