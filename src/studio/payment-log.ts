@@ -98,7 +98,10 @@ export function createPaymentLog(store: PaymentStore, tokens?: KnownTokens): Pay
     const isSame = known?.payment === payment;
     const row = isSame ? known : { payment, summary: beginSummary(payment, tokens), changedAt: 0 };
     const { changedAt } = payment;
-    for (const message of payment.after(row.changedAt).messages) addToSummary(row.summary, message);
+    const { messages, times } = payment.after(row.changedAt);
+    for (const [index, message] of messages.entries()) {
+      addToSummary(row.summary, message, times[index] ?? changedAt);
+    }
     row.changedAt = changedAt;
     row.summary.lastSeenAt = Math.floor(changedAt);
     row.summary.version = ++latest;

@@ -19,6 +19,11 @@ export const operationViewSchema = z.object({
   message: text,
   tookMs: z.number().nullable(),
   count: z.int().meta({ description: "How often it was asked" }),
+  at: z
+    .number()
+    .nullable()
+    .default(null)
+    .meta({ description: "When this answer was written; null while there is none" }),
 });
 
 /** A request that no route answers. */

@@ -31,14 +31,18 @@ export function beginSummary(
   };
 }
 
-/** Takes a message about the payment into its summary. Messages come in the order in which they were published. */
-export function addToSummary(summary: PaymentSummary, message: PaymentMessage): void {
+/**
+ * Takes a message about the payment into its summary. Messages come in the order in which they were published.
+ *
+ * @param at when it was published
+ */
+export function addToSummary(summary: PaymentSummary, message: PaymentMessage, at: number): void {
   if ("result" in message) {
     const { operation, status = null, tookMs } = message;
     const { outcome, reason = null, message: text = null, transaction } = message.result;
     const before = summary[operation];
     const count = before?.outcome === "open" ? before.count : (before?.count ?? 0) + 1;
-    summary[operation] = { outcome, status, reason, message: text, tookMs, count };
+    summary[operation] = { outcome, status, reason, message: text, tookMs, count, at: Math.floor(at) };
     if (transaction !== undefined) summary.transaction = transaction;
   } else if ("path" in message) {
     const { method, path, status, message: text } = message;
@@ -56,6 +60,6 @@ export function addToSummary(summary: PaymentSummary, message: PaymentMessage): 
 }
 
 function opened(before: OperationView | null): OperationView {
-  const none = { status: null, reason: null, message: null, tookMs: null };
+  const none = { status: null, reason: null, message: null, tookMs: null, at: null };
   return { outcome: "open", ...none, count: (before?.count ?? 0) + 1 };
 }

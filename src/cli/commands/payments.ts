@@ -48,29 +48,22 @@ export const logs = defineCommand({
       }
     }
     const seen = new Map<string, number>();
-    /** Lines of what has ended since this payment was last seen. */
-    async function show(payment: PaymentSummary): Promise<void> {
-      if (payment.unrouted !== null && !seen.has(payment.id)) {
-        seen.set(payment.id, 1);
-        const { method, path, status, message } = payment.unrouted;
-        const explanations = await explanationsOf(payment);
-        const reason = status === 404 ? "not-found" : "method-not-allowed";
-        const view = { outcome: `${method} ${path}`, status, reason, message, tookMs: null, count: 1 };
-        write(lineOf(payment, { operation: null, view, explanations }));
-      }
-      for (const operation of ["verify", "settle"] as const) {
-        const view = payment[operation];
+    /** Writes what has ended since these payments were last seen, in the order of the answers. */
+    async function show(payments: readonly PaymentSummary[]): Promise<void> {
+      const unseen = payments.flatMap(endedOf).filter(({ payment, operation, view }) => {
         const key = `${operation} ${payment.id}`;
-        if (view === null || view.outcome === "open" || seen.get(key) === view.count) continue;
+        const isNew = seen.get(key) !== view.count;
         seen.set(key, view.count);
-        const isGood = ["valid", "settled"].includes(view.outcome);
-        const explanations = isGood ? [] : await explanationsOf(payment);
-        write(lineOf(payment, { operation, view, explanations }));
+        return isNew;
+      });
+      for (const one of unseen.toSorted((a, b) => a.at - b.at)) {
+        const isGood = ["valid", "settled"].includes(one.view.outcome);
+        write(lineOf(one, isGood ? [] : await explanationsOf(one.payment)));
       }
     }
 
     const before = await reader.list(limit);
-    for (const payment of before.toReversed()) await show(payment);
+    await show(before.toReversed());
     if (!follow) return 0;
     const known = new Set((await reader.list(mostListed)).map(({ id, version }) => `${id} ${version}`));
     const signal = takeSignals();
@@ -78,28 +71,44 @@ export const logs = defineCommand({
     await reader.follow((payment) => {
       if (known.delete(`${payment.id} ${payment.version}`)) return;
       // One after the other: a line that asks for an explanation holds up those behind it.
-      inTurn(() => show(payment)).catch(() => {});
+      inTurn(() => show([payment])).catch(() => {});
     }, signal);
     return 0;
   },
 });
 
+/** A verify or settle that was answered, or a request that no route answers. */
+type Ended = {
+  payment: PaymentSummary;
+  operation: "verify" | "settle" | null;
+  view: OperationView;
+  /** When it was answered, unix milliseconds. */
+  at: number;
+};
+
+function endedOf(payment: PaymentSummary): readonly Ended[] {
+  const { unrouted, lastSeenAt } = payment;
+  const asked = (["verify", "settle"] as const).flatMap((operation): readonly Ended[] => {
+    const view = payment[operation];
+    if (view === null || view.outcome === "open") return [];
+    // An `up` of an earlier version does not say when it was.
+    return [{ payment, operation, view, at: view.at ?? lastSeenAt }];
+  });
+  if (unrouted === null) return asked;
+  const { method, path, status, message } = unrouted;
+  const reason = status === 404 ? "not-found" : "method-not-allowed";
+  const view = { outcome: `${method} ${path}`, status, reason, message, tookMs: null, count: 1, at: null };
+  return [{ payment, operation: null, view, at: lastSeenAt }, ...asked];
+}
+
 function lineOf(
-  payment: PaymentSummary,
-  {
-    operation,
-    view,
-    explanations,
-  }: {
-    operation: "verify" | "settle" | null;
-    view: OperationView;
-    explanations: PaymentDetail["explanations"];
-  },
+  { payment, operation, view, at }: Ended,
+  explanations: PaymentDetail["explanations"],
 ): PaymentLine {
-  const { id, network, payer, payerName, amount, token, lastSeenAt } = payment;
+  const { id, network, payer, payerName, amount, token } = payment;
   const { outcome, status, reason, message, tookMs } = view;
   return {
-    time: new Date(lastSeenAt).toISOString(),
+    time: new Date(at).toISOString(),
     ...{ operation, id, network, payer, payerName, amount, token, outcome, status, reason, message, tookMs },
     ...adviceOn(explanations),
     transaction: operation === "settle" ? payment.transaction : null,

@@ -223,6 +223,26 @@ test("logs lists what was, and follows what comes", async () => {
   await following.ended;
 });
 
+test("logs tells each answer with its own time, in order, though the ledger still looks at the payment", async () => {
+  const { settle } = await pay(description, { network: "base", payer: "fickle" });
+  const answeredBy = Date.now();
+  expect(settle.body).toMatchObject({ success: false });
+  await pay(description, { network: "base" });
+  const linesNow = async () =>
+    (await cli("logs", "--json", "--limit", "2")).stdout
+      .trim()
+      .split("\n")
+      .map((line): PaymentLine => JSON.parse(line));
+  const lines = await linesNow();
+  expect(lines.map(({ operation, payerName }) => `${operation} ${payerName}`)).toEqual([
+    ...["verify fickle", "settle fickle", "verify funded", "settle funded"],
+  ]);
+  const times = lines.map(({ time }) => Date.parse(time));
+  expect(times).toEqual(times.toSorted((a, b) => a - b));
+  expect(times[0]).toBeLessThan(times[1] ?? 0);
+  expect(times[1]).toBeLessThanOrEqual(answeredBy);
+});
+
 test("a quiet up prints no line for a payment", async () => {
   await using quiet = await startCli([
     ...["up", "--port", "0", "--networks", "base", "--no-demo", "--json", "--log-format", "json", "--quiet"],
