@@ -126,12 +126,22 @@ export const faultList = defineCommand({
     await findHarness(url);
     const faults = await createControlClient(url).faults.list();
     const columns = [{ right: "id" }, "network", "fault", { right: "hits" }];
-    const rows = faults.map((each) => [each.id, each.network, describeFault(each), `${each.fired}`]);
+    const rows = faults.map((each) => [
+      ...[each.id, each.network, describeFault(each)],
+      `${each.fired}${each.usedUp ? " (used up)" : ""}`,
+    ]);
     return { json: faults, text: rows.length === 0 ? "No fault is set." : renderTable(columns, rows) };
   },
 });
 
-function describeFault({ id: _, network: __, kind, fired: ___, ...details }: FaultReport): string {
+function describeFault({
+  id: _,
+  network: __,
+  kind,
+  fired: ___,
+  usedUp: ____,
+  ...details
+}: FaultReport): string {
   const facts = Object.entries(details).map(([name, value]) => `${name} ${asText(value)}`);
   return [kind, ...facts].join(", ");
 }

@@ -6,6 +6,8 @@ export type ConnectionFault = {
   readonly spec: ConnectionFaultSpec;
   /** How often it has hit: calls for faults of single calls, HTTP requests for the others. */
   readonly fired: number;
+  /** Whether it can hit no more, since it was for so many calls or requests. */
+  readonly usedUp: boolean;
   /** Aborts when the fault is removed: what it holds back goes on. */
   readonly removed: AbortSignal;
 };
@@ -37,13 +39,12 @@ const ofSingleCalls: ReadonlySet<ConnectionFaultSpec["kind"]> = new Set([
 
 export function createConnectionFaults(): ConnectionFaults {
   const active = new Map<ConnectionFault, (calls: readonly Call[]) => ReadonlySet<number>>();
-  const spent = new Set<ConnectionFault>();
   const removals = new Map<ConnectionFault, AbortController>();
   const watchers = new Set<(calls: readonly Call[]) => void>();
 
   return {
     get armed() {
-      return active.size > spent.size || watchers.size > 0;
+      return [...active.keys()].some(({ usedUp }) => !usedUp) || watchers.size > 0;
     },
 
     watch(method, onCalls) {
@@ -65,7 +66,7 @@ export function createConnectionFaults(): ConnectionFaults {
       const { nth = 1, times = spec.nth === undefined ? Number.POSITIVE_INFINITY : 1 } = spec;
       const matches = matcherOf(spec.method);
       let seen = 0;
-      const fault = { spec, fired: 0, removed: removal.signal };
+      const fault = { spec, fired: 0, usedUp: false, removed: removal.signal };
       const isHit = () => ++seen >= nth && seen < nth + times;
       const count = (calls: readonly Call[]): ReadonlySet<number> => {
         const matching = calls.flatMap(({ method }, index) => (matches(method) ? [index] : []));
@@ -78,7 +79,7 @@ export function createConnectionFaults(): ConnectionFaults {
             calls: calls.map(({ params }, index) => ({ params, isHit: isOfRequest || hit.includes(index) })),
           });
         }
-        if (seen >= nth + times - 1) spent.add(fault);
+        fault.usedUp = seen >= nth + times - 1;
         return new Set(hit);
       };
       active.set(fault, count);
@@ -88,7 +89,6 @@ export function createConnectionFaults(): ConnectionFaults {
 
     remove(fault) {
       active.delete(fault);
-      spent.delete(fault);
       removals.get(fault)?.abort();
       removals.delete(fault);
     },

@@ -50,7 +50,10 @@ export function createFaults(options: {
   function addTo(faults: ConnectionFaults, spec: FaultSpec): FaultReport {
     const id = `${++lastId}`;
     const fault = faults.add(spec as ConnectionFaultSpec, (hit) => publishHit(spec, id, hit));
-    const report = () => ({ ...spec, id, fired: fault.fired });
+    const report = (): FaultReport => {
+      const { fired, usedUp } = fault;
+      return { ...spec, id, fired, ...(usedUp && { usedUp }) };
+    };
     listed.set(id, { report, undo: () => faults.remove(fault) });
     return report();
   }

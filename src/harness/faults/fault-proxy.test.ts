@@ -178,10 +178,10 @@ describe("which calls a fault hits", () => {
   });
 
   test("a fault that has hit as often as it was to lets everything through unread again", async () => {
-    set({ kind: "reset", times: 1 });
-    expect(proxy.faults.armed).toBe(true);
+    const fault = set({ kind: "reset", times: 1 });
+    expect([proxy.faults.armed, fault.usedUp]).toEqual([true, false]);
     expect(await ask("a")).toBe("connection");
-    expect(proxy.faults.armed).toBe(false);
+    expect([proxy.faults.armed, fault.usedUp]).toEqual([false, true]);
     expect(await ask("a")).toEqual([[0]]);
   });
 

@@ -212,6 +212,7 @@ describe("what is set", () => {
           code: -32_000,
           message: "no",
           fired: 1,
+          usedUp: true,
         },
         { id: held.id, network: "base", kind: "hold-blocks", fired: 1 },
       ]);

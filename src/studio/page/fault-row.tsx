@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
 import type { FaultDescription, FaultField } from "../fault-form.ts";
+import { countOf } from "./fault-count.ts";
 import { act, faultForm, faults, loadFaults } from "./state.ts";
 
 /** A kind of fault at a place, which is a network or the facilitator: its fields, and what sets and ends it. */
@@ -10,7 +11,10 @@ export function FaultRow({ place, description }: { place: string; description: F
   const values = useSignal<Readonly<Record<string, string>>>(
     Object.fromEntries(fields.filter(({ needed }) => needed).map(({ name, example }) => [name, example])),
   );
-  const set = faults.value.find((fault) => fault.kind === kind && fault.network === place);
+  const known = faults.value.filter((fault) => fault.kind === kind && fault.network === place);
+  const set = known.find(({ usedUp }) => !usedUp);
+  // One that is used up is off. It stays listed: removed, what it still holds back would go on.
+  const shown = set ?? known.at(-1);
   const what = `${kind} (${place})`;
   const toggle = async () => {
     if (set !== undefined) {
@@ -64,9 +68,7 @@ export function FaultRow({ place, description }: { place: string; description: F
           </details>
         )}
       </span>
-      <span class="number">
-        {set === undefined ? "" : `hit ${set.fired} ${set.fired === 1 ? "time" : "times"}`}
-      </span>
+      <span class="number">{shown === undefined ? "" : countOf(shown)}</span>
     </form>
   );
 }

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { countOf } from "./fault-count.ts";
 import { FaultRow } from "./fault-row.tsx";
 import { act, type FaultView, faultForm, faults, harness, loadFaultForm, loadFaults } from "./state.ts";
 
@@ -91,12 +92,15 @@ function SetNow() {
   );
 }
 
-function detailsOf({ id: _, network: __, kind: ___, fired: ____, ...details }: FaultView): string {
+function detailsOf({
+  id: _,
+  network: __,
+  kind: ___,
+  fired: ____,
+  usedUp: _____,
+  ...details
+}: FaultView): string {
   return Object.entries(details)
     .map(([name, value]) => `${name} ${String(value)}`)
     .join(", ");
-}
-
-function countOf({ fired }: FaultView): string {
-  return `hit ${fired} ${fired === 1 ? "time" : "times"}`;
 }

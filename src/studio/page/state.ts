@@ -87,10 +87,10 @@ export function tokenOf(network: string): TokenUnits {
   return unitsOf(asset ?? { name: "USDC", decimals: 6 });
 }
 
-/** A fault that is set, how often it has hit, and what was given for it. */
-export type FaultView = { id: string; network: string; kind: string; fired: number } & Record<
+/** A fault that is set, how often it has hit, whether it can hit once more, and what was given for it. */
+export type FaultView = { id: string; network: string; kind: string; fired: number; usedUp?: true } & Record<
   string,
-  string | number | boolean
+  string | number | boolean | undefined
 >;
 export const faults = signal<readonly FaultView[]>([]);
 

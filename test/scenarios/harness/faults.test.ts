@@ -179,6 +179,11 @@ describe("x402-kit fault", () => {
       N  base     hold-blocks                                             1
       exit code 0"
     `);
+    const once = await harness.faults.onFacilitator({ times: 1 }).delay(1);
+    await fetch(`${harness.facilitator.url}/supported`);
+    expect(await run("fault", "list")).toMatch(/ facilitator +delay, times 1, ms 1 +1 \(used up\)$/m);
+    expect(await harness.faults.list()).toMatchObject([{}, {}, { kind: "delay", fired: 1, usedUp: true }]);
+    await once.remove();
     const [first] = await harness.faults.list();
     expect(await run("fault", "clear", "--id", `${first?.id}`)).toMatch(/has ended/);
     expect(await harness.faults.list()).toMatchObject([{ kind: "hold-blocks" }]);
