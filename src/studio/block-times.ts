@@ -1,33 +1,79 @@
-import { channels } from "../channels/channels.ts";
+import { channels, type RequestEnded } from "../channels/channels.ts";
 import { publicationTime } from "../channels/publication-time.ts";
 
-/** Which block of a network was the newest to a service, and when. */
+/** What the newest block of a network was to a service, and when. Chains may have another time than this machine. */
 export type BlockTimes = {
   /** The number of the newest block at a time in unix milliseconds; undefined where none had been seen, or it is forgotten. */
   headAt(network: string, at: number): bigint | undefined;
+  /** The chain's time, unix seconds, at a time in unix milliseconds; undefined where it is not known, or forgotten. */
+  timeAt(network: string, at: number): bigint | undefined;
   /** Forgets all, as chains that begin anew. */
   clear(): void;
   close(): void;
 };
 
+/** The newest block of a network at a time. */
+type SeenBlock = { at: number; timestamp: bigint; number: bigint | undefined };
+
 /** For each network: some hours of blocks of one second. */
 const mostBlocks = 10_000;
 
-/** Remembers the blocks that the service with this id sees. Chains may have another time than this machine. */
-export function createBlockTimes(serviceId: string): BlockTimes {
-  const seen = new Map<string, { number: bigint; at: number }[]>();
-  const unsubscribe = channels.block.subscribe((message) => {
-    if (message.serviceId !== serviceId) return;
-    const { network, number } = message;
+/** A refusal that took longer may have waited for the chain, whose time is then known otherwise. */
+const longestUnseenMs = 1_000;
+
+/**
+ * Remembers the blocks that the service with this id sees.
+ *
+ * @param readTime asks a chain for its time, unix seconds: the service itself looks at no chain for a payment that it
+ * refuses for its signature or terms
+ */
+export function createBlockTimes(
+  serviceId: string,
+  readTime: (network: string) => Promise<bigint | undefined> | undefined,
+): BlockTimes {
+  const seen = new Map<string, SeenBlock[]>();
+  let era = 0;
+
+  function remember(network: string, block: SeenBlock): void {
     const blocks = seen.get(network) ?? [];
     seen.set(network, blocks);
-    blocks.push({ number, at: publicationTime() });
+    blocks.splice(blocks.findLastIndex(({ at }) => at <= block.at) + 1, 0, block);
     if (blocks.length > mostBlocks) blocks.splice(0, mostBlocks / 10);
+  }
+
+  async function lookFor({ payment, result, tookMs }: RequestEnded): Promise<void> {
+    if (payment === undefined || result.outcome !== "invalid" || tookMs > longestUnseenMs) return;
+    const { name } = payment.knownNetwork;
+    const [before, at] = [era, publicationTime() - tookMs];
+    const timestamp = await readTime(name);
+    if (timestamp !== undefined && before === era) remember(name, { at, timestamp, number: undefined });
+  }
+
+  const unsubscribeBlocks = channels.block.subscribe((message) => {
+    if (message.serviceId !== serviceId) return;
+    const { network, number, timestamp } = message;
+    remember(network, { at: publicationTime(), timestamp, number });
   });
+  const unsubscribePayments = channels.payment.subscribe((message) => {
+    if (message.serviceId !== serviceId) return;
+    // A chain that does not answer may have ended; its payments are told without its time.
+    lookFor(message).catch(() => {});
+  });
+
+  // What happened within that millisecond counts.
+  const isBy = (time: number) => (block: SeenBlock) => block.at < Math.floor(time) + 1;
+
   return {
-    // What happened within that millisecond counts.
-    headAt: (network, time) => seen.get(network)?.findLast(({ at }) => at < Math.floor(time) + 1)?.number,
-    clear: () => seen.clear(),
-    close: unsubscribe,
+    headAt: (network, time) =>
+      seen.get(network)?.findLast((block) => block.number !== undefined && isBy(time)(block))?.number,
+    timeAt: (network, time) => seen.get(network)?.findLast(isBy(time))?.timestamp,
+    clear: () => {
+      era++;
+      seen.clear();
+    },
+    close: () => {
+      unsubscribeBlocks();
+      unsubscribePayments();
+    },
   };
 }

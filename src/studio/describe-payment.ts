@@ -5,6 +5,7 @@ import {
   requestBodyOf,
 } from "../explain/explain-refusal.ts";
 import { authorizationJson } from "../protocol/build-request.ts";
+import { chainTimeIn } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { explainReceived, receivedView } from "./explain-received.ts";
 import type { AuthorizationUse, PaymentChain } from "./payment-chain.ts";
@@ -19,23 +20,44 @@ import { explainUse, settledHere, usedReason } from "./used-before.ts";
 export async function describePayment(
   payment: LoggedPayment,
   context: RefusalContext,
-  chain: Pick<PaymentChain, "authorizationUse"> | undefined,
+  chain: Pick<PaymentChain, "authorizationUse" | "timeAt"> | undefined,
 ): Promise<PaymentDetail> {
   const use = mayBeUsedElsewhere(payment) ? await chain?.authorizationUse(payment) : undefined;
-  return detailOf(payment, context, use);
+  return detailOf(payment, context, { use, chainTime: chainTimeOf(payment, chain) });
+}
+
+/** The chain's time when the newest settle, or else verify, was judged: as its message says, or as blocks were seen. */
+function chainTimeOf(
+  { summary, timeline }: LoggedPayment,
+  chain: Pick<PaymentChain, "timeAt"> | undefined,
+): bigint | undefined {
+  const { settle, verify, network, firstSeenAt } = summary;
+  const told = chainTimeIn((settle ?? verify)?.message ?? undefined);
+  if (told !== undefined || network === null) return told;
+  const operation = settle === null ? "verify" : "settle";
+  const asked = timeline.findLast(({ kind, title }) => kind === "request" && title.endsWith(operation));
+  const judged = timeline.findLast(
+    ({ kind, requestId }) => kind === "check" && requestId === asked?.requestId,
+  );
+  return chain?.timeAt?.(network, (judged ?? asked)?.at ?? firstSeenAt);
 }
 
 /**
  * All that is known of a payment, with what is wrong with it.
  *
- * @param use how its authorization was used before, where {@link mayBeUsedElsewhere} and the chain could say
+ * @param known what the chain said: how its authorization was used before, where {@link mayBeUsedElsewhere}, and its time
  */
-function detailOf(payment: LoggedPayment, context: RefusalContext, use?: AuthorizationUse): PaymentDetail {
+function detailOf(
+  payment: LoggedPayment,
+  context: RefusalContext,
+  { use, chainTime }: { use: AuthorizationUse | undefined; chainTime: bigint | undefined },
+): PaymentDetail {
   const { summary, request, received, answers, timeline, omitted } = payment;
   return {
     ...summary,
     signed: request === undefined ? null : authorizationJson(request.authorization),
     required: request === undefined ? null : termsOf(request),
+    chainTime: chainTime === undefined ? null : `${chainTime}`,
     body: request === undefined ? null : requestBodyOf(withoutSignature(request), context),
     received: received === undefined ? null : receivedView(received),
     answers,

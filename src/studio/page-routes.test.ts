@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -14,6 +14,21 @@ test("in a checkout that was never built, the page itself says what to do", asyn
   expect(answer.headers["content-type"]).toBe("text/html; charset=utf-8");
   expect(answer.body).toContain("npm run build");
   expect((await app.inject({ url: "/studio/index.js" })).statusCode).toBe(404);
+});
+
+test("the page has the command as it is called where the service was started", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "x402-page-"));
+  try {
+    const source = new URL("./page/index.html", import.meta.url);
+    await copyFile(source, join(folder, "index.html"));
+    await using app = Fastify();
+    pageRoutes(app, pathToFileURL(`${folder}/`), "npm run -s x402-kit --");
+    const { body } = await app.inject({ url: "/studio" });
+    expect(body).toContain('<meta name="command" content="npm run -s x402-kit --" />');
+    expect(body).not.toContain("npx");
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 });
 
 test("serves the page's own files, and no other file of this machine", async () => {

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { extname } from "node:path";
 import type { FastifyInstance } from "fastify";
+import { self } from "../util/self-command.ts";
 
 /** The page and its files, as `npm run build` leaves them. */
 export const builtPage = new URL("../../dist/studio-page/", import.meta.url);
@@ -27,8 +28,15 @@ const mediaTypes: Readonly<Record<string, string>> = {
 /** Files of the page's own folder and those in it: no part of the way is empty or begins with a dot. */
 const pageFile = /^([\w-][\w.-]*\/)*[\w-][\w.-]*$/;
 
-/** `GET /studio`, and `GET /` which leads there: the page and its files, from the folder that they were built into. */
-export function pageRoutes(app: FastifyInstance, folder: URL): void {
+/** As `index.html` has it for how the command is called. */
+const usualCommand = '<meta name="command" content="npx x402-kit"';
+
+/**
+ * `GET /studio`, and `GET /` which leads there: the page and its files, from the folder that they were built into.
+ *
+ * @param command how the command is called here, for what the page tells to type
+ */
+export function pageRoutes(app: FastifyInstance, folder: URL, command = self): void {
   app.get("/", async (_, reply) => reply.redirect("/studio"));
   for (const path of ["/studio", "/studio/*"]) {
     app.get<{ Params: { "*"?: string } }>(path, async (request, reply) => {
@@ -46,9 +54,13 @@ export function pageRoutes(app: FastifyInstance, folder: URL): void {
         .header("content-type", type)
         .header("content-security-policy", pagePolicy)
         .header("cache-control", file === "index.html" ? "no-cache" : "public, max-age=31536000, immutable")
-        .send(content);
+        .send(file === "index.html" ? withCommand(content, command) : content);
     });
   }
+}
+
+function withCommand(page: Buffer, command: string): string {
+  return page.toString().replace(usualCommand, usualCommand.replace("npx x402-kit", command));
 }
 
 async function readPage(file: URL): Promise<Buffer | undefined> {

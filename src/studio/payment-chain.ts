@@ -27,4 +27,6 @@ export type PaymentChain = {
   authorizationUse(
     payment: Pick<LoggedPayment, "request" | "summary">,
   ): Promise<AuthorizationUse | undefined>;
+  /** The chain's time, unix seconds, at a time in unix milliseconds, where blocks and their times are remembered. */
+  timeAt?(network: string, at: number): bigint | undefined;
 };

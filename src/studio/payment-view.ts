@@ -126,6 +126,10 @@ const answerViewSchema = z.object({
 export const paymentDetailSchema = paymentSummarySchema.extend({
   signed: z.record(z.string(), z.string()).nullable(),
   required: z.record(z.string(), z.string()).nullable(),
+  chainTime: text.default(null).meta({
+    description:
+      "The chain's time, in unix seconds, when the newest settle, or else verify, was judged; null where that is not known",
+  }),
   body: z.record(z.string(), z.unknown()).nullable().default(null).meta({
     description:
       "What verify and settle are asked, in the full form of the version and without the signature",

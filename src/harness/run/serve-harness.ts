@@ -150,7 +150,7 @@ export async function serveHarness(
     parts.push(startedFaults);
     if (store !== undefined) parts.push({ afterReset: store.clear, close: store.close });
     if (journal !== undefined) parts.push({ afterReset: journal.clear });
-    const blockTimes = studio && createBlockTimes(serviceId);
+    const blockTimes = studio && createBlockTimes(serviceId, (network) => started.chains[network]?.now());
     if (blockTimes !== undefined) parts.push({ afterReset: blockTimes.clear, close: blockTimes.close });
     const explainer = createPaymentExplainer(started.chains, store, context);
     parts.push({ afterReset: explainer.forget, close: explainer.close });
@@ -218,7 +218,7 @@ export async function serveHarness(
         }),
       );
       if (store === undefined || blockTimes === undefined || studio === undefined) return;
-      const { headAt } = blockTimes;
+      const { headAt, timeAt } = blockTimes;
       const resend: Resend = {
         send: async (operation, body) =>
           (await import("../control/pay.ts")).postPayment(describe(), operation, body),
@@ -229,7 +229,7 @@ export async function serveHarness(
           }),
         describeCurl: (operation, body) => curlOf(describe(), operation, body),
       };
-      const { chain } = explainer;
+      const chain = { ...explainer.chain, timeAt };
       await local.register(async (scope) => studio.serveStudio(scope, { store, resend, chain, ...context }));
     });
     await starting;

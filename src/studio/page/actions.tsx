@@ -21,8 +21,8 @@ export function Actions() {
   const names = Object.keys(view.networks);
   const chosen = network || names[0] || "";
   const token = tokenOf(chosen);
+  const units = parseAmount(amount, token.decimals);
   const payAsTyped = async () => {
-    const units = parseAmount(amount, token.decimals);
     const [after, before] = [parseTime(validAfter), parseTime(validBefore)];
     if (units === undefined) {
       notice.value = `An amount is digits with at most ${token.decimals} behind the point, such as 0.01.`;
@@ -84,7 +84,7 @@ export function Actions() {
           inputMode="decimal"
           class="amount-input"
           id="amount"
-          aria-invalid={parseAmount(amount, token.decimals) === undefined}
+          aria-invalid={units === undefined}
           value={amount}
           onInput={(event) => edit({ amount: event.currentTarget.value })}
         />
@@ -106,6 +106,11 @@ export function Actions() {
         Reset
       </button>
       <TimesPreview network={chosen} />
+      {units === "0" && (
+        <span class="outcome pending">
+          An amount of 0 is refused unless the facilitator is configured for it; “Pay” shows how.
+        </span>
+      )}
     </form>
   );
 }

@@ -1,14 +1,16 @@
 import { formatUnits } from "../../protocol/token-units.ts";
 import type { PaymentDetail } from "../payment-view.ts";
+import { command } from "./command.ts";
+import { requestTimeOf } from "./request-time.ts";
 import { scenarioOf, vitestOf } from "./snippets.ts";
 import { act, ask, copyText, draft, isLocal, notice, pay, place, tokenOf } from "./state.ts";
 import { writeFromNow } from "./times.ts";
 
-/** A signed time as the form has it: as far from now as it was from the request; 0, and what is far off, as it is. */
+/** A signed time as the form has it: as far from the chain's time as it was at the request, in unix seconds; 0, and what is far off, as it is. */
 function timeOf(signed: string | undefined, requestedAt: number): string | undefined {
   const seconds = Number(signed);
   if (signed === undefined || !Number.isSafeInteger(seconds)) return undefined;
-  const ahead = seconds - Math.floor(requestedAt / 1_000);
+  const ahead = seconds - requestedAt;
   return Math.abs(ahead) > aYear ? signed : writeFromNow(ahead);
 }
 
@@ -41,7 +43,7 @@ export function Again({ payment }: { payment: PaymentDetail }) {
     link.download = "bug.x402.json";
     link.click();
     URL.revokeObjectURL(link.href);
-    notice.value = "Judge it again, on any machine: npx x402-kit replay bug.x402.json";
+    notice.value = `Judge it again, on any machine: ${command} replay bug.x402.json`;
   };
   return (
     <section class="again" aria-label="Do it again">
@@ -64,15 +66,17 @@ export function Again({ payment }: { payment: PaymentDetail }) {
           <button
             type="button"
             onClick={() => {
+              const { seconds } = requestTimeOf(payment);
               draft.value = {
                 network,
                 payer: payerName ?? "funded",
                 amount: formatUnits(amount, (token ?? tokenOf(network)).decimals),
                 x402Version: String(payment.x402Version ?? 1),
-                validAfter: timeOf(signed.validAfter, payment.firstSeenAt) ?? "0",
-                validBefore: timeOf(signed.validBefore, payment.firstSeenAt) ?? writeFromNow(600),
+                validAfter: timeOf(signed.validAfter, seconds) ?? "0",
+                validBefore: timeOf(signed.validBefore, seconds) ?? writeFromNow(600),
               };
               place.value = "payments";
+              notice.value = "The form holds this payment now: change what you like, then Pay.";
               document.getElementById("amount")?.focus();
             }}
           >

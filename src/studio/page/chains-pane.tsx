@@ -1,7 +1,17 @@
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { formatUnits, parseAmount } from "../../protocol/token-units.ts";
-import { act, type ChainView, chains, coinOf, harness, loadChains, notice, tokenOf } from "./state.ts";
+import {
+  act,
+  type ChainView,
+  chains,
+  coinOf,
+  funding,
+  harness,
+  loadChains,
+  notice,
+  tokenOf,
+} from "./state.ts";
 
 const refreshEveryMs = 2_000;
 
@@ -22,8 +32,15 @@ export function ChainsPane() {
 }
 
 function Chain({ chain: { network, blockNumber, time, balances, operatorGasMoney } }: { chain: ChainView }) {
-  const payer = useSignal("empty");
-  const amount = useSignal("1");
+  const asked = funding.value?.network === network ? funding.value : null;
+  const payer = useSignal(asked?.payer ?? "empty");
+  const amount = useSignal(asked?.amount ?? "1");
+  const fundButton = useRef<HTMLButtonElement>(null);
+  useLayoutEffect(() => {
+    if (asked === null) return;
+    fundButton.current?.focus();
+    funding.value = null;
+  }, []);
   const { symbol, decimals } = tokenOf(network);
   const payers = harness.value?.payers ?? {};
   const move = async (path: string, body: object, done: string) => {
@@ -87,7 +104,7 @@ function Chain({ chain: { network, blockNumber, time, balances, operatorGasMoney
             onInput={(event) => (amount.value = event.currentTarget.value)}
           />
         </label>
-        <button type="button" onClick={fund}>
+        <button type="button" ref={fundButton} onClick={fund}>
           Fund {symbol}
         </button>
       </div>

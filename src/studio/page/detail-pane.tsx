@@ -1,10 +1,11 @@
 import type { ComponentChildren } from "preact";
-import type { RefusalExplanation } from "../../explain/explain-refusal.ts";
-import { formatAmount } from "../../protocol/token-units.ts";
+import { formatAmount, formatUnits } from "../../protocol/token-units.ts";
 import type { PaymentDetail, ReceivedView, TimelineEntry } from "../payment-view.ts";
 import { Again } from "./again.tsx";
-import { formatBoth, formatMs, formatSeconds, formatTime, shorten } from "./format.ts";
-import { copyText, detail, isLocal, select } from "./state.ts";
+import { atThisPlace, command } from "./command.ts";
+import { formatBoth, formatDate, formatMs, formatSeconds, formatTime, shorten } from "./format.ts";
+import { requestTimeOf } from "./request-time.ts";
+import { copyText, detail, funding, isLocal, place, select, tokenOf } from "./state.ts";
 import { DecodedTransaction } from "./transaction-details.tsx";
 
 /** Everything about the chosen payment. */
@@ -35,7 +36,7 @@ export function DetailPane() {
           Close
         </button>
       </header>
-      <Explanations explanations={payment.explanations} />
+      <Explanations payment={payment} />
       <Again payment={payment} />
       <Facts payment={payment} />
       <Comparison payment={payment} />
@@ -59,10 +60,10 @@ export function DetailPane() {
   );
 }
 
-function Explanations({ explanations }: { explanations: readonly RefusalExplanation[] }) {
+function Explanations({ payment }: { payment: PaymentDetail }) {
   return (
     <>
-      {explanations.map(({ mistake, title, at, got, expected, why, fix, more }) => (
+      {payment.explanations.map(({ mistake, title, at, got, expected, why, fix, more }) => (
         <section class="explanation" key={`${mistake}${at}`} aria-label="Why it was refused">
           <h3>{title}</h3>
           {at !== "" && <p class="path">{at}</p>}
@@ -70,12 +71,13 @@ function Explanations({ explanations }: { explanations: readonly RefusalExplanat
             {got !== null && <Fact name="got">{got}</Fact>}
             {expected !== null && <Fact name="expected">{expected}</Fact>}
           </dl>
-          <p>{withCode(why)}</p>
+          <p>{withCode(why, payment)}</p>
           {fix !== "" && (
             <p>
-              <strong>What to do:</strong> {withCode(fix)}
+              <strong>What to do:</strong> {withCode(fix, payment)}
             </p>
           )}
+          {mistake === "insufficient_funds" && <Fund payment={payment} />}
           {more !== "" && <p class="path">More: {more}</p>}
         </section>
       ))}
@@ -83,18 +85,46 @@ function Explanations({ explanations }: { explanations: readonly RefusalExplanat
   );
 }
 
-/** Text with what stands between backticks as code. */
-function withCode(text: string): ComponentChildren {
-  return text.split("`").map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part));
+/** Leads to where a test payer is given what it lacks. */
+function Fund({ payment: { network, payerName, amount, token } }: { payment: PaymentDetail }) {
+  if (!isLocal.value || network === null || payerName === null || amount === null) return null;
+  const { decimals } = token ?? tokenOf(network);
+  return (
+    <button
+      type="button"
+      onClick={() => {
+        funding.value = { network, payer: payerName, amount: formatUnits(amount, decimals) };
+        place.value = "chains";
+      }}
+    >
+      Fund {payerName} on the chains page
+    </button>
+  );
+}
+
+/** Text with what stands between backticks as code; commands as they are typed here, for this payment. */
+function withCode(text: string, payment: PaymentDetail): ComponentChildren {
+  return text
+    .split("`")
+    .map((part, index) => (index % 2 === 1 ? <code key={index}>{typed(part, payment)}</code> : part));
+}
+
+function typed(code: string, { network, payer, amount }: PaymentDetail): string {
+  const isOfLocalChain = code === "x402-kit fund" && isLocal.value && network !== null && payer !== null;
+  const options = isOfLocalChain
+    ? ` --network ${network} --to ${payer} --amount ${amount}${atThisPlace}`
+    : "";
+  return `${code.replace(/^x402-kit(?= )/, command)}${options}`;
 }
 
 function Facts({ payment }: { payment: PaymentDetail }) {
-  const { id, payer, payerName, transaction, ledger, delivered } = payment;
+  const { id, payer, payerName, transaction, ledger, delivered, chainTime } = payment;
   const rows: [string, string | null][] = [
     ["payment", id],
     ["payer", payerName === null ? payer : `${payer} (${payerName})`],
     ["transaction", transaction],
     ["ledger", ledger],
+    ["chain's time then", chainTime && `${chainTime} (${formatDate(Number(chainTime))})`],
     ["success delivered", delivered === null ? null : delivered ? "yes" : "no"],
   ];
   return (
@@ -103,15 +133,17 @@ function Facts({ payment }: { payment: PaymentDetail }) {
 }
 
 /** What was signed beside what was required; what differs is marked. */
-function Comparison({ payment: { signed, required, firstSeenAt, token } }: { payment: PaymentDetail }) {
+function Comparison({ payment }: { payment: PaymentDetail }) {
+  const { signed, required, token } = payment;
+  const requested = requestTimeOf(payment);
   if (signed === null || required === null) return null;
   const inUnits = (value: string | undefined) => (value === undefined ? undefined : formatBoth(value, token));
   const pairs: [string, string, string | undefined][] = [
     ["from", signed.from ?? "", undefined],
     ["to / payTo", signed.to ?? "", required.payTo],
     ["value / amount", inUnits(signed.value) ?? "", inUnits(required.amount)],
-    ["validAfter", formatSeconds(signed.validAfter ?? "0", firstSeenAt), undefined],
-    ["validBefore", formatSeconds(signed.validBefore ?? "0", firstSeenAt), undefined],
+    ["validAfter", formatSeconds(signed.validAfter ?? "0", requested), undefined],
+    ["validBefore", formatSeconds(signed.validBefore ?? "0", requested), undefined],
     ["nonce", signed.nonce ?? "", undefined],
     ["asset", "", required.asset],
   ];

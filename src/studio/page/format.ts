@@ -1,4 +1,5 @@
 import { formatAmount, type TokenUnits } from "../../protocol/token-units.ts";
+import type { ClockTime } from "./request-time.ts";
 
 /** A time of day with milliseconds. */
 export function formatTime(at: number): string {
@@ -20,14 +21,24 @@ export function formatMs(ms: number | null): string {
       : `${(ms / 1000).toFixed(1)} s`;
 }
 
-/** Unix seconds for a person, and how far they are from a request that came at the given unix milliseconds. */
-export function formatSeconds(seconds: string, requestedAt: number): string {
+/** Unix seconds for a person, and how far they are from the time of a request. */
+export function formatSeconds(seconds: string, requested: ClockTime): string {
   const value = Number(seconds);
   if (value === 0) return "0 (always)";
   if (!Number.isSafeInteger(value) || value > 8_640_000_000_000) return seconds;
-  const ahead = value - Math.floor(requestedAt / 1000);
-  const distance = `${Math.abs(ahead)} s ${ahead < 0 ? "before" : "after"} the request`;
-  return `${seconds} (${new Date(value * 1000).toISOString().replace(".000", "")}, ${distance})`;
+  const ahead = value - requested.seconds;
+  const distance = `${Math.abs(ahead)} s ${ahead < 0 ? "before" : "after"} ${whoseTime[requested.clock]}`;
+  return `${seconds} (${formatDate(value)}, ${distance})`;
+}
+
+const whoseTime: Readonly<Record<ClockTime["clock"], string>> = {
+  chain: "the chain's time at the request",
+  machine: "the request, by this machine's clock",
+};
+
+/** The date of unix seconds. */
+export function formatDate(seconds: number): string {
+  return new Date(seconds * 1000).toISOString().replace(".000", "");
 }
 
 /** An amount in the token's smallest unit, and what that is in whole tokens, where the token is known. */

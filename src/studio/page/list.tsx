@@ -1,9 +1,21 @@
 import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { formatAmount } from "../../protocol/token-units.ts";
 import type { OperationView, PaymentSummary } from "../payment-view.ts";
+import { atThisPlace, command } from "./command.ts";
 import { formatBoth, formatMs, formatTime, shorten } from "./format.ts";
-import { kindOf, rows, select, selectedId } from "./state.ts";
+import {
+  clearFilters,
+  harness,
+  isFiltered,
+  isLocal,
+  kindOf,
+  rows,
+  select,
+  selectedId,
+  total,
+} from "./state.ts";
 
 const rowHeight = 32;
 /** Rows beyond the visible ones, so that fast scrolling shows no gaps. */
@@ -65,12 +77,33 @@ export function PaymentList() {
           <tr style={{ height: `${(list.length - last) * rowHeight}px` }} />
         </tbody>
       </table>
-      {list.length === 0 && (
-        <p class="empty">
-          No payments here. Make one: <code>npx x402-kit pay</code>, or “Pay” below.
-        </p>
-      )}
+      {list.length === 0 && <NoRows />}
     </div>
+  );
+}
+
+/** Why no payment is listed, and what to do. */
+function NoRows() {
+  const hidden = `${total.value} ${total.value === 1 ? "payment" : "payments"}`;
+  if (isFiltered.value && total.value > 0) {
+    return (
+      <p class="empty">
+        Nothing matches the search and filters; they hide {hidden}.{" "}
+        <button type="button" onClick={clearFilters}>
+          Clear the filters
+        </button>
+      </p>
+    );
+  }
+  if (total.value > 0) return <p class="empty">The list is paused; {hidden} came since.</p>;
+  return isLocal.value ? (
+    <p class="empty">
+      No payments yet. Make one: <code>{`${command} pay${atThisPlace}`}</code>, or “Pay” below.
+    </p>
+  ) : (
+    <p class="empty">
+      No payments yet. What is sent to <code>{harness.value?.facilitator.url}</code> is shown here.
+    </p>
   );
 }
 
@@ -114,13 +147,18 @@ function Row({ payment, index }: { payment: PaymentSummary; index: number }) {
 
 function Outcome({ operation }: { operation: OperationView | null }) {
   if (operation === null) return <td class="none">–</td>;
-  const { outcome, reason, count } = operation;
+  const { outcome, reason, message, count, at } = operation;
+  const shown = (reason ?? outcome).replace(/^invalid_(exact_evm_payload_)?(authorization_)?/, "");
+  const more = [at === null ? (reason ?? outcome) : `${formatTime(at)} ${reason ?? outcome}`, message ?? []];
   return (
-    <td>
-      <span class={`outcome ${outcome}`} title={reason ?? outcome}>
-        {(reason ?? outcome).replace(/^invalid_(exact_evm_payload_)?(authorization_)?/, "")}
-      </span>
+    <td title={more.flat().join(": ")}>
+      <span class={`outcome ${outcome}`}>{breakable(shown)}</span>
       {count > 1 && <span class="count"> ×{count}</span>}
     </td>
   );
+}
+
+/** A name that may go on in a second line where it has an underscore. */
+function breakable(name: string): ComponentChildren {
+  return name.split("_").flatMap((part, index) => (index === 0 ? [part] : ["_", <wbr key={index} />, part]));
 }

@@ -32,7 +32,6 @@ import {
 const mostPayers = 200;
 
 function App() {
-  const networks = Object.keys(harness.value?.networks ?? {});
   const ofChains = isLocal.value ? (["chains", "faults"] as const) : [];
   const places = ["payments", ...ofChains, "setup"] as const;
   return (
@@ -47,6 +46,8 @@ function App() {
               aria-current={place.value === name ? "page" : undefined}
               onClick={() => {
                 place.value = name;
+                // What it says is of the view that is left.
+                notice.value = "";
               }}
             >
               {name}
@@ -56,58 +57,7 @@ function App() {
         <span class={connected.value ? "live" : "lost"} role="status">
           {connected.value ? "live" : "connection lost, trying again"}
         </span>
-        <input
-          type="search"
-          placeholder="Payer, reason, transaction…  ( / )"
-          aria-label="Search payments"
-          id="search"
-          value={filterText.value}
-          onInput={(event) => (filterText.value = event.currentTarget.value)}
-        />
-        <select
-          aria-label="Network"
-          value={filterNetwork.value}
-          onChange={(event) => (filterNetwork.value = event.currentTarget.value)}
-        >
-          <option value="">all networks</option>
-          {networks.map((name) => (
-            <option key={name}>{name}</option>
-          ))}
-        </select>
-        <select
-          aria-label="Payer"
-          value={filterPayer.value}
-          onChange={(event) => (filterPayer.value = event.currentTarget.value)}
-        >
-          <option value="">all payers</option>
-          {payers.value.slice(0, mostPayers).map(([address, name]) => (
-            <option key={address} value={address}>
-              {name ?? shorten(address)}
-            </option>
-          ))}
-        </select>
-        <select
-          aria-label="Outcome"
-          value={filterOutcome.value}
-          onChange={(event) => (filterOutcome.value = event.currentTarget.value)}
-        >
-          <option value="">all outcomes</option>
-          {["settled", "valid", "refused", "undecided", "open"].map((name) => (
-            <option key={name}>{name}</option>
-          ))}
-        </select>
-        <button
-          type="button"
-          aria-pressed={paused.value}
-          onClick={() => {
-            paused.value = !paused.value;
-          }}
-        >
-          {paused.value ? "Go on" : "Pause"}
-        </button>
-        <span class="counts">
-          {rows.value.length} of {total.value}
-        </span>
+        {place.value === "payments" && <Filters />}
       </header>
       {place.value === "payments" ? (
         <main class={selectedId.value === null ? "" : "split"}>
@@ -128,8 +78,69 @@ function App() {
       <footer>
         <Actions />
         <output>{notice.value}</output>
-        <span class="keys">j k choose · Esc close · p pause · / search</span>
+        {place.value === "payments" && <span class="keys">j k choose · Esc close · p pause · / search</span>}
       </footer>
+    </>
+  );
+}
+
+/** What is shown of the payments. */
+function Filters() {
+  const networks = Object.keys(harness.value?.networks ?? {});
+  return (
+    <>
+      <input
+        type="search"
+        placeholder="Payer, reason, transaction…  ( / )"
+        aria-label="Search payments"
+        id="search"
+        value={filterText.value}
+        onInput={(event) => (filterText.value = event.currentTarget.value)}
+      />
+      <select
+        aria-label="Network"
+        value={filterNetwork.value}
+        onChange={(event) => (filterNetwork.value = event.currentTarget.value)}
+      >
+        <option value="">all networks</option>
+        {networks.map((name) => (
+          <option key={name}>{name}</option>
+        ))}
+      </select>
+      <select
+        aria-label="Payer"
+        value={filterPayer.value}
+        onChange={(event) => (filterPayer.value = event.currentTarget.value)}
+      >
+        <option value="">all payers</option>
+        {payers.value.slice(0, mostPayers).map(([address, name]) => (
+          <option key={address} value={address}>
+            {name ?? shorten(address)}
+          </option>
+        ))}
+      </select>
+      <select
+        aria-label="Outcome"
+        value={filterOutcome.value}
+        onChange={(event) => (filterOutcome.value = event.currentTarget.value)}
+      >
+        <option value="">all outcomes</option>
+        {["settled", "valid", "refused", "undecided", "open"].map((name) => (
+          <option key={name}>{name}</option>
+        ))}
+      </select>
+      <button
+        type="button"
+        aria-pressed={paused.value}
+        onClick={() => {
+          paused.value = !paused.value;
+        }}
+      >
+        {paused.value ? "Go on" : "Pause"}
+      </button>
+      <span class="counts">
+        {rows.value.length} of {total.value}
+      </span>
     </>
   );
 }
@@ -142,6 +153,7 @@ addEventListener("keydown", (event) => {
     return;
   }
   if (target instanceof HTMLInputElement || target instanceof HTMLSelectElement) return;
+  if (place.value !== "payments") return;
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (key === "j" || key === "ArrowDown") move(1);
   else if (key === "k" || key === "ArrowUp") move(-1);

@@ -1,6 +1,6 @@
 import { invalidReasons, settleErrorReason } from "../../protocol/reasons.ts";
-import { chainTimeIn } from "../../protocol/refusals.ts";
 import type { PaymentDetail } from "../payment-view.ts";
+import { requestTimeOf } from "./request-time.ts";
 
 /** A vitest test with this kit that makes the same payment, right or wrong, and expects the same answer. */
 export function vitestOf(payment: PaymentDetail): string {
@@ -45,8 +45,9 @@ const farOffSeconds = 31_536_000;
 const usualSeconds = 600;
 
 /** The signed times, from the time of the request on its chain, where they are not what `pay` signs anyway. */
-function timesOf({ signed, firstSeenAt, settle, verify }: PaymentDetail) {
-  const now = Number(chainTimeIn((settle ?? verify)?.message ?? "") ?? Math.floor(firstSeenAt / 1_000));
+function timesOf(payment: PaymentDetail) {
+  const { signed } = payment;
+  const now = requestTimeOf(payment).seconds;
   const read = (name: "validAfter" | "validBefore", isUsual: (ahead: number, at: number) => boolean) => {
     const at = Number(signed?.[name] ?? "0");
     const ahead = at - now;

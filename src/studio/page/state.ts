@@ -57,6 +57,9 @@ export const draft = signal({
   validBefore: writeFromNow(600),
 });
 
+/** Whom to fund on a network, with how much in whole tokens, where a refused payment asks for it. */
+export const funding = signal<{ network: string; payer: string; amount: string } | null>(null);
+
 /** A chain, from `GET /harness/chains`. */
 export type ChainView = {
   network: string;
@@ -135,6 +138,14 @@ export const rows = computed(() => {
       (text === "" || searchable(payment).includes(text)),
   );
 });
+
+export const isFiltered = computed(() =>
+  [filterText, filterNetwork, filterPayer, filterOutcome].some(({ value }) => value.trim() !== ""),
+);
+
+export function clearFilters(): void {
+  for (const filter of [filterText, filterNetwork, filterPayer, filterOutcome]) filter.value = "";
+}
 
 /** What a payment came to, in one word. */
 export function kindOf({

@@ -22,6 +22,7 @@ import { toHex } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { parsePaymentRequest } from "../../../src/protocol/requests.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
+import { requestTimeOf } from "../../../src/studio/page/request-time.ts";
 import { vitestOf } from "../../../src/studio/page/snippets.ts";
 import {
   type PaymentDetail,
@@ -263,14 +264,32 @@ describe("over HTTP", () => {
     ["hijacked", {}],
     ["fickle", {}],
     ["undeployedWallet", {}],
+    ["funded", { movedBy: 3_600 }],
+    ["funded", { movedBy: 3_600, validBefore: "now-5" }],
+    ["funded", { movedBy: 3_600, validBefore: "now+7200" }],
+    ["empty", { movedBy: 3_600, validBefore: "now+60" }],
+    ["hijacked", { movedBy: 3_600, validBefore: "now-5" }],
+    ["fickle", { movedBy: 3_600 }],
   ])(
     "a payment of %s (%o) that is copied as a test is paid and answered by it as it was, in both versions",
-    async (payer, times) => {
+    async (payer, {
+      movedBy = 0,
+      ...times
+    }: { movedBy?: number; validBefore?: string; validAfter?: string }) => {
       const connected = await connectHarness(harness.description.facilitator.url, ["base"]);
+      if (movedBy > 0) {
+        // The service has seen the chain before.
+        await payAs("funded");
+        await harness.chains.base?.advanceTime(movedBy);
+      }
       for (const x402Version of [1, 2]) {
         const body = { network: "base", payer, amount: "777", x402Version, ...times };
         await requestJson(`${origin}/harness/pay`, { method: "POST", body });
         const before = await detailOf((await list())[0]?.id ?? "");
+        const { seconds, clock } = requestTimeOf(before);
+        expect(clock).toBe("chain");
+        expect(Math.abs(seconds - Number(await harness.chains.base?.now()))).toBeLessThan(5);
+        expect(vitestOf(before).includes("validBefore")).toBe("validBefore" in times);
         // As vitest runs it, but for the imports and the harness, which is this one.
         const runs: Promise<void>[] = [];
         const testHere = (_: string, run: (context: object) => Promise<void>) =>
@@ -730,6 +749,68 @@ describe("in a browser", { timeout: 60_000 }, () => {
     await card.getByRole("button", { name: "+1 hour" }).click();
     await page.waitForSelector("text=base is an hour later.");
     expect(await time()).toBeGreaterThanOrEqual(before + 3_600);
+  });
+
+  test("of a payment on a chain whose time was moved, details, form and times go by the chain's time", async () => {
+    await harness.chains.base?.advanceTime(3_600);
+    await payAs("funded");
+    await rows().first().click();
+    await page.getByText(/^\d+ \(20\S+Z, (600|599|601) s after the chain's time at the request\)$/).waitFor();
+    await page.getByRole("button", { name: "Same settle" }).click();
+    await page.locator("output").getByText("Sent the same settle again.").waitFor();
+    await page.getByRole("button", { name: "Edit…" }).click();
+    await page.locator("output").getByText("The form holds this payment now").waitFor();
+    expect(await page.getByLabel("Valid before").inputValue()).toMatch(/^now \+ (600|599|601) s$/);
+  });
+
+  test("a fault that has hit as often as it was to is off and used up, and can be set again", async () => {
+    await harness.faults.add({ network: "facilitator", kind: "delay", ms: 5, times: 1 });
+    await page.getByRole("button", { name: "faults", exact: true }).click();
+    const fault = page.getByRole("switch", { name: "delay (facilitator)" });
+    await expect.poll(() => fault.getAttribute("aria-checked"), { timeout }).toBe("true");
+    await post(harness, "verify", await signedRequest(harness));
+    await expect.poll(() => fault.getAttribute("aria-checked"), { timeout }).toBe("false");
+    expect(await page.getByText("used up, hit 1 time").count()).toBe(2);
+    await fault.click();
+    await expect.poll(() => fault.getAttribute("aria-checked"), { timeout }).toBe("true");
+    await page.getByRole("button", { name: "Clear all faults" }).click();
+    await page.getByText("No fault is set.", { exact: true }).waitFor();
+  });
+
+  test("where filters hide every payment, the list says so and clears them", async () => {
+    await page.getByText("No payments yet. Make one: npx x402-kit pay --url").waitFor();
+    await payAs("funded");
+    await page.getByLabel("Search payments").fill("nothing of that name");
+    await page.getByText("Nothing matches the search and filters; they hide 1 payment.").waitFor();
+    await page.getByRole("button", { name: "Clear the filters" }).click();
+    await rows().first().waitFor();
+    for (const view of ["chains", "faults", "setup"]) {
+      await page.getByRole("button", { name: view, exact: true }).click();
+      await page.waitForSelector(".card");
+      expect(await page.getByLabel("Search payments").count()).toBe(0);
+      expect(await page.getByRole("button", { name: "Pause" }).count()).toBe(0);
+    }
+  });
+
+  test("a payer without money is funded from its refusal, by a button or by the command that is shown", async () => {
+    await pay(harness.description, { network: "base", payer: "empty", amount: 2_500_000n });
+    await rows().first().click();
+    const { address } = testPayers.empty;
+    await page
+      .getByText(`npx x402-kit fund --network base --to ${address} --amount 2500000 --url ${origin}`)
+      .waitFor();
+    await page.getByRole("button", { name: "Fund empty on the chains page" }).click();
+    const card = page.getByLabel("base", { exact: true });
+    expect(await card.getByLabel("USDC for the payer on base").inputValue()).toBe("2.5");
+    await page.keyboard.press("Enter");
+    await page.locator("output").getByText("empty has 2.5 USDC more.").waitFor();
+  });
+
+  test("an amount of 0 is said to be refused before it is paid", async () => {
+    await page.getByLabel("USDC").fill("0.00");
+    await page.getByText("An amount of 0 is refused unless the facilitator is configured for it").waitFor();
+    await page.getByRole("button", { name: "Pay", exact: true }).click();
+    await expect.poll(() => rows().first().textContent(), { timeout }).toContain("payment_requirements");
   });
 
   test("the first hit of a fault is one time, the next ones are times", async () => {
