@@ -15,8 +15,9 @@ function timesIn(refused: Pick<RefusedRequest, "reason" | "message" | "at">, has
     .map(({ mistake, got }) => `${mistake}: ${got}`);
 }
 
+const late = seconds(validBefore + 60n);
+
 describe("what is said of the times of a refused payment", () => {
-  const late = seconds(validBefore + 60n);
   const early = seconds(validBefore - 60n);
 
   test("is by the chain's time, where the answer says it, whatever this machine's is", () => {
@@ -43,4 +44,20 @@ describe("what is said of the times of a refused payment", () => {
     expect(timesIn(refused)).toEqual([`expired: ${validBefore}, 60 s ago`]);
     expect(timesIn(refused, true)).toEqual([]);
   });
+});
+
+test.each([
+  ["wallet", refusals.walletRefuses],
+  ["token", refusals.tokenRefusesSignature],
+])("a contract wallet's signature that the %s refuses is not compared with a key's", (_, refusal) => {
+  const { reason, message } = refusal(request.authorization.from);
+  const context = { contracts: { mainnet: contract, testnet: contract } };
+  for (const said of [reason, "invalid_payload"]) {
+    const refused = { reason: said, message, request, at: late };
+    const [worst, ...others] = explainRefusal(refused, context);
+    expect(others.map(({ mistake }) => mistake)).toEqual(["expired"]);
+    expect(worst?.fix).toContain("the key of the wallet's owner");
+    expect(worst?.fix).not.toContain("authorization.from");
+    expect(worst?.more).toBe(`docs/errors.md#${said}`);
+  }
 });

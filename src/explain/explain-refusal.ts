@@ -4,11 +4,10 @@ import { type Finding, mistakes } from "../protocol/mistakes.ts";
 import { chainTimeIn } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { isMasked } from "../util/mask-secrets.ts";
+import { adviceOnReason, isProblem } from "./advice-on-reason.ts";
 import { errorsSection } from "./errors-section.ts";
 import { type ExplainContext, explain } from "./explain.ts";
-import { problemAdvice } from "./problems.ts";
-import { reasonAdvice } from "./reasons.ts";
-import { stateAdvice } from "./state-advice.ts";
+import { isWalletsRefusal } from "./state-advice.ts";
 
 /** A mistake in a payment, and its fix. */
 export type RefusalExplanation = {
@@ -61,29 +60,23 @@ function timeOf(
 export function explainRefusal(refused: RefusedRequest, context: RefusalContext): RefusalExplanation[] {
   const { reason, message, request, received } = refused;
   const now = timeOf(refused, context);
-  // The chain's time is asked for a payment whose signature has held.
-  const signatureHeld = beyondTimes.includes(reason) || chainTimeIn(message) !== undefined;
+  // The chain's time is asked for a payment whose signature has held; a wallet that refuses one has decided itself.
+  const signatureHeld =
+    beyondTimes.includes(reason) || chainTimeIn(message) !== undefined || isWalletsRefusal(message);
   const mistakes = findMistakes(bodyText({ request, received }, context), { ...context, now, signatureHeld });
   // A facilitator may be configured to settle payments of nothing.
   const isZeroRefused = reason === "invalid_payment_requirements";
   const found = mistakes.filter(({ mistake }) => mistake !== "amount-zero" || isZeroRefused);
   // A body that was refused unread may hold mistakes besides.
   const isUnread = request === undefined && reason !== undefined && isProblem(reason);
-  if (reason === undefined || (found.length > 0 && !isUnread)) return found;
-  const { why, fix } = adviceOnReason(reason, message);
+  const isAllSaid = found.length > 0 && !isUnread && !isWalletsRefusal(message);
+  if (reason === undefined || isAllSaid) return found;
+  const { why, fix } = adviceOnReason(reason, message) ?? { why: "", fix: "" };
   const more = errorsSection(reason);
   return [
     { mistake: reason, title: message ?? reason, at: "", got: null, expected: null, why, fix, more },
     ...found,
   ];
-}
-
-function adviceOnReason(reason: string, message: string | undefined): { why: string; fix: string } {
-  if (isProblem(reason)) return { why: "", fix: problemAdvice[reason] };
-  if (!isReason(reason)) return { why: "", fix: "" };
-  const { meaning, fix } = reasonAdvice[reason];
-  const state = reason === "invalid_transaction_state" ? stateAdvice(message) : undefined;
-  return state ?? { why: meaning, fix };
 }
 
 /** The body of a verify or settle for this payment, in the full form of its version. */
@@ -123,16 +116,9 @@ function findMistakes(body: string | undefined, context: ExplainContext): Refusa
 }
 
 /** A finding with what is said of every mistake of its kind. */
-export function explanationOf({ mistake, at, got, expected, fix }: Finding): RefusalExplanation {
-  const { title, why } = mistakes[mistake];
-  const more = errorsSection(mistake);
+export function explanationOf(found: Finding): RefusalExplanation {
+  const { mistake, at, got, expected, fix, reason = mistake } = found;
+  const { title, why } = { ...mistakes[mistake], ...found };
+  const more = errorsSection(reason);
   return { mistake, title, at, got: got ?? null, expected: expected ?? null, why, fix, more };
-}
-
-function isReason(reason: string): reason is keyof typeof reasonAdvice {
-  return Object.hasOwn(reasonAdvice, reason);
-}
-
-function isProblem(reason: string): reason is keyof typeof problemAdvice {
-  return Object.hasOwn(problemAdvice, reason);
 }

@@ -9,10 +9,12 @@ import { buildPaymentRequest } from "../protocol/build-request.ts";
 import type { Address } from "../protocol/hex.ts";
 import { type MistakeId, mistakes } from "../protocol/mistakes.ts";
 import { type BuiltInNetworkName, networks } from "../protocol/networks.ts";
+import { refusals } from "../protocol/refusals.ts";
 import type { X402Version } from "../protocol/requests.ts";
 import { testPayers } from "../published/test-payers.ts";
 import { explain } from "./explain.ts";
 import { formatExplanation } from "./format-explanation.ts";
+import { reasonAdvice } from "./reasons.ts";
 
 const contracts = {
   mainnet: "0x4020000000000000000000000000000000000001",
@@ -480,6 +482,50 @@ describe("an answer", () => {
     const { found, text } = of({ isValid: true, payer: merchant });
     expect(found).toEqual([]);
     expect(text).toContain("the payment is valid. It is not settled by that.");
+  });
+
+  test("of refusal is explained by its reason, though it says nothing else", () => {
+    const answer = { success: false, errorReason: "insufficient_funds", transaction: "", network: "base" };
+    const { found, text } = of(answer);
+    const { meaning, fix } = reasonAdvice.insufficient_funds;
+    expect(found).toEqual([
+      {
+        ...{ mistake: "refused", at: "errorReason", got: '"insufficient_funds"' },
+        ...{ why: meaning, fix, reason: "insufficient_funds" },
+      },
+    ]);
+    expect(text).toContain(meaning);
+    expect(text).toContain("more:     docs/errors.md#insufficient_funds");
+  });
+
+  test("of refusal is explained by its message, where that says more than the reason", () => {
+    const errorMessage = refusals.payerBlacklisted().message;
+    const answer = { success: false, errorReason: "invalid_transaction_state", errorMessage };
+    expect(of(answer).text).toContain("Have another account pay");
+  });
+
+  test("of refusal for what the request holds says how to look into that", () => {
+    const { text } = of({ isValid: false, invalidReason: "invalid_exact_evm_payload_signature" });
+    expect(text).toContain("Pass the request itself to `x402-kit explain`");
+  });
+
+  test.each(["toString", "not_ours", ""])("of refusal for the unknown reason %j says that", (errorReason) => {
+    const { found, text } = of({ success: false, errorReason });
+    expect(found).toMatchObject([{ mistake: "refused", got: JSON.stringify(errorReason) }]);
+    expect(text).toContain("The reason is none of this facilitator's");
+    expect(text).toContain("docs/errors.md#refused");
+  });
+
+  test("of refusal without a reason says that", () => {
+    expect(of({ success: false }).text).toContain("The answer names no reason.");
+  });
+
+  test("without a verdict is explained by the problem that it names", () => {
+    const type = "urn:x402-facilitator-kit:problem:unauthorized";
+    const { text } = of({ type, status: 401, success: false, errorReason: "unexpected_settle_error" });
+    expect(text).toContain("Send the API key in the header Authorization");
+    expect(text).toContain("docs/errors.md#unauthorized");
+    expect(text).not.toContain("503");
   });
 
   test.each([{ success: true, transaction: "" }, { success: true }, { success: "true", transaction: hash }])(

@@ -15,6 +15,7 @@ import { parsePaymentRequest } from "../protocol/requests.ts";
 import { formatAmount, parseAmount, type TokenUnits, unitsOf } from "../protocol/token-units.ts";
 import { isBytes32, parseUint256 } from "../protocol/wire-values.ts";
 import { showValue } from "../util/show-value.ts";
+import { type AnswerMembers, explainRefusedAnswer } from "./explain-refused-answer.ts";
 import { explainSignature } from "./explain-signature.ts";
 import { explainUnread, paymentFor, requirementsFor } from "./explain-unread.ts";
 import { type Input, isRecord, readInput } from "./read-input.ts";
@@ -448,16 +449,7 @@ function explainChallenge(accepts: readonly unknown[], version: Version, context
 }
 
 function explainAnswer(answer: object): Pick<Explanation, "findings" | "says"> {
-  const fields: {
-    success?: unknown;
-    isValid?: unknown;
-    network?: unknown;
-    errorReason?: unknown;
-    invalidReason?: unknown;
-    errorMessage?: unknown;
-    invalidMessage?: unknown;
-    transaction?: unknown;
-  } = answer;
+  const fields: AnswerMembers = answer;
   if (fields.success === true) {
     const { transaction, network } = fields;
     if (!isBytes32(transaction)) {
@@ -476,14 +468,7 @@ function explainAnswer(answer: object): Pick<Explanation, "findings" | "says"> {
       says: "Nothing is wrong: the answer says that the payment is valid. It is not settled by that.",
     };
   }
-  const reason = showValue(fields.errorReason ?? fields.invalidReason);
-  const message = fields.errorMessage ?? fields.invalidMessage;
-  const got = typeof message === "string" ? `${reason}: ${message}` : reason;
-  const undetermined = ["settlement_pending", "unexpected_settle_error", "unexpected_verify_error"].some(
-    (one) => reason.includes(one),
-  );
-  const at = "success" in answer || "errorReason" in answer ? "errorReason" : "invalidReason";
-  return { findings: [finding(undetermined ? "undetermined" : "refused", at, { got })] };
+  return { findings: [explainRefusedAnswer(fields)] };
 }
 
 function isAddress(value: unknown): value is Address {

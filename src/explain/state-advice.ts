@@ -58,3 +58,23 @@ const advice: readonly (StateAdvice & { begins: string })[] = [
 export function stateAdvice(message: string | undefined): StateAdvice | undefined {
   return advice.find(({ begins }) => message?.startsWith(begins));
 }
+
+/** How the messages begin with which a wallet's contract, or the token that asks it, refuses a signature. */
+const walletsRefusals = [
+  refusals.walletRefuses(anyHash).message.split(anyHash)[0] ?? "",
+  refusals.tokenRefusesSignature(anyHash).message.split(anyHash)[0] ?? "",
+];
+
+/** Whether code at the payer's address refused the signature, so that no key's address is to be expected of it. */
+export function isWalletsRefusal(message: string | undefined): boolean {
+  return walletsRefusals.some((begins) => message?.startsWith(`${begins}0x`));
+}
+
+/** Advice on a refusal by the payer's wallet; undefined for others. */
+export function walletAdvice(message: string | undefined): StateAdvice | undefined {
+  if (!isWalletsRefusal(message)) return undefined;
+  return {
+    why: "There is code at the payer's address: it decides by isValidSignature which signatures count, and has little gas for that.",
+    fix: "Sign with the key of the wallet's owner, in the form that the wallet asks for, over the authorization as it is sent; or pay from another account.",
+  };
+}

@@ -179,7 +179,7 @@ export const mistakes = {
   refused: {
     rank: 4,
     title: "A facilitator refused the payment",
-    why: "The answer names a reason; its message says what was expected.",
+    why: "The answer names a reason. Those of this facilitator have a section each.",
     fix: "Pass the request itself to `x402-kit explain`: it says what in it leads there.",
   },
   undetermined: {
@@ -205,13 +205,17 @@ export type Finding = {
   expected?: string;
   /** What to change, with the facts of this payment. */
   fix: string;
+  /** Why it matters, where more is known than of all mistakes of its kind. */
+  why?: string;
+  /** The reason or problem that it is about, which has a section in docs/errors.md. */
+  reason?: string;
 };
 
 /** A finding with the table's own advice, unless the facts allow a better one. */
 export function finding(
   mistake: MistakeId,
   at: string,
-  facts: { got?: string; expected?: string; fix?: string } = {},
+  facts: Partial<Omit<Finding, "mistake" | "at">> = {},
 ): Finding {
   return { mistake, at, fix: mistakes[mistake].fix, ...facts };
 }

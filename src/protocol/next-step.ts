@@ -14,7 +14,7 @@ const situationOf: Readonly<Record<InvalidReason, Situation>> = {
   invalid_exact_evm_payload_authorization_valid_after: "authorization_wrong",
   invalid_exact_evm_payload_authorization_valid_before: "authorization_wrong",
   invalid_exact_evm_payload_signature: "authorization_wrong",
-  invalid_exact_evm_payload_undeployed_smart_wallet: "payer_cannot_pay",
+  invalid_exact_evm_payload_undeployed_smart_wallet: "wallet_not_deployed",
   insufficient_funds: "payer_cannot_pay",
   invalid_transaction_state: "used_here",
 };

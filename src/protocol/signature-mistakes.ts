@@ -1,4 +1,3 @@
-import { createBoundedMap } from "../util/bounded-map.ts";
 import { checksumAddress } from "./address.ts";
 import { advice } from "./advice.ts";
 import {
@@ -54,15 +53,14 @@ export async function describeWrongSignature(
     : `For these values it is the signature of ${checksumAddress(signer)}. ${advice["signed-by-another-key"]}`;
 }
 
-/** Separators of domains that were tried: the same few for every payment. */
-const separators = createBoundedMap<string, Hex>(1_000);
+/** Separators of domains that were tried: the same few for every payment, or a flood of made-up ones. */
+const separators = new Map<string, Hex>();
 
 /** The domain separator of a domain; computed once for each, because its hashes take a fifth of a recovery. */
 export function separatorOf({ asset, chainId }: SignedDomain): Hex {
   const key = JSON.stringify([asset.name, asset.version, asset.address, chainId]);
-  const known = separators.get(key);
-  if (known !== undefined) return known;
-  const separator = domainSeparator(asset, chainId);
+  const separator = separators.get(key) ?? domainSeparator(asset, chainId);
+  if (separators.size > 999) separators.clear();
   separators.set(key, separator);
   return separator;
 }

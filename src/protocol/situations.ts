@@ -52,7 +52,12 @@ export const situations = {
   payer_cannot_pay: {
     nextAction: "give_up",
     paymentState: "not_taken",
-    means: "The payer has too little, is blacklisted, or is a wallet that does not agree or is not deployed",
+    means: "The payer has too little, is blacklisted, or is a wallet that does not agree",
+  },
+  wallet_not_deployed: {
+    nextAction: "sign_again",
+    paymentState: "not_taken",
+    means: "The payer is a smart wallet that is not deployed: once it is, it signs again",
   },
   balance_taken_up: {
     nextAction: "wait",
