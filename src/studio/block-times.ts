@@ -1,4 +1,4 @@
-import { channels, type RequestEnded } from "../channels/channels.ts";
+import { channels, type PaymentOutcome } from "../channels/channels.ts";
 import { publicationTime } from "../channels/publication-time.ts";
 
 /** What the newest block of a network was to a service, and when. Chains may have another time than this machine. */
@@ -18,8 +18,11 @@ type SeenBlock = { at: number; timestamp: bigint; number: bigint | undefined };
 /** For each network: some hours of blocks of one second. */
 const mostBlocks = 10_000;
 
-/** A refusal that took longer may have waited for the chain, whose time is then known otherwise. */
-const longestUnseenMs = 1_000;
+/** Of a request that took longer, the chain's time at its end says nothing of its beginning. */
+const longestLookMs = 1_000;
+
+/** How requests end for which the service has looked at their chain. */
+const judgedByChain: readonly PaymentOutcome[] = ["valid", "settled", "pending"];
 
 /**
  * Remembers the blocks that the service with this id sees.
@@ -32,21 +35,31 @@ export function createBlockTimes(
   readTime: (network: string) => Promise<bigint | undefined> | undefined,
 ): BlockTimes {
   const seen = new Map<string, SeenBlock[]>();
+  /** Networks that are asked just now: what ends meanwhile was asked for at the same time. */
+  const asked = new Set<string>();
   let era = 0;
 
   function remember(network: string, block: SeenBlock): void {
     const blocks = seen.get(network) ?? [];
     seen.set(network, blocks);
-    blocks.splice(blocks.findLastIndex(({ at }) => at <= block.at) + 1, 0, block);
+    const before = blocks.findLastIndex(({ at }) => at <= block.at);
+    if (block.number === undefined && blocks[before]?.timestamp === block.timestamp) return;
+    blocks.splice(before + 1, 0, block);
     if (blocks.length > mostBlocks) blocks.splice(0, mostBlocks / 10);
   }
 
-  async function lookFor({ payment, result, tookMs }: RequestEnded): Promise<void> {
-    if (payment === undefined || result.outcome !== "invalid" || tookMs > longestUnseenMs) return;
-    const { name } = payment.knownNetwork;
-    const [before, at] = [era, publicationTime() - tookMs];
-    const timestamp = await readTime(name);
-    if (timestamp !== undefined && before === era) remember(name, { at, timestamp, number: undefined });
+  async function lookFor(network: string, at: number): Promise<void> {
+    if (asked.has(network)) return;
+    asked.add(network);
+    const before = era;
+    try {
+      const timestamp = await readTime(network);
+      if (timestamp !== undefined && before === era) remember(network, { at, timestamp, number: undefined });
+    } catch {
+      // A chain that does not answer may have ended; its payments are told without its time.
+    } finally {
+      asked.delete(network);
+    }
   }
 
   const unsubscribeBlocks = channels.block.subscribe((message) => {
@@ -55,9 +68,10 @@ export function createBlockTimes(
     remember(network, { at: publicationTime(), timestamp, number });
   });
   const unsubscribePayments = channels.payment.subscribe((message) => {
-    if (message.serviceId !== serviceId) return;
-    // A chain that does not answer may have ended; its payments are told without its time.
-    lookFor(message).catch(() => {});
+    if (message.serviceId !== serviceId || message.payment === undefined) return;
+    const { payment, result, tookMs } = message;
+    if (judgedByChain.includes(result.outcome) || tookMs > longestLookMs) return;
+    void lookFor(payment.knownNetwork.name, publicationTime() - tookMs);
   });
 
   // What happened within that millisecond counts.

@@ -6,7 +6,10 @@ import { scenarioOf, vitestOf } from "./snippets.ts";
 import { act, ask, copyText, draft, isLocal, notice, pay, place, tokenOf } from "./state.ts";
 import { writeFromNow } from "./times.ts";
 
-/** A signed time as the form has it: as far from the chain's time as it was at the request, in unix seconds; 0, and what is far off, as it is. */
+/**
+ * A signed time as the form has it: as far from the chain's time as it was at the request, in unix seconds; 0, and what
+ * is far off, as it is.
+ */
 function timeOf(signed: string | undefined, requestedAt: number): string | undefined {
   const seconds = Number(signed);
   if (signed === undefined || !Number.isSafeInteger(seconds)) return undefined;

@@ -5,7 +5,7 @@ import { Again } from "./again.tsx";
 import { atThisPlace, command } from "./command.ts";
 import { formatBoth, formatDate, formatMs, formatSeconds, formatTime, shorten } from "./format.ts";
 import { requestTimeOf } from "./request-time.ts";
-import { copyText, detail, funding, isLocal, place, select, tokenOf } from "./state.ts";
+import { copyText, detail, funding, isLocal, notice, place, select, tokenOf } from "./state.ts";
 import { DecodedTransaction } from "./transaction-details.tsx";
 
 /** Everything about the chosen payment. */
@@ -95,6 +95,7 @@ function Fund({ payment: { network, payerName, amount, token } }: { payment: Pay
       onClick={() => {
         funding.value = { network, payer: payerName, amount: formatUnits(amount, decimals) };
         place.value = "chains";
+        notice.value = "";
       }}
     >
       Fund {payerName} on the chains page
