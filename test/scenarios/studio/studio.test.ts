@@ -58,6 +58,16 @@ async function get<T>(path: string): Promise<T> {
 const list = async () => (await get<{ payments: PaymentSummary[] }>("/payments")).payments;
 const detailOf = async (id: string) => (await get<{ payment: PaymentDetail }>(`/payments/${id}`)).payment;
 
+/** Runs what is copied of a payment as vitest does, but for the imports and the harness, which is this one. */
+async function runCopied(payment: PaymentDetail, connected: object): Promise<void> {
+  const runs: Promise<void>[] = [];
+  const testHere = (_: string, run: (context: object) => Promise<void>) =>
+    runs.push(run({ harness: connected }));
+  new Function("test", "expect", vitestOf(payment).replace(/^import .*$/gm, ""))(testHere, expect);
+  expect(runs).toHaveLength(1);
+  await Promise.all(runs);
+}
+
 describe("over HTTP", () => {
   test.each(
     describeFaults().kinds.flatMap(({ places, ...kind }) =>
@@ -290,18 +300,33 @@ describe("over HTTP", () => {
         expect(clock).toBe("chain");
         expect(Math.abs(seconds - Number(await harness.chains.base?.now()))).toBeLessThan(60);
         expect(vitestOf(before).includes("validBefore")).toBe("validBefore" in times);
-        // As vitest runs it, but for the imports and the harness, which is this one.
-        const runs: Promise<void>[] = [];
-        const testHere = (_: string, run: (context: object) => Promise<void>) =>
-          runs.push(run({ harness: connected }));
-        new Function("test", "expect", vitestOf(before).replace(/^import .*$/gm, ""))(testHere, expect);
-        expect(runs).toHaveLength(1);
-        await Promise.all(runs);
+        await runCopied(before, connected);
         const [after] = await list();
         expect(after?.id).not.toBe(before.id);
         expect(after).toMatchObject({
           ...{ payer: before.payer, amount: before.amount, x402Version },
           settle: { outcome: before.settle?.outcome, reason: before.settle?.reason },
+        });
+      }
+    },
+  );
+
+  test.each([0, 3_600])(
+    "a settle that was asked for again %i s later is copied as a test that asks again, in both versions",
+    async (movedBy) => {
+      const connected = await connectHarness(harness.description.facilitator.url, ["base"]);
+      for (const x402Version of [1, 2] as const) {
+        await pay(harness.description, { network: "base", x402Version });
+        const again = { operation: "settle" };
+        const id = (await list())[0]?.id ?? "";
+        if (movedBy > 0) await harness.chains.base?.advanceTime(movedBy);
+        await requestJson(`${origin}/payments/${id}/again`, { method: "POST", body: again });
+        const before = await detailOf(id);
+        expect(before.settle?.outcome).toBe("invalid");
+        await runCopied(before, connected);
+        expect((await list())[0]?.settle).toMatchObject({
+          outcome: "invalid",
+          reason: before.settle?.reason,
         });
       }
     },
