@@ -105,6 +105,9 @@ test("operators see a payment's outcome, and never its signature or the URL of a
   expect(captured.statusCode).toBe(503);
   expect(captured.json()).toEqual({ error: "No RPC endpoint of base answers" });
   expect((await get("/payments/0x1234")).statusCode).toBe(404);
+  expect((await get("/nothing")).json()).toEqual({
+    error: expect.stringContaining("POST /payments/{id}/capture"),
+  });
   expect((await get("/settle")).statusCode).toBe(404);
   expect((await app.inject({ method: "HEAD", url: "/events", headers: authorized })).statusCode).toBe(404);
   for (const url of ["/payments", `/payments/${id}`]) {

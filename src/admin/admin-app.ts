@@ -61,9 +61,10 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
     reply.headers({ "cache-control": "no-store", "x-content-type-options": "nosniff" });
   });
   app.setNotFoundHandler((_, reply) =>
-    reply
-      .code(404)
-      .send({ error: "There are /payments, /payments/{id}, /payments/{id}/transaction and /events" }),
+    reply.code(404).send({
+      error:
+        "There are GET /payments, /payments/{id}, /payments/{id}/transaction and /events, and POST /payments/{id}/capture",
+    }),
   );
   app.setErrorHandler((error, request, reply) => {
     const status: unknown = Reflect.get(Object(error), "statusCode");

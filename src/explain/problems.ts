@@ -17,7 +17,8 @@ export const problemAdvice: Readonly<Record<ProblemName, string>> = {
   "body-too-large": "Send the payment alone; it has about 1 KiB.",
   "uri-too-long":
     "The facilitator's URL ends in /v1: nothing of a payment belongs into the path or the query.",
-  "unsupported-media-type": "Send content-type: application/json.",
+  "unsupported-media-type":
+    "Send content-type: application/json, and the body as plain JSON, not compressed.",
   "idempotency-key-reused": "Use a new Idempotency-Key for every payment, and the old one for repeats.",
   "too-many-requests": "Wait as long as Retry-After says, then send the same payment again.",
   "gas-budget-used-up":

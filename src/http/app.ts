@@ -34,7 +34,7 @@ import { settleRoute } from "./routes/settle.ts";
 import { settlementRoutes } from "./routes/settlements.ts";
 import { supportedRoute } from "./routes/supported.ts";
 import { verifyRoute } from "./routes/verify.ts";
-import { defaultTimeouts, type Timeouts } from "./timeouts.ts";
+import { defaultTimeouts, serverTimeouts, type Timeouts } from "./timeouts.ts";
 
 export type AppOptions = {
   facilitator: Facilitator;
@@ -80,14 +80,13 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const { facilitator, organizations, checkHealth, now, anonymousVerify = false, logger } = options;
   const { metrics = noMetrics, trustProxy = false, timeouts = defaultTimeouts } = options;
   const { serviceId = randomUUID(), docs = false, knownNetworks = builtInNetworks } = options;
+  const inTime = serverTimeouts(timeouts);
   const app = Fastify({
     bodyLimit,
     trustProxy: trustedProxies(trustProxy),
-    requestTimeout: timeouts.requestMs,
-    keepAliveTimeout: timeouts.keepAliveMs,
+    ...inTime,
     http: {
-      headersTimeout: timeouts.headersMs,
-      connectionsCheckingInterval: timeouts.checkMs,
+      ...inTime.http,
       // Checked below, so that its absence is a problem like any other.
       requireHostHeader: false,
     },

@@ -14,5 +14,6 @@ export function createMetricsApp(register: MetricsRegister, logger: FastifyBaseL
   app.get("/metrics", async (_request, reply) =>
     reply.type(register.contentType).send(await register.metrics()),
   );
+  app.setNotFoundHandler((_, reply) => reply.code(404).send({ error: "There is GET /metrics" }));
   return app;
 }

@@ -24,3 +24,12 @@ export const defaultTimeouts: Timeouts = {
   stalledMs: 30_000,
   checkMs: 2_000,
 };
+
+/** The time-outs that Node keeps, as options of a Fastify server. */
+export function serverTimeouts({ headersMs, requestMs, keepAliveMs, checkMs }: Timeouts) {
+  return {
+    requestTimeout: requestMs,
+    keepAliveTimeout: keepAliveMs,
+    http: { headersTimeout: headersMs, connectionsCheckingInterval: checkMs },
+  };
+}

@@ -7,7 +7,7 @@ import { defaultContracts } from "../fixtures/engine/environment.ts";
 import { localConnectionCapacity } from "../http/limits/connection-capacity.ts";
 import { connections } from "../http/plugins/connections.ts";
 import { answerClientError } from "../http/problems/client-errors.ts";
-import { defaultTimeouts, type Timeouts } from "../http/timeouts.ts";
+import { defaultTimeouts, serverTimeouts, type Timeouts } from "../http/timeouts.ts";
 import { type Listening, refuseForeign } from "../local-server/refuse-foreign.ts";
 import { type CorsOrigins, corsOptions } from "../protocol/cors.ts";
 import { tokensOf } from "../protocol/known-token.ts";
@@ -45,6 +45,7 @@ export async function createMockApp(
   const inSession = new WeakMap<object, { engine: FixtureEngine; base: string }>();
   const facilitatorOf = ({ raw }: FastifyRequest) =>
     inSession.get(raw) ?? { engine: sessions.root, base: "" };
+  const inTime = serverTimeouts(timeouts);
   const app = Fastify({
     bodyLimit: mostRead,
     genReqId: () => randomUUID(),
@@ -52,11 +53,9 @@ export async function createMockApp(
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 200 },
     schemaController: noSchemas,
-    requestTimeout: timeouts.requestMs,
-    keepAliveTimeout: timeouts.keepAliveMs,
+    ...inTime,
     http: {
-      headersTimeout: timeouts.headersMs,
-      connectionsCheckingInterval: timeouts.checkMs,
+      ...inTime.http,
       // Asked for below, so that its absence is a problem as the service writes it.
       requireHostHeader: false,
     },

@@ -1,5 +1,6 @@
 import type { Kysely, Transaction } from "kysely";
 import { KitError } from "../errors.ts";
+import { self } from "../util/self-command.ts";
 import { type Change, type ChangeAction, changeActions } from "./organizations.ts";
 import type { OrganizationTables } from "./tables.ts";
 
@@ -26,7 +27,9 @@ export async function lockOrganization(
 }
 
 export function noOrganization(id: string): KitError {
-  return new KitError(`There is no organization ${JSON.stringify(id)}`);
+  return new KitError(`There is no organization ${JSON.stringify(id)}`, {
+    hints: [`${self} org list shows those that there are, and ${self} org create adds one.`],
+  });
 }
 
 /** Adds a change to the audit trail, in the transaction that makes it. */

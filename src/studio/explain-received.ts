@@ -32,6 +32,12 @@ export function receivedView({ text, bytes, isWhole, contentType }: ReceivedBody
 const sendWhole =
   "Send the whole body, with its length in bytes as content-length, and wait for the answer. Nothing was done.";
 
+const sendPlain = "Send the body as plain JSON, without content-encoding.";
+
+function isJson(contentType: string | null): boolean {
+  return /^application\/json\s*(;|$)/i.test(contentType ?? "");
+}
+
 /** Where a body is no JSON, or of which type it is said to be, where that is why it was refused. */
 function withPlace(explanation: RefusalExplanation, received: ReceivedView): RefusalExplanation {
   const { problem, contentType, bytes, isWhole, text } = received;
@@ -43,6 +49,8 @@ function withPlace(explanation: RefusalExplanation, received: ReceivedView): Ref
       if (problem === null) return explanation;
       return { ...explanation, at: `line ${problem.line}, column ${problem.column}`, got: problem.found };
     case "unsupported-media-type":
+      // What is compressed is refused as well; its answer names the encoding.
+      if (isJson(contentType)) return { ...explanation, at: "content-encoding", fix: sendPlain };
       return { ...explanation, at: "content-type", got: contentType ?? "none", expected: "application/json" };
     case "body-too-large":
       return { ...explanation, got: `${bytes} bytes or more`, expected: `at most ${bodyLimit} bytes` };

@@ -1,7 +1,7 @@
 import { readContracts } from "../../config/served-networks.ts";
 import { readLimit } from "../../config/values.ts";
 import { contractVariables } from "../../config/variables.ts";
-import { KitError } from "../../errors.ts";
+import { noOrganization } from "../../organizations/audit.ts";
 import type { Organization } from "../../organizations/organizations.ts";
 import { reserveByTier } from "../../organizations/recipient.ts";
 import { networkNames } from "../../protocol/networks.ts";
@@ -74,7 +74,7 @@ export const orgShow = defineCommand({
   run: ({ id }, _terminal, { databaseUrl }) =>
     withOrganizations({ databaseUrl }, async (organizations) => {
       const organization = await organizations.find(id);
-      if (organization === null) throw new KitError(`There is no organization ${JSON.stringify(id)}`);
+      if (organization === null) throw noOrganization(id);
       const [keys, changes] = [await organizations.listKeys(id), await organizations.listChanges(id)];
       const columns = [{ right: "#" }, "time", "who", "what", "details"];
       const rows = changes.map(({ number, at, actor, action, details }) => [
@@ -158,7 +158,7 @@ export const orgSetLimits = defineCommand({
         dailyGasBudget: values["daily-gas-budget"],
       });
       const organization = await organizations.find(id);
-      if (organization === null) throw new KitError(`There is no organization ${JSON.stringify(id)}`);
+      if (organization === null) throw noOrganization(id);
       return { json: organizationAsJson(organization), text: describeNetworks(organization) };
     }),
 });

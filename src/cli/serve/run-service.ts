@@ -148,6 +148,11 @@ async function listen(
     throw new KitError(`The service cannot listen on port ${port} of ${host}`, {
       cause,
       hints: [
+        ...(Reflect.get(Object(cause), "code") === "EADDRINUSE"
+          ? [
+              "Something listens there already: another `serve`, an `up`, or this one with the same port twice.",
+            ]
+          : []),
         `${prefix}PORT and ${prefix}HOST say where; ${prefix}HOST=0.0.0.0 is every address of this machine.`,
       ],
     });

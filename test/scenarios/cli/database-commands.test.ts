@@ -269,7 +269,9 @@ describe.each(backends)("on $name", (backend) => {
   test("what cannot be done says why, and what to do", async () => {
     const { code, stdout, stderr } = await x402("key", "create", "--org", "nobody");
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(stderr).toBe('x402-kit key create: There is no organization "nobody"\n');
+    expect(stderr).toBe(
+      'x402-kit key create: There is no organization "nobody"\n  npx x402-kit org list shows those that there are, and npx x402-kit org create adds one.\n',
+    );
   });
 
   test("everything that is wrong is said at once, and no secret with it", async () => {

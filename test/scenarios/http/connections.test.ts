@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
+import { createInternalApp } from "../../../src/http/internal-app.ts";
 import { createMetricsApp } from "../../../src/http/metrics-app.ts";
 import { createLogger } from "../../../src/logging/logger.ts";
 import { createMetrics } from "../../../src/metrics/create-metrics.ts";
@@ -158,9 +159,28 @@ describe("the service ends promptly", () => {
     const { port } = metrics.server.address() as AddressInfo;
     const [idle, used] = [await open(port), await open(port)];
     expect(await ask(used, "/metrics")).toBe(200);
+    expect((await metrics.inject("/")).json()).toEqual({ error: "There is GET /metrics" });
     readAll([idle, used]);
     const from = performance.now();
     await metrics.close();
     expect(performance.now() - from).toBeLessThan(1_000);
   });
+});
+
+test("connections without a whole request are closed in time on the ports for operators", async () => {
+  const timeouts = {
+    headersMs: 100,
+    requestMs: 100,
+    keepAliveMs: 60_000,
+    stalledMs: 60_000,
+    checkMs: 50,
+  };
+  const internal = createInternalApp(createLogger("silent"), { max: 9, maxPerAddress: 9 }, timeouts);
+  await internal.listen({ host: "127.0.0.1", port: 0 });
+  const { port } = internal.server.address() as AddressInfo;
+  const [idle, begun] = [await open(port), await open(port)];
+  begun.write("GET / HTTP/1.1\r\n");
+  readAll([idle, begun]);
+  await expect.poll(() => stillOpen([idle, begun]).length).toBe(0);
+  await internal.close();
 });

@@ -473,6 +473,7 @@ describe("does not start", () => {
     server.close();
     expect(code).toBe(1);
     expect(stderr).toContain(`x402-kit serve: The service cannot listen on port ${port} of 127.0.0.1`);
+    expect(stderr).toContain("Something listens there already");
     expect(stderr).toContain("PORT and HOST say where");
   });
 });
