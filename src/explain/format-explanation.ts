@@ -8,16 +8,15 @@ export function formatExplanation({ findings, ...about }: Explanation): string {
   return formatExplanations(findings.map(explanationOf), about);
 }
 
-/**
- * All that is wrong with something, as text for a terminal.
- *
- * @param about.isUseKnown whether it was found out if the authorization was used
- */
+/** What a chain was asked about a payment: whether its authorization was used, or also whether the payer can pay. */
+export type KnownOfChain = "nothing" | "use" | "state";
+
+/** All that is wrong with something, as text for a terminal. */
 export function formatExplanations(
   explanations: readonly RefusalExplanation[],
-  { kind, says, isUseKnown = false }: Omit<Explanation, "findings"> & { isUseKnown?: boolean },
+  { kind, says, known = "nothing" }: Omit<Explanation, "findings"> & { known?: KnownOfChain },
 ): string {
-  if (explanations.length === 0) return escapeControls(says ?? nothingWrong(kind, isUseKnown));
+  if (explanations.length === 0) return escapeControls(says ?? nothingWrong(kind, known));
   const what = kind === undefined ? "" : ` in this ${kind}`;
   const count = explanations.length === 1 ? "One thing is" : `${explanations.length} things are`;
   return [
@@ -29,12 +28,16 @@ export function formatExplanations(
   ].join("\n");
 }
 
-function nothingWrong(kind: Explanation["kind"], isUseKnown: boolean): string {
+function nothingWrong(kind: Explanation["kind"], known: KnownOfChain): string {
   if (kind === "challenge") {
     return "Nothing is wrong with it: each of its offers names what the facilitator settles.";
   }
-  const open = isUseKnown
-    ? "balance and blacklist"
-    : "balance, blacklist and whether the authorization was used before";
+  if (known === "state") {
+    return "Nothing is wrong with it, and nothing on its chain stands in its way: balance, blacklist, pause and authorization were looked up.";
+  }
+  const open =
+    known === "use"
+      ? "balance and blacklist"
+      : "balance, blacklist and whether the authorization was used before";
   return `Nothing is wrong with it as far as can be told without the chain: ${open} are not looked at.`;
 }

@@ -1,6 +1,8 @@
 import type { ExplainContext } from "../../explain/explain.ts";
 import type { RefusalExplanation } from "../../explain/explain-refusal.ts";
+import type { KnownOfChain } from "../../explain/format-explanation.ts";
 import { stateAdvice } from "../../explain/state-advice.ts";
+import { askState } from "../../harness/control/ask-state.ts";
 import { askUse } from "../../harness/control/ask-use.ts";
 import { sameAddress } from "../../protocol/hex.ts";
 import { refusals } from "../../protocol/refusals.ts";
@@ -9,20 +11,22 @@ import type { AuthorizationUse } from "../../studio/payment-chain.ts";
 import type { PaymentDetail } from "../../studio/payment-view.ts";
 import { createPaymentReader } from "../../studio/read-payments.ts";
 import { explainUse, type SettledHere, settledHere } from "../../studio/used-before.ts";
+import { describeState, explainState } from "./explain-state.ts";
 import { findPayment, idOf, type NamedPayment } from "./look-up.ts";
 
 /** What is known at a URL of a payment, and what is wrong with it there. */
 type There = {
   seen: PaymentDetail | undefined;
   explanations: readonly RefusalExplanation[];
-  /** Whether it was found out there if the authorization was used. */
-  isUseKnown: boolean;
+  /** What was found out there of its chain. */
+  known: KnownOfChain;
   /** A sentence. */
   told: string;
 };
 
 /**
- * Asks a running service what it did about a payment, and its chain how the authorization was used.
+ * Asks a running service what it did about a payment, and its chain how the authorization was used or, where it is
+ * unused, whether the payer can pay.
  *
  * @throws KitError when no payments can be read there
  */
@@ -42,7 +46,7 @@ export async function askThere({
     // Nothing is said of a URL that was not asked.
     await reader.list(1);
     const told = `At ${url}: nothing was looked up, since this names no authorization.`;
-    return { seen: undefined, explanations: [], isUseKnown: false, told };
+    return { seen: undefined, explanations: [], known: "nothing", told };
   }
   const { network, authorization } = payment;
   const seen = await findPayment(reader, payment);
@@ -54,16 +58,24 @@ export async function askThere({
   const used = explainUse(use ?? undefined, seen?.token ?? null, own);
   const explanations = seen?.explanations ?? [];
   const isTold = explanations.some(({ at }) => at === "authorization.nonce");
+  // What was found of its use says all that the chain has to say.
+  const state = use === null ? await askState(url, named) : undefined;
+  const ofState = state === undefined ? [] : explainState(state, payment, asset);
+  const seenMistakes = new Set(explanations.map(({ mistake }) => mistake));
   const ofChain =
-    use === undefined
-      ? "; no chain could be asked there whether its authorization was used"
-      : use === null
-        ? `; its authorization is unused on ${network.name}, or was used long ago`
-        : "";
+    state !== undefined
+      ? `; ${describeState(state, payment, { asset, units: seen?.token ?? null })}`
+      : use
+        ? ""
+        : "; no chain could be asked there whether its authorization was used";
   return {
     seen,
-    explanations: used === undefined || isTold ? explanations : [used, ...explanations],
-    isUseKnown: use !== undefined,
+    explanations: [
+      ...(used === undefined || isTold ? [] : [used]),
+      ...explanations,
+      ...ofState.filter(({ mistake }) => !seenMistakes.has(mistake)),
+    ],
+    known: state !== undefined ? "state" : use ? "use" : "nothing",
     told: `At ${url}: ${seen === undefined ? "no verify or settle of this payment was seen" : whatWasSeen(seen)}${ofChain}.`,
   };
 }

@@ -25,6 +25,7 @@ import { namedPayment, networkIn } from "./look-up.ts";
 const mostBytes = 1_048_576;
 
 export const explainCommand = defineCommand({
+  exitCodes: "0 if nothing is wrong, otherwise 1",
   options: {
     what: textOption(
       "TEXT",
@@ -35,7 +36,7 @@ export const explainCommand = defineCommand({
     ...networkFileOption,
     url: option(
       "URL",
-      "ask the `up`, `mock` or admin listener of `serve` there, too, what it did about the payment in a request body or a header, and whether, when and by whom its authorization was used: as the chain says at `up`, else as far as it was settled or refused there; and the first two for their time",
+      "also ask the `up`, `mock` or admin listener of `serve` there what it did about the payment of a request body or header; at `up` and `mock`, times are compared with the time there, and at `up` the chain says whether the authorization was used (when, and by whom) and whether the payer can pay",
       { read: readFacilitatorUrl, example: "http://127.0.0.1:4402" },
     ),
     token: tokenOption,
@@ -83,7 +84,7 @@ export const explainCommand = defineCommand({
       text: [
         formatExplanations([...findings.map(explanationOf), ...more], {
           ...about,
-          isUseKnown: there?.isUseKnown ?? false,
+          ...(there !== undefined && { known: there.known }),
         }),
         ...(there === undefined ? [] : [there.told]),
       ].join("\n\n"),

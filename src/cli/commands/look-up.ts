@@ -2,7 +2,7 @@ import { type Input, isRecord } from "../../explain/read-input.ts";
 import { settlementId } from "../../protocol/authorization.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import type { Network, NetworkRegistry } from "../../protocol/networks.ts";
-import { isBytes32, isWireAddress } from "../../protocol/wire-values.ts";
+import { isBytes32, isWireAddress, parseUint256 } from "../../protocol/wire-values.ts";
 import type { PaymentDetail } from "../../studio/payment-view.ts";
 import type { PaymentReader } from "../../studio/read-payments.ts";
 
@@ -13,6 +13,8 @@ const mostListed = 10_000;
 export type NamedPayment = {
   network: Network;
   authorization: { from: Address; nonce: Hex };
+  /** In the token's smallest unit; undefined where it cannot be read. */
+  value: bigint | undefined;
   /** The token that it names, and else the network's own. */
   assets: readonly [Address, ...Address[]];
 };
@@ -24,10 +26,14 @@ export function namedPayment(input: Input | undefined, networks: NetworkRegistry
   const authorization = memberOf(memberOf(input.payload, "payload"), "authorization");
   const [from, nonce] = [memberOf(authorization, "from"), memberOf(authorization, "nonce")];
   if (!isWireAddress(from) || !isBytes32(nonce)) return undefined;
+  const value = memberOf(authorization, "value");
   const required = input.kind === "request" ? memberOf(input.requirements, "asset") : undefined;
   const named = [required, memberOf(memberOf(input.payload, "accepted"), "asset")].filter(isWireAddress);
   const [first = network.usdc.address, ...others] = named;
-  return { network, authorization: { from, nonce }, assets: [first, ...others] };
+  return {
+    ...{ network, authorization: { from, nonce }, assets: [first, ...others] },
+    value: typeof value === "string" ? (parseUint256(value) ?? undefined) : undefined,
+  };
 }
 
 /** The network that a payment names, in either version's words. */

@@ -116,6 +116,7 @@ function lineOf(
 }
 
 export const why = defineCommand({
+  exitCodes: "0 whatever became of the payment, 1 if it was not found or nothing could be asked",
   options: {
     which: textOption(
       "ID",
@@ -129,7 +130,7 @@ export const why = defineCommand({
 
   async run({ which, url, token }) {
     const payment = await find(createPaymentReader(url, token), which);
-    return { json: payment, text: describe(payment), code: payment.explanations.length === 0 ? 0 : 1 };
+    return { json: payment, text: describe(payment) };
   },
 });
 
@@ -212,7 +213,10 @@ function explain({ explanations, verify, settle }: PaymentDetail): readonly stri
   }
   const message = settle?.message ?? verify?.message ?? null;
   return [
-    ...(message === null ? [] : [`Answered: ${message}`, ""]),
+    // Where nothing more is known than was answered, the answer is the heading.
+    ...(message === null || explanations.some(({ title }) => title === message)
+      ? []
+      : [`Answered: ${message}`, ""]),
     ...explanations.flatMap((explanation) => [...describeMistake(explanation, "  "), ""]),
   ];
 }

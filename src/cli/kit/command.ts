@@ -53,6 +53,8 @@ export type Command<O extends Options = Options, E = unknown> = {
   options: O;
   /** The variables that it reads besides those of its options, since every user of the machine can see command lines. */
   variables?: readonly VariableName[];
+  /** What its exit codes say, for `--help`, where they say more than whether it failed. */
+  exitCodes?: string;
   /** Whether the file `.env` of the working directory counts as environment. */
   usesEnvFile?: boolean;
   /** It shows the warnings of its {@link CommandTerminal} itself; otherwise they are printed on stderr. */

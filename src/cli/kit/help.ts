@@ -4,7 +4,11 @@ import type { Command, Option } from "./command.ts";
 import { formatOption } from "./command.ts";
 
 /** What `--help` prints of a command. */
-export function describeCommand(name: string, summary: string, { options, variables = [] }: Command): string {
+export function describeCommand(
+  name: string,
+  summary: string,
+  { options, variables = [], exitCodes }: Command,
+): string {
   const ofOptions = Object.entries(options).map(([key, option]) => {
     const { placeholder, positional, isRest, mayBeBare } = option;
     const shown = mayBeBare === true ? `[${placeholder}]` : placeholder;
@@ -18,6 +22,7 @@ export function describeCommand(name: string, summary: string, { options, variab
     ...wrapText(`x402-kit ${name}: ${summary}`, terminalWidth),
     ...(ofOptions.length === 0 ? [] : ["", renderRows(ofOptions)]),
     ...(ofVariables.length === 0 ? [] : ["", "Variables:", renderRows(ofVariables)]),
+    ...(exitCodes === undefined ? [] : ["", ...wrapText(`Exit code: ${exitCodes}`, terminalWidth)]),
   ].join("\n");
 }
 

@@ -4,6 +4,7 @@ import { harnessDescriptionSchema } from "../../../src/harness/control/descripti
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { pay, signPayment } from "../../../src/harness/control/pay.ts";
 import { encodeSubmission } from "../../../src/judge/scene/token-calls.ts";
+import { testPayers } from "../../../src/published/test-payers.ts";
 import { createLocalRpc } from "../../../src/rpc/local-rpc.ts";
 import { type CliProcess, runCli, startCli } from "../../support/cli.ts";
 import { parseBody } from "../../support/example-payment.ts";
@@ -117,10 +118,43 @@ test("explain says of a payment that was never sent that its authorization is un
   const header = Buffer.from(JSON.stringify(request.paymentPayload)).toString("base64");
   const { stdout, code } = await cli("explain", header);
   expect(code).toBe(0);
-  expect(stdout).toContain("balance and blacklist are not looked at.");
-  expect(stdout).toContain(
-    `At ${origin}: no verify or settle of this payment was seen; its authorization is unused on base`,
+  expect(stdout).toContain("nothing on its chain stands in its way");
+  expect(stdout).toMatch(
+    new RegExp(
+      `At ${origin}: no verify or settle of this payment was seen; its authorization is unused on base, where its payer holds [\\d,.]+ USDC\\.`,
+    ),
   );
+});
+
+test.each([
+  ["empty", "The payer holds 0 of the asset's smallest unit", "insufficient_funds"],
+  ["blacklisted", "The payer is blacklisted by the asset's issuer", "invalid_transaction_state"],
+] as const)(
+  "explain finds what stands in the way of a payment by the payer %s, before it is sent",
+  async (payer, told, reason) => {
+    const { request } = await signPayment(description, { network: "base", payer });
+    const { stdout, code } = await cli("explain", JSON.stringify(request));
+    expect(code).toBe(1);
+    expect(stdout).toContain(`1. ${told}`);
+    expect(stdout).toContain(`docs/errors.md#${reason}`);
+    expect(stdout).toContain("its authorization is unused on base");
+    expect(stdout).not.toContain("not looked at");
+  },
+);
+
+test("why says each sentence once, and of a contract wallet nothing about the payer's key", async () => {
+  const { request } = await signPayment(description, { network: "base", payer: "gasBurner" });
+  const headers = { authorization: description.organization.apiKey };
+  await requestJson(`${origin}/v1/verify`, { method: "POST", headers, body: request });
+  const { stdout } = await cli("why");
+  const message = `The contract at ${testPayers.gasBurner.address} does not accept the signature (EIP-1271)`;
+  const [told = ""] = stdout.split("What happened:");
+  expect(told.split(message), stdout).toHaveLength(2);
+  expect(stdout).toContain("Sign with the key of the wallet's owner");
+  expect(stdout).not.toContain("authorization.from");
+  await expect
+    .poll(() => printed().at(-1))
+    .toMatchObject({ message, fix: expect.stringContaining("the wallet's owner") });
 });
 
 test("explain says nothing of a URL where nothing answers, or something else does", async () => {
@@ -202,11 +236,14 @@ test("why explains the newest payment, or the one with an id or a transaction", 
   const headers = { authorization: description.organization.apiKey };
   await requestJson(`${origin}/v1/verify`, { method: "POST", headers, body: request });
   const refused = await cli("why");
-  expect(refused.code).toBe(1);
+  // To tell why has succeeded: a script with `set -e` goes on.
+  expect(refused.code).toBe(0);
   expect(refused.stdout).toContain("The authorization has expired (authorization.validBefore)");
   expect(refused.stdout).toContain("fix:      Sign again");
   expect(refused.stdout).toContain("more:     docs/errors.md#expired");
-  expect((await cli("why", "0x12")).stderr).toContain("x402-kit logs");
+  const unknown = await cli("why", "0x12");
+  expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining("x402-kit logs") });
+  expect((await runCli(["why", "--help"])).stdout).toContain("Exit code: 0 whatever became of the payment");
 });
 
 test("logs lists what was, and follows what comes", async () => {

@@ -1,0 +1,53 @@
+import { adviceOnReason } from "../../explain/advice-on-reason.ts";
+import { errorsSection } from "../../explain/errors-section.ts";
+import type { RefusalExplanation } from "../../explain/explain-refusal.ts";
+import type { PayerState } from "../../harness/control/ask-state.ts";
+import type { Address } from "../../protocol/hex.ts";
+import { knownToken } from "../../protocol/known-token.ts";
+import type { Invalid } from "../../protocol/reasons.ts";
+import { refusals } from "../../protocol/refusals.ts";
+import { formatAmount, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
+import type { NamedPayment } from "./look-up.ts";
+
+/** What stands in the way of a payment by the state of its chain, in the words of the refusals that it would lead to. */
+export function explainState(
+  { balance, isBlacklisted, isPaused, isUsed }: PayerState,
+  { network, value }: NamedPayment,
+  asset: Address,
+): RefusalExplanation[] {
+  const token = knownToken(network, asset);
+  return [
+    ...(isUsed ? [explanationOfRefusal("authorization.nonce", refusals.usedOnChain())] : []),
+    ...(isPaused ? [explanationOfRefusal("", refusals.assetPaused())] : []),
+    ...(isBlacklisted ? [explanationOfRefusal("authorization.from", refusals.payerBlacklisted())] : []),
+    ...(value !== undefined && balance < value
+      ? [explanationOfRefusal("authorization.value", refusals.balanceTooSmall(balance, value, token))]
+      : []),
+  ];
+}
+
+function explanationOfRefusal(at: string, { reason, message }: Invalid): RefusalExplanation {
+  const { why, fix } = adviceOnReason(reason, message) ?? { why: "", fix: "" };
+  return {
+    mistake: reason,
+    title: message,
+    at,
+    got: null,
+    expected: null,
+    why,
+    fix,
+    more: errorsSection(reason),
+  };
+}
+
+/** The state of a chain as the end of a sentence about a payment. */
+export function describeState(
+  { balance, isUsed }: PayerState,
+  { network }: NamedPayment,
+  { asset, units }: { asset: Address; units: TokenUnits | null },
+): string {
+  const token = knownToken(network, asset);
+  const held = formatAmount(balance, units ?? (token === undefined ? null : unitsOf(token)));
+  const used = isUsed ? "was used or cancelled in a block older than those that were searched" : "is unused";
+  return `its authorization ${used} on ${network.name}, where its payer holds ${held}`;
+}
