@@ -105,9 +105,11 @@ export async function openArchive(
       });
     }
     return { before: Date.parse(head.data.before), rows: readRows(file, lines), close };
-  } catch (error) {
+  } catch (cause) {
     await close();
-    throw error;
+    if (cause instanceof KitError) throw cause;
+    // A folder can be opened, and not be read.
+    throw new KitError(`The archive ${file} could not be read`, { cause });
   }
 }
 

@@ -191,6 +191,9 @@ describe.each(backends)("on $name", (backend) => {
     expect(await refusalOf("--before", before, "--out", nowhere)).toContain(
       `The archive ${nowhere} could not be written, and nothing was removed from the ledger`,
     );
+    const unreadable = await refusalOf("--before", before, "--out", folder);
+    expect(unreadable).toContain(`The archive ${folder} could not be read`);
+    expect(unreadable).not.toContain("unforeseen");
     writeFileSync(file, "something else\n");
     expect(await refusalOf("--before", before, "--out", file)).toContain(
       `${file} exists, and is no archive of settlements`,
