@@ -26,6 +26,11 @@ test("reports that cannot be written are named before the run, all at once", () 
   );
 });
 
+test("a name that no file can have is named too", () => {
+  const file = join(folder, "x".repeat(300));
+  expect(() => requireWritable({ out: file })).toThrow(`--out: ${file} cannot be written`);
+});
+
 test("new files and old ones are fine, and none at all", () => {
   requireWritable({ junit: join(folder, "new.xml"), sarif: join(folder, "old.xml"), badge: undefined });
   requireWritable({ junit: "judge.xml" });

@@ -33,15 +33,16 @@ export async function writeOutput(file: string | undefined, render: () => string
 
 function whyNotWritable(file: string): string | undefined {
   const folder = dirname(file);
-  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) {
-    return `there is no folder ${folder}`;
-  }
-  const found = statSync(file, { throwIfNoEntry: false });
-  if (found?.isDirectory() === true) return `${file} is a folder`;
   try {
+    if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) {
+      return `there is no folder ${folder}`;
+    }
+    const found = statSync(file, { throwIfNoEntry: false });
+    if (found?.isDirectory() === true) return `${file} is a folder`;
     accessSync(found === undefined ? folder : file, constants.W_OK);
     return undefined;
   } catch {
+    // Also a name that is too long, and a folder that may not be looked into.
     return `${file} cannot be written`;
   }
 }
