@@ -1,6 +1,6 @@
 import type { FaultHit } from "../channels/channels.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
-import { isAbout, marksOf } from "./payment-marks.ts";
+import { isAbout, marksOfPayment } from "./payment-marks.ts";
 
 /**
  * Which payments a fault of a connection hit, of those that it may have been: a call names its payment by the authorization
@@ -31,16 +31,4 @@ export function paymentsHitBy<P extends { readonly request: PaymentRequest | und
       return ofPayer.length > 0 ? ofPayer : ofRequest;
     }),
   );
-}
-
-/** Payments are looked through at every hit, and reading the request of one takes long. */
-const known = new WeakMap<object, readonly string[]>();
-
-function marksOfPayment(payment: { readonly request: PaymentRequest | undefined }): readonly string[] {
-  const marks = known.get(payment);
-  if (marks !== undefined) return marks;
-  const { request } = payment;
-  const read = request === undefined ? [] : marksOf(request);
-  known.set(payment, read);
-  return read;
 }

@@ -1,4 +1,5 @@
 import type { ChecksBegun, RequestEnded, RequestRead } from "../channels/channels.ts";
+import type { Hex } from "../protocol/hex.ts";
 import { createNetworkRegistry, type Network } from "../protocol/networks.ts";
 import { type PaymentRequest, parsePaymentRequest } from "../protocol/requests.ts";
 import { parseJson } from "../util/json.ts";
@@ -22,6 +23,8 @@ export type StoredPayment = TimedMessages & {
   /** The settlement id; `request-ID` of a request that is no readable payment. */
   readonly id: string;
   /** Undefined where no request held a readable payment. */
+  readonly settlementId: Hex | undefined;
+  /** That payment, as it is read again, which takes some time. */
   readonly request: PaymentRequest | undefined;
   /** How many messages there were before these, and were too many to be kept. */
   readonly omitted: number;
@@ -45,6 +48,7 @@ const noTransactions: readonly KeptTransaction[] = [];
  */
 export class KeptPayment implements StoredPayment {
   readonly id: string;
+  readonly settlementId: Hex | undefined;
   transactions = noTransactions;
   /** How many messages are kept, besides those about transactions. */
   kept = 0;
@@ -67,6 +71,7 @@ export class KeptPayment implements StoredPayment {
   /** @param read the first request of the payment; undefined where it was not readable */
   constructor(id: string, read: Pick<RequestRead, "payment" | "body"> | undefined) {
     this.id = id;
+    this.settlementId = read?.payment.settlementId;
     const body = read?.body;
     const isShort = body !== undefined && body.length <= mostBody;
     this.#network = read?.payment.knownNetwork;

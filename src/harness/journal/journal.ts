@@ -2,7 +2,7 @@ import { checksOf } from "../../channels/checks-of.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { type KnownTokens, unitsOfPayment } from "../../protocol/known-token.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { isAbout, marksOf } from "../../studio/payment-marks.ts";
+import { isAbout, marksOfPayment } from "../../studio/payment-marks.ts";
 import type { PaymentStore } from "../../studio/payment-store.ts";
 import { createRequestIds } from "../../studio/request-ids.ts";
 import type { StoredPayment } from "../../studio/stored-payment.ts";
@@ -40,20 +40,12 @@ type Call = JournalRpcCall & {
 
 /**
  * Makes a journal from the store of payments and from the exchanges with the nodes, which are matched with payments
- * by content: see {@link marksOf}.
+ * by content: see {@link marksOfPayment}.
  *
  * @param tokens besides the networks' own
  */
 export function createJournalStore(store: PaymentStore, tokens?: KnownTokens): JournalStore {
   let calls: Call[] = [];
-
-  /** The readable payments, in the order of their first request. */
-  function known(): PaymentRequest[] {
-    return [...store.payments()]
-      .flatMap(({ request, times: [begunAt = 0] }) => (request === undefined ? [] : { request, begunAt }))
-      .sort((a, b) => a.begunAt - b.begunAt)
-      .map(({ request }) => request);
-  }
 
   return {
     onExchange({ at, tookMs, calls: ofExchange }) {
@@ -75,9 +67,9 @@ export function createJournalStore(store: PaymentStore, tokens?: KnownTokens): J
       const payment = store.find(id.toLowerCase());
       const request = payment?.request;
       if (payment === undefined || request === undefined) return undefined;
-      const marks = marksOf(request);
+      const marks = marksOfPayment(payment);
       const ofPayment = calls.filter((call) => isAbout(marks, textOf(call)));
-      const all = known().map(marksOf);
+      const all = [...store.payments()].map(marksOfPayment);
       const transactions = findTransactions(
         ofPayment,
         calls,
@@ -95,11 +87,15 @@ export function createJournalStore(store: PaymentStore, tokens?: KnownTokens): J
       return { ...termsOf(request, tokens), requests, open, rpcCalls, transactions };
     },
 
-    payments: () => known().map(({ settlementId }) => settlementId),
+    payments: () =>
+      [...store.payments()]
+        .flatMap(({ settlementId: id, times: [begunAt = 0] }) => (id === undefined ? [] : { id, begunAt }))
+        .sort((a, b) => a.begunAt - b.begunAt)
+        .map(({ id }) => id),
 
     otherRequests: () =>
       [...store.payments()]
-        .flatMap((payment) => (payment.request === undefined ? otherRequestsOf(payment) : []))
+        .flatMap((payment) => (payment.settlementId === undefined ? otherRequestsOf(payment) : []))
         .sort((a, b) => a.at - b.at),
 
     clear() {
