@@ -1,5 +1,5 @@
+import { findJsonProblem } from "../protocol/json-problem.ts";
 import { type Finding, finding } from "../protocol/mistakes.ts";
-import { findJsonProblem } from "./json-problem.ts";
 
 /** The text to explain, as far as it could be read. */
 export type Input =

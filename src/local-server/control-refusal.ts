@@ -7,7 +7,7 @@ export function controlRefusal(error: unknown): { status: number; message: strin
   const status: unknown = Reflect.get(Object(error), "statusCode");
   switch (status) {
     case 400:
-      return { status, message: problemDetails.malformed };
+      return { status, message: isEmpty(error) ? empty : notRead };
     case 413:
       return { status, message: "The body is too large" };
     case 415:
@@ -15,6 +15,14 @@ export function controlRefusal(error: unknown): { status: number; message: strin
     default:
       return undefined;
   }
+}
+
+const notRead = "The body is not JSON, or has a member __proto__ or constructor.prototype, which is refused";
+const empty = "The body is empty: send a JSON object, such as {}";
+
+/** As Fastify says it. */
+function isEmpty(error: unknown): boolean {
+  return Reflect.get(Object(error), "code") === "FST_ERR_CTP_EMPTY_JSON_BODY";
 }
 
 /** Each wrong member and what is wrong with it, in a sentence. */

@@ -47,7 +47,9 @@ export const problemDetails = {
   empty: "The body is empty; send the payment as JSON",
   undecodable: "The path cannot be decoded: a % in it begins no valid escape; write a plain % as %25",
   uriTooLong: `A part of the path is longer than ${longestParameter} characters`,
-  malformed: "The body is not JSON, or has a member __proto__ or constructor.prototype, which is refused",
+  malformed: "The body is not JSON",
+  notJson: (line: number, column: number) => `The body is not JSON from line ${line}, column ${column} on`,
+  poisoned: "The body has a member __proto__ or constructor.prototype, which is refused",
   tooLarge: "The body may have at most 32 KiB",
   mediaType: "Send the body with content-type: application/json",
   contentEncoding: (encoding: string) =>

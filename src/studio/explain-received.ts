@@ -6,7 +6,7 @@ import {
   type RefusalExplanation,
   type RefusedRequest,
 } from "../explain/explain-refusal.ts";
-import { findJsonProblem } from "../explain/json-problem.ts";
+import { findJsonProblem } from "../protocol/json-problem.ts";
 import { bodyLimit } from "../protocol/problems.ts";
 import type { ReceivedView } from "./payment-view.ts";
 

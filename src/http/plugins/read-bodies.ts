@@ -3,6 +3,7 @@ import type { FastifyRequest } from "fastify";
 import fp from "fastify-plugin";
 import type { ReceivedBody, RequestResult } from "../../channels/channels.ts";
 import { describeReceived, mostReceived } from "../../channels/received-body.ts";
+import { findJsonProblem } from "../../protocol/json-problem.ts";
 import { bodyLimit, problemDetails, problemKinds } from "../../protocol/problems.ts";
 import { shortenPath } from "../../protocol/routes.ts";
 import { ProblemError } from "../problems/problem-error.ts";
@@ -51,7 +52,7 @@ export const readBodies = fp(async (app) => {
       const text = textOf(received);
       received.text = text;
       if (text === "") end(new ProblemError("malformed", problemDetails.empty));
-      else parse(request, text, (error, body) => end(error && unreadable(request), body));
+      else parse(request, text, (error, body) => end(error && unreadable(request, text), body));
     }
     payload.on("data", take).on("end", read).on("error", cut).resume();
   });
@@ -72,10 +73,16 @@ export function cutOffBody({
   return { reason: problemKinds.malformed.name, message };
 }
 
-/** What is wrong with a text that is not JSON. A compressed one is not looked into. */
-function unreadable({ headers }: FastifyRequest): ProblemError {
+/**
+ * What is wrong with a text that is not read: where it stops being JSON, of which nothing is quoted, since it may hold a
+ * secret. A compressed one is not looked into.
+ */
+function unreadable({ headers }: FastifyRequest, text: string): ProblemError {
   const encoding = headers["content-encoding"];
-  if (encoding === undefined) return new ProblemError("malformed", problemDetails.malformed);
+  const problem = findJsonProblem(text);
+  if (problem === undefined) return new ProblemError("malformed", problemDetails.poisoned);
+  const { line, column } = problem;
+  if (encoding === undefined) return new ProblemError("malformed", problemDetails.notJson(line, column));
   return new ProblemError("mediaType", problemDetails.contentEncoding(shortenPath(encoding)));
 }
 

@@ -138,6 +138,14 @@ describe.each(operations)("%s", (operation) => {
     expect(answer.headers["x-request-id"]).toBeTypeOf("string");
   });
 
+  test.each([
+    ['{"paymentPayload":\n  x4k_secret}', "The body is not JSON from line 2, column 3 on"],
+    ['{"__proto__": {"x": 1}}', "The body has a member __proto__ or constructor.prototype, which is refused"],
+    ["", "The body is empty; send the payment as JSON"],
+  ])("of the body %j says why, and where, without quoting it", async (body, detail) => {
+    expect((await postRaw(operation, body, json)).body).toMatchObject({ status: 400, detail });
+  });
+
   test("without a body is 400", async () => {
     const answer = await postRaw(operation, "", { authorization: localOrganization.apiKey });
     expect(answer).toMatchObject({ status: 400, body: x402Members[operation] });

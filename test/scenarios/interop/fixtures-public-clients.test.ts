@@ -138,7 +138,7 @@ describe("who buys from a server of", () => {
       verify.v2.invalid_exact_evm_payload_undeployed_smart_wallet | 402 {} | PAYMENT-REQUIRED: invalid_exact_evm_payload_undeployed_smart_wallet | verify
       verify.v2.insufficient_funds | 402 {} | PAYMENT-REQUIRED: insufficient_funds | verify
       verify.v2.invalid_transaction_state | 402 {} | PAYMENT-REQUIRED: invalid_transaction_state | verify
-      verify.v2.bad_request | 402 {} | PAYMENT-REQUIRED: unexpected_verify_error: The body is not JSON, or has a member __proto__ or constructor.prototype, which is refused | verify
+      verify.v2.bad_request | 402 {} | PAYMENT-REQUIRED: unexpected_verify_error: The body is not JSON from line 1, column 2 on | verify
       verify.v2.unauthorized | 402 {} | PAYMENT-REQUIRED: unexpected_verify_error: Send a valid API key in the Authorization header, as it is or after the word Bearer | verify
       verify.v2.forbidden | 402 {} | PAYMENT-REQUIRED: unexpected_verify_error: This API key lacks the scope "verify"; use a key that has it | verify
       verify.v2.body_too_large | 402 {} | PAYMENT-REQUIRED: unexpected_verify_error: The body may have at most 32 KiB | verify

@@ -1,0 +1,32 @@
+import type { Situation } from "./situations.ts";
+
+/** What the situations are, for docs/errors.md. It has its own file because web pages with the fixtures do not need it. */
+export const situationMeanings: Readonly<Record<Situation, string>> = {
+  request_wrong: "The payment or the requirements are malformed, or ask for what is not settled here",
+  authorization_wrong: "The authorization is not what is needed: value, times or signature",
+  not_valid_yet: "`validAfter` has not passed yet",
+  payer_cannot_pay: "The payer has too little, is blacklisted, or is a wallet that does not agree",
+  wallet_not_deployed: "The payer is a smart wallet that is not deployed: once it is, it signs again",
+  balance_taken_up: "Other settlements under way use up the payer's balance",
+  asset_paused: "The token is paused by its issuer",
+  contract_blacklisted: "The facilitator contract, or the organization's wallet, is blacklisted",
+  under_way: "Another request is settling this payment",
+  pending: "The transaction is sent, and not decided in time (503)",
+  settled_before: "The payment was settled before, and its success was handed over",
+  used_here: "The authorization was used here before; the caller may not be the one whose payment it was",
+  used_on_chain:
+    "The authorization was used or cancelled by another party: the token does not tell the two apart",
+  transaction_failed:
+    "The transaction was reverted. Until `validBefore` has passed the payment may still be made by others and recovered: only a settlement that is `failed` after that leaves the payer free to sign again",
+  request_refused:
+    "A settle was not looked at (4xx): the key, the body or the headers are wrong. This request took nothing; an earlier one with the same payment may have",
+  identifier_reused:
+    "The payment's identifier was another payment's (409), which may have been taken: what it names is not to be paid a second time",
+  verify_refused:
+    "A verify was not looked at (4xx): the key, the body or the headers are wrong. A verify takes nothing",
+  verify_not_allowed:
+    "A verify was not looked at (403): the organization lacks a recipient, or the key a scope",
+  not_allowed:
+    "A settle was not looked at (403): the organization lacks a recipient, or the key a scope. An earlier one with the same payment may have taken it",
+  no_verdict: "There is no verdict (408, 429, 5xx)",
+};
