@@ -40,7 +40,7 @@ test("a flood of wrong signatures holds up the process for a moment only, and ea
   expect(lines.every((line) => line.reason === reason && line.message === message)).toBe(true);
   expect(lines.at(0)?.fix).toContain("recovers to 0x");
   expect(lines.at(-1)?.fix).toBe(
-    `Many are refused: what is wrong with this one says \`npx x402-kit why ${ids.at(-1)}\`.`,
+    `Many payments are being refused; \`npx x402-kit why ${ids.at(-1)}\` says what is wrong with this one.`,
   );
   expect(lines.at(-1)?.more).toBe("docs/errors.md#invalid_exact_evm_payload_signature");
 });

@@ -59,7 +59,7 @@ function explainEnded(
 function adviceToAsk(ended: RequestEnded): Pick<PaymentLine, "fix" | "more"> {
   const { reason } = ended.result;
   return {
-    fix: `Many are refused: what is wrong with this one says \`${self} why ${idOf(ended)}\`.`,
+    fix: `Many payments are being refused; \`${self} why ${idOf(ended)}\` says what is wrong with this one.`,
     more: reason === undefined ? null : errorsSection(reason),
   };
 }
