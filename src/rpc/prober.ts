@@ -39,7 +39,8 @@ export function createProber(options: {
     if (stopped) return;
     const pauseMs = endpoint.state.pausedUntil - now();
     clearTimeout(timers.get(endpoint));
-    const afterMs = pauseMs > 0 ? pauseMs : usuallyMs;
+    // Timers end up to a millisecond early, and what fails within the pause does not lengthen it.
+    const afterMs = pauseMs > 0 ? Math.ceil(pauseMs) + 1 : usuallyMs;
     timers.set(endpoint, setTimeout(() => void probe(endpoint), afterMs).unref());
   }
 
