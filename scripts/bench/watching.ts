@@ -61,11 +61,10 @@ async function compare(operation: "verify" | "settle"): Promise<void> {
     return Array.from({ length: requests }, (_, index) => signed[(from + index) % signed.length] ?? "");
   }
 
-  /** What a request cost: microseconds of CPU, and of collections. */
-  async function measure(turn: Turn): Promise<TurnCost & { cpu: number }> {
+  async function measure(turn: Turn): Promise<Measured> {
     const bodies = await bodiesFor(turn);
     await begin(turn);
-    const { good, cpu } = await load({
+    const { good, cpu, perSecond } = await load({
       url: `${facilitator.url}/${operation}`,
       headers: { authorization: organization.apiKey },
       ...{ bodies, connections, expect },
@@ -73,49 +72,54 @@ async function compare(operation: "verify" | "settle"): Promise<void> {
     });
     const { collections, publishing } = await begin({ ...turn, isProfiled: false });
     if (good < requests) throw new Error(`${requests - good} of ${requests} were not good`);
-    const microseconds = 1_000 * (cpu ?? Number.NaN);
-    return { cpu: microseconds, collections: (1_000 * collections) / requests, publishing };
+    return {
+      time: 1e6 / perSecond,
+      cpu: 1_000 * (cpu ?? Number.NaN),
+      collections: (1_000 * collections) / requests,
+      publishing,
+    };
   }
 
-  const silent: TurnCost[] = [];
-  const heard: TurnCost[] = [];
-  const differences: number[] = [];
-  let [least, most] = [0, 0];
+  const silent: Measured[] = [];
+  const heard: Measured[] = [];
   for (let round = -warmUps; round < rounds; round++) {
-    const costs = new Map<boolean, TurnCost & { cpu: number }>();
     for (const areHeard of round % 2 === 0 ? [false, true] : [true, false]) {
-      costs.set(areHeard, await measure({ areHeard, isProfiled: false }));
+      const measured = await measure({ areHeard, isProfiled: false });
+      if (round >= 0) (areHeard ? heard : silent).push(measured);
     }
-    const [without, watched] = [costs.get(false), costs.get(true)];
-    if (round < 0 || without === undefined || watched === undefined) continue;
-    silent.push(without);
-    heard.push(watched);
-    differences.push(watched.cpu - without.cpu);
-    least += without.cpu / rounds;
-    most += watched.cpu / rounds;
   }
-  const publishing: number[] = [];
-  for (let turn = 0; turn < profiled; turn++) {
-    publishing.push((await measure({ areHeard: true, isProfiled: true })).publishing ?? Number.NaN);
-  }
-  const collectionsOf = (costs: readonly TurnCost[]) => mean(costs.map(({ collections }) => collections));
+  const profiles: Measured[] = [];
+  for (let turn = 0; turn < profiled; turn++)
+    profiles.push(await measure({ areHeard: true, isProfiled: true }));
   console.log(
     [
-      `${operation}: service CPU ${least.toFixed(1)} µs each without the studio, ${most.toFixed(1)} µs with it`,
-      `${percent(most / least - 1)}, with a standard error of ${percent(errorOfMean(differences) / least)}`,
-      `collections ${collectionsOf(silent).toFixed(1)} and ${collectionsOf(heard).toFixed(1)} µs`,
-      `by the profile ${percent(mean(publishing))} of the main thread's work is for it`,
+      `${operation}, without the studio and with it: ${compared("time", silent, heard)}`,
+      `CPU of the service ${compared("cpu", silent, heard)}`,
+      `collections ${mean(silent, "collections").toFixed(1)} and ${mean(heard, "collections").toFixed(1)} µs`,
+      `by the profile ${percent(mean(profiles, "publishing"))} of the main thread's work is for it`,
     ].join("; "),
   );
 }
 
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
+/** Microseconds for each request. */
+type Measured = TurnCost & {
+  /** From one answer to the next: the inverse of the throughput. */
+  time: number;
+  cpu: number;
+};
+
+/** Two means, their difference, and its standard error. */
+function compared(what: "time" | "cpu", silent: readonly Measured[], heard: readonly Measured[]): string {
+  const [least, most] = [mean(silent, what), mean(heard, what)];
+  const squares = heard.map(
+    (each, round) => (each[what] - (silent[round]?.[what] ?? 0) - (most - least)) ** 2,
+  );
+  const error = Math.sqrt(squares.reduce((sum, square) => sum + square, 0)) / squares.length;
+  return `${least.toFixed(1)} and ${most.toFixed(1)} µs each, ${percent(most / least - 1)} more with an error of ${percent(error / least)}`;
 }
 
-function errorOfMean(values: readonly number[]): number {
-  const middle = mean(values);
-  return Math.sqrt(mean(values.map((value) => (value - middle) ** 2)) / values.length);
+function mean(measured: readonly Measured[], what: keyof Measured): number {
+  return measured.reduce((sum, { [what]: value = Number.NaN }) => sum + value, 0) / measured.length;
 }
 
 function percent(share: number): string {
