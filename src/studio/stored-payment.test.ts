@@ -163,6 +163,13 @@ test.each(Object.entries(bodies))("a payment %s is read of its body as it was", 
   expect(kept.request).toEqual(read);
 });
 
+test("a payment whose body began with a byte order mark is read as it was", () => {
+  const body = exampleBody();
+  const read = parseBody(body);
+  const kept = new KeptPayment(read.settlementId, { payment: read, body: `\uFEFF${JSON.stringify(body)}` });
+  expect(kept.request).toEqual(read);
+});
+
 test("a payment on a network of one's own is read of its body as it was", () => {
   const network = { ...networks.base, name: "devnet", caip2: "eip155:777", chainId: 777 } as const;
   const body = exampleBody({ network, x402Version: 2 });

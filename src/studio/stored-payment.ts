@@ -73,10 +73,11 @@ export class KeptPayment implements StoredPayment {
     this.id = id;
     this.settlementId = read?.payment.settlementId;
     const body = read?.body;
-    const isShort = body !== undefined && body.length <= mostBody;
+    // One that begins with a byte order mark was read without it.
+    const isKept = body !== undefined && body.length <= mostBody && body.startsWith("{");
     this.#network = read?.payment.knownNetwork;
-    this.#body = isShort ? body : undefined;
-    this.#request = isShort ? undefined : read?.payment;
+    this.#body = isKept ? body : undefined;
+    this.#request = isKept ? undefined : read?.payment;
   }
 
   get request(): PaymentRequest | undefined {
