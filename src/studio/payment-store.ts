@@ -55,7 +55,7 @@ export function createPaymentStore(
   bounds: StoreBounds = most,
   clock = publicationTime,
 ): PaymentStore {
-  let recent = new RecentPayments(bounds.payments, forgetCarried);
+  const recent = new RecentPayments(bounds.payments, forgetCarried);
   /** Those that carry payments, by their hashes; of each txNonce the newest, by that. */
   const transactions = new Map<string, KeptTransaction>();
   /** How many messages are kept of these. */
@@ -247,7 +247,7 @@ export function createPaymentStore(
     },
     era: () => era,
     clear() {
-      recent = new RecentPayments(bounds.payments, forgetCarried);
+      recent.clear();
       unreadable.clear();
       transactions.clear();
       transactionMessages = 0;

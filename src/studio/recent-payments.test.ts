@@ -71,3 +71,19 @@ test("those that a transaction carries are told of when they are forgotten, and 
   expect(recent.find(third.id)).toBeUndefined();
   expect(forgotten).toEqual([one.id]);
 });
+
+test("after everything was forgotten, it goes on as a new one", () => {
+  const { forgotten, recent } = setUp(3);
+  const payments = Array.from({ length: 5 }, (_, index) => create(index));
+  for (const payment of payments) recent.renew(payment);
+  recent.noteCarried(payments[4] ?? create(4));
+  recent.count(payments[4] ?? create(4), 2);
+  recent.clear();
+  expect([...recent.inOrder()]).toEqual([]);
+  expect(recent.messages).toBe(0);
+  expect(recent.find(idOf(4))).toBeUndefined();
+  const again = Array.from({ length: 5 }, (_, index) => create(index));
+  for (const payment of again) recent.renew(payment);
+  expect([...recent.inOrder()]).toEqual(again.slice(2));
+  expect(forgotten).toEqual([]);
+});
