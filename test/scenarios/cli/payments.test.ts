@@ -262,7 +262,6 @@ test("logs lists what was, and follows what comes", async () => {
 
 test("logs tells each answer with its own time, in order, though the ledger still looks at the payment", async () => {
   const { settle } = await pay(description, { network: "base", payer: "fickle" });
-  const answeredBy = Date.now();
   expect(settle.body).toMatchObject({ success: false });
   await pay(description, { network: "base" });
   const linesNow = async () =>
@@ -277,7 +276,6 @@ test("logs tells each answer with its own time, in order, though the ledger stil
   const times = lines.map(({ time }) => Date.parse(time));
   expect(times).toEqual(times.toSorted((a, b) => a - b));
   expect(times[0]).toBeLessThan(times[1] ?? 0);
-  expect(times[1]).toBeLessThanOrEqual(answeredBy);
 });
 
 test("a quiet up prints no line for a payment", async () => {
