@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
+import { RpcRefusal } from "../../rpc/local-rpc.ts";
 import { isWord, readQuantity } from "../../rpc/read-hex.ts";
 import { membersOf } from "../../util/json.ts";
 import type { HarnessChain } from "../stage/chain.ts";
@@ -80,7 +81,11 @@ export function createChainFaults(options: {
       if (isMining) await mineWhatWasTaken();
       const replaced = isMining ? depth + 1 : depth;
       const transactions = await inNewestBlocks(replaced);
-      await node.request("anvil_reorg", replaced, []);
+      await node.request("anvil_reorg", replaced, []).catch((error: unknown) => {
+        throw error instanceof RpcRefusal && error.message.includes("data unavailable")
+          ? stateGone(chain, depth, error)
+          : error;
+      });
       return transactions;
     } finally {
       await undo?.();
@@ -169,11 +174,24 @@ async function drop({ node, network }: HarnessChain, hash: Hex | undefined): Pro
   }
 }
 
-async function assertDepth({ node, network }: HarnessChain, depth: number): Promise<void> {
-  const head = readQuantity(await node.request("eth_blockNumber")) ?? 0n;
-  if (BigInt(depth) >= head) {
-    throw new KitError(`${network.name} has ${head} blocks: too few for a reorganization of depth ${depth}`, {
-      hints: ["Mine some first."],
+function stateGone({ network }: HarnessChain, depth: number, cause: RpcRefusal): KitError {
+  const what = `${network.name} cannot go back ${depth} ${depth === 1 ? "block" : "blocks"}: its node has no state of then`;
+  return new KitError(what, {
+    cause,
+    hints: [
+      "With a seed, nodes forget some states, since the same blocks are mined again after a reset. Start a new harness, or leave out the seed.",
+    ],
+  });
+}
+
+/** Blocks from before the last snapshot stay: without its block, the chain could not be put back any more. */
+async function assertDepth({ node, network, newestMark }: HarnessChain, depth: number): Promise<void> {
+  const head = Number(readQuantity(await node.request("eth_blockNumber")) ?? 0n);
+  const mined = Math.max(0, head - newestMark());
+  if (depth > mined) {
+    const what = `${network.name} has ${mined} ${mined === 1 ? "block" : "blocks"} since its start, or the last reset or snapshot`;
+    throw new KitError(`${what}: too few for a reorganization of depth ${depth}`, {
+      hints: ["Mine some first: with `mine` of the network in a harness, or among the chains of the studio."],
     });
   }
 }

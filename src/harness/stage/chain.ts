@@ -63,6 +63,8 @@ export type HarnessChain = {
   reset(): Promise<MinedCounts>;
   /** Remembers the chain as it is now, until it is put back further. */
   mark(): Promise<ChainMark>;
+  /** The number of the block at which it was remembered, or put back, at last: without that, it could not be put back. */
+  newestMark(): number;
   /** The chain as it is now, for another one to go on with. */
   save(): Promise<SavedChain>;
 };
@@ -231,6 +233,7 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
       const { restore } = await whileStill(start.mark);
       return { restore: () => whileStill(restore) };
     },
+    newestMark: start.newestMark,
     save: () =>
       whileStill(async () => {
         const state = String(await node.request("anvil_dumpState"));

@@ -2,13 +2,15 @@ import { KitError } from "../../errors.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { type LocalCall, RpcRefusal } from "../../rpc/local-rpc.ts";
-import { readQuantity } from "../../rpc/read-hex.ts";
+import { quantity, readQuantity } from "../../rpc/read-hex.ts";
 import { membersOf } from "../../util/json.ts";
 import { initialBaseFee } from "../nodes/launch-anvil.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
 
 export type StartingPoint = ChainMark & {
   readonly mined: MinedCounts;
+  /** The number of the block at which the chain was remembered, or put back, at last. */
+  newestMark(): number;
   /** Remembers the chain as it is now, besides. */
   mark(): Promise<ChainMark>;
 };
@@ -40,6 +42,11 @@ type Beside = {
  * mining, the clock, the fee of the next block, the account that fees are paid to. A snapshot is used up by reverting
  * to it, together with those taken after it, and is taken anew then.
  *
+ * Each time the base fee is a wei higher, so that the block that is mined then has a hash of its own, and all after it. Anvil
+ * keeps the states of the newest blocks by their hashes: where a block is mined again after each revert, the newest state is
+ * forgotten with the oldest one of the same hash, and after some resets no reorganization could go back to it. With a seed,
+ * hashes are to be the same.
+ *
  * All of it is one request. The node carries out the calls of a batch in their order, and where one has to wait, for a
  * call of another client, the others queue for the same lock behind it.
  *
@@ -52,27 +59,33 @@ export async function takeStartingPoint(
   { impersonated, ownClock, ahead = 0 }: { impersonated: Address; ownClock: boolean; ahead?: number },
 ): Promise<StartingPoint> {
   const start: Beside = { baseFee: BigInt(initialBaseFee), ahead };
-  const [first, ...begun] = await node.batch(begin(start));
+  let beginnings = 0n;
+  const [first, startBlock, ...begun] = await node.batch(begin(start));
+  /** The block that a beginning mines is as good as the one before: nothing is in it. */
+  const minedAtBeginning = ownClock ? 0 : 1;
+  let newestMark = Number(startBlock) + minedAtBeginning;
 
-  /** The first call gives the id of a new snapshot. */
+  /** The first call gives the id of a new snapshot, the second the block that it is of. */
   function begin({ baseFee, ahead }: Beside): LocalCall[] {
+    const differentFee = ownClock ? baseFee : baseFee + beginnings++;
     const timing: LocalCall[] = ownClock
       ? [["anvil_setBlockTimestampInterval", 1]]
       : // After a revert the head is as old as the snapshot.
         [["anvil_removeBlockTimestampInterval"], ["evm_setTime", clock() + ahead], ["evm_mine"]];
     return [
       ["evm_snapshot"],
+      ["eth_blockNumber"],
       ["anvil_autoImpersonateAccount", false],
       ["anvil_impersonateAccount", impersonated],
       ["anvil_setCoinbase", zeroAddress],
-      ["anvil_setNextBlockBaseFeePerGas", `0x${baseFee.toString(16)}`],
+      ["anvil_setNextBlockBaseFeePerGas", quantity(differentFee)],
       ...timing,
       ["evm_setAutomine", true],
       ...senders.map((account): LocalCall => ["eth_getTransactionCount", account, "latest"]),
     ];
   }
 
-  function markAt(taken: unknown, beside: Beside, name: string): ChainMark {
+  function markAt(taken: unknown, block: number, beside: Beside, name: string): ChainMark {
     let snapshot = taken;
     const gone = (cause?: unknown) =>
       new KitError(`The ${node.name} chain cannot be put back: ${name} is gone`, {
@@ -94,14 +107,16 @@ export async function takeStartingPoint(
           });
         if (reverted !== true) throw gone();
         snapshot = next;
+        newestMark = block + minedAtBeginning;
         return readCounts(answers);
       },
     };
   }
 
   return {
-    ...markAt(first, start, "its first snapshot"),
+    ...markAt(first, Number(startBlock), start, "its first snapshot"),
     mined: readCounts(begun),
+    newestMark: () => newestMark,
     async mark() {
       const [snapshot, latest, pending] = await node.batch([
         ["evm_snapshot"],
@@ -109,8 +124,10 @@ export async function takeStartingPoint(
         ["eth_getBlockByNumber", "pending", false],
       ]);
       const baseFee = readQuantity(membersOf(pending).baseFeePerGas) ?? start.baseFee;
-      const time = readQuantity(membersOf(latest).timestamp) ?? 0n;
-      return markAt(snapshot, { baseFee, ahead: Math.max(0, Number(time) - clock()) }, "the snapshot");
+      const { timestamp, number } = membersOf(latest);
+      const ahead = Math.max(0, Number(readQuantity(timestamp) ?? 0n) - clock());
+      newestMark = Number(number);
+      return markAt(snapshot, newestMark, { baseFee, ahead }, "the snapshot");
     },
   };
 }

@@ -46,6 +46,7 @@ describe("between a shop and the facilitator", () => {
     for (const status of [502, 503]) {
       await using _ = await harness.faults.onFacilitator().status(status);
       expect((await ask()).status).toBe(status);
+      await expect(harness.settle(request)).rejects.toThrow(`has status ${status} and is not JSON`);
     }
     await using limited = await harness.faults.onFacilitator().rateLimited({ retryAfterSeconds: 7 });
     expect((await ask()).headers.get("retry-after")).toBe("7");
@@ -105,6 +106,57 @@ describe("harness.faults", () => {
     expect(pending.headers["x-settlement-state"]).toBe("pending");
     await held.remove();
     expect((await harness.settle(request)).body.success).toBe(true);
+  });
+
+  test("blocks are replaced up to the first one, after however many resets", async () => {
+    const { client } = harness.networks.base;
+    for (let round = 0; round < 40; round++) {
+      await harness.reset();
+      const start = await client.getBlockNumber({ cacheTime: 0 });
+      await client.mine({ blocks: 1 + (round % 4) });
+      const depth = Number((await client.getBlockNumber({ cacheTime: 0 })) - start);
+      await expect(
+        client.request({ method: "anvil_reorg", params: [depth, []] } as never),
+      ).resolves.toBeNull();
+    }
+    const paying = await harness.pay({ network: "base" });
+    const hash = paying.receipt?.transactionHash ?? "0x";
+    await harness.faults.chain("base").reorg(1);
+    await expect(client.getTransactionReceipt({ hash })).rejects.toThrow("could not be found");
+  });
+
+  test("blocks from before the start, a reset or a snapshot stay: resets and snapshots can still be put back", async () => {
+    const { base } = harness.networks;
+    const tooFew = (depth: number) =>
+      expect(harness.faults.chain("base").reorg(depth)).rejects.toThrow(
+        /^base has \d blocks? since its start, or the last reset or snapshot: too few for a reorganization of depth/,
+      );
+    expect(await paid()).toBe(true);
+    await tooFew(10);
+    await harness.reset();
+    await base.mine(10);
+    const snapshot = await harness.snapshot();
+    expect(await paid()).toBe(true);
+    await tooFew(5);
+    await harness.faults.chain("base").reorg(1);
+    await snapshot.restore();
+    expect(await base.balanceOf(harness.organization.recipient)).toBe(0n);
+    await base.mine();
+    await harness.faults.chain("base").reorg(1);
+    await harness.reset();
+    expect(await paid()).toBe(true);
+  });
+
+  test("with a seed, a reorganization to a state that is forgotten says why", async () => {
+    await using seeded = await createHarness({ networks: ["base"], seed: 1 });
+    const goBack = async () => {
+      for (let round = 0; round < 60; round++) {
+        await seeded.reset();
+        await seeded.networks.base.mine(1 + (round % 3));
+        await seeded.faults.chain("base").reorg(1 + (round % 3));
+      }
+    };
+    await expect(goBack()).rejects.toThrow(/^base cannot go back \d blocks?: its node has no state of then$/);
   });
 
   test("are all cleared by reset, even where the service hangs on them", async () => {
@@ -167,6 +219,7 @@ describe("x402-kit fault", () => {
       To end it: npx x402-kit fault clear --id N
       exit code 0"
     `);
+    await harness.networks.base.mine();
     await run("fault", "base", "hold-blocks");
     expect(await run("fault", "base", "reorg", "--depth", "1")).toMatchInlineSnapshot(`
       "base: reorg, depth 1

@@ -865,6 +865,8 @@ describe("in a browser", { timeout: 60_000 }, () => {
   );
 
   test("every fault that there is can be set with its parameters, and what lasts is cleared by one button", async () => {
+    // More than the reorganization of the form replaces.
+    await harness.chains.base?.mine(5);
     await payAs("funded");
     await page.getByRole("button", { name: "faults", exact: true }).click();
     const set = page.getByLabel("Faults that are set");
