@@ -39,7 +39,8 @@ export function createHealthCheck(options: HealthOptions): () => Promise<Record<
     if (problem !== databaseProblem) {
       databaseProblem = problem;
       if (problem === null) log.info("the database takes writes again");
-      else log.error({ problem }, "the database takes no writes, so no payment can be settled");
+      else
+        log.error({ problem }, "the database keeps nothing that is written, so no payment should be settled");
     }
     return problem;
   }

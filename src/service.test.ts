@@ -76,7 +76,7 @@ test("a database that takes no writes makes every network not ready, and the log
   expect((await core.checkHealth()).base?.detail).toBe("not reached yet");
   const messages = logged.map((line) => JSON.parse(line).msg);
   expect(messages).toEqual([
-    "the database takes no writes, so no payment can be settled",
+    "the database keeps nothing that is written, so no payment should be settled",
     "the database takes writes again",
   ]);
   await core.close();

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, linkSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql } from "kysely";
@@ -50,6 +50,25 @@ describe("the check", () => {
     expect([await check(), await check(), await check()]).toEqual([null, null, null]);
     const { rows } = await sql`select id from commits`.execute(db);
     expect(rows).toHaveLength(1);
+  });
+
+  test.each([
+    ["removed", (path: string) => rmSync(path)],
+    [
+      "replaced",
+      (path: string) => {
+        copyFileSync(path, `${path}.backup`);
+        renameSync(`${path}.backup`, path);
+      },
+    ],
+  ])("says that a file was %s under it, until the file is back", async (_how, change) => {
+    const path = join(folder, "test.db");
+    const check = createWriteCheck(db);
+    linkSync(path, `${path}.link`);
+    change(path);
+    expect(await check()).toMatch(/^The database file was removed or replaced/);
+    renameSync(`${path}.link`, path);
+    expect(await check()).toBeNull();
   });
 
   test("says when nothing can be written, and when it can again", async () => {

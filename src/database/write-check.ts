@@ -1,5 +1,6 @@
 import { KitError } from "../errors.ts";
 import type { Database } from "./database.ts";
+import { isFileGone } from "./sqlite/moved-file.ts";
 
 /** The row that the check writes, among the marks of commits: every database has the table. */
 const mark = "write check";
@@ -10,8 +11,8 @@ const answerTimeoutMs = 1_000;
 const queueTimeoutMs = 15_000;
 
 /**
- * Creates a check whether a database takes writes. With a full disk, or a file that has become read-only, it does not,
- * and every payment would be refused. The check writes one row, always the same. It resolves with what is wrong, in words
+ * Creates a check whether a database takes writes, and keeps them. With a full disk, or a file that has become read-only, it
+ * does not, and every payment would be refused. The check writes one row, always the same. It resolves with what is wrong, in words
  * that may be shown to callers, or with null; it never throws.
  */
 export function createWriteCheck(database: Database): () => Promise<string | null> {
@@ -28,7 +29,9 @@ export function createWriteCheck(database: Database): () => Promise<string | nul
         .onConflict((conflict) => conflict.column("id").doUpdateSet({ at }))
         .execute();
       writtenAt = performance.now();
-      return null;
+      return isFileGone(database)
+        ? "The database file was removed or replaced: what is written is lost when this process ends"
+        : null;
     } catch (error) {
       return error instanceof KitError ? error.message : "The database cannot be written";
     } finally {

@@ -4,6 +4,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { ConfigurationError, KitError } from "../../errors.ts";
 import type { Database } from "../database.ts";
 import { isLocked } from "./connection.ts";
+import { rememberFile } from "./moved-file.ts";
 
 /**
  * Opens the SQLite file of a URL `sqlite:PATH`, and creates it when it does not exist.
@@ -37,7 +38,9 @@ export async function openSqlite(url: string): Promise<Database> {
   // Each database in memory is of one connection alone.
   const openReader =
     path === ":memory:" ? undefined : () => new sqlite.DatabaseSync(path, { readOnly: true });
-  return new Kysely({ dialect: createSqliteDialect(database, openReader) });
+  const opened: Database = new Kysely({ dialect: createSqliteDialect(database, openReader) });
+  if (path !== ":memory:") rememberFile(opened, path);
+  return opened;
 }
 
 function configure(database: DatabaseSync, path: string): void {

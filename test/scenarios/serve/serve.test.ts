@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
+import { rename, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { join } from "node:path";
@@ -243,6 +243,22 @@ describe("from deployment to payment", () => {
     for (const answer of await Promise.all(bodies.map((body) => pay(url, body)))) {
       expect(answer.body).toMatchObject({ success: true });
     }
+  });
+
+  test("a database file that was moved away makes it not ready and is logged; payments are kept, and found once it is back", async () => {
+    const { command, url } = await startServing();
+    await using _ = command;
+    await command.logged(/"network ready"/);
+    const readiness = async () => JSON.stringify((await requestJson(url.replace("/v1", "/readyz"))).body);
+    const file = deployed.databaseUrl.slice("sqlite:".length);
+    const body = await signPayment(deployed);
+    await rename(file, `${file}.moved`);
+    await expect.poll(readiness, { timeout: 5_000 }).toContain("The database file was removed or replaced");
+    expect(await command.logged(/keeps nothing that is written/)).toContain('"level":50');
+    expect((await pay(url, body)).body).toMatchObject({ success: true });
+    await rename(`${file}.moved`, file);
+    await expect.poll(readiness, { timeout: 5_000 }).toContain('"status":"ready"');
+    expect((await pay(url, body)).body).toMatchObject({ errorReason: "invalid_transaction_state" });
   });
 
   async function untilPending(): Promise<void> {
