@@ -4,9 +4,8 @@ import type { NetworkConfig } from "../config/network-config.ts";
 import type { ServeConfig } from "../config/serve-config.ts";
 import { openEndpoints } from "../deploy/endpoints.ts";
 import { UndeterminedError } from "../errors.ts";
-import { sameAddress } from "../protocol/hex.ts";
 import { tokensOf } from "../protocol/known-token.ts";
-import { addToBuiltIn } from "../protocol/networks.ts";
+import { addToBuiltIn, findAsset } from "../protocol/networks.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import type { RpcAnswer } from "../rpc/rpc.ts";
 import { createAdminApp } from "./admin-app.ts";
@@ -52,7 +51,7 @@ function readableChain(
   endpoints: ReturnType<typeof openEndpoints>,
 ): ReadableChain | undefined {
   const { assets } = network;
-  const asset = assets.find(({ address }) => sameAddress(address, requirements.asset)) ?? assets[0];
+  const asset = findAsset(assets, requirements.asset) ?? assets[0];
   if (asset === undefined) return undefined;
   return {
     ...{ network, asset },

@@ -71,12 +71,14 @@ export function explainRefusal(refused: RefusedRequest, context: RefusalContext)
   const isUnread = request === undefined && reason !== undefined && isProblem(reason);
   const isAllSaid = found.length > 0 && !isUnread && !isWalletsRefusal(message);
   if (reason === undefined || isAllSaid) return found;
+  return [explanationOfReason(reason, message), ...found];
+}
+
+/** What is said of a refusal whose reason alone is known. `at` is what it is about, where that is one member. */
+export function explanationOfReason(reason: string, message?: string, at = ""): RefusalExplanation {
   const { why, fix } = adviceOnReason(reason, message) ?? { why: "", fix: "" };
   const more = errorsSection(reason);
-  return [
-    { mistake: reason, title: message ?? reason, at: "", got: null, expected: null, why, fix, more },
-    ...found,
-  ];
+  return { mistake: reason, title: message ?? reason, at, got: null, expected: null, why, fix, more };
 }
 
 /** The body of a verify or settle for this payment, in the full form of its version. */

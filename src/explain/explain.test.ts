@@ -428,7 +428,7 @@ test("the facts of the payment are named", async () => {
     {
       "at": "paymentPayload.payload.signature",
       "expected": "name "USD Coin", version "2", chain 8453, token 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
-      "fix": "Give the token's own name and version as \`extra\` in the requirements, so that clients sign for them; sign again.",
+      "fix": "Sign for the token's own name and version, which clients take from \`extra\` of the requirements, and for the network's chain id.",
       "got": "signed for name "USDC", version "2", chain 8453, token 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
       "mistake": "signed-with-another-domain",
     }

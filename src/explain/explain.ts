@@ -10,7 +10,7 @@ import {
   type NetworkTier,
 } from "../protocol/networks.ts";
 import { address } from "../protocol/primitives.ts";
-import { expiryMarginSeconds, powerOfTenBetween } from "../protocol/refusals.ts";
+import { adviceOnPower, expiryMarginSeconds, powerOfTenBetween } from "../protocol/refusals.ts";
 import { parsePaymentRequest } from "../protocol/requests.ts";
 import { formatAmount, parseAmount, type TokenUnits, unitsOf } from "../protocol/token-units.ts";
 import { isBytes32, parseUint256 } from "../protocol/wire-values.ts";
@@ -358,7 +358,7 @@ function explainAmounts(value: bigint, { at, value: terms }: Side, units: TokenU
   return [
     finding("amount-off-by-decimals", "authorization.value", {
       ...facts,
-      fix: `The two differ by 10^${power}: find which side counts the decimals (${units.symbol} has ${units.decimals}) twice or not at all.`,
+      fix: adviceOnPower(power, units),
     }),
   ];
 }

@@ -88,7 +88,7 @@ export const reasonAdvice: Readonly<
   invalid_transaction_state: {
     meaning:
       "The authorization was used or cancelled, a party is blacklisted, the token is paused, or the transaction was mined and reverted.",
-    fix: "Sign each payment with a new nonce; if this one was settled before, it is paid. A blacklisted party cannot pay or be paid.",
+    fix: "Sign each payment with a new nonce; if this one was settled before, it is paid. If its transaction reverted, or others used it, do as `nextAction` says before anything is signed again. A blacklisted party cannot pay or be paid.",
     mistakes: ["refused"],
   },
   unexpected_verify_error: {

@@ -2,8 +2,7 @@ import type { Chain, Diagnosis } from "../chain/chain.ts";
 import type { SettleCall } from "../chain/contract/calls.ts";
 import { describeRevert, type Revert } from "../chain/contract/revert.ts";
 import { OperatorError, UndeterminedError } from "../errors.ts";
-import { sameAddress } from "../protocol/hex.ts";
-import type { Asset } from "../protocol/networks.ts";
+import { type Asset, findAsset } from "../protocol/networks.ts";
 import { type Invalid, type InvalidReason, invalid } from "../protocol/reasons.ts";
 import { refusals } from "../protocol/refusals.ts";
 
@@ -44,7 +43,7 @@ export async function classifyRevert(chain: Chain, call: SettleCall, revert: Rev
       hints: [`The operator lacks OPERATOR_ROLE on ${chain.network.name}: grant it with the admin key`],
     });
   }
-  const asset = chain.network.assets.find(({ address }) => sameAddress(address, call.asset));
+  const asset = findAsset(chain.network.assets, call.asset);
   return explainByState(state, call, asset) ?? explainByRevert(revert, call);
 }
 

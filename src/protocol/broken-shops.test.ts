@@ -111,6 +111,11 @@ test.each<[string, Shop, RegExp]>([
     /It was signed for name "USD Coin", version "2", chain 137/,
   ],
   [
+    "a payer that signs with the chain id of the network's other tier",
+    { signs: { asset: usdc, chainId: 84_532 } },
+    /It was signed for name "USD Coin", version "2", chain 84532.*and for the network's chain id/,
+  ],
+  [
     "an authorization that has expired",
     { signs: { validBefore: now - 5n } },
     /valid before 1799999995; the chain's time is 1800000000.*Sign again with a later validBefore/,

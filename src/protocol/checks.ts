@@ -1,6 +1,6 @@
 import type { Authorization } from "./authorization.ts";
 import { type Address, sameAddress } from "./hex.ts";
-import type { Asset } from "./networks.ts";
+import { type Asset, findAsset } from "./networks.ts";
 import type { Invalid } from "./reasons.ts";
 import { expiryMarginSeconds, refusals, usualMaxValiditySeconds } from "./refusals.ts";
 import type { PaymentRequest } from "./requests.ts";
@@ -33,7 +33,7 @@ export type PureCheckName = (typeof pureCheckNames)[number];
 
 const pureChecks: Readonly<Record<PureCheckName, PureCheck>> = {
   assetIsAllowed: ({ requirements }, network) =>
-    network.assets.some(({ address }) => sameAddress(address, requirements.asset))
+    findAsset(network.assets, requirements.asset) !== undefined
       ? undefined
       : refusals.assetNotAccepted(requirements.asset, network.name, network.assets),
 
@@ -47,10 +47,8 @@ const pureChecks: Readonly<Record<PureCheckName, PureCheck>> = {
       ? undefined
       : refusals.recipientIsNotContract(authorization.to, facilitatorContract),
 
-  valueIsExact: ({ authorization, requirements }) =>
-    authorization.value === requirements.amount
-      ? undefined
-      : refusals.valueDiffers(authorization.value, requirements.amount),
+  valueIsExact: ({ authorization: { value }, requirements: { amount, asset } }, { assets }) =>
+    value === amount ? undefined : refusals.valueDiffers(value, amount, findAsset(assets, asset)),
 
   valueIsPositive: ({ authorization }, { allowZeroValue = false }) =>
     authorization.value > 0n || allowZeroValue ? undefined : refusals.valueIsZero(),

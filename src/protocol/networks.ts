@@ -1,4 +1,4 @@
-import type { Address } from "./hex.ts";
+import { type Address, sameAddress } from "./hex.ts";
 
 /** The networks that are built in, by their x402 v1 names. */
 export const networkNames = ["base", "base-sepolia", "optimism", "optimism-sepolia", "polygon"] as const;
@@ -23,6 +23,11 @@ export type Asset = {
   decimals: number;
   symbol?: string | undefined;
 };
+
+/** The one with this address, however that is spelled; undefined where there is none. */
+export function findAsset(assets: readonly Asset[], wanted: Address): Asset | undefined {
+  return assets.find(({ address }) => sameAddress(address, wanted));
+}
 
 /** A network, as it is for every operator. */
 export type Network = {

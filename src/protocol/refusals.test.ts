@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { networks } from "./networks.ts";
+import { type Asset, networks } from "./networks.ts";
 import { refusals } from "./refusals.ts";
 
 const { usdc } = networks.base;
@@ -21,8 +21,29 @@ test.each([
   expect(refusals.balanceTooSmall(0n, 10_000n, asset).message).toMatch(example);
 });
 
-test("an amount that is off by a power of ten is explained without the decimals of a token that may be another", () => {
-  expect(refusals.valueDiffers(10_000_000_000n, 10_000n).message).toMatchInlineSnapshot(
-    `"authorization.value is 10000000000, but exactly 10000 is required. The two differ by 10^6: find which side counts the token's decimals twice or not at all."`,
+test("an amount that is off by a power of ten is explained with the units of the token, where that is known", () => {
+  const told = "The two differ by 10^6: find which side counts the token's decimals twice or not at all";
+  const messageFor = (asset: Asset | undefined) =>
+    refusals.valueDiffers(10_000_000_000n, 10_000n, asset).message;
+  expect(messageFor(usdc)).toBe(
+    `authorization.value is 10000000000, but exactly 10000 is required. ${told}: 1 USDC is 1000000.`,
   );
+  expect(messageFor(undefined)).toMatch(`${told}.`);
 });
+
+test.each([
+  [3, 6, "zeros wrongly"],
+  [6, 6, "decimals"],
+  [12, 6, "decimals"],
+  [6, 8, "zeros wrongly"],
+  [8, 8, "decimals"],
+  [10, 8, "decimals"],
+])(
+  "a difference of 10^%i of a token with %i decimals is explained by what can cause it",
+  (power, decimals, what) => {
+    const { message } = refusals.valueDiffers(10n ** BigInt(power), 1n, { ...usdc, decimals });
+    expect(message).toContain(
+      `differ by 10^${power}: find which side counts ${what === "decimals" ? "the token's " : ""}${what}`,
+    );
+  },
+);

@@ -9,7 +9,7 @@ import {
 } from "./networks.ts";
 import { type Invalid, type InvalidPart, type InvalidReason, invalid } from "./reasons.ts";
 import type { Situation } from "./situations.ts";
-import { unitsOf } from "./token-units.ts";
+import { type TokenUnits, unitsOf } from "./token-units.ts";
 
 /** How long before `validBefore` a payment must arrive to be settled in time. */
 export const expiryMarginSeconds = 6n;
@@ -35,18 +35,22 @@ function listAddresses(assets: readonly Pick<Asset, "address">[]): string {
   return more > 0 ? `${shown.join(", ")} and ${more} more` : shown.join(", ");
 }
 
-function adviceOnAmounts(value: bigint, required: bigint): string {
+function adviceOnAmounts(value: bigint, required: bigint, asset: Asset | undefined): string {
   const power = powerOfTenBetween(value, required);
-  return power === undefined
-    ? advice["amount-differs"]
-    : `The two differ by 10^${power}: find which side counts the token's decimals twice or not at all.`;
+  return power === undefined ? advice["amount-differs"] : adviceOnPower(power, asset && unitsOf(asset));
+}
+
+/** What to look for where two amounts differ by a power of ten, with the units of their token where they are known. */
+export function adviceOnPower(power: number, units: TokenUnits | undefined): string {
+  // Tokens are often taken to have 18 decimals.
+  const isByDecimals = units === undefined || [units.decimals, Math.abs(18 - units.decimals)].includes(power);
+  const what = isByDecimals ? "the token's decimals twice or not at all" : "zeros wrongly";
+  return `The two differ by 10^${power}: find which side counts ${what}${exampleOf(units)}.`;
 }
 
 /** What one whole token is in its smallest unit, such as `: 1 USDC is 1000000`; nothing of an unknown token. */
-function exampleOf(asset: Asset | undefined): string {
-  if (asset === undefined) return "";
-  const { symbol, decimals } = unitsOf(asset);
-  return `: 1 ${symbol} is 1${"0".repeat(decimals)}`;
+function exampleOf(units: TokenUnits | undefined): string {
+  return units === undefined ? "" : `: 1 ${units.symbol} is 1${"0".repeat(units.decimals)}`;
 }
 
 /** How many powers of ten lie between two amounts; undefined when it is no power of ten. */
@@ -141,10 +145,10 @@ export const refusals = {
       `authorization.to is ${to}, but must be the facilitator contract ${facilitatorContract}. ${advice["signed-for-another-recipient"]}`,
     ),
 
-  valueDiffers: (value: bigint, required: bigint) =>
+  valueDiffers: (value: bigint, required: bigint, asset: Asset | undefined) =>
     invalid(
       "invalid_exact_evm_payload_authorization_value",
-      `authorization.value is ${value}, but exactly ${required} is required. ${adviceOnAmounts(value, required)}`,
+      `authorization.value is ${value}, but exactly ${required} is required. ${adviceOnAmounts(value, required, asset)}`,
     ),
 
   tooEarly: (validAfter: bigint, now: Shown): Invalid => {
@@ -204,7 +208,7 @@ export const refusals = {
   balanceTooSmall: (balance: Shown, value: bigint, asset: Asset | undefined) =>
     invalid(
       "insufficient_funds",
-      `The payer holds ${balance} of the asset's smallest unit; ${value} is needed. Fund the payer, or fix the price if it is off by decimals${exampleOf(asset)}`,
+      `The payer holds ${balance} of the asset's smallest unit; ${value} is needed. Fund the payer, or fix the price if it is off by decimals${exampleOf(asset && unitsOf(asset))}`,
     ),
 
   balanceTakenUp: (balance: Shown, value: bigint) =>

@@ -19,7 +19,7 @@ type Recover = (digest: Hex, signature: Hex) => Address | undefined | Promise<Ad
 
 /**
  * What a signature of an account without code, which is not the payer's, was probably made for, and what to change.
- * Tries only the usual mistakes, with at most nine recoveries of some 0.06 ms, since the service does this for each
+ * Tries only the usual mistakes, with at most ten recoveries of some 0.06 ms, since the service does this for each
  * payment that it refuses.
  */
 export async function describeWrongSignature(
@@ -70,14 +70,20 @@ export function formatDomain({ asset: { name, version, address }, chainId }: Sig
   return `name "${name}", version "${version}", chain ${chainId}, token ${address}`;
 }
 
-/** The token by the other name of USDC or version 1, and the tokens of the other networks. */
+/**
+ * The token by the other name of USDC or version 1, or with the chain id of the same network's other tier, and the tokens of the
+ * other networks.
+ */
 function likelyDomains({ asset, chainId }: SignedDomain): SignedDomain[] {
   const others = networkNames.map((name) => networks[name]).filter((network) => network.chainId !== chainId);
+  const family = (id: number) => networkNames.find((name) => networks[name].chainId === id)?.split("-")[0];
+  const otherTiers = others.filter((other) => family(other.chainId) === family(chainId));
   const otherName = asset.name === "USDC" ? "USD Coin" : "USDC";
   return [
     { asset: { ...asset, name: otherName }, chainId },
     { asset: { ...asset, version: asset.version === "2" ? "1" : "2" }, chainId },
     { asset: { ...asset, name: otherName, version: "1" }, chainId },
+    ...otherTiers.map((other) => ({ asset, chainId: other.chainId })),
     ...others.map(({ usdc, chainId }) => ({ asset: usdc, chainId })),
   ];
 }

@@ -1,6 +1,4 @@
-import { adviceOnReason } from "../../explain/advice-on-reason.ts";
-import { errorsSection } from "../../explain/errors-section.ts";
-import type { RefusalExplanation } from "../../explain/explain-refusal.ts";
+import { explanationOfReason, type RefusalExplanation } from "../../explain/explain-refusal.ts";
 import type { PayerState } from "../../harness/control/ask-state.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { knownToken } from "../../protocol/known-token.ts";
@@ -16,28 +14,15 @@ export function explainState(
   asset: Address,
 ): RefusalExplanation[] {
   const token = knownToken(network, asset);
+  const of = (at: string, { reason, message }: Invalid) => explanationOfReason(reason, message, at);
   return [
-    ...(isUsed ? [explanationOfRefusal("authorization.nonce", refusals.usedOnChain())] : []),
-    ...(isPaused ? [explanationOfRefusal("", refusals.assetPaused())] : []),
-    ...(isBlacklisted ? [explanationOfRefusal("authorization.from", refusals.payerBlacklisted())] : []),
+    ...(isUsed ? [of("authorization.nonce", refusals.usedOnChain())] : []),
+    ...(isPaused ? [of("", refusals.assetPaused())] : []),
+    ...(isBlacklisted ? [of("authorization.from", refusals.payerBlacklisted())] : []),
     ...(value !== undefined && balance < value
-      ? [explanationOfRefusal("authorization.value", refusals.balanceTooSmall(balance, value, token))]
+      ? [of("authorization.value", refusals.balanceTooSmall(balance, value, token))]
       : []),
   ];
-}
-
-function explanationOfRefusal(at: string, { reason, message }: Invalid): RefusalExplanation {
-  const { why, fix } = adviceOnReason(reason, message) ?? { why: "", fix: "" };
-  return {
-    mistake: reason,
-    title: message,
-    at,
-    got: null,
-    expected: null,
-    why,
-    fix,
-    more: errorsSection(reason),
-  };
 }
 
 /** The state of a chain as the end of a sentence about a payment. */
