@@ -4,6 +4,7 @@ import { replayCapture } from "../../capture/replay.ts";
 import { KitError } from "../../errors.ts";
 import { requestJson } from "../../harness/control/http-json.ts";
 import { createPaymentReader } from "../../studio/read-payments.ts";
+import { escapeControls } from "../../util/escape-controls.ts";
 import { self } from "../../util/self-command.ts";
 import { defineCommand, flag, textOption, tokenOption, urlOption } from "../kit/command.ts";
 import { readInputFile } from "../kit/input-file.ts";
@@ -82,7 +83,10 @@ export const replay = defineCommand({
           : same
             ? "The same."
             : "They differ: either the cause of the refusal is not in the file, such as another settlement in the ledger, or this version of the kit decides differently.",
-      ].join("\n"),
+      ]
+        // The file may be somebody else's.
+        .map(escapeControls)
+        .join("\n"),
       code: same ? 0 : 1,
     };
   },

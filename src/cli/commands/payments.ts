@@ -144,7 +144,7 @@ async function find(reader: PaymentReader, which: string): Promise<PaymentDetail
   throw wanted === "last"
     ? new KitError("No payment has been seen there yet", {
         hints: [
-          `Make one: ${self} pay`,
+          `Have a client verify or settle one, or on a running up: ${self} pay`,
           "Payments from before its start, such as those of --state, are not shown.",
         ],
       })
@@ -206,10 +206,19 @@ function describeReceived({ received }: PaymentDetail): readonly string[] {
 /** An arrow below a column. */
 const markAt = (column: number) => `${" ".repeat(column - 1)}^`;
 
-function explain({ explanations, verify, settle }: PaymentDetail): readonly string[] {
+function explain({ explanations, verify, settle, timeline }: PaymentDetail): readonly string[] {
   if (explanations.length === 0) {
-    const open = [verify, settle].some((view) => view?.outcome === "open");
-    return [open ? "It is under way." : "Nothing is wrong with it.", ""];
+    if ([verify, settle].some((view) => view?.outcome === "open")) return ["It is under way.", ""];
+    const isLost = timeline.findLast(({ kind }) => kind === "delivery")?.ok === false;
+    return [
+      "Nothing is wrong with it.",
+      ...(isLost
+        ? [
+            "Its answer did not arrive: send the same payment again, which moves once at most, to be told of its success.",
+          ]
+        : []),
+      "",
+    ];
   }
   const message = settle?.message ?? verify?.message ?? null;
   return [

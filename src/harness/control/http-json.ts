@@ -44,7 +44,9 @@ export async function requestJson(
         const body: unknown = JSON.parse(Buffer.concat(chunks).toString("utf8"));
         resolve({ status: response.statusCode ?? 0, headers: response.headers, body });
       } catch (cause) {
-        reject(new KitError(`The answer of ${url} is not JSON`, { cause }));
+        reject(
+          new KitError(`The answer of ${url} has status ${response.statusCode} and is not JSON`, { cause }),
+        );
       }
     });
   });

@@ -246,6 +246,13 @@ test("why explains the newest payment, or the one with an id or a transaction", 
   expect((await runCli(["why", "--help"])).stdout).toContain("Exit code: 0 whatever became of the payment");
 });
 
+test("why says of a settled payment whose answer was lost what to do", async () => {
+  await cli("fault", "facilitator", "answer-lost", "--method", "settle", "--times", "1");
+  await expect(pay(description, { network: "base" })).rejects.toThrow("No answer from");
+  const lost = /Nothing is wrong with it\.\nIts answer did not arrive: send the same payment again/;
+  await expect.poll(async () => (await cli("why")).stdout, { timeout: 10_000 }).toMatch(lost);
+});
+
 test("logs lists what was, and follows what comes", async () => {
   const before = await cli("logs", "--json");
   const lines = before.stdout.trim().split("\n");

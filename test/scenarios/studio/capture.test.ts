@@ -196,6 +196,13 @@ test("the file holds no key, and the command line writes and replays it without 
   const replayed = await runCli(["replay", file]);
   expect(replayed.stdout).toMatch(/ok {7}signatureHolds.*Then: settled\nNow: {2}valid\nThe same\./s);
   expect(replayed.code).toBe(0);
+  // A file of somebody else's may hold what a terminal would obey.
+  const hostile = `${file}.hostile`;
+  await writeFile(hostile, (await readFile(file, "utf8")).replaceAll('"base"', '"base\\u001b[2J\\u202e"'));
+  const { stdout, stderr } = await runCli(["replay", hostile]);
+  expect(stdout + stderr).toContain("\\u001b[2J");
+  expect(stdout + stderr).not.toContain("\u001b");
+  expect(stdout + stderr).not.toContain("\u202e");
 });
 
 test("a capture is replayed where there is no network at all, and its chain is gone", async () => {
