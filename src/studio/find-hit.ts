@@ -1,6 +1,6 @@
 import type { FaultHit } from "../channels/channels.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
-import { isAbout, marksOfPayment } from "./payment-marks.ts";
+import { isAbout, marksOf } from "./payment-marks.ts";
 
 /**
  * Which payments a fault of a connection hit, of those that it may have been: a call names its payment by the authorization
@@ -18,7 +18,7 @@ export function paymentsHitBy<P extends { readonly request: PaymentRequest | und
     const text = JSON.stringify(params).toLowerCase();
     const [first] = params;
     const byHash = typeof first === "string" ? carriedBy(first.toLowerCase()) : [];
-    const byMark = candidates.filter((payment) => isAbout(marksOfPayment(payment), text));
+    const byMark = candidates.filter((payment) => isAbout(marksOf(payment), text));
     return { text, isHit, payments: [...byHash, ...byMark] };
   });
   const ofRequest = named.flatMap(({ payments }) => payments);

@@ -20,7 +20,7 @@ import { KeptTransaction } from "./stored-transaction.ts";
  * counted before it is asked for.
  */
 export type PaymentStore = {
-  /** First the payments, from the oldest to the newest request, then the requests that were none. */
+  /** First the payments, about in the order of their newest requests, then the requests that were none. */
   payments(): Iterable<StoredPayment>;
   /** By its id, or the hash of a transaction that carries it: of several payments in one, the first. */
   find(id: string): StoredPayment | undefined;
@@ -37,7 +37,7 @@ export type PaymentStore = {
 /** How much a store keeps at most; of what exceeds it, the oldest is forgotten. */
 export type StoreBounds = {
   readonly payments: number;
-  /** Of all payments together. */
+  /** Of all payments and transactions together. */
   readonly messages: number;
   /** Of one payment, and of one transaction. */
   readonly messagesEach: number;

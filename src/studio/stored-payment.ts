@@ -108,7 +108,7 @@ export class KeptPayment implements StoredPayment {
   after(at: number): TimedMessages {
     const told = [
       ...fromOldest(this.#ended).flatMap((ended) => (endedAt(ended) > at ? endedMessages(ended) : [])),
-      ...this.#openMessages(),
+      ...fromOldest(this.#open).flatMap(openMessages),
       ...fromOldest(this.#other),
       ...this.transactions.flatMap((transaction) => transaction.told()),
     ]
@@ -117,22 +117,16 @@ export class KeptPayment implements StoredPayment {
     return { messages: told.map(({ message }) => message), times: told.map((each) => each.at) };
   }
 
-  #openMessages(): TimedMessage[] {
-    const messages: TimedMessage[] = [];
-    for (let open = this.#open; open !== undefined; open = open.other) messages.push(...openMessages(open));
-    return messages;
-  }
-
   /** A request of it was read. */
   open({ requestId, operation, payment }: RequestRead, at: number): void {
     this.#count(at);
-    this.#open = { requestId, operation, payment, at, checks: undefined, calls: noCalls, other: this.#open };
+    this.#open = { requestId, operation, payment, at, checks: undefined, calls: noCalls, before: this.#open };
   }
 
   /** The first check of a request was made; that may have come another way than by HTTP. */
   check(message: ChecksBegun, at: number): void {
     const { payment, checks, times } = message;
-    for (let open = this.#open; open !== undefined; open = open.other) {
+    for (let open = this.#open; open !== undefined; open = open.before) {
       if (open.payment !== payment || open.checks !== undefined) continue;
       this.#count(at);
       open.checks = message;
@@ -144,7 +138,7 @@ export class KeptPayment implements StoredPayment {
   /** A node was asked about it. `calls` is a list of one call, which all payments that it was made for share. */
   call(calls: readonly [TimedCall]): void {
     const open = this.#open;
-    if (open === undefined || open.other !== undefined) {
+    if (open === undefined || open.before !== undefined) {
       this.keep(calls[0], calls[0].at);
       return;
     }
@@ -201,10 +195,10 @@ export class KeptPayment implements StoredPayment {
   /** Takes a request from those that are open. */
   #close(requestId: string): OpenRequest | undefined {
     let previous: OpenRequest | undefined;
-    for (let open = this.#open; open !== undefined; previous = open, open = open.other) {
+    for (let open = this.#open; open !== undefined; previous = open, open = open.before) {
       if (open.requestId !== requestId) continue;
-      if (previous === undefined) this.#open = open.other;
-      else previous.other = open.other;
+      if (previous === undefined) this.#open = open.before;
+      else previous.before = open.before;
       return open;
     }
     return undefined;

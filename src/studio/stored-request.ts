@@ -12,8 +12,8 @@ export type OpenRequest = Pick<RequestRead, "requestId" | "operation" | "payment
   readonly at: number;
   checks: Pick<ChecksBegun, "checks" | "times"> | undefined;
   calls: readonly TimedCall[];
-  /** Another one of the same payment. */
-  other: OpenRequest | undefined;
+  /** The request of the same payment that was read before, and is open too. */
+  before: OpenRequest | undefined;
 };
 
 /** Calls to a node for one payment, in one HTTP request; payments that were asked for together share it. */
@@ -96,7 +96,7 @@ export function openMessages({
   at,
   checks,
   calls,
-}: Omit<OpenRequest, "payment" | "other">): TimedMessage[] {
+}: Omit<OpenRequest, "payment" | "before">): TimedMessage[] {
   const made = checks && { requestId, checks: checks.checks, times: checks.times };
   return [
     { message: { requestId, operation }, at },

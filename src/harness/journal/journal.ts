@@ -2,7 +2,7 @@ import { checksOf } from "../../channels/checks-of.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { type KnownTokens, unitsOfPayment } from "../../protocol/known-token.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { isAbout, marksOfPayment } from "../../studio/payment-marks.ts";
+import { isAbout, marksOf } from "../../studio/payment-marks.ts";
 import type { PaymentStore } from "../../studio/payment-store.ts";
 import { createRequestIds } from "../../studio/request-ids.ts";
 import type { StoredPayment } from "../../studio/stored-payment.ts";
@@ -40,7 +40,7 @@ type Call = JournalRpcCall & {
 
 /**
  * Makes a journal from the store of payments and from the exchanges with the nodes, which are matched with payments
- * by content: see {@link marksOfPayment}.
+ * by content: see {@link marksOf}.
  *
  * @param tokens besides the networks' own
  */
@@ -67,9 +67,9 @@ export function createJournalStore(store: PaymentStore, tokens?: KnownTokens): J
       const payment = store.find(id.toLowerCase());
       const request = payment?.request;
       if (payment === undefined || request === undefined) return undefined;
-      const marks = marksOfPayment(payment);
+      const marks = marksOf(payment);
       const ofPayment = calls.filter((call) => isAbout(marks, textOf(call)));
-      const all = [...store.payments()].map(marksOfPayment);
+      const all = [...store.payments()].map(marksOf);
       const transactions = findTransactions(
         ofPayment,
         calls,

@@ -1,4 +1,5 @@
-import { render } from "preact";
+import type { Signal } from "@preact/signals";
+import { type ComponentChildren, render } from "preact";
 import { Actions } from "./actions.tsx";
 import { ChainsPane } from "./chains-pane.tsx";
 import { DetailPane } from "./detail-pane.tsx";
@@ -97,38 +98,23 @@ function Filters() {
         value={filterText.value}
         onInput={(event) => (filterText.value = event.currentTarget.value)}
       />
-      <select
-        aria-label="Network"
-        value={filterNetwork.value}
-        onChange={(event) => (filterNetwork.value = event.currentTarget.value)}
-      >
-        <option value="">all networks</option>
+      <Choice label="Network" of={filterNetwork} all="all networks">
         {networks.map((name) => (
           <option key={name}>{name}</option>
         ))}
-      </select>
-      <select
-        aria-label="Payer"
-        value={filterPayer.value}
-        onChange={(event) => (filterPayer.value = event.currentTarget.value)}
-      >
-        <option value="">all payers</option>
+      </Choice>
+      <Choice label="Payer" of={filterPayer} all="all payers">
         {payers.value.slice(0, mostPayers).map(([address, name]) => (
           <option key={address} value={address}>
             {name ?? shorten(address)}
           </option>
         ))}
-      </select>
-      <select
-        aria-label="Outcome"
-        value={filterOutcome.value}
-        onChange={(event) => (filterOutcome.value = event.currentTarget.value)}
-      >
-        <option value="">all outcomes</option>
+      </Choice>
+      <Choice label="Outcome" of={filterOutcome} all="all outcomes">
         {["settled", "valid", "refused", "undecided", "open"].map((name) => (
           <option key={name}>{name}</option>
         ))}
-      </select>
+      </Choice>
       <button
         type="button"
         aria-pressed={paused.value}
@@ -142,6 +128,23 @@ function Filters() {
         {rows.value.length} of {total.value}
       </span>
     </>
+  );
+}
+
+/** A filter by one of some values, or by none. */
+function Choice(given: { label: string; of: Signal<string>; all: string; children: ComponentChildren }) {
+  const { label, of, all, children } = given;
+  return (
+    <select
+      aria-label={label}
+      value={of.value}
+      onChange={(event) => {
+        of.value = event.currentTarget.value;
+      }}
+    >
+      <option value="">{all}</option>
+      {children}
+    </select>
   );
 }
 
