@@ -14,6 +14,8 @@ export type Turn = { areHeard: boolean; isProfiled: boolean };
 export type TurnCost = {
   /** Milliseconds of garbage collections in the main thread. */
   collections: number;
+  /** Milliseconds of CPU of the other threads: the collector's, and those of the database and of files. */
+  otherThreads: number;
   /** The part of the main thread's work in which something was published or kept; of turns that were profiled. */
   publishing: number | undefined;
 };
@@ -33,15 +35,23 @@ inspector.connect();
 await inspector.post("Profiler.enable");
 await inspector.post("Profiler.setSamplingInterval", { interval: 250 });
 let collections: GCProfiler | undefined;
+let otherThreads = readOtherThreads();
 let isProfiled = false;
 
 process.send?.(harness.description);
 process.on("message", (turn: Turn) => void begin(turn).then((cost) => process.send?.(cost)));
 process.once("disconnect", () => void harness.close());
 
+/** Milliseconds of CPU of all threads but this one, until now. */
+function readOtherThreads(): number {
+  const sum = ({ user, system }: NodeJS.CpuUsage) => (user + system) / 1_000;
+  return sum(process.cpuUsage()) - sum(process.threadCpuUsage());
+}
+
 async function begin(turn: Turn): Promise<TurnCost> {
   const statistics = collections?.stop()?.statistics ?? [];
   const cost = {
+    otherThreads: readOtherThreads() - otherThreads,
     // In microseconds.
     collections: statistics.reduce((sum, { cost }) => sum + cost / 1_000, 0),
     publishing: isProfiled ? publishingIn((await inspector.post("Profiler.stop")).profile) : undefined,
@@ -51,6 +61,7 @@ async function begin(turn: Turn): Promise<TurnCost> {
   if (isProfiled) await inspector.post("Profiler.start");
   collections = new GCProfiler();
   collections.start();
+  otherThreads = readOtherThreads();
   return cost;
 }
 

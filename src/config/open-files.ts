@@ -8,8 +8,18 @@ const reportSchema = z.object({
 /** Files and connections besides those of settles: the database, nodes, logs, callers that verify. */
 const besidesSettles = 256;
 
-/** How many files and connections this process may have open at a time; undefined where that is not known. */
+let known: { limit: number | undefined } | undefined;
+
+/**
+ * How many files and connections this process may have open at a time; undefined where that is not known. It is read once:
+ * a report takes a millisecond, and each harness of a process asks.
+ */
 export function readOpenFileLimit(): number | undefined {
+  known ??= { limit: readFromReport() };
+  return known.limit;
+}
+
+function readFromReport(): number | undefined {
   const { report } = process;
   const before: unknown = Reflect.get(report, "excludeNetwork");
   // Looking up the names of the machine's addresses is the slow part of a report.
