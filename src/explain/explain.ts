@@ -1,7 +1,7 @@
 import type { Address } from "../protocol/hex.ts";
 import { sameAddress } from "../protocol/hex.ts";
 import { type KnownTokens, knownToken } from "../protocol/known-token.ts";
-import { type Finding, finding, sortFindings } from "../protocol/mistakes.ts";
+import { type Finding, finding, sortByRank } from "../protocol/mistakes.ts";
 import {
   builtInNetworks,
   formatNetwork,
@@ -79,7 +79,7 @@ export function explain(text: string, context: ExplainContext): Explanation {
         ...explainOuterVersion(input, context),
       ];
   }
-  return { kind: input.kind, findings: sortFindings(findings.concat(found)) };
+  return { kind: input.kind, findings: sortByRank(findings.concat(found)) };
 }
 
 /**

@@ -220,7 +220,18 @@ export function finding(
   return { mistake, at, fix: mistakes[mistake].fix, ...facts };
 }
 
-/** Sorts by rank; findings of equal rank keep their order. */
-export function sortFindings(findings: readonly Finding[]): Finding[] {
-  return [...findings].sort((a, b) => mistakes[a.mistake].rank - mistakes[b.mistake].rank);
+/**
+ * Sorts by rank; those of equal rank keep their order. What is no mistake of the table is the reason of a refusal, and ranks as
+ * `refused` does.
+ */
+export function sortByRank<T extends { mistake: string }>(found: readonly T[]): T[] {
+  return found.toSorted((a, b) => rankOf(a) - rankOf(b));
+}
+
+function rankOf({ mistake }: { mistake: string }): number {
+  return isMistakeId(mistake) ? mistakes[mistake].rank : mistakes.refused.rank;
+}
+
+function isMistakeId(name: string): name is MistakeId {
+  return Object.hasOwn(mistakes, name);
 }

@@ -6,10 +6,8 @@ import { describePayment } from "./describe-payment.ts";
 import { createOpenStreams } from "./open-streams.ts";
 import type { PaymentChain } from "./payment-chain.ts";
 import type { PaymentLog } from "./payment-log.ts";
-import { paymentApiVersion } from "./payment-view.ts";
+import { mostListed, paymentApiVersion } from "./payment-view.ts";
 import { streamPayments } from "./stream-payments.ts";
-
-const mostListed = 10_000;
 
 const limitProblem = `must be a whole number from 1 to ${mostListed}`;
 

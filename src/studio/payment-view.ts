@@ -6,6 +6,9 @@ import { z } from "zod";
  */
 export const paymentApiVersion = 1;
 
+/** The most payments that one answer of `GET /payments` lists: as many as are kept. */
+export const mostListed = 10_000;
+
 const text = z.string().nullable();
 
 /** How far a verify or settle of a payment came. */

@@ -9,6 +9,7 @@ import { self } from "../../util/self-command.ts";
 import { defineCommand, flag, textOption, tokenOption, urlOption } from "../kit/command.ts";
 import { readInputFile } from "../kit/input-file.ts";
 import { requireWritable, writeOutput } from "../kit/output-file.ts";
+import { findLastAsked } from "./look-up.ts";
 
 /* A payment as a file, written from a running harness and judged again anywhere. */
 
@@ -21,7 +22,7 @@ const mostBytes = 8 * 1_048_576;
 
 export const capture = defineCommand({
   options: {
-    id: textOption("ID", "a payment by its settlement id, or last for the newest", {
+    id: textOption("ID", "a payment by its settlement id, or last for the one that was asked for last", {
       positional: true,
       example: "last",
       default: "last",
@@ -33,8 +34,8 @@ export const capture = defineCommand({
 
   async run({ id, out, url, token }, { print }) {
     requireWritable({ out });
-    const [newest] = id === "last" ? await createPaymentReader(url, token).list(1) : [];
-    const wanted = newest?.id ?? id;
+    const last = id === "last" ? await findLastAsked(createPaymentReader(url, token)) : undefined;
+    const wanted = last?.id ?? id;
     const { status, body } = await requestJson(`${url}/payments/${encodeURIComponent(wanted)}/capture`, {
       method: "POST",
       body: {},

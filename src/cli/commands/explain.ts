@@ -8,6 +8,7 @@ import { formatExplanations } from "../../explain/format-explanation.ts";
 import { readInput } from "../../explain/read-input.ts";
 import { askTime } from "../../harness/control/ask-time.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
+import { sortByRank } from "../../protocol/mistakes.ts";
 import {
   contractOptions,
   contractsOf,
@@ -78,11 +79,11 @@ export const explainCommand = defineCommand({
     const about = { kind, ...(says !== undefined && { says }) };
     return {
       json: {
-        ...{ ...about, findings: [...findings, ...more] },
+        ...{ ...about, findings: sortByRank([...findings, ...more]) },
         ...(there !== undefined && { seen: there.seen ?? null }),
       },
       text: [
-        formatExplanations([...findings.map(explanationOf), ...more], {
+        formatExplanations(sortByRank([...findings.map(explanationOf), ...more]), {
           ...about,
           ...(there !== undefined && { known: there.known }),
         }),

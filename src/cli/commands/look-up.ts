@@ -3,11 +3,8 @@ import { settlementId } from "../../protocol/authorization.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import type { Network, NetworkRegistry } from "../../protocol/networks.ts";
 import { isBytes32, isWireAddress, parseUint256 } from "../../protocol/wire-values.ts";
-import type { PaymentDetail } from "../../studio/payment-view.ts";
+import { mostListed, type PaymentDetail, type PaymentSummary } from "../../studio/payment-view.ts";
 import type { PaymentReader } from "../../studio/read-payments.ts";
-
-/** As many as an `up` remembers. */
-const mostListed = 10_000;
 
 /** What a payment is known by, as far as a text names it. */
 export type NamedPayment = {
@@ -67,6 +64,21 @@ export async function findPayment(
       idOf(payment, asset) === id,
   );
   return listed && reader.find(listed.id);
+}
+
+/** The payment that was asked for last; undefined where none was. */
+export async function findLastAsked(
+  reader: Pick<PaymentReader, "list">,
+): Promise<PaymentSummary | undefined> {
+  const [last] = (await reader.list(mostListed)).toSorted((a, b) => lastAskedAt(b) - lastAskedAt(a));
+  return last;
+}
+
+/** In unix milliseconds. What becomes of a payment on its chain, after its answer, counts for nothing. */
+function lastAskedAt({ verify, settle, lastSeenAt }: PaymentSummary): number {
+  const asked = [verify, settle].flatMap((view) => view ?? []);
+  // One that is under way has no time, and what no route answers neither verify nor settle.
+  return asked.length === 0 ? lastSeenAt : Math.max(...asked.map(({ at }) => at ?? lastSeenAt));
 }
 
 function memberOf(value: unknown, name: string): unknown {

@@ -3,22 +3,21 @@ import { KitError } from "../../errors.ts";
 import { describeMistake } from "../../explain/describe-mistake.ts";
 import { adviceOn, type PaymentLine, renderPaymentLine } from "../../explain/payment-line.ts";
 import { formatAmount } from "../../protocol/token-units.ts";
-import type {
-  OperationView,
-  PaymentDetail,
-  PaymentSummary,
-  TimelineEntry,
+import {
+  mostListed,
+  type OperationView,
+  type PaymentDetail,
+  type PaymentSummary,
+  type TimelineEntry,
 } from "../../studio/payment-view.ts";
 import { createPaymentReader, type PaymentReader } from "../../studio/read-payments.ts";
 import { escapeControls } from "../../util/escape-controls.ts";
 import { self } from "../../util/self-command.ts";
 import { createTurns } from "../../util/turns.ts";
 import { defineCommand, flag, option, textOption, tokenOption, urlOption } from "../kit/command.ts";
+import { findLastAsked } from "./look-up.ts";
 
 const usualLimit = 20;
-
-/** As many as an `up` remembers. */
-const mostListed = 10_000;
 
 export const logs = defineCommand({
   options: {
@@ -120,7 +119,7 @@ export const why = defineCommand({
   options: {
     which: textOption(
       "ID",
-      "a payment by its settlement id or the hash of its transaction, or last for the newest",
+      "a payment by its settlement id or the hash of its transaction, or last for the one that was asked for last",
       { example: "last", positional: true, default: "last" },
     ),
     json: flag("print one line of JSON"),
@@ -137,8 +136,9 @@ export const why = defineCommand({
 async function find(reader: PaymentReader, which: string): Promise<PaymentDetail> {
   const wanted = which.toLowerCase();
   const isIt = ({ id, transaction }: PaymentSummary) =>
-    wanted === "last" || transaction?.toLowerCase() === wanted || id.toLowerCase() === wanted;
-  const [summary] = (await reader.list(wanted === "last" ? 1 : mostListed)).filter(isIt);
+    [id, transaction].some((one) => one?.toLowerCase() === wanted);
+  const summary =
+    wanted === "last" ? await findLastAsked(reader) : (await reader.list(mostListed)).find(isIt);
   const payment = summary && (await reader.find(summary.id));
   if (payment !== undefined) return payment;
   throw wanted === "last"

@@ -139,6 +139,10 @@ test.each([
     expect(stdout).toContain(`docs/errors.md#${reason}`);
     expect(stdout).toContain("its authorization is unused on base");
     expect(stdout).not.toContain("not looked at");
+    // What is only worth a look comes after it.
+    const both = await cli("explain", JSON.stringify({ ...request, x402Version: 2 }));
+    expect(both.stdout).toContain(`1. ${told}`);
+    expect(both.stdout).toMatch(/^2\. .*x402Version/m);
   },
 );
 
@@ -224,7 +228,7 @@ test("a body with values that are no texts is refused and explained, and up goes
   expect(up.stderr()).toBe("");
 });
 
-test("why explains the newest payment, or the one with an id or a transaction", async () => {
+test("why explains the payment that was asked for last, or the one with an id or a transaction", async () => {
   const { settle } = await pay(description, { network: "base" });
   const transaction = String(Reflect.get(Object(settle.body), "transaction"));
   const settled = await cli("why", transaction);
@@ -241,6 +245,15 @@ test("why explains the newest payment, or the one with an id or a transaction", 
   expect(refused.stdout).toContain("The authorization has expired (authorization.validBefore)");
   expect(refused.stdout).toContain("fix:      Sign again");
   expect(refused.stdout).toContain("more:     docs/errors.md#expired");
+  // An earlier payment that is sent again is the last one that was asked for.
+  const first = await signPayment(description, { network: "base" });
+  const sendFirst = () =>
+    requestJson(`${origin}/v1/settle`, { method: "POST", headers, body: first.request });
+  await sendFirst();
+  await requestJson(`${origin}/v1/verify`, { method: "POST", headers, body: request });
+  expect((await cli("why")).stdout).toContain("The authorization has expired");
+  await sendFirst();
+  expect((await cli("why")).stdout).toContain("invalid_transaction_state");
   const unknown = await cli("why", "0x12");
   expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining("x402-kit logs") });
   expect((await runCli(["why", "--help"])).stdout).toContain("Exit code: 0 whatever became of the payment");
