@@ -45,10 +45,14 @@ export function foreign(
     if (allowHosts.some((name) => name.toLowerCase() === hostname)) return true;
     return wildcards.has(host) && isIP(hostname) !== 0;
   };
-  if (!isOurs(hostnameOf(`http://${named}`))) return `the Host header names ${quote(named)}`;
+  const isNamed = named !== undefined && isHost.test(named) && isOurs(hostnameOf(`http://${named}`));
+  if (!isNamed) return `the Host header names ${quote(named)}`;
   if (origin !== undefined && !isOurs(hostnameOf(origin))) return `the Origin header is ${quote(origin)}`;
   return undefined;
 }
+
+/** A name or address with or without a port, and nothing else of a URL, such as a user, path or fragment. */
+const isHost = /^[\w.:[\]-]+$/;
 
 /** The host of a URL in lower case, an IPv6 address without its brackets. */
 function hostnameOf(url: string): string | undefined {
