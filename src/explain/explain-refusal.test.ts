@@ -24,12 +24,17 @@ describe("what is said of the times of a refused payment", () => {
     const message = refusals.tooLate(validBefore, validBefore + 5n).message;
     // Settles of version 1 have one reason for all that is wrong with a payload.
     for (const reason of ["invalid_exact_evm_payload_authorization_valid_before", "invalid_payload"]) {
-      expect(timesIn({ reason, message, at: early })).toEqual([`expired: ${validBefore}, 5 s ago`]);
+      expect(timesIn({ reason, message, at: seconds(validBefore + 4n) })).toEqual([
+        `expired: ${validBefore}, 5 s ago`,
+      ]);
+      expect(timesIn({ reason, message, at: early })).toEqual([
+        `expired: ${validBefore}, 5 s ago by the chain's clock, which is 65 s ahead of this machine's`,
+      ]);
     }
     const tooEarly = refusals.tooEarly(0n, 0n).message;
     const reason = "invalid_exact_evm_payload_authorization_valid_after";
     expect(timesIn({ reason, message: tooEarly, at: late })).toEqual([
-      "not-valid-yet: 0, 0 s ahead of the clock",
+      `not-valid-yet: 0, 0 s ahead of the chain's clock, which is ${validBefore + 60n} s behind this machine's`,
     ]);
   });
 

@@ -56,6 +56,16 @@ function timeOf(
   return chainTimeIn(message) ?? (isUnknown ? undefined : BigInt(Math.floor(at / 1000)));
 }
 
+/** From so many seconds on, the times of two clocks differ by more than blocks and requests take. */
+const clocksDiffer = 60;
+
+/** How far the chain's clock is from this machine's, by which clients mostly sign; undefined where they agree. */
+function oddClock(now: bigint, at: number): string | undefined {
+  const ahead = Number(now) - Math.floor(at / 1_000);
+  if (Math.abs(ahead) < clocksDiffer) return undefined;
+  return `the chain's clock, which is ${Math.abs(ahead)} s ${ahead > 0 ? "ahead of" : "behind"} this machine's`;
+}
+
 /** Explains a refusal by the mistakes found in the payment, otherwise by the meaning of its reason. */
 export function explainRefusal(refused: RefusedRequest, context: RefusalContext): RefusalExplanation[] {
   const { reason, message, request, received } = refused;
@@ -63,7 +73,9 @@ export function explainRefusal(refused: RefusedRequest, context: RefusalContext)
   // The chain's time is asked for a payment whose signature has held; a wallet that refuses one has decided itself.
   const signatureHeld =
     beyondTimes.includes(reason) || chainTimeIn(message) !== undefined || isWalletsRefusal(message);
-  const mistakes = findMistakes(bodyText({ request, received }, context), { ...context, now, signatureHeld });
+  const clock = now === undefined ? undefined : oddClock(now, refused.at);
+  const judged = { ...context, now, clock, signatureHeld };
+  const mistakes = findMistakes(bodyText({ request, received }, context), judged);
   // A facilitator may be configured to settle payments of nothing.
   const isZeroRefused = reason === "invalid_payment_requirements";
   const found = mistakes.filter(({ mistake }) => mistake !== "amount-zero" || isZeroRefused);
