@@ -82,12 +82,12 @@ type StateCheck = (
 const stateChecks: readonly (readonly [string, StateCheck])[] = [
   ["signatureHolds", checkSignature],
   [
-    "isInTime",
+    "windowIsOpen",
     ({ authorization }, chain) =>
       checkValidityWindow(authorization, BigInt(chain.time), servedNetwork(chain)),
   ],
   [
-    "authorizationIsFree",
+    "authorizationIsUnused",
     (_, { authorizationUsed }) => (authorizationUsed ? refusals.usedOnChain() : undefined),
   ],
   ["assetIsOpen", (_, { assetPaused }) => (assetPaused ? refusals.assetPaused() : undefined)],
