@@ -40,7 +40,7 @@ const mostChainReads = 2;
 export function createAdminApp(options: AdminOptions): FastifyInstance {
   const { serviceId, host, token, context, chainOf, logger } = options;
   const store = createPaymentStore(serviceId, bounds);
-  const log = createPaymentLog(store, context.tokens);
+  const log = createPaymentLog(store, context);
   const app = createInternalApp(logger, { max: 50, maxPerAddress: 25 });
   app.addHook("onClose", async () => {
     log.close();

@@ -1,5 +1,6 @@
 import { findJsonProblem } from "../protocol/json-problem.ts";
 import { type Finding, finding } from "../protocol/mistakes.ts";
+import { parseJson } from "../util/json.ts";
 
 /** The text to explain, as far as it could be read. */
 export type Input =
@@ -60,14 +61,6 @@ function classify(value: unknown, findings: Finding[]): Input | undefined {
   if ("payload" in value) return { kind: "payment", payload: value };
   if ("success" in value || "isValid" in value) return { kind: "answer", answer: value };
   return undefined;
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Decodes base64 or base64url; undefined if it is neither. */

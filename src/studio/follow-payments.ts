@@ -2,11 +2,10 @@ import { channels, type RequestEnded, type RequestUnrouted } from "../channels/c
 import { errorsSection } from "../explain/errors-section.ts";
 import { explainRefusal, type RefusalContext, type RefusalExplanation } from "../explain/explain-refusal.ts";
 import { adviceOn, type PaymentLine } from "../explain/payment-line.ts";
-import { unitsOfPayment } from "../protocol/known-token.ts";
-import { nameOfTestPayer } from "../published/test-payers.ts";
 import { self } from "../util/self-command.ts";
 import { createTimeBudget, type TimeBudget } from "../util/time-budget.ts";
 import { explainReceived } from "./explain-received.ts";
+import { termsOf } from "./payment-terms.ts";
 
 /** Outcomes with nothing to explain: all is well, or the caller is not there any more. */
 const unexplained = ["valid", "settled", "abandoned"];
@@ -74,18 +73,14 @@ function describeEnded(
   at: number,
   context: RefusalContext,
 ): Omit<PaymentLine, "fix" | "more"> {
-  const { operation, payment, status, result, tookMs } = ended;
+  const { operation, payment, received, status, result, tookMs } = ended;
   const { outcome, reason, message, transaction } = result;
-  const payer = payment?.authorization.from;
+  const { asset: _, ...terms } = termsOf(payment, received, context);
   return {
     time: new Date(at).toISOString(),
     operation,
     id: idOf(ended),
-    network: payment?.knownNetwork.name ?? null,
-    payer: payer ?? null,
-    payerName: (payer && nameOfTestPayer(payer)) ?? null,
-    amount: payment === undefined ? null : `${payment.authorization.value}`,
-    token: unitsOfPayment(payment, context.tokens),
+    ...terms,
     outcome,
     status: status ?? null,
     reason: reason ?? null,

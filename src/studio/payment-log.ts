@@ -1,9 +1,9 @@
 import type { ReceivedBody } from "../channels/channels.ts";
 import { tellFailure } from "../channels/tell-failure.ts";
-import type { KnownTokens } from "../protocol/known-token.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import type { PaymentMessage } from "./payment-message.ts";
 import type { PaymentStore } from "./payment-store.ts";
+import type { KnownNames } from "./payment-terms.ts";
 import type { PaymentDetail, PaymentSummary, TimelineEntry } from "./payment-view.ts";
 import type { StoredPayment } from "./stored-payment.ts";
 import { addToSummary, beginSummary } from "./summary.ts";
@@ -58,7 +58,7 @@ function newestAnswers(messages: readonly PaymentMessage[]): PaymentDetail["answ
  *
  * @param tokens besides the networks' own
  */
-export function createPaymentLog(store: PaymentStore, tokens?: KnownTokens): PaymentLog {
+export function createPaymentLog(store: PaymentStore, names: KnownNames = {}): PaymentLog {
   /** In the order of their newest change. */
   const rows = new Map<string, Row>();
   const listeners = new Set<() => void>();
@@ -96,11 +96,11 @@ export function createPaymentLog(store: PaymentStore, tokens?: KnownTokens): Pay
   function takeIn(payment: StoredPayment): void {
     const known = rows.get(payment.id);
     const isSame = known?.payment === payment;
-    const row = isSame ? known : { payment, summary: beginSummary(payment, tokens), changedAt: 0 };
+    const row = isSame ? known : { payment, summary: beginSummary(payment, names), changedAt: 0 };
     const { changedAt } = payment;
     const { messages, times } = payment.after(row.changedAt);
     for (const [index, message] of messages.entries()) {
-      addToSummary(row.summary, message, times[index] ?? changedAt);
+      addToSummary(row.summary, message, times[index] ?? changedAt, names);
     }
     row.changedAt = changedAt;
     row.summary.lastSeenAt = Math.floor(changedAt);

@@ -18,7 +18,7 @@ export function serveStudio(
     ...context
   }: { store: PaymentStore; resend?: Resend; chain?: PaymentChain } & RefusalContext,
 ): void {
-  const log = createPaymentLog(store, context.tokens);
+  const log = createPaymentLog(store, context);
   app.register(async (scope) => studioRoutes(scope, { log, context, resend, chain }));
   app.addHook("onClose", async () => log.close());
 }

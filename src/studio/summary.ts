@@ -1,13 +1,12 @@
-import { type KnownTokens, unitsOfPayment } from "../protocol/known-token.ts";
-import { nameOfTestPayer } from "../published/test-payers.ts";
 import type { PaymentMessage } from "./payment-message.ts";
+import { type KnownNames, termsOf } from "./payment-terms.ts";
 import type { OperationView, PaymentSummary } from "./payment-view.ts";
 import type { StoredPayment } from "./stored-payment.ts";
 
 /** The summary of a payment before any message about it. */
 export function beginSummary(
   { id, request, times: [begunAt = 0] }: StoredPayment,
-  tokens?: KnownTokens,
+  names: KnownNames = {},
 ): PaymentSummary {
   const firstSeenAt = Math.floor(begunAt);
   return {
@@ -15,12 +14,7 @@ export function beginSummary(
     version: 0,
     firstSeenAt,
     lastSeenAt: firstSeenAt,
-    network: request?.knownNetwork.name ?? null,
-    payer: request?.authorization.from ?? null,
-    payerName: nameOfTestPayer(request?.authorization.from ?? "") ?? null,
-    amount: request === undefined ? null : `${request.authorization.value}`,
-    asset: request?.requirements.asset ?? null,
-    token: unitsOfPayment(request, tokens),
+    ...termsOf(request, undefined, names),
     x402Version: request?.x402Version ?? null,
     verify: null,
     settle: null,
@@ -36,7 +30,12 @@ export function beginSummary(
  *
  * @param at when it was published
  */
-export function addToSummary(summary: PaymentSummary, message: PaymentMessage, at: number): void {
+export function addToSummary(
+  summary: PaymentSummary,
+  message: PaymentMessage,
+  at: number,
+  names: KnownNames = {},
+): void {
   if ("result" in message) {
     const { operation, status = null, tookMs } = message;
     const { outcome, reason = null, message: text = null, transaction } = message.result;
@@ -44,6 +43,9 @@ export function addToSummary(summary: PaymentSummary, message: PaymentMessage, a
     const count = before?.outcome === "open" ? before.count : (before?.count ?? 0) + 1;
     summary[operation] = { outcome, status, reason, message: text, tookMs, count, at: Math.floor(at) };
     if (transaction !== undefined) summary.transaction = transaction;
+    if (message.received !== undefined) {
+      Object.assign(summary, termsOf(undefined, message.received, names));
+    }
   } else if ("path" in message) {
     const { method, path, status, message: text } = message;
     summary.unrouted = { method, path, status, message: text };

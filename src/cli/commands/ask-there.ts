@@ -1,6 +1,7 @@
 import type { ExplainContext } from "../../explain/explain.ts";
 import type { RefusalExplanation } from "../../explain/explain-refusal.ts";
 import type { KnownOfChain } from "../../explain/format-explanation.ts";
+import type { NamedPayment } from "../../explain/named-payment.ts";
 import { stateAdvice } from "../../explain/state-advice.ts";
 import { askState } from "../../harness/control/ask-state.ts";
 import { askUse } from "../../harness/control/ask-use.ts";
@@ -12,7 +13,7 @@ import type { PaymentDetail } from "../../studio/payment-view.ts";
 import { createPaymentReader } from "../../studio/read-payments.ts";
 import { explainUse, type SettledHere, settledHere } from "../../studio/used-before.ts";
 import { describeState, explainState } from "./explain-state.ts";
-import { findPayment, idOf, type NamedPayment } from "./look-up.ts";
+import { findPayment, idOf } from "./look-up.ts";
 
 /** What is known at a URL of a payment, and what is wrong with it there. */
 type There = {

@@ -1,11 +1,11 @@
 import { explanationOfReason, type RefusalExplanation } from "../../explain/explain-refusal.ts";
+import type { NamedPayment } from "../../explain/named-payment.ts";
 import type { PayerState } from "../../harness/control/ask-state.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { knownToken } from "../../protocol/known-token.ts";
 import type { Invalid } from "../../protocol/reasons.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import { formatAmount, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
-import type { NamedPayment } from "./look-up.ts";
 
 /** What stands in the way of a payment by the state of its chain, in the words of the refusals that it would lead to. */
 export function explainState(

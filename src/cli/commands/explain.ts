@@ -5,6 +5,7 @@ import { KitError } from "../../errors.ts";
 import { explain } from "../../explain/explain.ts";
 import { explanationOf } from "../../explain/explain-refusal.ts";
 import { formatExplanations } from "../../explain/format-explanation.ts";
+import { namedPayment, namesIn } from "../../explain/named-payment.ts";
 import { readInput } from "../../explain/read-input.ts";
 import { askTime } from "../../harness/control/ask-time.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
@@ -20,7 +21,6 @@ import {
   tokenOption,
 } from "../kit/command.ts";
 import { askThere } from "./ask-there.ts";
-import { namedPayment, networkIn } from "./look-up.ts";
 
 /** Longer than any payment, shorter than what would be read by mistake. */
 const mostBytes = 1_048_576;
@@ -62,7 +62,7 @@ export const explainCommand = defineCommand({
             payment: namedPayment(input, networks),
             contracts: facilitatorContracts,
           });
-    const network = networkIn(input, networks)?.name;
+    const network = namesIn(input, networks)?.network?.name;
     const time =
       url === undefined || network === undefined || at !== undefined
         ? undefined

@@ -1,44 +1,9 @@
-import { type Input, isRecord } from "../../explain/read-input.ts";
+import type { NamedPayment } from "../../explain/named-payment.ts";
 import { settlementId } from "../../protocol/authorization.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
-import type { Network, NetworkRegistry } from "../../protocol/networks.ts";
-import { isBytes32, isWireAddress, parseUint256 } from "../../protocol/wire-values.ts";
+import { isWireAddress } from "../../protocol/wire-values.ts";
 import { mostListed, type PaymentDetail, type PaymentSummary } from "../../studio/payment-view.ts";
 import type { PaymentReader } from "../../studio/read-payments.ts";
-
-/** What a payment is known by, as far as a text names it. */
-export type NamedPayment = {
-  network: Network;
-  authorization: { from: Address; nonce: Hex };
-  /** In the token's smallest unit; undefined where it cannot be read. */
-  value: bigint | undefined;
-  /** The token that it names, and else the network's own. */
-  assets: readonly [Address, ...Address[]];
-};
-
-/** What the payment in a request body or a payment header is known by; undefined where that cannot be read. */
-export function namedPayment(input: Input | undefined, networks: NetworkRegistry): NamedPayment | undefined {
-  const network = networkIn(input, networks);
-  if (network === undefined || input === undefined || !("payload" in input)) return undefined;
-  const authorization = memberOf(memberOf(input.payload, "payload"), "authorization");
-  const [from, nonce] = [memberOf(authorization, "from"), memberOf(authorization, "nonce")];
-  if (!isWireAddress(from) || !isBytes32(nonce)) return undefined;
-  const value = memberOf(authorization, "value");
-  const required = input.kind === "request" ? memberOf(input.requirements, "asset") : undefined;
-  const named = [required, memberOf(memberOf(input.payload, "accepted"), "asset")].filter(isWireAddress);
-  const [first = network.usdc.address, ...others] = named;
-  return {
-    ...{ network, authorization: { from, nonce }, assets: [first, ...others] },
-    value: typeof value === "string" ? (parseUint256(value) ?? undefined) : undefined,
-  };
-}
-
-/** The network that a payment names, in either version's words. */
-export function networkIn(input: Input | undefined, networks: NetworkRegistry): Network | undefined {
-  if (input === undefined || !("payload" in input)) return undefined;
-  const name = memberOf(memberOf(input.payload, "accepted"), "network") ?? memberOf(input.payload, "network");
-  return typeof name === "string" ? (networks.find(name, 1) ?? networks.find(name, 2)) : undefined;
-}
 
 /** The id of the settlement of a payment, in a token. */
 export function idOf({ network, authorization: { from, nonce } }: NamedPayment, asset: Address): Hex {
@@ -79,8 +44,4 @@ function lastAskedAt({ verify, settle, lastSeenAt }: PaymentSummary): number {
   const asked = [verify, settle].flatMap((view) => view ?? []);
   // One that is under way has no time, and what no route answers neither verify nor settle.
   return asked.length === 0 ? lastSeenAt : Math.max(...asked.map(({ at }) => at ?? lastSeenAt));
-}
-
-function memberOf(value: unknown, name: string): unknown {
-  return isRecord(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }

@@ -157,9 +157,15 @@ async function find(reader: PaymentReader, which: string): Promise<PaymentDetail
 function describe(payment: PaymentDetail): string {
   const { id, network, payer, payerName, amount, token, transaction, ledger, unrouted } = payment;
   const who = payerName === null ? payer : `${payerName} (${payer})`;
+  // A request that holds no payment may name some of it.
+  const terms = [
+    amount !== null && formatAmount(amount, token),
+    network !== null && `on ${network}`,
+    who !== null && `from ${who}`,
+  ].filter((part) => part !== false);
   return [
     `Payment       ${id}`,
-    ...(amount === null ? [] : [`              ${formatAmount(amount, token)} on ${network}, from ${who}`]),
+    ...(terms.length === 0 ? [] : [`              ${terms.join(" ")}`]),
     ...(["verify", "settle"] as const).flatMap((operation) => {
       const view = payment[operation];
       if (view === null) return [];

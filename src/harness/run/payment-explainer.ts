@@ -40,7 +40,7 @@ export function createPaymentExplainer(
   async function readLog(): Promise<PaymentLog> {
     if (store === undefined) throw noJournal();
     const { createPaymentLog } = await import("../../studio/payment-log.ts");
-    log ??= createPaymentLog(store, context.tokens);
+    log ??= createPaymentLog(store, context);
     return log;
   }
 

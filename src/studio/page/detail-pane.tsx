@@ -27,11 +27,7 @@ export function DetailPane() {
   return (
     <article aria-label="Payment">
       <header class="detail-head">
-        <h2>
-          {payment.amount === null
-            ? "An unreadable request"
-            : `${formatAmount(payment.amount, payment.token)} on ${payment.network ?? "an unknown network"}`}
-        </h2>
+        <h2>{titleOf(payment)}</h2>
         <button type="button" onClick={() => select(null)}>
           Close
         </button>
@@ -83,6 +79,12 @@ function Explanations({ payment }: { payment: PaymentDetail }) {
       ))}
     </>
   );
+}
+
+function titleOf({ amount, token, network, signed }: PaymentDetail): string {
+  const terms = amount === null ? [] : [formatAmount(amount, token), "on", network ?? "an unknown network"];
+  if (signed !== null) return terms.join(" ");
+  return ["An unreadable request", ...(terms.length === 0 ? [] : ["for", ...terms])].join(" ");
 }
 
 /** Leads to where a test payer is given what it lacks. */

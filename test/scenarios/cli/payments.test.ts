@@ -195,6 +195,29 @@ test("a wrong key, a wrong path and a body that is no payment have a line too", 
   ]);
 });
 
+test("a request with one malformed member is told with what else it names", async () => {
+  const post = (body: object) =>
+    requestJson(`${origin}/v1/verify`, {
+      method: "POST",
+      headers: { authorization: description.organization.apiKey },
+      body,
+    });
+  for (const x402Version of [1, 2] as const) {
+    const before = printed().length;
+    const { request } = await signPayment(description, { network: "base", x402Version });
+    const text = JSON.stringify(request);
+    const numbers = text.replace(/"(value|validBefore)":"(\d+)"/g, '"$1":$2');
+    expect(numbers).not.toBe(text);
+    await post(JSON.parse(numbers));
+    await expect.poll(() => printed().length).toBe(before + 1);
+    const named = { network: "base", payerName: "funded", amount: "10000" };
+    expect(printed().at(-1)).toMatchObject({ ...named, reason: "invalid_payload" });
+    const { stdout } = await cli("why");
+    expect(stdout).toContain(`0.01 USDC on base from funded (${testPayers.funded.address})`);
+    expect(stdout).toContain("authorization.validBefore");
+  }
+});
+
 test("a body with values that are no texts is refused and explained, and up goes on", async () => {
   const hostile: readonly unknown[] = [
     { toString: "x" },
@@ -233,7 +256,7 @@ test("why explains the payment that was asked for last, or the one with an id or
   const transaction = String(Reflect.get(Object(settle.body), "transaction"));
   const settled = await cli("why", transaction);
   expect(settled.stdout).toContain("Nothing is wrong with it.");
-  expect(settled.stdout).toContain("0.01 USDC on base, from funded");
+  expect(settled.stdout).toContain("0.01 USDC on base from funded");
   expect(settled.stdout).toMatch(/\+\d+ ms {3}request +POST \/v1\/settle/);
 
   const { request } = await signPayment(description, { network: "base", validForSeconds: -60 });
@@ -267,7 +290,7 @@ test("why says of a settled payment whose answer was lost what to do", async () 
 });
 
 test("logs lists what was, and follows what comes", async () => {
-  const before = await cli("logs", "--json");
+  const before = await cli("logs", "--json", "--limit", "100");
   const lines = before.stdout.trim().split("\n");
   expect(lines.length).toBeGreaterThan(3);
   expect(JSON.parse(lines[0] ?? "")).toMatchObject({ operation: "verify", payerName: "funded" });
