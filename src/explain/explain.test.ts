@@ -73,7 +73,8 @@ test.each([1, 2] as const)("nothing is found in a good payment of version %i", a
 });
 
 describe("what a developer got wrong is named", () => {
-  const cases: readonly [string, MistakeId, string, () => unknown][] = [
+  type Case = readonly [string, MistakeId, string, () => unknown];
+  const cases: readonly Case[] = [
     ["text", "not-json", "", () => "not a payment at all"],
     ["other JSON", "unknown-shape", "", () => ({ hello: "world" })],
     [
@@ -314,6 +315,41 @@ describe("what a developer got wrong is named", () => {
         }),
     ],
     [
+      "requirements that name version 1 of the token, for which a client has signed",
+      "extra-differs",
+      "paymentRequirements.extra",
+      () =>
+        payment({ asset: { ...networks.base.usdc, version: "1" } }).then((body) => {
+          body.paymentRequirements.extra = { name: "USD Coin", version: "1" };
+          return body;
+        }),
+    ],
+    ...(
+      [
+        ["the token's Sepolia name", { extra: { name: "USDC", version: "2" } }, "extra-differs", "extra"],
+        ["no name of the token", { extra: undefined }, "extra-differs", "extra"],
+        ["too little time", { maxTimeoutSeconds: 5 }, "timeout-out-of-range", "maxTimeoutSeconds"],
+        ["months", { maxTimeoutSeconds: 10_000_000 }, "timeout-out-of-range", "maxTimeoutSeconds"],
+        [
+          "ten billion USDC",
+          { maxAmountRequired: `1${"0".repeat(16)}` },
+          "amount-off-by-decimals",
+          "maxAmountRequired",
+        ],
+      ] as const
+    ).map(
+      ([name, change, mistake, member]): Case => [
+        `an offer with ${name}`,
+        mistake,
+        `accepts[0].${member}`,
+        async () => ({
+          x402Version: 1,
+          error: "",
+          accepts: [{ ...(await payment()).paymentRequirements, ...change }],
+        }),
+      ],
+    ),
+    [
       "a challenge that offers nothing",
       "nothing-accepted",
       "accepts",
@@ -365,6 +401,16 @@ test.each([
     for (const said of [got, expected]) expect(text).toContain(said);
   },
 );
+
+test("a good signature is not doubted for what extra says, and a good offer has nothing wrong", async () => {
+  const body = await payment();
+  const { paymentRequirements } = body;
+  expect(explained({ ...body, paymentRequirements: { ...paymentRequirements, extra: {} } })).toEqual([]);
+  for (const x402Version of [1, 2] as const) {
+    const { paymentRequirements: offer } = await payment({}, { x402Version });
+    expect(explained({ x402Version, error: "", accepts: [offer] })).toEqual([]);
+  }
+});
 
 test("everything that is wrong is listed at once, worst first", async () => {
   const body = await changed(

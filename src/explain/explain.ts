@@ -3,6 +3,7 @@ import { sameAddress } from "../protocol/hex.ts";
 import { type KnownTokens, knownToken } from "../protocol/known-token.ts";
 import { type Finding, finding, sortByRank } from "../protocol/mistakes.ts";
 import {
+  type Asset,
   builtInNetworks,
   formatNetwork,
   type Network,
@@ -15,6 +16,7 @@ import { parsePaymentRequest } from "../protocol/requests.ts";
 import { formatAmount, parseAmount, type TokenUnits, unitsOf } from "../protocol/token-units.ts";
 import { isBytes32, parseUint256 } from "../protocol/wire-values.ts";
 import { showValue } from "../util/show-value.ts";
+import { explainExtra, explainOffer } from "./explain-offer.ts";
 import { type AnswerMembers, explainRefusedAnswer } from "./explain-refused-answer.ts";
 import { explainSignature } from "./explain-signature.ts";
 import { explainUnread, paymentFor, requirementsFor } from "./explain-unread.ts";
@@ -128,7 +130,13 @@ function explainRequest(payload: unknown, requirements: unknown, context: Explai
   }
   const network = paid.network ?? asked?.network;
   if (asked !== undefined) findings.push(...explainTerms(asked, network, context));
-  findings.push(...explainAuthorization(payload.payload, asked, network, context));
+  const ofPayment = explainAuthorization(payload.payload, asked, network, context);
+  const token = asked && tokenAsked({ ...asked, network }, context);
+  // Where the signature is good, nobody has signed for what `extra` says.
+  if (asked !== undefined && token !== undefined && ofPayment.some(isOfAnotherSigner)) {
+    findings.push(...explainExtra(asked.at, asked.value.extra, token));
+  }
+  findings.push(...ofPayment);
   if (findings.length > 0) return findings;
   const terms = requirements ?? (version === 2 ? accepted : requirementsFor(payload, network));
   const named = requirements === undefined ? at : "paymentRequirements";
@@ -335,14 +343,24 @@ function explainAuthorization(
   return findings;
 }
 
-/** How the amounts of one half are shown: in the units of its token, or of the network's USDC. */
-function unitsAsked(
+function isOfAnotherSigner({ mistake }: Finding): boolean {
+  return mistake === "signed-with-another-domain" || mistake === "signed-by-another-key";
+}
+
+/** The token that one half names; undefined where it names none that is known. */
+function tokenAsked(
   { value, network }: Pick<Side, "value" | "network">,
   { tokens }: ExplainContext,
-): TokenUnits {
-  const named = typeof value.asset === "string" ? knownToken(network, value.asset, tokens) : undefined;
-  const configured = network && tokens?.[network.name]?.[0];
-  return unitsOf(named ?? configured ?? network?.usdc ?? { name: "USDC", decimals: 6 });
+): Asset | undefined {
+  return typeof value.asset === "string" ? knownToken(network, value.asset, tokens) : undefined;
+}
+
+/** How the amounts of one half are shown: in the units of its token, or of the network's USDC. */
+function unitsAsked(side: Pick<Side, "value" | "network">, context: ExplainContext): TokenUnits {
+  const { network } = side;
+  const configured = network && context.tokens?.[network.name]?.[0];
+  const token = tokenAsked(side, context) ?? configured ?? network?.usdc;
+  return unitsOf(token ?? { name: "USDC", decimals: 6 });
 }
 
 function explainAmounts(value: bigint, { at, value: terms }: Side, units: TokenUnits): Finding[] {
@@ -439,7 +457,12 @@ function explainChallenge(accepts: readonly unknown[], version: Version, context
       return [finding("missing-member", at, { got: showValue(entry), expected: "an object" })];
     const findings: Finding[] = [];
     const side = readSide(at, entry, version, findings, context);
-    const found = [...findings, ...explainTerms(side, side.network, context)];
+    const token = tokenAsked(side, context);
+    const found = [
+      ...findings,
+      ...explainTerms(side, side.network, context),
+      ...(token === undefined ? [] : explainOffer(at, entry, token)),
+    ];
     if (found.length > 0) return found;
     const payload = paymentFor(entry, version);
     return explainUnread({ payload, requirements: entry, at }, context.networks ?? builtInNetworks);

@@ -68,6 +68,7 @@ export const reasonAdvice: Readonly<
     meaning: "The signature is not the payer's over this authorization, on this chain, for this token.",
     fix: "Sign the authorization as it is sent, with the payer's key and the token's own domain.",
     mistakes: [
+      "extra-differs",
       "signed-with-another-domain",
       "signed-other-values",
       "signed-receive",

@@ -116,6 +116,12 @@ export const mistakes = {
     why: "validAfter and validBefore are unix seconds, as in EIP-3009; Date.now() gives milliseconds.",
     fix: advice["times-in-milliseconds"],
   },
+  "timeout-out-of-range": {
+    rank: 3,
+    title: "maxTimeoutSeconds makes every payment expire, or last too long",
+    why: "Clients sign until maxTimeoutSeconds from now. A payment needs 6 s to be settled, and is accepted for a day at most unless the facilitator is configured otherwise.",
+    fix: "Offer as many seconds as a buyer may need from signing until you settle: 60 is usual.",
+  },
   expired: {
     rank: 3,
     title: "The authorization has expired",
@@ -127,6 +133,12 @@ export const mistakes = {
     title: "The authorization is not valid yet",
     why: "validAfter lies ahead of the chain's clock: usually the payer's clock is ahead.",
     fix: advice["not-valid-yet"],
+  },
+  "extra-differs": {
+    rank: 3,
+    title: "extra does not name the token as it names itself",
+    why: "Clients take the name and version to sign for (EIP-712) from `extra` of the requirements. USDC is called “USD Coin” on the mainnets and “USDC” on the Sepolia networks.",
+    fix: "Put the token's own name and version into `extra` of what the seller offers; payers then sign for them.",
   },
   "signed-with-another-domain": {
     rank: 3,

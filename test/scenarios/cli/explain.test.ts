@@ -29,7 +29,7 @@ test("a challenge in a file is explained: what is wrong, why, and what to change
     const { code, stdout, stderr } = await runCli(["explain", file, ...contracts]);
     expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
     expect(stdout).toMatchInlineSnapshot(`
-      "3 things are wrong in this challenge:
+      "4 things are wrong in this challenge:
 
       1. The challenge offers nothing that this facilitator settles (accepts)
          why:      Each entry of \`accepts\` has another scheme, network, asset or payTo.
@@ -49,6 +49,13 @@ test("a challenge in a file is explained: what is wrong, why, and what to change
          why:      A decimal point or a currency sign is no number of smallest units.
          fix:      Write the amount in the smallest unit: $0.01 is "10000".
          more:     docs/errors.md#amount-in-dollars
+
+      4. extra does not name the token as it names itself (accepts[0].extra)
+         got:      nothing
+         expected: {"name":"USD Coin","version":"2"}
+         why:      Clients take the name and version to sign for (EIP-712) from \`extra\` of the requirements. USDC is called “USD Coin” on the mainnets and “USDC” on the Sepolia networks.
+         fix:      Put the token's own name and version into \`extra\` of what the seller offers; payers then sign for them.
+         more:     docs/errors.md#extra-differs
       "
     `);
   } finally {
