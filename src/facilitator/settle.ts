@@ -12,6 +12,7 @@ import type { FollowUp } from "../relayer/recovery.ts";
 import { createBackOff } from "./back-off.ts";
 import { type Claimant, claimPayment, type Waiting } from "./claim-payment.ts";
 import type { FacilitatorContext, Lane } from "./context.ts";
+import { refuseWithUse } from "./earlier-use.ts";
 import { createGasBudget } from "./gas-budget.ts";
 import { checkLimits, createPaymentIntake, recipientFor, requireScope, withOperator } from "./intake.ts";
 import { createRequestLeases, type Lease, newLease } from "./lease.ts";
@@ -93,7 +94,7 @@ export function createSettle(context: FacilitatorContext): Settle {
     const waiting: Waiting = { now, signal, deadline: now() + settleWaitMs[request.x402Version] };
     const checked = publishChecksOf(request, serviceId);
     const read = intake(request, checked);
-    if ("reason" in read) return refuse(read, { final: true });
+    if ("reason" in read) return refuseFirst(read, request, caller);
     const { payment, lanes } = read;
     const [{ chain }] = lanes;
     requireScope(caller, "settle");
@@ -104,7 +105,7 @@ export function createSettle(context: FacilitatorContext): Settle {
     const limited = checked("minimumIsReached", checkLimits(caller, payment));
     if (limited !== undefined) return refuse(limited, { final: true });
     const proven = await verifySignature(payment, chain);
-    if ("reason" in proven) return refuse(checked("signatureHolds", proven), { final: true });
+    if ("reason" in proven) return refuseFirst(checked("signatureHolds", proven), request, caller);
     checked("signatureHolds", undefined);
 
     const identifier = bindingOf(request, payment);
@@ -157,6 +158,17 @@ export function createSettle(context: FacilitatorContext): Settle {
       }
     }
   };
+
+  /** The answer where checks fail that come before the ledger is asked. */
+  async function refuseFirst(
+    refusal: Invalid,
+    { settlementId }: PaymentRequest,
+    { organization }: Caller,
+  ): Promise<SettleResult> {
+    const told = await refuseWithUse(ledger, refusal, settlementId, organization.id);
+    // What is known of an earlier use may change.
+    return refuse(told, { final: told === refusal });
+  }
 
   /**
    * Takes the lease; gives the answer where it cannot be had. Waits a little for a holder who may be about to give it

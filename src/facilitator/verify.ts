@@ -7,6 +7,7 @@ import { refusals } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { classifyRevert } from "./check-state.ts";
 import type { FacilitatorContext } from "./context.ts";
+import { refuseWithUse } from "./earlier-use.ts";
 import { checkLimits, createPaymentIntake, recipientFor, requireScope, withOperator } from "./intake.ts";
 import type { SettleablePayment } from "./payment.ts";
 import { bindingOf, hasPaid, isBound } from "./payment-identifier.ts";
@@ -35,6 +36,15 @@ export function createVerify({ networks, recoveries, ledger, serviceId }: Facili
   const intake = createPaymentIntake(networks);
 
   return async (request, caller, { repeats } = { repeats: false }) => {
+    const refusal = await judge(request, caller, repeats);
+    return refusal && refuseWithUse(ledger, refusal, request.settlementId, caller?.organization.id);
+  };
+
+  async function judge(
+    request: PaymentRequest,
+    caller: Caller | null,
+    repeats: boolean,
+  ): Promise<Invalid | undefined> {
     const checked = publishChecksOf(request, serviceId);
     const read = intake(request, checked);
     if ("reason" in read) return read;
@@ -80,7 +90,7 @@ export function createVerify({ networks, recoveries, ledger, serviceId }: Facili
       if (outsideWindow !== undefined) return outsideWindow;
       return checked("simulationSucceeds", revert && (await classifyRevert(chain, call, revert)));
     });
-  };
+  }
 }
 
 /**

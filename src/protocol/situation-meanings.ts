@@ -3,7 +3,8 @@ import type { Situation } from "./situations.ts";
 /** What the situations are, for docs/errors.md. It has its own file because web pages with the fixtures do not need it. */
 export const situationMeanings: Readonly<Record<Situation, string>> = {
   request_wrong: "The payment or the requirements are malformed, or ask for what is not settled here",
-  authorization_wrong: "The authorization is not what is needed: value, times or signature",
+  authorization_wrong:
+    "The authorization is not what is needed: value, times or signature; and no earlier request used it",
   not_valid_yet: "`validAfter` has not passed yet",
   payer_cannot_pay: "The payer has too little, is blacklisted, or is a wallet that does not agree",
   wallet_not_deployed: "The payer is a smart wallet that is not deployed: once it is, it signs again",
@@ -11,7 +12,8 @@ export const situationMeanings: Readonly<Record<Situation, string>> = {
   asset_paused: "The token is paused by its issuer",
   contract_blacklisted: "The facilitator contract, or the organization's wallet, is blacklisted",
   under_way: "Another request is settling this payment",
-  pending: "The transaction is sent, and not decided in time (503)",
+  pending:
+    "The transaction is sent, and not decided in time (503); or the payment came again with other terms before its success was handed over",
   settled_before: "The payment was settled before, and its success was handed over",
   used_here: "The authorization was used here before; the caller may not be the one whose payment it was",
   used_on_chain:

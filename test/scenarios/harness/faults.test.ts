@@ -1,6 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { main } from "../../../src/cli/main.ts";
-import { connectHarness, createHarness, type Harness } from "../../../src/harness/index.ts";
+import {
+  connectHarness,
+  createHarness,
+  type Harness,
+  type PaymentRequestBody,
+} from "../../../src/harness/index.ts";
 
 /* Faults as an integrator's tests use them, and the command line on a running harness. */
 
@@ -81,6 +86,51 @@ describe("between a shop and the facilitator", () => {
     expect(await other.faults.list()).toMatchObject([
       { network: "facilitator", kind: "status", status: 503 },
     ]);
+  });
+});
+
+/** The same payment, for twice the price or with a damaged signature: both are refused before a ledger is asked. */
+function changesOf(request: PaymentRequestBody): readonly PaymentRequestBody[] {
+  const text = JSON.stringify(request);
+  return [
+    text.replace(/"(maxAmountRequired|amount)":"10000"/g, '"$1":"20000"'),
+    text.replace(/"signature":"0x..../, '"signature":"0x1111'),
+  ].map((changed) => JSON.parse(changed));
+}
+
+describe.each([1, 2] as const)("a payment of version %i that comes again with other terms", (x402Version) => {
+  async function expectNoNewSignature(request: PaymentRequestBody, nextAction: string, paymentState: string) {
+    for (const changed of changesOf(request)) {
+      for (const send of [harness.verify, harness.settle]) {
+        const { body } = await send(changed);
+        expect(body).toMatchObject({ nextAction, paymentState });
+        expect(JSON.stringify(body)).toContain("An earlier request used this authorization");
+      }
+    }
+  }
+
+  test("is to be signed again only where nothing of it was taken", async () => {
+    const unused = await harness.sign({ network: "base", x402Version });
+    for (const changed of changesOf(unused)) {
+      const again = { nextAction: "sign_again", paymentState: "not_taken" };
+      expect((await harness.verify(changed)).body).toMatchObject(again);
+      expect((await harness.settle(changed)).body).toMatchObject(again);
+    }
+    expect((await harness.settle(unused)).body.success).toBe(true);
+    await expectNoNewSignature(unused, "give_up", "taken");
+  });
+
+  test("is polled for while its answer was lost, and while it is under way", async () => {
+    const lost = await harness.sign({ network: "base", x402Version });
+    await harness.faults.onFacilitator({ operation: "settle", nth: 1 }).answerLost();
+    await expect(harness.settle(lost)).rejects.toThrow("No answer from");
+    await expectNoNewSignature(lost, "poll", "in_flight");
+
+    const pending = await harness.sign({ network: "base", x402Version });
+    const held = await harness.faults.chain("base").holdBlocks();
+    expect((await harness.settle(pending)).status).toBe(503);
+    await expectNoNewSignature(pending, "poll", "in_flight");
+    await held.remove();
   });
 });
 

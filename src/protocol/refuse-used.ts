@@ -1,0 +1,32 @@
+import { nextStepOfRefusal } from "./next-step.ts";
+import { type Invalid, limitMessage } from "./reasons.ts";
+import type { settlementStates } from "./settlement-states.ts";
+import type { Situation } from "./situations.ts";
+
+/** Whether a payer who follows a refusal signs a new authorization, and so may pay a second time. */
+export function isSignedAgain(refusal: Invalid): boolean {
+  return nextStepOfRefusal(refusal, undefined).nextAction === "sign_again";
+}
+
+/**
+ * A refusal of an authorization that an earlier request has used, or is about to: the same payment with other requirements,
+ * or a damaged one. Where payers would sign again for it, what follows from it is the situation of the earlier request; its
+ * reason stays.
+ */
+export function refuseUsed(refusal: Invalid, situation: Situation): Invalid {
+  if (!isSignedAgain(refusal)) return refusal;
+  const [fact = ""] = refusal.message.split(/\.(?: |$)/, 1);
+  const message = `${fact}. An earlier request used this authorization: sign no other before you know what became of it.`;
+  return { ...refusal, message: limitMessage(message), situation };
+}
+
+/** How a settlement stands to those who send its payment again. `deliveredAt` is null until its success was handed over. */
+export function situationOfUse(
+  state: (typeof settlementStates)[number],
+  deliveredAt: unknown,
+  isOwn: boolean,
+): Situation {
+  if (!isOwn) return "used_here";
+  if (state === "failed") return "transaction_failed";
+  return deliveredAt === null || state === "submitted" ? "pending" : "settled_before";
+}
