@@ -12,7 +12,7 @@ import type { FollowUp } from "../relayer/recovery.ts";
 import { createBackOff } from "./back-off.ts";
 import { type Claimant, claimPayment, type Waiting } from "./claim-payment.ts";
 import type { FacilitatorContext, Lane } from "./context.ts";
-import { refuseWithUse } from "./earlier-use.ts";
+import { refuseClosed, refuseWithUse } from "./earlier-use.ts";
 import { createGasBudget } from "./gas-budget.ts";
 import { checkLimits, createPaymentIntake, recipientFor, requireScope, withOperator } from "./intake.ts";
 import { createRequestLeases, type Lease, newLease } from "./lease.ts";
@@ -326,31 +326,18 @@ function refuse(invalid: Invalid, { final }: { final: boolean }): SettleResult {
   return { kind: "invalid", invalid, final };
 }
 
-/** The answer where a claimed authorization holds no success for this request. Only its owner learns the hash. */
+/** The answer where a claimed authorization holds no success for this request. */
 function whyClosed(
   settlement: Settlement,
   { payment, caller }: Lease,
-  recovering: FollowUp | undefined,
+  followUp: FollowUp | undefined,
 ): SettleResult {
-  const { state, transactionHash, organizationId } = settlement;
-  if (organizationId !== caller.organization.id) return refuse(refusals.usedHere(), { final: true });
-  switch (state) {
-    case "settled":
-    case "recovered":
-      return refuse(refusals.settledBefore(transactionHash), { final: true });
-    case "submitted":
-      // Handed over before, and undecided again since its block has vanished; or another authorization of its nonce.
-      return isOwn(settlement, payment, organizationId)
-        ? { kind: "pending", transaction: transactionHash }
-        : refuse(refusals.usedHere(), { final: true });
-    case "failed": {
-      const later =
-        recovering?.outcome === "queued"
-          ? "; the authorization was submitted directly to the token, and its value waits to be forwarded"
-          : "";
-      const failure = `${settlement.failure ?? "no reason given"}${later}`;
-      // It may be recovered yet.
-      return refuse(refusals.failed(transactionHash, failure), { final: false });
-    }
+  const { state, transactionHash } = settlement;
+  const { id } = caller.organization;
+  // Handed over before, and undecided again since its block has vanished.
+  if (state === "submitted" && isOwn(settlement, payment, id)) {
+    return { kind: "pending", transaction: transactionHash };
   }
+  // What failed may be recovered yet.
+  return refuse(refuseClosed(settlement, id, followUp), { final: state !== "failed" });
 }

@@ -3,11 +3,10 @@ import type { Settlement } from "../ledger/settlement.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import { checkValidityWindow } from "../protocol/checks.ts";
 import type { Invalid } from "../protocol/reasons.ts";
-import { refusals } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { classifyRevert } from "./check-state.ts";
 import type { FacilitatorContext } from "./context.ts";
-import { refuseWithUse } from "./earlier-use.ts";
+import { refuseClosed, refuseWithUse } from "./earlier-use.ts";
 import { checkLimits, createPaymentIntake, recipientFor, requireScope, withOperator } from "./intake.ts";
 import type { SettleablePayment } from "./payment.ts";
 import { bindingOf, hasPaid, isBound } from "./payment-identifier.ts";
@@ -65,12 +64,16 @@ export function createVerify({ networks, recoveries, ledger, serviceId }: Facili
     if (settlement !== null) {
       const isRepeated =
         repeats && isIdentified && hasPaid(settlement) && isOwn(settlement, payment, organizationId);
+      const followUp = isOwnFailure(settlement, payment, organizationId)
+        ? await recoveries.get(payment.network.name)?.known(payment.id)
+        : undefined;
       const isOpen =
         isRepeated ||
         isOpenTo(settlement, payment, organizationId) ||
-        (isOwnFailure(settlement, payment, organizationId) &&
-          (await recoveries.get(payment.network.name)?.isUnderWay(payment.id)) === true);
-      return checked("authorizationIsFree", isOpen ? undefined : refusals.usedHere());
+        followUp?.outcome === "under_way" ||
+        followUp?.outcome === "recovered";
+      const closed = isOpen ? undefined : refuseClosed(settlement, organizationId, followUp);
+      return checked("authorizationIsFree", closed);
     }
     checked("authorizationIsFree", undefined);
 

@@ -11,6 +11,9 @@ import { type Invalid, type InvalidPart, type InvalidReason, invalid } from "./r
 import type { Situation } from "./situations.ts";
 import { type TokenUnits, unitsOf } from "./token-units.ts";
 
+/** From this age on, blocks are not replaced any more. */
+export const finalitySeconds = 1_800;
+
 /** How long before `validBefore` a payment must arrive to be settled in time. */
 export const expiryMarginSeconds = 6n;
 
@@ -232,6 +235,10 @@ export const refusals = {
   /** `why` is the settlement's failure, and perhaps what became of it since. */
   failed: (transaction: string, why: string) =>
     wrongState("transaction_failed", `The settlement failed in transaction ${transaction}: ${why}`),
+
+  /** The same, once the authorization has expired without a use by anybody, for so long that no block can change that. */
+  failedForGood: (transaction: string, why: string) =>
+    wrongState("failed_for_good", `The settlement failed in transaction ${transaction}: ${why}`),
 
   assetPaused: () => wrongState("asset_paused", "The asset is paused by its issuer"),
 

@@ -3,9 +3,13 @@ import { type Invalid, limitMessage } from "./reasons.ts";
 import type { settlementStates } from "./settlement-states.ts";
 import type { Situation } from "./situations.ts";
 
-/** Whether a payer who follows a refusal signs a new authorization, and so may pay a second time. */
+/**
+ * Whether a payer who follows a refusal signs a new authorization, and so may pay a second time: unless it says that the earlier
+ * request has failed for good.
+ */
 export function isSignedAgain(refusal: Invalid): boolean {
-  return nextStepOfRefusal(refusal, undefined).nextAction === "sign_again";
+  const { nextAction } = nextStepOfRefusal(refusal, undefined);
+  return nextAction === "sign_again" && refusal.situation !== "failed_for_good";
 }
 
 /**

@@ -20,6 +20,8 @@ export const situationMeanings: Readonly<Record<Situation, string>> = {
     "The authorization was used or cancelled by another party: the token does not tell the two apart",
   transaction_failed:
     "The transaction was reverted. Until `validBefore` has passed the payment may still be made by others and recovered: only a settlement that is `failed` after that leaves the payer free to sign again",
+  failed_for_good:
+    "The transaction was reverted, and half an hour after `validBefore` nobody has used the authorization: nobody can",
   request_refused:
     "A settle was not looked at (4xx): the key, the body or the headers are wrong. This request took nothing; an earlier one with the same payment may have",
   identifier_reused:

@@ -96,6 +96,10 @@ export const situations = {
     retryAfterSeconds: 60,
     poll: true,
   },
+  failed_for_good: {
+    nextAction: "sign_again",
+    paymentState: "not_taken",
+  },
   request_refused: {
     nextAction: "fix_request",
     paymentState: "unknown",

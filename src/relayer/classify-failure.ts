@@ -1,5 +1,6 @@
 import type { Chain, Diagnosis, Payout } from "../chain/chain.ts";
 import type { FailedSettlement, RecoveryProof } from "../ledger/recoveries.ts";
+import { finalitySeconds } from "../protocol/refusals.ts";
 import { callOf } from "./slot.ts";
 import { finalityMs } from "./vanished.ts";
 
@@ -83,7 +84,7 @@ export async function classifyFailure(
     return { kind: "submitted", proof, obstacle: findObstacle(state) };
   }
   if (!state.authorizationUsed) {
-    const over = head.timestamp >= validBefore + BigInt(finalityMs / 1000);
+    const over = head.timestamp >= validBefore + BigInt(finalitySeconds);
     const isDecided = over || decidedIn?.toLowerCase() === settlement.blockHash;
     return isDecided ? { kind: "unused", over } : { kind: "undone" };
   }

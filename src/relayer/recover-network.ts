@@ -68,7 +68,7 @@ export async function* recoverNetwork(options: {
       }
       if (recovery === undefined) return await classify(failure);
       const { outcome } = await recovery.followUp(failure);
-      return outcome === "failed" ? undefined : "started";
+      return outcome === "failed" || outcome === "expired" ? undefined : "started";
     } catch (error) {
       if (!(error instanceof KitError)) throw error;
       return describe(failure, { outcome: "unknown", problem: error.message });

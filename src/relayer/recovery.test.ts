@@ -107,10 +107,10 @@ describe("while the authorization is not used", () => {
     await recovery.consider(id);
     expect(await nextLook()).not.toBeNull();
     head.timestamp = validBefore + 1_800n;
-    expect(await recovery.consider(id)).toEqual({ outcome: "failed" });
+    expect(await recovery.consider(id)).toEqual({ outcome: "expired" });
     expect(await nextLook()).toBeNull();
     searches = [];
-    expect(await recovery.consider(id)).toEqual({ outcome: "failed" });
+    expect(await recovery.consider(id)).toEqual({ outcome: "expired" });
     expect(searches).toEqual([]);
   });
 });

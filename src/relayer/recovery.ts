@@ -9,12 +9,13 @@ import type { Recoverer } from "./recoverer.ts";
 /**
  * How a failed settlement stands.
  * - `failed`: its authorization was not submitted directly, as far as the chain tells;
+ * - `expired`: nor can it be any more, and it never was used;
  * - `queued`: it was, and its value waits for an instance that has the recoverer's key;
  * - `under_way`: it was, in the given transaction, and its value is being forwarded;
  * - `recovered`: it has not failed any more: read it again.
  */
 export type FollowUp =
-  | { outcome: "failed" | "queued" | "recovered" }
+  | { outcome: "failed" | "expired" | "queued" | "recovered" }
   | { outcome: "under_way"; transaction: Hex };
 
 /** Follows up the failed settlements of one network: a payment that reached the contract reaches its recipient. */
@@ -28,8 +29,8 @@ export type RecoveryLoop = {
   consider(id: Hex): Promise<FollowUp>;
   /** The same for a failure that was read from the ledger, even if it is not due. Throws alike. */
   followUp(failure: FailedSettlement): Promise<FollowUp>;
-  /** Whether a failed settlement is about to be a success. Asks the ledger alone. */
-  isUnderWay(id: Hex): Promise<boolean>;
+  /** How a failed settlement stood when it was last looked at. Asks the ledger alone. */
+  known(id: Hex): Promise<FollowUp>;
   /** From now on looks at every failure from time to time, until its authorization cannot be submitted any more. */
   start(minedOfRecoverer?: number): Promise<void>;
   /** Lets what has begun end. What is in flight stays in the ledger. */
@@ -90,9 +91,9 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
     if (failure === null) return { outcome: "recovered" };
     const { recovery, nextLookAt } = failure;
     const isPutOff = nextLookAt === null || nextLookAt > now();
-    if (recovery === null) return nextLookAt === null ? { outcome: "failed" } : followUp(failure);
+    if (recovery === null) return nextLookAt === null ? knownOf(failure) : followUp(failure);
     if (recovery.state === "queued" && !(recovery.problem !== null && isPutOff)) return followUp(failure);
-    return stateOf(recovery);
+    return knownOf(failure);
   }
 
   /** Looks, and does what follows from it. */
@@ -130,7 +131,7 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
           usedByBlock: look.kind === "spent" ? look.usedByBlock : null,
           nextLookAt: look.over ? null : now() + pause(failure),
         });
-        return { outcome: "failed" };
+        return { outcome: look.kind === "unused" && look.over ? "expired" : "failed" };
       }
     }
   }
@@ -166,6 +167,12 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
       }
     }
     return stateOf({ state: "queued", proof });
+  }
+
+  function knownOf({ recovery, nextLookAt, usedByBlock }: FailedSettlement): FollowUp {
+    if (recovery !== null) return stateOf(recovery);
+    // What is unused is looked at until nobody can use it any more.
+    return { outcome: nextLookAt === null && usedByBlock === null ? "expired" : "failed" };
   }
 
   function stateOf({ state, proof }: { state: RecoveryState; proof: RecoveryProof }): FollowUp {
@@ -222,9 +229,9 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
 
     followUp: (failure) => decided(once(failure.settlement.id, () => followUp(failure))),
 
-    async isUnderWay(id) {
-      const recovery = (await ledger.findFailure(id))?.recovery;
-      return recovery != null && stateOf(recovery).outcome === "under_way";
+    async known(id) {
+      const failure = await ledger.findFailure(id);
+      return failure === null ? { outcome: "recovered" } : knownOf(failure);
     },
 
     async start(minedOfRecoverer) {

@@ -1,10 +1,11 @@
 import type { Chain } from "../chain/chain.ts";
 import type { ConcludedTransaction } from "../ledger/ledger.ts";
 import type { Address } from "../protocol/hex.ts";
+import { finalitySeconds } from "../protocol/refusals.ts";
 import type { TransactionStore } from "./transaction-store.ts";
 
 /** How long blocks may be replaced, in milliseconds; layer 2 chains take 15 minutes to be final. */
-export const finalityMs = 30 * 60 * 1000;
+export const finalityMs = finalitySeconds * 1000;
 
 /** Transactions that are compared with the chain together. */
 const pageSize = 64;

@@ -80,3 +80,22 @@ test("with recovery switched off it stays failed, as in a service without a reco
     12_345n,
   );
 });
+
+test.each([1, 2] as const)(
+  "a payment of version %i whose transaction was reverted may be signed again once nobody can use it any more",
+  async (x402Version) => {
+    await using harness = await createHarness({ networks: ["base"] });
+    const { client } = harness.networks.base;
+    const body = await harness.sign({ network: "base", payer: "fickle", x402Version, validForSeconds: 60 });
+    const poll = { nextAction: "poll", paymentState: "unknown" };
+    expect((await harness.settle(body)).body).toMatchObject({ success: false, ...poll });
+    for (const send of [harness.verify, harness.settle]) expect((await send(body)).body).toMatchObject(poll);
+    // It expires, and half an hour passes in which blocks might be replaced.
+    await client.increaseTime({ seconds: 60 + 1_800 });
+    await client.mine({ blocks: 1 });
+    const over = { nextAction: "sign_again", paymentState: "not_taken" };
+    const { settle, verify } = harness;
+    expect((await settle(body)).body).toMatchObject({ success: false, ...over });
+    expect((await verify(body)).body).toMatchObject({ isValid: false, ...over });
+  },
+);
