@@ -3,7 +3,7 @@ import { type Composition, compose, type Running } from "../test/support/composi
 import { accountOf, keyOf } from "../test/support/key-accounts.ts";
 import { altering } from "../test/support/misbehaviour.ts";
 import type { Body } from "../test/support/service.ts";
-import { forwardingTo, startStubNode } from "../test/support/stub-node.ts";
+import { forwardingTo, type StubNode, startStubNode } from "../test/support/stub-node.ts";
 import { createLocalSigner } from "./chain/signing/local-signer.ts";
 import { encodeOperatorChange } from "./deploy/roles.ts";
 import { ConfigurationError } from "./errors.ts";
@@ -367,6 +367,52 @@ describe("a network that is not as configured when it is reached late", () => {
       success: true,
     });
     await node.stop();
+  });
+});
+
+describe("with two endpoints", () => {
+  /** A node that forwards everything, and says of every transaction that it was reverted. */
+  async function startLiar(): Promise<StubNode> {
+    const { rpcUrl } = composition.chain;
+    const reverted = (receipt: unknown) => receipt && { ...receipt, status: "0x0", logs: [] };
+    const lying = altering(forwardingTo(rpcUrl), "eth_getTransactionReceipt", reverted);
+    return startStubNode(altering(lying, "eth_sendRawTransactionSync", reverted));
+  }
+
+  test.each([0, 1])(
+    "a payment is not called failed because endpoint %i says so alone, and is settled once they agree",
+    async (place) => {
+      const liar = await startLiar();
+      const rpcUrls = [composition.chain.rpcUrl, composition.chain.rpcUrl];
+      rpcUrls[place] = liar.url;
+      const log: string[] = [];
+      const service = await composition.start({
+        network: composition.configuration({ rpcUrls: [rpcUrls[0] ?? "", rpcUrls[1] ?? ""] }),
+        settleWaitMs: 1_500,
+        log,
+      });
+      const body = await composition.payment();
+      const first = await composition.post(service, "settle", body);
+      if (place === 0) {
+        expect(first).toMatchObject({ status: 503, body: { success: false, nextAction: "poll" } });
+        expect(log.join("")).toContain("RPC endpoints say different things about a transaction");
+        liar.behave(forwardingTo(composition.chain.rpcUrl));
+        await expect
+          .poll(async () => (await composition.post(service, "settle", body)).body, { timeout: 10_000 })
+          .toMatchObject({ success: true });
+      } else expect(first.body).toMatchObject({ success: true });
+      await liar.stop();
+    },
+  );
+
+  test("a payment whose transaction was really reverted is called failed by both", async () => {
+    const { rpcUrl } = composition.chain;
+    const service = await composition.start({
+      network: composition.configuration({ rpcUrls: [rpcUrl, rpcUrl.replace("127.0.0.1", "localhost")] }),
+    });
+    const body = await composition.payment("fickle");
+    const { body: answer } = await composition.post(service, "settle", body);
+    expect(answer).toMatchObject({ success: false, errorReason: "invalid_transaction_state" });
   });
 });
 

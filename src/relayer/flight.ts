@@ -49,6 +49,8 @@ export function createFlight(now: () => number): Flight {
       attemptedAt: now(),
       trackedAt: now(),
       unproven: 0,
+      unconfirmed: 0,
+      contradicted: 0,
     };
     slots.set(attempt.txNonce, slot);
     spent += slot.cost;

@@ -1,7 +1,8 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Receipt } from "../chain/chain.ts";
 import type { Conclusion } from "../ledger/ledger.ts";
 import type { Attempt } from "../ledger/settlement.ts";
-import { decide } from "./conclusions.ts";
+import { type Decision, decide } from "./conclusions.ts";
 import { createFlight, type Flight } from "./flight.ts";
 import type { Outcomes } from "./outcomes.ts";
 import { createSender, type SenderOptions } from "./sender.ts";
@@ -37,6 +38,12 @@ const firstPauseMs = 2;
 
 /** Block times between two comparisons with the ledger, in which other instances leave their traces. */
 const compareEveryBlocks = 2;
+
+/** How many looks another endpoint may lack a receipt before a failure is believed without it: about half a minute. */
+const mostUnconfirmed = 30;
+
+/** Of the looks at a transaction of which endpoints say different things, one in so many is logged. */
+const logContradictionsEvery = 60;
 
 export function createWatcher(options: WatcherOptions): Watcher {
   const { chain, store, outcomes, account, now, log, onRoom, replace, fill } = options;
@@ -171,6 +178,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
       facilitatorContract: network.facilitatorContract,
       timestamp,
     });
+    if (needsConfirmation(decision) && !(await isConfirmed(slot, mined, decision, timestamp))) return false;
     switch (decision.kind) {
       case "unproven":
         // From the next look on another node is asked first: this one may be wrong, or lie.
@@ -207,6 +215,32 @@ export function createWatcher(options: WatcherOptions): Watcher {
         outcomes.announce(decision.conclusions.map(({ id }) => id));
         return true;
     }
+  }
+
+  /**
+   * Whether another endpoint, where there is one, says the same of payments that failed, or are to be sent again: a success
+   * proves itself by its logs, and a failure by nothing. While the two differ nothing is decided.
+   */
+  async function isConfirmed(
+    slot: Slot,
+    { attempt, receipt }: { attempt: Attempt; receipt: Receipt },
+    decision: Decision,
+    timestamp: bigint,
+  ): Promise<boolean> {
+    if (network.rpcUrls.length === 1) return true;
+    const [other = null] = await chain.receipts([attempt.hash], { attempt: slot.unproven + 1 });
+    // One that is well is a few blocks behind at most.
+    if (other === null) return ++slot.unconfirmed > mostUnconfirmed;
+    const { facilitatorContract } = network;
+    const second = decide(other, attempt, slot.settlements, { facilitatorContract, timestamp });
+    const isSame = isDeepStrictEqual(second, decision);
+    if (!isSame && slot.contradicted++ % logContradictionsEvery === 0) {
+      log.error(
+        { network: network.name, hash: receipt.hash },
+        "RPC endpoints say different things about a transaction; its payments stay undecided until they agree",
+      );
+    }
+    return isSame;
   }
 
   /** What became of a transaction that was decided before, in a block that vanished. */
@@ -305,4 +339,10 @@ export function createWatcher(options: WatcherOptions): Watcher {
       await Promise.all([watched, compared]);
     },
   };
+}
+
+/** Whether a decision says that payments failed, or are to be sent again, for which nothing but a receipt's word stands. */
+function needsConfirmation(decision: Decision): boolean {
+  if (decision.kind === "concluded") return decision.conclusions.some(({ state }) => state === "failed");
+  return decision.kind === "redrive";
 }
