@@ -12,7 +12,7 @@ import { mostSessions, type Sessions, sessionPath } from "./sessions.ts";
 const longestDelayMs = 600_000;
 
 const scenarioSchema = z.strictObject({
-  name: z.string(),
+  name: z.string().max(100, "is longer than the name of any scenario"),
   times: z.union([z.int().min(1), z.literal("always")]).default(1),
   delayMs: z.number().min(0).max(longestDelayMs).optional(),
 });

@@ -273,6 +273,18 @@ test.each([
     status: 400,
     error: /"settle.insuficient_funds"; the nearest are settle.insufficient_funds,/,
   },
+  {
+    path: "/__scenario",
+    body: { name: "constructor" },
+    status: 400,
+    error: /^There is no scenario "constructor"/,
+  },
+  {
+    path: "/__scenario",
+    body: { name: `settle.${"x".repeat(1_000_000)}` },
+    status: 400,
+    error: /^name: is longer than the name of any scenario$/,
+  },
   { path: "/__scenarios/nonsense", status: 400, error: /^There is no scenario "nonsense"/ },
   { path: "/__advance-time", body: { seconds: -1 }, status: 400, error: /^seconds: must be at least 0$/ },
   { path: "/__advance-time", body: { seconds: 1e15 }, status: 400, error: /seconds/ },

@@ -29,6 +29,8 @@ export type PaymentLog = {
   find(id: string): LoggedPayment | undefined;
   /** Those that changed after a version, in the order of their change. */
   changedSince(version: number): readonly PaymentSummary[];
+  /** The version of the newest change; 0 where there was none. */
+  newest(): number;
   /** Calls the listener soon after anything changed, once for many changes. Gives what ends that. */
   onChange(listener: () => void): () => void;
   /** Tells what the log knows from what it, or another one, knew before everything was forgotten. */
@@ -146,6 +148,10 @@ export function createPaymentLog(store: PaymentStore, names: KnownNames = {}): P
         changed.push(summary);
       }
       return changed.reverse();
+    },
+    newest() {
+      update();
+      return latest;
     },
     onChange(listener) {
       listeners.add(listener);

@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import type { RefusalContext } from "../explain/explain-refusal.ts";
@@ -6,7 +7,7 @@ import { describePayment } from "./describe-payment.ts";
 import { createOpenStreams } from "./open-streams.ts";
 import type { PaymentChain } from "./payment-chain.ts";
 import type { PaymentLog } from "./payment-log.ts";
-import { mostListed, paymentApiVersion } from "./payment-view.ts";
+import { mostListed, type PaymentSummary, paymentApiVersion } from "./payment-view.ts";
 import { streamPayments } from "./stream-payments.ts";
 
 const limitProblem = `must be a whole number from 1 to ${mostListed}`;
@@ -19,6 +20,19 @@ const listQuerySchema = z.strictObject({
     .refine((limit) => limit <= mostListed, limitProblem)
     .default(100),
 });
+
+/** So many payments are written at once. */
+const partSize = 100;
+
+/** The answer in parts: of readers that do not read, or ask many times at once, whole lists would take gigabytes. */
+function* writeList(payments: readonly PaymentSummary[]): Generator<string> {
+  yield `{"apiVersion":${paymentApiVersion},"payments":[`;
+  for (let start = 0; start < payments.length; start += partSize) {
+    const part = payments.slice(start, start + partSize).map((payment) => JSON.stringify(payment));
+    yield `${start === 0 ? "" : ","}${part.join(",")}`;
+  }
+  yield "]}";
+}
 
 /** Names each parameter that is wrong, and those that do not exist: ignored, a typo would go unnoticed. */
 function refuseQuery({ issues }: z.ZodError): { error: string } {
@@ -46,7 +60,8 @@ export function paymentRoutes(
   app.get("/payments", async (request, reply) => {
     const { data, error } = listQuerySchema.safeParse(request.query);
     if (error !== undefined) return reply.code(400).send(refuseQuery(error));
-    return { apiVersion: paymentApiVersion, payments: log.list().slice(0, data.limit) };
+    const listed = Readable.from(writeList(log.list().slice(0, data.limit)), { objectMode: false });
+    return reply.type("application/json; charset=utf-8").send(listed);
   });
 
   app.get<{ Params: { id: string } }>("/payments/:id", async (request, reply) => {
@@ -79,6 +94,8 @@ export function paymentRoutes(
       "cache-control": "no-store",
       "x-accel-buffering": "no",
     });
+    // To readers the stream is open from here on, also where nothing has happened yet.
+    response.flushHeaders();
     // A reader that sends no more has left: to find out by what is written to it, there may be nothing for long.
     socket.once("end", () => response.end());
     const end = streamPayments(response, { log, lastEventId: request.headers["last-event-id"] });

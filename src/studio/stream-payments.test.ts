@@ -106,6 +106,46 @@ test("a reader that leaves is forgotten at once, and not when there is something
   await expect.poll(() => sockets.size, { timeout: 5_000 }).toBe(0);
 });
 
+test("lists that are asked for many times at once and not read take little memory, and come whole to who reads", async () => {
+  const { port, sockets } = await serve(1_000);
+  const whole = await (await fetch(`http://127.0.0.1:${port}/payments?limit=10000`)).json();
+  expect(whole).toMatchObject({ apiVersion: 1, payments: { length: 1_000 } });
+  await expect.poll(() => sockets.size).toBeLessThanOrEqual(1);
+  const paused = connect(port, "127.0.0.1");
+  onTestFinished(() => void paused.destroy());
+  await once(paused, "connect");
+  paused.pause();
+  const before = process.memoryUsage().rss;
+  // Of some 8 MB each.
+  paused.write("GET /payments?limit=10000 HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(50));
+  // Another is answered after them.
+  const other = await fetch(`http://127.0.0.1:${port}/payments?limit=1`);
+  expect(await other.json()).toMatchObject({ payments: { length: 1 } });
+  const queued = [...sockets].map(({ writableLength }) => writableLength);
+  expect(Math.max(...queued)).toBeLessThan(2_000_000);
+  expect(process.memoryUsage().rss - before).toBeLessThan(200_000_000);
+});
+
+test.each([
+  ["the newest change that it has seen", 1, 0],
+  ["a change that there was not", 7, 1],
+])("a reader that comes back with %s is answered at once", async (_, version, resets) => {
+  const { port } = await serve(1);
+  const reader = await fetch(`http://127.0.0.1:${port}/events`);
+  const known = reader.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  while (!/^id: /m.test(text)) text += (await known?.read())?.value ?? "";
+  await known?.cancel();
+  const [era] = /(?<=^id: )[^.]+/m.exec(text) ?? [];
+  // Its headers come, although nothing has happened since.
+  const again = await fetch(`http://127.0.0.1:${port}/events`, {
+    headers: { "last-event-id": `${era}.${version}` },
+  });
+  expect(again.status).toBe(200);
+  const first = resets === 0 ? undefined : await again.body?.getReader().read();
+  expect(new TextDecoder().decode(first?.value)).toContain(resets === 0 ? "" : "event: reset");
+});
+
 async function firstLine(socket: Socket): Promise<string> {
   let text = "";
   socket.on("data", (part) => {

@@ -16,7 +16,7 @@ export function streamPayments(
   { log, lastEventId }: { log: PaymentLog; lastEventId: string | string[] | undefined },
 ): () => void {
   let era = log.era();
-  let sent = resumeAt(lastEventId, era);
+  let sent = resumeAt(lastEventId, era, log.newest());
   /** Whether so much waits for the reader that nothing more is written until it has read on. */
   let isUnread = false;
   /** How many bytes it had taken when that was last looked at; undefined when none waited for it then. */
@@ -67,7 +67,11 @@ export function streamPayments(
 }
 
 /** The version to go on from; undefined when the reader has to begin anew. */
-function resumeAt(lastEventId: string | string[] | undefined, era: string): number | undefined {
-  const [of, version] = String(lastEventId ?? "").split(".");
-  return of === era && /^\d{1,15}$/.test(version ?? "") ? Number(version) : undefined;
+function resumeAt(
+  lastEventId: string | string[] | undefined,
+  era: string,
+  newest: number,
+): number | undefined {
+  const [, of, version] = /^([^.]*)\.(\d{1,15})$/.exec(String(lastEventId ?? "")) ?? [];
+  return of === era && Number(version) <= newest ? Number(version) : undefined;
 }
