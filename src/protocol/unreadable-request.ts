@@ -1,3 +1,4 @@
+import { nextStepOfProblem } from "./next-step.ts";
 import { problemBody, problemKinds, problemMediaType } from "./problems.ts";
 
 /*
@@ -15,12 +16,12 @@ export const noHost = "The request has no Host header";
  */
 export function answerUnreadableRequest(code: string | undefined, requestId: string): string {
   const { kind, detail } = problemOf(code);
-  const body = JSON.stringify(
-    problemBody(
-      { kind: problemKinds[kind], detail },
-      { operation: undefined, requestId, envelope: undefined },
-    ),
+  const problem = problemBody(
+    { kind: problemKinds[kind], detail },
+    { operation: undefined, requestId, envelope: undefined },
   );
+  // It may have been a settle.
+  const body = JSON.stringify({ ...problem, ...nextStepOfProblem("settle", problemKinds[kind].status) });
   return [
     `HTTP/1.1 ${statusLines[kind]}`,
     `content-type: ${problemMediaType}; charset=utf-8`,
