@@ -1,6 +1,6 @@
 import { buildPaymentRequest } from "../protocol/build-request.ts";
 import { knownToken } from "../protocol/known-token.ts";
-import { type Finding, mistakes } from "../protocol/mistakes.ts";
+import { type Finding, finding, mistakes } from "../protocol/mistakes.ts";
 import { chainTimeIn } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { isMasked } from "../util/mask-secrets.ts";
@@ -91,6 +91,12 @@ export function explanationOfReason(reason: string, message?: string, at = ""): 
   const { why, fix } = adviceOnReason(reason, message) ?? { why: "", fix: "" };
   const more = errorsSection(reason);
   return { mistake: reason, title: message ?? reason, at, got: null, expected: null, why, fix, more };
+}
+
+/** What is said of a payment whose answer was lost. `ledger`: what is known of its settlement. */
+export function explainLostAnswer(ledger: string | null): RefusalExplanation {
+  const got = ledger === null ? {} : { got: `the ledger says: ${ledger}` };
+  return explanationOf(finding("answer-lost", "", got));
 }
 
 /** The body of a verify or settle for this payment, in the full form of its version. */

@@ -188,6 +188,12 @@ export const mistakes = {
     why: "Each entry of `accepts` has another scheme, network, asset or payTo.",
     fix: 'Offer scheme "exact" on a supported network with its USDC and the facilitator contract as payTo.',
   },
+  "answer-lost": {
+    rank: 4,
+    title: "The answer did not reach its caller",
+    why: "The caller left, or the connection broke, before the answer was there. What had begun goes on: the money may move, or has moved.",
+    fix: "Send the same payment again: it moves once at most, and the answer says what became of it. Let the payer sign no other one before.",
+  },
   refused: {
     rank: 4,
     title: "A facilitator refused the payment",

@@ -1,4 +1,5 @@
 import {
+  explainLostAnswer,
   explainRefusal,
   type RefusalContext,
   type RefusalExplanation,
@@ -102,6 +103,11 @@ function refusedOperation({ settle, verify }: PaymentSummary): OperationView | u
   return refused ?? undefined;
 }
 
+/** Whether the caller left, and not because its request could not be read. */
+function isAbandoned({ outcome, reason }: OperationView): boolean {
+  return outcome === "abandoned" && reason === null;
+}
+
 /** Why the newest of its refusals was one. */
 function explanationsOf(
   { summary, request, received, timeline }: LoggedPayment,
@@ -114,6 +120,8 @@ function explanationsOf(
     return explainRefusal({ reason, message: unrouted.message, request, at: summary.lastSeenAt }, context);
   }
   const refused = refusedOperation(summary);
+  const isLost = refused === undefined ? summary.delivered === false : isAbandoned(refused);
+  if (isLost) return [explainLostAnswer(summary.ledger)];
   if (refused === undefined) return [];
   const { reason, message } = refused;
   const answered = { reason: reason ?? undefined, message: message ?? undefined, at: summary.lastSeenAt };

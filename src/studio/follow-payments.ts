@@ -1,13 +1,18 @@
 import { channels, type RequestEnded, type RequestUnrouted } from "../channels/channels.ts";
 import { errorsSection } from "../explain/errors-section.ts";
-import { explainRefusal, type RefusalContext, type RefusalExplanation } from "../explain/explain-refusal.ts";
+import {
+  explainLostAnswer,
+  explainRefusal,
+  type RefusalContext,
+  type RefusalExplanation,
+} from "../explain/explain-refusal.ts";
 import { adviceOn, type PaymentLine } from "../explain/payment-line.ts";
 import { self } from "../util/self-command.ts";
 import { createTimeBudget, type TimeBudget } from "../util/time-budget.ts";
 import { explainReceived } from "./explain-received.ts";
 import { termsOf } from "./payment-terms.ts";
 
-/** Outcomes with nothing to explain: all is well, or the caller is not there any more. */
+/** Outcomes for which nothing is looked for in the payment: all is well, or the caller is not there any more. */
 const unexplained = ["valid", "settled", "abandoned"];
 
 /**
@@ -29,8 +34,10 @@ export function followPayments(
   const subscriptions = [
     channels.payment.subscribe((ended) => {
       const at = Date.now();
-      const advice = unexplained.includes(ended.result.outcome)
-        ? adviceOn([])
+      const { outcome, reason } = ended.result;
+      const isLost = outcome === "abandoned" && reason === undefined;
+      const advice = unexplained.includes(outcome)
+        ? adviceOn(isLost ? [explainLostAnswer(null)] : [])
         : (budget.spend(() => adviceOn(explainEnded(ended, at, context))) ?? adviceToAsk(ended));
       write({ ...describeEnded(ended, at, context), ...advice });
     }),

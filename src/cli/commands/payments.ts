@@ -212,19 +212,10 @@ function describeReceived({ received }: PaymentDetail): readonly string[] {
 /** An arrow below a column. */
 const markAt = (column: number) => `${" ".repeat(column - 1)}^`;
 
-function explain({ explanations, verify, settle, timeline }: PaymentDetail): readonly string[] {
+function explain({ explanations, verify, settle }: PaymentDetail): readonly string[] {
   if (explanations.length === 0) {
     if ([verify, settle].some((view) => view?.outcome === "open")) return ["It is under way.", ""];
-    const isLost = timeline.findLast(({ kind }) => kind === "delivery")?.ok === false;
-    return [
-      "Nothing is wrong with it.",
-      ...(isLost
-        ? [
-            "Its answer did not arrive: send the same payment again, which moves once at most, to be told of its success.",
-          ]
-        : []),
-      "",
-    ];
+    return ["Nothing is wrong with it.", ""];
   }
   const message = settle?.message ?? verify?.message ?? null;
   return [

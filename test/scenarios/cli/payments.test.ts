@@ -285,8 +285,32 @@ test("why explains the payment that was asked for last, or the one with an id or
 test("why says of a settled payment whose answer was lost what to do", async () => {
   await cli("fault", "facilitator", "answer-lost", "--method", "settle", "--times", "1");
   await expect(pay(description, { network: "base" })).rejects.toThrow("No answer from");
-  const lost = /Nothing is wrong with it\.\nIts answer did not arrive: send the same payment again/;
-  await expect.poll(async () => (await cli("why")).stdout, { timeout: 10_000 }).toMatch(lost);
+  const why = async () => (await cli("why")).stdout;
+  await expect.poll(why, { timeout: 10_000 }).toContain("The answer did not reach its caller");
+  expect(await why()).toMatch(/got: {6}the ledger says: settled\n.*\n +fix: {6}Send the same payment again/);
+
+  // The caller gives up while the payment is under way.
+  const { request } = await signPayment(description, { network: "base" });
+  const held = await cli("fault", "base", "hold-blocks");
+  expect(held.code).toBe(0);
+  const signal = AbortSignal.timeout(300);
+  const headers = { authorization: description.organization.apiKey, "content-type": "application/json" };
+  const left = fetch(`${origin}/v1/settle`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify(request),
+    signal,
+  });
+  await expect(left).rejects.toThrow("timeout");
+  await expect
+    .poll(() => printed().at(-1))
+    .toMatchObject({
+      ...{ operation: "settle", outcome: "abandoned", more: "docs/errors.md#answer-lost" },
+      fix: expect.stringContaining("Send the same payment again"),
+    });
+  expect(await why()).toMatch(/settle +abandoned\n(.*\n)+The answer did not reach its caller/);
+  await cli("fault", "clear");
+  await expect.poll(why, { timeout: 10_000 }).toContain("the ledger says: settled");
 });
 
 test("logs lists what was, and follows what comes", async () => {
@@ -295,7 +319,7 @@ test("logs lists what was, and follows what comes", async () => {
   expect(lines.length).toBeGreaterThan(3);
   expect(JSON.parse(lines[0] ?? "")).toMatchObject({ operation: "verify", payerName: "funded" });
   await using following = await startCli(["logs", "--follow", "--limit", "1", "--url", origin]);
-  await following.printed(/verify/);
+  await following.printed(/settle +base/);
   await pay(description, { network: "base", payer: "blacklisted" });
   await following.printed(/settle +base +blacklisted +0.01 USDC +invalid: invalid_transaction_state/);
   await following.printed(/^ +why: .*\n(?: +fix: .*\n)? +more: docs\/errors\.md#invalid_transaction_state$/m);
