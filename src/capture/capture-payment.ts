@@ -1,8 +1,8 @@
 import type { ExplainContext } from "../explain/explain.ts";
-import { requestBodyOf } from "../explain/explain-refusal.ts";
 import type { Hex } from "../protocol/hex.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { isErc6492 } from "../protocol/signature.ts";
+import { shownBody } from "../studio/payment-body.ts";
 import type { LoggedPayment } from "../studio/payment-log.ts";
 import { kitVersion } from "../util/kit-version.ts";
 import type { Capture } from "./capture.ts";
@@ -20,7 +20,7 @@ const cutSignature: Hex = `0x${"00".repeat(65)}`;
  * @throws {KitError} when the chain does not have that state any more
  */
 export async function capturePayment(
-  { summary, timeline }: LoggedPayment,
+  { summary, body, timeline }: LoggedPayment,
   request: PaymentRequest,
   {
     chain,
@@ -45,13 +45,13 @@ export async function capturePayment(
     .slice(0, Math.max(place, 0))
     .some(({ kind, title }) => kind === "ledger" && title === "settled");
   const checked = timeline.findLast(({ kind, title }) => kind === "check" && title === "signatureHolds");
-  const shown = signature === "kept" ? request : { ...request, signature: withoutSecret(request.signature) };
+  const context = { contracts, tokens: { [chain.network.name]: [chain.asset] } };
   return {
     x402Capture: 1,
     kit: kitVersion(),
     capturedAt: new Date().toISOString(),
     operation,
-    request: requestBodyOf(shown, { contracts, tokens: { [chain.network.name]: [chain.asset] } }),
+    request: shownBody({ request, body }, context, signature === "kept" ? (text) => text : withoutSecret),
     signature,
     signatureRefusal:
       checked === undefined || checked.ok

@@ -96,6 +96,8 @@ export type RequestEnded = FromService & {
   /** Undefined when the body is not a well-formed payment. */
   readonly payment: PaymentRequest | undefined;
   readonly settlementId: Hex | undefined;
+  /** As in {@link RequestRead}. */
+  readonly body?: string | undefined;
   /** Where no payment could be read of it, and something came. */
   readonly received?: ReceivedBody | undefined;
   /** The HTTP status of the answer; undefined when the caller left before all of it was written. */

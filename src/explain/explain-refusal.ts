@@ -1,6 +1,6 @@
 import { buildPaymentRequest } from "../protocol/build-request.ts";
 import { knownToken } from "../protocol/known-token.ts";
-import { type Finding, finding, mistakes } from "../protocol/mistakes.ts";
+import { type Finding, finding, isCause, mistakes } from "../protocol/mistakes.ts";
 import { chainTimeIn } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { isMasked } from "../util/mask-secrets.ts";
@@ -29,6 +29,8 @@ export type RefusedRequest = {
   reason: string | undefined;
   message: string | undefined;
   request: PaymentRequest | undefined;
+  /** The body that it was read of, where that is known; otherwise one is made of it. */
+  body?: string | undefined;
   /** The whole body where no payment could be read of it, with its secrets masked. */
   received?: string | undefined;
   /** The time of the request, in unix milliseconds. */
@@ -68,20 +70,21 @@ function oddClock(now: bigint, at: number): string | undefined {
 
 /** Explains a refusal by the mistakes found in the payment, otherwise by the meaning of its reason. */
 export function explainRefusal(refused: RefusedRequest, context: RefusalContext): RefusalExplanation[] {
-  const { reason, message, request, received } = refused;
+  const { reason, message, request } = refused;
   const now = timeOf(refused, context);
   // The chain's time is asked for a payment whose signature has held; a wallet that refuses one has decided itself.
   const signatureHeld =
     beyondTimes.includes(reason) || chainTimeIn(message) !== undefined || isWalletsRefusal(message);
   const clock = now === undefined ? undefined : oddClock(now, refused.at);
   const judged = { ...context, now, clock, signatureHeld };
-  const mistakes = findMistakes(bodyText({ request, received }, context), judged);
+  const mistakes = findMistakes(bodyText(refused, context), judged);
   // A facilitator may be configured to settle payments of nothing.
   const isZeroRefused = reason === "invalid_payment_requirements";
   const found = mistakes.filter(({ mistake }) => mistake !== "amount-zero" || isZeroRefused);
   // A body that was refused unread may hold mistakes besides.
   const isUnread = request === undefined && reason !== undefined && isProblem(reason);
-  const isAllSaid = found.length > 0 && !isUnread && !isWalletsRefusal(message);
+  // What is only worth a look is no cause.
+  const isAllSaid = found.some(isCause) && !isUnread && !isWalletsRefusal(message);
   if (reason === undefined || isAllSaid) return found;
   return [explanationOfReason(reason, message), ...found];
 }
@@ -121,10 +124,10 @@ export function requestBodyOf(
 }
 
 function bodyText(
-  { request, received }: Pick<RefusedRequest, "request" | "received">,
+  { request, body, received }: Pick<RefusedRequest, "request" | "body" | "received">,
   context: Pick<ExplainContext, "contracts" | "tokens">,
 ): string | undefined {
-  return request === undefined ? received : JSON.stringify(requestBodyOf(request, context));
+  return request === undefined ? received : (body ?? JSON.stringify(requestBodyOf(request, context)));
 }
 
 function findMistakes(body: string | undefined, context: ExplainContext): RefusalExplanation[] {

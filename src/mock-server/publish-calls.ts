@@ -23,6 +23,7 @@ export function publishCall(
     ...common,
     ...{ payment, settlementId, status, tookMs },
     answer: bodyOf(answer),
+    body: payment && body,
     received:
       payment === undefined && body !== undefined
         ? describeReceived(body, {

@@ -28,6 +28,7 @@ test("a capture that cannot be made says why, and what to do", async () => {
       find: () => ({
         summary: beginSummary(stored),
         request,
+        body: undefined,
         received: undefined,
         answers: [],
         timeline: [],

@@ -1,8 +1,9 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { type RefusalContext, requestBodyOf } from "../explain/explain-refusal.ts";
+import type { RefusalContext } from "../explain/explain-refusal.ts";
 import type { Operation } from "../protocol/problems.ts";
 import { answerFrom } from "./answer-from.ts";
+import { bodyOf } from "./payment-body.ts";
 import type { LoggedPayment, PaymentLog } from "./payment-log.ts";
 
 /** Sends the body of a payment to the service, with the key of the local organization. */
@@ -26,8 +27,8 @@ export function againRoutes(
   { log, context, resend }: { log: PaymentLog; context: RefusalContext; resend: Resend },
 ): void {
   const read = ({ params, body }: FastifyRequest<{ Params: { id: string } }>) => {
-    const payment = log.find(params.id.toLowerCase())?.request;
-    if (payment === undefined) {
+    const payment = log.find(params.id.toLowerCase());
+    if (payment?.request === undefined) {
       return {
         status: 404,
         error: "No payment of this id can be sent again: none that is readable was seen here",
@@ -37,7 +38,10 @@ export function againRoutes(
     if (!asked.success) {
       return { status: 400, error: 'The body is to be {"operation":"verify"} or {"operation":"settle"}' };
     }
-    return { operation: asked.data.operation, body: requestBodyOf(payment, context) };
+    return {
+      operation: asked.data.operation,
+      body: bodyOf({ ...payment, request: payment.request }, context),
+    };
   };
 
   app.post<{ Params: { id: string } }>("/payments/:id/again", async (request, reply) => {

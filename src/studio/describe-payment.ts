@@ -3,12 +3,12 @@ import {
   explainRefusal,
   type RefusalContext,
   type RefusalExplanation,
-  requestBodyOf,
 } from "../explain/explain-refusal.ts";
 import { authorizationJson } from "../protocol/build-request.ts";
 import { chainTimeIn } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { explainReceived, receivedView } from "./explain-received.ts";
+import { shownBody } from "./payment-body.ts";
 import type { AuthorizationUse, PaymentChain } from "./payment-chain.ts";
 import type { LoggedPayment } from "./payment-log.ts";
 import type { OperationView, PaymentDetail, PaymentSummary } from "./payment-view.ts";
@@ -53,13 +53,13 @@ function detailOf(
   context: RefusalContext,
   { use, chainTime }: { use: AuthorizationUse | undefined; chainTime: bigint | undefined },
 ): PaymentDetail {
-  const { summary, request, received, answers, timeline, omitted } = payment;
+  const { summary, request, body, received, answers, timeline, omitted } = payment;
   return {
     ...summary,
     signed: request === undefined ? null : authorizationJson(request.authorization),
     required: request === undefined ? null : termsOf(request),
     chainTime: chainTime === undefined ? null : `${chainTime}`,
-    body: request === undefined ? null : requestBodyOf(withoutSignature(request), context),
+    body: request === undefined ? null : shownBody({ request, body }, context, withoutSignature),
     received: received === undefined ? null : receivedView(received),
     answers,
     timeline: timeline.toSorted((a, b) => a.at - b.at),
@@ -68,9 +68,8 @@ function detailOf(
   };
 }
 
-function withoutSignature(request: PaymentRequest): PaymentRequest {
-  const bytes = (request.signature.length - 2) / 2;
-  return { ...request, signature: `0x (${bytes} bytes that are not shown)` };
+function withoutSignature(signature: string): string {
+  return `0x (${(signature.length - 2) / 2} bytes that are not shown)`;
 }
 
 function termsOf({ requirements: { amount, asset, payTo } }: PaymentRequest): Record<string, string> {
@@ -110,7 +109,7 @@ function isAbandoned({ outcome, reason }: OperationView): boolean {
 
 /** Why the newest of its refusals was one. */
 function explanationsOf(
-  { summary, request, received, timeline }: LoggedPayment,
+  { summary, request, body, received, timeline }: LoggedPayment,
   context: RefusalContext,
   use: AuthorizationUse | undefined,
 ): RefusalExplanation[] {
@@ -126,7 +125,7 @@ function explanationsOf(
   const { reason, message } = refused;
   const answered = { reason: reason ?? undefined, message: message ?? undefined, at: summary.lastSeenAt };
   if (received !== undefined) return explainReceived(answered, received, context);
-  const explanations = explainRefusal({ ...answered, request }, context);
+  const explanations = explainRefusal({ ...answered, request, body }, context);
   if (reason !== usedReason && use === undefined) return explanations;
   const own = explanations.find(({ mistake }) => mistake === usedReason);
   const before = explainUse(settledHere(timeline) ?? use, summary.token, own);

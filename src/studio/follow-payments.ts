@@ -52,12 +52,12 @@ export function followPayments(
 }
 
 function explainEnded(
-  { payment, result: { reason, message }, received }: RequestEnded,
+  { payment, body, result: { reason, message }, received }: RequestEnded,
   at: number,
   context: RefusalContext,
 ): RefusalExplanation[] {
   return received === undefined
-    ? explainRefusal({ reason, message, request: payment, at }, context)
+    ? explainRefusal({ reason, message, request: payment, body, at }, context)
     : explainReceived({ reason, message, at }, received, context);
 }
 

@@ -13,6 +13,8 @@ import { timelineOf } from "./timeline.ts";
 export type LoggedPayment = {
   summary: PaymentSummary;
   request: PaymentRequest | undefined;
+  /** The body that this was read of, as it came; undefined where it is not kept. */
+  body: string | undefined;
   /** The body of a request in which no payment could be read. */
   received: ReceivedBody | undefined;
   /** The newest to each operation. */
@@ -135,10 +137,11 @@ export function createPaymentLog(store: PaymentStore, names: KnownNames = {}): P
       if (payment === undefined) return undefined;
       update();
       const summary = rows.get(payment.id)?.summary;
-      const { request, messages } = payment;
+      const { request, body, messages } = payment;
       const received = messages.flatMap((message) => ("received" in message ? (message.received ?? []) : []));
       const answers = newestAnswers(messages);
-      return summary && { summary, request, received: received.at(-1), answers, ...timelineOf(payment) };
+      if (summary === undefined) return undefined;
+      return { summary, request, body, received: received.at(-1), answers, ...timelineOf(payment) };
     },
     changedSince(version) {
       update();

@@ -163,6 +163,17 @@ test.each(Object.entries(bodies))("a payment %s is read of its body as it was", 
   expect(kept.request).toEqual(read);
 });
 
+test("of several requests of a payment, what the newest said is kept", () => {
+  const body = JSON.stringify(exampleBody({ resource: "https://shop.example/one" }));
+  const other = JSON.stringify(exampleBody({ resource: "https://shop.example/two" }));
+  const [first, second] = [parseBody(JSON.parse(body)), parseBody(JSON.parse(other))];
+  const kept = new KeptPayment(first.settlementId, { payment: first, body });
+  const { read } = verify("1");
+  kept.open({ ...read, payment: first, body }, 1);
+  kept.open({ ...read, payment: second, body: other }, 2);
+  expect([kept.request, kept.body]).toEqual([second, other]);
+});
+
 test("a payment whose body began with a byte order mark is read as it was", () => {
   const body = exampleBody();
   const read = parseBody(body);

@@ -24,8 +24,10 @@ export type StoredPayment = TimedMessages & {
   readonly id: string;
   /** Undefined where no request held a readable payment. */
   readonly settlementId: Hex | undefined;
-  /** That payment, as it is read again, which takes some time. */
+  /** The payment of the newest such request, as it is read again, which takes some time. */
   readonly request: PaymentRequest | undefined;
+  /** The body that it is read of; undefined where that is not kept. */
+  readonly body: string | undefined;
   /** How many messages there were before these, and were too many to be kept. */
   readonly omitted: number;
   /** When the newest message was published. */
@@ -35,7 +37,7 @@ export type StoredPayment = TimedMessages & {
 };
 
 /** A longer body would take more memory than the payment in it. */
-const mostBody = 2_048;
+const mostBody = 4_096;
 
 type OtherMessage = TimedMessage & { before: OtherMessage | undefined };
 
@@ -56,9 +58,9 @@ export class KeptPayment implements StoredPayment {
   position = -1;
   readonly #network: Network | undefined;
   /** The body that the payment was read of: one string, where the payment has fifteen objects. */
-  readonly #body: string | undefined;
+  #body: string | undefined;
   /** The payment, where that is not kept. */
-  readonly #request: PaymentRequest | undefined;
+  #request: PaymentRequest | undefined;
   #changedAt = 0;
   #omitted = 0;
   /** The newest that has ended; the others follow from it. */
@@ -72,12 +74,20 @@ export class KeptPayment implements StoredPayment {
   constructor(id: string, read: Pick<RequestRead, "payment" | "body"> | undefined) {
     this.id = id;
     this.settlementId = read?.payment.settlementId;
-    const body = read?.body;
+    this.#network = read?.payment.knownNetwork;
+    if (read !== undefined) this.#take(read);
+  }
+
+  /** Keeps what a request said. Another one of the same payment may have other requirements, or another signature. */
+  #take({ payment, body }: Pick<RequestRead, "payment" | "body">): void {
     // One that begins with a byte order mark was read without it.
     const isKept = body !== undefined && body.length <= mostBody && body.startsWith("{");
-    this.#network = read?.payment.knownNetwork;
     this.#body = isKept ? body : undefined;
-    this.#request = isKept ? undefined : read?.payment;
+    this.#request = isKept ? undefined : payment;
+  }
+
+  get body(): string | undefined {
+    return this.#body;
   }
 
   get request(): PaymentRequest | undefined {
@@ -118,7 +128,9 @@ export class KeptPayment implements StoredPayment {
   }
 
   /** A request of it was read. */
-  open({ requestId, operation, payment }: RequestRead, at: number): void {
+  open(read: RequestRead, at: number): void {
+    const { requestId, operation, payment } = read;
+    this.#take(read);
     this.#count(at);
     this.#open = { requestId, operation, payment, at, checks: undefined, calls: noCalls, before: this.#open };
   }

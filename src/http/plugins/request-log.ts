@@ -48,6 +48,7 @@ export const logRequests = fp<{ metrics: Metrics }>(async (app, { metrics }) => 
           operation,
           payment,
           settlementId: payment?.settlementId,
+          body: payment && request.receivedBytes?.text,
           received: payment === undefined ? receivedBody(request) : undefined,
           status: end === "written" ? reply.statusCode : undefined,
           answer: end === "written" ? request.answer : undefined,

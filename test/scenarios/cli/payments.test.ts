@@ -218,6 +218,36 @@ test("a request with one malformed member is told with what else it names", asyn
   }
 });
 
+test.each([1, 2] as const)(
+  "what a shop of version %i asks for wrongly is explained, shown, copied and captured as it came",
+  async (x402Version) => {
+    const { request } = await signPayment(description, { network: "base", x402Version });
+    const text = JSON.stringify(request)
+      .replaceAll('"version":"2"', '"version":"1"')
+      .replace(/"signature":"0x..../, '"signature":"0x1111')
+      .replaceAll('"maxTimeoutSeconds":60', '"maxTimeoutSeconds":77');
+    const before = printed().length;
+    await requestJson(`${origin}/v1/verify`, {
+      method: "POST",
+      headers: { authorization: description.organization.apiKey },
+      body: JSON.parse(text),
+    });
+    await expect.poll(() => printed().length).toBe(before + 1);
+    const { id, fix } = printed().at(-1) ?? { id: "" };
+    expect(fix).toContain("Put the token's own name and version into `extra`");
+    expect((await cli("why")).stdout).toContain('expected: {"name":"USD Coin","version":"2"}');
+    const shown = JSON.stringify(await requestJson(`${origin}/payments/${id}`, {}));
+    expect(shown).toContain('"maxTimeoutSeconds":77');
+    expect(shown).not.toContain('"signature":"0x1111');
+    const curl = await requestJson(`${origin}/payments/${id}/curl`, {
+      ...{ method: "POST", body: { operation: "verify" } },
+    });
+    expect(JSON.stringify(curl.body)).toContain(JSON.stringify(text).slice(1, -1));
+    const captured = await requestJson(`${origin}/payments/${id}/capture`, { method: "POST", body: {} });
+    expect(captured.body).toMatchObject({ request: JSON.parse(text) });
+  },
+);
+
 test("a body with values that are no texts is refused and explained, and up goes on", async () => {
   const hostile: readonly unknown[] = [
     { toString: "x" },

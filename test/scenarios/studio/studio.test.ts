@@ -506,7 +506,7 @@ describe("over HTTP", () => {
         body: '{"operation":"verify"}',
       });
     const again = (await (await postTo("again")).json()) as { status: number; body: unknown };
-    expect(again).toMatchObject({ status: 200, body: { isValid: false, paymentState: "unknown" } });
+    expect(again).toMatchObject({ status: 200, body: { isValid: false, paymentState: "taken" } });
     const { explanations } = await detailOf(payment?.id ?? "");
     expect(explanations).toMatchObject([
       {
