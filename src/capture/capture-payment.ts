@@ -39,7 +39,10 @@ export async function capturePayment(
   const operation = summary.settle === null ? "verify" : "settle";
   const view = summary.settle ?? summary.verify;
   const asked = timeline.findLast(({ kind, title }) => kind === "request" && title.endsWith(operation));
-  const place = timeline.findLastIndex(({ kind }) => kind === "check");
+  // Another verify may have been judged since.
+  const place = timeline.findLastIndex(
+    ({ kind, requestId }) => kind === "check" && requestId === asked?.requestId,
+  );
   const judged = timeline[place];
   const isAfterwards = timeline
     .slice(0, Math.max(place, 0))

@@ -15,8 +15,7 @@ export const problemAdvice: Readonly<Record<ProblemName, string>> = {
   "payment-identifier-reused":
     "Send the payment that came first under this identifier, or have the payer's client use a new one for a new purchase.",
   "body-too-large": "Send the payment alone; it has about 1 KiB.",
-  "uri-too-long":
-    "The facilitator's URL ends in /v1: nothing of a payment belongs into the path or the query.",
+  "uri-too-long": "The facilitator's URL ends in /v1: nothing of a payment belongs in the path or the query.",
   "unsupported-media-type":
     "Send content-type: application/json, and the body as plain JSON, not compressed.",
   "idempotency-key-reused": "Use a new Idempotency-Key for every payment, and the old one for repeats.",

@@ -65,7 +65,7 @@ export const mistakes = {
   "pay-to-is-not-the-contract": {
     rank: 2,
     title: "payTo is not the facilitator contract",
-    why: "Payers sign a transfer to the facilitator contract, which forwards it to the wallet of your organization in the same transaction. Your own wallet belongs into the settings of the organization.",
+    why: "Payers sign a transfer to the facilitator contract, which forwards it to the wallet of your organization in the same transaction. Your own wallet is a setting of the organization.",
     fix: advice["pay-to-is-not-the-contract"],
   },
   "signed-for-another-recipient": {

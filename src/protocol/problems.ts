@@ -59,7 +59,8 @@ export const problemDetails = {
   identifierReused:
     "This payment identifier was another payment's before; nothing was done. Send that payment again, or use a new identifier for a new purchase",
   overloaded: "The service is overloaded; nothing was done, try again later",
-  discoveryOff: "Discovery is off at this facilitator; DISCOVERY=true turns it on",
+  discoveryOff:
+    "Discovery is off at this facilitator; its operator turns it on (`up --discovery`, or DISCOVERY=true for `serve`)",
   noSettlement:
     "This organization has no settlement with this id: no settle of that payment has passed all checks",
   noSuchNetwork: (served: readonly string[]) =>

@@ -72,6 +72,11 @@ export const paymentSummarySchema = z.object({
     description:
       "What the ledger says last: claimed, mined, settled, failed, recovered, …; null before it is claimed",
   }),
+  settledAt: z
+    .number()
+    .nullable()
+    .default(null)
+    .meta({ description: "When it was settled, also where a later settle of the same payment was refused" }),
   transaction: text,
   delivered: z.boolean().nullable().meta({ description: "Whether its success was written to the caller" }),
 });

@@ -20,6 +20,7 @@ export function beginSummary(
     settle: null,
     unrouted: null,
     ledger: null,
+    settledAt: null,
     transaction: null,
     delivered: null,
   };
@@ -43,6 +44,7 @@ export function addToSummary(
     const count = before?.outcome === "open" ? before.count : (before?.count ?? 0) + 1;
     summary[operation] = { outcome, status, reason, message: text, tookMs, count, at: Math.floor(at) };
     if (transaction !== undefined) summary.transaction = transaction;
+    if (outcome === "settled") summary.settledAt ??= Math.floor(at);
     if (message.received !== undefined) {
       Object.assign(summary, termsOf(undefined, message.received, names));
     }
@@ -55,6 +57,9 @@ export function addToSummary(
     summary.delivered = message.fate === "delivered";
   } else if ("settlementId" in message && "step" in message) {
     if (message.step !== "delivered") summary.ledger = message.step;
+    if (message.step === "settled" || message.step === "recovered") summary.settledAt ??= Math.floor(at);
+    // What was mined may be undone.
+    if (message.step === "reorganized" || message.step === "failed") summary.settledAt = null;
     if ("transaction" in message) summary.transaction = message.transaction;
   } else if ("transaction" in message) {
     summary.transaction ??= message.transaction;

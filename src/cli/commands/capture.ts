@@ -6,6 +6,7 @@ import { requestJson } from "../../harness/control/http-json.ts";
 import { createPaymentReader } from "../../studio/read-payments.ts";
 import { escapeControls } from "../../util/escape-controls.ts";
 import { self } from "../../util/self-command.ts";
+import { atUrl } from "../kit/at-url.ts";
 import { defineCommand, flag, textOption, tokenOption, urlOption } from "../kit/command.ts";
 import { readInputFile } from "../kit/input-file.ts";
 import { requireWritable, writeOutput } from "../kit/output-file.ts";
@@ -44,7 +45,7 @@ export const capture = defineCommand({
     if (status !== 200) {
       const { error, hints } = problemSchema.parse(body);
       throw new KitError(error ?? `The payment cannot be captured: ${status}`, {
-        hints: [...hints, `List the payments that were seen: ${self} logs`],
+        hints: [...hints, `List the payments that were seen: ${self} logs${atUrl(url)}`],
       });
     }
     await writeOutput(out, () => `${JSON.stringify(body, null, 2)}\n`);

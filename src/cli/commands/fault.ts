@@ -16,6 +16,7 @@ import {
 import { self } from "../../util/self-command.ts";
 import { asText } from "../../util/show-value.ts";
 import { renderTable } from "../../util/table.ts";
+import { atUrl } from "../kit/at-url.ts";
 import {
   defineCommand,
   flag,
@@ -77,7 +78,7 @@ export const fault = defineCommand({
     if (network !== facilitatorPlace) requireRunning(running, network);
     const set = await createControlClient(url).faults.add(order);
     print(`${network}: ${describeFault(set)}`);
-    if (lasts(set.kind)) print(`To end it: ${self} fault clear --id ${set.id}`);
+    if (lasts(set.kind)) print(`To end it: ${self} fault clear --id ${set.id}${atUrl(url)}`);
     return 0;
   },
 });

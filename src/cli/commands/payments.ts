@@ -14,6 +14,7 @@ import { createPaymentReader, type PaymentReader } from "../../studio/read-payme
 import { escapeControls } from "../../util/escape-controls.ts";
 import { self } from "../../util/self-command.ts";
 import { createTurns } from "../../util/turns.ts";
+import { atUrl } from "../kit/at-url.ts";
 import { defineCommand, flag, option, textOption, tokenOption, urlOption } from "../kit/command.ts";
 import { findLastAsked } from "./look-up.ts";
 
@@ -50,9 +51,11 @@ export const logs = defineCommand({
     /** Writes what has ended since these payments were last seen, in the order of the answers. */
     async function show(payments: readonly PaymentSummary[]): Promise<void> {
       const unseen = payments.flatMap(endedOf).filter(({ payment, operation, view }) => {
-        const key = `${operation} ${payment.id}`;
-        const isNew = seen.get(key) !== view.count;
-        seen.set(key, view.count);
+        const isSettled = view.outcome === "settled";
+        const key = `${isSettled ? "settled" : operation} ${payment.id}`;
+        const count = isSettled ? 1 : view.count;
+        const isNew = seen.get(key) !== count;
+        seen.set(key, count);
         return isNew;
       });
       for (const one of unseen.toSorted((a, b) => a.at - b.at)) {
@@ -86,13 +89,19 @@ type Ended = {
 };
 
 function endedOf(payment: PaymentSummary): readonly Ended[] {
-  const { unrouted, lastSeenAt } = payment;
+  const { unrouted, lastSeenAt, settle, settledAt } = payment;
   const asked = (["verify", "settle"] as const).flatMap((operation): readonly Ended[] => {
     const view = payment[operation];
     if (view === null || view.outcome === "open") return [];
     // An `up` of an earlier version does not say when it was.
     return [{ payment, operation, view, at: view.at ?? lastSeenAt }];
   });
+  // A success stays one, whatever is answered to the same payment later.
+  if (settledAt !== null && settle !== null && settle.outcome !== "settled") {
+    const none = { reason: null, message: null, tookMs: null };
+    const view = { ...settle, ...none, outcome: "settled", status: null, at: settledAt };
+    asked.push({ payment, operation: "settle", view, at: settledAt });
+  }
   if (unrouted === null) return asked;
   const { method, path, status, message } = unrouted;
   const reason = status === 404 ? "not-found" : "method-not-allowed";
@@ -110,7 +119,7 @@ function lineOf(
     time: new Date(at).toISOString(),
     ...{ operation, id, network, payer, payerName, amount, token, outcome, status, reason, message, tookMs },
     ...adviceOn(explanations),
-    transaction: operation === "settle" ? payment.transaction : null,
+    transaction: ["settled", "pending"].includes(outcome) ? payment.transaction : null,
   };
 }
 
@@ -128,12 +137,12 @@ export const why = defineCommand({
   },
 
   async run({ which, url, token }) {
-    const payment = await find(createPaymentReader(url, token), which);
+    const payment = await find(createPaymentReader(url, token), which, atUrl(url));
     return { json: payment, text: describe(payment) };
   },
 });
 
-async function find(reader: PaymentReader, which: string): Promise<PaymentDetail> {
+async function find(reader: PaymentReader, which: string, at: string): Promise<PaymentDetail> {
   const wanted = which.toLowerCase();
   const isIt = ({ id, transaction }: PaymentSummary) =>
     [id, transaction].some((one) => one?.toLowerCase() === wanted);
@@ -144,12 +153,12 @@ async function find(reader: PaymentReader, which: string): Promise<PaymentDetail
   throw wanted === "last"
     ? new KitError("No payment has been seen there yet", {
         hints: [
-          `Have a client verify or settle one, or on a running up: ${self} pay`,
+          `Have a client verify or settle one, or on a running up: ${self} pay${at}`,
           "Payments from before its start, such as those of --state, are not shown.",
         ],
       })
     : new KitError(`No payment with the id or transaction ${which} has been seen there`, {
-        hints: [`List those that were: ${self} logs`],
+        hints: [`List those that were: ${self} logs${at}`],
       });
 }
 

@@ -8,6 +8,8 @@ import { settleAnswerSchema } from "../../protocol/answers.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
+import { self } from "../../util/self-command.ts";
+import { atUrl } from "../kit/at-url.ts";
 import {
   defineCommand,
   networkFileOption,
@@ -56,12 +58,13 @@ export const pay = defineCommand({
     const harness = await findHarness(url);
     const { asset } = requireRunning(harness, network);
     const payment = { network, payer, amount, x402Version: version, validForSeconds: 600 };
-    const { verify, settle, tookMs } = await payOnHarness(harness, payment);
-    print(`verify  ${verify.status}  ${JSON.stringify(verify.body, null, 2)}`);
-    print(`settle  ${settle.status}  ${JSON.stringify(settle.body, null, 2)}`);
+    const { settle, tookMs } = await payOnHarness(harness, payment, (operation, { status, body }) =>
+      print(`${operation}  ${status}  ${JSON.stringify(body, null, 2)}`),
+    );
     const settled = settleAnswerSchema.safeParse(settle.body).data?.success === true;
     const told = formatAmount(amount, unitsOf(asset));
     print(`\n${settled ? "Settled" : "Not settled:"} ${told} on ${network} in ${Math.round(tookMs)} ms.`);
+    if (!settled) print(`What is wrong, and what to do: ${self} why${atUrl(url)}`);
     return settled ? 0 : 1;
   },
 });

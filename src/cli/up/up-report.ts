@@ -1,4 +1,4 @@
-import { contractVariables, rpcVariableOf, variables } from "../../config/variables.ts";
+import { contractVariables, rpcVariableOf } from "../../config/variables.ts";
 import { shortenHex } from "../../explain/payment-line.ts";
 import { curlOf } from "../../harness/control/curl.ts";
 import { type HarnessDescription, networksOf } from "../../harness/control/description.ts";
@@ -8,6 +8,7 @@ import { builtInNetworks } from "../../protocol/networks.ts";
 import { unitsOf } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
 import { type Column, renderTable } from "../../util/table.ts";
+import { atUrl } from "../kit/at-url.ts";
 import { curlValidSeconds, describePayers } from "./start-report.ts";
 
 /** What a person reads when `up` is ready. */
@@ -49,7 +50,7 @@ export async function describeUp(
 /** Commands to paste, which reach this very harness. */
 function commandsFor(harness: HarnessDescription, origin: string): readonly string[] {
   const network = networksOf(harness)[0] ?? "base";
-  const url = origin === variables.X402_KIT_URL.default ? "" : ` --url ${origin}`;
+  const url = atUrl(origin);
   return [
     `${self} pay --network ${network}${url}`,
     `${self} fund --network ${network} --to ADDRESS --amount 1000000${url}`,

@@ -7,6 +7,7 @@ import {
 import { buildPaymentRequest } from "../../protocol/build-request.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
+import type { Operation } from "../../protocol/problems.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { createPayerSigner } from "../../published/payer-signer.ts";
 import { signAs } from "../../published/sign-as.ts";
@@ -127,19 +128,30 @@ export async function signPayment(
   return { request, authorization };
 }
 
-/** Pays once on a running harness, as an x402 server would: verify, then settle, over HTTP. */
-export async function pay(harness: HarnessDescription, spec: PaymentSpec): Promise<PaymentReport> {
+/**
+ * Pays once on a running harness, as an x402 server would: verify, then settle, over HTTP.
+ *
+ * @param onAnswer called with each answer as it comes
+ * @throws {KitError} when there is no answer to one of them, or none that is JSON
+ */
+export async function pay(
+  harness: HarnessDescription,
+  spec: PaymentSpec,
+  onAnswer: (operation: Operation, answer: JsonResponse) => void = () => {},
+): Promise<PaymentReport> {
   const { request } = await signPayment(harness, spec);
   const from = performance.now();
   const verify = await postPayment(harness, "verify", request);
+  onAnswer("verify", verify);
   const settle = await postPayment(harness, "settle", request);
+  onAnswer("settle", settle);
   return { verify, settle, tookMs: performance.now() - from };
 }
 
 /** Posts the body of a payment to the service with the organization's key. */
 export function postPayment(
   harness: { facilitator: { url: string }; organization: { apiKey: string } },
-  operation: "verify" | "settle",
+  operation: Operation,
   body: Record<string, unknown>,
   headers: Record<string, string> = {},
 ): Promise<JsonResponse> {
@@ -174,12 +186,12 @@ function signerOf(key: string): AuthorizationSigner {
 }
 
 const noPayer = () =>
-  new KitError("The payer is neither a test payer nor a private key", {
-    hints: [
-      `Test payers: ${Object.keys(testPayers).join(", ")}`,
-      "A private key is 0x and 64 hexadecimal digits. A viem account works too.",
-    ],
-  });
+  new KitError(
+    `The payer is neither a test payer (${Object.keys(testPayers).join(", ")}) nor a private key`,
+    {
+      hints: ["A private key is 0x and 64 hexadecimal digits. A viem account works too."],
+    },
+  );
 
 function isPrivateKey(text: string): text is Hex {
   return /^0x[0-9a-fA-F]{64}$/.test(text);

@@ -26,6 +26,8 @@ export type LineRule = (request: LineRequest) => Promise<LineAnswer | "reset">;
 export type FacilitatorLine = AsyncDisposable & {
   /** The facilitator's URL for the server; ends in `/v1`. */
   readonly url: string;
+  /** How many requests came. */
+  readonly requests: number;
   /** The rule for the next requests; undefined forwards everything. */
   rule: LineRule | undefined;
 };
@@ -33,7 +35,9 @@ export type FacilitatorLine = AsyncDisposable & {
 /** Starts a proxy to a facilitator, which forwards everything until it has a rule. */
 export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0): Promise<FacilitatorLine> {
   const origin = new URL(facilitatorUrl).origin;
+  let requests = 0;
   const server = http.createServer(async (incoming, outgoing) => {
+    requests++;
     const body = await text(incoming);
     const send = (lose: boolean) => passOn(origin, incoming, body, lose);
     const passed: LineRequest = {
@@ -60,6 +64,9 @@ export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0): 
   });
   const line: FacilitatorLine = {
     url: `http://127.0.0.1:${port}/v1`,
+    get requests() {
+      return requests;
+    },
     rule: undefined,
     [Symbol.asyncDispose]: () => closeAtOnce(server),
   };

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { KitError } from "../../errors.ts";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
-import { startFacilitatorLine } from "../scene/facilitator-line.ts";
+import { type FacilitatorLine, startFacilitatorLine } from "../scene/facilitator-line.ts";
 import { freePort } from "../scene/free-port.ts";
 import { lastLines } from "../scene/last-lines.ts";
 import { describeEnd, endWithin, type RunningCommand, startCommand } from "../scene/run-command.ts";
@@ -60,16 +60,26 @@ export async function judgeShop(
       results.push(notRun(tested, `the run had taken ${runMs / 1_000} s`));
       continue;
     }
-    results.push(
-      await runShopCase(tested, {
-        ...{ scene, line, terms, knownNetworks, url, headers, seed, timeoutMs: answerTimeoutMs },
-        otherUrl: sellsOther ? otherUrl : undefined,
-      }),
-    );
+    const result = await runShopCase(tested, {
+      ...{ scene, line, terms, knownNetworks, url, headers, seed, timeoutMs: answerTimeoutMs },
+      otherUrl: sellsOther ? otherUrl : undefined,
+    });
+    results.push(result);
     requireRunning(started?.running);
+    if (tested.needsFacilitator === true && result.services === 0) requireAsked(line);
   }
   await onJudged(results);
   return results;
+}
+
+/** To a shop that asks another facilitator, good and bad payments are all the same. */
+function requireAsked({ requests, url }: FacilitatorLine): void {
+  if (requests > 0) return;
+  throw new KitError(`The shop refused a good payment, and never asked the facilitator at ${url}`, {
+    hints: [
+      "A shop that is started here takes the facilitator's URL from X402_FACILITATOR_URL, and the key from X402_API_KEY; one that runs already must use the URL and the key that were printed.",
+    ],
+  });
 }
 
 /** No case starts after this time, so that a run takes at most 90 s even if the shop hangs. */

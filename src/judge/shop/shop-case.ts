@@ -12,6 +12,8 @@ export type ShopCase = {
   situation: string;
   /** What a good shop does. */
   good: string;
+  /** Whether the shop cannot serve without its facilitator. */
+  needsFacilitator?: boolean;
   run(buyer: ShopBuyer): Promise<void>;
 };
 

@@ -14,6 +14,7 @@ const servesOnce = "Serves once for what it has been paid once.";
 export const shopCases: readonly ShopCase[] = [
   {
     name: "plain",
+    needsFacilitator: true,
     situation: "A buyer pays what is asked.",
     good: "Settles exactly that, answers 200, and names the transaction in PAYMENT-RESPONSE or X-PAYMENT-RESPONSE.",
     async run(buyer) {

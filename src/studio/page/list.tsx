@@ -131,7 +131,7 @@ function Row({ payment, index }: { payment: PaymentSummary; index: number }) {
       {unrouted === null ? (
         <>
           <Outcome operation={verify} />
-          <Outcome operation={settle} />
+          <Outcome operation={settle} isSettled={payment.settledAt !== null} />
         </>
       ) : (
         <td colSpan={2}>
@@ -145,13 +145,15 @@ function Row({ payment, index }: { payment: PaymentSummary; index: number }) {
   );
 }
 
-function Outcome({ operation }: { operation: OperationView | null }) {
+/** The newest outcome of an operation, after that of a payment that was settled before. */
+function Outcome({ operation, isSettled }: { operation: OperationView | null; isSettled?: boolean }) {
   if (operation === null) return <td class="none">–</td>;
   const { outcome, reason, message, count, at } = operation;
   const shown = (reason ?? outcome).replace(/^invalid_(exact_evm_payload_)?(authorization_)?/, "");
   const more = [at === null ? (reason ?? outcome) : `${formatTime(at)} ${reason ?? outcome}`, message ?? []];
   return (
     <td title={more.flat().join(": ")}>
+      {isSettled === true && outcome !== "settled" && <span class="outcome settled">settled, then </span>}
       <span class={`outcome ${outcome}`}>{breakable(shown)}</span>
       {count > 1 && <span class="count"> ×{count}</span>}
     </td>

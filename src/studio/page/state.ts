@@ -152,11 +152,13 @@ export function kindOf({
   verify,
   settle,
   unrouted,
+  settledAt,
 }: PaymentSummary): "settled" | "valid" | "refused" | "undecided" | "open" {
   if (unrouted !== null) return "refused";
   const last = settle ?? verify;
   if (last === null || last.outcome === "open") return "open";
-  if (last.outcome === "settled") return "settled";
+  // What was settled stays so, whatever is answered to the same payment later.
+  if (last.outcome === "settled" || settledAt !== null) return "settled";
   if (last.outcome === "valid") return "valid";
   return ["pending", "undetermined", "abandoned"].includes(last.outcome) ? "undecided" : "refused";
 }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { captureSchema } from "../../../src/capture/capture.ts";
 import type { PaymentLine } from "../../../src/explain/payment-line.ts";
 import { harnessDescriptionSchema } from "../../../src/harness/control/description.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
@@ -6,6 +7,7 @@ import { pay, signPayment } from "../../../src/harness/control/pay.ts";
 import { encodeSubmission } from "../../../src/judge/scene/token-calls.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 import { createLocalRpc } from "../../../src/rpc/local-rpc.ts";
+import { paymentListSchema } from "../../../src/studio/payment-view.ts";
 import { type CliProcess, runCli, startCli } from "../../support/cli.ts";
 import { parseBody } from "../../support/example-payment.ts";
 
@@ -355,6 +357,41 @@ test("logs lists what was, and follows what comes", async () => {
   await following.printed(/^ +why: .*\n(?: +fix: .*\n)? +more: docs\/errors\.md#invalid_transaction_state$/m);
   following.kill("SIGINT");
   await following.ended;
+});
+
+test("a settled payment that is settled again stays settled in lists and logs, and a capture of it is of that settle", async () => {
+  const { request } = await signPayment(description, { network: "base" });
+  const send = (operation: string) =>
+    requestJson(`${origin}/v1/${operation}`, {
+      method: "POST",
+      headers: { authorization: description.organization.apiKey },
+      body: request,
+    });
+  await send("settle");
+  await send("settle");
+  const listed = await requestJson(`${origin}/payments?limit=1`, {});
+  expect(listed.body).toMatchObject({
+    payments: [{ settle: { outcome: "invalid", count: 2 }, settledAt: expect.any(Number) }],
+  });
+  const logged = (await cli("logs", "--limit", "1", "--json")).stdout.trim().split("\n");
+  const told = logged.map((line): PaymentLine => JSON.parse(line));
+  expect(told).toMatchObject([
+    { operation: "settle", outcome: "settled", transaction: expect.stringMatching(/^0x/), fix: null },
+    { operation: "settle", outcome: "invalid", transaction: null },
+  ]);
+
+  const blockOf = async () => {
+    const [payment] = paymentListSchema.parse(
+      (await requestJson(`${origin}/payments?limit=1`, {})).body,
+    ).payments;
+    const path = `${origin}/payments/${payment?.id}/capture`;
+    const { body } = await requestJson(path, { method: "POST", body: {} });
+    return captureSchema.parse(body).chain.blockNumber;
+  };
+  const before = await blockOf();
+  await createLocalRpc(description.networks.base?.rpcUrl ?? "").request("anvil_mine", "0x5");
+  await send("verify");
+  expect(await blockOf()).toBe(before);
 });
 
 test("logs tells each answer with its own time, in order, though the ledger still looks at the payment", async () => {

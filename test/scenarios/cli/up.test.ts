@@ -252,7 +252,10 @@ describe("up for a person", () => {
   test("pay with a payer that cannot pay prints both answers, and exits with 1", async () => {
     const { code, stdout } = await runCli(["pay", "--payer", "empty"], { X402_KIT_URL: url });
     expect(code).toBe(1);
-    const asAlways = stdout.replace(/"timestamp": ".*"/, '"timestamp": "…"').replace(/\d+ ms/, "… ms");
+    const asAlways = stdout
+      .replace(/"timestamp": ".*"/, '"timestamp": "…"')
+      .replace(/\d+ ms/, "… ms")
+      .replace(/(?<=--url )\S+/, "URL");
     expect(asAlways).toMatchInlineSnapshot(`
       "verify  200  {
         "isValid": false,
@@ -280,6 +283,7 @@ describe("up for a person", () => {
       }
 
       Not settled: 0.01 USDC on base in … ms.
+      What is wrong, and what to do: npx x402-kit why --url URL
       "
     `);
   });

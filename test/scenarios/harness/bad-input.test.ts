@@ -10,12 +10,15 @@ import {
   type Harness,
   KitError,
 } from "../../../src/harness/index.ts";
+import { testPayers } from "../../../src/published/test-payers.ts";
 import { createLocalRpc } from "../../../src/rpc/local-rpc.ts";
 import { isRunning, stillRunningAfter } from "../../support/live-processes.ts";
 import { commandOf, descendantsOf } from "../../support/processes.ts";
 import { programFile } from "../../support/programs.ts";
 
 /* One clear error each, and nothing left running. */
+
+const noPayer = `The payer is neither a test payer (${Object.keys(testPayers).join(", ")}) nor a private key`;
 
 /** The error that starting or using a harness in a wrong way throws. */
 async function refusalOf(doing: Promise<unknown>): Promise<KitError> {
@@ -176,12 +179,8 @@ describe("a running harness", () => {
       { network: "base", amount: -5n },
       "An amount is a bigint below 2^256 in the asset's smallest unit, such as 10_000n, not -5",
     ],
-    ["nobody", { network: "base", payer: "nobody" }, "The payer is neither a test payer nor a private key"],
-    [
-      "a key outside the curve",
-      { network: "base", payer: `0x${"ff".repeat(32)}` },
-      "The payer is neither a test payer nor a private key",
-    ],
+    ["nobody", { network: "base", payer: "nobody" }, noPayer],
+    ["a key outside the curve", { network: "base", payer: `0x${"ff".repeat(32)}` }, noPayer],
   ])("pay: %s", async (_, payment, message) => {
     expect((await payWith(payment)).message).toBe(message);
   });

@@ -254,7 +254,10 @@ describe("x402-kit fault", () => {
       takeSignals: () => new AbortController().signal,
     };
     lines.push(`exit code ${await main(args, terminal)}`);
-    return lines.join("\n").replaceAll(/(?<=--id )\d+|^ *\d+(?= {2}base)/gm, "N");
+    return lines
+      .join("\n")
+      .replaceAll(/(?<=--id )\d+|^ *\d+(?= {2}base)/gm, "N")
+      .replaceAll(/(?<=--url )\S+/g, "URL");
   }
 
   test("sets, lists and ends faults of a running harness", async () => {
@@ -266,7 +269,7 @@ describe("x402-kit fault", () => {
       await run("fault", "base", "error", "--method", "eth_*Receipt", "--code", "-32000", "--message", "no"),
     ).toMatchInlineSnapshot(`
       "base: error, method eth_*Receipt, code -32000, message no
-      To end it: npx x402-kit fault clear --id N
+      To end it: npx x402-kit fault clear --id N --url URL
       exit code 0"
     `);
     await harness.networks.base.mine();

@@ -84,6 +84,11 @@ describe.concurrent("a shop that", () => {
       ["free-of-charge"],
       /: The shop answers 200 at http:\S+ without a payment\n.*served without payment/,
     ],
+    [
+      "asks another facilitator",
+      ["astray"],
+      /: The shop refused a good payment, and never asked the facilitator at http:\S+\n.*X402_FACILITATOR_URL/,
+    ],
   ])("%s is told so in a sentence, and nothing of it is left", async (_what, [manner = ""], sentence) => {
     await using cli = await startCli(["judge", "shop", "--timeout", "2", "--", ...subject("shop", manner)]);
     const { code } = await cli.ended;

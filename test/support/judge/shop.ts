@@ -10,7 +10,7 @@ import { z } from "zod";
  * - greedy: settles, and serves nothing;
  * - haggling: settles whatever the payment is of, and serves;
  * - curt: good, but without receipts, and with 500 for what it cannot read;
- * - and those that do not work: ends, mute, free-of-charge.
+ * - and those that do not work: ends, mute, free-of-charge, and astray, which asks another facilitator.
  */
 
 const manner = process.argv[2] ?? "good";
@@ -47,6 +47,7 @@ createServer(async (request, response) => {
   const key = `${request.url} ${payment}`;
   const receipt = owed.get(key);
   if (manner === "free" || isKnown) return serve(response);
+  if (manner === "astray") return ask(response, "not settled");
   if (receipt !== undefined) {
     owed.delete(key);
     return serve(response, receipt);
