@@ -28,13 +28,13 @@ describe("what is said of the times of a refused payment", () => {
         `expired: ${validBefore}, 5 s ago`,
       ]);
       expect(timesIn({ reason, message, at: early })).toEqual([
-        `expired: ${validBefore}, 5 s ago by the chain's clock, which is 65 s ahead of this machine's`,
+        `expired: ${validBefore}, 5 s ago by the chain's clock, which is 65 s ahead of this machine's (a local chain's is put back by \`x402-kit reset\`)`,
       ]);
     }
     const tooEarly = refusals.tooEarly(0n, 0n).message;
     const reason = "invalid_exact_evm_payload_authorization_valid_after";
     expect(timesIn({ reason, message: tooEarly, at: late })).toEqual([
-      `not-valid-yet: 0, 0 s ahead of the chain's clock, which is ${validBefore + 60n} s behind this machine's`,
+      `not-valid-yet: 0, 0 s ahead of the chain's clock, which is ${validBefore + 60n} s behind this machine's (a local chain's is put back by \`x402-kit reset\`)`,
     ]);
   });
 

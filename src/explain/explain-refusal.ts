@@ -65,7 +65,8 @@ const clocksDiffer = 60;
 function oddClock(now: bigint, at: number): string | undefined {
   const ahead = Number(now) - Math.floor(at / 1_000);
   if (Math.abs(ahead) < clocksDiffer) return undefined;
-  return `the chain's clock, which is ${Math.abs(ahead)} s ${ahead > 0 ? "ahead of" : "behind"} this machine's`;
+  const how = ahead > 0 ? "ahead of" : "behind";
+  return `the chain's clock, which is ${Math.abs(ahead)} s ${how} this machine's (a local chain's is put back by \`x402-kit reset\`)`;
 }
 
 /** Explains a refusal by the mistakes found in the payment, otherwise by the meaning of its reason. */

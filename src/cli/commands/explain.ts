@@ -1,5 +1,4 @@
-import { readFile } from "node:fs/promises";
-import { text } from "node:stream/consumers";
+import { stat } from "node:fs/promises";
 import { readFacilitatorUrl, readMoment } from "../../config/values.ts";
 import { KitError } from "../../errors.ts";
 import { explain } from "../../explain/explain.ts";
@@ -10,6 +9,8 @@ import { readInput } from "../../explain/read-input.ts";
 import { askTime } from "../../harness/control/ask-time.ts";
 import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
 import { sortByRank } from "../../protocol/mistakes.ts";
+import { isBytes32 } from "../../protocol/wire-values.ts";
+import { self } from "../../util/self-command.ts";
 import {
   contractOptions,
   contractsOf,
@@ -20,6 +21,7 @@ import {
   textOption,
   tokenOption,
 } from "../kit/command.ts";
+import { readInputFile, readText } from "../kit/input-file.ts";
 import { askThere } from "./ask-there.ts";
 
 /** Longer than any payment, shorter than what would be read by mistake. */
@@ -98,10 +100,16 @@ const fromStdin = "To read stdin, give - as the text: … | x402-kit explain -";
 
 /** The text itself, or what the file of that name or stdin holds. */
 async function readWhat(what: string): Promise<string> {
-  const found = what === "-" ? await text(process.stdin) : await readIfFile(what);
+  const limit = { most: mostBytes, what: "any payment" };
+  const found =
+    what === "-" ? await readText(process.stdin, { ...limit, name: "stdin" }) : await readIfFile(what, limit);
   const given = found ?? what;
-  if (given.length > mostBytes) {
-    throw new KitError(`${what === "-" ? "stdin" : "The file"} is longer than any payment: more than 1 MiB`);
+  if (isBytes32(given.trim())) {
+    throw new KitError("That is the id of a settlement, or the hash of a transaction", {
+      hints: [
+        `${self} why ${given.trim()} explains the payment, where it was seen by a running up or serve.`,
+      ],
+    });
   }
   if (given.trim() === "") {
     const [problem, hint] =
@@ -115,9 +123,9 @@ async function readWhat(what: string): Promise<string> {
   return given;
 }
 
-async function readIfFile(path: string): Promise<string | undefined> {
+async function readIfFile(path: string, limit: { most: number; what: string }): Promise<string | undefined> {
   try {
-    return await readFile(path, "utf8");
+    await stat(path);
   } catch (cause) {
     const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
     // A name that cannot be one is the text itself.
@@ -125,4 +133,5 @@ async function readIfFile(path: string): Promise<string | undefined> {
     if (code === "ENAMETOOLONG" || code === "ENOTDIR" || code === "ERR_INVALID_ARG_VALUE") return undefined;
     throw new KitError(`${path} cannot be read`, { cause });
   }
+  return readInputFile(path, limit);
 }

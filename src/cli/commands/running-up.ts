@@ -1,5 +1,6 @@
 import { longestAdvanceSeconds } from "../../config/advance-time.ts";
 import { readAmount, readNetwork, readOneOf, readWholeNumber } from "../../config/values.ts";
+import { KitError } from "../../errors.ts";
 import { createControlClient, type HarnessControl } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
 import { pay as payOnHarness } from "../../harness/control/pay.ts";
@@ -60,7 +61,17 @@ export const pay = defineCommand({
     const payment = { network, payer, amount, x402Version: version, validForSeconds: 600 };
     const { settle, tookMs } = await payOnHarness(harness, payment, (operation, { status, body }) =>
       print(`${operation}  ${status}  ${JSON.stringify(body, null, 2)}`),
-    );
+    ).catch((error: unknown) => {
+      if (!(error instanceof KitError)) throw error;
+      const at = atUrl(url);
+      throw new KitError(error.message, {
+        cause: error.cause,
+        hints: [
+          ...error.hints,
+          `What the facilitator saw of it: ${self} why${at}; faults that are set: ${self} fault list${at}`,
+        ],
+      });
+    });
     const settled = settleAnswerSchema.safeParse(settle.body).data?.success === true;
     const told = formatAmount(amount, unitsOf(asset));
     print(`\n${settled ? "Settled" : "Not settled:"} ${told} on ${network} in ${Math.round(tookMs)} ms.`);

@@ -1,5 +1,5 @@
 import { createReadStream } from "node:fs";
-import { buffer } from "node:stream/consumers";
+import type { Readable } from "node:stream";
 import { KitError } from "../../errors.ts";
 
 const mebibyte = 1_048_576;
@@ -15,15 +15,33 @@ export async function readInputFile(
   file: string,
   { most, what }: { most: number; what: string },
 ): Promise<string> {
-  let bytes: Buffer;
   try {
     // The last byte read is the one too many.
-    bytes = await buffer(createReadStream(file, { end: most }));
+    return await readText(createReadStream(file, { end: most }), { most, what, name: file });
   } catch (cause) {
+    if (cause instanceof KitError) throw cause;
     throw new KitError(`${file} cannot be read`, { cause });
   }
-  if (bytes.length > most) {
-    throw new KitError(`${file} is longer than ${what}: more than ${Math.floor(most / mebibyte)} MiB`);
+}
+
+/**
+ * Reads a text from a stream, and ends it where that is longer than it may be.
+ *
+ * @param name of the stream, for the error
+ * @throws {KitError} when it is longer
+ */
+export async function readText(
+  stream: Readable,
+  { most, what, name }: { most: number; what: string; name: string },
+): Promise<string> {
+  const parts: Buffer[] = [];
+  let length = 0;
+  for await (const part of stream) {
+    parts.push(Buffer.from(part));
+    length += part.length;
+    if (length > most) {
+      throw new KitError(`${name} is longer than ${what}: more than ${Math.floor(most / mebibyte)} MiB`);
+    }
   }
-  return bytes.toString();
+  return Buffer.concat(parts).toString();
 }

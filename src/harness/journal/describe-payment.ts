@@ -52,7 +52,7 @@ function describeOpen({ operation, checks }: OpenRequest): string {
 /** Requests without a readable payment, as text. */
 export function describeOtherRequests(requests: readonly OtherRequest[]): string {
   const lines = requests.flatMap(({ asked, status, reason, message, received }) => {
-    const answer = [status ?? "the caller left", reason].filter(Boolean).join(" ");
+    const answer = [status ?? "no answer arrived", reason].filter(Boolean).join(" ");
     const line = `  ${asked} → ${answer}${message === undefined ? "" : `: ${message}`}`;
     return received === undefined ? [line] : [line, `    received: ${shortenText(received)}`];
   });
@@ -70,7 +70,7 @@ function describeRequest(request: JournalRequest): Line[] {
   const failed = checks.find(({ passed }) => !passed);
   const passed = new Set(checks.filter((check) => check.passed).map(({ check }) => check)).size;
   const tally = failed === undefined ? `${passed} checks passed` : `${failed.check} refused it`;
-  const answer = [status ?? "the caller left", outcome, reason, transaction].filter(Boolean).join(" ");
+  const answer = [status ?? "no answer arrived", outcome, reason, transaction].filter(Boolean).join(" ");
   return [
     { at, text: `POST /v1/${operation}` },
     {

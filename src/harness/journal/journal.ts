@@ -142,8 +142,8 @@ function requestsOf({ messages, times }: StoredPayment): { ended: JournalRequest
       checks.set(id, made);
     } else if ("result" in message) {
       const { operation, requestId, status = null, tookMs, result } = message;
-      // By its own message where that is kept: the one of its end may come later than the end.
-      const begunAt = open.get(requestId)?.at ?? at - tookMs;
+      // Its message comes when it has been read, and the one of its end may come later than the end.
+      const begunAt = Math.min(open.get(requestId)?.at ?? at, at - tookMs);
       open.delete(requestId);
       ended.push({
         ...{ operation, requestId, status, tookMs, ...result },

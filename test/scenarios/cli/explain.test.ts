@@ -101,3 +101,16 @@ test("an answer of success is nothing that went wrong", async () => {
   expect(code).toBe(0);
   expect(stdout).toContain("the payment is valid");
 });
+
+test("an id or a hash is no payment, and the command that explains it is named", async () => {
+  const id = `0x${"12".repeat(32)}`;
+  const { stdout, stderr, code } = await runCli(["explain", id]);
+  expect([stdout, code]).toEqual(["", 1]);
+  expect(stderr).toContain(`why ${id} explains the payment`);
+});
+
+test("a file that never ends is not read for ever", async () => {
+  const { stderr, code } = await runCli(["explain", "/dev/zero"]);
+  expect(code).toBe(1);
+  expect(stderr).toContain("/dev/zero is longer than any payment: more than 1 MiB");
+});
