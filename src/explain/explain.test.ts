@@ -404,6 +404,20 @@ test.each([
   },
 );
 
+test("an answer as curl prints it is read by the header of a payment, or else by its body", async () => {
+  const { paymentRequirements: offer } = await payment({}, { x402Version: 2 });
+  const wrong = { x402Version: 2, error: "", accepts: [{ ...offer, extra: {} }] };
+  const header = Buffer.from(JSON.stringify(wrong)).toString("base64");
+  const head = "HTTP/1.1 402 Payment Required\r\nContent-Type: application/json\r\n";
+  for (const text of [
+    `${head}PAYMENT-REQUIRED: ${header}\r\n\r\n{}`,
+    `${head}payment-required: ${header}\r\n`,
+    `${head}\r\n${JSON.stringify(wrong)}\n`,
+  ]) {
+    expect(explained(text).map(({ mistake }) => mistake)).toContain("extra-differs");
+  }
+});
+
 test("a good signature is not doubted for what extra says, and a good offer has nothing wrong", async () => {
   const body = await payment();
   const { paymentRequirements } = body;

@@ -14,12 +14,12 @@ export type InputReading = { input: Input | undefined; findings: Finding[] };
 
 /**
  * Detects the kind of a text: a body of verify or settle, a payment header, a 402 challenge (its body or the header
- * PAYMENT-REQUIRED), or a facilitator's answer; as JSON, or as base64 of it. Never throws.
+ * PAYMENT-REQUIRED), or a facilitator's answer; as JSON, as base64 of it, or as an HTTP answer with it. Never throws.
  */
 export function readInput(text: string): InputReading {
   const findings: Finding[] = [];
   // A pasted header may include its name.
-  const bare = text.trim().replace(/^[A-Za-z-]+:\s+/, "");
+  const bare = withoutHttp(text.trim()).replace(/^[A-Za-z-]+:\s+/, "");
   let value = parseJson(bare);
   if (value === undefined) {
     const once = decodeBase64(bare);
@@ -34,6 +34,14 @@ export function readInput(text: string): InputReading {
   const input = classify(value, findings);
   if (input === undefined) findings.push(finding("unknown-shape", "", quote(bare)));
   return { input, findings };
+}
+
+/** The header of a payment, or else the body, of an answer as `curl -i` prints it; any other text as it is. */
+function withoutHttp(text: string): string {
+  if (!/^HTTP\/\d/.test(text)) return text;
+  const [head = "", ...body] = text.split(/\r?\n\r?\n/);
+  const named = /^(?:payment-required|payment-response|x-payment-response):[^\S\r\n]*(\S+)/im.exec(head);
+  return named?.[1] ?? body.join("\n\n").trim();
 }
 
 /** Where a text stops being JSON, if that is what it was to be. */

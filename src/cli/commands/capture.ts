@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { readCapture } from "../../capture/capture.ts";
+import { captureSchema, readCapture } from "../../capture/capture.ts";
 import { replayCapture } from "../../capture/replay.ts";
 import { KitError } from "../../errors.ts";
 import { requestJson } from "../../harness/control/http-json.ts";
@@ -46,6 +46,12 @@ export const capture = defineCommand({
       const { error, hints } = problemSchema.parse(body);
       throw new KitError(error ?? `The payment cannot be captured: ${status}`, {
         hints: [...hints, `List the payments that were seen: ${self} logs${atUrl(url)}`],
+      });
+    }
+    const captured = captureSchema.safeParse(body);
+    if (!captured.success) {
+      throw new KitError(`${url} answers, and not with a capture`, {
+        hints: ["Another version of the kit may run there, or something else."],
       });
     }
     await writeOutput(out, () => `${JSON.stringify(body, null, 2)}\n`);
