@@ -109,7 +109,10 @@ function NoRows() {
 
 function Row({ payment, index }: { payment: PaymentSummary; index: number }) {
   const { id, firstSeenAt, payer, payerName, network, amount, token, verify, settle, unrouted } = payment;
-  const asked = unrouted === null ? "unreadable" : `${unrouted.method} ${unrouted.path}`;
+  const { status } = settle ?? verify ?? { status: null };
+  // A request without a good key is refused before anything of it is read.
+  const unread = status === 401 ? "not read" : "unreadable";
+  const asked = unrouted === null ? unread : `${unrouted.method} ${unrouted.path}`;
   return (
     <tr
       class={`row ${kindOf(payment)}`}

@@ -77,7 +77,7 @@ function App() {
         </main>
       )}
       <footer>
-        <Actions />
+        {(place.value === "payments" || place.value === "chains") && <Actions />}
         <output>{notice.value}</output>
         {place.value === "payments" && <span class="keys">j k choose · Esc close · p pause · / search</span>}
       </footer>
@@ -89,7 +89,7 @@ function App() {
 function Filters() {
   const networks = Object.keys(harness.value?.networks ?? {});
   return (
-    <>
+    <div class="filters">
       <input
         type="search"
         placeholder="Payer, reason, transaction…  ( / )"
@@ -127,7 +127,7 @@ function Filters() {
       <span class="counts">
         {rows.value.length} of {total.value}
       </span>
-    </>
+    </div>
   );
 }
 
