@@ -12,7 +12,7 @@ import { channels } from "../../../src/channels/channels.ts";
 import { strangerAddress } from "../../../src/fixtures/cases/payment-spec.ts";
 import { findScenario } from "../../../src/fixtures/index.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
-import { type PaymentSpec, pay } from "../../../src/harness/control/pay.ts";
+import { type PaymentSpec, pay, postPayment, signPayment } from "../../../src/harness/control/pay.ts";
 import { describeFaults } from "../../../src/harness/faults/describe-faults.ts";
 import { connectHarness } from "../../../src/harness/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
@@ -738,6 +738,20 @@ describe("in a browser", { timeout: 60_000 }, () => {
     await page.waitForSelector("text=3 of 3");
     await page.getByRole("button", { name: "Reset" }).click();
     await page.waitForSelector("text=0 of 0");
+  });
+
+  test("a payment whose signature was wrong is not offered as a test, which would sign rightly", async () => {
+    const buttons = () => page.locator(".again button").allTextContents();
+    const { request } = await signPayment(harness.description, { network: "base" });
+    const damaged = JSON.stringify(request).replace(/"signature":"0x..../, '"signature":"0x1111');
+    await postPayment(harness.description, "verify", JSON.parse(damaged));
+    await rows().first().click();
+    await expect.poll(buttons, { timeout }).toContain("Copy as curl");
+    expect(await buttons()).not.toContain("Copy as test");
+    await payAs("empty");
+    await rows().nth(1).waitFor();
+    await rows().first().click();
+    await expect.poll(buttons, { timeout }).toContain("Copy as test");
   });
 
   test("a payment is done again: the same, a fresh one, and one with edited terms", async () => {
