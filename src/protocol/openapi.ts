@@ -44,6 +44,7 @@ export function describeService(
         status,
         {
           description: problemTitles[status] ?? "No verdict",
+          headers: { ...alwaysSent, ...problemHeaders[status] },
           content: { [problemMediaType]: { schema: reference("Problem") } },
         },
       ]),
@@ -58,7 +59,11 @@ export function describeService(
     },
   };
   const answer = (schema: string, description: string) => ({
-    "200": { description, content: { "application/json": { schema: reference(schema) } } },
+    "200": {
+      description,
+      headers: alwaysSent,
+      content: { "application/json": { schema: reference(schema) } },
+    },
   });
 
   return {
@@ -98,8 +103,9 @@ export function describeService(
           ],
           requestBody: paymentBody,
           responses: {
-            ...answer("SettleAnswer", "The outcome"),
-            ...problems("400", "401", "403", "409", "413", "415", "422", "429", "503"),
+            ...withHeaders(answer("SettleAnswer", "The outcome"), { Location: location }),
+            ...problems("400", "401", "403", "409", "413", "415", "422", "429"),
+            ...withHeaders(problems("503"), { Location: location, "X-Settlement-State": settlementState }),
           },
         },
         listSettlements: {
@@ -108,7 +114,7 @@ export function describeService(
           parameters: settlementParameters,
           responses: {
             ...answer("SettlementList", "A page of settlements"),
-            ...problems("400", "401", "503"),
+            ...problems("400", "401", "429", "503"),
           },
         },
         getSettlement: {
@@ -164,7 +170,10 @@ export function describeService(
         },
         supported: {
           summary: "The kinds of payment that are taken",
-          responses: answer("Supported", "Every configured network in both versions of the protocol"),
+          responses: {
+            ...answer("Supported", "Every configured network in both versions of the protocol"),
+            ...problems("429"),
+          },
         },
       }),
       ...beside.paths,
@@ -226,6 +235,44 @@ const problemTitles: Readonly<Record<string, string>> = {
 };
 
 const text = { type: "string" };
+const seconds = { type: "integer", minimum: 0 };
+
+const alwaysSent = {
+  "X-Request-Id": { description: "Names the request in the service's log", schema: text },
+};
+
+/** Headers of problems, besides those of every answer. */
+const problemHeaders: Readonly<Record<string, object>> = {
+  "401": { "WWW-Authenticate": { description: "Bearer", schema: text } },
+  "429": {
+    "Retry-After": { description: "In how many seconds to ask again", schema: seconds },
+    "RateLimit-Limit": { description: "How many requests may come at once", schema: seconds },
+    "RateLimit-Remaining": { description: "How many of them are left", schema: seconds },
+    "RateLimit-Reset": { description: "In how many seconds all of them are left again", schema: seconds },
+  },
+  "503": { "Retry-After": { description: "In how many seconds to ask again", schema: seconds } },
+};
+
+const location = {
+  description:
+    "The path of the settlement, where the payment could be read: what became of it can be asked there",
+  schema: text,
+};
+
+const settlementState = {
+  description: "`pending` where a transaction is on its way: ask again, and have nobody sign again",
+  schema: { ...text, enum: ["pending"] },
+};
+
+/** Responses that have further headers. */
+function withHeaders(responses: Readonly<Record<string, object>>, headers: object): object {
+  return Object.fromEntries(
+    Object.entries(responses).map(([status, response]) => [
+      status,
+      { ...response, headers: { ...alwaysSent, ...problemHeaders[status], ...headers } },
+    ]),
+  );
+}
 
 const settlementQuery: Readonly<Record<keyof SettlementQuery, object>> = {
   network: { description: "By its name in either version of the protocol", example: "base", schema: text },

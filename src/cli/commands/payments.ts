@@ -66,6 +66,8 @@ export const logs = defineCommand({
 
     const before = await reader.list(limit);
     await show(before.toReversed());
+    // Not on stdout, where a program reads lines.
+    if (before.length === 0 && !follow) printError("No payment has been seen there yet.");
     if (!follow) return 0;
     const known = new Set((await reader.list(mostListed)).map(({ id, version }) => `${id} ${version}`));
     const signal = takeSignals();
