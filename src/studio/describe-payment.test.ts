@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { examplePayment } from "../../test/support/example-payment.ts";
 import { channels, type RequestResult, type SettlementStep } from "../channels/channels.ts";
+import { refusals } from "../protocol/refusals.ts";
 import { describePayment } from "./describe-payment.ts";
 import type { AuthorizationUse } from "./payment-chain.ts";
 import { createPaymentLog } from "./payment-log.ts";
@@ -81,4 +82,21 @@ test.each<{ which: string; result: RequestResult; steps: readonly SettlementStep
   },
 ])("the chain is not asked about the use of a payment that $which", async ({ result, steps }) => {
   expect(await describe(result, steps)).toMatchObject({ asked: 0 });
+});
+
+test("the chain's clock is compared with this machine's by the time of the refusal, however long ago that was", async () => {
+  const store = createPaymentStore(serviceId);
+  onTestFinished(() => store.close());
+  const { validBefore } = payment.authorization;
+  const { reason, message } = refusals.tooLate(validBefore, validBefore + 5n);
+  const about = { serviceId, requestId: "1", operation: "settle", settlementId, payment } as const;
+  const result = { outcome: "invalid", reason, message } as const;
+  channels.payment.publish(() => ({ ...about, status: 200, result, tookMs: 3 }));
+  const logged = createPaymentLog(store).find(settlementId);
+  if (logged?.summary.settle == null) throw new Error("the payment is not in the log");
+  const at = Number(validBefore + 5n) * 1_000;
+  const settle = { ...logged.summary.settle, at };
+  const since = { ...logged.summary, settle, lastSeenAt: at + 600_000 };
+  const { explanations } = await describePayment({ ...logged, summary: since }, { contracts }, undefined);
+  expect(explanations).toMatchObject([{ mistake: "expired", got: `${validBefore}, 5 s ago` }]);
 });

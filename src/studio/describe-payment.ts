@@ -122,8 +122,12 @@ function explanationsOf(
   const isLost = refused === undefined ? summary.delivered === false : isAbandoned(refused);
   if (isLost) return [explainLostAnswer(summary.ledger)];
   if (refused === undefined) return [];
-  const { reason, message } = refused;
-  const answered = { reason: reason ?? undefined, message: message ?? undefined, at: summary.lastSeenAt };
+  const { reason, message, at } = refused;
+  // Not when it was last seen: clocks are compared by the time of this very answer.
+  const answered = {
+    ...{ reason: reason ?? undefined, message: message ?? undefined },
+    at: at ?? summary.lastSeenAt,
+  };
   if (received !== undefined) return explainReceived(answered, received, context);
   const explanations = explainRefusal({ ...answered, request, body }, context);
   if (reason !== usedReason && use === undefined) return explanations;
