@@ -1,7 +1,7 @@
 import { type Finding, finding } from "../protocol/mistakes.ts";
 import type { Asset } from "../protocol/networks.ts";
 import { expiryMarginSeconds, usualMaxValiditySeconds } from "../protocol/refusals.ts";
-import { formatAmount, unitsOf } from "../protocol/token-units.ts";
+import { describeOne, formatAmount, unitsOf } from "../protocol/token-units.ts";
 import { parseUint256 } from "../protocol/wire-values.ts";
 import { membersOf } from "../util/json.ts";
 import { showValue } from "../util/show-value.ts";
@@ -34,9 +34,14 @@ export function explainOffer(at: string, offer: Record<string, unknown>, token: 
   ];
 }
 
+/** The member of requirements that says how much, by the version that they are of. */
+export function amountMemberOf(terms: Record<string, unknown>): "amount" | "maxAmountRequired" {
+  return terms.maxAmountRequired === undefined ? "amount" : "maxAmountRequired";
+}
+
 /** An amount that nobody means: of a token with few decimals, one that was counted with 18. */
 function explainSize(at: string, offer: Record<string, unknown>, token: Asset): Finding[] {
-  const name = offer.maxAmountRequired === undefined ? "amount" : "maxAmountRequired";
+  const name = amountMemberOf(offer);
   const text = offer[name];
   const amount = typeof text === "string" ? parseUint256(text) : null;
   const units = unitsOf(token);
@@ -45,9 +50,9 @@ function explainSize(at: string, offer: Record<string, unknown>, token: Asset): 
   const meant = amount / 10n ** BigInt(excess);
   return [
     finding("amount-off-by-decimals", `${at}.${name}`, {
-      got: `${amount} (${formatAmount(`${amount}`, units)})`,
-      expected: `${meant} (${formatAmount(`${meant}`, units)}), if it was counted with ${etherDecimals} decimals`,
-      fix: `Count in the token's smallest unit: 1 ${units.symbol} is 1${"0".repeat(units.decimals)}.`,
+      got: `${amount} (${formatAmount(amount, units)})`,
+      expected: `${meant} (${formatAmount(meant, units)}), if it was counted with ${etherDecimals} decimals`,
+      fix: `Count in the token's smallest unit: ${describeOne(units)}.`,
     }),
   ];
 }

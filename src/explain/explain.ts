@@ -16,7 +16,7 @@ import { parsePaymentRequest } from "../protocol/requests.ts";
 import { formatAmount, parseAmount, type TokenUnits, unitsOf } from "../protocol/token-units.ts";
 import { isBytes32, parseUint256 } from "../protocol/wire-values.ts";
 import { showValue } from "../util/show-value.ts";
-import { explainExtra, explainOffer } from "./explain-offer.ts";
+import { amountMemberOf, explainExtra, explainOffer } from "./explain-offer.ts";
 import { type AnswerMembers, explainRefusedAnswer } from "./explain-refused-answer.ts";
 import { explainSignature } from "./explain-signature.ts";
 import { explainUnread, paymentFor, requirementsFor } from "./explain-unread.ts";
@@ -211,7 +211,7 @@ function explainTerms(
   context: ExplainContext,
 ): Finding[] {
   const findings: Finding[] = [];
-  const amountName = value.maxAmountRequired === undefined ? "amount" : "maxAmountRequired";
+  const amountName = amountMemberOf(value);
   const units = unitsAsked({ value, network }, context);
   findings.push(...explainNumber(`${at}.${amountName}`, value[amountName], units));
   if (value[amountName] === "0") {
@@ -364,7 +364,7 @@ function unitsAsked(side: Pick<Side, "value" | "network">, context: ExplainConte
 }
 
 function explainAmounts(value: bigint, { at, value: terms }: Side, units: TokenUnits): Finding[] {
-  const name = terms.maxAmountRequired === undefined ? "amount" : "maxAmountRequired";
+  const name = amountMemberOf(terms);
   const required = typeof terms[name] === "string" ? parseUint256(terms[name]) : null;
   if (required === null || required === value) return [];
   const facts = {

@@ -9,7 +9,7 @@ import {
 } from "./networks.ts";
 import { type Invalid, type InvalidPart, type InvalidReason, invalid } from "./reasons.ts";
 import type { Situation } from "./situations.ts";
-import { type TokenUnits, unitsOf } from "./token-units.ts";
+import { describeOne, type TokenUnits, unitsOf } from "./token-units.ts";
 
 /** From this age on, blocks are not replaced any more. */
 export const finalitySeconds = 1_800;
@@ -53,7 +53,7 @@ export function adviceOnPower(power: number, units: TokenUnits | undefined): str
 
 /** What one whole token is in its smallest unit, such as `: 1 USDC is 1000000`; nothing of an unknown token. */
 function exampleOf(units: TokenUnits | undefined): string {
-  return units === undefined ? "" : `: 1 ${units.symbol} is 1${"0".repeat(units.decimals)}`;
+  return units === undefined ? "" : `: ${describeOne(units)}`;
 }
 
 /** How many powers of ten lie between two amounts; undefined when it is no power of ten. */

@@ -22,6 +22,11 @@ export function formatAmount(amount: bigint | string, units: TokenUnits | null |
   return units ? `${formatUnits(amount, units.decimals)} ${units.symbol}` : `${amount} units`;
 }
 
+/** What one whole token is in its smallest unit: `1 USDC is 1000000`. */
+export function describeOne({ symbol, decimals }: TokenUnits): string {
+  return `1 ${symbol} is 1${"0".repeat(decimals)}`;
+}
+
 /** What `0.01` is in the smallest unit; undefined where it is no amount, or has more digits than the token. */
 export function parseAmount(text: string, decimals: number): string | undefined {
   const [, whole = "", fraction = ""] = /^(\d*)(?:[.](\d*))?$/.exec(text.trim()) ?? [];

@@ -121,7 +121,9 @@ export function createPaymentStore(
 
   /** The payment with this id, which is the newest from now on. */
   function renew(id: string, read: Pick<RequestRead, "payment" | "body">): KeptPayment {
-    const payment = recent.find(id) ?? new KeptPayment(id, read);
+    const known = recent.find(id);
+    known?.take(read);
+    const payment = known ?? new KeptPayment(id, read);
     recent.renew(payment);
     return payment;
   }
@@ -205,7 +207,7 @@ export function createPaymentStore(
       const ended =
         payment === undefined || settlementId === undefined
           ? addUnreadable(requestId)
-          : (find(settlementId) ?? renew(settlementId, { payment }));
+          : (find(settlementId) ?? renew(settlementId, { payment, body: message.body }));
       makeRoom(ended);
       ended.end(message, now());
       added(ended);

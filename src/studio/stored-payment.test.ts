@@ -168,9 +168,7 @@ test("of several requests of a payment, what the newest said is kept", () => {
   const other = JSON.stringify(exampleBody({ resource: "https://shop.example/two" }));
   const [first, second] = [parseBody(JSON.parse(body)), parseBody(JSON.parse(other))];
   const kept = new KeptPayment(first.settlementId, { payment: first, body });
-  const { read } = verify("1");
-  kept.open({ ...read, payment: first, body }, 1);
-  kept.open({ ...read, payment: second, body: other }, 2);
+  kept.take({ payment: second, body: other });
   expect([kept.request, kept.body]).toEqual([second, other]);
 });
 

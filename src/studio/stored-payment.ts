@@ -75,11 +75,11 @@ export class KeptPayment implements StoredPayment {
     this.id = id;
     this.settlementId = read?.payment.settlementId;
     this.#network = read?.payment.knownNetwork;
-    if (read !== undefined) this.#take(read);
+    if (read !== undefined) this.take(read);
   }
 
   /** Keeps what a request said. Another one of the same payment may have other requirements, or another signature. */
-  #take({ payment, body }: Pick<RequestRead, "payment" | "body">): void {
+  take({ payment, body }: Pick<RequestRead, "payment" | "body">): void {
     // One that begins with a byte order mark was read without it.
     const isKept = body !== undefined && body.length <= mostBody && body.startsWith("{");
     this.#body = isKept ? body : undefined;
@@ -128,9 +128,7 @@ export class KeptPayment implements StoredPayment {
   }
 
   /** A request of it was read. */
-  open(read: RequestRead, at: number): void {
-    const { requestId, operation, payment } = read;
-    this.#take(read);
+  open({ requestId, operation, payment }: RequestRead, at: number): void {
     this.#count(at);
     this.#open = { requestId, operation, payment, at, checks: undefined, calls: noCalls, before: this.#open };
   }

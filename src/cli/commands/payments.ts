@@ -225,8 +225,8 @@ const markAt = (column: number) => `${" ".repeat(column - 1)}^`;
 
 function explain({ explanations, verify, settle }: PaymentDetail): readonly string[] {
   if (explanations.length === 0) {
-    if ([verify, settle].some((view) => view?.outcome === "open")) return ["It is under way.", ""];
-    return ["Nothing is wrong with it.", ""];
+    const open = [verify, settle].some((view) => view?.outcome === "open");
+    return [open ? "It is under way." : "Nothing is wrong with it.", ""];
   }
   const message = settle?.message ?? verify?.message ?? null;
   return [
