@@ -40,7 +40,7 @@ const advice: readonly (StateAdvice & { begins: string })[] = [
   {
     begins: refusals.failed(anyHash, "").message.split(anyHash)[0] ?? "",
     why: "The transaction was mined and reverted. Until validBefore has passed, the payment may still be made by others and recovered.",
-    fix: "Ask for the settlement, which the header Location of the answer names, until it is recovered, or failed with validBefore passed; only then sign again.",
+    fix: "Ask for the settlement, which the header Location of the answer names, until it is recovered, or send the same payment again until the answer says sign_again, half an hour after validBefore; only then sign again.",
   },
   {
     begins: refusals.usedHere().message,

@@ -19,7 +19,7 @@ export const situationMeanings: Readonly<Record<Situation, string>> = {
   used_on_chain:
     "The authorization was used or cancelled by another party: the token does not tell the two apart",
   transaction_failed:
-    "The transaction was reverted. Until `validBefore` has passed the payment may still be made by others and recovered: only a settlement that is `failed` after that leaves the payer free to sign again",
+    "The transaction was reverted. The payment may still be made by others and recovered, until the answer to the same payment is `sign_again`: half an hour after `validBefore`",
   failed_for_good:
     "The transaction was reverted, and half an hour after `validBefore` nobody has used the authorization: nobody can",
   request_refused:
