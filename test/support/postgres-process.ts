@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createRequire, findPackageJSON } from "node:module";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { descendantsOf } from "./processes.ts";
 
 const exec = promisify(execFile);
 
@@ -62,11 +63,19 @@ function createPrograms(bin: string, user: User | null): PostgresPrograms {
   };
 }
 
+export type PostgresProcess = {
+  pid: number;
+  /** Ends connections too. */
+  stop(): Promise<void>;
+  /** Ends the server and the processes of its connections without any warning. */
+  kill(): Promise<void>;
+};
+
 /** Starts the server; resolves when it accepts connections. */
 export async function startPostgresProcess(
   { bin, user }: PostgresPrograms,
   parameters: readonly string[],
-): Promise<{ pid: number; stop(): Promise<void> }> {
+): Promise<PostgresProcess> {
   const child = spawn(join(bin, "postgres"), parameters, {
     ...optionsFor(user),
     stdio: ["ignore", "ignore", "pipe"],
@@ -87,12 +96,18 @@ export async function startPostgresProcess(
   } finally {
     clearTimeout(timer);
   }
-  if (child.pid === undefined) throw new Error("Postgres has no pid although it is ready");
+  const { pid } = child;
+  if (pid === undefined) throw new Error("Postgres has no pid although it is ready");
   return {
-    pid: child.pid,
+    pid,
     async stop() {
-      // Ends connections too.
       child.kill("SIGINT");
+      await exited;
+    },
+    async kill() {
+      const connections = descendantsOf(pid);
+      child.kill("SIGKILL");
+      for (const connection of connections) killIfRunning(connection);
       await exited;
     },
   };
@@ -103,6 +118,15 @@ function refuse(program: string, reason: string, user: User | null = null): neve
   throw new Error(
     `Postgres could not be started for this test: ${program}${who} failed: ${reason.trim() || `no answer within ${timeoutMs / 1_000} s`}`,
   );
+}
+
+/** They also end by themselves when they notice that the server is gone. */
+function killIfRunning(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended.
+  }
 }
 
 /** A program's last output, or why it could not be run. */
@@ -120,7 +144,7 @@ function optionsFor(user: User | null) {
 }
 
 /** A user that every machine has, or the one that a Postgres package has created. */
-async function findUnprivilegedUser(): Promise<User> {
+export async function findUnprivilegedUser(): Promise<User> {
   for (const name of ["postgres", "nobody"]) {
     const [uid, gid] = await Promise.all(["-u", "-g"].map((flag) => exec("id", [flag, name]))).then(
       (answers) => answers.map(({ stdout }) => Number(stdout)),

@@ -7,7 +7,12 @@ import { join } from "node:path";
 import pg from "pg";
 import { listenOnLoopback } from "../../src/util/loopback.ts";
 import { startWatchdog } from "../../src/util/watchdog.ts";
-import { findPostgresPrograms, type PostgresPrograms, startPostgresProcess } from "./postgres-process.ts";
+import {
+  findPostgresPrograms,
+  type PostgresProcess,
+  type PostgresPrograms,
+  startPostgresProcess,
+} from "./postgres-process.ts";
 
 /** A Postgres server on loopback. */
 export type PostgresServer = {
@@ -23,6 +28,14 @@ export type PostgresServer = {
   stop(): Promise<void>;
 };
 
+/** A server that this process has started. */
+export type OwnPostgresServer = PostgresServer & {
+  /** Ends it, as an operator does or without any warning. Its files stay. */
+  halt(how: "stop" | "kill"): Promise<void>;
+  /** Starts it on these files again. */
+  resume(): Promise<void>;
+};
+
 const user = "x402";
 /** Has a character that must be encoded in a URL. */
 export const postgresPassword = "p@ss-word-of-tests";
@@ -33,7 +46,7 @@ export const postgresPassword = "p@ss-word-of-tests";
  *
  * @throws Error which says in one sentence why there is no server.
  */
-export async function startPostgres({ binaries }: { binaries?: string } = {}): Promise<PostgresServer> {
+export async function startPostgres({ binaries }: { binaries?: string } = {}): Promise<OwnPostgresServer> {
   const folder = await mkdtemp(join(tmpdir(), "x402-kit-postgres-"));
   const watchdog = startWatchdog();
   const cleanUp = async () => {
@@ -46,20 +59,36 @@ export async function startPostgres({ binaries }: { binaries?: string } = {}): P
     const programs = await findPostgresPrograms({ folder, ...(binaries === undefined ? {} : { binaries }) });
     const databaseDir = await initialize(programs, folder);
     const port = await findFreePort();
-    const child = await startPostgresProcess(programs, [
-      ...["-D", databaseDir, "-p", String(port)],
-      // The data is temporary, and need not survive a power failure.
-      ...["-c", "fsync=off"],
-      ...["-c", "listen_addresses=127.0.0.1"],
-      ...["-c", "unix_socket_directories="],
-      ...["-c", "max_connections=200"],
-    ]);
-    watchdog.guard(child.pid);
-    return usePostgres(child.pid, port, async () => {
-      await child.stop();
-      watchdog.release(child.pid);
+    const start = async () => {
+      const started = await startPostgresProcess(programs, [
+        ...["-D", databaseDir, "-p", String(port)],
+        // The data is temporary, and need not survive a power failure.
+        ...["-c", "fsync=off"],
+        ...["-c", "listen_addresses=127.0.0.1"],
+        ...["-c", "unix_socket_directories="],
+        ...["-c", "max_connections=200"],
+      ]);
+      watchdog.guard(started.pid);
+      return started;
+    };
+    let child: PostgresProcess | undefined = await start();
+    const halt = async (how: "stop" | "kill") => {
+      const { pid } = child ?? {};
+      await child?.[how]();
+      child = undefined;
+      if (pid !== undefined) watchdog.release(pid);
+    };
+    const server = usePostgres(child.pid, port, async () => {
+      await halt("stop");
       await cleanUp();
     });
+    return {
+      ...server,
+      halt,
+      async resume() {
+        child ??= await start();
+      },
+    };
   } catch (error) {
     await cleanUp();
     throw error;
@@ -89,8 +118,14 @@ export function usePostgres(pid: number, port: number, end = async () => {}): Po
     `postgres://${user}:${encodeURIComponent(postgresPassword)}@127.0.0.1:${port}/${database}`;
   /** One connection for each database, used for one statement at a time. */
   const clients = new Map<string, Promise<pg.Client>>();
+  const connect = async (url: string) => {
+    const client = await connectTo(url);
+    // The server may be ended and started again.
+    client.once("end", () => clients.delete(url));
+    return client;
+  };
   const query: PostgresServer["query"] = async (url, sql, parameters = []) => {
-    const free = clients.get(url) ?? connectTo(url);
+    const free = clients.get(url) ?? connect(url);
     const result = free.then(async (client) => ({
       client,
       rows: (await client.query(sql, parameters)).rows,
@@ -133,7 +168,7 @@ async function connectTo(url: string): Promise<pg.Client> {
   return client;
 }
 
-async function findFreePort(): Promise<number> {
+export async function findFreePort(): Promise<number> {
   const server = createServer();
   const port = await listenOnLoopback(server);
   server.close();

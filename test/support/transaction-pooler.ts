@@ -17,6 +17,8 @@ export type TransactionPooler = {
   transactions(): readonly number[];
   /** What clients did that such a pooler does not allow, or that would leak into other sessions. */
   complaints(): readonly string[];
+  /** Ends all connections, of clients and to the server, as a restart does. */
+  cut(): void;
   close(): Promise<void>;
 };
 
@@ -30,39 +32,70 @@ const sessionStatements =
 type ServerConnection = {
   socket: Socket;
   transactions: number;
+  /** Who has this connection for a transaction. */
+  client: Socket | undefined;
   /** Called with the server's messages while a client has this connection. */
   onMessage: ((message: WireMessage) => void) | undefined;
 };
 
 /**
  * A connection pooler like PgBouncer in transaction mode: many clients share a few connections, and each transaction gets
- * a random one. It resets nothing between transactions.
+ * a random one. It resets nothing between transactions. A client and a server's connection that break in a transaction
+ * take each other along; the next transaction opens another connection to the server.
  */
 export async function startTransactionPooler(target: string, size: number): Promise<TransactionPooler> {
-  const all = await Promise.all(Array.from({ length: size }, () => openServerConnection(target)));
-  const free = [...all];
-  const waiting: ((server: ServerConnection) => void)[] = [];
+  const all = new Set<ServerConnection>();
+  let free: ServerConnection[] = [];
+  const waiting: PromiseWithResolvers<ServerConnection>[] = [];
   const complaints: string[] = [];
   const clients = new Set<Socket>();
+  let opening = 0;
 
   const giveBack = (server: ServerConnection) => {
     server.onMessage = undefined;
+    server.client = undefined;
     const next = waiting.shift();
-    if (next !== undefined) next(server);
+    if (next !== undefined) next.resolve(server);
     else free.push(server);
   };
-  const takeAny = (): Promise<ServerConnection> => {
-    const [server] = free.splice(Math.floor(Math.random() * free.length), 1);
-    return server === undefined ? new Promise((resolve) => waiting.push(resolve)) : Promise.resolve(server);
+  const open = async (): Promise<ServerConnection> => {
+    opening++;
+    try {
+      const server = await openServerConnection(target);
+      all.add(server);
+      server.socket.on("close", () => {
+        all.delete(server);
+        free = free.filter((other) => other !== server);
+        server.client?.destroy();
+        const next = waiting.shift();
+        if (next !== undefined) open().then(next.resolve, next.reject);
+      });
+      return server;
+    } finally {
+      opening--;
+    }
   };
+  const takeAny = async (): Promise<ServerConnection> => {
+    const [server] = free.splice(Math.floor(Math.random() * free.length), 1);
+    if (server !== undefined) return server;
+    if (all.size + opening < size) return open();
+    const next = Promise.withResolvers<ServerConnection>();
+    waiting.push(next);
+    return next.promise;
+  };
+  free.push(...(await Promise.all(Array.from({ length: size }, open))));
 
   const pooler = createServer((client) => {
     clients.add(client);
     client.setNoDelay(true);
     client.on("error", () => {});
-    client.on("close", () => clients.delete(client));
     const read = createMessageReader({ startsUntyped: true });
     let server: Promise<ServerConnection> | undefined;
+    client.on("close", () => {
+      clients.delete(client);
+      // Ends the transaction that the client has left open.
+      server?.then(({ socket }) => socket.destroy()).catch(() => {});
+    });
 
     const forward = async (message: WireMessage) => {
       const statement = sqlOf(message);
@@ -72,6 +105,7 @@ export async function startTransactionPooler(target: string, size: number): Prom
       }
       server ??= takeAny();
       const connection = await server;
+      connection.client = client;
       connection.onMessage = (answer) => {
         client.write(answer.bytes);
         // ReadyForQuery, idle: the transaction is over.
@@ -90,7 +124,7 @@ export async function startTransactionPooler(target: string, size: number): Prom
         if (message.type === "X") {
           client.end();
         } else if (message.type !== "") {
-          order = order.then(() => forward(message));
+          order = order.then(() => forward(message)).catch(() => void client.destroy());
         } else {
           for (const name of Object.keys(readStartup(message) ?? {})) {
             if (!knownParameters.includes(name)) complaints.push(`unsupported startup parameter: ${name}`);
@@ -106,8 +140,12 @@ export async function startTransactionPooler(target: string, size: number): Prom
 
   return {
     url: url.href,
-    transactions: () => all.map(({ transactions }) => transactions),
+    transactions: () => [...all].map(({ transactions }) => transactions),
     complaints: () => complaints,
+    cut() {
+      for (const { socket } of all) socket.destroy();
+      for (const client of clients) client.destroy();
+    },
     async close() {
       pooler.close();
       for (const client of clients) client.destroy();
@@ -122,9 +160,10 @@ async function openServerConnection(target: string): Promise<ServerConnection> {
   const socket = connect(Number(port), hostname);
   socket.setNoDelay(true);
   socket.on("error", () => {});
-  const connection: ServerConnection = { socket, transactions: 0, onMessage: undefined };
+  const connection: ServerConnection = { socket, transactions: 0, client: undefined, onMessage: undefined };
   const read = createMessageReader({ startsUntyped: false });
   const ready = new Promise<void>((resolve, reject) => {
+    socket.on("close", () => reject(new Error("the server has ended the connection")));
     socket.on("data", (chunk) => {
       for (const message of read(chunk)) {
         if (connection.onMessage !== undefined) {
@@ -139,8 +178,9 @@ async function openServerConnection(target: string): Promise<ServerConnection> {
       }
     });
   });
-  await once(socket, "connect");
-  socket.write(writeStartup({ user: username, database: pathname.slice(1), client_encoding: "UTF8" }));
+  socket.on("connect", () => {
+    socket.write(writeStartup({ user: username, database: pathname.slice(1), client_encoding: "UTF8" }));
+  });
   await ready;
   return connection;
 }

@@ -1,0 +1,119 @@
+import { describe, expect, test } from "vitest";
+import type { Address, Hex } from "../src/protocol/hex.ts";
+import {
+  type AnsweredPayment,
+  judgePayments,
+  type Transfer,
+  type Verdict,
+} from "./support/operator/judge-payments.ts";
+
+/* The long run of an operator's troubles is worth what its judge notices. */
+
+const address = (digit: string): Address => `0x${digit.repeat(40)}`;
+const transaction = (digit: string): Hex => `0x${digit.repeat(64)}`;
+const contract = address("c");
+const shop = address("a");
+const otherShop = address("b");
+const one = transaction("1");
+const two = transaction("2");
+
+const payment = (value: bigint, changes: Partial<AnsweredPayment> = {}): AnsweredPayment => ({
+  payer: address("d"),
+  value,
+  recipient: shop,
+  successes: [one],
+  refusals: [],
+  saidToBeSettled: false,
+  ...changes,
+});
+const taken = (value: bigint, by = one): Transfer => ({
+  transaction: by,
+  from: address("D"),
+  to: contract,
+  value,
+});
+const paid = (value: bigint, by = one, to = shop): Transfer => ({
+  transaction: by,
+  from: contract,
+  to,
+  value,
+});
+
+const judge = (payments: readonly AnsweredPayment[], transfers: readonly Transfer[]) =>
+  judgePayments(payments, transfers, contract);
+const good: Verdict = { lost: [], twice: [], wrong: [], undecided: [] };
+
+test("payments that arrived once and were answered once are good, alone and several to a transfer", () => {
+  const payments = [payment(10n), payment(11n), payment(12n, { recipient: otherShop })];
+  expect(judge(payments, [taken(10n), taken(11n), taken(12n), paid(21n), paid(12n, one, otherShop)])).toEqual(
+    good,
+  );
+  const lostOnItsWay = payment(10n, { successes: [], saidToBeSettled: true });
+  expect(judge([lostOnItsWay], [taken(10n), paid(10n)])).toEqual(good);
+});
+
+describe("it notices", () => {
+  test.each<[string, keyof Verdict, readonly AnsweredPayment[], readonly Transfer[]]>([
+    ["a success without a transfer", "lost", [payment(10n)], []],
+    [
+      "what is said to be settled before, and is not",
+      "lost",
+      [payment(10n, { successes: [], saidToBeSettled: true })],
+      [],
+    ],
+    ["what was taken and not passed on", "lost", [payment(10n)], [taken(10n)]],
+    ["what was passed on to another", "lost", [payment(10n)], [taken(10n), paid(10n, one, otherShop)]],
+    [
+      "one payment of a batch that was not passed on",
+      "lost",
+      [payment(10n), payment(11n)],
+      [taken(10n), taken(11n), paid(10n)],
+    ],
+    [
+      "two transfers of one payment",
+      "twice",
+      [payment(10n)],
+      [taken(10n), paid(10n), taken(10n, two), paid(10n, two)],
+    ],
+    ["more than was taken", "twice", [payment(10n)], [taken(10n), paid(20n)]],
+    [
+      "a payment out of what lies in the contract",
+      "twice",
+      [payment(10n)],
+      [taken(10n), paid(10n), paid(10n, two)],
+    ],
+    [
+      "two successes of one payment",
+      "twice",
+      [payment(10n, { successes: [one, one] })],
+      [taken(10n), paid(10n)],
+    ],
+    [
+      "a failure that was paid",
+      "wrong",
+      [payment(10n, { successes: [], refusals: ["reverted"] })],
+      [taken(10n), paid(10n)],
+    ],
+    [
+      "a failure before the success",
+      "wrong",
+      [payment(10n, { refusals: ["reverted"] })],
+      [taken(10n), paid(10n)],
+    ],
+    [
+      "a failure of a good payment",
+      "wrong",
+      [payment(10n, { successes: [], refusals: ["insufficient_funds"] })],
+      [],
+    ],
+    [
+      "a success with another transaction",
+      "wrong",
+      [payment(10n, { successes: [two] })],
+      [taken(10n), paid(10n)],
+    ],
+    ["no answer", "undecided", [payment(10n, { successes: [] })], []],
+  ])("%s", (_, kind, payments, transfers) => {
+    expect(judge(payments, transfers)[kind]).not.toEqual([]);
+  });
+});

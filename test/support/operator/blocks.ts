@@ -1,0 +1,64 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { HarnessChain } from "../../../src/harness/stage/chain.ts";
+import { createTurns } from "../../../src/util/turns.ts";
+
+/** The base fee of quiet times, in wei per gas: what Base asks for on a busy day. */
+export const quietFee = 50_000_000n;
+
+/** The blocks of a chain, one after the other. */
+export type Blocks = {
+  /** No block comes until the returned function is called. */
+  hold(): () => void;
+  /** Every block asks for so many wei per gas until the returned function is called. */
+  ask(fee: bigint): () => void;
+  /** Does something between two blocks: anvil cannot mine and replace blocks at the same time. */
+  between<T>(work: () => Promise<T>): Promise<T>;
+  /** Resolves when so many more blocks have come. */
+  next(count: number): Promise<void>;
+  stop(): Promise<void>;
+};
+
+/** From now on a chain mines every `everyMs` milliseconds, and at no other time. */
+export async function startBlocks({ node }: HarnessChain, everyMs: number): Promise<Blocks> {
+  const between = createTurns();
+  let isHeld = false;
+  let fee = quietFee;
+  let mined = 0;
+  let running = true;
+  await node.request("evm_setIntervalMining", 0);
+  const mining = (async () => {
+    while (running) {
+      await sleep(everyMs);
+      if (isHeld) continue;
+      await between(async () => {
+        // Otherwise it would follow how full the blocks are.
+        await node.request("anvil_setNextBlockBaseFeePerGas", `0x${fee.toString(16)}`);
+        await node.request("evm_mine");
+      });
+      mined++;
+    }
+  })();
+  return {
+    hold() {
+      isHeld = true;
+      return () => {
+        isHeld = false;
+      };
+    },
+    ask(asked) {
+      fee = asked;
+      return () => {
+        fee = quietFee;
+      };
+    },
+    between,
+    async next(count) {
+      const target = mined + count;
+      while (mined < target && running) await sleep(everyMs / 4);
+    },
+    async stop() {
+      running = false;
+      await mining;
+    },
+  };
+}

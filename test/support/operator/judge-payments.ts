@@ -1,0 +1,90 @@
+import type { Address, Hex } from "../../../src/protocol/hex.ts";
+
+/** A payment, and what those who sent it were answered. */
+export type AnsweredPayment = {
+  payer: Address;
+  /** In the asset's smallest unit. No other payment has the same one, so that its transfer is known by it. */
+  value: bigint;
+  /** Of the organization that is paid. */
+  recipient: Address;
+  /** The transaction of each success; the repeat of a success under its `Idempotency-Key` is none of its own. */
+  successes: readonly Hex[];
+  /** The text of each answer that the payment has failed. */
+  refusals: readonly string[];
+  /** Whether it was answered that it was settled before: the success has got lost on its way. */
+  saidToBeSettled: boolean;
+};
+
+/** A `Transfer` of the token on the chain as it is now. */
+export type Transfer = { transaction: Hex; from: Address; to: Address; value: bigint };
+
+/** What was wrong, a line for each payment. */
+export type Verdict = { lost: string[]; twice: string[]; wrong: string[]; undecided: string[] };
+
+/**
+ * Compares what was answered with the transfers of the token, and with nothing else: neither with the service's own
+ * events nor with its ledger. A payment is made where its payer's transfer to the facilitator contract and the transfer
+ * from there to its recipient are in one transaction; the latter may be for several payments.
+ *
+ * - `lost`: answered as paid, or taken from the payer, and the recipient has nothing;
+ * - `twice`: transferred more than once, or more than one success;
+ * - `wrong`: answered as failed. All payments are good, so that none may be; worst, of course, where it was transferred.
+ *   Or a success that names a transaction which has not paid;
+ * - `undecided`: never answered, whether transferred or not.
+ */
+export function judgePayments(
+  payments: readonly AnsweredPayment[],
+  transfers: readonly Transfer[],
+  contract: Address,
+): Verdict {
+  const verdict: Verdict = { lost: [], twice: [], wrong: [], undecided: [] };
+  const known = new Map(payments.map((payment) => [keyOf(payment.payer, payment.value), payment]));
+  /** The transactions that took each payment from its payer. */
+  const takenIn = new Map<AnsweredPayment, Hex[]>();
+  /** What each recipient is due in a transaction, less what it got. */
+  const missing = new Map<string, bigint>();
+  const paidFor = (transaction: Hex, recipient: Address) => `${transaction} to ${lower(recipient)}`;
+  const change = (key: string, by: bigint) => missing.set(key, (missing.get(key) ?? 0n) + by);
+
+  for (const { transaction, from, to, value } of transfers) {
+    if (lower(to) === lower(contract)) {
+      const payment = known.get(keyOf(from, value));
+      if (payment === undefined) continue;
+      takenIn.set(payment, [...(takenIn.get(payment) ?? []), transaction]);
+      change(paidFor(transaction, payment.recipient), value);
+    } else if (lower(from) === lower(contract)) {
+      change(paidFor(transaction, to), -value);
+    }
+  }
+  for (const [key, amount] of missing) {
+    if (amount < 0n) verdict.twice.push(`${-amount} more than was taken from payers was paid in ${key}`);
+  }
+  for (const payment of payments) {
+    const { payer, value, recipient, successes, refusals, saidToBeSettled } = payment;
+    const transactions = takenIn.get(payment) ?? [];
+    const say = (what: string) =>
+      `${value} of ${payer}: ${what}; transferred by ${transactions.join() || "nothing"}, answered ${
+        [...successes, ...refusals].join(", then ") || "nothing"
+      }`;
+    const isStranded = transactions.some(
+      (transaction) => (missing.get(paidFor(transaction, recipient)) ?? 0n) > 0n,
+    );
+    const isAnswered = successes.length > 0 || refusals.length > 0 || saidToBeSettled;
+    if (isStranded) verdict.lost.push(say("it was taken from the payer, and has not arrived"));
+    if (transactions.length > 1) verdict.twice.push(say("it was transferred more than once"));
+    if (successes.length > 1) verdict.twice.push(say("there was more than one success"));
+    if (transactions.length === 0 && (successes.length > 0 || saidToBeSettled))
+      verdict.lost.push(say("it was said to be paid"));
+    if (refusals.length > 0) verdict.wrong.push(say("a good payment was refused"));
+    if (transactions.length > 0 && successes.some((transaction) => !transactions.includes(transaction)))
+      verdict.wrong.push(say("another transaction was named"));
+    if (!isAnswered) verdict.undecided.push(say("there was no answer"));
+  }
+  return verdict;
+}
+
+const lower = (address: Address) => address.toLowerCase();
+
+function keyOf(payer: Address, value: bigint): string {
+  return `${lower(payer)} ${value}`;
+}

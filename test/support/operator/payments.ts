@@ -1,0 +1,132 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { requestJson } from "../../../src/harness/control/http-json.ts";
+import type { HarnessChain } from "../../../src/harness/stage/chain.ts";
+import { signAuthorization } from "../../../src/protocol/authorization.ts";
+import { buildPaymentRequest } from "../../../src/protocol/build-request.ts";
+import type { Address, Hex } from "../../../src/protocol/hex.ts";
+import type { X402Version } from "../../../src/protocol/requests.ts";
+import { createPayerSigner } from "../../../src/published/payer-signer.ts";
+import { signAs } from "../../../src/published/sign-as.ts";
+import type { TestPayerName } from "../../../src/published/test-payers.ts";
+import { accountOf, keyOf } from "../key-accounts.ts";
+import type { Random } from "../random.ts";
+import type { Body } from "../service.ts";
+import type { AnsweredPayment } from "./judge-payments.ts";
+
+/** An organization of the operator. */
+export type Customer = { key: string; recipient: Address };
+
+/** A payment under way. */
+export type Payment = {
+  body: Body;
+  customer: Customer;
+  /** The `Idempotency-Key` that it is sent with, if with one. */
+  idempotencyKey: string | undefined;
+  /** How many send it at the same time. */
+  callers: number;
+  answered: AnsweredPayment & { successes: Hex[]; refusals: string[] };
+  /** When its last caller had an answer, on the clock of `performance.now()`; undefined until then. */
+  decidedAt: number | undefined;
+};
+
+const plainPayers = ["one", "two", "three", "four", "five", "six"].map((name) => `operator's payer ${name}`);
+
+/** Plain accounts, a contract wallet (ERC-1271), and a delegated account (EIP-7702). */
+const payers: readonly [string, ...string[]] = ["smartWallet", "delegated", ...plainPayers];
+const testPayers: ReadonlySet<string> = new Set<TestPayerName>(["smartWallet", "delegated"]);
+const isTestPayer = (name: string): name is TestPayerName => testPayers.has(name);
+
+/** Gives the payers that are not the harness's something to pay with. */
+export async function fundPayers(chain: HarnessChain): Promise<void> {
+  for (const name of plainPayers) await chain.fund(accountOf(name).address, 10n ** 12n);
+}
+
+/** Signs a payment by any payer to any of the customers, with this value, in either version of the protocol. */
+export async function signRandomPayment(
+  random: Random,
+  {
+    chain,
+    contract,
+    customers,
+    value,
+  }: {
+    chain: HarnessChain;
+    contract: Address;
+    customers: readonly [Customer, ...Customer[]];
+    value: bigint;
+  },
+): Promise<Payment> {
+  const { asset, network } = chain;
+  const payer = random.pick(payers);
+  const customer = random.pick(customers);
+  const x402Version = random.pick<X402Version>([1, 2]);
+  const dice = random.between(1, 10);
+  const validBefore = (await chain.now()) + 7_200n;
+  const terms = { asset, chainId: network.chainId, to: contract, value, validBefore };
+  const signed = isTestPayer(payer)
+    ? await signAs(payer, terms)
+    : await signAuthorization(createPayerSigner(keyOf(payer)), { ...terms, from: accountOf(payer).address });
+  const { from, nonce } = signed.authorization;
+  return {
+    body: buildPaymentRequest({
+      ...{ x402Version, network, asset, payTo: contract, amount: value },
+      resource: "https://merchant.example/resource",
+      ...signed,
+    }),
+    customer,
+    // A tenth is sent twice at once by impatient callers, another tenth by careful ones.
+    callers: dice <= 2 ? 2 : 1,
+    idempotencyKey: dice === 2 || dice === 3 ? nonce : undefined,
+    answered: {
+      payer: from,
+      value,
+      recipient: customer.recipient,
+      successes: [],
+      refusals: [],
+      saidToBeSettled: false,
+    },
+    decidedAt: undefined,
+  };
+}
+
+/** The longest that a caller waits before it asks again, in milliseconds. */
+const longestPauseMs = 2_000;
+
+/**
+ * Sends a payment until it is decided, as each of its callers does by itself, and notes what they are answered.
+ *
+ * @param isOver whether nobody waits any more
+ */
+export async function pay(payment: Payment, origin: string, isOver: () => boolean): Promise<void> {
+  await Promise.all(Array.from({ length: payment.callers }, () => payOnce(payment, origin, isOver)));
+  if (!isOver()) payment.decidedAt = performance.now();
+}
+
+async function payOnce(payment: Payment, origin: string, isOver: () => boolean): Promise<void> {
+  const { body, customer, idempotencyKey, answered } = payment;
+  const headers = {
+    authorization: customer.key,
+    ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
+  };
+  while (!isOver()) {
+    // A balancer's own answer is not JSON.
+    const answer = await requestJson(`${origin}/v1/settle`, { method: "POST", headers, body }).catch(
+      () => undefined,
+    );
+    const { success, transaction, errorMessage, title } = Object(answer?.body);
+    if (answer?.status === 200) {
+      if (success === true) {
+        const isRepeat = idempotencyKey !== undefined && answered.successes.includes(transaction);
+        if (!isRepeat) answered.successes.push(transaction);
+      } else if (/was settled before/.test(errorMessage)) answered.saidToBeSettled = true;
+      else answered.refusals.push(String(errorMessage));
+      return;
+    }
+    if (answer !== undefined && answer.status < 500 && answer.status !== 429) {
+      answered.refusals.push(`HTTP ${answer.status} ${errorMessage ?? title}`);
+      return;
+    }
+    const asked = Number(answer?.headers["retry-after"] ?? 0.3) * 1_000;
+    await sleep(Math.min(Math.max(asked, 100), longestPauseMs));
+  }
+}

@@ -1,0 +1,181 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { transferTopic } from "../../../src/chain/contract/events.ts";
+import { migrate } from "../../../src/database/migrate.ts";
+import { openDatabase } from "../../../src/database/open-database.ts";
+import { createFaults } from "../../../src/harness/faults/create-faults.ts";
+import { createFaultProxy } from "../../../src/harness/faults/fault-proxy.ts";
+import { createFaultSetters, type Faults } from "../../../src/harness/faults/faults.ts";
+import type { HarnessChain } from "../../../src/harness/stage/chain.ts";
+import { createOrganizations } from "../../../src/organizations/create-organizations.ts";
+import type { Address, Hex } from "../../../src/protocol/hex.ts";
+import { startWatchdog } from "../../../src/util/watchdog.ts";
+import { accountOf, keyOf } from "../key-accounts.ts";
+import { findFreePort } from "../postgres.ts";
+import { type Fate, startPostgresProxy } from "../postgres-proxy.ts";
+import { runHere } from "../serve/command.ts";
+import { operator as firstOperator, pepper, startDeployedChains } from "../serve/deployed-chains.ts";
+import { type Blocks, startBlocks } from "./blocks.ts";
+import { type OperatorDatabase, startOperatorDatabase } from "./database.ts";
+import { startFront } from "./front.ts";
+import { type Instances, startInstances } from "./instances.ts";
+import type { Transfer } from "./judge-payments.ts";
+import { type Customer, fundPayers } from "./payments.ts";
+
+const instanceCount = 3;
+const secondOperator = "second operator";
+const customerNames = ["shop", "school", "station"] as const;
+
+/** Everything that an operator runs, and the parts of it that can be in trouble. */
+export type OperatorStage = {
+  /** Of the balancer: what callers use. */
+  origin: string;
+  chain: HarnessChain;
+  contract: Address;
+  customers: readonly [Customer, ...Customer[]];
+  instances: Instances;
+  database: OperatorDatabase;
+  /** What becomes of the statements of each instance on their way to the pooler. */
+  links: readonly { fate: Fate }[];
+  /** Each of the two endpoints. Faults of the chain are for both; `first` takes the money of one key, `second` of all. */
+  endpoints: { first: Faults<"base">; second: Faults<"base"> };
+  blocks: Blocks;
+  /** Which programs it consists of, for people. */
+  programs: string;
+  /** All transfers of the token since a block, on the chain as it is now. */
+  transfersSince(block: number): Promise<Transfer[]>;
+  stop(): Promise<void>;
+};
+
+/**
+ * Starts three instances of `serve` behind a balancer, on Postgres behind a pooler, with two RPC endpoints and two operator
+ * keys. All of it ends with this process, however that ends.
+ *
+ * @param installed whether HAProxy, PgBouncer and Postgres of this machine are used where it has them
+ */
+export async function startOperatorStage({
+  installed,
+  blockMs,
+}: {
+  installed: boolean;
+  blockMs: number;
+}): Promise<OperatorStage> {
+  await using stack = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), "x402-kit-operator-"));
+  stack.defer(() => rm(folder, { recursive: true, force: true }));
+  const watchdog = startWatchdog();
+  stack.defer(() => watchdog.close());
+
+  const database = await startOperatorDatabase(folder, watchdog, installed);
+  stack.defer(() => database.stop());
+  const links: { fate: Fate }[] = [];
+  const urls: string[] = [];
+  for (let index = 0; index < instanceCount; index++) {
+    const link: { fate: Fate } = { fate: "pass" };
+    const proxy = await startPostgresProxy(database.pooler.url, () => link.fate);
+    stack.defer(() => proxy.close());
+    links.push(link);
+    urls.push(proxy.url);
+  }
+
+  const deployed = await startDeployedChains(["base"]);
+  stack.defer(() => deployed.stop());
+  const { contract } = deployed;
+  const chain = deployed.chains.base;
+  const { node, asset } = chain;
+  const operators = [firstOperator, accountOf(secondOperator).address] as const;
+  await chain.setBalance(operators[1], 100n * 10n ** 18n);
+  const granting = ["deploy", "--network", "base", "--contract", contract, "--grant-operator", operators[1]];
+  const granted = await runHere([...granting, "--yes"], {
+    ...deployed.variables,
+    DEPLOYER_PRIVATE_KEY: keyOf("deployer"),
+  });
+  if (granted.code !== 0) throw new Error(granted.stderr);
+  await fundPayers(chain);
+  const customers = await createCustomers(database.url);
+
+  const setters = await Promise.all(
+    [[operators[0]], operators].map(async (ofFault) => {
+      const proxy = await createFaultProxy({ target: chain.rpcUrl });
+      stack.defer(() => proxy[Symbol.asyncDispose]());
+      const networks = { base: { chain, proxy } };
+      const faults = createFaultSetters<"base">(
+        createFaults({ serviceId: "operator", networks, operators: ofFault }),
+      );
+      return { faults, url: proxy.url };
+    }),
+  );
+  const [first, second] = setters;
+  if (first === undefined || second === undefined) throw new Error("there are no endpoints");
+  const blocks = await startBlocks(chain, blockMs);
+  stack.defer(() => blocks.stop());
+
+  const ports = await Promise.all(urls.map(() => findFreePort()));
+  const variables = urls.map((url, index) => ({
+    ...deployed.variables,
+    BASE_RPC_URL: `${first.url},${second.url}`,
+    OPERATOR_PRIVATE_KEY: [deployed.variables.OPERATOR_PRIVATE_KEY, keyOf(secondOperator)].join(),
+    DATABASE_URL: url,
+    PORT: String(ports[index]),
+    LOG_LEVEL: "error",
+  }));
+  const instances = await startInstances(variables, watchdog);
+  stack.defer(() => instances.stop());
+  const front = await startFront(folder, watchdog, { installed, ports });
+  stack.defer(() => front.stop());
+  const running = stack.move();
+
+  return {
+    origin: front.origin,
+    chain,
+    contract,
+    customers,
+    instances,
+    database,
+    links,
+    endpoints: { first: first.faults, second: second.faults },
+    blocks,
+    programs: `${front.program}, ${database.programs}`,
+    async transfersSince(block) {
+      const range = { fromBlock: `0x${block.toString(16)}`, toBlock: "latest" };
+      const logs = await node.request("eth_getLogs", {
+        ...range,
+        address: asset.address,
+        topics: [transferTopic],
+      });
+      return (logs as { transactionHash: Hex; topics: readonly Hex[]; data: Hex }[]).map(
+        ({ transactionHash, topics, data }) => ({
+          transaction: transactionHash,
+          from: addressIn(topics[1]),
+          to: addressIn(topics[2]),
+          value: BigInt(data),
+        }),
+      );
+    },
+    stop: () => running.disposeAsync(),
+  };
+}
+
+function addressIn(topic: Hex = "0x"): Address {
+  return `0x${topic.slice(-40)}`;
+}
+
+/** What an operator does before the first payment. */
+async function createCustomers(databaseUrl: string): Promise<readonly [Customer, ...Customer[]]> {
+  const db = await openDatabase({ url: databaseUrl });
+  await migrate(db);
+  const organizations = createOrganizations({ db, pepper, now: Date.now });
+  const create = async (name: string): Promise<Customer> => {
+    const recipient = accountOf(name).address;
+    await organizations.create({ id: name, name });
+    await organizations.setRecipient(name, "base", recipient);
+    const { key } = await organizations.createKey(name, { scopes: ["verify", "settle"] });
+    return { key, recipient };
+  };
+  const [one, ...others] = customerNames;
+  const customers: [Customer, ...Customer[]] = [await create(one)];
+  for (const name of others) customers.push(await create(name));
+  await db.destroy();
+  return customers;
+}
