@@ -25,6 +25,7 @@ import { lowerCase, toSafeInteger, toSettlement } from "./rows.ts";
 import type { Settlement } from "./settlement.ts";
 import type { LedgerTables } from "./tables.ts";
 import { introduceSender, readNextTxNonce } from "./tx-nonces.ts";
+import { createUndelivered } from "./undelivered.ts";
 
 export type LedgerOptions = {
   /** An open and migrated database. */
@@ -42,10 +43,11 @@ export function createLedger(options: LedgerOptions): Ledger {
   const { instanceId, now, leaseMs = 30_000 } = options;
   const db = options.db.$extendTables<LedgerTables>();
   const retryQueue = createRetryQueue();
+  const undelivered = createUndelivered(retryQueue);
   const find = together(createFindAll(db), { most: 64, anyNumber: true });
   return {
-    ...createLeases(db, retryQueue, { instanceId, now, leaseMs }),
-    ...createIdempotency(db, retryQueue, { instanceId, now, leaseMs }),
+    ...createLeases(db, retryQueue, undelivered, { instanceId, now, leaseMs }),
+    ...createIdempotency(db, retryQueue, undelivered, { instanceId, now, leaseMs }),
     ...createFailures(db, now),
     ...createForwards(db, now),
     ...createOperatorChanges(db, now),

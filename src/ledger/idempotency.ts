@@ -4,6 +4,7 @@ import { inTransaction } from "../database/transaction.ts";
 import type { IdempotencyEntry, KeptAnswer, Ledger } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";
 import type { LedgerTables } from "./tables.ts";
+import type { Undelivered } from "./undelivered.ts";
 
 /** How long an answer is given again. */
 export const keptMs = 24 * 60 * 60 * 1000;
@@ -18,6 +19,7 @@ type Beginning = { organizationId: string; key: string; bodyHash: string; time: 
 export function createIdempotency(
   db: Kysely<LedgerTables>,
   retryQueue: RetryQueue,
+  undelivered: Undelivered,
   { instanceId, now, leaseMs }: { instanceId: string; now: () => number; leaseMs: number },
 ): Pick<Ledger, "beginIdempotent" | "answerIdempotent" | "abandonIdempotent"> {
   async function begin(
@@ -51,7 +53,7 @@ export function createIdempotency(
       .returning("organization_id")
       .executeTakeFirst();
     if (begun !== undefined) {
-      retryQueue.forget(workNameOf(organizationId, key));
+      retryQueue.forget(nameOfKey(organizationId, key));
       await sweep(transaction, time);
       return { status: "new" };
     }
@@ -67,6 +69,7 @@ export function createIdempotency(
 
   return {
     async beginIdempotent(organizationId, key, bodyHash) {
+      await undelivered.catchUp(nameOfKey(organizationId, key));
       let expiresAt = 0;
       try {
         return await inTransaction(db, (transaction) => {
@@ -78,7 +81,7 @@ export function createIdempotency(
         // It may have begun all the same, and would be renewed for as long as the process lives. By its time it is told
         // from that of another request.
         if (error instanceof UnansweredError) {
-          retryQueue.add(`${workNameOf(organizationId, key)} ${expiresAt}`, async () => {
+          retryQueue.add(`${nameOfKey(organizationId, key)} ${expiresAt}`, async () => {
             const begun = abandoning(db, { organizationId, key }, instanceId);
             await repeatable(() => begun.where("expires_at", "=", expiresAt).execute());
           });
@@ -88,12 +91,12 @@ export function createIdempotency(
     },
 
     answerIdempotent: (kept) =>
-      retryQueue.run(workNameOf(kept.organizationId, kept.key), async () => {
+      retryQueue.run(nameOfKey(kept.organizationId, kept.key), async () => {
         await repeatable(() => keeping(db, kept, { instanceId, time: now() }).execute());
       }),
 
     abandonIdempotent: (organizationId, key) =>
-      retryQueue.run(workNameOf(organizationId, key), async () => {
+      retryQueue.run(nameOfKey(organizationId, key), async () => {
         await repeatable(() => abandoning(db, { organizationId, key }, instanceId).execute());
       }),
   };
@@ -128,7 +131,7 @@ export function abandoning(
     .where("answer", "is", null);
 }
 
-function workNameOf(organizationId: string, key: string): string {
+export function nameOfKey(organizationId: string, key: string): string {
   return `idempotency ${organizationId} ${key}`;
 }
 

@@ -198,6 +198,25 @@ describe.each(backends)("on $name", (backend) => {
       expect(await deliveredAt()).toBe(clock.now());
     });
 
+    test("that the database did not record for longer than a lease gives no second right in its process", async () => {
+      await ledger.mine(0, [settled(payment)]);
+      expect(await ledger.beginIdempotent("org_shop", "key", "body")).toEqual({ status: "new" });
+      const rename = (from: string, to: string) =>
+        sql`alter table ${sql.ref(from)} rename to ${sql.ref(to)}`.execute(db);
+      await rename("settlements", "elsewhere");
+      const kept = { organizationId: "org_shop", key: "key", answer: "the success" };
+      await expect(ledger.markDelivered(id, "one", kept)).rejects.toThrow();
+      clock.advance(leaseMs + 1);
+      await expect(ledger.acquireLease(id, "two")).rejects.toThrow();
+      await rename("elsewhere", "settlements");
+      expect(await ledger.beginIdempotent("org_shop", "key", "body")).toEqual({
+        status: "answered",
+        answer: "the success",
+      });
+      expect(await ledger.acquireLease(id, "three")).toBe(true);
+      expect(await deliveredAt()).toBe(clock.now());
+    });
+
     test("keeps its first time", async () => {
       await ledger.mine(0, [settled(payment)]);
       await ledger.markDelivered(id, "one");

@@ -3,11 +3,12 @@ import { repeatable, UnansweredError } from "../database/retrying.ts";
 import { inTransaction, withCommit } from "../database/transaction.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { padded, type TogetherOptions, together } from "../util/together.ts";
-import { abandoning, keeping } from "./idempotency.ts";
+import { abandoning, keeping, nameOfKey } from "./idempotency.ts";
 import type { KeptAnswer, Ledger } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";
 import { lowerCase } from "./rows.ts";
 import type { LedgerTables } from "./tables.ts";
+import type { Undelivered } from "./undelivered.ts";
 
 /** Expired leases are kept for so many lease times: an instance that merely stalled may still renew them. */
 const graceLeases = 10;
@@ -25,6 +26,7 @@ const ofOneId = { most: 64, keyOf: ({ id }: Lease) => id } satisfies TogetherOpt
 export function createLeases(
   db: Kysely<LedgerTables>,
   retryQueue: RetryQueue,
+  undelivered: Undelivered,
   { instanceId, now, leaseMs }: { instanceId: string; now: () => number; leaseMs: number },
 ): Pick<Ledger, "acquireLease" | "releaseLease" | "findLease" | "renewLeases" | "markDelivered"> {
   const acquire = together(acquireAll, ofOneId);
@@ -108,6 +110,7 @@ export function createLeases(
 
   return {
     async acquireLease(id, holder) {
+      await undelivered.catchUp(nameOfRight(id));
       try {
         const isAcquired = await acquire({ id: lowerCase(id), holder });
         if (isAcquired) retryQueue.forget(workNameOf(id, holder));
@@ -163,8 +166,13 @@ export function createLeases(
       });
     },
 
-    markDelivered: (id, holder, kept) =>
-      retryQueue.run(workNameOf(id, holder), () => deliver({ id: lowerCase(id), holder, kept })),
+    markDelivered(id, holder, kept) {
+      const rights = [nameOfRight(id)];
+      if (kept !== undefined) rights.push(nameOfKey(kept.organizationId, kept.key));
+      return undelivered.record(rights, workNameOf(id, holder), () =>
+        deliver({ id: lowerCase(id), holder, kept }),
+      );
+    },
   };
 }
 
@@ -182,6 +190,10 @@ function inOrder<Row extends { id: Hex }>(rows: readonly Row[]): Row[] {
   return [...rows].sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
+function nameOfRight(id: Hex): string {
+  return `lease ${lowerCase(id)}`;
+}
+
 function workNameOf(id: Hex, holder: string): string {
-  return `lease ${lowerCase(id)} ${holder}`;
+  return `${nameOfRight(id)} ${holder}`;
 }
