@@ -7,8 +7,12 @@ type Bazaar = { type: "http" | "mcp"; toolName?: string; routeTemplate?: string;
 const longestInfo = 4_096;
 const longestSchema = 8_192;
 
-/** The limit for values of `info` times values of its schema, since each may be compared with each: about 50 ms. */
-const mostComparisons = 20_000;
+/** Values of the whole extension, and how deep they are nested: some 60 values are usual. */
+const mostValues = 300;
+const deepest = 32;
+
+/** The limit for values of `info` times values of its schema, since each may be compared with each: some milliseconds. */
+const mostComparisons = 4_000;
 
 const anyObject = z.record(z.string(), z.unknown());
 const output = z.looseObject({ type: z.string() }).optional();
@@ -39,10 +43,11 @@ const extensionSchema = z.object({
 
 /**
  * Reads the extension `bazaar` of a payment; undefined where it is not what the extension says, its `info` is not what
- * its `schema` says, or either is large. The payer's client has sent both, so what could take for ever is not tried:
- * patterns, and references, with which a short schema can say a condition billions of times.
+ * its `schema` says, or either is large. The payer's client has sent both, so what could take long is not tried: many
+ * values, patterns, and references, with which a short schema can say a condition billions of times.
  */
 export function readBazaar(extension: unknown): Bazaar | undefined {
+  if (countValues(extension) > mostValues) return undefined;
   const parsed = extensionSchema.safeParse(extension);
   if (!parsed.success) return undefined;
   const { info, schema, routeTemplate } = parsed.data;
@@ -69,9 +74,16 @@ function follows(info: object, schema: Record<string, unknown>): boolean {
   }
 }
 
-function countValues(value: unknown): number {
+/** Stops where there are more than {@link mostValues}; values nested deeper than {@link deepest} are too many. */
+function countValues(value: unknown, depth = 0): number {
   if (typeof value !== "object" || value === null) return 1;
-  return Object.values(value).reduce<number>((count, member) => count + countValues(member), 1);
+  if (depth > deepest) return Number.POSITIVE_INFINITY;
+  let count = 1;
+  for (const name in value) {
+    count += countValues(Reflect.get(value, name), depth + 1);
+    if (count > mostValues) break;
+  }
+  return count;
 }
 
 /** Checks the rules of the extension; a template that breaks one is ignored. */

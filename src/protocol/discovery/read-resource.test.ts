@@ -165,11 +165,18 @@ describe("the extension bazaar", () => {
     [
       "has many values that are each held against many",
       ({ info, schema }) => {
-        info.input.queryParams.many = Array.from({ length: 200 }, () => 0);
+        info.input.queryParams.many = Array.from({ length: 70 }, () => 0);
         schema.properties.input.properties.queryParams = {
           type: "object",
-          properties: { many: { type: "array", items: { enum: Array.from({ length: 200 }, (_, n) => n) } } },
+          properties: { many: { type: "array", items: { enum: Array.from({ length: 70 }, (_, n) => n) } } },
         };
+      },
+    ],
+    [
+      "has a schema of many objects, each of which takes a while to prepare",
+      ({ schema }) => {
+        const many = Array.from({ length: 100 }, (_, n) => [`a${n}`, { type: "object", properties: {} }]);
+        schema.properties.input.properties.queryParams.properties = Object.fromEntries(many);
       },
     ],
     [
@@ -186,6 +193,32 @@ describe("the extension bazaar", () => {
       body.paymentPayload.extensions = { bazaar: extension };
     });
     expect(seen?.resource).not.toHaveProperty("extensions");
+  });
+
+  test.each<[string, (extension: Json) => void]>([
+    ["is wide", ({ schema }) => Object.assign(schema, { a: Array.from({ length: 10_000 }, () => 1) })],
+    [
+      "is deep",
+      (extension) => {
+        for (let level = 0; level < 4_000; level++)
+          extension.info.input.body = { body: extension.info.input.body };
+      },
+    ],
+  ])("that %s is left out after a look at its beginning", (_, change) => {
+    const extension = sent();
+    change(extension);
+    let reads = 0;
+    const counting = (value: Json): Json =>
+      typeof value !== "object" || value === null
+        ? value
+        : new Proxy(value, {
+            get(target, name) {
+              reads++;
+              return counting(Reflect.get(target, name));
+            },
+          });
+    expect(readBazaar(counting(extension))).toBeUndefined();
+    expect(reads).toBeLessThan(1_000);
   });
 
   test.each([
