@@ -14,6 +14,7 @@ const { enableCompileCache } = await import("node:module");
 enableCompileCache();
 const { Interruption } = await import("./kit/terminal.ts");
 const { onParentEnd } = await import("./kit/parent-process.ts");
+const { escapeControlsInText } = await import("../util/escape-controls.ts");
 const { isRunByNpm } = await import("../util/self-command.ts");
 const { main } = await import("./main.ts");
 
@@ -40,7 +41,8 @@ function takeSignals(): AbortSignal {
 
 let crashed = false;
 process.on("uncaughtException", (error) => {
-  process.stderr.write(`x402-kit: unforeseen: ${error instanceof Error ? error.stack : inspect(error)}\n`);
+  const text = error instanceof Error ? (error.stack ?? error.message) : inspect(error);
+  process.stderr.write(`x402-kit: unforeseen: ${escapeControlsInText(text)}\n`);
   crashed = true;
   // Ends as after Ctrl-C, so that nothing is left behind, but not at any price.
   interruption.abort(new Interruption());

@@ -1,11 +1,10 @@
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../errors.ts";
-import { escapeControls } from "../util/escape-controls.ts";
 import { kitVersion } from "../util/kit-version.ts";
 import { findSlip } from "../util/nearest.ts";
 import { self } from "../util/self-command.ts";
 import { asText } from "../util/show-value.ts";
 import type { Command } from "./kit/command.ts";
-import { Interruption, type Terminal } from "./kit/terminal.ts";
+import { Interruption, type Terminal, withoutControls } from "./kit/terminal.ts";
 
 /** A command of one word or, in a group, of two. */
 type CommandEntry = readonly [name: string, summary: string, load: () => Promise<Command>];
@@ -153,7 +152,8 @@ async function loadCompletion(): Promise<Command> {
 }
 
 /** Runs `x402-kit` with the given arguments; gives the exit code. */
-export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
+export async function main(args: readonly string[], outer: Terminal): Promise<number> {
+  const terminal = withoutControls(outer);
   const words = args[0] === "help" ? [...args.slice(1, 3), "--help"] : args;
   const [first] = words;
   if (first === undefined || isHelp(first)) {
@@ -179,8 +179,7 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   } catch (error) {
     if (error instanceof Interruption) return 130;
     if (isMisspelt(words, name, error)) return explainUnknown(words, terminal);
-    // An argument that is repeated may hold what others wrote.
-    terminal.printError(describeFailure(name, error).split("\n").map(escapeControls).join("\n"));
+    terminal.printError(describeFailure(name, error));
     return 1;
   }
 }
@@ -203,8 +202,7 @@ async function run(command: Command, args: readonly string[], terminal: Terminal
   );
   if (typeof outcome === "number") return outcome;
   const { text, json, code = 0 } = outcome;
-  // JSON may hold what others wrote.
-  terminal.print(values.json === true ? escapeControls(JSON.stringify(json, amountsAsText)) : text);
+  terminal.print(values.json === true ? JSON.stringify(json, amountsAsText) : text);
   return code;
 }
 

@@ -1,4 +1,5 @@
 import type { Difference } from "../fixtures/engine/answer.ts";
+import { escapeControls } from "../util/escape-controls.ts";
 import { renderTable, wrapText } from "../util/table.ts";
 import type { FoundFacilitator } from "./find-facilitator.ts";
 import type { Level } from "./level.ts";
@@ -114,12 +115,8 @@ function renderObstacle(why: string, results: readonly Extract<ConformanceResult
 }
 
 function renderDifference({ at, expected, got }: Difference): string[] {
-  // The names of members come from the facilitator, so they may contain terminal control characters.
-  return [
-    `      ${at.replace(/\p{Cc}/gu, "�")}`,
-    `        - ${shorten(expected)}`,
-    `        + ${shorten(got)}`,
-  ];
+  // Names and values of members come from the facilitator, and must not look like lines of the report.
+  return [`      ${at}`, `        - ${shorten(expected)}`, `        + ${shorten(got)}`].map(escapeControls);
 }
 
 function shorten(text: string): string {

@@ -53,3 +53,13 @@ test("other text is printed unchanged", () => {
   expect(renderLogLine("something else\n")).toBe("something else");
   expect(renderLogLine('{"level":"unknown"}')).toBe('{"level":"unknown"}');
 });
+
+test("what a node or client wrote can neither control the terminal nor look like a line of its own", () => {
+  const hostile = "\u001b[2J\u009b31m\u202e\r\n03:04:05 info all is well";
+  const line = written((log) => log.warn({ network: hostile, err: { message: hostile } }, "trying again"));
+  for (const shown of [renderLogLine(line), renderLogLine(`a log of others: ${hostile}`)]) {
+    expect(shown).toContain("\\u001b[2J\\u009b31m\\u202e");
+    expect(shown).not.toMatch(/[^\P{Cc}\n\r]|\u202e/u);
+  }
+  expect(renderLogLine(line).split("\n")).toHaveLength(2);
+});

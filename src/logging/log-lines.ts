@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { escapeControls, escapeControlsInText } from "../util/escape-controls.ts";
 import { parseJson } from "../util/json.ts";
 
 /** What pino writes of an error; see logging/logger.ts. */
@@ -30,16 +31,21 @@ const levels: Readonly<Record<number, string>> = {
 /** A line of the service's log for a person: time of day, level, what happened, and the rest as `name=value`. */
 export function renderLogLine(json: string): string {
   const parsed = logLine.safeParse(parseJson(json));
-  if (!parsed.success) return json.trimEnd();
+  if (!parsed.success) return escapeControlsInText(json.trimEnd());
   const { level, time, msg, err, ...rest } = parsed.data;
   const details = Object.entries(rest)
     .filter(([name]) => !uninteresting.includes(name))
     .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`);
   const at = new Date(time).toTimeString().slice(0, 8);
-  return [
-    [at, levels[level] ?? String(level), msg, ...details].join(" "),
-    ...(err === undefined ? [] : [`because: ${err.message}`, ...err.hints, ...stackOf(level, err.stack)]),
-  ].join("\n  ");
+  return (
+    [
+      [at, levels[level] ?? String(level), msg, ...details].join(" "),
+      ...(err === undefined ? [] : [`because: ${err.message}`, ...err.hints, ...stackOf(level, err.stack)]),
+    ]
+      // Fields and errors may hold what nodes and clients wrote.
+      .map(escapeControls)
+      .join("\n  ")
+  );
 }
 
 /** Whether a line of the service's log is a warning. */

@@ -82,3 +82,10 @@ test("wouldLog says whether a line would be written", () => {
   expect(would("silent")).toEqual([false, false, false]);
   expect(would("trace")).toEqual([true, true, true]);
 });
+
+test("a line leaves no character that controls a terminal, and stays the same JSON", () => {
+  const message = "\u001b[2J\u009b31m\u202e";
+  const { text, err } = logged(new UndeterminedError(message));
+  expect(text).not.toMatch(/[^\P{Cc}\n]|\u202e/u);
+  expect(err.message).toBe(message);
+});

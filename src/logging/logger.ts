@@ -8,6 +8,7 @@ import {
   pino,
 } from "pino";
 import { KitError, UndeterminedError } from "../errors.ts";
+import { escapeControlsInText } from "../util/escape-controls.ts";
 
 /** What the parts of the service need of a logger. */
 export type ServiceLog = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
@@ -29,10 +30,12 @@ export function createLogger(
   fieldsBeside?: FieldsBeside,
 ): Logger {
   const serializers = { err: (error: unknown) => describeError(error) };
-  if (fieldsBeside === undefined) return pino({ level, serializers }, stream);
+  // JSON escapes the C0 characters alone, and the lines may be read at a terminal.
+  const hooks = { streamWrite: escapeControlsInText };
+  if (fieldsBeside === undefined) return pino({ level, serializers, hooks }, stream);
   const mixin = (fields: object, _level: number, line: Logger) =>
     fieldsBeside(fields, () => line.bindings().reqId);
-  return pino({ level, serializers, mixin }, stream);
+  return pino({ level, serializers, hooks, mixin }, stream);
 }
 
 /** Whether a line of this level would be written; if not, its fields need not be computed. */

@@ -1,8 +1,12 @@
+import { escapeControls } from "./escape-controls.ts";
+
 /** A column of a table by its heading; numbers stand at the right. */
 export type Column = string | { right: string };
 
 /** Lays out rows in columns that are as wide as their widest cell, two spaces apart. */
-export function renderTable(columns: readonly Column[], rows: readonly (readonly string[])[]): string {
+export function renderTable(columns: readonly Column[], shown: readonly (readonly string[])[]): string {
+  // A cell may hold what others wrote, which must not look like a row of its own.
+  const rows = shown.map((cells) => cells.map(escapeControls));
   const headings = columns.map((column) => (typeof column === "string" ? column : column.right));
   const widths = headings.map((heading, index) =>
     Math.max(heading.length, ...rows.map((row) => row[index]?.length ?? 0)),

@@ -16,6 +16,7 @@ import { inspectNetwork } from "../../inspection/inspect-network.ts";
 import { createLedger } from "../../ledger/create-ledger.ts";
 import { createOrganizations } from "../../organizations/create-organizations.ts";
 import { wrongPepper } from "../../organizations/pepper.ts";
+import { escapeControls } from "../../util/escape-controls.ts";
 import { defineCommand, flag, networkFileOption } from "../kit/command.ts";
 
 export const doctor = defineCommand({
@@ -96,12 +97,15 @@ function renderParts(parts: readonly Part[], safe: boolean): string {
   const checks = parts.flatMap((part) => part.checks);
   const width = Math.max(...checks.map(({ name }) => name.length));
   const count = (status: CheckStatus) => checks.filter((check) => check.status === status).length;
-  const line = ({ name, status, detail, advice }: Check) => {
+  const lines = ({ name, status, detail, advice }: Check) => {
     const indent = " ".repeat(2 + 4 + 2 + width + 2);
     const first = `  ${words[status].padEnd(4)}  ${name.padEnd(width)}  ${detail}`;
-    return status === "ok" || advice === undefined ? first : `${first}\n${indent}→ ${advice}`;
+    return status === "ok" || advice === undefined ? [first] : [first, `${indent}→ ${advice}`];
   };
-  const blocks = parts.map((part) => [part.name, ...part.checks.map(line)].join("\n"));
+  // Names and details may hold what nodes wrote, which must not look like a check of its own.
+  const blocks = parts.map(({ name, checks }) =>
+    [name, ...checks.flatMap(lines)].map(escapeControls).join("\n"),
+  );
   const warnings = count("warning") > 0 ? ` ${plural(count("warning"), "warning")}.` : "";
   const verdict = safe
     ? `All is well: serve may be started.${warnings}`

@@ -21,7 +21,6 @@ import { reportShop } from "../../judge/report/shop-report.ts";
 import { judgeShop } from "../../judge/shop/judge-shop.ts";
 import type { ShopResult } from "../../judge/shop/run-shop-case.ts";
 import { shopCases } from "../../judge/shop/shop-cases.ts";
-import { escapeControls } from "../../util/escape-controls.ts";
 import { nearest } from "../../util/nearest.ts";
 import {
   type CommandTerminal,
@@ -220,7 +219,7 @@ async function runAndReport<Result>(
     const findings = findingsOf(results);
     print(
       json
-        ? escapeControls(JSON.stringify({ subject, seed, findings }))
+        ? JSON.stringify({ subject, seed, findings })
         : renderJudgment(`${subject} on ${where}`, findings, seed),
     );
     await writeOutput(junit, () => renderJudgmentJunit(subject, findings));

@@ -35,15 +35,14 @@ export const logs = defineCommand({
 
   async run({ follow, limit, json, url, token }, { print, printError, takeSignals }) {
     const reader = createPaymentReader(url, token);
-    const write = (line: PaymentLine) =>
-      print(json ? escapeControls(JSON.stringify(line)) : renderPaymentLine(line));
+    const write = (line: PaymentLine) => print(json ? JSON.stringify(line) : renderPaymentLine(line));
     async function explanationsOf({ id }: PaymentSummary): Promise<PaymentDetail["explanations"]> {
       try {
         return (await reader.find(id))?.explanations ?? [];
       } catch (error) {
         // One payment that cannot be explained must not end the list.
         if (!(error instanceof KitError)) throw error;
-        printError(escapeControls(error.message));
+        printError(error.message);
         return [];
       }
     }

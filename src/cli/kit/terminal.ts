@@ -1,3 +1,5 @@
+import { escapeControlsInText } from "../../util/escape-controls.ts";
+
 /** Where a command writes, and what it may know of the process around it. */
 export type Terminal = {
   /** A line on stdout. */
@@ -16,4 +18,13 @@ export type Terminal = {
 /** The command was cut short, as its user wished. */
 export class Interruption extends Error {
   override readonly name = "Interruption";
+}
+
+/** The terminal as commands get it: what they print may hold what others wrote, and must not control the terminal. */
+export function withoutControls(terminal: Terminal): Terminal {
+  return {
+    ...terminal,
+    print: (text) => terminal.print(escapeControlsInText(text)),
+    printError: (text) => terminal.printError(escapeControlsInText(text)),
+  };
 }

@@ -1,5 +1,6 @@
 import { describeMistake } from "../../explain/describe-mistake.ts";
 import { formatAmount } from "../../protocol/token-units.ts";
+import { escapeControls } from "../../util/escape-controls.ts";
 import type {
   JournalRequest,
   JournalRpcCall,
@@ -26,21 +27,26 @@ export function describePayment(journal: PaymentJournal): string {
     ...transactions.flatMap(describeTransaction),
   ].toSorted((a, b) => a.at - b.at);
   const from = lines[0]?.at ?? 0;
-  return [
-    `payment ${id}`,
-    token === null
-      ? `  of ${value} units of ${asset} by ${payer} on ${network}`
-      : `  of ${formatAmount(value, token)} (${value} units of ${asset}) by ${payer} on ${network}`,
-    ...lines.map(({ at, text }) => `  ${`+${Math.round(at - from)} ms`.padStart(10)}  ${text}`),
-    ...open.map((request) => `  ${"open".padStart(10)}  ${describeOpen(request)}`),
-    ...transactions
-      .filter(({ mined }) => mined === undefined)
-      .map(({ hash }) => `  ${"open".padStart(10)}  transaction ${hash} is not mined`),
-    ...explanations.flatMap((explanation) => {
-      const [title, ...facts] = describeMistake(explanation, "    ");
-      return [`  why: ${title}`, ...facts];
-    }),
-  ].join("\n");
+  return (
+    [
+      `payment ${id}`,
+      token === null
+        ? `  of ${value} units of ${asset} by ${payer} on ${network}`
+        : `  of ${formatAmount(value, token)} (${value} units of ${asset}) by ${payer} on ${network}`,
+      ...lines.map(({ at, text }) => `  ${`+${Math.round(at - from)} ms`.padStart(10)}  ${text}`),
+      ...open.map((request) => `  ${"open".padStart(10)}  ${describeOpen(request)}`),
+      ...transactions
+        .filter(({ mined }) => mined === undefined)
+        .map(({ hash }) => `  ${"open".padStart(10)}  transaction ${hash} is not mined`),
+      ...explanations.flatMap((explanation) => {
+        const [title, ...facts] = describeMistake(explanation, "    ");
+        return [`  why: ${title}`, ...facts];
+      }),
+    ]
+      // A node's errors and a client's texts, which tests print.
+      .map(escapeControls)
+      .join("\n")
+  );
 }
 
 function describeOpen({ operation, checks }: OpenRequest): string {
@@ -56,7 +62,7 @@ export function describeOtherRequests(requests: readonly OtherRequest[]): string
     const line = `  ${asked} → ${answer}${message === undefined ? "" : `: ${message}`}`;
     return received === undefined ? [line] : [line, `    received: ${shortenText(received)}`];
   });
-  return ["requests without a payment that could be read", ...lines].join("\n");
+  return ["requests without a payment that could be read", ...lines].map(escapeControls).join("\n");
 }
 
 /** One line of a text. */

@@ -233,7 +233,7 @@ describe("against what is wrong", () => {
       "eip155:*": [harnessAccounts.operator.address],
     });
     const { output } = await run(["--url", url, "--filter", "verify.success.funded"]);
-    expect(output).toContain("body.\ufffd[2J");
+    expect(output).toContain("body.\\u001b[2J");
     expect(output).not.toContain("\u001b");
   });
 

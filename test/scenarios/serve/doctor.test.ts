@@ -21,7 +21,7 @@ import {
 } from "../../support/serve/deployed-chains.ts";
 import { createShop } from "../../support/serve/shop.ts";
 import { startSigner } from "../../support/serve/signer-server.ts";
-import { forwardingTo, startStubNode } from "../../support/stub-node.ts";
+import { forwardingTo, refusing, startStubNode } from "../../support/stub-node.ts";
 
 let deployed: DeployedChains<"base" | "polygon">;
 let base: LocalNode;
@@ -64,6 +64,20 @@ function linesOf({ stdout }: Outcome, name: string): string[] {
     )
     .map((line) => line?.trim().replace(/ {2,}/g, " ") ?? "");
 }
+
+test("a node can neither control the terminal nor forge a line", async () => {
+  const hostile = "\u001b[2J\u009b31m\u202e\r\n  ok    contract  forged";
+  const node = await startStubNode(refusing({ code: -32_000, message: hostile, data: hostile }));
+  try {
+    const { code, stdout, stderr } = await examine({ BASE_RPC_URL: node.url });
+    expect(code).toBe(1);
+    expect(stdout).toContain("\\u001b[2J\\u009b31m\\u202e\\u000d\\u000a");
+    expect(`${stdout}${stderr}`).not.toMatch(/[^\P{Cc}\n]|\u202e/u);
+    expect(stdout.split("\n")).not.toContain("  ok    contract  forged");
+  } finally {
+    await node.stop();
+  }
+});
 
 test("a good configuration", async () => {
   const outcome = await runCommand(["doctor"], deployed.variables);
