@@ -1,9 +1,8 @@
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+import { openPrivateCacheFolder } from "./src/util/private-folder.ts";
 
 // For all the processes that tests start: to compile their modules anew takes them longer than all else of their start.
-process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "node-compile-cache");
+process.env.NODE_COMPILE_CACHE ??= openPrivateCacheFolder() ?? "";
 
 /** Tests of real processes on a busy machine: in CI a failed one is tried twice more, and the retry is reported. */
 const retry = process.env.CI ? 2 : 0;

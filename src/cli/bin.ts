@@ -10,8 +10,6 @@ if (major < 22 || (major === 22 && minor < 18)) {
   );
   process.exit(1);
 }
-const { enableCompileCache } = await import("node:module");
-enableCompileCache();
 const { Interruption } = await import("./kit/terminal.ts");
 const { onParentEnd } = await import("./kit/parent-process.ts");
 const { escapeControlsInText } = await import("../util/escape-controls.ts");

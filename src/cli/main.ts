@@ -4,34 +4,43 @@ import { findSlip } from "../util/nearest.ts";
 import { self } from "../util/self-command.ts";
 import { asText } from "../util/show-value.ts";
 import type { Command } from "./kit/command.ts";
+import { requirePrivateCompileCache, useCompileCache } from "./kit/compile-cache.ts";
 import { Interruption, type Terminal, withoutControls } from "./kit/terminal.ts";
 
+/** Marks a command that reads no secret. The others never use a compile cache; see `kit/compile-cache.ts`. */
+type Keyless = "keyless";
+
 /** A command of one word or, in a group, of two. */
-type CommandEntry = readonly [name: string, summary: string, load: () => Promise<Command>];
+type CommandEntry = readonly [
+  name: string,
+  summary: string,
+  load: () => Promise<Command>,
+  keyless: Keyless | undefined,
+];
 
 /** The commands of a module by their exports. It is loaded when one of them is called: most of a start is imports. */
 function commandsOf<K extends string>(
   load: () => Promise<Readonly<Record<NoInfer<K>, Command>>>,
-  entries: Readonly<Record<K, readonly [name: string, summary: string]>>,
+  entries: Readonly<Record<K, readonly [name: string, summary: string, keyless?: Keyless]>>,
 ): CommandEntry[] {
   return (Object.keys(entries) as K[]).map((exported) => {
-    const [name, summary] = entries[exported];
-    return [name, summary, async () => (await load())[exported]];
+    const [name, summary, keyless] = entries[exported];
+    return [name, summary, async () => (await load())[exported], keyless];
   });
 }
 
-const commands: readonly CommandEntry[] = [
+export const commands: readonly CommandEntry[] = [
   ...commandsOf(() => import("./up/up.ts"), {
-    up: ["up", "start local chains and the facilitator, and pay once on each network"],
+    up: ["up", "start local chains and the facilitator, and pay once on each network", "keyless"],
   }),
   ...commandsOf(() => import("./commands/mock.ts"), {
-    mock: ["mock", "start a mock facilitator without chains, whose answers you choose"],
+    mock: ["mock", "start a mock facilitator without chains, whose answers you choose", "keyless"],
   }),
   ...commandsOf(() => import("./commands/running-up.ts"), {
-    pay: ["pay", "make one payment against a running `up`"],
-    fund: ["fund", "give an account of a running `up` some of the token"],
-    advanceTime: ["advance-time", "move the time of a chain of a running `up` forward"],
-    reset: ["reset", "put a running `up` back to its start: chains and ledger"],
+    pay: ["pay", "make one payment against a running `up`", "keyless"],
+    fund: ["fund", "give an account of a running `up` some of the token", "keyless"],
+    advanceTime: ["advance-time", "move the time of a chain of a running `up` forward", "keyless"],
+    reset: ["reset", "put a running `up` back to its start: chains and ledger", "keyless"],
   }),
   ...commandsOf(() => import("./commands/payments.ts"), {
     why: ["why", "explain a payment that a running `up` has seen: what is wrong, and what to do"],
@@ -42,15 +51,16 @@ const commands: readonly CommandEntry[] = [
       "capture",
       "write a payment of a running `up` to a file, with the state of the chain that decided it",
     ],
-    replay: ["replay", "judge a captured payment again, without any chain"],
+    replay: ["replay", "judge a captured payment again, without any chain", "keyless"],
   }),
   ...commandsOf(() => import("./commands/fault.ts"), {
     fault: [
       "fault",
       "make the RPC or a chain of a running `up` fail: lost answers, vanished blocks; see also fault list and fault clear",
+      "keyless",
     ],
-    faultList: ["fault list", "list the faults of a running `up`, and how often each has hit"],
-    faultClear: ["fault clear", "end the faults of a running `up`"],
+    faultList: ["fault list", "list the faults of a running `up`, and how often each has hit", "keyless"],
+    faultClear: ["fault clear", "end the faults of a running `up`", "keyless"],
   }),
   ...commandsOf(() => import("./commands/fork.ts"), {
     forkRecord: ["fork record", "record a fork of a network, which later starts offline from the recording"],
@@ -74,10 +84,12 @@ const commands: readonly CommandEntry[] = [
     judgeClientCommand: [
       "judge client",
       "run a client against shops that go wrong: does it ever pay twice, or for nothing?",
+      "keyless",
     ],
     judgeShopCommand: [
       "judge shop",
       "run good and bad buyers against a shop: does it ever serve for nothing, or charge for it?",
+      "keyless",
     ],
   }),
   ...commandsOf(() => import("./serve/serve.ts"), {
@@ -135,7 +147,12 @@ const commands: readonly CommandEntry[] = [
   ...commandsOf(() => import("./commands/archive.ts"), {
     settlementsArchive: ["settlements archive", "move old settlements out of the database into a file"],
   }),
-  ["completion", "print a script that has bash, zsh or fish complete these commands", loadCompletion],
+  [
+    "completion",
+    "print a script that has bash, zsh or fish complete these commands",
+    loadCompletion,
+    undefined,
+  ],
 ];
 
 async function loadCompletion(): Promise<Command> {
@@ -166,9 +183,11 @@ export async function main(args: readonly string[], outer: Terminal): Promise<nu
   }
   const entry = findCommand(words);
   if (entry === undefined) return explainUnknown(words, terminal);
-  const [name, summary, load] = entry;
+  const [name, summary, load, keyless] = entry;
   const rest = words.slice(name.split(" ").length);
   try {
+    if (keyless === undefined) requirePrivateCompileCache();
+    else useCompileCache(terminal.env);
     const command = await load();
     if (rest.slice(0, rest.includes("--") ? rest.indexOf("--") : undefined).some(isHelp)) {
       const { describeCommand } = await import("./kit/help.ts");
