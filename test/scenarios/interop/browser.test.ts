@@ -1,4 +1,6 @@
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Browser, Page } from "playwright-core";
 import { rolldown } from "rolldown";
@@ -98,4 +100,21 @@ test("a page asks the mock server, which is of another origin, and reads where t
   mock.scenario("settle.connection.reset_before").always();
   const failure = page.evaluate(async ({ url, ...init }) => fetch(url, init).then(String, String), settle);
   expect(await failure).toBe("TypeError: Failed to fetch");
+});
+
+test("a Chromium that another user has put in the shared folder for temporary files is not run", async () => {
+  const temporary = await mkdtemp(join(tmpdir(), "x402-kit-browser-"));
+  const { TMPDIR } = process.env;
+  try {
+    await writeFile(join(temporary, "chromium"), `#!/bin/sh\ntouch "${temporary}/was-run"\n`, {
+      mode: 0o755,
+    });
+    process.env.TMPDIR = temporary;
+    await (await startBrowser()).close();
+    expect(await readdir(temporary)).toEqual(["chromium"]);
+  } finally {
+    if (TMPDIR === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = TMPDIR;
+    await rm(temporary, { recursive: true });
+  }
 });

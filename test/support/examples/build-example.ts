@@ -12,8 +12,8 @@ import { repository } from "../cli.ts";
 const run = promisify(execFile);
 const standIns = join(repository, "test/support/examples");
 
-/** Kept between runs, because compiling the libraries takes the longest. */
-const crateTarget = join(tmpdir(), "x402-kit-rust-example");
+/** Kept between runs, because compiling the libraries takes the longest; not in /tmp, since programs are run from it. */
+const crateTarget = join(repository, "node_modules/.cache/rust-example");
 
 /** A place that the libraries may be in: arguments and variables for each call of the compiler. */
 type Libraries = { args: readonly string[]; env: Record<string, string> };
