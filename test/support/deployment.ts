@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   type Abi,
   createTestClient,
@@ -6,6 +7,7 @@ import {
   http,
   publicActions,
   type TransactionReceipt,
+  TransactionReceiptNotFoundError,
   walletActions,
 } from "viem";
 import type { SettleCall } from "../../src/chain/contract/calls.ts";
@@ -93,7 +95,16 @@ export async function deployContracts(): Promise<TestDeployment> {
   /** Sends from the admin, and gives the receipt. */
   async function send(to: Address | null, data: Hex, gas?: bigint) {
     const hash = await client.sendTransaction({ account: admin, chain: null, to, data, gas });
-    return client.waitForTransactionReceipt({ hash, pollingInterval: 20 });
+    // Now and then, on a busy machine, anvil does not notice that a transaction waits: another block has it.
+    for (let looks = 1; ; looks++) {
+      try {
+        return await client.getTransactionReceipt({ hash });
+      } catch (error) {
+        if (!(error instanceof TransactionReceiptNotFoundError)) throw error;
+      }
+      if (looks % 50 === 0) await client.mine({ blocks: 1 });
+      await sleep(20);
+    }
   }
 
   async function create(bytecode: Hex, parameters: Hex): Promise<Address> {
