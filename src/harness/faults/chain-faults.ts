@@ -75,7 +75,7 @@ export function createChainFaults(options: {
    */
   async function reorganize(depth: number): Promise<readonly Hex[]> {
     await assertDepth(chain, depth);
-    const isMining = (await node.request("anvil_getAutomine")) === true;
+    const isMining = await chain.isMining();
     const undo = isMining ? await hold() : undefined;
     try {
       if (isMining) await mineWhatWasTaken();
@@ -196,15 +196,12 @@ async function assertDepth({ node, network, newestMark }: HarnessChain, depth: n
   }
 }
 
-/** From the next block on, which is mined at once unless blocks are held; it falls by an eighth with each empty one. */
-async function raiseBaseFee({ node, network }: HarnessChain, wei: bigint): Promise<() => Promise<void>> {
+/** From the next block on, which is mined at once unless blocks are held, until it is put back. */
+async function raiseBaseFee(chain: HarnessChain, wei: bigint): Promise<() => Promise<void>> {
+  const { node, network } = chain;
   const block = await node.request("eth_getBlockByNumber", "latest", false);
   const before = readQuantity(membersOf(block).baseFeePerGas);
   if (before === undefined) throw new KitError(`${network.name} has no base fee`);
-  const set = async (fee: bigint) => {
-    await node.request("anvil_setNextBlockBaseFeePerGas", `0x${fee.toString(16)}`);
-    if ((await node.request("anvil_getAutomine")) === true) await node.request("evm_mine");
-  };
-  await set(wei);
-  return () => set(before);
+  await chain.fixBaseFee(wei);
+  return () => chain.freeBaseFee(before);
 }

@@ -91,12 +91,16 @@ const chainSpecs = [
   onChain("reorg", "the newest blocks are replaced by empty ones; their transactions are gone", {
     depth: whole(1, 63).describe("how many blocks"),
   }),
-  onChain("base-fee", "the base fee from the next block on; it falls by an eighth with each empty block", {
-    wei: z
-      .string("is not a text of decimal digits")
-      .refine((text) => (parseUint256(text) ?? 2n ** 64n) < 2n ** 64n, "is not a number of wei below 2^64")
-      .describe("wei per gas"),
-  }),
+  onChain(
+    "base-fee",
+    "the base fee of every block from the next one on; meanwhile a block comes each second",
+    {
+      wei: z
+        .string("is not a text of decimal digits")
+        .refine((text) => (parseUint256(text) ?? 2n ** 64n) < 2n ** 64n, "is not a number of wei below 2^64")
+        .describe("wei per gas"),
+    },
+  ),
   onChain("empty-operator", "the operator has no gas money until the fault is removed"),
 ] as const;
 

@@ -12,19 +12,18 @@ export type Heartbeat = {
 const periodMs = 1_000;
 
 /**
- * Starts a heartbeat. A chain whose automatic mining is switched off gets no blocks: its transactions are to be held.
- * It ends with the node, and does not keep this process alive.
+ * Starts a heartbeat, which mines with `mine`. It ends with the node, and does not keep this process alive.
  *
  * Anvil's own `--mixed-mining` does the same, but once the mode of mining was changed there is no way back to
  * it, and `evm_setAutomine(false)` holds nothing in it.
  */
-export function startHeartbeat(node: Pick<LocalNode, "request" | "exited">): Heartbeat {
+export function startHeartbeat(node: Pick<LocalNode, "exited">, mine: () => Promise<void>): Heartbeat {
   let timer: NodeJS.Timeout | undefined;
   let beating: Promise<void> | undefined;
 
   async function beat(): Promise<void> {
     try {
-      if ((await node.request("anvil_getAutomine")) === true) await node.request("evm_mine");
+      await mine();
     } catch {
       // Every other request to the node reports what is wrong with it.
     } finally {

@@ -6,6 +6,7 @@ import type { Asset, Network } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { readHeadTime } from "../../rpc/head-time.ts";
 import { type LocalCall, RpcRefusal } from "../../rpc/local-rpc.ts";
+import { quantity } from "../../rpc/read-hex.ts";
 import { membersOf } from "../../util/json.ts";
 import { createTurns } from "../../util/turns.ts";
 import { startHeartbeat } from "../nodes/heartbeat.ts";
@@ -47,6 +48,16 @@ export type HarnessChain = {
   hold(): Promise<void>;
   /** Mines what waits, and from now on each transaction as it comes. */
   release(): Promise<void>;
+  /** Whether transactions that wait are mined. */
+  isMining(): Promise<boolean>;
+  /**
+   * Has every block cost so many wei per gas, from the next one on, which is mined at once unless mining is held. Blocks
+   * come with the clock meanwhile, one a second: with each transaction they could not be given their fee. A chain with
+   * a clock of its own mines as before, and there the fee falls again with every transaction.
+   */
+  fixBaseFee(wei: bigint): Promise<void>;
+  /** Lets the chain decide again what blocks cost, from so many wei per gas on. */
+  freeBaseFee(wei: bigint): Promise<void>;
   /**
    * Moves the chain's time forward and mines, so that `latest` is at the new time at once; time goes on from there.
    * Gives the new time.
@@ -150,7 +161,38 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
   let hasMovedTime = ahead > 0;
   const start = await takeStartingPoint(node, { impersonated: treasury.address, ownClock, ahead });
   // A chain with a clock of its own stands still between transactions.
-  const heartbeat = ownClock ? undefined : startHeartbeat(node);
+  const heartbeat = ownClock ? undefined : startHeartbeat(node, beat);
+
+  /** Whether blocks wait for {@link HarnessChain.release}. */
+  let isHeld = false;
+  /** What every block costs, in wei per gas; undefined while the chain decides. */
+  let fixedFee: bigint | undefined;
+
+  const feeCall = (wei: bigint): LocalCall => ["anvil_setNextBlockBaseFeePerGas", quantity(wei)];
+
+  /** Anvil can be given the fee of the next block only, and the one after it has another. */
+  async function mineBlocks(blocks: number): Promise<void> {
+    if (fixedFee === undefined) {
+      await node.request("anvil_mine", quantity(blocks));
+      return;
+    }
+    const fee = feeCall(fixedFee);
+    await node.batch(Array.from({ length: blocks }, (): LocalCall[] => [fee, ["evm_mine"]]).flat());
+    // For a block that another client mines.
+    await node.batch([fee]);
+  }
+
+  /** A chain whose automatic mining is switched off, by whomever, gets no blocks: its transactions are to be held. */
+  async function beat(): Promise<void> {
+    if (fixedFee !== undefined || (await node.request("anvil_getAutomine")) === true) await mineBlocks(1);
+  }
+
+  /** Mines what waits, and from then on by itself: as transactions come, or at a fixed fee with each heartbeat. */
+  async function goOnMining(): Promise<void> {
+    if (fixedFee === undefined || heartbeat === undefined) await node.request("evm_setAutomine", true);
+    await mineBlocks(1);
+    heartbeat?.resume();
+  }
 
   // One at a time: anvil can strand transactions of one sender that race.
   const inTurn = createTurns();
@@ -192,16 +234,32 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
       if (!Number.isSafeInteger(blocks) || blocks < 1 || blocks > mostBlocks) {
         throw new KitError(`From 1 to ${mostBlocks} blocks are mined at a time, not ${blocks}`);
       }
-      await node.request("anvil_mine", `0x${blocks.toString(16)}`);
+      await mineBlocks(blocks);
     },
+    isMining: async () =>
+      !isHeld && (fixedFee !== undefined || (await node.request("anvil_getAutomine")) === true),
     async hold() {
+      isHeld = true;
       await heartbeat?.pause();
       await node.request("evm_setIntervalMining", 0);
     },
     async release() {
-      await node.request("evm_setAutomine", true);
-      await node.request("evm_mine");
-      heartbeat?.resume();
+      isHeld = false;
+      await goOnMining();
+    },
+    async fixBaseFee(wei) {
+      fixedFee = wei;
+      if (isHeld) return void (await node.batch([feeCall(wei)]));
+      if (heartbeat !== undefined) {
+        await heartbeat.pause();
+        await node.request("evm_setIntervalMining", 0);
+      }
+      await goOnMining();
+    },
+    async freeBaseFee(wei) {
+      fixedFee = undefined;
+      await node.batch([feeCall(wei)]);
+      if (!isHeld) await goOnMining();
     },
     async advanceTime(seconds) {
       if (!Number.isSafeInteger(seconds) || seconds < 1 || seconds > longestAdvanceSeconds) {
@@ -219,12 +277,13 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
       } else {
         await node.request("evm_increaseTime", seconds);
       }
-      await node.request("evm_mine");
+      await mineBlocks(1);
       return readHeadTime(node, node.name);
     },
     now: () => readHeadTime(node, node.name),
     hasMovedTime: () => hasMovedTime,
     async reset() {
+      [isHeld, fixedFee] = [false, undefined];
       const mined = await whileStill(start.restore);
       hasMovedTime = ahead > 0;
       return mined;

@@ -14,7 +14,7 @@ export async function startBareChains<const N extends BuiltInNetworkName>(
       const node = await startNode({ name, chainId: networks[name].chainId, watchdog });
       // A node of the harness does not mine by itself until it is told to.
       await node.request("evm_setAutomine", true);
-      return [name, node, startHeartbeat(node)] as const;
+      return [name, node, startHeartbeat(node, async () => void (await node.request("evm_mine")))] as const;
     }),
   );
   return {
