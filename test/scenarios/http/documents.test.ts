@@ -104,8 +104,8 @@ describe("the script of /docs", () => {
     const before = process.cpuUsage();
     for (let round = 0; round < 50; round++) await get("/docs/js/scalar.js", accepting);
     const { user, system } = process.cpuUsage(before);
-    // The caller's share included.
-    expect((user + system) / 50 / 1_000).toBeLessThan(15);
+    // The caller's share included. To compress it anew takes several hundred milliseconds.
+    expect((user + system) / 50 / 1_000).toBeLessThan(60);
   });
 
   test("takes no memory to speak of when 300 callers ask for it and do not read, and probes are answered", async () => {
