@@ -4,7 +4,7 @@ import type { Caller } from "../organizations/organizations.ts";
 import { checkValidityWindow } from "../protocol/checks.ts";
 import type { Invalid } from "../protocol/reasons.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
-import { classifyRevert } from "./check-state.ts";
+import { classifyRevert, explainTooLate } from "./check-state.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { refuseClosed, refuseWithUse } from "./earlier-use.ts";
 import { checkLimits, createPaymentIntake, recipientFor, requireScope, withOperator } from "./intake.ts";
@@ -86,11 +86,11 @@ export function createVerify({ networks, recoveries, ledger, serviceId }: Facili
     };
     return withOperator(lanes, async ({ chain }) => {
       const { head, revert } = await chain.simulateSettle(call, { withFunds: false });
-      const outsideWindow = checked(
-        "windowIsOpen",
-        checkValidityWindow(payment.authorization, head.timestamp, chain.network),
-      );
-      if (outsideWindow !== undefined) return outsideWindow;
+      const outsideWindow = checkValidityWindow(payment.authorization, head.timestamp, chain.network);
+      if (outsideWindow !== undefined) {
+        return checked("windowIsOpen", await explainTooLate(chain, call, outsideWindow));
+      }
+      checked("windowIsOpen", undefined);
       return checked("simulationSucceeds", revert && (await classifyRevert(chain, call, revert)));
     });
   }
