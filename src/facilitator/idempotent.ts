@@ -4,8 +4,6 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { bytes32 } from "../protocol/primitives.ts";
 import { problemDetails } from "../protocol/problems.ts";
-import { invalidReasons } from "../protocol/reasons.ts";
-import { type Situation, situations } from "../protocol/situations.ts";
 import { poll } from "../relayer/poll.ts";
 import type { Waiting } from "./claim-payment.ts";
 import { repeated, type SettleResult } from "./settle.ts";
@@ -13,27 +11,15 @@ import { repeated, type SettleResult } from "./settle.ts";
 /** What an `Idempotency-Key` binds: the key, and a hash of the whole body. */
 export type IdempotencyKey = { key: string; bodyHash: string };
 
-const storedAnswer = z.discriminatedUnion("kind", [
-  z.object({
-    kind: z.literal("invalid"),
-    invalid: z.object({
-      reason: z.enum(invalidReasons),
-      fault: z.enum(["payload", "requirements"]),
-      message: z.string(),
-      situation: z.enum(Object.keys(situations) as [Situation, ...Situation[]]).optional(),
-      retryAfterSeconds: z.union([z.number(), z.string()]).optional(),
-    }),
-  }),
-  // A success is stored when it was delivered.
-  z.object({ kind: z.literal("success"), transaction: bytes32 }),
-]);
+/** A success, which is stored when it was delivered. */
+const storedSuccess = z.object({ kind: z.literal("success"), transaction: bytes32 });
 
 /** Between two looks at a key whose first request is still under way. */
 const pollMs = 100;
 
 /**
- * Runs a settle once per key: a repeat with the same body gets the same final answer, waiting for it if need be. An end
- * without a final answer frees the key.
+ * Runs a settle once per key: a repeat with the same body gets the same success, waiting for it if need be. An end
+ * without a success frees the key.
  *
  * @throws IdempotencyMismatchError when the key came with another body before.
  */
@@ -59,8 +45,7 @@ export async function settleIdempotently(
   }
   if (entry.status === "other_body") throw new IdempotencyMismatchError(problemDetails.idempotency);
   if (entry.status === "answered") {
-    const answer = storedAnswer.parse(JSON.parse(entry.answer));
-    if (answer.kind === "invalid") return { ...answer, final: true };
+    const answer = storedSuccess.parse(JSON.parse(entry.answer));
     const settlement = await ledger.find(settlementId);
     // Its block has vanished since, and what becomes of it now is another answer.
     if (settlement?.state === "submitted")
@@ -70,7 +55,7 @@ export async function settleIdempotently(
   }
 
   const abandon = () => ledger.abandonIdempotent(organizationId, key);
-  const keep = (answer: z.infer<typeof storedAnswer>) => ({
+  const keep = (answer: z.infer<typeof storedSuccess>) => ({
     ...{ organizationId, key },
     answer: JSON.stringify(answer),
   });
@@ -84,12 +69,8 @@ export async function settleIdempotently(
         const lost = async () => void (await Promise.all([abandon(), delivery.lost()]));
         return { ...result, delivery: { ...delivery, delivered, lost } };
       }
+      // A refusal is found out again: it took nothing, and whoever has a key could fill the database with them.
       case "invalid":
-        // What may come out differently is found out again, instead of being repeated for a day.
-        await (result.final
-          ? ledger.answerIdempotent(keep({ kind: result.kind, invalid: result.invalid }))
-          : abandon());
-        return result;
       case "pending":
         await abandon();
         return result;

@@ -29,8 +29,7 @@ import { isOpenTo, isOwn, isOwnFailure } from "./verify.ts";
  * - `pending`: signed and on its way, with its hash; the right to the answer has been given up already.
  */
 export type SettleResult =
-  /** `final`: asking again can give nothing else, whatever happens on the chain and in the ledger. */
-  | { kind: "invalid"; invalid: Invalid; final: boolean }
+  | { kind: "invalid"; invalid: Invalid }
   | { kind: "success"; transaction: Hex; delivery: Delivery }
   | { kind: "pending"; transaction: Hex };
 
@@ -103,7 +102,7 @@ export function createSettle(context: FacilitatorContext): Settle {
       throw new ForbiddenError(problemDetails.lacksRecipient(payment.network.name));
     }
     const limited = checked("minimumIsReached", checkLimits(caller, payment));
-    if (limited !== undefined) return refuse(limited, { final: true });
+    if (limited !== undefined) return refuse(limited);
     const proven = await verifySignature(payment, chain);
     if ("reason" in proven) return refuseFirst(checked("signatureHolds", proven), request, caller);
     checked("signatureHolds", undefined);
@@ -144,7 +143,7 @@ export function createSettle(context: FacilitatorContext): Settle {
           );
           if (refusal !== undefined) {
             await leases.giveUp(lease);
-            return refuse(refusal, { final: false });
+            return refuse(refusal);
           }
           isClaimed = true;
         }
@@ -165,9 +164,7 @@ export function createSettle(context: FacilitatorContext): Settle {
     { settlementId }: PaymentRequest,
     { organization }: Caller,
   ): Promise<SettleResult> {
-    const told = await refuseWithUse(ledger, refusal, settlementId, organization.id);
-    // What is known of an earlier use may change.
-    return refuse(told, { final: told === refusal });
+    return refuse(await refuseWithUse(ledger, refusal, settlementId, organization.id));
   }
 
   /**
@@ -220,10 +217,10 @@ export function createSettle(context: FacilitatorContext): Settle {
     }
     const { state, transactionHash, deliveredAt } = settlement;
     if (!isOwn(settlement, payment, caller.organization.id)) {
-      return refuse(refusals.beingSettled(), { final: false });
+      return refuse(refusals.beingSettled());
     }
     if (state !== "failed" && state !== "submitted" && deliveredAt !== null) {
-      return refuse(refusals.settledBefore(transactionHash), { final: true });
+      return refuse(refusals.settledBefore(transactionHash));
     }
     return { kind: "pending", transaction: transactionHash };
   }
@@ -322,8 +319,8 @@ export function createSettle(context: FacilitatorContext): Settle {
   }
 }
 
-function refuse(invalid: Invalid, { final }: { final: boolean }): SettleResult {
-  return { kind: "invalid", invalid, final };
+function refuse(invalid: Invalid): SettleResult {
+  return { kind: "invalid", invalid };
 }
 
 /** The answer where a claimed authorization holds no success for this request. */
@@ -338,6 +335,5 @@ function whyClosed(
   if (state === "submitted" && isOwn(settlement, payment, id)) {
     return { kind: "pending", transaction: transactionHash };
   }
-  // What failed may be recovered yet.
-  return refuse(refuseClosed(settlement, id, followUp), { final: state !== "failed" });
+  return refuse(refuseClosed(settlement, id, followUp));
 }

@@ -57,7 +57,6 @@ describe("a payment", () => {
     (await app.settle(0)).answer({
       kind: "invalid",
       invalid: invalid("insufficient_funds", "poor"),
-      final: false,
     });
     await refused;
     const pending = post("settle");

@@ -40,7 +40,6 @@ describe("requests", () => {
     (await app.settle(1)).answer({
       kind: "invalid",
       invalid: invalid("insufficient_funds", "poor"),
-      final: false,
     });
     await poor;
     const pending = post("settle");
