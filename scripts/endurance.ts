@@ -1,4 +1,5 @@
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,6 +19,17 @@ const parts: Readonly<
   recovery: { files: ["recovery/kill"], counts: { RECOVERY_KILL_REPETITIONS: "20" } },
   instances: { files: ["crash/instances"], counts: { INSTANCE_PAYMENTS: "10000" } },
   rolling: { files: ["crash/rolling"], counts: { ROLLING_RESTARTS: "40" } },
+  // 25 kinds: 47,000 payments, some 40 minutes.
+  operator: {
+    files: ["crash/operator"],
+    counts: {
+      OPERATOR_KINDS: "all",
+      OPERATOR_PAYMENTS: "1880",
+      OPERATOR_RATE: "40",
+      OPERATOR_PROGRAMS: "installed",
+      OPERATOR_BLOCK_MS: "1000",
+    },
+  },
   mixed: { files: ["crash/mixed"], counts: { MIXED_SECONDS: "1200" } },
   faults: { files: ["test/scenarios/faults"], counts: { FAULT_REPETITIONS: "20" } },
   "lost-answers": { files: ["lost-answers"], counts: { LOST_ANSWER_REPETITIONS: "20" } },
@@ -38,13 +50,23 @@ const directory = mkdtempSync(join(tmpdir(), "x402-endurance-"));
 const report = join(directory, "report");
 writeFileSync(report, "");
 const failed: string[] = [];
+let interrupted = false;
 // One after the other: each takes the whole machine.
 for (const [name, { files, counts }] of chosen) {
-  const { status } = spawnSync("vitest", ["run", "--project", "scenarios", ...files], {
+  const vitest = spawn("vitest", ["run", "--project", "scenarios", ...files], {
     stdio: "inherit",
     env: { ...counts, ...process.env, ENDURANCE_REPORT: report },
   });
+  // Sent to this process alone, a signal would leave everything running that the tests have started.
+  const end = () => {
+    interrupted = true;
+    vitest.kill("SIGTERM");
+  };
+  process.once("SIGINT", end).once("SIGTERM", end);
+  const [status] = await once(vitest, "close");
+  process.off("SIGINT", end).off("SIGTERM", end);
   if (status !== 0) failed.push(name);
+  if (interrupted) break;
 }
 const rows = new Map<string, Row & { repetitions: number }>();
 for (const line of readFileSync(report, "utf8").split("\n").slice(0, -1)) {
