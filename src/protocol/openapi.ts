@@ -16,7 +16,7 @@ import {
   discoverySearchSchema,
 } from "./discovery/discovery.ts";
 import { builtInNetworks, type NetworkRegistry } from "./networks.ts";
-import { paymentIdentifierExtension } from "./payment-identifier.ts";
+import { paymentIdentifierExtension, shopsResourcePattern } from "./payment-identifier.ts";
 import { problemMediaType } from "./problems.ts";
 import { createPaymentRequestSchema } from "./request-schemas.ts";
 import { type Route, type RouteName, routes } from "./routes.ts";
@@ -82,7 +82,7 @@ export function describeService(
           ...withKey,
           parameters: [
             idempotencyKey(
-              { type: "string", enum: [paymentIdentifierExtension] },
+              { type: "string", pattern: shopsResourcePattern },
               "Has a payment that was settled under the identifier it carries called valid",
             ),
           ],
@@ -98,7 +98,7 @@ export function describeService(
           parameters: [
             idempotencyKey(
               { type: "string" },
-              `With the same key and the same body, the same answer again for 24 hours; with the key ${paymentIdentifierExtension}, the identifier that the payment carries takes its place`,
+              `With the same key and the same body, the same answer again for 24 hours; with ${paymentIdentifierExtension}; resource="…", the identifier that the payment carries takes its place, for that resource alone`,
             ),
           ],
           requestBody: paymentBody,

@@ -9,7 +9,7 @@ export const paymentIdentifierExtension = "payment-identifier";
 /** A payment's identifier, and what is paid for. */
 export type PaymentIdentifier = {
   id: string;
-  /** The URL that is paid for, as the payment has it; empty where it has none. */
+  /** What is paid for: as the shop says, or else the URL that the payment has; empty where it has none. */
   resource: string;
 };
 
@@ -36,6 +36,28 @@ export function readPaymentIdentifier(
   if (id === undefined) return property(info, "required") === true ? identifierProblems.missing : undefined;
   if (typeof id !== "string" || !format.test(id)) return identifierProblems.malformed;
   return { id, resource: typeof resource === "string" ? resource : "" };
+}
+
+/** What a shop sells, as it says in the header `Idempotency-Key` in place of a key of its own. */
+export type ShopsResource = {
+  /** Undefined where it names the extension alone: then no success is repeated. */
+  resource: string | undefined;
+};
+
+/** How a shop says what it sells; here and in OpenAPI. */
+export const shopsResourcePattern = `^${paymentIdentifierExtension}; resource="[\\x21\\x23-\\x7e]{1,2048}"$`;
+
+const shopsResource = new RegExp(shopsResourcePattern);
+
+/**
+ * Reads `Idempotency-Key: payment-identifier; resource="/report"`, which has the success of a payment repeated to the
+ * identifier that it carries, for that resource alone. The shop must name it: the URL in a payment is written by the buyer, and
+ * one payment would buy every resource of its price. Undefined for every other key.
+ */
+export function readShopsResource(header: unknown): ShopsResource | undefined {
+  if (header === paymentIdentifierExtension) return { resource: undefined };
+  if (typeof header !== "string" || !shopsResource.test(header)) return undefined;
+  return { resource: header.slice(header.indexOf('"') + 1, -1) };
 }
 
 function property(value: unknown, key: string): unknown {

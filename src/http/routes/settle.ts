@@ -16,7 +16,7 @@ import {
 } from "../../protocol/write-answers.ts";
 import { followDelivery, holdLastByte } from "../connections/delivery.ts";
 import { callerOf } from "../plugins/authentication.ts";
-import { asksForRepeats, readIdempotencyKey } from "./idempotency-key.ts";
+import { readRepetition } from "./idempotency-key.ts";
 import { invalidResult, readPaymentRequest } from "./payment-request.ts";
 import { urlsOf } from "./urls.ts";
 
@@ -34,9 +34,7 @@ export const settleRoute: FastifyPluginAsync<{
     reply: FastifyReply,
   ): Promise<Written<SettleAnswer> | FastifyReply> {
     const parsed = readPaymentRequest(request, "settle", knownNetworks);
-    const repetition = asksForRepeats(request)
-      ? { repeats: true }
-      : { idempotency: readIdempotencyKey(request) };
+    const repetition = readRepetition(request);
     if (!parsed.ok) {
       request.result = invalidResult(parsed.invalid);
       return refusedSettleAnswer(parsed.envelope, parsed.invalid);

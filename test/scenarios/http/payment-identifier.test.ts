@@ -31,8 +31,11 @@ beforeAll(async () => {
 });
 afterAll(() => harness.close());
 
-/** The header of a shop that has successes repeated to the identifiers of its payers' clients. */
-const repeats = { "idempotency-key": PAYMENT_IDENTIFIER };
+/** The header of a shop that has successes repeated to the identifiers of its payers' clients, and says what it sells. */
+const repeatsOf = (resource: string) => ({
+  "idempotency-key": `${PAYMENT_IDENTIFIER}; resource="${resource}"`,
+});
+const repeats = repeatsOf("/report");
 
 /** A payment as a client makes it for a shop that has declared the extension. */
 async function named(id: string | undefined, order: Order = {}): Promise<Body> {
@@ -107,7 +110,7 @@ describe("the same payment under the same identifier", () => {
 
   test("nothing is repeated without an identifier, or under another one than it was settled under", async () => {
     const body = await named(generatePaymentId());
-    await post(harness, "settle", body);
+    await post(harness, "settle", body, repeats);
     const { extensions, ...unnamed } = body.paymentPayload;
     const renamed = await named(generatePaymentId());
     for (const paymentPayload of [unnamed, { ...unnamed, extensions: renamed.paymentPayload.extensions }]) {
@@ -157,11 +160,39 @@ describe("another payment under the same identifier", () => {
     expect(await received()).toBe(before + 10_000n);
   });
 
-  test("so is the same payment for another resource", async () => {
+  test("so is the same payment for another resource, by the buyer's word or the shop's", async () => {
     const body = await named(generatePaymentId());
     await post(harness, "settle", body);
     body.paymentPayload.resource.url = "https://merchant.example/other";
+    expect((await post(harness, "settle", body)).status).toBe(409);
     expect((await post(harness, "settle", body, repeats)).status).toBe(409);
+  });
+
+  test("one payment buys one of twenty resources, whatever URL the buyer writes", async () => {
+    const body = await named(generatePaymentId());
+    const before = await received();
+    const served: string[] = [];
+    for (const path of Array.from({ length: 20 }, (_, index) => `/reports/${index}`)) {
+      for (const url of ["https://merchant.example/reports/0", `https://merchant.example${path}`]) {
+        body.paymentPayload.resource.url = url;
+        const { status, body: answer } = await post(harness, "settle", body, repeatsOf(path));
+        if (status === 200 && answer.success === true) served.push(path);
+      }
+    }
+    expect([...new Set(served)]).toEqual(["/reports/0"]);
+    expect(await received()).toBe(before + 10_000n);
+  });
+
+  test("nothing is repeated where the shop does not say what it sells", async () => {
+    const body = await named(generatePaymentId());
+    const plain = { "idempotency-key": PAYMENT_IDENTIFIER };
+    expect((await post(harness, "settle", body, plain)).body).toMatchObject({ success: true });
+    expect((await post(harness, "settle", body, plain)).body).toMatchObject({
+      success: false,
+      errorReason: "invalid_transaction_state",
+    });
+    // Nor is it a key of the shop's own, which another body could not have.
+    expect((await post(harness, "settle", await named(generatePaymentId()), plain)).status).toBe(200);
   });
 
   test("is none where the first one belongs to another organization, or was refused", async () => {
