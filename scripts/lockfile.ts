@@ -1,3 +1,4 @@
+import { createHash, createPublicKey, verify } from "node:crypto";
 import { z } from "zod";
 
 const lockfile = z.object({
@@ -18,7 +19,8 @@ const publicHosts: readonly string[] = ["registry.npmjs.org"];
 /**
  * Entries that have no integrity: binaries for other platforms, which the registry did not have when the lockfile was
  * written, so that no integrity could be read. npm takes them as the registry gives them; on the platforms that the
- * tests run on (linux-x64) nothing of this list is installed. An entry that has got its integrity leaves the list.
+ * tests run on (linux-x64) nothing of this list is installed. `node scripts/complete-lockfile.ts`, which each release
+ * runs, adds what is missing; an entry that has got its integrity leaves the list.
  */
 export const withoutIntegrity: Readonly<Record<string, readonly string[]>> = {
   "@biomejs/cli-*@2.6.8": [
@@ -47,7 +49,7 @@ export function findLockProblems(
   const problems: string[] = [];
   for (const [path, { version, integrity, resolved, link }] of Object.entries(packages)) {
     if (path === "" || link === true) continue;
-    const name = `${path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length)}@${version}`;
+    const name = `${nameOf(path)}@${version}`;
     const isExcused = known.delete(name);
     if (integrity === undefined && !isExcused) {
       problems.push(
@@ -69,4 +71,91 @@ export function findLockProblems(
       (name) => `${name} is not in the lockfile: take it off the list in scripts/lockfile.ts`,
     ),
   ];
+}
+
+function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
+}
+
+/** How long a request to the registry may take, in milliseconds: a binary has some 20 MB. */
+const timeoutMs = 120_000;
+
+const published = z.object({
+  dist: z.object({
+    integrity: z.string().regex(/^sha512-[A-Za-z0-9+/]{86}==$/),
+    tarball: z.url(),
+    signatures: z.array(z.object({ keyid: z.string(), sig: z.string() })),
+  }),
+});
+const registryKeys = z.object({ keys: z.array(z.object({ keyid: z.string(), key: z.string() })) });
+
+/**
+ * Adds the integrity to each entry of a package-lock.json that lacks it. The registry must have signed it for that
+ * package and version, as `npm audit signatures` checks it, and the package that it serves must have it.
+ *
+ * @throws Error that names each package for which that is not so; nothing is added then
+ */
+export async function completeLockfile(
+  text: string,
+  registry = "https://registry.npmjs.org",
+): Promise<{ text: string; added: readonly string[] }> {
+  const lock = z.looseObject({ packages: z.record(z.string(), z.looseObject({})) }).parse(JSON.parse(text));
+  const incomplete = Object.entries(lockfile.parse(lock).packages).filter(
+    ([path, { integrity, link }]) => path !== "" && link !== true && integrity === undefined,
+  );
+  if (incomplete.length === 0) return { text, added: [] };
+  const { keys } = registryKeys.parse(await (await get(`${registry}/-/npm/v1/keys`)).json());
+  const failures: string[] = [];
+  const added: string[] = [];
+  // One at a time: together they have some hundred megabytes.
+  for (const [path, { version = "" }] of incomplete) {
+    const name = nameOf(path);
+    try {
+      const integrity = await readIntegrity({ name, version, registry, keys });
+      Object.assign(lock.packages[path] ?? {}, { integrity });
+      added.push(`${name}@${version}`);
+    } catch (error) {
+      failures.push(`${name}@${version}: ${error instanceof Error ? error.message : error}`);
+    }
+  }
+  if (failures.length > 0) {
+    throw new Error(["The integrity of these packages could not be confirmed:", ...failures].join("\n  "));
+  }
+  return { text: `${JSON.stringify(lock, null, 2)}\n`, added };
+}
+
+async function readIntegrity({
+  name,
+  version,
+  registry,
+  keys,
+}: {
+  name: string;
+  version: string;
+  registry: string;
+  keys: z.infer<typeof registryKeys>["keys"];
+}): Promise<string> {
+  const { dist } = published.parse(await (await get(`${registry}/${name}/${version}`)).json());
+  const signed = Buffer.from(`${name}@${version}:${dist.integrity}`);
+  const isSigned = dist.signatures.some(({ keyid, sig }) => {
+    const found = keys.find((key) => key.keyid === keyid);
+    if (found === undefined) return false;
+    const key = createPublicKey({ key: Buffer.from(found.key, "base64"), format: "der", type: "spki" });
+    return verify("sha256", signed, key, Buffer.from(sig, "base64"));
+  });
+  if (!isSigned) throw new Error("the registry has not signed its integrity");
+  if (new URL(dist.tarball).origin !== new URL(registry).origin) {
+    throw new Error(`it would be loaded from ${new URL(dist.tarball).origin}`);
+  }
+  const hash = createHash("sha512").update(await (await get(dist.tarball)).bytes());
+  if (`sha512-${hash.digest("base64")}` !== dist.integrity) {
+    throw new Error("the registry serves other bytes than it has signed");
+  }
+  return dist.integrity;
+}
+
+async function get(url: string): Promise<Response> {
+  const response = await fetch(url, { signal: AbortSignal.timeout(timeoutMs), redirect: "error" });
+  if (!response.ok) throw new Error(`${new URL(url).pathname} answered ${response.status}`);
+  return response;
 }

@@ -19,39 +19,88 @@ const step = z.object({
   "continue-on-error": z.never().optional(),
   if: z.never().optional(),
 });
+const job = z.object({
+  needs: z.array(z.string()).optional(),
+  permissions: z.record(z.string(), z.string()),
+  steps: z.array(step),
+  if: z.never().optional(),
+  "continue-on-error": z.never().optional(),
+});
 const workflow = z.object({
   on: z.strictObject({ push: z.strictObject({ tags: z.array(z.string()) }) }),
   permissions: z.record(z.string(), z.string()),
-  jobs: z.strictObject({ publish: z.object({ steps: z.array(step) }) }),
+  jobs: z.strictObject({ test: job, pack: job, publish: job }),
 });
+type Job = z.infer<typeof job>;
 
 const root = join(import.meta.dirname, "..");
 const read = (path: string) => readFile(join(root, path), "utf8");
 
 let release: z.infer<typeof workflow>;
-let commands: readonly string[];
 beforeAll(async () => {
   release = workflow.parse(parse(await read(".github/workflows/release.yml")));
-  commands = release.jobs.publish.steps.flatMap(({ run }) => run ?? []);
 });
 
-test("a version tag publishes with provenance, for which the job may ask for a token and for nothing else", () => {
+const commandsOf = ({ steps }: Job) => steps.flatMap(({ run }) => run ?? []);
+const actionsOf = ({ steps }: Job) => steps.flatMap(({ uses }) => uses?.replace(/@.*/, "") ?? []);
+
+test("a version tag publishes with provenance, from a job that runs nothing else and may ask for a token", () => {
   expect(release.on.push.tags).toEqual(["v*"]);
-  expect(release.permissions).toEqual({ contents: "read", "id-token": "write" });
-  expect(commands.at(-1)).toBe("npm publish --provenance --access public");
+  const { test: tests, pack, publish } = release.jobs;
+  expect([release.permissions, tests.permissions, pack.permissions, publish.permissions]).toEqual([
+    {},
+    { contents: "read" },
+    { contents: "read" },
+    { "id-token": "write" },
+  ]);
+  expect(actionsOf(publish)).toEqual(["actions/setup-node", "actions/download-artifact"]);
+  expect(commandsOf(publish)).toEqual(["npm publish ./*.tgz --ignore-scripts --provenance --access public"]);
 });
 
-test("all tests and checks are run before anything is published, on the Node of development", () => {
-  const ofNode = release.jobs.publish.steps.find(({ uses }) => uses?.startsWith("actions/setup-node@"));
-  expect(String(ofNode?.with?.["node-version"])).toBe(manifest.devDependencies.node.split(".")[0]);
-  const order = ["npm ci", "npm test", "npm publish"].map((start) =>
-    commands.findIndex((command) => command.startsWith(start)),
-  );
-  expect(order).not.toContain(-1);
-  expect(order).toEqual(order.toSorted((a, b) => a - b));
+test("nothing is published before all tests and checks, on the Node of development", () => {
+  const { test: tests, pack, publish } = release.jobs;
+  expect(publish.needs).toEqual(["test", "pack"]);
+  expect(commandsOf(tests)).toEqual([expect.stringMatching(/^npm ci /), "npm test"]);
   expect(manifest.scripts.test.split(" ")).toEqual(
     expect.arrayContaining(["test:ts", "check", "test:contracts"]),
   );
+  for (const { steps } of [tests, pack, publish]) {
+    const ofNode = steps.find(({ uses }) => uses?.startsWith("actions/setup-node@"));
+    expect(String(ofNode?.with?.["node-version"])).toBe(manifest.devDependencies.node.split(".")[0]);
+  }
+});
+
+test("the package is made without install scripts, from packages whose hashes and signatures are known", () => {
+  const { pack, publish } = release.jobs;
+  const [, ...commands] = commandsOf(pack);
+  expect(commands.map((command) => command.split(" --")[0])).toEqual([
+    "npm ci",
+    "node scripts/complete-lockfile.ts",
+    "npm audit signatures",
+    expect.stringMatching(/node scripts\/build\.ts$/),
+    "npm pack",
+  ]);
+  for (const command of commands.filter((one) => /^npm (ci|pack)/.test(one))) {
+    expect(command).toContain("--ignore-scripts");
+  }
+  const [uploaded, loaded] = [pack, publish].map(({ steps }) =>
+    steps.find(({ uses }) => /-artifact@/.test(uses ?? "")),
+  );
+  expect(uploaded?.with).toMatchObject({ name: loaded?.with?.name, path: "*.tgz" });
+});
+
+test("every action is pinned by its commit, with the version beside it", async () => {
+  const files = [
+    ".github/workflows/release.yml",
+    ".github/workflows/test.yml",
+    "action.yml",
+    "actions/up/action.yml",
+  ];
+  const texts = await Promise.all(files.map(read));
+  const used = texts.flatMap((text) => [...text.matchAll(/\buses: (.*)/g)].map(([, action]) => action));
+  expect(used.length).toBeGreaterThan(8);
+  for (const action of used) expect(action).toMatch(/^[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
+  expect(parse(texts[1] ?? "").permissions).toEqual({ contents: "read" });
 });
 
 test("every script that a workflow runs is one of package.json", async () => {
@@ -91,7 +140,7 @@ test.each([
   { tag: "v1.2.3", heading: "## Unreleased", printed: "CHANGELOG.md has no heading ## 1.2.3\n" },
   { tag: "v1.2.3", heading: "## 1.2.30", printed: "CHANGELOG.md has no heading ## 1.2.3\n" },
 ])("the tag $tag is refused unless it is the version, with its changes: $heading", async (given) => {
-  const command = commands.find((text) => text.includes("GITHUB_REF_NAME")) ?? "exit 3";
+  const command = commandsOf(release.jobs.pack).find((text) => text.includes("GITHUB_REF_NAME")) ?? "exit 3";
   await writeFile(join(directory, "CHANGELOG.md"), `# Changelog\n\n${given.heading}\n`);
   const env = { ...childEnvironment(), GITHUB_REF_NAME: given.tag };
   // As the runner of the workflow does it.
