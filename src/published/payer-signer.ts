@@ -1,7 +1,7 @@
-import secp256k1 from "secp256k1";
 import { addressOfPublicKey } from "../protocol/address.ts";
 import { type AuthorizationSigner, createDigestSigner } from "../protocol/authorization.ts";
 import { type Hex, toBytes, toHex } from "../protocol/hex.ts";
+import { publicKeyOf, signDigest } from "../util/secp256k1.ts";
 
 /**
  * Signs payments with a private key, as a viem account would: the same signature, without viem's import, which
@@ -11,8 +11,8 @@ import { type Hex, toBytes, toHex } from "../protocol/hex.ts";
  */
 export function createPayerSigner(privateKey: Hex): AuthorizationSigner {
   const key = toBytes(privateKey);
-  return createDigestSigner(addressOfPublicKey(secp256k1.publicKeyCreate(key, false)), (digest) => {
-    const { signature, recid } = secp256k1.ecdsaSign(toBytes(digest), key);
-    return `${toHex(signature)}${recid === 0 ? "1b" : "1c"}`;
+  return createDigestSigner(addressOfPublicKey(publicKeyOf(key)), (digest) => {
+    const { rs, recoveryId } = signDigest(toBytes(digest), key);
+    return `${toHex(rs)}${recoveryId === 0 ? "1b" : "1c"}`;
   });
 }

@@ -1,6 +1,7 @@
+import { createRequire } from "node:module";
 import { keccak256, parseTransaction, recoverTransactionAddress } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { keyOf } from "../../../test/support/key-accounts.ts";
 import { KitError } from "../../errors.ts";
 import type { Hex } from "../../protocol/hex.ts";
@@ -44,6 +45,14 @@ test("and to the bytes that viem signs", async () => {
     expect(raw).toBe(await account.signTransaction({ type: "eip1559", ...transaction, nonce }));
   }
   expect(createLocalSigner(keyOf("operator")).address).toBe(account.address);
+});
+
+test("and without native code, which gets no key", async () => {
+  const native = createRequire(import.meta.url)("secp256k1/bindings.js");
+  const spies = ["ecdsaSign", "publicKeyCreate"].map((name) => vi.spyOn(native, name));
+  await createLocalSigner(keyOf("operator")).signTransaction(transaction);
+  for (const spy of spies) expect(spy).not.toHaveBeenCalled();
+  vi.restoreAllMocks();
 });
 
 test.each<[string, Hex]>([

@@ -1,11 +1,9 @@
 import { KitError } from "../../errors.ts";
 import { addressOfPublicKey } from "../../protocol/address.ts";
 import { type Address, type Hex, keccakBytes, toHex } from "../../protocol/hex.ts";
+import { publicKeyOf, signDigest } from "../../util/secp256k1.ts";
 import { encodeTransaction } from "./encode-transaction.ts";
-import { loadRecovery } from "./recover-public-key.ts";
 import type { Signer } from "./signer.ts";
-
-const { signDigest, publicKeyOf } = loadRecovery();
 
 /**
  * A signer whose key is in this process.
