@@ -186,6 +186,14 @@ test("compose sets variables that are read, mounts files that are there, and out
   for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/);
 });
 
+test("no service starts with a default password: compose asks for each", () => {
+  const required = (name: string) => new RegExp(`\\$\\{${name}:\\?[^}]{10,}\\}`);
+  const { facilitator, postgres, grafana } = compose.services;
+  expect(facilitator?.environment?.DATABASE_URL).toMatch(required("POSTGRES_PASSWORD"));
+  expect(postgres?.environment?.POSTGRES_PASSWORD).toMatch(required("POSTGRES_PASSWORD"));
+  expect(grafana?.environment?.GF_SECURITY_ADMIN_PASSWORD).toMatch(required("GRAFANA_PASSWORD"));
+});
+
 test("Prometheus finds the service where compose has it", () => {
   const { scrape_configs, rule_files } = z
     .object({
