@@ -307,6 +307,17 @@ describe("Idempotency-Key", () => {
     expect(answer).toMatchObject({ status: 422, body: { success: false, transaction: "" } });
   });
 
+  test("a refusal is not kept, so that a key can fill no database: its key is free for another body", async () => {
+    const headers = { "idempotency-key": "order-8" };
+    const refused = await signedRequest(harness);
+    refused.paymentRequirements.maxAmountRequired = "20000";
+    for (let repeat = 0; repeat < 2; repeat++) {
+      expect((await post(harness, "settle", refused, headers)).body).toMatchObject({ success: false });
+    }
+    const answer = await post(harness, "settle", await signedRequest(harness), headers);
+    expect(answer).toMatchObject({ status: 200, body: { success: true } });
+  });
+
   test("a refusal that may change is not repeated: what has become possible since is done", async () => {
     const headers = { "idempotency-key": "order-5" };
     const body = await signedRequest(harness, { payer: "empty" });
