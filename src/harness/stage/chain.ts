@@ -173,7 +173,7 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
   /** Anvil can be given the fee of the next block only, and the one after it has another. */
   async function mineBlocks(blocks: number): Promise<void> {
     if (fixedFee === undefined) {
-      await node.request("anvil_mine", quantity(blocks));
+      await (blocks === 1 ? node.request("evm_mine") : node.request("anvil_mine", quantity(blocks)));
       return;
     }
     const fee = feeCall(fixedFee);
