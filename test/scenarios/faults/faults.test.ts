@@ -122,10 +122,18 @@ async function untilPaid(composition: Stage["composition"], bodies: readonly Tol
   await wait(1_000);
 }
 
+/** A run that was given up after its time has its stage until it ends. */
+async function freeStage(): Promise<Stage> {
+  for (;;) {
+    const stage = free.pop();
+    if (stage !== undefined) return stage;
+    await wait(50);
+  }
+}
+
 describe.concurrent(`payments in trouble (seed ${seed})`, () => {
   test.each(kinds)("$name", { timeout: 60_000 * repetitions }, async (kind) => {
-    const stage = free.pop();
-    if (stage === undefined) throw new Error("more tests at a time than chains");
+    const stage = await freeStage();
     try {
       for (let repetition = 0; repetition < repetitions; repetition++) {
         const findings = await run(kind, stage, createRandom(seed + repetition));
@@ -139,12 +147,12 @@ describe.concurrent(`payments in trouble (seed ${seed})`, () => {
 });
 
 /** Blocks come at the pace that the service is told of, unless they are held. */
-async function withBlocks<T>({ node }: HarnessChain, awaited: Promise<T>): Promise<T> {
+async function withBlocks<T>(chain: HarnessChain, awaited: Promise<T>): Promise<T> {
   let done = false;
   const mining = (async () => {
     while (!done) {
       await wait(200);
-      if ((await node.request("anvil_getAutomine")) === true) await node.request("evm_mine");
+      if (await chain.isMining()) await chain.mine();
     }
   })();
   try {
