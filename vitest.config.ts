@@ -15,8 +15,11 @@ const maxWorkers = 4;
 
 const observers = "test/support/observers-setup.ts";
 
+/** What is awaited comes, however busy the machine is: the time-out of the test limits that. */
+const patient = { poll: { timeout: 50_000 } };
+
 /** In processes that many files share: loading viem anew for each would take longer than many tests do. */
-const shared = { maxWorkers, isolate: false, setupFiles: observers };
+const shared = { maxWorkers, isolate: false, setupFiles: observers, expect: patient, testTimeout: 30_000 };
 
 const programs = "test/support/programs-setup.ts";
 
@@ -46,10 +49,17 @@ export default defineConfig({
         },
       },
       // With each of msw's two major versions. Its handlers belong to the whole process, so each file has its own.
-      { test: { name: "msw", maxWorkers, include: [msw] } },
+      { test: { name: "msw", maxWorkers, expect: patient, testTimeout: 30_000, include: [msw] } },
       {
         resolve: { alias: [{ find: /^msw(?=\/|$)/, replacement: "msw-2" }] },
-        test: { name: "msw-2", maxWorkers, env: { MSW_MAJOR: "2" }, include: [msw] },
+        test: {
+          name: "msw-2",
+          maxWorkers,
+          expect: patient,
+          testTimeout: 30_000,
+          env: { MSW_MAJOR: "2" },
+          include: [msw],
+        },
       },
       { test: { ...processes, name: "chain", include: [chain] } },
       {
