@@ -1,4 +1,3 @@
-import type { ServerResponse } from "node:http";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Composition, compose, type Running } from "../test/support/composition.ts";
 import { accountOf, keyOf } from "../test/support/key-accounts.ts";
@@ -409,70 +408,6 @@ describe("with two endpoints", () => {
       await liar.stop();
     },
   );
-
-  test.each([
-    ["is down", (_: unknown, response: ServerResponse) => void response.destroy()],
-    [
-      "is rate-limited",
-      (_: unknown, response: ServerResponse) => void response.writeHead(429, { "retry-after": "30" }).end(),
-    ],
-  ])("a payment is not called failed on the word of the first while the second %s", async (_, silent) => {
-    const liar = await startLiar();
-    const second = await startStubNode(silent);
-    const service = await composition.start({
-      network: composition.configuration({ rpcUrls: [liar.url, second.url] }),
-      settleWaitMs: 6_000,
-    });
-    const body = await composition.payment();
-    expect(await composition.post(service, "settle", body)).toMatchObject({
-      status: 503,
-      body: { success: false, nextAction: "poll" },
-    });
-    // It was mined: the honest word of both makes it a success.
-    liar.behave(forwardingTo(composition.chain.rpcUrl));
-    second.behave(forwardingTo(composition.chain.rpcUrl));
-    await expect
-      .poll(async () => (await composition.post(service, "settle", body)).body, { timeout: 30_000 })
-      .toMatchObject({ success: true });
-    await Promise.all([liar.stop(), second.stop()]);
-  });
-
-  test("a receipt that the first forges is no success while the second does not have it", async () => {
-    const { rpcUrl } = composition.chain;
-    const forger = await startStubNode(forwardingTo(rpcUrl));
-    const second = await startStubNode(
-      altering(forwardingTo(rpcUrl), "eth_getTransactionReceipt", () => null),
-    );
-    const service = await composition.start({
-      network: composition.configuration({ rpcUrls: [forger.url, second.url], successEndpoints: 2 }),
-      settleWaitMs: 1_500,
-    });
-    const body = await composition.payment();
-    expect(await composition.post(service, "settle", body)).toMatchObject({
-      status: 503,
-      body: { success: false, nextAction: "poll" },
-    });
-    second.behave(forwardingTo(rpcUrl));
-    await expect
-      .poll(async () => (await composition.post(service, "settle", body)).body, { timeout: 10_000 })
-      .toMatchObject({ success: true });
-    await Promise.all([forger.stop(), second.stop()]);
-  });
-
-  test("the first says reverted, two others say settled: it is settled", async () => {
-    const liar = await startLiar();
-    const { rpcUrl } = composition.chain;
-    const third = await startStubNode(forwardingTo(rpcUrl));
-    const service = await composition.start({
-      network: composition.configuration({
-        rpcUrls: [liar.url, rpcUrl, third.url],
-        successEndpoints: 2,
-      }),
-    });
-    const { body } = await composition.post(service, "settle", await composition.payment());
-    expect(body).toMatchObject({ success: true });
-    await Promise.all([liar.stop(), third.stop()]);
-  });
 
   test("a payment whose transaction was really reverted is called failed by both", async () => {
     const { rpcUrl } = composition.chain;

@@ -60,10 +60,6 @@ export type Receipt = {
   /** What its sender has paid, in wei; undefined where the node does not say. */
   gasCost: bigint | undefined;
 };
-
-/** The same, with the label of the RPC endpoint that gave it: whose word it is. */
-export type EndpointReceipt = Receipt & { readonly endpoint: string };
-
 /** An authorization, and the blocks to look for it in, both ends included. */
 export type DirectSubmissionQuery = Omit<ForwardCall, "recipient"> & { fromBlock: bigint; toBlock: bigint };
 
@@ -131,16 +127,13 @@ export type Chain = {
     rawTransactions: readonly Hex[],
     options?: { everywhere?: boolean; hashes?: readonly Hex[] },
   ): Promise<void>;
-  /** Whether any endpoint that answers knows one of the transactions: in a block, or in its pool. */
+  /** Whether any endpoint that is asked knows one of the transactions: in a block, or in its pool. */
   knows(hashes: readonly Hex[]): Promise<boolean>;
   /**
    * Receipts by hash, in the given order; null where there is none yet, or none that can be believed. `attempt`
    * counts how often they proved nothing before: from the first time on, other endpoints are asked first.
    */
-  receipts(
-    hashes: readonly Hex[],
-    options?: { attempt?: number },
-  ): Promise<readonly (EndpointReceipt | null)[]>;
+  receipts(hashes: readonly Hex[], options?: { attempt?: number }): Promise<readonly (Receipt | null)[]>;
   /**
    * Where an authorization that was submitted straight to the token brought its value to the facilitator
    * contract. Proven by the logs of one successful transaction: `AuthorizationUsed` of that very authorization, the
@@ -166,11 +159,6 @@ export type Chain = {
    * is still listed: tokens do not say which of them are moved.
    */
   strandedTransfers(asset: Address, fromBlock: bigint, toBlock: bigint): Promise<readonly StrandedTransfer[]>;
-  /**
-   * The chain as each of its RPC endpoints shows it: what such a view is asked is answered by that endpoint, or by none.
-   * Those come first that are asked first at the moment. An endpoint that is left alone after a failure does not answer.
-   */
-  endpoints(): readonly ChainView[];
   /** How the RPC endpoints are, without asking them. Names no URL. */
   status(): RpcStatus;
   /**
@@ -180,20 +168,4 @@ export type Chain = {
   probe(): Promise<RpcStatus>;
   /** Ends what is under way, undetermined, and all that goes on in the background. */
   close(): void;
-};
-
-/** What one RPC endpoint alone says of a chain. */
-export type ChainView = Pick<
-  Chain,
-  | "network"
-  | "head"
-  | "blockHash"
-  | "transactionCount"
-  | "diagnose"
-  | "receipts"
-  | "findDirectSubmission"
-  | "findPayout"
-> & {
-  /** Its label: its place in the configuration, counted from 1. */
-  readonly endpoint: string;
 };

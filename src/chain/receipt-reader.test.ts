@@ -22,11 +22,10 @@ async function read(...endpoints: Says[]) {
   const readReceipts = createReceiptReader({
     async ask(calls, { attempt = 0 } = {}) {
       const says = endpoints[attempt % endpoints.length];
-      const endpoint = `${(attempt % endpoints.length) + 1}`;
       return calls.map(({ method }) => {
-        if (method === "eth_getTransactionByHash") return { result: says?.transaction ?? null, endpoint };
+        if (method === "eth_getTransactionByHash") return { result: says?.transaction ?? null };
         receiptsAsked++;
-        return { result: says?.receipt, endpoint };
+        return { result: says?.receipt };
       });
     },
   });

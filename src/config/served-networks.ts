@@ -15,7 +15,6 @@ export function readServedNetworks(
   const contracts = readContracts(reader);
   const assets = reader.read("ASSETS") ?? [];
   const confirmations = reader.read("CONFIRMATIONS");
-  const successEndpoints = reader.read("SUCCESS_ENDPOINTS");
   const feeCaps = readFeeCaps(reader);
   const maxCosts: ByNetwork<bigint> = reader.read("MAX_TRANSACTION_COST") ?? {};
   const gasHorizonPayments = BigInt(reader.read("GAS_HORIZON_PAYMENTS"));
@@ -55,7 +54,6 @@ export function readServedNetworks(
         rpcUrls,
         assets: allowed,
         confirmations: confirmations[name] ?? network.confirmations,
-        successEndpoints,
         maxFeePerGas: feeCaps[name] ?? network.maxFeePerGas,
         maxTransactionCost: maxCosts[name],
         gasHorizonPayments,

@@ -5,7 +5,7 @@ import { UndeterminedError } from "../errors.ts";
 import { domainSeparator } from "../protocol/authorization.ts";
 import { type Address, addressWord, uintWord } from "../protocol/hex.ts";
 import { networks } from "../protocol/networks.ts";
-import type { EndpointAnswer, RpcCall } from "../rpc/rpc.ts";
+import type { RpcAnswer, RpcCall } from "../rpc/rpc.ts";
 import { type InspectionOptions, inspectNetwork } from "./inspect-network.ts";
 
 const operator: Address = "0x857b06519E91e3A54538791bDbb0E22373e36b66";
@@ -62,13 +62,13 @@ function probes(...words: string[]): string {
 function endpoint(answer: (call: RpcCall) => unknown = answerWell) {
   const state = {
     requests: 0,
-    ask: async (calls: readonly RpcCall[]): Promise<readonly EndpointAnswer[]> => {
+    ask: async (calls: readonly RpcCall[]): Promise<readonly RpcAnswer[]> => {
       state.requests++;
       return calls.map((call) => {
         const result = answer(call);
         return result instanceof Error
-          ? { error: { code: -32000, message: result.message, data: undefined }, endpoint: "1" }
-          : { result, endpoint: "1" };
+          ? { error: { code: -32000, message: result.message, data: undefined } }
+          : { result };
       });
     },
   };

@@ -42,8 +42,6 @@ export type RecoveryOptions = {
   ledger: Recoveries;
   /** Without one, what is found is queued. */
   recoverer: Recoverer | undefined;
-  /** Transactions that the operator has looked up; see {@link classifyFailure}. */
-  confirmed?: ReadonlySet<Hex>;
   now: () => number;
   log: ServiceLog;
 };
@@ -62,8 +60,7 @@ const pausePart = 1 / 8;
 /** … and at most so long, in milliseconds. */
 const longestPauseMs = 6 * 60 * 60 * 1000;
 
-export function createRecovery(options: RecoveryOptions): RecoveryLoop {
-  const { chain, ledger, recoverer, confirmed, now, log } = options;
+export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryOptions): RecoveryLoop {
   const { network } = chain;
   /** Looks under way, by settlement. Undefined is what the chain has not decided yet. */
   const looks = new Map<Hex, Promise<FollowUp | undefined>>();
@@ -101,7 +98,7 @@ export function createRecovery(options: RecoveryOptions): RecoveryLoop {
 
   /** Looks, and does what follows from it. */
   async function followUp(failure: FailedSettlement): Promise<FollowUp | undefined> {
-    const look = await classifyFailure(chain, failure, confirmed);
+    const look = await classifyFailure(chain, failure);
     switch (look.kind) {
       case "submitted":
         return recover(failure, look);
@@ -123,8 +120,6 @@ export function createRecovery(options: RecoveryOptions): RecoveryLoop {
         await ledger.correctFailure(id, kind === "settled" ? "settled" : "recovered", mined);
         return { outcome: "recovered" };
       }
-      case "disputed":
-        throw new UndeterminedError(look.problem);
       case "undone":
         await dropVanished(failure);
         return undefined;
@@ -215,10 +210,7 @@ export function createRecovery(options: RecoveryOptions): RecoveryLoop {
       await once(id, () => followUp(failure));
     } catch (error) {
       // One that nothing can be learnt of must not be asked about for ever as if it were new.
-      log.warn(
-        { network: network.name, settlement: id, err: error },
-        "how a failed payment stands could not be decided; looking again later",
-      );
+      log.debug({ network: network.name, settlement: id, err: error }, "a failure could not be looked at");
       const { usedByBlock } = failure;
       await ledger.noteLook(id, { usedByBlock, nextLookAt: now() + pause(failure) });
     }

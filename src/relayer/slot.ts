@@ -38,9 +38,9 @@ export type Slot = {
   rounds: number;
   /** How often its receipt said success and proved nothing. */
   unproven: number;
-  /** How often no other endpoint confirmed what a receipt says of its payments. */
+  /** How often another endpoint did not have the receipt by which its payments failed. */
   unconfirmed: number;
-  /** How often another endpoint said something else. */
+  /** How often another endpoint said something else than the receipt by which its payments failed. */
   contradicted: number;
   /** Unix milliseconds since when the txNonce seems taken by a transaction that is none of ours. */
   takenSince?: number | undefined;

@@ -1,9 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
-import type { EndpointReceipt } from "../chain/chain.ts";
+import type { Receipt } from "../chain/chain.ts";
 import type { Conclusion } from "../ledger/ledger.ts";
 import type { Attempt } from "../ledger/settlement.ts";
 import { type Decision, decide } from "./conclusions.ts";
-import { eachEndpoint, failureEndpoints } from "./each-endpoint.ts";
 import { createFlight, type Flight } from "./flight.ts";
 import type { Outcomes } from "./outcomes.ts";
 import { createSender, type SenderOptions } from "./sender.ts";
@@ -40,14 +39,11 @@ const firstPauseMs = 2;
 /** Block times between two comparisons with the ledger, in which other instances leave their traces. */
 const compareEveryBlocks = 2;
 
-/** Looks for which other endpoints may be behind before it is logged that none confirms a receipt: about half a minute. */
-const patienceLooks = 30;
+/** How many looks another endpoint may lack a receipt before a failure is believed without it: about half a minute. */
+const mostUnconfirmed = 30;
 
-/** Of the looks at a transaction of which endpoints say different things, or too few the same, one in so many is logged. */
-const logUndecidedEvery = 60;
-
-/** What a receipt says of the payments of a transaction. */
-type Reading = { receipt: EndpointReceipt; decision: Decision };
+/** Of the looks at a transaction of which endpoints say different things, one in so many is logged. */
+const logContradictionsEvery = 60;
 
 export function createWatcher(options: WatcherOptions): Watcher {
   const { chain, store, outcomes, account, now, log, onRoom, replace, fill } = options;
@@ -130,7 +126,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
       ),
       network.confirmations > 1 ? chain.head() : undefined,
     ]);
-    const mined = new Map<Slot, { attempt: Attempt; receipt: EndpointReceipt }>();
+    const mined = new Map<Slot, { attempt: Attempt; receipt: Receipt }>();
     for (const [index, { slot, attempt }] of sent.entries()) {
       const receipt = receipts[index];
       if (receipt?.hash === attempt.hash) mined.set(slot, { attempt, receipt });
@@ -148,7 +144,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   }
 
   /** A block holds it, and may still vanish. The transaction makes room in the node's pool already. */
-  async function noteMined(slot: Slot, receipt: EndpointReceipt): Promise<boolean> {
+  async function noteMined(slot: Slot, receipt: Receipt): Promise<boolean> {
     if (slot.state !== "sent") return false;
     slot.state = "mined";
     slot.takenSince = undefined;
@@ -174,16 +170,15 @@ export function createWatcher(options: WatcherOptions): Watcher {
     return false;
   }
 
-  async function conclude(
-    slot: Slot,
-    { attempt, receipt: found }: { attempt: Attempt; receipt: EndpointReceipt },
-  ): Promise<boolean> {
+  async function conclude(slot: Slot, mined: { attempt: Attempt; receipt: Receipt }): Promise<boolean> {
+    const { attempt, receipt } = mined;
     const isNoop = attempt.kind === "noop" && slot.settlements.length > 0;
     const { timestamp } = isNoop ? await chain.head() : { timestamp: 0n };
-    const first = { receipt: found, decision: read(slot, attempt, found, timestamp) };
-    const confirmed = await confirm(slot, attempt, first);
-    if (confirmed === undefined) return false;
-    const { receipt, decision } = confirmed;
+    const decision = decide(receipt, attempt, slot.settlements, {
+      facilitatorContract: network.facilitatorContract,
+      timestamp,
+    });
+    if (needsConfirmation(decision) && !(await isConfirmed(slot, mined, decision, timestamp))) return false;
     switch (decision.kind) {
       case "unproven":
         // From the next look on another node is asked first: this one may be wrong, or lie.
@@ -222,70 +217,30 @@ export function createWatcher(options: WatcherOptions): Watcher {
     }
   }
 
-  function read(slot: Slot, attempt: Attempt, receipt: EndpointReceipt, timestamp: bigint): Decision {
-    const { facilitatorContract } = network;
-    return decide(receipt, attempt, slot.settlements, { facilitatorContract, timestamp });
-  }
-
   /**
-   * What as many endpoints say as it takes: of payments that failed, or are to be sent again, two where there are two, since
-   * for a failure nothing stands but the word of who gives the receipt. Undefined while too few say the same: nothing is
-   * decided then, however long it lasts.
+   * Whether another endpoint, where there is one, says the same of payments that failed, or are to be sent again: a success
+   * proves itself by its logs, and a failure by nothing. While the two differ nothing is decided.
    */
-  async function confirm(slot: Slot, attempt: Attempt, first: Reading): Promise<Reading | undefined> {
-    const endpointsFor = (decision: Decision) =>
-      isFailure(decision) ? failureEndpoints : (network.successEndpoints ?? 1);
-    if (first.decision.kind === "unproven" || endpointsFor(first.decision) === 1) return first;
-    if (chain.endpoints().length === 1) return first;
-
-    const readings = [first];
-    let answered = 0;
-    const others = eachEndpoint(
-      chain,
-      async (view) => {
-        // In one request, which all transactions of a round share.
-        const [[receipt = null], head] = await Promise.all([view.receipts([attempt.hash]), view.head()]);
-        return { receipt, head };
-      },
-      first.receipt.endpoint,
-    );
-    for await (const { receipt, head } of others) {
-      answered++;
-      const isDeep =
-        receipt !== null && head.number - receipt.blockNumber + 1n >= BigInt(network.confirmations);
-      if (!isDeep) continue;
-      const reading = { receipt, decision: read(slot, attempt, receipt, head.timestamp) };
-      // Two suffice for everything, so that the first pair that agrees decides.
-      const same = readings.find((other) => saysTheSame(other, reading));
-      if (same !== undefined && reading.decision.kind !== "unproven") return same;
-      readings.push(reading);
-    }
-    // Others may not answer for long: the transaction is in a block, as far as anyone says, and makes room for the next.
-    if (answered === 0) await noteMined(slot, first.receipt);
-    reportUndecided(slot, first.receipt, { isContradicted: readings.length > 1 });
-    // What another does not have may never have reached it: it is sent again, to all.
-    if (answered > 0 && readings.length === 1 && slot.unconfirmed % patienceLooks === 0) slot.state = "sent";
-    return undefined;
-  }
-
-  function reportUndecided(
+  async function isConfirmed(
     slot: Slot,
-    { hash, endpoint }: EndpointReceipt,
-    { isContradicted }: { isContradicted: boolean },
-  ): void {
-    const about = { network: network.name, hash, endpoint };
-    if (isContradicted) {
-      if (slot.contradicted++ % logUndecidedEvery === 0)
-        log.error(
-          about,
-          "RPC endpoints say different things about a transaction; its payments stay undecided until two agree",
-        );
-    } else if (++slot.unconfirmed % logUndecidedEvery === patienceLooks) {
+    { attempt, receipt }: { attempt: Attempt; receipt: Receipt },
+    decision: Decision,
+    timestamp: bigint,
+  ): Promise<boolean> {
+    if (network.rpcUrls.length === 1) return true;
+    const [other = null] = await chain.receipts([attempt.hash], { attempt: slot.unproven + 1 });
+    // One that is well is a few blocks behind at most.
+    if (other === null) return ++slot.unconfirmed > mostUnconfirmed;
+    const { facilitatorContract } = network;
+    const second = decide(other, attempt, slot.settlements, { facilitatorContract, timestamp });
+    const isSame = isDeepStrictEqual(second, decision);
+    if (!isSame && slot.contradicted++ % logContradictionsEvery === 0) {
       log.error(
-        about,
-        "no other RPC endpoint confirms what a transaction did; its payments stay undecided until one does. Mend the other endpoints of this network, or take what is gone for good out of its *_RPC_URL",
+        { network: network.name, hash: receipt.hash },
+        "RPC endpoints say different things about a transaction; its payments stay undecided until they agree",
       );
     }
+    return isSame;
   }
 
   /** What became of a transaction that was decided before, in a block that vanished. */
@@ -387,15 +342,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
 }
 
 /** Whether a decision says that payments failed, or are to be sent again, for which nothing but a receipt's word stands. */
-function isFailure(decision: Decision): boolean {
+function needsConfirmation(decision: Decision): boolean {
   if (decision.kind === "concluded") return decision.conclusions.some(({ state }) => state === "failed");
   return decision.kind === "redrive";
-}
-
-/** Whether two endpoints say the same of the payments, by the same block. */
-function saysTheSame(one: Reading, other: Reading): boolean {
-  return (
-    one.receipt.blockHash.toLowerCase() === other.receipt.blockHash.toLowerCase() &&
-    isDeepStrictEqual(one.decision, other.decision)
-  );
 }

@@ -2,7 +2,7 @@ import { chainIdCall, type Head, headCall, readChainId, readHead } from "./calls
 import { createEndpointState, EndpointFailure, type EndpointState } from "./endpoint-state.ts";
 import { BatchRefused, describeError, readBatch, writeBatch } from "./json-rpc.ts";
 import { createKeepAlivePost, HttpFailure } from "./keep-alive-post.ts";
-import type { EndpointAnswer, Question, RpcCall } from "./rpc.ts";
+import type { Question, RpcAnswer, RpcCall } from "./rpc.ts";
 import {
   type EndpointError,
   type EndpointStatus,
@@ -12,7 +12,7 @@ import {
 } from "./rpc-status.ts";
 
 /** What the calls of one batch were answered with. */
-export type Answers = ReadonlyMap<RpcCall, EndpointAnswer>;
+export type Answers = ReadonlyMap<RpcCall, RpcAnswer>;
 
 /** How soon an endpoint is asked: the lower, the sooner. */
 const ranks = { well: 0, slow: 1, unwell: 2, rateLimited: 3 } as const;
@@ -121,8 +121,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
     if (!(answers instanceof EndpointFailure) || answers.kind !== "too_large") return answers;
     const [only, ...others] = calls;
     if (only !== undefined && others.length === 0) {
-      const error = { code: tooLargeCode, message: answers.message, data: undefined };
-      return new Map([[only, { error, endpoint: label }]]);
+      return new Map([[only, { error: { code: tooLargeCode, message: answers.message, data: undefined } }]]);
     }
     const half = Math.ceil(calls.length / 2);
     const exchangePart = (part: readonly RpcCall[]) => {
@@ -168,7 +167,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
   ): Promise<Answers | EndpointFailure> {
     try {
       const { body, firstId } = writeBatch(calls);
-      const answers = readBatch(await post(body, timeoutMs), firstId, calls, label);
+      const answers = readBatch(await post(body, timeoutMs), firstId, calls);
       for (const { error } of answers.values()) {
         if (error !== undefined) error.message = redact(error.message);
       }

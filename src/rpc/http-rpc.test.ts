@@ -145,7 +145,7 @@ describe("one request", () => {
   test("an error to a single call is an answer", async () => {
     node.behave(refusing({ code: -32601, message: "no such method", data: [1] }));
     expect(await createRpc().ask([call("a")])).toEqual([
-      { error: { code: -32601, message: "no such method", data: [1] }, endpoint: "1" },
+      { error: { code: -32601, message: "no such method", data: [1] } },
     ]);
     expect(node.batches).toHaveLength(1);
   });
@@ -397,7 +397,7 @@ describe("a node that finds a batch too large", () => {
       rpc.ask([call("other")]),
     ]);
     expect([small, other].flatMap((answers) => results(answers ?? []))).toEqual(["small", "other"]);
-    expect(large).toEqual([{ error: { code: 413, message: "HTTP 413", data: undefined }, endpoint: "1" }]);
+    expect(large).toEqual([{ error: { code: 413, message: "HTTP 413", data: undefined } }]);
   });
 
   test("gets transactions in parts, in their order, and what it does not take has an unknown fate", async () => {

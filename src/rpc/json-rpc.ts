@@ -1,5 +1,5 @@
 import { isObject, membersOf } from "../util/json.ts";
-import type { EndpointAnswer, RpcCall, RpcError } from "./rpc.ts";
+import type { RpcAnswer, RpcCall, RpcError } from "./rpc.ts";
 
 /** JSON-RPC 2.0 batches: writing them, and reading what comes back without trusting any of it. */
 
@@ -45,8 +45,7 @@ export function sizeOfCall(call: RpcCall): number {
 }
 
 /**
- * The answers of a batch, by its calls, every one of them; `endpoint` is the label of who gave them,
- * where there are several.
+ * The answers of a batch, by its calls, every one of them.
  *
  * @throws Error when the text is not a JSON array with exactly one answer to each call. Batches may come back in
  * any order, and some nodes answer a batch with one error object ({@link BatchRefused}): only ids say which answer is
@@ -56,16 +55,15 @@ export function readBatch(
   text: string,
   firstId: number,
   calls: readonly RpcCall[],
-  endpoint = "",
-): ReadonlyMap<RpcCall, EndpointAnswer> {
-  const answers = new Map<RpcCall, EndpointAnswer>();
+): ReadonlyMap<RpcCall, RpcAnswer> {
+  const answers = new Map<RpcCall, RpcAnswer>();
   for (const entry of readArray(text)) {
     const { id, result, error } = membersOf(entry);
     const call = typeof id === "number" ? calls[id - firstId] : undefined;
     if (call === undefined) throw new Error("answered with an id that was not asked");
     if (answers.has(call)) throw new Error("answered twice with the same id");
-    if (error !== undefined && error !== null) answers.set(call, { error: readError(error), endpoint });
-    else if (result !== undefined) answers.set(call, { result, endpoint });
+    if (error !== undefined && error !== null) answers.set(call, { error: readError(error) });
+    else if (result !== undefined) answers.set(call, { result });
   }
   if (answers.size !== calls.length) throw new Error("left a call of the batch unanswered");
   return answers;

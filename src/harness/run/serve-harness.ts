@@ -312,8 +312,6 @@ function configure({ network, facilitatorContract, asset }: HarnessChain, rpcUrl
     rpcUrls: [rpcUrl],
     assets: [asset],
     confirmations: 1,
-    // The harness has started the node itself.
-    forwardEndpoints: 1,
     maxFeePerGas: 1_000_000_000_000n,
   };
 }
