@@ -4,6 +4,7 @@ import type { Address, Hex } from "../../protocol/hex.ts";
 import { RpcRefusal } from "../../rpc/local-rpc.ts";
 import { isWord, readQuantity } from "../../rpc/read-hex.ts";
 import { membersOf } from "../../util/json.ts";
+import { createTurns } from "../../util/turns.ts";
 import type { HarnessChain } from "../stage/chain.ts";
 import type { ChainFaultSpec } from "./fault-spec.ts";
 
@@ -41,7 +42,8 @@ export function createChainFaults(options: {
 }): ChainFaults {
   const { chain, operators } = options;
   const { node } = chain;
-  const [holding, pricing, emptying] = [createOverlap(), createOverlap(), createOverlap()];
+  const [holding, emptying] = [createOverlap(), createOverlap()];
+  const raiseBaseFee = createBaseFees(chain);
 
   const hold = () =>
     holding(async () => {
@@ -136,10 +138,7 @@ export function createChainFaults(options: {
         case "reorg":
           return { undo: undefined, transactions: await reorganize(spec.depth) };
         case "base-fee":
-          return {
-            undo: await pricing(() => raiseBaseFee(chain, BigInt(spec.wei))),
-            transactions: await waiting(),
-          };
+          return { undo: await raiseBaseFee(BigInt(spec.wei)), transactions: await waiting() };
         case "empty-operator":
           return { undo: await emptying(emptyOperators), transactions: [] };
       }
@@ -196,12 +195,36 @@ async function assertDepth({ node, network, newestMark }: HarnessChain, depth: n
   }
 }
 
-/** From the next block on, which is mined at once unless blocks are held, until it is put back. */
-async function raiseBaseFee(chain: HarnessChain, wei: bigint): Promise<() => Promise<void>> {
-  const { node, network } = chain;
+/**
+ * Fixes the base fee from the next block on, which is mined at once unless blocks are held. Of several the one set last
+ * counts; when the last of them ends, the chain decides again, from the fee that the first one found.
+ */
+function createBaseFees(chain: HarnessChain): (wei: bigint) => Promise<Undo> {
+  const fixed: { wei: bigint }[] = [];
+  const inTurn = createTurns();
+  let before = 0n;
+
+  async function end(fee: { wei: bigint }): Promise<void> {
+    const counted = fixed.at(-1);
+    fixed.splice(fixed.indexOf(fee), 1);
+    const counts = fixed.at(-1);
+    if (counts === undefined) await chain.freeBaseFee(before);
+    else if (counts !== counted) await chain.fixBaseFee(counts.wei);
+  }
+
+  return (wei) =>
+    inTurn(async () => {
+      if (fixed.length === 0) before = await baseFeeOf(chain);
+      const fee = { wei };
+      fixed.push(fee);
+      await chain.fixBaseFee(wei);
+      return () => inTurn(() => end(fee));
+    });
+}
+
+async function baseFeeOf({ node, network }: HarnessChain): Promise<bigint> {
   const block = await node.request("eth_getBlockByNumber", "latest", false);
-  const before = readQuantity(membersOf(block).baseFeePerGas);
-  if (before === undefined) throw new KitError(`${network.name} has no base fee`);
-  await chain.fixBaseFee(wei);
-  return () => chain.freeBaseFee(before);
+  const fee = readQuantity(membersOf(block).baseFeePerGas);
+  if (fee === undefined) throw new KitError(`${network.name} has no base fee`);
+  return fee;
 }

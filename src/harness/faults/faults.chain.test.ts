@@ -191,6 +191,21 @@ test("what is still being set when all are cleared is cleared too", async () => 
   await mined();
 });
 
+test("of several base fees the one set last counts, and the one before it when that is removed", async () => {
+  const before = await baseFee();
+  const [first, second, third] = [
+    await faults.chain("base").baseFee(10n ** 12n),
+    await faults.chain("base").baseFee(10n ** 13n),
+    await faults.chain("base").baseFee(10n ** 14n),
+  ];
+  await second.remove();
+  expect(await baseFee()).toBe(10n ** 14n);
+  await third.remove();
+  expect(await baseFee()).toBe(10n ** 12n);
+  await first.remove();
+  expect(await baseFee()).toBeLessThanOrEqual(before);
+});
+
 test("faults of one kind may overlap, and end in any order", async () => {
   const base = faults.chain("base");
   const [fee, balance] = [

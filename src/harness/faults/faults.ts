@@ -68,8 +68,9 @@ export type ChainFaultSetter = {
   /** Replaces the newest `depth` blocks, from 1 to 63, by empty ones. Their transactions are gone. */
   reorg(depth: number): Promise<void>;
   /**
-   * Sets the base fee, in wei per gas, from the next block on, which is mined at once unless blocks are held; it falls
-   * by an eighth with each empty block. Removed, it is what it was.
+   * Sets the base fee, in wei per gas, from the next block on, which is mined at once unless blocks are held. Blocks come
+   * once a second meanwhile, each with that fee; with a seed they come with the transactions, and the fee falls by up to an
+   * eighth with each. Of several the one set last counts. Removed, it is what it was.
    */
   baseFee(wei: bigint): Promise<Fault>;
   /** Takes the gas money of the operator; removed, it has again what it had. */
