@@ -69,6 +69,18 @@ describe.each(backends)("on $name", (backend) => {
       expect(await begin(ledger, "another body")).toEqual({ status: "new" });
     });
 
+    test.each(["body", "another body"])(
+      "is free, to %s, where an earlier version has kept a refusal under it",
+      async (body) => {
+        await begin();
+        await answer(ledger, JSON.stringify({ kind: "invalid", invalid: { reason: "insufficient_funds" } }));
+        expect(await begin(other, body)).toEqual({ status: "new" });
+        expect(await begin(ledger, body)).toEqual({ status: "running" });
+        await answer(other, "success");
+        expect(await begin(ledger, body)).toEqual({ status: "answered", answer: "success" });
+      },
+    );
+
     test("keeps its first answer", async () => {
       await begin();
       await answer(ledger, "first");

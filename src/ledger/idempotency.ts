@@ -6,7 +6,7 @@ import type { RetryQueue } from "./retry-queue.ts";
 import type { LedgerTables } from "./tables.ts";
 import type { Undelivered } from "./undelivered.ts";
 
-/** How long an answer is given again. */
+/** How long a success is given again. */
 export const keptMs = 24 * 60 * 60 * 1000;
 
 type Beginning = { organizationId: string; key: string; bodyHash: string; time: number };
@@ -43,6 +43,8 @@ export function createIdempotency(
           .where((row) =>
             row.or([
               row("idempotency.expires_at", "<=", time),
+              // Refusals, which earlier versions kept.
+              row("idempotency.answer", "like", '{"kind":"invalid"%'),
               row.and([
                 row("idempotency.answer", "is", null),
                 row("idempotency.lease_expires_at", "<=", time),
