@@ -17,7 +17,7 @@ import { createVerify, type Verify } from "./verify.ts";
 export type Facilitator = {
   verify: Verify;
   /**
-   * Settles a payment; see `Settle`. With a key, a repeat of the same body gets the same answer for 24 h; with `repeats`,
+   * Settles a payment; see `Settle`. With a key, a repeat of the same body gets the same success for 24 h; with `repeats`,
    * the identifier that the payment itself carries takes the key's place.
    */
   settle(

@@ -98,7 +98,7 @@ export function describeService(
           parameters: [
             idempotencyKey(
               { type: "string" },
-              `With the same key and the same body, the same answer again for 24 hours; with ${paymentIdentifierExtension}; resource="…", the identifier that the payment carries takes its place, for that resource alone`,
+              `With the same key and the same body, the same success again for 24 hours; with ${paymentIdentifierExtension}; resource="…", the identifier that the payment carries takes its place, for that resource alone`,
             ),
           ],
           requestBody: paymentBody,

@@ -87,7 +87,7 @@ export type HarnessCaller<N extends NetworkName = BuiltInNetworkName> = Pick<
 > & { readonly apiKey: string };
 
 export type SettleOptions = {
-  /** Sent as `Idempotency-Key`: the same body with the same key gets the same answer for 24 h. */
+  /** Sent as `Idempotency-Key`: the same body with the same key gets its success again, for 24 h. */
   idempotencyKey?: string;
 };
 
