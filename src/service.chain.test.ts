@@ -47,7 +47,7 @@ describe("requests to the node", () => {
     ]);
   });
 
-  test("a payment that is bad on its face costs none, one with a bad signature one", async () => {
+  test("a payment that is bad on its face costs the question whether it was used, one with a bad signature one more", async () => {
     const service = await composition.start();
     const body = await composition.payment();
     const wrongValue = structuredClone(body);
@@ -56,9 +56,9 @@ describe("requests to the node", () => {
     wrongSignature.paymentPayload.payload.signature = `0x${"11".repeat(64)}1b`;
     taken();
     await composition.post(service, "verify", wrongValue);
-    expect(taken()).toEqual([]);
+    expect(taken()).toEqual([["eth_call"]]);
     await composition.post(service, "verify", wrongSignature);
-    expect(taken()).toHaveLength(1);
+    expect(taken()).toHaveLength(2);
   });
 });
 

@@ -202,6 +202,7 @@ describe("a node that stands still", () => {
     for (const ask of [
       () => chain.simulateSettle(call, { withFunds: false }),
       () => chain.diagnose(call),
+      () => chain.isAuthorizationUsed(call),
       () => chain.transactionCount(deployment.operator),
       () => chain.askWallet(call.authorization.from, `0x${"12".repeat(32)}`, call.signature),
       () => chain.head(),

@@ -5,6 +5,7 @@ import type { RpcStatus } from "../rpc/rpc-status.ts";
 import type { ForwardCall, SettleCall } from "./contract/calls.ts";
 import type { Revert } from "./contract/revert.ts";
 import type { EventLog } from "./log.ts";
+import type { AskedAuthorization } from "./used-authorizations.ts";
 
 /** The money that a settling transaction depends on. */
 export type Funds = {
@@ -98,6 +99,11 @@ export type Chain = {
   askWallet(payer: Address, digest: Hex, signature: Hex, id?: Hex): Promise<WalletProof>;
   /** Reads whatever may explain a failed simulation. Only on the failing path. */
   diagnose(call: SettleCall): Promise<Diagnosis>;
+  /**
+   * Whether an authorization was used or cancelled: the token does not tell the two apart. Many that are asked about at a time
+   * share a request.
+   */
+  isAuthorizationUsed(asked: AskedAuthorization): Promise<boolean>;
   head(): Promise<Head>;
   /** The hash of the block with a number; null when the chain has none, or the node has not seen it yet. */
   blockHash(number: bigint): Promise<Hex | null>;

@@ -34,6 +34,7 @@ import {
   usualSettleCost,
 } from "./signing/transaction.ts";
 import { readTip, tipCall } from "./tip.ts";
+import { createUseReader } from "./used-authorizations.ts";
 import { callViews, readViews, type ViewCall, type ViewResult } from "./view-calls.ts";
 
 export type ChainOptions = {
@@ -202,6 +203,8 @@ export function createChain(options: ChainOptions): Chain {
         operatorAuthorized: isTrue(expectWord("hasRole of the facilitator contract", operatorAuthorized)),
       };
     },
+
+    isAuthorizationUsed: createUseReader(call),
 
     async head() {
       const [block] = await ask([headCall]);

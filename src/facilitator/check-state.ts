@@ -47,18 +47,6 @@ export async function classifyRevert(chain: Chain, call: SettleCall, revert: Rev
   return explainByState(state, call, asset) ?? explainByRevert(revert, call);
 }
 
-/**
- * A payment that came too late, as it is answered. It may have been made in time, by somebody who submitted it straight to
- * the token or under a ledger that is gone: then the payer must not sign another one.
- *
- * @throws UndeterminedError when the chain cannot be asked
- */
-export async function explainTooLate(chain: Chain, call: SettleCall, refusal: Invalid): Promise<Invalid> {
-  if (refusal.reason !== "invalid_exact_evm_payload_authorization_valid_before") return refusal;
-  const { authorizationUsed } = await chain.diagnose(call);
-  return authorizationUsed ? refusals.usedOnChain() : refusal;
-}
-
 function explainByState(
   state: Diagnosis,
   { authorization, recipient }: SettleCall,

@@ -14,7 +14,7 @@ import { readEcdsaSignature } from "../protocol/signature.ts";
 import { poll } from "../relayer/poll.ts";
 import type { Submission } from "../relayer/relayer.ts";
 import type { Head } from "../rpc/calls.ts";
-import { classifyRevert, explainTooLate } from "./check-state.ts";
+import { classifyRevert } from "./check-state.ts";
 import type { Lane } from "./context.ts";
 import type { GasBudget } from "./gas-budget.ts";
 import type { ReadPayment } from "./intake.ts";
@@ -71,11 +71,11 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
   async function tryToClaim(): Promise<Invalid | "claimed" | undefined> {
     const readAt = now();
     const { head, revert, funds } = await chain.simulateSettle(call, { withFunds: true });
-    const outsideWindow = checkValidityWindow(authorization, head.timestamp, chain.network);
-    if (outsideWindow !== undefined) {
-      return checked("windowIsOpen", await explainTooLate(chain, call, outsideWindow));
-    }
-    checked("windowIsOpen", undefined);
+    const outsideWindow = checked(
+      "windowIsOpen",
+      checkValidityWindow(authorization, head.timestamp, chain.network),
+    );
+    if (outsideWindow !== undefined) return outsideWindow;
     const reverts = checked("simulationSucceeds", revert && (await classifyRevert(chain, call, revert)));
     if (reverts !== undefined) return reverts;
     if (funds === undefined) throw new Error("the funds were not read");

@@ -1,32 +1,69 @@
+import { UndeterminedError } from "../errors.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Settlement } from "../ledger/settlement.ts";
-import type { Hex } from "../protocol/hex.ts";
 import type { Invalid } from "../protocol/reasons.ts";
 import { refusals } from "../protocol/refusals.ts";
-import { isSignedAgain, refuseUsed, situationOfUse } from "../protocol/refuse-used.ts";
+import {
+  isSignedAgain,
+  refuseUntold,
+  refuseUsed,
+  refuseUsedOnChain,
+  situationOfUse,
+} from "../protocol/refuse-used.ts";
+import type { PaymentRequest } from "../protocol/requests.ts";
 import type { FollowUp } from "../relayer/recovery.ts";
+import type { FacilitatorContext } from "./context.ts";
+
+/** What is looked up of a request that is refused. */
+type RefusedRequest = Pick<
+  PaymentRequest,
+  "settlementId" | "knownNetwork" | "authorization" | "requirements"
+>;
 
 /**
  * A refusal as it is answered. Where payers would sign anew for it, the ledger is asked first whether an earlier request
- * has used the authorization: checks that need no ledger come before those that do, and a payment that is sent again with
- * another price would else be paid twice.
+ * has used the authorization, and then the chain, which also knows what the ledger does not: checks that need neither come
+ * before those that do, and a payment that is sent again with another price would else be paid twice.
  *
  * @param organizationId of the caller; undefined of one without a key
  */
 export async function refuseWithUse(
-  ledger: Pick<Ledger, "find" | "findLease">,
+  { ledger, networks }: Pick<FacilitatorContext, "networks"> & { ledger: Pick<Ledger, "find" | "findLease"> },
   refusal: Invalid,
-  id: Hex,
+  request: RefusedRequest,
   organizationId: string | undefined,
 ): Promise<Invalid> {
   if (!isSignedAgain(refusal)) return refusal;
+  const { settlementId: id } = request;
   // In this order: a lease is only given up once its payment is in the ledger, or will not be.
   const lease = await ledger.findLease(id);
   const settlement = await ledger.find(id);
-  if (settlement === null) return lease === null ? refusal : refuseUsed(refusal, "under_way");
+  if (settlement === null) {
+    return lease === null
+      ? refuseWithUseOnChain(networks, refusal, request)
+      : refuseUsed(refusal, "under_way");
+  }
   const { state, deliveredAt } = settlement;
   const isOwn = settlement.organizationId === organizationId;
   return refuseUsed(refusal, situationOfUse(state, deliveredAt, isOwn));
+}
+
+/** The same of an authorization that the ledger does not know. */
+export async function refuseWithUseOnChain(
+  networks: FacilitatorContext["networks"],
+  refusal: Invalid,
+  { settlementId: id, knownNetwork, authorization, requirements: { asset } }: RefusedRequest,
+): Promise<Invalid> {
+  const lanes = networks.get(knownNetwork.name);
+  if (!isSignedAgain(refusal) || lanes === undefined) return refusal;
+  try {
+    // Always that of the first operator, so that all refusals of a network share its requests.
+    const isUsed = await lanes[0].chain.isAuthorizationUsed({ asset, authorization, id });
+    return isUsed ? refuseUsedOnChain(refusal) : refusal;
+  } catch (error) {
+    if (error instanceof UndeterminedError) return refuseUntold(refusal);
+    throw error;
+  }
 }
 
 /**

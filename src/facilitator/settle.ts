@@ -12,7 +12,7 @@ import type { FollowUp } from "../relayer/recovery.ts";
 import { createBackOff } from "./back-off.ts";
 import { type Claimant, claimPayment, type Waiting } from "./claim-payment.ts";
 import type { FacilitatorContext, Lane } from "./context.ts";
-import { refuseClosed, refuseWithUse } from "./earlier-use.ts";
+import { refuseClosed, refuseWithUse, refuseWithUseOnChain } from "./earlier-use.ts";
 import { createGasBudget } from "./gas-budget.ts";
 import { checkLimits, createPaymentIntake, recipientFor, requireScope, withOperator } from "./intake.ts";
 import { createRequestLeases, type Lease, newLease } from "./lease.ts";
@@ -142,8 +142,9 @@ export function createSettle(context: FacilitatorContext): Settle {
             claimPayment({ ...claimant, ...lane }, { ...waiting, gasBudget }),
           );
           if (refusal !== undefined) {
+            const told = await refuseWithUseOnChain(networks, refusal, request);
             await leases.giveUp(lease);
-            return refuse(refusal);
+            return refuse(told);
           }
           isClaimed = true;
         }
@@ -161,10 +162,10 @@ export function createSettle(context: FacilitatorContext): Settle {
   /** The answer where checks fail that come before the ledger is asked. */
   async function refuseFirst(
     refusal: Invalid,
-    { settlementId }: PaymentRequest,
+    request: PaymentRequest,
     { organization }: Caller,
   ): Promise<SettleResult> {
-    return refuse(await refuseWithUse(ledger, refusal, settlementId, organization.id));
+    return refuse(await refuseWithUse(context, refusal, request, organization.id));
   }
 
   /**

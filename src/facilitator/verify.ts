@@ -4,7 +4,7 @@ import type { Caller } from "../organizations/organizations.ts";
 import { checkValidityWindow } from "../protocol/checks.ts";
 import type { Invalid } from "../protocol/reasons.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
-import { classifyRevert, explainTooLate } from "./check-state.ts";
+import { classifyRevert } from "./check-state.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { refuseClosed, refuseWithUse } from "./earlier-use.ts";
 import { checkLimits, createPaymentIntake, recipientFor, requireScope, withOperator } from "./intake.ts";
@@ -31,12 +31,13 @@ export type Verify = (
  * `caller` is null where verify is open to callers without a key. A caller whose organization has no recipient on
  * the network gets the default: the payer stands in as recipient in the simulation.
  */
-export function createVerify({ networks, recoveries, ledger, serviceId }: FacilitatorContext): Verify {
+export function createVerify(context: FacilitatorContext): Verify {
+  const { networks, recoveries, ledger, serviceId } = context;
   const intake = createPaymentIntake(networks);
 
   return async (request, caller, { repeats } = { repeats: false }) => {
     const refusal = await judge(request, caller, repeats);
-    return refusal && refuseWithUse(ledger, refusal, request.settlementId, caller?.organization.id);
+    return refusal && refuseWithUse(context, refusal, request, caller?.organization.id);
   };
 
   async function judge(
@@ -86,11 +87,11 @@ export function createVerify({ networks, recoveries, ledger, serviceId }: Facili
     };
     return withOperator(lanes, async ({ chain }) => {
       const { head, revert } = await chain.simulateSettle(call, { withFunds: false });
-      const outsideWindow = checkValidityWindow(payment.authorization, head.timestamp, chain.network);
-      if (outsideWindow !== undefined) {
-        return checked("windowIsOpen", await explainTooLate(chain, call, outsideWindow));
-      }
-      checked("windowIsOpen", undefined);
+      const outsideWindow = checked(
+        "windowIsOpen",
+        checkValidityWindow(payment.authorization, head.timestamp, chain.network),
+      );
+      if (outsideWindow !== undefined) return outsideWindow;
       return checked("simulationSucceeds", revert && (await classifyRevert(chain, call, revert)));
     });
   }

@@ -1,5 +1,6 @@
 import { nextStepOfRefusal } from "./next-step.ts";
 import { type Invalid, limitMessage } from "./reasons.ts";
+import { refusals } from "./refusals.ts";
 import type { settlementStates } from "./settlement-states.ts";
 import type { Situation } from "./situations.ts";
 
@@ -18,9 +19,28 @@ export function isSignedAgain(refusal: Invalid): boolean {
  * reason stays.
  */
 export function refuseUsed(refusal: Invalid, situation: Situation): Invalid {
+  return withoutSigning(refusal, situation, "An earlier request used this authorization");
+}
+
+/**
+ * A refusal of an authorization that was used or cancelled on chain, and which the ledger does not know: the payment was
+ * submitted straight to the token, or the ledger that knew it is gone. One that has expired was used in time.
+ */
+export function refuseUsedOnChain(refusal: Invalid): Invalid {
+  if (refusal.reason === "invalid_exact_evm_payload_authorization_valid_before")
+    return refusals.usedOnChain();
+  return withoutSigning(refusal, "used_on_chain", "This authorization was used or cancelled on chain");
+}
+
+/** A refusal of an authorization of which it cannot be told whether it was used. */
+export function refuseUntold(refusal: Invalid): Invalid {
+  return withoutSigning(refusal, "use_unknown", "The chain could not be asked whether it was used");
+}
+
+function withoutSigning(refusal: Invalid, situation: Situation, why: string): Invalid {
   if (!isSignedAgain(refusal)) return refusal;
   const [fact = ""] = refusal.message.split(/\.(?: |$)/, 1);
-  const message = `${fact}. An earlier request used this authorization: sign no other before you know what became of it.`;
+  const message = `${fact}. ${why}: sign no other before you know what became of it.`;
   return { ...refusal, message: limitMessage(message), situation };
 }
 

@@ -4,7 +4,7 @@ import type { Situation } from "./situations.ts";
 export const situationMeanings: Readonly<Record<Situation, string>> = {
   request_wrong: "The payment or the requirements are malformed, or ask for what is not settled here",
   authorization_wrong:
-    "The authorization is not what is needed: value, times or signature; and no earlier request used it",
+    "The authorization is not what is needed: value, times or signature; and it was not used, here or on chain",
   not_valid_yet: "`validAfter` has not passed yet",
   payer_cannot_pay: "The payer has too little, is blacklisted, or is a wallet that does not agree",
   wallet_not_deployed: "The payer is a smart wallet that is not deployed: once it is, it signs again",
@@ -18,6 +18,8 @@ export const situationMeanings: Readonly<Record<Situation, string>> = {
   used_here: "The authorization was used here before; the caller may not be the one whose payment it was",
   used_on_chain:
     "The authorization was used or cancelled by another party: the token does not tell the two apart",
+  use_unknown:
+    "The authorization is not what is needed, and the chain could not be asked whether it was used: a payment that the ledger does not know may have been made",
   transaction_failed:
     "The transaction was reverted. The payment may still be made by others and recovered, until the answer to the same payment is `sign_again`: half an hour after `validBefore`",
   failed_for_good:

@@ -3,7 +3,7 @@ export const nextActions = {
   fix_request:
     "Change the request as the message says, and send it again. The payer need not sign again for that alone.",
   sign_again:
-    "Let the payer sign a new authorization: this one cannot be settled, and never was by this facilitator.",
+    "Let the payer sign a new authorization: this one cannot be settled, and was not used on chain when it was refused.",
   retry_same_payment:
     "Send the same bytes again, after `retryAfterSeconds` where it is there. Never sign again: this payment may have been taken.",
   poll: "Ask for the settlement at `poll` every `retryAfterSeconds`, or send the same payment again. Never sign again meanwhile.",
@@ -89,6 +89,11 @@ export const situations = {
   used_on_chain: {
     nextAction: "ask_operator",
     paymentState: "unknown",
+  },
+  use_unknown: {
+    nextAction: "retry_same_payment",
+    paymentState: "unknown",
+    retryAfterSeconds: 2,
   },
   transaction_failed: {
     nextAction: "poll",

@@ -7,7 +7,7 @@ import type { Body } from "../../support/service.ts";
 
 /*
  * A ledger does not know every payment that was made: it was restored or archived, or somebody submitted the payment straight
- * to the token. Once such a payment has expired, its payer is not advised to sign another.
+ * to the token. Whatever such a payment is refused for, its payer is never advised to sign another.
  */
 
 let composition: Composition;
@@ -20,6 +20,36 @@ afterEach(() => composition.stopAll());
 
 const exact = (body: Body) => body.paymentPayload.payload;
 const usedOnChain = { nextAction: "ask_operator", paymentState: "unknown" };
+const unused = { nextAction: "sign_again", paymentState: "not_taken" };
+
+/** What the payment is refused for, in the words of verify. */
+const refusedFor = {
+  "has expired": {
+    // That it was used comes before that it is too late.
+    reason: "invalid_transaction_state",
+    change: (_body: Body) => composition.chain.advanceTime(660),
+  },
+  "is to have another price": {
+    reason: "invalid_exact_evm_payload_authorization_value",
+    change({ paymentRequirements, paymentPayload }: Body) {
+      const price = paymentPayload.x402Version === 1 ? "maxAmountRequired" : "amount";
+      paymentRequirements[price] = "20000";
+    },
+  },
+  "has a damaged signature": {
+    reason: "invalid_exact_evm_payload_signature",
+    change(body: Body) {
+      exact(body).signature = `0x11${exact(body).signature.slice(4)}`;
+    },
+  },
+  "is to another recipient": {
+    reason: "invalid_exact_evm_payload_recipient_mismatch",
+    change(body: Body) {
+      exact(body).authorization.to = strangerAddress;
+    },
+  },
+};
+const anotherPrice = refusedFor["is to have another price"];
 
 /** Submits a payment straight to the token, as anybody may who has seen it. */
 async function submitDirectly(body: Body): Promise<void> {
@@ -54,7 +84,7 @@ async function answersTo(running: Running, body: Body): Promise<readonly Body[]>
 
 const versions: readonly X402Version[] = [1, 2];
 
-describe("a payment that has expired", () => {
+describe.each(Object.entries(refusedFor))("a payment that %s", (_name, { reason, change }) => {
   test.each(
     versions.flatMap((x402Version) => [
       { x402Version, how: "was settled with a ledger that is lost", pay: settleElsewhere },
@@ -66,25 +96,93 @@ describe("a payment that has expired", () => {
     const before = await composition.balanceOf(payer);
     await pay(body);
     expect(await composition.balanceOf(payer)).toBe(before - 10_000n);
-    await composition.chain.advanceTime(660);
+    await change(body);
     const [verify, settle] = await answersTo(await composition.start(), body);
-    expect(verify).toMatchObject({
-      isValid: false,
-      invalidReason: "invalid_transaction_state",
-      ...usedOnChain,
-    });
-    expect(settle).toMatchObject({
-      success: false,
-      errorReason: "invalid_transaction_state",
-      ...usedOnChain,
-    });
+    expect(verify).toMatchObject({ isValid: false, invalidReason: reason, ...usedOnChain });
+    expect(settle).toMatchObject({ success: false, ...usedOnChain });
   });
 
   test("and was used by nobody is signed again", async () => {
     const body = await composition.payment();
-    await composition.chain.advanceTime(660);
-    for (const answer of await answersTo(await composition.start(), body)) {
-      expect(answer).toMatchObject({ nextAction: "sign_again", paymentState: "not_taken" });
-    }
+    await change(body);
+    const answers = await answersTo(await composition.start(), body);
+    for (const answer of answers) expect(answer).toMatchObject(unused);
   });
+});
+
+test("a payment that expires while it waits to be sent, and was used meanwhile, is not signed again", async () => {
+  const sent = Promise.withResolvers<void>();
+  const turn = Promise.withResolvers<void>();
+  const last = Promise.withResolvers<void>();
+  let late: string | undefined;
+  const running = await composition.start({
+    wrap: {
+      ledger: (ledger) => ({
+        ...ledger,
+        async claim(...claimed) {
+          sent.resolve();
+          await turn.promise;
+          return ledger.claim(...claimed);
+        },
+      }),
+      chain: (chain) => ({
+        ...chain,
+        async simulateSettle(call, options) {
+          const simulated = await chain.simulateSettle(call, options);
+          if (call.authorization.nonce !== late) return simulated;
+          last.resolve();
+          // The last moment at which it may still be sent.
+          return {
+            ...simulated,
+            head: { ...simulated.head, timestamp: call.authorization.validBefore - 6n },
+          };
+        },
+      }),
+    },
+  });
+  const ahead = composition.post(running, "settle", await composition.payment());
+  await sent.promise;
+  const body = await composition.payment();
+  late = exact(body).authorization.nonce;
+  const answer = composition.post(running, "settle", body);
+  await last.promise;
+  await submitDirectly(body);
+  turn.resolve();
+  expect((await ahead).body).toMatchObject({ success: true });
+  expect((await answer).body).toMatchObject({ success: false, ...usedOnChain });
+});
+
+describe("where the chain cannot be asked", () => {
+  test("nobody is advised to sign again: the same payment is to be sent again", async () => {
+    const body = await composition.payment();
+    anotherPrice.change(body);
+    const cutOff = await compose(composition.chain);
+    await cutOff.openDirectory();
+    const running = await cutOff.start();
+    await cutOff.proxy.close();
+    for (const operation of ["verify", "settle"] as const) {
+      const answer = await cutOff.post(running, operation, body);
+      expect(answer).toMatchObject({
+        status: 200,
+        body: { nextAction: "retry_same_payment", paymentState: "unknown", retryAfterSeconds: 2 },
+      });
+      if (operation === "verify")
+        expect(answer.body).toMatchObject({
+          invalidReason: anotherPrice.reason,
+          invalidMessage: expect.stringContaining("sign no other before"),
+        });
+    }
+    await cutOff.stopAll();
+  });
+});
+
+test("a flood of refusals asks the chain in few requests", async () => {
+  const running = await composition.start();
+  const bodies = await Promise.all(Array.from({ length: 200 }, () => composition.payment()));
+  for (const body of bodies) anotherPrice.change(body);
+  composition.proxy.take();
+  const answers = await Promise.all(bodies.map((body) => composition.post(running, "verify", body)));
+  for (const { body } of answers) expect(body).toMatchObject(unused);
+  const asked = composition.proxy.take().flat();
+  expect(asked.filter((method) => method === "eth_call").length).toBeLessThan(bodies.length / 4);
 });
