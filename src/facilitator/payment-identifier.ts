@@ -2,6 +2,7 @@ import { IdentifierReusedError } from "../errors.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { BoundIdentifier, Settlement } from "../ledger/settlement.ts";
 import { keccak256Text } from "../protocol/hex.ts";
+import { identifierBinding } from "../protocol/payment-identifier.ts";
 import { problemDetails } from "../protocol/problems.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import type { SettleablePayment } from "./payment.ts";
@@ -12,7 +13,7 @@ export function bindingOf(
   { digest }: SettleablePayment,
 ): BoundIdentifier | undefined {
   if (identifier === undefined) return undefined;
-  return { id: identifier.id, fingerprint: keccak256Text(`${digest} ${identifier.resource}`) };
+  return { id: identifier.id, fingerprint: keccak256Text(identifierBinding(digest, identifier)) };
 }
 
 /**

@@ -1,3 +1,5 @@
+import type { Hex } from "./hex.ts";
+
 /**
  * The extension `payment-identifier` of the public protocol (version 2): the payer's client gives a purchase an identifier,
  * and repeats it when it asks again. Two payments with one identifier are refused.
@@ -11,6 +13,7 @@ export type PaymentIdentifier = {
   id: string;
   /** What is paid for: as the shop says, or else the URL that the payment has; empty where it has none. */
   resource: string;
+  namedBy: "shop" | "buyer";
 };
 
 const format = /^[a-zA-Z0-9_-]{16,128}$/;
@@ -35,7 +38,28 @@ export function readPaymentIdentifier(
   const id = property(info, "id");
   if (id === undefined) return property(info, "required") === true ? identifierProblems.missing : undefined;
   if (typeof id !== "string" || !format.test(id)) return identifierProblems.malformed;
-  return { id, resource: typeof resource === "string" ? resource : "" };
+  return { id, resource: typeof resource === "string" ? resource : "", namedBy: "buyer" };
+}
+
+/**
+ * What an identifier is bound to: what was signed, and what it is for. What a shop names is told from the same text of a
+ * buyer: a payment for something that is sold once, without the header, would else buy what another route repeats.
+ *
+ * @param digest what the payment's signature is over
+ */
+export function identifierBinding(digest: Hex, { resource, namedBy }: PaymentIdentifier): string {
+  return namedBy === "shop" ? `shop ${digest} ${resource}` : `${digest} ${resource}`;
+}
+
+/** A payment as its shop has it: with the resource that the header `Idempotency-Key` names, if it names one. */
+export function withShopsResource<Request extends { identifier?: PaymentIdentifier }>(
+  payment: Request,
+  header: unknown,
+): Request {
+  const resource = readShopsResource(header)?.resource;
+  const { identifier } = payment;
+  if (resource === undefined || identifier === undefined) return payment;
+  return { ...payment, identifier: { id: identifier.id, resource, namedBy: "shop" } };
 }
 
 /** What a shop sells, as it says in the header `Idempotency-Key` in place of a key of its own. */
@@ -45,7 +69,7 @@ export type ShopsResource = {
 };
 
 /** How a shop says what it sells; here and in OpenAPI. */
-export const shopsResourcePattern = `^${paymentIdentifierExtension}; resource="[\\x21\\x23-\\x7e]{1,2048}"$`;
+export const shopsResourcePattern = `^${paymentIdentifierExtension}; ?resource="[\\x21\\x23-\\x7e]{1,2048}"$`;
 
 const shopsResource = new RegExp(shopsResourcePattern);
 

@@ -1,5 +1,6 @@
 import type { ProblemDetails, Written } from "./answers.ts";
 import { nextStepOfProblem } from "./next-step.ts";
+import { paymentIdentifierExtension } from "./payment-identifier.ts";
 import { limitMessage } from "./reasons.ts";
 import type { Envelope } from "./requests.ts";
 import { longestParameter } from "./routes.ts";
@@ -54,7 +55,7 @@ export const problemDetails = {
   mediaType: "Send the body with content-type: application/json",
   contentEncoding: (encoding: string) =>
     `Send the body as plain JSON, without content-encoding: bodies that are compressed (${encoding}) are not read`,
-  idempotencyKey: "Idempotency-Key must be 1 to 255 visible ASCII characters without spaces",
+  idempotencyKey: `Idempotency-Key must be 1 to 255 visible ASCII characters without spaces, or ${paymentIdentifierExtension}; resource="…" with 1 to 2048 of them, in double quotes`,
   idempotency: "This Idempotency-Key was used with another body; use a new key for a new payment",
   identifierReused:
     "This payment identifier was another payment's before; nothing was done. Send that payment again, or use a new identifier for a new purchase",
@@ -76,8 +77,11 @@ export const problemDetails = {
 /** The largest body that is read, in bytes. Payments are about 1 KiB. */
 export const bodyLimit = 32 * 1024;
 
-/** The form of an `Idempotency-Key`: it is stored, and all readers must read the same key. */
-export const idempotencyKeyFormat = /^[\x21-\x7e]{1,255}$/;
+/**
+ * The form of an `Idempotency-Key`: it is stored, and all readers must read the same key. None begins like what a shop
+ * writes to name what it sells: if that were read as a key, nothing would be repeated, and nobody would notice.
+ */
+export const idempotencyKeyFormat = /^(?!payment-identifier;)[\x21-\x7e]{1,255}$/;
 
 /** The body of a problem, with the x402 members that public clients look for. */
 export function problemBody(

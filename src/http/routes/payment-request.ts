@@ -1,7 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import { channels, type RequestResult } from "../../channels/channels.ts";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
-import { readShopsResource } from "../../protocol/payment-identifier.ts";
+import { withShopsResource } from "../../protocol/payment-identifier.ts";
 import { type Operation, problemDetails } from "../../protocol/problems.ts";
 import type { Invalid } from "../../protocol/reasons.ts";
 import { parsePaymentRequest } from "../../protocol/requests.ts";
@@ -20,9 +20,8 @@ export function readPaymentRequest(
   request.envelope = envelope;
   request.networkName = knownNetworks.find(envelope.network, envelope.x402Version)?.name;
   if (!parsed.ok) return parsed;
+  parsed.request = withShopsResource(parsed.request, request.headers["idempotency-key"]);
   const payment = parsed.request;
-  const { resource } = readShopsResource(request.headers["idempotency-key"]) ?? {};
-  if (resource !== undefined && payment.identifier !== undefined) payment.identifier.resource = resource;
   request.payment = payment;
   const { serviceId, id: requestId } = request;
   channels.request.publish(() => ({

@@ -5,6 +5,7 @@ import {
 } from "../../protocol/authorization.ts";
 import { authorizationJson } from "../../protocol/build-request.ts";
 import type { Hex } from "../../protocol/hex.ts";
+import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts";
 import { createPayerSigner } from "../../published/payer-signer.ts";
 import { encodeHeader } from "../scene/offers.ts";
 import type { CasePayer } from "../scene/payers.ts";
@@ -20,6 +21,8 @@ export type Deviation = {
   accepted?: Record<string, unknown>;
   signature?: Hex;
   resource?: unknown;
+  /** What the buyer's client calls the payment (`payment-identifier`), in version 2. */
+  identifier?: string;
 };
 
 /** The header of a payment for a shop's terms, or for terms that deviate from them. */
@@ -54,5 +57,9 @@ function headerOf(
   }
   const accepted = { ...written, ...deviation.accepted };
   const sold = deviation.resource ?? resource;
-  return { "PAYMENT-SIGNATURE": encodeHeader({ x402Version, resource: sold, accepted, payload }) };
+  const { identifier: id } = deviation;
+  const extensions = id && { [paymentIdentifierExtension]: { info: { required: false, id } } };
+  return {
+    "PAYMENT-SIGNATURE": encodeHeader({ x402Version, resource: sold, accepted, payload, extensions }),
+  };
 }

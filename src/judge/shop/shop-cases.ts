@@ -1,7 +1,11 @@
+import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { networks } from "../../protocol/networks.ts";
+import { membersOf } from "../../util/json.ts";
 import type { LineAnswer } from "../scene/facilitator-line.ts";
+import { encodeHeader } from "../scene/offers.ts";
 import { stranger } from "../scene/payers.ts";
+import { decodeHeader } from "../scene/received-payment.ts";
 import type { Deviation } from "./payment.ts";
 import type { Answer } from "./send.ts";
 import type { ShopBuyer, ShopCase } from "./shop-case.ts";
@@ -133,6 +137,20 @@ export const shopCases: readonly ShopCase[] = [
     },
   },
   {
+    name: "bought-elsewhere",
+    situation:
+      "A payment that has bought one thing comes for another, with that one's URL and an identifier.",
+    good: servesOnce,
+    async run(buyer) {
+      const { otherUrl } = buyer;
+      if (otherUrl === undefined) return buyer.skip("the shop sells nothing at --other-path");
+      const payment = await buyer.sign({ identifier: randomUUID() });
+      expectStatus(buyer, await buyer.send(payment), 200);
+      await buyer.send(payment, { url: otherUrl });
+      await buyer.send(withResource(payment, otherUrl), { url: otherUrl });
+    },
+  },
+  {
     name: "facilitator-down",
     situation: "The facilitator's connections are reset; once it is back the same payment comes again.",
     good: "Serves nothing while it cannot tell, and once when it can.",
@@ -253,6 +271,15 @@ async function refused(buyer: ShopBuyer, deviation: Deviation): Promise<void> {
 /** A deviating amount, both signed and in the payment's unsigned part. */
 function differently(value: bigint): Deviation {
   return { authorization: { value }, accepted: { amount: `${value}`, maxAmountRequired: `${value}` } };
+}
+
+/** The same signed payment with another URL in its unsigned part; of version 1, which has none there, as it is. */
+function withResource(payment: Record<string, string>, url: string): Record<string, string> {
+  const { "PAYMENT-SIGNATURE": header } = payment;
+  if (header === undefined) return payment;
+  const written = membersOf(decodeHeader(header));
+  const resource = { ...membersOf(written.resource), url };
+  return { "PAYMENT-SIGNATURE": encodeHeader({ ...written, resource }) };
 }
 
 /** Sends the same payment again, which is safe: it cannot be settled twice. */

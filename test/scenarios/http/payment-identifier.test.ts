@@ -183,6 +183,36 @@ describe("another payment under the same identifier", () => {
     expect(await received()).toBe(before + 10_000n);
   });
 
+  test("what the shop names is no URL that the buyer wrote: a payment for what is sold once buys nothing that is repeated", async () => {
+    const body = await named(generatePaymentId());
+    body.paymentPayload.resource.url = "/report";
+    expect((await post(harness, "settle", body)).body).toMatchObject({ success: true });
+    expect((await post(harness, "verify", body, repeats)).status).toBe(409);
+    expect((await post(harness, "settle", body, repeats)).status).toBe(409);
+  });
+
+  test("what the shop sells may be named without a space", async () => {
+    const body = await named(generatePaymentId());
+    const unspaced = { "idempotency-key": `${PAYMENT_IDENTIFIER};resource="/report"` };
+    const { body: answer } = await post(harness, "settle", body, unspaced);
+    expect(answer).toMatchObject({ success: true });
+    expect((await post(harness, "settle", body, repeats)).body).toEqual(answer);
+    expect((await post(harness, "verify", body, unspaced)).body).toMatchObject({ isValid: true });
+  });
+
+  test.each([
+    ";resource=/report",
+    ';resource="',
+    ';resource="/a"b"',
+    "; resource=/report",
+    ';Resource="/report"',
+  ])("and in another form, as with %s, is 400 and no key of the shop's own", async (end) => {
+    const headers = { "idempotency-key": `${PAYMENT_IDENTIFIER}${end}` };
+    const answer = await post(harness, "settle", await named(generatePaymentId()), headers);
+    expect(answer.status).toBe(400);
+    expect(answer.body.detail).toContain('payment-identifier; resource="…"');
+  });
+
   test("nothing is repeated where the shop does not say what it sells", async () => {
     const body = await named(generatePaymentId());
     const plain = { "idempotency-key": PAYMENT_IDENTIFIER };

@@ -42,7 +42,7 @@ test("the example's shop delivers what it has settled to a buyer who was gone", 
   const { bad } = await judge(
     "shop",
     example("merchant/src/main.ts"),
-    ...["--network", "base", "--cases", "buyer-gone,same-twice,two-routes"],
+    ...["--network", "base", "--cases", "buyer-gone,same-twice,two-routes,bought-elsewhere"],
   );
   expect(bad).toEqual({});
 });
