@@ -318,6 +318,34 @@ describe("a gas budget of the day", () => {
   });
 });
 
+test("payers with code use a quarter of a gas budget, and cannot close a shop for plain accounts", async () => {
+  const service = await composition.start();
+  const { organizations } = service.service;
+  const setBudget = (dailyGasBudget: bigint) => organizations.setLimits("org", "base", { dailyGasBudget });
+  const settle = async (payer?: "fickle") =>
+    composition.post(service, "settle", await composition.payment(payer));
+  for (let payment = 0; payment < 3; payment++) {
+    expect((await settle("fickle")).body).toMatchObject({
+      success: false,
+      errorReason: "invalid_transaction_state",
+    });
+  }
+  await setBudget(4n);
+  const { body } = await settle("fickle");
+  const spent = BigInt(/: (\d+) of \d wei/.exec(JSON.stringify(body))?.[1] ?? 0);
+  expect(spent).toBeGreaterThan(0n);
+  // What they have spent is exactly what they may.
+  await setBudget(4n * spent);
+  expect(await settle("fickle")).toMatchObject({
+    status: 429,
+    body: {
+      type: "urn:x402-facilitator-kit:problem:gas-budget-used-up",
+      detail: expect.stringContaining("that payers with code may use is used up"),
+    },
+  });
+  expect((await settle()).body).toMatchObject({ success: true });
+});
+
 describe("a network that is reached late", () => {
   test("is not served while another program sends with the operator's key", async () => {
     const node = await startStubNode((_calls, response) => void response.destroy());

@@ -31,6 +31,11 @@ export type Simulation = {
   head: Head;
   /** What is there to settle with; read only when asked for. */
   funds: Funds | undefined;
+  /**
+   * The hash of the code at the payer's address, which the token asks about the signature; null where there is none.
+   * Accounts with the same delegate (EIP-7702) have the same. Read together with the funds, undefined without.
+   */
+  payerCode: Hex | null | undefined;
   /** Why it would revert; undefined when it would succeed. */
   revert: Revert | undefined;
 };

@@ -11,7 +11,7 @@ import {
 import type { NetworkConfig } from "../config/network-config.ts";
 import { UndeterminedError } from "../errors.ts";
 import { authorizationDigest, domainSeparator } from "../protocol/authorization.ts";
-import type { Hex } from "../protocol/hex.ts";
+import { type Hex, keccak256 } from "../protocol/hex.ts";
 import type { Chain } from "./chain.ts";
 import type { SettleCall } from "./contract/calls.ts";
 import { readSettlements } from "./contract/receipt-proof.ts";
@@ -96,6 +96,7 @@ describe("simulating settle", () => {
     expect(await simulate(call)).toEqual({
       head: { number: block.number, timestamp: block.timestamp, baseFeePerGas: block.baseFeePerGas },
       funds: { payer: 25_000n, operator: expect.any(BigInt), tip: expect.any(BigInt) },
+      payerCode: null,
       revert: undefined,
     });
     expect(await chain.simulateSettle(call, { withFunds: false })).toMatchObject({ funds: undefined });
@@ -117,6 +118,13 @@ describe("simulating settle", () => {
   test("goes through for a contract wallet and for a delegated account", async () => {
     expect(await simulate(await payFromWallet())).toMatchObject({ revert: undefined });
     expect(await simulate(await payFromDelegatedAccount())).toMatchObject({ revert: undefined });
+  });
+
+  test("tells which code is at the payer's address, of a delegated account by its delegate", async () => {
+    for (const call of [await payFromWallet(), await payFromDelegatedAccount()]) {
+      const code = await deployment.codeAt(call.authorization.from);
+      expect(await simulate(call)).toMatchObject({ payerCode: keccak256(code ?? "0x") });
+    }
   });
 
   const tokenSays = (message: string) => ({ kind: "error", message });
@@ -251,6 +259,7 @@ describe("a node that answers strangely", () => {
     expect(await strange.simulateSettle(call, { withFunds: false })).toEqual({
       head: { number: 16n, timestamp: 32n, baseFeePerGas: 48n },
       funds: undefined,
+      payerCode: undefined,
       revert: { kind: "error", message: "no" },
     });
   });
@@ -295,12 +304,13 @@ describe("a node that answers strangely", () => {
         if (method === "eth_getBalance") return "0x5";
         if (method === "eth_maxPriorityFeePerGas") return "0x1e8480";
         const isSettle = JSON.stringify(params).includes('"to"');
-        return isSettle ? "0x" : `0x${word(15)}${word(1)}${word(1)}${word(7)}`;
+        return isSettle ? "0x" : `0x${word(15)}${word(0)}${word(1)}${word(0)}${word(1)}${word(1)}${word(7)}`;
       }),
     );
     expect(await strange.simulateSettle(call, { withFunds: true })).toEqual({
       head: { number: 15n, timestamp: 32n, baseFeePerGas: 48n },
       funds: { payer: 7n, operator: 5n, tip: 2_000_000n },
+      payerCode: null,
       revert: undefined,
     });
   });

@@ -19,6 +19,7 @@ import { createStrandedTransfersReader } from "./contract/stranded-transfers.ts"
 import {
   authorizationStateOf,
   balanceOf,
+  codeOf,
   hasOperatorRole,
   isBlacklisted,
   isPaused,
@@ -93,9 +94,10 @@ export function createChain(options: ChainOptions): Chain {
     return view.word;
   }
 
-  /** Asks for the payer's balance, and for the block that it is the balance of. */
-  function balanceCall({ asset, authorization, id }: SettleCall): RpcCall {
-    return { ...callViews([balanceOf(asset, authorization.from)], viewGas), about: id };
+  /** Asks for the payer's code and balance, and for the block that they are of. */
+  function payerCall({ asset, authorization, id }: SettleCall): RpcCall {
+    const { from: payer } = authorization;
+    return { ...callViews([codeOf(payer), balanceOf(asset, payer)], viewGas), about: id };
   }
 
   async function call(
@@ -128,25 +130,26 @@ export function createChain(options: ChainOptions): Chain {
       const transaction = { from: operator, to: facilitatorContract, data, gas: quantity(gas) };
       const simulate: RpcCall = { method: "eth_call", params: [transaction, "latest"], about: call.id };
       const calls = [headCall, simulate];
-      if (withFunds) calls.push(balanceCall(call), gasMoneyCall, tipCall);
-      const [block, simulation, payerBalance, operatorBalance, tip] = await ask(calls, {
+      if (withFunds) calls.push(payerCall(call), gasMoneyCall, tipCall);
+      const [block, simulation, payer, operatorBalance, tip] = await ask(calls, {
         optional: tipCall,
       });
       const head = expect("the newest block", block, readHead);
       const revert = readSimulation("simulating settle", simulation);
-      if (!withFunds) return { head, funds: undefined, revert };
+      if (!withFunds) return { head, funds: undefined, payerCode: undefined, revert };
 
-      const { blockNumber, results } = expect("the payer's balance", payerBalance, (result) =>
-        readViews(result, 1),
+      const { blockNumber, results } = expect("the payer's code and balance", payer, (result) =>
+        readViews(result, 2),
       );
       return {
         // The calls of a batch may see different blocks, and those behind a balancer different nodes.
         head: blockNumber < head.number ? { ...head, number: blockNumber } : head,
         funds: {
-          payer: BigInt(expectWord("balanceOf of the asset", results[0])),
+          payer: BigInt(expectWord("balanceOf of the asset", results[1])),
           operator: expect("the operator's balance", operatorBalance, readQuantity),
           tip: readTip(tip, network),
         },
+        payerCode: results[0]?.codeHash,
         revert,
       };
     },
@@ -163,7 +166,7 @@ export function createChain(options: ChainOptions): Chain {
     async askWallet(payer, digest, signature, id) {
       const data = encodeIsValidSignature(digest, signature);
       const [wallet] = await call([{ target: payer, data }], walletGas, id);
-      if (!wallet?.hasCode) return "no_code";
+      if (wallet?.codeHash == null) return "no_code";
       return wallet.word === walletYes ? "accepted" : "refused";
     },
 

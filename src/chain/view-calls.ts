@@ -1,14 +1,17 @@
-import { type Address, addressWord, type Hex } from "../protocol/hex.ts";
+import { type Address, addressWord, type Hex, keccak256 } from "../protocol/hex.ts";
 import { isBytes, quantity, wordAt } from "../rpc/read-hex.ts";
 import type { RpcCall } from "../rpc/rpc.ts";
 
-/** A view function to call: at which address, with what calldata. */
-export type ViewCall = { target: Address; data: Hex };
+/** A view function to call: at which address, with what calldata, and with how much gas where that is its own. */
+export type ViewCall = { target: Address; data: Hex; gas?: number };
 
 /** What came of one. */
 export type ViewResult = {
-  /** Whether there is code at the address; a delegation (EIP-7702) is code too. */
-  hasCode: boolean;
+  /**
+   * The hash of the code at the address; null where there is none. A delegation (EIP-7702) is code too: the 23 bytes
+   * 0xef0100 and the delegate, so that all accounts with one delegate have the same hash.
+   */
+  codeHash: Hex | null;
   /** The first word that was returned; undefined when the call failed or returned less. */
   word: Hex | undefined;
 };
@@ -35,7 +38,7 @@ const wordsPerView = 3;
  *     copy its calldata to memory                PUSH3 size PUSH3 from PUSH3 scratch CODECOPY
  *     call, first word of the answer to memory   PUSH1 32 PUSH3 word PUSH3 size PUSH3 scratch PUSH20 target PUSH3 gas STATICCALL
  *     success and at least a word returned       PUSH1 31 RETURNDATASIZE GT AND
- *     note it, and the size of the code          PUSH3 ok MSTORE PUSH20 target EXTCODESIZE PUSH3 code MSTORE
+ *     note it, and the hash of the code          PUSH3 ok MSTORE PUSH20 target EXTCODEHASH PUSH3 code MSTORE
  *
  * and ends with `PUSH3 size PUSH1 0 RETURN`, behind which the calldata of all of them stands.
  */
@@ -47,16 +50,16 @@ export function callViews(
   const resultBytes = (wordsBefore + views.length * wordsPerView) * 32;
   const program = (payloadStart: number) => {
     let from = payloadStart;
-    const steps = views.map(({ target, data }, index) => {
+    const steps = views.map(({ target, data, gas = gasEach }, index) => {
       const size = data.length / 2 - 1;
       const [code, ok, word] = [0, 1, 2].map((place) =>
         push3((wordsBefore + index * wordsPerView + place) * 32),
       );
       const push20 = `73${addressWord(target).slice(24)}`;
       const copy = `${push3(size)}${push3(from)}${push3(resultBytes)}39`;
-      const call = `6020${word}${push3(size)}${push3(resultBytes)}${push20}${push3(gasEach)}fa`;
+      const call = `6020${word}${push3(size)}${push3(resultBytes)}${push20}${push3(gas)}fa`;
       from += size;
-      return `${copy}${call}601f3d1116${ok}52${push20}3b${code}52`;
+      return `${copy}${call}601f3d1116${ok}52${push20}3f${code}52`;
     });
     return `43${push3(0)}52${steps.join("")}${push3(resultBytes)}6000f3`;
   };
@@ -72,6 +75,9 @@ function push3(value: number): string {
   return `62${value.toString(16).padStart(6, "0")}`;
 }
 
+/** What EXTCODEHASH says of an account without code: one that does not exist, and one that does (EIP-1052). */
+const noCode: ReadonlySet<string> = new Set(["0".repeat(64), keccak256("0x").slice(2)]);
+
 /** Reads what {@link callViews} gave for `count` views; undefined when it is not that. */
 export function readViews(answer: unknown, count: number): ViewResults | undefined {
   if (!isBytes(answer) || answer.length !== 2 + (wordsBefore + count * wordsPerView) * 64) return undefined;
@@ -81,7 +87,7 @@ export function readViews(answer: unknown, count: number): ViewResults | undefin
     results: Array.from({ length: count }, (_, index) => {
       const first = wordsBefore + index * wordsPerView;
       return {
-        hasCode: isSet(word(first)),
+        codeHash: noCode.has(word(first)) ? null : `0x${word(first)}`,
         word: isSet(word(first + 1)) ? `0x${word(first + 2)}` : undefined,
       };
     }),

@@ -51,6 +51,7 @@ test("needs four variables, and fills in the rest", () => {
         confirmations: 2,
         maxFeePerGas: 5_000_000_000n,
         maxTransactionCost: undefined,
+        dailyGasBudget: 10n ** 17n,
         gasHorizonPayments: 500n,
         maxValiditySeconds: 86_400n,
         allowZeroValue: false,
@@ -82,12 +83,14 @@ test("takes other limits for what a payment may be", () => {
     MAX_VALIDITY_SECONDS: "3600",
     ALLOW_ZERO_VALUE: "true",
     MAX_TRANSACTION_COST: "base=0.0105",
+    DAILY_GAS_BUDGET: "base=none,polygon=20",
     GAS_HORIZON_PAYMENTS: "5000",
   });
   expect(served[0]).toMatchObject({
     maxValiditySeconds: 3_600n,
     allowZeroValue: true,
     maxTransactionCost: 10_500_000_000_000_000n,
+    dailyGasBudget: null,
     gasHorizonPayments: 5_000n,
   });
 });

@@ -15,6 +15,8 @@ export type NetworkConfig = Network & {
   maxFeePerGas: bigint;
   /** The most that one settle transaction may cost, in wei: its gas limit times what it offers per gas. */
   maxTransactionCost?: bigint | undefined;
+  /** The most that settling for one organization may cost in gas on one day (UTC), in wei, where it has no budget of its own. */
+  dailyGasBudget?: bigint | null | undefined;
   /** Operators that can pay for fewer settlements than this cause a warning; 500 by default. */
   gasHorizonPayments?: bigint;
   /** How far ahead of the chain's time `validBefore` of a payment may be, in seconds; a day by default. */

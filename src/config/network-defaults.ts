@@ -6,9 +6,12 @@ export type NetworkDefaults = {
   confirmations: number;
   /** The most that is paid per gas, in wei. */
   maxFeePerGas: bigint;
+  /** The most that settling for one organization may cost in gas on one day (UTC), in wei. */
+  dailyGasBudget: bigint;
 };
 
 const gwei = 1_000_000_000n;
+const coin = 1_000_000_000n * gwei;
 
 /**
  * Confirmations weigh seconds of waiting against a success that a reorganization takes back. It is not final either
@@ -28,11 +31,14 @@ const gwei = 1_000_000_000n;
  * - their test networks: coins cost nothing, but are handed out sparingly.
  * - polygon: 30 gwei on most days (no node takes less than 25), several hundred in a rush. At 1,000 gwei a payment
  *   costs 0.1 POL.
+ *
+ * The gas budget bounds what one organization, or payers that waste gas through it, can make the operator pay on a day. At
+ * the usual fees of each network it is enough for more than 90,000 payments a day; a busy shop needs more in a rush.
  */
 export const networkDefaults: Readonly<Record<BuiltInNetworkName, NetworkDefaults>> = {
-  base: { confirmations: 2, maxFeePerGas: 5n * gwei },
-  "base-sepolia": { confirmations: 1, maxFeePerGas: 20n * gwei },
-  optimism: { confirmations: 2, maxFeePerGas: 5n * gwei },
-  "optimism-sepolia": { confirmations: 1, maxFeePerGas: 20n * gwei },
-  polygon: { confirmations: 8, maxFeePerGas: 1_000n * gwei },
+  base: { confirmations: 2, maxFeePerGas: 5n * gwei, dailyGasBudget: coin / 10n },
+  "base-sepolia": { confirmations: 1, maxFeePerGas: 20n * gwei, dailyGasBudget: coin / 10n },
+  optimism: { confirmations: 2, maxFeePerGas: 5n * gwei, dailyGasBudget: coin / 10n },
+  "optimism-sepolia": { confirmations: 1, maxFeePerGas: 20n * gwei, dailyGasBudget: coin / 10n },
+  polygon: { confirmations: 8, maxFeePerGas: 1_000n * gwei, dailyGasBudget: 500n * coin },
 };

@@ -63,6 +63,7 @@ test("a file of one network adds it to the five", () => {
     confirmations: 2,
     blockTimeMs: 2_000,
     maxFeePerGas: 50_000_000_000n,
+    dailyGasBudget: 5_400_000_000_000_000_000n,
     nativeCoin: "AVAX",
   });
 });

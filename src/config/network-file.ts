@@ -91,6 +91,8 @@ export function readNetworkData(data: unknown): KnownNetworks {
       chainId: Number(rest.caip2.slice("eip155:".length)),
       usdc: token,
       maxFeePerGas: maxFeeGwei,
+      // What the coin is worth is not known: as much as so many payments at the highest fee.
+      dailyGasBudget: 1_000n * 108_000n * maxFeeGwei,
       ...(explorer !== undefined && { explorer }),
     };
     const clash = findClash(network, added);

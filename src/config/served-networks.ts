@@ -17,6 +17,7 @@ export function readServedNetworks(
   const confirmations = reader.read("CONFIRMATIONS");
   const feeCaps = readFeeCaps(reader);
   const maxCosts: ByNetwork<bigint> = reader.read("MAX_TRANSACTION_COST") ?? {};
+  const gasBudgets: ByNetwork<bigint | null> = reader.read("DAILY_GAS_BUDGET");
   const gasHorizonPayments = BigInt(reader.read("GAS_HORIZON_PAYMENTS"));
   const maxValiditySeconds = BigInt(reader.read("MAX_VALIDITY_SECONDS"));
   const allowZeroValue = reader.read("ALLOW_ZERO_VALUE");
@@ -56,6 +57,7 @@ export function readServedNetworks(
         confirmations: confirmations[name] ?? network.confirmations,
         maxFeePerGas: feeCaps[name] ?? network.maxFeePerGas,
         maxTransactionCost: maxCosts[name],
+        dailyGasBudget: gasBudgets[name] === undefined ? network.dailyGasBudget : gasBudgets[name],
         gasHorizonPayments,
         maxValiditySeconds,
         allowZeroValue,

@@ -122,6 +122,11 @@ export function readCoins(text: string): bigint {
   return wei;
 }
 
+/** The same, or null for `none`. */
+export function readCoinsOrNone(text: string): bigint | null {
+  return text === "none" ? null : readCoins(text);
+}
+
 /** An address, given back with its checksum (EIP-55), which must be right where the text is in mixed case. */
 export function readAddress(text: string): Address {
   const { address, problem } = parseAddress(text);

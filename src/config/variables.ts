@@ -5,6 +5,7 @@ import {
   type NetworkTier,
   networkNames,
 } from "../protocol/networks.ts";
+import { formatUnits } from "../protocol/token-units.ts";
 import { readAssets, readLocalAssets } from "./assets.ts";
 import { networkDefaults } from "./network-defaults.ts";
 import { settleWaitBoundsMs, settleWaitDefaultsMs } from "./settle-wait.ts";
@@ -14,6 +15,7 @@ import {
   readApiKey,
   readBearerToken,
   readCoins,
+  readCoinsOrNone,
   readCorsOrigins,
   readDatabaseUrl,
   readFacilitatorUrl,
@@ -64,7 +66,7 @@ const allCommandsWithRpc = ["serve", "deploy", "recover", "up"] as const;
 const allCommandsWithContracts = ["serve", "deploy", "recover", "up", "mock"] as const;
 
 /** Written as CONFIRMATIONS and MAX_FEE_GWEI are: `base=2,polygon=8`. */
-function perNetwork(value: (name: BuiltInNetworkName) => number | bigint): string {
+function perNetwork(value: (name: BuiltInNetworkName) => number | bigint | string): string {
   return networkNames.map((name) => `${name}=${value(name)}`).join(",");
 }
 
@@ -196,6 +198,14 @@ export const variables = {
     read: readPerNetwork(readCoins),
     unset: "as much as the operator has",
     example: "base=0.01,polygon=5",
+    usedBy: ["serve"],
+  },
+  DAILY_GAS_BUDGET: {
+    summary:
+      "the most that settling for one organization may cost in gas per day (UTC), in the coin of its network, per network; `none` for no bound. An organization's own budget takes its place. Payers with code may use a quarter of it",
+    read: readPerNetwork(readCoinsOrNone),
+    default: perNetwork((name) => formatUnits(networkDefaults[name].dailyGasBudget, 18)),
+    example: "base=0.5,polygon=none",
     usedBy: ["serve"],
   },
   GAS_HORIZON_PAYMENTS: {

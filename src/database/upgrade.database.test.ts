@@ -148,6 +148,7 @@ describe.each(backends)("on $name", (backend) => {
       "0004-pepper",
       "0005-resources",
       "0006-payers",
+      "0007-payer-code",
     ]);
     await migrate(db);
   });
@@ -237,6 +238,7 @@ describe.each(backends)("from the second version, on $name", (backend) => {
       "0004-pepper",
       "0005-resources",
       "0006-payers",
+      "0007-payer-code",
     ]);
     const ledger = createTestLedger(db, now);
     const statesOf = async (filter: SettlementFilter) =>

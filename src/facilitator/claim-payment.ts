@@ -10,13 +10,12 @@ import type { Address } from "../protocol/hex.ts";
 import { problemDetails } from "../protocol/problems.ts";
 import { type Invalid, invalid } from "../protocol/reasons.ts";
 import { expiryMarginSeconds, refusals } from "../protocol/refusals.ts";
-import { readEcdsaSignature } from "../protocol/signature.ts";
 import { poll } from "../relayer/poll.ts";
 import type { Submission } from "../relayer/relayer.ts";
 import type { Head } from "../rpc/calls.ts";
 import { classifyRevert } from "./check-state.ts";
 import type { Lane } from "./context.ts";
-import type { GasBudget } from "./gas-budget.ts";
+import type { Expense, GasBudget } from "./gas-budget.ts";
 import type { ReadPayment } from "./intake.ts";
 import type { Checked } from "./publish-checks.ts";
 import type { ProvenSignature } from "./signature.ts";
@@ -70,7 +69,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
   /** Undefined while settlements under way take up the balance, or it was read before they were mined. */
   async function tryToClaim(): Promise<Invalid | "claimed" | undefined> {
     const readAt = now();
-    const { head, revert, funds } = await chain.simulateSettle(call, { withFunds: true });
+    const { head, revert, funds, payerCode } = await chain.simulateSettle(call, { withFunds: true });
     const outsideWindow = checked(
       "windowIsOpen",
       checkValidityWindow(authorization, head.timestamp, chain.network),
@@ -78,7 +77,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
     if (outsideWindow !== undefined) return outsideWindow;
     const reverts = checked("simulationSucceeds", revert && (await classifyRevert(chain, call, revert)));
     if (reverts !== undefined) return reverts;
-    if (funds === undefined) throw new Error("the funds were not read");
+    if (funds === undefined || payerCode === undefined) throw new Error("the funds were not read");
     requireGasMoney(call, network, head, funds);
 
     const submission: Submission = {
@@ -89,6 +88,7 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
         chainId: network.chainId,
         asset: asset.address,
         payer: authorization.from,
+        payerCode,
         authorizationNonce: authorization.nonce,
         digest: payment.digest,
         value: authorization.value,
@@ -108,10 +108,13 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
       deadline,
       signal,
     };
-    // The code of a wallet, which longer signatures are for, may use all that a transaction allows it.
-    const gas = readEcdsaSignature(signature) === undefined ? settleTransaction([call]).gas : usualSettleGas;
-    const mostCost = gas * estimateFees(head, network, funds.tip).maxFeePerGas;
-    const outcome = await gasBudget.within(caller, network.name, mostCost, () => relayer.submit(submission));
+    const { maxFeePerGas } = estimateFees(head, network, funds.tip);
+    const expense: Expense = {
+      payer: payerCode === null ? "plain" : "withCode",
+      // Code may use all that a transaction allows it.
+      cost: { withCode: settleTransaction([call]).gas * maxFeePerGas, plain: usualSettleGas * maxFeePerGas },
+    };
+    const outcome = await gasBudget.within(caller, network, expense, () => relayer.submit(submission));
     switch (outcome) {
       case "claimed":
         relayer.health.worked();

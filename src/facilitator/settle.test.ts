@@ -49,6 +49,7 @@ async function settleAfterStandingStill(ms: number, { isTaken }: { isTaken: bool
       head: { number: 5n, timestamp: 4_102_444_700n, baseFeePerGas: 1n, gasLimit: 30_000_000n },
       revert: undefined,
       funds: { payer: 10n ** 12n, operator: 10n ** 18n, tip: 1n },
+      payerCode: null,
     }),
   } as unknown as Chain;
   const relayer = {

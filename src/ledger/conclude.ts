@@ -23,6 +23,7 @@ type Concluded = {
   organization_id: string;
   network: NetworkName;
   signature: Hex;
+  payer_code: Hex | null;
   concluded_at: number | null;
 };
 
@@ -77,7 +78,16 @@ async function conclude(
     [
       transaction
         .selectFrom("settlements")
-        .select(["id", "tx_nonce", "state", "organization_id", "network", "signature", "concluded_at"])
+        .select([
+          "id",
+          "tx_nonce",
+          "state",
+          "organization_id",
+          "network",
+          "signature",
+          "payer_code",
+          "concluded_at",
+        ])
         .where("chain_id", "=", chainId)
         .where("operator", "=", lowerCase(operator))
         .where("tx_nonce", "in", txNonces),

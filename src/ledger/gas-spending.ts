@@ -4,7 +4,7 @@ import type { Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { Ledger } from "./ledger.ts";
 import { toSafeInteger } from "./rows.ts";
-import type { LedgerTables } from "./tables.ts";
+import type { GasSpendingTable, LedgerTables } from "./tables.ts";
 
 /*
  * What settling has cost, per organization, network and day (UTC). Kept in gwei, rounded up, as whole numbers that the
@@ -22,39 +22,51 @@ export function createGasSpending(db: Kysely<LedgerTables>, now: () => number): 
     inSnapshot(db, async (snapshot) => {
       const spending = await snapshot
         .selectFrom("gas_spending")
-        .select("gwei")
+        .select(["gwei", "gwei_with_code"])
         .where("organization_id", "=", organizationId)
         .where("network", "=", network)
         .where("day", "=", dayOf(now()))
         .executeTakeFirst();
-      const { unfinished } = await snapshot
+      const unfinished = await snapshot
         .selectFrom("settlements")
-        .select((settlements) => settlements.fn.countAll<number>().as("unfinished"))
+        .select(({ fn }) => [
+          fn.countAll<number>().as("all"),
+          // Counts those that are not null.
+          fn.count<number>("payer_code").as("withCode"),
+        ])
         .where("organization_id", "=", organizationId)
         .where("network", "=", network)
         // In the words of the partial index, which a bound parameter would not match.
         .where("state", "=", sql.lit("submitted" as const))
         .executeTakeFirstOrThrow();
-      return { spent: BigInt(spending?.gwei ?? 0) * gwei, unfinished };
+      const withCode = Number(unfinished.withCode);
+      const spentWithCode = BigInt(spending?.gwei_with_code ?? 0) * gwei;
+      return {
+        spent: { withCode: spentWithCode, plain: BigInt(spending?.gwei ?? 0) * gwei - spentWithCode },
+        unfinished: { withCode, plain: Number(unfinished.all) - withCode },
+      };
     });
 }
 
-/** A plain signature: 65 bytes in hexadecimal digits. */
-const plainSignatureLength = 2 + 2 * 65;
-
 /**
- * What a payment may use of a transaction's gas, against others: code at a payer's address, which longer signatures are
- * for, may burn what the contract gives a pull, and every byte of a signature is paid for.
+ * What a payment may use of a transaction's gas, against others: code at a payer's address may burn what the contract
+ * gives a pull, whatever its signature looks like, and every byte of a signature is paid for.
  */
-function weigh(signature: Hex): number {
-  if (signature.length <= plainSignatureLength) return 60_000;
-  return 300_000 + 20 * signature.length;
+function weigh({ payer_code, signature }: ChargedSettlement): number {
+  return payer_code === null ? 60_000 : 300_000 + 20 * signature.length;
 }
+
+type ChargedSettlement = {
+  organization_id: string;
+  network: NetworkName;
+  payer_code: Hex | null;
+  signature: Hex;
+};
 
 /** What a transaction has cost, in wei, and the settlements that it concluded. */
 export type Charge = {
   gasCost: bigint;
-  settlements: readonly { organization_id: string; network: NetworkName; signature: Hex }[];
+  settlements: readonly ChargedSettlement[];
 };
 
 /**
@@ -67,17 +79,19 @@ export function chargingGas(
   time: number,
 ) {
   const day = dayOf(time);
-  const spent = new Map<string, { organization_id: string; network: NetworkName; gwei: number }>();
+  const spent = new Map<string, Omit<GasSpendingTable, "day">>();
   for (const { gasCost, settlements } of charges) {
-    const total = settlements.reduce((sum, { signature }) => sum + weigh(signature), 0);
-    const accounts = Map.groupBy(settlements, (one) => `${one.organization_id} ${one.network}`);
-    for (const [key, ofOne] of accounts) {
-      const [first] = ofOne;
-      if (first === undefined) continue;
-      const { organization_id, network } = first;
-      const weight = ofOne.reduce((sum, { signature }) => sum + weigh(signature), 0);
-      const share = toSafeInteger((gasCost * BigInt(weight)) / BigInt(total) / gwei) + ofOne.length;
-      spent.set(key, { organization_id, network, gwei: (spent.get(key)?.gwei ?? 0) + share });
+    const total = settlements.reduce((sum, one) => sum + weigh(one), 0);
+    for (const one of settlements) {
+      const { organization_id, network, payer_code } = one;
+      const key = `${organization_id} ${network}`;
+      const share = toSafeInteger((gasCost * BigInt(weigh(one))) / BigInt(total) / gwei) + 1;
+      const before = spent.get(key) ?? { organization_id, network, gwei: 0, gwei_with_code: 0 };
+      spent.set(key, {
+        ...before,
+        gwei: before.gwei + share,
+        gwei_with_code: before.gwei_with_code + (payer_code === null ? 0 : share),
+      });
     }
   }
   if (spent.size === 0) return [];
@@ -88,9 +102,11 @@ export function chargingGas(
       .insertInto("gas_spending")
       .values(inOrder)
       .onConflict((conflict) =>
-        conflict
-          .columns(["organization_id", "network", "day"])
-          .doUpdateSet({ gwei: (row) => row("gas_spending.gwei", "+", row.ref("excluded.gwei")) }),
+        conflict.columns(["organization_id", "network", "day"]).doUpdateSet({
+          gwei: (row) => row("gas_spending.gwei", "+", row.ref("excluded.gwei")),
+          gwei_with_code: (row) =>
+            row("gas_spending.gwei_with_code", "+", row.ref("excluded.gwei_with_code")),
+        }),
       ),
   ];
 }

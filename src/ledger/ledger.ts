@@ -69,6 +69,12 @@ export type SettlementFilter = {
   to?: number | undefined;
 };
 
+/** Something of payers with code at their address, and of plain accounts. */
+export type ByPayer<T> = { withCode: T; plain: T };
+
+/** What settlements have cost, in wei, and how many more are unfinished, whose cost is not known. */
+export type GasSpending = { spent: ByPayer<bigint>; unfinished: ByPayer<number> };
+
 /** A payer's balance of an asset on a chain. */
 export type PayerAccount = Pick<ClaimRequest, "chainId" | "asset" | "payer">;
 
@@ -236,11 +242,8 @@ export type Ledger = Recoveries & {
   /** The networks that have unfinished settlements: how many, and when the oldest of them was claimed. */
   unfinished(): Promise<readonly { network: NetworkName; count: number; oldestClaimedAt: number }[]>;
 
-  /**
-   * What settling for an organization on a network has cost since the day (UTC) began, in wei, and how many of its
-   * settlements are unfinished, whose cost is not known.
-   */
-  gasSpending(organizationId: string, network: NetworkName): Promise<{ spent: bigint; unfinished: number }>;
+  /** What settling for an organization on a network has cost since the day (UTC) began. */
+  gasSpending(organizationId: string, network: NetworkName): Promise<GasSpending>;
 
   /**
    * When a payer's settlements failed since the last that was paid, newest block first, in unix milliseconds: `limit` of

@@ -6,6 +6,7 @@ import {
   createClock,
   createTestLedger,
   failed,
+  hashOf,
   paymentOf,
   settled,
 } from "../../test/support/ledger/test-ledger.ts";
@@ -151,12 +152,18 @@ describe.each(backends)("on $name", (backend) => {
 
   describe("what gas an organization has cost", () => {
     const gwei = 1_000_000_000n;
-    const spendingOf = (organization: string) => ledger.gasSpending(organization, "base");
+    const spendingOf = async (organization: string) => {
+      const { spent, unfinished } = await ledger.gasSpending(organization, "base");
+      return { spent: spent.plain + spent.withCode, unfinished: unfinished.plain + unfinished.withCode };
+    };
 
     test("is nothing in the beginning, with everything unfinished", async () => {
       expect(await spendingOf("nobody")).toEqual({ spent: 0n, unfinished: 0 });
       expect(await spendingOf("shop")).toEqual({ spent: 0n, unfinished: 5 });
-      expect(await ledger.gasSpending("shop", "polygon")).toEqual({ spent: 0n, unfinished: 0 });
+      expect(await ledger.gasSpending("shop", "polygon")).toEqual({
+        spent: { withCode: 0n, plain: 0n },
+        unfinished: { withCode: 0, plain: 0 },
+      });
     });
 
     test("is shared by the settlements of a transaction, failed ones included, and charged once", async () => {
@@ -174,14 +181,33 @@ describe.each(backends)("on $name", (backend) => {
       expect((await spendingOf("bakery")).spent).toBe(1_001n * gwei);
     });
 
-    test("is shared by what each payment may have used: the code of a wallet may use most of it", async () => {
-      const wallet = { organizationId: "bakery", payer: 9, signature: `0x${"ab".repeat(700)}` as const };
-      const claims = [paymentOf("a", { organizationId: "shop", payer: 9 }), paymentOf("b", wallet)];
+    test("is shared by what each payment may have used: code at a payer's address may use most of it", async () => {
+      // A plain signature: an account with a delegate signs like any other.
+      const delegated = { organizationId: "bakery", payer: 9, payerCode: hashOf("code") };
+      const claims = [paymentOf("a", { organizationId: "shop", payer: 9 }), paymentOf("b", delegated)];
       const { attempt } = await ledger.claimAll(claims);
       await ledger.mine(attempt?.txNonce ?? -1, claims.map(settled), 60n, 3_000n * gwei);
       const [plain, costly] = [(await spendingOf("shop")).spent, (await spendingOf("bakery")).spent];
       expect(costly).toBeGreaterThan(5n * plain);
+      expect((await ledger.gasSpending("bakery", "base")).spent).toEqual({ withCode: costly, plain: 0n });
       expect(plain + costly).toBeGreaterThanOrEqual(3_000n * gwei);
+    });
+
+    test("tells payers with code and plain accounts of one organization apart", async () => {
+      const claims = [
+        paymentOf("a", { organizationId: "cafe", payer: 9, payerCode: hashOf("code") }),
+        paymentOf("b", { organizationId: "cafe", payer: 9 }),
+        paymentOf("c", { organizationId: "cafe", payer: 9 }),
+      ];
+      const { attempt } = await ledger.claimAll(claims);
+      expect((await ledger.gasSpending("cafe", "base")).unfinished).toEqual({ withCode: 1, plain: 2 });
+      const conclusions = claims.map((claim, index) => (index === 0 ? failed(claim) : settled(claim)));
+      await ledger.mine(attempt?.txNonce ?? -1, conclusions, 60n, 3_000n * gwei);
+      const { spent, unfinished } = await ledger.gasSpending("cafe", "base");
+      expect(unfinished).toEqual({ withCode: 0, plain: 0 });
+      expect(spent.withCode).toBeGreaterThan(2n * spent.plain);
+      // Each share is rounded up.
+      expect((spent.withCode + spent.plain) / gwei - 3_000n).toBeOneOf([0n, 1n, 2n, 3n]);
     });
 
     test("adds up over transactions, and begins anew with the day", async () => {

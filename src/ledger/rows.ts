@@ -22,6 +22,7 @@ export function toSettlement(row: SettlementsTable): Settlement {
     chainId: row.chain_id,
     asset: row.asset,
     payer: row.payer,
+    payerCode: row.payer_code,
     authorizationNonce: row.authorization_nonce,
     digest: row.digest,
     value: BigInt(row.value),
@@ -72,6 +73,7 @@ export function fromSettlement(settlement: Settlement): SettlementsTable {
     claimed_at: settlement.claimedAt,
     concluded_at: settlement.concludedAt,
     delivered_at: settlement.deliveredAt,
+    payer_code: settlement.payerCode === null ? null : lowerCase(settlement.payerCode),
   };
 }
 

@@ -21,6 +21,8 @@ export type Claim = {
   chainId: number;
   asset: Address;
   payer: Address;
+  /** The hash of the code at the payer's address, or of its delegation (EIP-7702); null for a plain account. */
+  payerCode: Hex | null;
   authorizationNonce: Hex;
   /** The EIP-712 digest: two requests are the same payment when their digests are. */
   digest: Hex;

@@ -33,6 +33,7 @@ export type SettlementsTable = {
   claimed_at: number;
   concluded_at: number | null;
   delivered_at: number | null;
+  payer_code: Hex | null;
 };
 
 /**
@@ -75,11 +76,14 @@ type OperatorNoncesTable = {
 };
 
 /** What an organization's settlements on a network have cost on one day (UTC, counted from 1970). */
-type GasSpendingTable = {
+export type GasSpendingTable = {
   organization_id: string;
   network: NetworkName;
   day: number;
+  /** Of payers with code and without. */
   gwei: number;
+  /** Of payers with code alone. */
+  gwei_with_code: number;
 };
 
 /** A txNonce that an operator goes on from by hand, because others had sent with its key. */

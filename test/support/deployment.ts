@@ -38,6 +38,8 @@ export type TestDeployment = {
   snapshot(): Promise<Hex>;
   revert(snapshot: Hex): Promise<void>;
   setCode(address: Address, code: Hex): Promise<void>;
+  /** Undefined where there is none. */
+  codeAt(address: Address): Promise<Hex | undefined>;
   /** Mines empty blocks. */
   mine(blocks: number): Promise<void>;
   /** Leaves transactions in the pool. */
@@ -162,6 +164,7 @@ export async function deployContracts(): Promise<TestDeployment> {
     operator: operator.address,
     operatorKey: keyOf("operator"),
     usdc,
+    codeAt: (address) => client.getCode({ address }),
     newestBlock: () => client.getBlock(),
     snapshot: () => client.snapshot(),
     revert: (id) => client.revert({ id }),

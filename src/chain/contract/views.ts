@@ -31,6 +31,11 @@ export function isBlacklisted(asset: Address, account: Address): ViewCall {
   return { target: asset, data: `${selectors.isBlacklisted}${addressWord(account)}` };
 }
 
+/** Asks for the code at an account alone: a call without gas does not run it. */
+export function codeOf(account: Address): ViewCall {
+  return { target: account, data: "0x", gas: 0 };
+}
+
 export function decimalsOf(asset: Address): ViewCall {
   return { target: asset, data: selectors.decimals };
 }

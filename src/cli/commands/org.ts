@@ -129,7 +129,7 @@ export const orgSetLimits = defineCommand({
     ...networkOptions,
     "minimum-amount": limit("least amount that is settled, in the asset's smallest unit", "UNITS", "10000"),
     "daily-gas-budget": limit(
-      "most that settling may cost in gas per day (UTC), in wei",
+      "most that settling may cost in gas per day (UTC), in wei; without it, DAILY_GAS_BUDGET of `serve` holds",
       "WEI",
       "5000000000000000",
     ),
@@ -200,7 +200,7 @@ function describeNetworks(organization: Organization): string {
       network,
       recipient,
       minimumAmount ?? "any",
-      dailyGasBudget ?? "any",
+      dailyGasBudget ?? "DAILY_GAS_BUDGET",
     ]),
   );
 }

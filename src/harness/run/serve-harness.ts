@@ -313,5 +313,7 @@ function configure({ network, facilitatorContract, asset }: HarnessChain, rpcUrl
     assets: [asset],
     confirmations: 1,
     maxFeePerGas: 1_000_000_000_000n,
+    // Its coins cost nothing; an organization may have a budget of its own.
+    dailyGasBudget: null,
   };
 }

@@ -317,6 +317,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
       would apply  0004-pepper: which pepper the API keys are hashed with, so that a wrong one is noticed
       would apply  0005-resources: what organizations were paid for, where DISCOVERY is on
       would apply  0006-payers: an index for listing a payer's settlements of all organizations, in place of the one by organization
+      would apply  0007-payer-code: which code payers have, and what settling for payers with code costs
       Nothing was changed. Make a backup, and stop what uses the database, before it is.
       "
     `);
@@ -331,6 +332,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
         "0004-pepper",
         "0005-resources",
         "0006-payers",
+        "0007-payer-code",
       ].map((name) => ({
         name,
       })),

@@ -41,6 +41,7 @@ export function paymentOf(
     chainId,
     asset,
     payer,
+    payerCode: null,
     authorizationNonce,
     digest: hashOf(`digest ${nonce}`),
     value: 10n,
