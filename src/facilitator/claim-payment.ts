@@ -19,9 +19,11 @@ import type { Expense, GasBudget } from "./gas-budget.ts";
 import type { ReadPayment } from "./intake.ts";
 import type { Checked } from "./publish-checks.ts";
 import type { ProvenSignature } from "./signature.ts";
+import type { Turn } from "./turns.ts";
+import type { Waiting } from "./waiting.ts";
 
 /** What it takes besides the payment. */
-export type ClaimOptions = Waiting & { gasBudget: GasBudget };
+export type ClaimOptions = Waiting & { gasBudget: GasBudget; turn: Turn };
 
 /** A payment whose signature holds, and for whom it is to be claimed. */
 export type Claimant = Pick<ReadPayment, "payment"> &
@@ -32,9 +34,6 @@ export type Claimant = Pick<ReadPayment, "payment"> &
     recipient: Address;
     checked: Checked;
   };
-
-/** How long a settle waits: until a time in unix milliseconds, or until no caller waits any more. */
-export type Waiting = { now: () => number; deadline: number; signal: AbortSignal };
 
 /** Between two checks of a payment whose balance is taken up by settlements under way. */
 const balancePollMs = 50;
@@ -51,10 +50,10 @@ const balancePollMs = 50;
 export async function claimPayment(claimant: Claimant, options: ClaimOptions): Promise<Invalid | undefined> {
   const { payment, identifier, chain, relayer, signature, caller, recipient, checked } = claimant;
   const { authorization, asset, network } = payment;
-  const { now, deadline, signal, gasBudget } = options;
+  const { now, deadline, signal, gasBudget, turn } = options;
   const call: SettleCall = { asset: asset.address, authorization, signature, recipient, id: payment.id };
   let takenUp: Invalid | undefined;
-  const balanceDeadline = Math.min(deadline, now() + 2 * network.blockTimeMs);
+  let balanceDeadline = Math.min(deadline, now() + 2 * network.blockTimeMs);
 
   const ended = await poll(tryToClaim, {
     every: balancePollMs,
@@ -79,6 +78,10 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
     if (reverts !== undefined) return reverts;
     if (funds === undefined || payerCode === undefined) throw new Error("the funds were not read");
     requireGasMoney(call, network, head, funds);
+    if (await turn.take(payerCode, options)) {
+      balanceDeadline = Math.min(deadline, now() + 2 * network.blockTimeMs);
+      return tryToClaim();
+    }
 
     const submission: Submission = {
       claim: {

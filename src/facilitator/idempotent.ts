@@ -5,8 +5,8 @@ import type { Hex } from "../protocol/hex.ts";
 import { bytes32 } from "../protocol/primitives.ts";
 import { problemDetails } from "../protocol/problems.ts";
 import { poll } from "../relayer/poll.ts";
-import type { Waiting } from "./claim-payment.ts";
 import { repeated, type SettleResult } from "./settle.ts";
+import type { Waiting } from "./waiting.ts";
 
 /** What an `Idempotency-Key` binds: the key, and a hash of the whole body. */
 export type IdempotencyKey = { key: string; bodyHash: string };

@@ -9,8 +9,7 @@ import { refusals } from "../protocol/refusals.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import { poll } from "../relayer/poll.ts";
 import type { FollowUp } from "../relayer/recovery.ts";
-import { createBackOff } from "./back-off.ts";
-import { type Claimant, claimPayment, type Waiting } from "./claim-payment.ts";
+import { type Claimant, claimPayment } from "./claim-payment.ts";
 import type { FacilitatorContext, Lane } from "./context.ts";
 import { refuseClosed, refuseWithUse, refuseWithUseOnChain } from "./earlier-use.ts";
 import { createGasBudget } from "./gas-budget.ts";
@@ -20,7 +19,9 @@ import { bindingOf, hasPaid, isBound } from "./payment-identifier.ts";
 import { publishChecksOf } from "./publish-checks.ts";
 import { createRepeats } from "./repeats.ts";
 import { verifySignature } from "./signature.ts";
+import { createTurns } from "./turns.ts";
 import { isOpenTo, isOwn, isOwnFailure } from "./verify.ts";
+import type { Waiting } from "./waiting.ts";
 
 /**
  * What a settle came to.
@@ -86,7 +87,7 @@ export function createSettle(context: FacilitatorContext): Settle {
   const intake = createPaymentIntake(networks);
   const gasBudget = createGasBudget(ledger, now);
   const repeats = createRepeats(now);
-  const backOff = createBackOff(ledger, now);
+  const turns = createTurns(ledger, now);
   const leases = createRequestLeases(ledger, now);
 
   return async (request, caller, signal, { repeats: isRepeatable } = { repeats: false }) => {
@@ -133,13 +134,14 @@ export function createSettle(context: FacilitatorContext): Settle {
     async function settleLeased(claimant: Omit<Claimant, keyof Lane>, lease: Lease): Promise<SettleResult> {
       const { chainId } = payment.network;
       const payer = { chainId, asset: payment.asset.address, payer: payment.authorization.from };
+      const turn = turns.of(payer, { organizationId: caller.organization.id, network: payment.network });
       let isClaimed = false;
+      let isSuccess = false;
       try {
         if ((await ledger.find(payment.id)) === null) {
           checked("authorizationIsFree", undefined);
-          await backOff.turn(payer, waiting);
           const refusal = await withOperator(lanes, (lane) =>
-            claimPayment({ ...claimant, ...lane }, { ...waiting, gasBudget }),
+            claimPayment({ ...claimant, ...lane }, { ...waiting, gasBudget, turn }),
           );
           if (refusal !== undefined) {
             const told = await refuseWithUseOnChain(networks, refusal, request);
@@ -149,12 +151,13 @@ export function createSettle(context: FacilitatorContext): Settle {
           isClaimed = true;
         }
         const result = await awaitOutcome(lease, waiting, { isFresh: isClaimed });
-        if (isClaimed && result.kind !== "success") backOff.suspect(payer);
+        isSuccess = result.kind === "success";
         return result;
       } catch (error) {
-        if (isClaimed) backOff.suspect(payer);
         await leases.giveUp(lease);
         throw error;
+      } finally {
+        turn.end(isClaimed && !isSuccess);
       }
     }
   };

@@ -9,13 +9,13 @@ import { createConclude } from "./conclude.ts";
 import { createConcluded } from "./concluded.ts";
 import { createGasSpending } from "./gas-spending.ts";
 import { createIdempotency } from "./idempotency.ts";
-import { createLastReverts } from "./last-reverts.ts";
 import { createLeases } from "./leases.ts";
 import type { Ledger } from "./ledger.ts";
 import { createList } from "./list.ts";
 import { createOpenAttempts } from "./open-attempts.ts";
 import { createOperatorChanges } from "./operator-changes.ts";
 import { createFindIdentifier } from "./payment-identifiers.ts";
+import { createRecentSettles } from "./recent-settles.ts";
 import { createFailures } from "./recover-failures.ts";
 import { createForwards } from "./recover-forwards.ts";
 import { createRedrive } from "./redrive.ts";
@@ -59,7 +59,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     addAttempt: createAddAttempt(db),
     redrive: createRedrive(db, now),
     list: createList(db),
-    lastReverts: createLastReverts(db),
+    recentSettles: createRecentSettles(db),
     gasSpending: createGasSpending(db, now),
     findIdentifier: createFindIdentifier(db, now),
 

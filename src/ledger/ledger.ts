@@ -78,6 +78,23 @@ export type GasSpending = { spent: ByPayer<bigint>; unfinished: ByPayer<number> 
 /** A payer's balance of an asset on a chain. */
 export type PayerAccount = Pick<ClaimRequest, "chainId" | "asset" | "payer">;
 
+/** Settles that are counted together: of a payer's balance, of payers with one code, of an organization's payers with code. */
+export type SettlesOf =
+  | ({ kind: "payer" } & PayerAccount)
+  | { kind: "code"; chainId: number; payerCode: Hex }
+  | { kind: "organization"; organizationId: string; network: NetworkName };
+
+/** How they went. No number is above 1,000. */
+export type RecentSettles = {
+  /** All that are undecided. */
+  underWay: number;
+  settled: number;
+  /** Those that failed; of an organization, how many different codes their payers have. */
+  reverted: number;
+  /** Unix milliseconds. */
+  lastRevertedAt: number | null;
+};
+
 /** An answer that is to be given again under an `Idempotency-Key` of an organization. */
 export type KeptAnswer = { organizationId: string; key: string; answer: string };
 
@@ -245,11 +262,8 @@ export type Ledger = Recoveries & {
   /** What settling for an organization on a network has cost since the day (UTC) began. */
   gasSpending(organizationId: string, network: NetworkName): Promise<GasSpending>;
 
-  /**
-   * When a payer's settlements failed since the last that was paid, newest block first, in unix milliseconds: `limit` of
-   * them at most.
-   */
-  lastReverts(payer: PayerAccount, limit: number): Promise<readonly number[]>;
+  /** How settles of a kind went that were decided after a moment (unix milliseconds). */
+  recentSettles(of: SettlesOf, since: number): Promise<RecentSettles>;
 
   /** The fingerprint of the payment that an organization's identifier was claimed with in the last 24 h; null when there is none. */
   findIdentifier(organizationId: string, id: string): Promise<Hex | null>;

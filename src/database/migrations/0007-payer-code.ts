@@ -3,8 +3,7 @@ import type { Migration } from "./migration.ts";
 
 export const payerCode: Migration = {
   name: "0007-payer-code",
-  summary:
-    "which code payers have, and what settling for payers with code costs",
+  summary: "which code payers have, and what settling for payers with code costs",
 
   async up(db) {
     await db.schema.alterTable("settlements").addColumn("payer_code", "text").execute();
