@@ -19,7 +19,7 @@ test("a node that is silent is asked for no more than it was, however many are r
     const { promise, resolve } = Promise.withResolvers<readonly ViewResult[]>();
     asks.push({
       many: views.length,
-      answer: () => resolve(views.map(() => ({ hasCode: true, word: `0x${"0".repeat(64)}` }))),
+      answer: () => resolve(views.map(() => ({ codeHash: hashOf("code"), word: `0x${"0".repeat(64)}` }))),
     });
     return promise;
   });
