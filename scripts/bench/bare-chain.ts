@@ -23,7 +23,13 @@ export async function startBareChain(): Promise<BareChain> {
     nodePid: node.pid,
     networks: { base: { chainId, caip2, rpcUrl, facilitatorContract: deployed.contract, asset } },
     // Anvil mines for a transaction, and once a second: a second confirmation would measure waiting.
-    variables: { ...deployed.variables, CONFIRMATIONS: "base=1", RATE_LIMIT_KEY: "100000/1000000" },
+    variables: {
+      ...deployed.variables,
+      CONFIRMATIONS: "base=1",
+      RATE_LIMIT_KEY: "100000/1000000",
+      // A local node asks for far higher fees than base does: the default budget would last for some 1,000 payments.
+      DAILY_GAS_BUDGET: "base=none",
+    },
     apiKey: key,
     stop: deployed.stop,
   };
