@@ -361,7 +361,7 @@ describe("a network that is reached late", () => {
     await composition.chain.node.request("anvil_setNonce", operator, `0x${next.toString(16)}`);
     node.behave(forwardingTo(composition.chain.rpcUrl));
 
-    await expect.poll(() => log.join(""), { timeout: 20_000 }).toContain("this database at");
+    await expect.poll(() => log.join("")).toContain("this database at");
     const readiness = await requestJson(late.url.replace("/v1", "/readyz"));
     expect(readiness).toMatchObject({
       status: 503,
@@ -389,12 +389,12 @@ describe("a network that is not as configured when it is reached late", () => {
     node.behave(otherCode);
     const contract = composition.chain.facilitatorContract;
     const sentence = `${contract} has other code than this version's contract`;
-    await expect.poll(() => log.join(""), { timeout: 20_000 }).toContain(sentence);
+    await expect.poll(() => log.join("")).toContain(sentence);
     expect(await composition.post(late, "settle", await composition.payment())).toMatchObject({
       status: 503,
     });
     node.behave(forwardingTo(composition.chain.rpcUrl));
-    await expect.poll(() => log.join(""), { timeout: 20_000 }).toContain("the network is served now");
+    await expect.poll(() => log.join("")).toContain("the network is served now");
     expect((await composition.post(late, "settle", await composition.payment())).body).toMatchObject({
       success: true,
     });
@@ -430,7 +430,7 @@ describe("with two endpoints", () => {
         expect(log.join("")).toContain("RPC endpoints say different things about a transaction");
         liar.behave(forwardingTo(composition.chain.rpcUrl));
         await expect
-          .poll(async () => (await composition.post(service, "settle", body)).body, { timeout: 10_000 })
+          .poll(async () => (await composition.post(service, "settle", body)).body)
           .toMatchObject({ success: true });
       } else expect(first.body).toMatchObject({ success: true });
       await liar.stop();
@@ -478,7 +478,7 @@ describe("readiness says no", () => {
     });
     await chain.setBalance(address, 10n ** 20n);
     await expect
-      .poll(() => readyz(running), { timeout: 10_000 })
+      .poll(() => readyz(running))
       .toMatchObject({ networks: { base: { ready: true, detail: "ok" } } });
   });
 });
@@ -532,7 +532,7 @@ describe("a node that says nothing any more", () => {
     expect(await readyz()).toMatchObject({ status: 200, body: { status: "ready" } });
     node.behave(() => {});
     // What was found out a moment ago is not asked again.
-    await expect.poll(readyz, { timeout: 15_000 }).toMatchObject({
+    await expect.poll(readyz).toMatchObject({
       status: 503,
       body: { networks: { base: { ready: false, detail: "the RPC does not answer" } } },
     });

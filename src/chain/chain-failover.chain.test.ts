@@ -51,7 +51,7 @@ function connect(rpcUrls: readonly [string, ...string[]]): Chain {
 }
 
 /** Looks again and again, as long as it takes on a busy machine. */
-const eventually = <T>(look: () => T) => expect.poll(look, { interval: 5, timeout: 10_000 });
+const eventually = <T>(look: () => T) => expect.poll(look, { interval: 5 });
 const healths = () => chain.status().endpoints.map(({ health }) => health);
 const untilHealthy = () => eventually(healths).toEqual(["healthy", "healthy"]);
 

@@ -73,9 +73,7 @@ async function settle(calls: readonly SettleCall[]) {
     ...estimateFees(await chain.head(), network),
   });
   await chain.broadcast([raw]);
-  await expect
-    .poll(async () => (await chain.receipts([hash]))[0], { interval: 5, timeout: 10_000 })
-    .toBeTruthy();
+  await expect.poll(async () => (await chain.receipts([hash]))[0], { interval: 5 }).toBeTruthy();
   const [receipt] = await chain.receipts([hash]);
   if (!receipt) throw new Error("the receipt is gone");
   return receipt;
@@ -590,16 +588,12 @@ describe("an account", () => {
     await deployment.holdMining();
     try {
       await chain.broadcast([raw]);
-      await expect
-        .poll(() => chain.pendingTransactionCount(signer.address), { interval: 5, timeout: 10_000 })
-        .toBe(mined + 1);
+      await expect.poll(() => chain.pendingTransactionCount(signer.address), { interval: 5 }).toBe(mined + 1);
       expect(await chain.transactionCount(signer.address)).toBe(mined);
     } finally {
       await deployment.goOnMining();
     }
-    await expect
-      .poll(() => chain.transactionCount(signer.address), { interval: 5, timeout: 10_000 })
-      .toBe(mined + 1);
+    await expect.poll(() => chain.transactionCount(signer.address), { interval: 5 }).toBe(mined + 1);
   });
 });
 

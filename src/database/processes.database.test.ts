@@ -40,7 +40,7 @@ describe.each(backends)("on $name", (backend) => {
     return { child, lines, ended: once(reader, "close") };
   }
 
-  test("three processes share a balance and the txNonces", { timeout: 30_000 }, async () => {
+  test("three processes share a balance and the txNonces", async () => {
     const processes = ["one", "two", "three"].map((name) => claimInAnotherProcess(name, 80, 60));
     await Promise.all(processes.map(({ ended }) => ended));
     const claims = processes.flatMap(({ lines }) => lines).map((line) => line.split(" "));

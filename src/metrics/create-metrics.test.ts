@@ -158,14 +158,12 @@ describe("what is looked up", () => {
     ]);
   });
 
-  test("a source that hangs does not hang the scrape", { timeout: 10_000 }, async () => {
+  test("a source that hangs does not hang the scrape", async () => {
     metrics.observe({
       funds: () => new Promise(() => {}),
       pending: async () => [{ network: "base", count: 1, oldestClaimedAt: time }],
     });
-    const startedAt = performance.now();
     expect(await lines("x402_settlements_in_flight")).toHaveLength(1);
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
   });
 });
 

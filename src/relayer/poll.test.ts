@@ -18,7 +18,7 @@ test("a signal ends a pause at once, and no look follows it", async () => {
   const look = vi.fn(async () => undefined);
   const leaving = new AbortController();
   const polled = poll(look, { every: 60_000, signal: leaving.signal });
-  await vi.waitFor(() => expect(look).toHaveBeenCalledTimes(1));
+  await expect.poll(() => look.mock.calls.length).toBe(1);
   leaving.abort();
   expect(await polled).toBeUndefined();
   expect(look).toHaveBeenCalledTimes(1);

@@ -142,9 +142,7 @@ describe("when the authorization was used", () => {
       clock.advance(4 * seconds);
       await vi.advanceTimersByTimeAsync(4 * seconds);
       vi.useRealTimers();
-      await vi.waitFor(async () => {
-        expect((await ledger.findFailure(id))?.usedByBlock).toBe(10_000n);
-      });
+      await expect.poll(async () => (await ledger.findFailure(id))?.usedByBlock).toBe(10_000n);
       expect(await nextLook()).toBe(clock.now() + 2 * seconds);
     } finally {
       vi.useRealTimers();

@@ -1,5 +1,5 @@
 import { serializeTransaction } from "viem/utils";
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { addressOf, hashOf, operator, paymentOf } from "../../test/support/ledger/test-ledger.ts";
 import type { Chain, Receipt } from "../chain/chain.ts";
 import { createLogger } from "../logging/logger.ts";
@@ -71,7 +71,7 @@ test("a transaction whose receipt proves nothing does not keep the next one from
     fill: async () => null,
   });
   await watcher.start();
-  await vi.waitFor(() => expect(replaced.length).toBeGreaterThan(2));
+  await expect.poll(() => replaced.length).toBeGreaterThan(2);
   expect(new Set(replaced)).toEqual(new Set([1]));
 });
 
@@ -109,6 +109,6 @@ test("a busy operator, whose txNonces are taken and mined while they are compare
     },
   });
   await watcher.start();
-  await vi.waitFor(() => expect(comparisons).toBeGreaterThan(10));
+  await expect.poll(() => comparisons).toBeGreaterThan(10);
   expect(filled).toEqual([]);
 });

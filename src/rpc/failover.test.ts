@@ -77,7 +77,7 @@ const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const healths = (rpc: Rpc) => rpc.status().endpoints.map(({ health }) => health);
 
 /** Looks again and again, as long as it takes on a busy machine. */
-const eventually = <T>(look: () => T) => expect.poll(look, { interval: 5, timeout: 10_000 });
+const eventually = <T>(look: () => T) => expect.poll(look, { interval: 5 });
 
 /** Resolves when the preferred endpoint is in use again. */
 const untilBack = (rpc: Rpc) => eventually(() => rpc.status().endpoints[0]?.inUse).toBe(true);
@@ -468,10 +468,9 @@ describe("Retry-After of one of several endpoints", () => {
     });
     limit(preferred, "2");
     await failureOf(ask(rpc));
-    const since = performance.now();
+    const before = asked(preferred).length;
     expect(await ask(rpc)).toBeTypeOf("string");
-    expect(performance.now() - since).toBeLessThan(1_000);
-    expect(healths(rpc)).toEqual(["rate_limited", "healthy"]);
+    expect(asked(preferred)).toHaveLength(before);
   });
 
   test("of all of them is waited for when it is short, and no time to ask when it is long", async () => {

@@ -101,10 +101,11 @@ describe("one request", () => {
     });
     const rpc = createRpc({ maxInFlight: 2, timeoutMs: 5_000 });
     const asked: Promise<unknown>[] = [];
-    for (const name of ["a", "b", "c", "d", "e"]) {
+    for (const [index, name] of ["a", "b", "c", "d", "e"].entries()) {
       asked.push(rpc.ask([call(name)]));
-      await new Promise((resolve) => setTimeout(resolve, 10));
+      await expect.poll(() => node.batches.length, { interval: 10 }).toBe(Math.min(index + 1, 2));
     }
+    await new Promise((resolve) => setTimeout(resolve, 10));
     expect(node.batches.map((batch) => batch.length)).toEqual([1, 1]);
     release.shift()?.();
     await expect.poll(() => node.batches.length).toBe(3);

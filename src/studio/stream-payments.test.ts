@@ -79,12 +79,12 @@ test("readers that never read are dropped, take little memory until then, and ke
   const { port, sockets } = await serve(2_000);
   const paused = await Promise.all(Array.from({ length: 50 }, () => open(port)));
   for (const socket of paused) socket.pause();
-  await expect.poll(() => sockets.size, { timeout: 10_000 }).toBe(50);
+  await expect.poll(() => sockets.size).toBe(50);
   // Changes go on meanwhile.
   for (let index = 2_000; index < 2_100; index++) fail(index);
   const reader = await open(port);
   const events = countEvents(reader);
-  await expect.poll(events, { timeout: 10_000 }).toBeGreaterThanOrEqual(2_100);
+  await expect.poll(events).toBeGreaterThanOrEqual(2_100);
   const unread = [...sockets].map((socket) => socket.writableLength);
   expect(Math.max(...unread)).toBeLessThan(600_000);
   expect(unread.reduce((sum, bytes) => sum + bytes, 0)).toBeLessThan(51 * 400_000);
@@ -92,7 +92,7 @@ test("readers that never read are dropped, take little memory until then, and ke
   // There is no request, and nothing changes.
   vi.advanceTimersByTime(15_000);
   vi.advanceTimersByTime(15_000);
-  await expect.poll(() => sockets.size, { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => sockets.size).toBe(1);
   expect(reader.destroyed).toBe(false);
   for (const socket of paused) socket.destroy();
   reader.destroy();
@@ -103,7 +103,7 @@ test("a reader that leaves is forgotten at once, and not when there is something
   const reader = await open(port);
   await once(reader, "data");
   reader.destroy();
-  await expect.poll(() => sockets.size, { timeout: 5_000 }).toBe(0);
+  await expect.poll(() => sockets.size).toBe(0);
 });
 
 test("lists that are asked for many times at once and not read take little memory, and come whole to who reads", async () => {
@@ -152,7 +152,7 @@ async function firstLine(socket: Socket): Promise<string> {
   socket.on("data", (part) => {
     text += part;
   });
-  await expect.poll(() => text, { timeout: 5_000 }).toContain("\r\n\r\n");
+  await expect.poll(() => text).toContain("\r\n\r\n");
   return text.split("\r\n")[0] ?? "";
 }
 
@@ -167,7 +167,7 @@ test("an address has 64 streams; what it asks for beyond is refused, until it cl
       "64 streams to 127.0.0.1 are open, and one address gets no more: close streams that are not read any more, or follow one for all readers",
   });
   first[0]?.destroy();
-  await expect.poll(() => sockets.size, { timeout: 5_000 }).toBeLessThan(65);
+  await expect.poll(() => sockets.size).toBeLessThan(65);
   expect(await firstLine(await open(port))).toBe("HTTP/1.1 200 OK");
 });
 
@@ -178,7 +178,7 @@ test("streams that are asked for on one connection, one behind the other, are on
   await once(many, "data");
   expect(await firstLine(await open(port))).toBe("HTTP/1.1 200 OK");
   many.destroy();
-  await expect.poll(() => sockets.size, { timeout: 5_000 }).toBe(1);
+  await expect.poll(() => sockets.size).toBe(1);
 });
 
 test("a reader that reads nothing is dropped, however little waits for it", async () => {
@@ -197,5 +197,5 @@ test("a reader that reads nothing is dropped, however little waits for it", asyn
   expect(socket?.writableLength).toBeLessThan(262_144);
   vi.advanceTimersByTime(15_000);
   vi.advanceTimersByTime(15_000);
-  await expect.poll(() => sockets.size, { timeout: 5_000 }).toBe(0);
+  await expect.poll(() => sockets.size).toBe(0);
 });

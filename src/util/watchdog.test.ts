@@ -59,7 +59,7 @@ describe.concurrent.each([
     }
     expect(heirs.filter(isRunning)).toEqual(heirs);
     await watchdog.close();
-    expect(await stillRunningAfter(heirs, 1_000)).toEqual([]);
+    expect(await stillRunningAfter(heirs)).toEqual([]);
   });
 
   it("leaves alone what it was never given, and what was released", async () => {

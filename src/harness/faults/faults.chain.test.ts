@@ -106,7 +106,7 @@ describe("the chain", () => {
     await expect.poll(() => receiptOf(hash)).not.toBeNull();
     await mined();
     const idle = await headOf(chain.node);
-    await expect.poll(() => headOf(chain.node), { timeout: 5_000 }).toBeGreaterThan(idle + 1);
+    await expect.poll(() => headOf(chain.node)).toBeGreaterThan(idle + 1);
   });
 
   test("drops what waits to be mined", async () => {
@@ -158,14 +158,14 @@ describe("the chain", () => {
     expect(await baseFee()).toBe(10n ** 12n);
     const head = await headOf(chain.node);
     await chain.mine(3);
-    await expect.poll(() => headOf(chain.node), { timeout: 30_000 }).toBeGreaterThan(head + 4);
+    await expect.poll(() => headOf(chain.node)).toBeGreaterThan(head + 4);
     expect(await baseFee()).toBe(10n ** 12n);
     const hash = await chain.node.request("eth_sendTransaction", {
       from: treasury.address,
       to: recipient.address,
       maxFeePerGas: quantity(2n * 10n ** 12n),
     });
-    await expect.poll(() => receiptOf(hash), { timeout: 30_000 }).not.toBeNull();
+    await expect.poll(() => receiptOf(hash)).not.toBeNull();
     expect(await baseFee()).toBe(10n ** 12n);
     await spike.remove();
     // It moves again from there, down with each empty block.

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { platform } from "node:process";
-import { setImmediate, setTimeout } from "node:timers/promises";
+import { setImmediate } from "node:timers/promises";
 import Fastify, { type FastifyInstance } from "fastify";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { connections } from "../plugins/connections.ts";
@@ -9,13 +9,17 @@ import { listen } from "./listen.ts";
 
 let app: FastifyInstance;
 let clients: Socket[];
+let arrived: number;
+let done: PromiseWithResolvers<string>;
 beforeEach(async () => {
   clients = [];
+  arrived = 0;
+  done = Promise.withResolvers();
   app = Fastify({ keepAliveTimeout: 60_000 });
   await app.register(connections, { limits: undefined, timeouts: { stalledMs: 1_000, checkMs: 1_000 } });
-  app.get("/slow", async () => {
-    await setTimeout(200);
-    return "done";
+  app.get("/slow", () => {
+    arrived++;
+    return done.promise;
   });
 });
 afterEach(async () => {
@@ -66,8 +70,11 @@ describe.skipIf(platform !== "linux")("where sockets can share a port", () => {
       for await (const chunk of client) text += chunk;
       return text;
     });
-    await setTimeout(50);
-    await app.close();
+    await expect.poll(() => arrived).toBe(40);
+    const closed = app.close();
+    await expect.poll(() => app.server.listening).toBe(false);
+    done.resolve("done");
+    await closed;
     for (const answer of await Promise.all(answers)) expect(answer).toContain("done");
     await expect(connectMany(origin, 1)).rejects.toMatchObject({ code: "ECONNREFUSED" });
   });

@@ -100,12 +100,7 @@ test.each([
 ])("%s", async (_, options, message) => {
   const before = started();
   expect((await createWith(options)).message).toMatch(message);
-  expect(
-    await stillRunningAfter(
-      started().filter((pid) => !before.includes(pid)),
-      2_000,
-    ),
-  ).toEqual([]);
+  expect(await stillRunningAfter(started().filter((pid) => !before.includes(pid)))).toEqual([]);
 });
 
 test("a port in use, found out before anything is started", async () => {
@@ -136,12 +131,7 @@ test("of two that want the same port at the same time one says so, and leaves no
     else expect(outcome.reason).toMatchObject({ message: `Port ${port} on 127.0.0.1 is in use` });
   }
   expect(both.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
-  expect(
-    await stillRunningAfter(
-      started().filter((pid) => !before.includes(pid)),
-      2_000,
-    ),
-  ).toEqual([]);
+  expect(await stillRunningAfter(started().filter((pid) => !before.includes(pid)))).toEqual([]);
 });
 
 test("a start that is given up leaves nothing", async () => {
@@ -150,12 +140,7 @@ test("a start that is given up leaves nothing", async () => {
   const starting = createHarness({ networks: ["base", "polygon"], signal: controller.signal });
   setTimeout(() => controller.abort(new Error("enough")), 30);
   await expect(starting).rejects.toThrow("enough");
-  expect(
-    await stillRunningAfter(
-      started().filter((pid) => !before.includes(pid)),
-      2_000,
-    ),
-  ).toEqual([]);
+  expect(await stillRunningAfter(started().filter((pid) => !before.includes(pid)))).toEqual([]);
 });
 
 describe("a running harness", () => {
@@ -270,7 +255,7 @@ test("a harness whose node was reset or has died cannot be reset, and says so; c
   expect((await refusalOf(polygon.mine())).message).toBe("The polygon node ended unexpectedly, by SIGKILL");
   await refusalOf(harness.reset());
   await harness.close();
-  expect(await stillRunningAfter(own, 2_000)).toEqual([]);
+  expect(await stillRunningAfter(own)).toEqual([]);
 });
 
 test("kill -9 of the process that created it leaves nothing", async () => {
@@ -281,5 +266,5 @@ test("kill -9 of the process that created it leaves nothing", async () => {
   expect(pids.length).toBeGreaterThanOrEqual(3);
   expect(pids.every(isRunning)).toBe(true);
   child.kill("SIGKILL");
-  expect(await stillRunningAfter(pids, 3_000)).toEqual([]);
+  expect(await stillRunningAfter(pids)).toEqual([]);
 });

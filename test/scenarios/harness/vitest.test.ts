@@ -3,7 +3,6 @@ import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createGlobalSetup } from "../../../src/vitest/global-setup.ts";
 import { leaseHarness } from "../../../src/vitest/index.ts";
@@ -80,7 +79,7 @@ test("files in parallel and tests at the same time never share a chain, and noth
   const passed = (count: number) => Array.from({ length: count }, () => "passed");
   expect(await reported()).toEqual({ "isolated-a": passed(5), "isolated-b": passed(5), shared: passed(3) });
   expect(code).toBe(0);
-  expect(await stillRunningAfter([...seen], 3_000)).toEqual([]);
+  expect(await stillRunningAfter([...seen])).toEqual([]);
 });
 
 test("a test that takes its process along does not keep its harness", async () => {
@@ -90,7 +89,7 @@ test("a test that takes its process along does not keep its harness", async () =
     "isolated-a": Array.from({ length: 5 }, () => "passed"),
     impersonates: ["passed", "passed"],
   });
-  expect(await stillRunningAfter([...seen], 3_000)).toEqual([]);
+  expect(await stillRunningAfter([...seen])).toEqual([]);
 });
 
 test("a test that fails prints what the facilitator did about its payments", async () => {
@@ -109,12 +108,10 @@ test("a test that fails prints what the facilitator did about its payments", asy
 
 test("kill -9 of the test runner leaves no node", async () => {
   const runner = startVitest(["waits"], 1);
-  const until = Date.now() + 20_000;
-  while ((await readFile(join(directory, "ready"), "utf8").catch(() => "")) === "" && Date.now() < until)
-    await sleep(20);
+  await expect.poll(() => readFile(join(directory, "ready"), "utf8").catch(() => "")).not.toBe("");
   expect(seen.size).toBeGreaterThan(2);
   runner.kill("SIGKILL");
-  expect(await stillRunningAfter([...seen], 5_000)).toEqual([]);
+  expect(await stillRunningAfter([...seen])).toEqual([]);
 });
 
 test("without the global setup it is said what is missing", async () => {

@@ -118,38 +118,35 @@ describe("many connections that carry nothing", () => {
 });
 
 describe("the service ends promptly", () => {
-  async function closingTakes(): Promise<number> {
-    const from = performance.now();
-    await app?.close();
-    app = undefined;
-    return performance.now() - from;
-  }
+  // Nothing of what stands open would end by itself before the test is given up.
+  const long = 250_000;
+  const timeouts = { headersMs: long, requestMs: long, keepAliveMs: long, stalledMs: long, checkMs: 1_000 };
 
   test("though a connection was opened on which nothing ever came", async () => {
-    const { port } = await start();
+    const { port, close } = await start({ timeouts });
     readAll([await open(port)]);
-    expect(await closingTakes()).toBeLessThan(1_000);
+    await close();
   });
 
   test("though a request has arrived in part, its headers or its body", async () => {
-    const { port } = await start();
+    const { port, close } = await start({ timeouts });
     const [headers, body] = [await open(port), await open(port)];
     headers.write("POST /v1/settle HTTP/1.1\r\nhost: localhost\r\n");
     body.write(postText("/v1/settle", paymentBody()).slice(0, -100));
     readAll([headers, body]);
     await sleep(100);
-    expect(await closingTakes()).toBeLessThan(4_000);
+    await close();
   });
 
   test("though an answer is not being read", async () => {
-    const { port } = await start({ docs: true });
+    const { port, close } = await start({ docs: true, timeouts });
     const socket = await open(port);
     socket.pause();
     socket.write(
       "GET /docs/js/scalar.js HTTP/1.1\r\nhost: localhost\r\naccept-encoding: identity\r\n\r\n".repeat(5),
     );
     await sleep(1_000);
-    expect(await closingTakes()).toBeLessThan(6_000);
+    await close();
   });
 
   test("on the port of the metrics too", async () => {

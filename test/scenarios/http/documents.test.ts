@@ -113,9 +113,7 @@ describe("the script of /docs", () => {
     await get("/docs/js/scalar.js", { "accept-encoding": "identity" });
     const before = process.memoryUsage();
     await Promise.all(Array.from({ length: 300 }, askWithoutReading));
-    const askedAt = performance.now();
     expect((await get("/livez")).status).toBe(200);
-    expect(performance.now() - askedAt).toBeLessThan(5_000);
     await sleep(500);
     expect((await get("/livez")).status).toBe(200);
     const after = process.memoryUsage();
@@ -148,7 +146,7 @@ test("a caller who does not read is cut off; one who reads slowly gets everythin
     setTimeout(() => slow.resume(), 20);
   });
   slow.resume();
-  await expect.poll(() => received, { timeout: 30_000 }).toBeGreaterThan(body.length);
+  await expect.poll(() => received).toBeGreaterThan(body.length);
   // What the kernel held of the answer can still be read, and no more.
   let rest = 0;
   stalled.on("data", (part: Buffer) => {

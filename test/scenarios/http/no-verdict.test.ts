@@ -1,6 +1,5 @@
 import { request } from "node:http";
-import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { localOrganization } from "../../../src/published/local-organization.ts";
@@ -28,8 +27,8 @@ beforeAll(async () => {
   keys.verifyOnly = (await create("org_local", ["verify"])).key;
   keys.settleOnly = (await create("org_local", ["settle"])).key;
   keys.noRecipient = (await create("org_new", ["verify", "settle"])).key;
-  keys.expired = (await create("org_local", ["verify", "settle"], Date.now() + 200)).key;
-  await sleep(250);
+  keys.expired = (await create("org_local", ["verify", "settle"], Date.now() + 1_000)).key;
+  await vi.waitUntil(async () => (await organizations.authenticate(keys.expired)) === null, 50_000);
   const revoked = await create("org_local", ["verify", "settle"]);
   await organizations.revokeKey(revoked.keyId);
   keys.revoked = revoked.key;
@@ -352,7 +351,7 @@ describe("when it could not be told", () => {
     };
     // The others go on: a balancer that took the instance out for one network would take out all instances.
     await expect
-      .poll(() => readyz(""), { timeout: 5_000 })
+      .poll(() => readyz(""))
       .toEqual({
         status: 200,
         body: {

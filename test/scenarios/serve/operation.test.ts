@@ -129,7 +129,7 @@ describe("metrics", () => {
     const waiting = post(`${command.url}/settle`, await signPayment(deployed));
     const scrape = async () => (await fetch(metricsUrl)).text();
     await expect
-      .poll(scrape, { timeout: 20_000, interval: 100 })
+      .poll(scrape, { interval: 100 })
       .toMatch(/x402_oldest_pending_settlement_seconds\{network="base"\} \d*\.\d+/);
     const metrics = await scrape();
     expect(numberIn(metrics, 'x402_settlements_in_flight{network="base"}')).toBe(1);

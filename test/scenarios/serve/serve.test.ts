@@ -128,7 +128,7 @@ describe("from deployment to payment", () => {
     const stoppedAt = performance.now();
     // Balancers find out late: until then it serves as ever.
     const late = bodies.splice(0, 10).map((body) => pay(url, body));
-    await expect.poll(isReady, { timeout: 2_000 }).toBe("not ready");
+    await expect.poll(isReady).toBe("not ready");
     expect((await Promise.race([...early, sleep(50)])) ?? "under way").toBe("under way");
     await sleep(2_200 - (performance.now() - stoppedAt));
     await expect(pay(url, bodies[0])).rejects.toThrow();
@@ -138,7 +138,6 @@ describe("from deployment to payment", () => {
       expect(answer).toMatchObject({ status: 200, body: { success: true } });
     }
     expect((await command.ended).code).toBe(0);
-    expect(performance.now() - stoppedAt).toBeLessThan(15_000);
     expect(await recipientBalance()).toBe(before + 20n * 10_000n);
   });
 
@@ -149,11 +148,9 @@ describe("from deployment to payment", () => {
     const first = await startServing({ DRAIN_DELAY_MS: "0", SHUTDOWN_TIMEOUT_MS: "3000" });
     const waiting = pay(first.url, body);
     await untilPending();
-    const stoppedAt = performance.now();
     first.command.kill("SIGTERM");
     expect(await waiting).toMatchObject({ status: 503, body: { success: false } });
     expect((await first.command.ended).code).toBe(0);
-    expect(performance.now() - stoppedAt).toBeLessThan(10_000);
 
     await chain.release();
     const second = await startServing();
@@ -168,10 +165,8 @@ describe("from deployment to payment", () => {
     const idle = await Promise.all([url, String(metrics.url)].map(openAndWait));
     const half = await openAndWait(url);
     half.write("POST /v1/settle HTTP/1.1\r\nhost: localhost\r\n");
-    const stoppedAt = performance.now();
     command.kill("SIGTERM");
     expect((await command.ended).code).toBe(0);
-    expect(performance.now() - stoppedAt).toBeLessThan(15_000);
     for (const socket of [...idle, half]) socket.destroy();
   });
 
@@ -188,10 +183,8 @@ describe("from deployment to payment", () => {
     command.kill("SIGTERM");
     await command.logged(/"shutting down: /);
     await sleep(600);
-    const sentAt = performance.now();
     command.kill("SIGTERM");
     expect((await command.ended).code).toBe(130);
-    expect(performance.now() - sentAt).toBeLessThan(5_000);
     await waiting;
     await node.stop();
   });
@@ -253,11 +246,11 @@ describe("from deployment to payment", () => {
     const file = deployed.databaseUrl.slice("sqlite:".length);
     const body = await signPayment(deployed);
     await rename(file, `${file}.moved`);
-    await expect.poll(readiness, { timeout: 5_000 }).toContain("The database file was removed or replaced");
+    await expect.poll(readiness).toContain("The database file was removed or replaced");
     expect(await command.logged(/keeps nothing that is written/)).toContain('"level":50');
     expect((await pay(url, body)).body).toMatchObject({ success: true });
     await rename(`${file}.moved`, file);
-    await expect.poll(readiness, { timeout: 5_000 }).toContain('"status":"ready"');
+    await expect.poll(readiness).toContain('"status":"ready"');
     expect((await pay(url, body)).body).toMatchObject({ errorReason: "invalid_transaction_state" });
   });
 

@@ -41,7 +41,7 @@ export async function openRawConnection(port: number): Promise<RawConnection> {
 
   function waitFor(done: () => boolean, what: string): Promise<string> {
     const { promise, resolve, reject } = Promise.withResolvers<string>();
-    const timer = setTimeout(() => reject(new Error(`${what} did not happen; received: ${text}`)), 10_000);
+    const timer = setTimeout(() => reject(new Error(`${what} did not happen; received: ${text}`)), 50_000);
     const look = () => {
       if (!done()) return;
       clearTimeout(timer);

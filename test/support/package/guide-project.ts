@@ -37,5 +37,5 @@ export async function runToItsEnd(
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk));
   const [code] = await once(child, "close");
   clearInterval(watching);
-  return { code, output, left: await stillRunningAfter([...seen], 3_000) };
+  return { code, output, left: await stillRunningAfter([...seen]) };
 }
