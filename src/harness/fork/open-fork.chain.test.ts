@@ -291,6 +291,7 @@ describe("a recording", () => {
       missing: await failureOf({ recording: path("nowhere") }),
       cutOff: await changed("cut-off", (text) => text.slice(0, -20)),
       cutOffCompressed: await changed("cut-off.gz", (text) => gzipSync(text).subarray(0, 100)),
+      bomb: await changed("bomb.gz", () => gzipSync(Buffer.alloc(80 * 1_048_576))),
       somethingElse: await changed("something-else", () => '{"name":"x"}'),
       otherVersion: await changed("version", (text) => text.replace('"version": 1', '"version": 2')),
       badAnswer: await changed("bad-answer", (text) => text.replace('"eth_chainId"', "5")),
@@ -304,6 +305,8 @@ describe("a recording", () => {
       {
         "badAnswer": "The recording DIRECTORY/bad-answer is damaged at answers[0].method
       Record it again: npx x402-kit fork record --network base --out FILE, with the RPC URL in the environment.",
+        "bomb": "DIRECTORY/bomb.gz holds more than 64 MiB when it is unpacked
+      That is more than 32 times its size, which no file is that x402-kit wrote: do not use it.",
         "cutOff": "DIRECTORY/cut-off is not a recording of a fork, or is damaged
       Record it again: npx x402-kit fork record --network base --out FILE, with the RPC URL in the environment.",
         "cutOffCompressed": "The recording DIRECTORY/cut-off.gz is damaged

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { promisify } from "node:util";
-import { gunzip, gzip } from "node:zlib";
+import { gzip } from "node:zlib";
 import { z } from "zod";
 import { KitError } from "../../errors.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
@@ -12,6 +12,7 @@ import { firstPlace } from "../../util/first-place.ts";
 import { parseJson } from "../../util/json.ts";
 import { kitVersion } from "../../util/kit-version.ts";
 import { self } from "../../util/self-command.ts";
+import { unpack } from "../../util/unpack.ts";
 import { callKey } from "./call-key.ts";
 
 /** What this version of the kit reads and writes. Another one means that older recordings must be made again. */
@@ -135,8 +136,9 @@ async function readText(path: string, hints: readonly string[]): Promise<string>
   // gzip's own mark, whatever the file is called.
   if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return bytes.toString();
   try {
-    return (await promisify(gunzip)(bytes)).toString();
+    return unpack(bytes, { path, bytes: bytes.length }).toString();
   } catch (cause) {
+    if (cause instanceof KitError) throw cause;
     throw new KitError(`The recording ${path} is damaged`, { cause, hints });
   }
 }

@@ -1,10 +1,11 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { rename, writeFile } from "node:fs/promises";
 import { promisify } from "node:util";
-import { gunzipSync, gzip } from "node:zlib";
+import { gzip } from "node:zlib";
 import { z } from "zod";
 import { KitError } from "../../errors.ts";
 import { parseJson } from "../../util/json.ts";
+import { unpack } from "../../util/unpack.ts";
 import type { SavedHarness } from "./rewind.ts";
 import type { StartOptions } from "./start-options.ts";
 
@@ -26,7 +27,7 @@ const mostAhead = 300_000_000_000;
 /**
  * The file of `up --state`: chains and ledger of one run, for the next.
  *
- * @throws {KitError} when it is none, or was saved of other networks, contracts or tokens
+ * @throws {KitError} when it is none, is implausibly large unpacked, or was saved of other networks, contracts or tokens
  */
 export function openStateFile(path: string, options: Setting): NonNullable<StartOptions["state"]> {
   const setting = settingOf(options);
@@ -53,13 +54,8 @@ export function openStateFile(path: string, options: Setting): NonNullable<Start
 
 function readState(path: string, setting: Record<string, string>): SavedHarness | undefined {
   if (!existsSync(path)) return undefined;
-  let text = "";
-  try {
-    text = gunzipSync(readFileSync(path)).toString();
-  } catch {
-    // Said below.
-  }
-  const value = parseJson(text);
+  const file = { path, bytes: statSync(path).size };
+  const value = parseJson(unpackIfWhole(() => readFileSync(path), file)?.toString() ?? "");
   const version: unknown = Reflect.get(Object(value), "version");
   if (typeof version === "number" && version > 1) {
     throw new KitError(`${path} is of format ${version}; this x402-kit reads 1`, {
@@ -72,6 +68,9 @@ function readState(path: string, setting: Record<string, string>): SavedHarness 
       hints: ["Name a file that does not exist yet, or move this one away."],
     });
   }
+  // The nodes unpack these, without a limit.
+  for (const { state } of Object.values(data.chains))
+    unpackIfWhole(() => Buffer.from(state.slice(2), "hex"), file);
   for (const [network, { ahead }] of Object.entries(data.chains)) {
     if (ahead <= mostAhead) continue;
     throw new KitError(`${path} is damaged: its ${network} chain is ${ahead} seconds ahead of the clock`, {
@@ -87,6 +86,16 @@ function readState(path: string, setting: Record<string, string>): SavedHarness 
         `${name}: ${data.setting[name] ?? "not started"} there, ${setting[name] ?? "not started"} now`,
     ),
   });
+}
+
+/** What was packed; undefined where that is unreadable or damaged, which its reader then says. */
+function unpackIfWhole(read: () => Uint8Array, file: { path: string; bytes: number }): Buffer | undefined {
+  try {
+    return unpack(read(), file);
+  } catch (error) {
+    if (error instanceof KitError) throw error;
+    return undefined;
+  }
 }
 
 /** By network, where contract and token stand. */

@@ -93,6 +93,19 @@ test("POST /close saves too; what was damaged since is refused in a sentence", a
   }
 });
 
+test("a small file that unpacks to gigabytes is refused before that, wherever in it that is packed", async () => {
+  const file = join(folder, "bomb.state");
+  const zeros = gzipSync(Buffer.alloc(80 * 1_048_576));
+  const chain = { state: `0x${zeros.toString("hex")}`, ahead: 0 };
+  const inside = { version: 1, setting: {}, chains: { base: chain }, rows: {} };
+  for (const bytes of [zeros, gzipSync(JSON.stringify(inside))]) {
+    await writeFile(file, bytes);
+    await using up = await startCli(["up", "--networks", "base", "--port", "0", "--state", file]);
+    expect((await up.ended).code).toBe(1);
+    expect(up.stderr()).toContain(`${file} holds more than 64 MiB when it is unpacked`);
+  }
+});
+
 test("payments that Ctrl-C cut short are settled by the next run at once, each answered with success once", async () => {
   const file = join(folder, "busy.state");
   const first = await start("--state", file);

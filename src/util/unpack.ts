@@ -1,0 +1,31 @@
+import { gunzipSync } from "node:zlib";
+import { KitError } from "../errors.ts";
+
+const mebibyte = 1_048_576;
+/** However small the file is. */
+const alwaysAllowed = 64 * mebibyte;
+/** What the kit has packed is some fifteen times as large unpacked; gzip makes a thousand times possible. */
+const mostTimes = 32;
+
+/**
+ * Unpacks gzip of a file that may be somebody else's, to 64 MiB or 32 times the file's size at most.
+ *
+ * @param packed all of the file, or gzip that was in it
+ * @throws {KitError} that names the file, where it would be more; what zlib throws, where it is damaged
+ */
+export function unpack(packed: Uint8Array, file: { path: string; bytes: number }): Buffer {
+  const most = Math.max(alwaysAllowed, mostTimes * file.bytes);
+  try {
+    return gunzipSync(packed, { maxOutputLength: most });
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ERR_BUFFER_TOO_LARGE")) throw error;
+    throw new KitError(
+      `${file.path} holds more than ${Math.floor(most / mebibyte)} MiB when it is unpacked`,
+      {
+        hints: [
+          `That is more than ${mostTimes} times its size, which no file is that x402-kit wrote: do not use it.`,
+        ],
+      },
+    );
+  }
+}
