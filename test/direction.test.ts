@@ -91,7 +91,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "studio",
     "tracing",
   ],
-  pool: ["harness", "logging"],
+  pool: ["harness", "local-server", "logging"],
   vitest: ["harness", "pool"],
   fixtures: ["published"],
   "mock-server": ["channels", "config", "fixtures", "http", "local-server", "published", "studio"],

@@ -1,6 +1,8 @@
+import { randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import { KitError } from "../errors.ts";
 import type { RunningHarness } from "../harness/run/running-harness.ts";
+import { foreign } from "../local-server/refuse-foreign.ts";
 import { closeAtOnce, listenOnLoopback } from "../util/loopback.ts";
 import { http } from "../util/node-http.ts";
 import type { HarnessPool } from "./harness-pool.ts";
@@ -9,6 +11,7 @@ import type { HarnessPool } from "./harness-pool.ts";
 export type LeaseGrant = { url: string } | { error: string; hints: readonly string[] };
 
 export type LeaseServer = {
+  /** With the secret that a request must name. */
   readonly url: string;
   close(): Promise<void>;
 };
@@ -16,9 +19,17 @@ export type LeaseServer = {
 /**
  * Leases harnesses to other processes. A request is a lease: its answer begins when there is a harness, and never
  * ends. The lease lasts as long as the connection, which the system closes with the process, however that ends.
+ *
+ * It is for the processes that were told its URL: other programs and web pages could hold all harnesses of a run.
  */
 export async function startLeaseServer(pool: HarnessPool<RunningHarness>): Promise<LeaseServer> {
-  const server = http.createServer(async (_request, response) => {
+  const path = `/${randomBytes(32).toString("hex")}`;
+  const server = http.createServer(async (request, response) => {
+    if (request.url !== path || foreign(request.headers, { host: "127.0.0.1" }) !== undefined) {
+      // The same as of any other server, and nothing of what this one is.
+      response.writeHead(404).end();
+      return;
+    }
     const left = new AbortController();
     response.on("close", () => left.abort());
     try {
@@ -37,7 +48,7 @@ export async function startLeaseServer(pool: HarnessPool<RunningHarness>): Promi
   server.requestTimeout = 0;
   server.keepAliveTimeout = 0;
   return {
-    url: `http://127.0.0.1:${await listenOnLoopback(server)}`,
+    url: `http://127.0.0.1:${await listenOnLoopback(server)}${path}`,
     close: () => closeAtOnce(server),
   };
 }

@@ -12,7 +12,7 @@ const grantSchema = z.union([
   z.object({ error: z.string(), hints: z.array(z.string()) }),
 ]);
 
-/** Where harnesses are leased, and the networks that each of them has. */
+/** Where harnesses are leased (the URL holds a secret of the run), and the networks that each of them has. */
 export type PoolAddress = { url: string; networks: readonly NetworkName[] };
 
 /**
@@ -50,10 +50,18 @@ async function openLease(poolUrl: string): Promise<{ url: string; end(): void }>
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   // A connection of its own: one that is kept for reuse would keep the lease.
   const request = http.get(poolUrl, { agent: false }, resolve);
-  request.on("error", (cause) => reject(new KitError(`The harness pool at ${poolUrl} is gone`, { cause })));
+  request.on("error", (cause) =>
+    reject(new KitError(`The harness pool at ${new URL(poolUrl).origin} is gone`, { cause })),
+  );
   // Held for as long as the test, and no reason for a process to stay.
   request.on("socket", (socket) => socket.unref());
   const response = await promise;
+  if (response.statusCode !== 200) {
+    request.destroy();
+    throw new KitError(`What listens at ${new URL(poolUrl).origin} is not the harness pool of this run`, {
+      hints: ["The pool has ended, and another program has its port: start the run again."],
+    });
+  }
   const grant = grantSchema.parse(JSON.parse(await readLine(response)));
   if ("error" in grant) throw new KitError(grant.error, { hints: grant.hints });
   return { url: grant.url, end: () => void request.destroy() };

@@ -4,6 +4,7 @@ import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connectHarness, createHarness, type Harness } from "../../../src/harness/index.ts";
 import { startMockServer } from "../../../src/mock-server/index.ts";
+import { leaseHarness, startHarnessPool } from "../../../src/pool/index.ts";
 import { runCli } from "../../support/cli.ts";
 import { makeDirectory, startCommand } from "../../support/serve/command.ts";
 
@@ -82,6 +83,23 @@ describe("a name that was allowed, such as a container's,", () => {
     expect((await ask(url, "POST", byName)).status).toBe(204);
     expect((await ask(url, "POST", byAnother)).status).toBe(403);
   });
+});
+
+test("harnesses of a pool are leased to the processes that know its secret, and to no page or other program", async () => {
+  const pool = await startHarnessPool({ networks: ["base"], maxHarnesses: 1 });
+  try {
+    const { origin } = new URL(pool.url);
+    for (const [, headers] of foreign) expect((await ask(pool.url, "GET", headers)).status).toBe(404);
+    for (const url of [origin, `${origin}/${"0".repeat(64)}`, `${pool.url}/`, `${pool.url}?a`]) {
+      expect(await ask(url, "GET", {})).toEqual({ status: 404, body: "" });
+    }
+    // The only one is still free.
+    await using harness = await leaseHarness(["base"]);
+    expect((await harness.pay({ network: "base" })).settle.body.success).toBe(true);
+  } finally {
+    delete process.env.X402_HARNESS_POOL;
+    await pool.close();
+  }
 });
 
 test.each(foreign)(
