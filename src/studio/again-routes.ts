@@ -10,12 +10,17 @@ import type { LoggedPayment, PaymentLog } from "./payment-log.ts";
 export type Resend = {
   /** Gives the answer. */
   send(operation: Operation, body: Record<string, unknown>): Promise<{ status: number; body: unknown }>;
-  /** Everything that the payment was judged by, as `x402-kit replay` reads it. */
-  capture(payment: LoggedPayment): Promise<object>;
+  /**
+   * Everything that the payment was judged by, as `x402-kit replay` reads it.
+   *
+   * @param keepSignature also where the payer is no test payer: anyone with it can move that payer's money
+   */
+  capture(payment: LoggedPayment, keepSignature: boolean): Promise<object>;
   /** The command for a terminal that does the same. */
   describeCurl(operation: Operation, body: Record<string, unknown>): string;
 };
 
+const captureSchema = z.object({ keepSignature: z.boolean().default(false) }).nullish();
 const againSchema = z.object({ operation: z.enum(["verify", "settle"]) });
 
 /**
@@ -56,5 +61,12 @@ export function againRoutes(
     return { curl: resend.describeCurl(found.operation, found.body) };
   });
 
-  app.post<{ Params: { id: string } }>("/payments/:id/capture", answerFrom(log, resend.capture));
+  app.post<{ Params: { id: string } }>("/payments/:id/capture", async (request, reply) => {
+    const asked = captureSchema.safeParse(request.body);
+    if (!asked.success) {
+      return reply.code(400).send({ error: 'The body is to be {} or {"keepSignature":true}' });
+    }
+    const keepSignature = asked.data?.keepSignature ?? false;
+    return answerFrom(log, (payment) => resend.capture(payment, keepSignature))(request, reply);
+  });
 }

@@ -1,15 +1,17 @@
 import { z } from "zod";
-import { captureSchema, readCapture } from "../../capture/capture.ts";
+import { type Capture, captureSchema, readCapture } from "../../capture/capture.ts";
 import { replayCapture } from "../../capture/replay.ts";
 import { KitError } from "../../errors.ts";
 import { requestJson } from "../../harness/control/http-json.ts";
+import { parsePaymentRequest } from "../../protocol/requests.ts";
+import { nameOfTestPayer } from "../../published/test-payers.ts";
 import { createPaymentReader } from "../../studio/read-payments.ts";
 import { escapeControls } from "../../util/escape-controls.ts";
 import { self } from "../../util/self-command.ts";
 import { atUrl } from "../kit/at-url.ts";
 import { defineCommand, flag, textOption, tokenOption, urlOption } from "../kit/command.ts";
 import { readInputFile } from "../kit/input-file.ts";
-import { requireWritable, writeOutput } from "../kit/output-file.ts";
+import { requireWritable, writePrivateFile } from "../kit/output-file.ts";
 import { findLastAsked } from "./look-up.ts";
 
 /* A payment as a file, written from a running harness and judged again anywhere. */
@@ -29,17 +31,20 @@ export const capture = defineCommand({
       default: "last",
     }),
     out: textOption("FILE", "the file to write", { example: "bug.x402.json", default: "bug.x402.json" }),
+    "keep-signature": flag(
+      "keep the signature of a payer who is no test payer: whoever has the file can then have that payment made on the real network",
+    ),
     url: urlOption,
     token: tokenOption,
   },
 
-  async run({ id, out, url, token }, { print }) {
+  async run({ id, out, "keep-signature": keepSignature, url, token }, { print, printError }) {
     requireWritable({ out });
     const last = id === "last" ? await findLastAsked(createPaymentReader(url, token)) : undefined;
     const wanted = last?.id ?? id;
     const { status, body } = await requestJson(`${url}/payments/${encodeURIComponent(wanted)}/capture`, {
       method: "POST",
-      body: {},
+      body: keepSignature ? { keepSignature } : {},
       ...(token !== undefined && { headers: { authorization: `Bearer ${token}` } }),
     });
     if (status !== 200) {
@@ -54,11 +59,29 @@ export const capture = defineCommand({
         hints: ["Another version of the kit may run there, or something else."],
       });
     }
-    await writeOutput(out, () => `${JSON.stringify(body, null, 2)}\n`);
+    await writePrivateFile(out, `${JSON.stringify(body, null, 2)}\n`);
+    for (const line of describeSignature(captured.data, keepSignature)) printError(line);
     print(`Wrote ${out}. Judge it again, on any machine: ${self} replay ${out}`);
     return 0;
   },
 });
+
+/** What the user should know of the signature: nothing where the payer is a test payer, whose key everyone has. */
+function describeSignature({ signature, request, chain }: Capture, wasAskedFor: boolean): readonly string[] {
+  if (signature === "cut") {
+    return [
+      "Without the signature: until the payment expires, whoever has it can submit the payment to the token. A replay relies on what was found of it.",
+      wasAskedFor
+        ? "serve gives no signature to anybody."
+        : "To keep that of an account without anything of value: --keep-signature.",
+    ];
+  }
+  const parsed = parsePaymentRequest(request);
+  if (parsed.ok && nameOfTestPayer(parsed.request.authorization.from) !== undefined) return [];
+  return [
+    `Warning: the file has the payer's signature. It is valid on the real ${chain.network} too: until the payment expires, whoever has the file can submit the payment to the token there.`,
+  ];
+}
 
 export const replay = defineCommand({
   options: {

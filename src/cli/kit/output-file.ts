@@ -1,5 +1,5 @@
 import { accessSync, constants, statSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { open, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../../errors.ts";
 
@@ -24,8 +24,28 @@ export function requireWritable(files: Readonly<Record<string, string | undefine
  */
 export async function writeOutput(file: string | undefined, render: () => string): Promise<void> {
   if (file === undefined) return;
+  await orExplain(file, () => writeFile(file, render()));
+}
+
+/**
+ * Writes a file that no other user of the machine may read, whoever could read it before.
+ *
+ * @throws {KitError} when it cannot be written
+ */
+export async function writePrivateFile(file: string, text: string): Promise<void> {
+  await orExplain(file, async () => {
+    await using handle = await open(file, "w", ownerOnly);
+    // Of a file that was there; a device has no owner who could.
+    if ((await handle.stat()).isFile()) await handle.chmod(ownerOnly);
+    await handle.writeFile(text);
+  });
+}
+
+const ownerOnly = 0o600;
+
+async function orExplain(file: string, write: () => Promise<void>): Promise<void> {
   try {
-    await writeFile(file, render());
+    await write();
   } catch (cause) {
     throw new KitError(`${file} could not be written`, { cause });
   }

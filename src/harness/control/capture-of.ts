@@ -6,15 +6,21 @@ import type { FacilitatorContracts } from "../stage/addresses.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
 import { readableChainOf } from "./readable-chain.ts";
 
-/** A payment of a harness, with the state of the local chain that decided it. */
+/**
+ * A payment of a harness, with the state of the local chain that decided it. Without the signature where the payer is no
+ * test payer: local chains have the ids and tokens of real ones, so a wallet's signature moves its money there too.
+ */
 export async function captureOf(
   payment: LoggedPayment,
   chains: ControlledHarness["chains"],
   {
     contracts,
+    keepSignature,
     headAt,
   }: {
     contracts: FacilitatorContracts;
+    /** Whether the signature is kept whoever the payer is. */
+    keepSignature: boolean;
     /** The newest block of a network at a time, in unix milliseconds. */
     headAt(network: string, at: number): bigint | undefined;
   },
@@ -25,7 +31,8 @@ export async function captureOf(
     throw new KitError("The payment has no chain that runs here");
   }
   return capturePayment(payment, request, {
-    ...{ contracts, signature: "kept", chain },
+    ...{ contracts, chain },
+    signature: keepSignature || summary.payerName !== null ? "kept" : "cut",
     headAt: (at) => headAt(chain.network.name, at),
   });
 }

@@ -222,10 +222,9 @@ export async function serveHarness(
       const resend: Resend = {
         send: async (operation, body) =>
           (await import("../control/pay.ts")).postPayment(describe(), operation, body),
-        capture: async (payment) =>
+        capture: async (payment, keepSignature) =>
           (await import("../control/capture-of.ts")).captureOf(payment, started.chains, {
-            contracts,
-            headAt,
+            ...{ contracts, keepSignature, headAt },
           }),
         describeCurl: (operation, body) => curlOf(describe(), operation, body),
       };

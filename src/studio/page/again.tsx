@@ -57,7 +57,8 @@ export function Again({ payment }: { payment: PaymentDetail }) {
     link.download = "bug.x402.json";
     link.click();
     URL.revokeObjectURL(link.href);
-    notice.value = `Judge it again, on any machine: ${command} replay bug.x402.json`;
+    const cut = answer.signature === "cut" ? "Without the signature, since this is no test payer. " : "";
+    notice.value = `${cut}Judge it again, on any machine: ${command} replay bug.x402.json`;
   };
   return (
     <section class="again" aria-label="Do it again">

@@ -1,10 +1,11 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Capture, readCapture } from "../../../src/capture/capture.ts";
 import { replayCapture } from "../../../src/capture/replay.ts";
-import { pay } from "../../../src/harness/control/pay.ts";
+import { pay, postPayment, signPayment } from "../../../src/harness/control/pay.ts";
 import { createHarness } from "../../../src/harness/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { networks } from "../../../src/protocol/networks.ts";
@@ -190,6 +191,8 @@ test("the file holds no key, and the command line writes and replays it without 
   const file = join(folder, "bug.x402.json");
   const written = await runCli(["capture", "last", "--out", file, "--url", origin]);
   expect(written.stdout).toContain(`npx x402-kit replay ${file}`);
+  // A test payer's key is published anyway.
+  expect([written.stderr, readCapture(await readFile(file, "utf8")).signature]).toEqual(["", "kept"]);
   const text = await captureNewest();
   expect(text).not.toContain(harness.description.organization.apiKey);
   for (const { privateKey } of Object.values(testPayers)) expect(text).not.toContain(privateKey.slice(2));
@@ -203,6 +206,49 @@ test("the file holds no key, and the command line writes and replays it without 
   expect(stdout + stderr).toContain("\\u001b[2J");
   expect(stdout + stderr).not.toContain("\u001b");
   expect(stdout + stderr).not.toContain("\u202e");
+});
+
+test("the signature of a wallet leaves only if it is asked for, in a file that its owner alone may read", async () => {
+  // Local chains have the ids and tokens of real ones.
+  const payer = `0x${randomBytes(32).toString("hex")}` as const;
+  const { request, authorization } = await signPayment(harness.description, { network: "base", payer });
+  await harness.chains.base?.fund(authorization.from, 10_000n);
+  expect((await postPayment(harness.description, "settle", request)).body).toMatchObject({ success: true });
+  const signature = /"signature":"0x([0-9a-f]{130})"/.exec(JSON.stringify(request))?.[1] ?? "none";
+  const file = join(folder, "wallet.x402.json");
+  await writeFile(file, "readable to all before", { mode: 0o644 });
+  const captured = async (...args: string[]) => {
+    const { stderr, code } = await runCli(["capture", "last", "--out", file, "--url", origin, ...args]);
+    expect([code, (await stat(file)).mode & 0o777]).toEqual([0, 0o600]);
+    const text = await readFile(file, "utf8");
+    expect(await replayCapture(readCapture(text))).toMatchObject({ verdict: "valid", same: true });
+    return { stderr, text };
+  };
+
+  const usual = await captured();
+  expect(usual.text).not.toContain(signature);
+  expect(usual.stderr).toContain("Without the signature");
+  expect(usual.stderr).toContain("--keep-signature");
+  expect(await captureNewest()).not.toContain(signature);
+  await using again = await createHarness({ capture: file });
+  expect(await again.captured.replay()).toMatchObject({
+    verdict: "valid",
+    answer: { body: { success: true } },
+  });
+
+  const kept = await captured("--keep-signature");
+  expect(kept.text).toContain(signature);
+  expect(kept.stderr).toMatch(
+    /^Warning: the file has the payer's signature. It is valid on the real base too/,
+  );
+
+  const { payments } = paymentListSchema.parse(await (await fetch(`${origin}/payments?limit=1`)).json());
+  const wrong = await fetch(`${origin}/payments/${payments[0]?.id}/capture`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: '{"keepSignature":"no"}',
+  });
+  expect(wrong.status).toBe(400);
 });
 
 test("a capture is replayed where there is no network at all, and its chain is gone", async () => {
