@@ -17,21 +17,25 @@ export type Listening = { host: string; allowHosts?: readonly string[] | undefin
  * and those that were allowed.
  */
 export function refuseForeign(scope: FastifyInstance, listening: Listening): void {
-  const { host, allowHosts = [] } = listening;
-  const names = [...new Set([host, "localhost", "127.0.0.1", ...allowHosts])].join(", ");
   scope.addHook("onRequest", (request, reply, done) => {
     const problem = foreign(request.headers, listening);
     if (problem === undefined) return done();
-    reply.code(403).send({
-      error: `Refused: ${problem}`,
-      because: [],
-      hints: [
-        problem.startsWith("the Origin")
-          ? `Only programs, and pages served from ${names}, may call this. Pages of another host are allowed by --allow-host NAME.`
-          : `Ask for it as ${names}. Another name, such as a container's, is allowed by --allow-host NAME.`,
-      ],
-    });
+    reply.code(403).send(describeRefusal(problem, listening));
   });
+}
+
+/** The body of the answer to a request that {@link foreign} has a problem with. */
+export function describeRefusal(problem: string, { host, allowHosts = [] }: Listening) {
+  const names = [...new Set([host, "localhost", "127.0.0.1", ...allowHosts])].join(", ");
+  return {
+    error: `Refused: ${problem}`,
+    because: [],
+    hints: [
+      problem.startsWith("the Origin")
+        ? `Only programs, and pages served from ${names}, may call this. Pages of another host are allowed by --allow-host NAME.`
+        : `Ask for it as ${names}. Another name, such as a container's, is allowed by --allow-host NAME.`,
+    ],
+  };
 }
 
 /** What gives a request away as another site's; undefined when nothing does. */

@@ -5,11 +5,15 @@ import type { Server } from "node:net";
 /**
  * Has a server listen on this machine alone.
  *
- * @param port any free one by default
+ * @param options.host an address of 127.0.0.0/8
+ * @param options.port any free one by default
  * @returns the port
  */
-export async function listenOnLoopback(server: Server, port = 0): Promise<number> {
-  server.listen(port, "127.0.0.1");
+export async function listenOnLoopback(
+  server: Server,
+  { host = "127.0.0.1", port = 0 }: { host?: string; port?: number } = {},
+): Promise<number> {
+  server.listen(port, host);
   await once(server, "listening");
   const address = server.address();
   if (typeof address !== "object" || address === null) throw new Error("the server listens on no port");

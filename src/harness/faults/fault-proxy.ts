@@ -5,11 +5,11 @@ import { text } from "node:stream/consumers";
 import { createLocalRpc } from "../../rpc/local-rpc.ts";
 import { listenOnLoopback } from "../../util/loopback.ts";
 import { http } from "../../util/node-http.ts";
+import { relay } from "../nodes/relay.ts";
 import { answerCalls } from "./answer-calls.ts";
 import { breakExchange } from "./break-exchange.ts";
 import { type ConnectionFaults, createConnectionFaults, type Hit } from "./connection-faults.ts";
 import { type Message, readAnswers, readMessage } from "./json-rpc-message.ts";
-import { relay } from "./relay.ts";
 
 /** A proxy on loopback in front of one node. Disposing of it ends it, and every connection through it. */
 export type FaultProxy = AsyncDisposable & {
@@ -44,7 +44,8 @@ export type FaultProxyOptions = {
 
 /**
  * Starts a proxy that does to the JSON-RPC between a service and a node what networks and providers do. Without a
- * fault, bytes go through as they are.
+ * fault, bytes go through as they are. It listens at the node's own address, so that no web page finds it that does not
+ * find the node.
  *
  * @example
  * await using proxy = await createFaultProxy({ target: chain.rpcUrl });
@@ -117,7 +118,7 @@ export async function createFaultProxy({ target, onExchange }: FaultProxyOptions
     });
   });
   return {
-    url: `http://127.0.0.1:${await listenOnLoopback(server)}`,
+    url: `http://${hostname}:${await listenOnLoopback(server, { host: hostname })}`,
     faults,
     async [Symbol.asyncDispose]() {
       if (!server.listening) return;

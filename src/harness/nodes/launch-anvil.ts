@@ -3,7 +3,6 @@ import { ChildProcess } from "node:child_process";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
 import { KitError } from "../../errors.ts";
-import { requireFree } from "../../local-server/require-free.ts";
 import type { Watchdog } from "../../util/watchdog.ts";
 import { anvilBinary, executable } from "./anvil-binary.ts";
 import { nodeName } from "./orphans.ts";
@@ -14,8 +13,6 @@ export type LaunchOptions = {
   chainId: number;
   /** Ends the node together with this process. */
   watchdog: Watchdog;
-  /** A free port by default. */
-  port?: number | undefined;
   /** Gives up the start; without effect once the node runs. */
   signal?: AbortSignal | undefined;
   /** Path of the anvil binary; the one of this platform's package by default. */
@@ -27,17 +24,14 @@ export type LaunchOptions = {
   genesisTime?: number | undefined;
   /** The number of the first block; 0 by default. */
   genesisBlock?: number | undefined;
-  /** Where it listens; 127.0.0.1 by default. It can always be reached there. */
-  host?: NodeHost | undefined;
+  /** The address that it listens on, at a free port; 127.0.0.1 by default. */
+  host?: string | undefined;
   startTimeoutMs?: number | undefined;
   /** Called when the process runs, while it comes to listen. */
   onSpawn?: (() => void) | undefined;
   /** Forks a chain, instead of starting an empty one. The URL shows in the arguments of the process. */
   fork?: { url: string; blockNumber: bigint } | undefined;
 };
-
-/** This machine alone, or every address that it has, by IPv4 or both. */
-export type NodeHost = "127.0.0.1" | "0.0.0.0" | "::";
 
 /** A process that listens. */
 export type LaunchedAnvil = {
@@ -53,6 +47,8 @@ const flags = [
   // A fixed one, so that an upgrade of anvil does not change the rules.
   "--hardfork",
   "prague",
+  // Otherwise every web page may call it.
+  "--no-cors",
 ];
 
 /** Room for some 3,000 single settles in a block, ten times anvil's default: a relayer under load fills that. */
@@ -75,7 +71,7 @@ const startContext = new AsyncLocalStorage<object>();
  * @throws {KitError} when it does not come to listen; no process is left then
  */
 export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil> {
-  const { name, chainId, watchdog, port, signal, genesisTime, genesisBlock } = options;
+  const { name, chainId, watchdog, signal, genesisTime, genesisBlock } = options;
   const { startTimeoutMs = 30_000, host = "127.0.0.1" } = options;
   signal?.throwIfAborted();
   const binary = options.binary === undefined ? anvilBinary() : executable(options.binary);
@@ -85,7 +81,7 @@ export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil
     anvilBinary: binary,
     host,
     // 0: the system gives a free port at the moment of binding, so no two starts can be given the same one.
-    port: port ?? 0,
+    port: 0,
     chainId,
     // Deriving the ten development accounts would take a third of the start-up time.
     accounts: 0,
@@ -181,16 +177,6 @@ export async function launchAnvil(options: LaunchOptions): Promise<LaunchedAnvil
     }
     signal?.throwIfAborted();
     if (cause instanceof KitError) throw cause;
-    if (port !== undefined) {
-      await requireFree(host, port).catch((reason: unknown) => {
-        throw new KitError(`The ${name} node cannot listen on port ${port}: it is in use`, {
-          cause: reason,
-          hints: [
-            "Choose another by --rpc-port or --rpc-ports (in a program, by the option rpcPorts), or none: a free one is found then.",
-          ],
-        });
-      });
-    }
     if (spawnError !== undefined) {
       throw new KitError(`This system cannot run the anvil binary at ${binary}`, {
         cause: spawnError,

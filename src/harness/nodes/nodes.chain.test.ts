@@ -1,6 +1,4 @@
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -140,23 +138,6 @@ describe("a node", () => {
 });
 
 describe("a node that cannot start", () => {
-  it("because its port is in use says so, whatever uses it", async () => {
-    // A server that would even answer as the node would.
-    const other = createServer((_request, response) =>
-      response.end('[{"jsonrpc":"2.0","id":1,"result":"0x2105"}]'),
-    );
-    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
-    const { port } = other.address() as AddressInfo;
-    const error = await failureOf(start({ port }));
-    expect(error.message).toBe(`The base node cannot listen on port ${port}: it is in use`);
-    expect(error.hints).toMatchInlineSnapshot(`
-      [
-        "Choose another by --rpc-port or --rpc-ports (in a program, by the option rpcPorts), or none: a free one is found then.",
-      ]
-    `);
-    other.close();
-  });
-
   it("because the binary is missing says so", async () => {
     const error = await failureOf(start({ binary: "/nowhere/anvil" }));
     expect(error.message).toMatchInlineSnapshot(

@@ -45,9 +45,9 @@ const stopGraceMs = 1_000;
  * @throws {KitError} when the node cannot start; no process is left then
  */
 export async function startNode(options: LaunchOptions): Promise<LocalNode> {
-  const { name, chainId, signal } = options;
-  const { child, pid, port, lastOutput } = await launchAnvil(options);
-  const rpcUrl = `http://127.0.0.1:${port}`;
+  const { name, chainId, signal, host = "127.0.0.1" } = options;
+  const { child, pid, port, lastOutput } = await launchAnvil({ ...options, host });
+  const rpcUrl = `http://${host}:${port}`;
   const rpc = createLocalRpc(rpcUrl);
   const listeners: ((error: KitError) => void)[] = [];
   let stopping: Promise<void> | undefined;

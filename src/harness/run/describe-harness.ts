@@ -31,7 +31,14 @@ export function describeHarness(
   };
 }
 
-function describeChain({ network, rpcUrl, facilitatorContract, asset, hasBlacklist, node }: HarnessChain) {
+function describeChain({
+  network,
+  publicRpcUrl: rpcUrl,
+  facilitatorContract,
+  asset,
+  hasBlacklist,
+  node,
+}: HarnessChain) {
   const { name, chainId, caip2, tier, nativeCoin } = network;
   const added = builtInNetworks.named(name) === undefined ? { tier, nativeCoin } : {};
   const described = { chainId, caip2, rpcUrl, facilitatorContract, asset, ...added };

@@ -8,8 +8,6 @@ import type { SavedHarness } from "./rewind.ts";
 /** How chains and service are started. */
 export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "meanwhile"> & {
   host: string;
-  /** Names besides `localhost` that all but the service may be called by, such as that of a container. */
-  allowHosts?: readonly string[] | undefined;
   /** 0 for any free port. */
   port: number;
   settleWaitMs?: number | undefined;

@@ -29,8 +29,10 @@ import {
 /** A local chain with everything in place. Chain time is unix seconds; amounts are in the asset's smallest unit. */
 export type HarnessChain = {
   readonly network: Network;
-  /** Where the node listens. */
+  /** Where the node listens. It answers everybody, so this is for the harness and its service alone. */
   readonly rpcUrl: string;
+  /** Where users reach the node, through its gate. */
+  readonly publicRpcUrl: string;
   readonly facilitatorContract: Address;
   readonly asset: Asset;
   /** Whether the token knows a blacklist. On a fork it may not: then the payer `blacklisted` pays as others do. */
@@ -93,6 +95,8 @@ export type LocalChainOptions = {
   facilitatorContract: Address;
   asset: Asset;
   node: LocalNode;
+  /** Where users reach the node. */
+  publicRpcUrl: string;
   /** Whether the chain's time is its own, and not this machine's. */
   ownClock?: boolean;
   /** What a captured payment was judged by, which is put in place last. */
@@ -129,7 +133,7 @@ async function load(node: LocalNode, { state }: SavedChain): Promise<void> {
 
 /** Puts contracts, accounts and payers in place on a node that has just been started. */
 export async function prepareChain(options: LocalChainOptions): Promise<HarnessChain> {
-  const { network, facilitatorContract, asset, node, ownClock = false, slice, saved } = options;
+  const { network, facilitatorContract, asset, node, publicRpcUrl, ownClock = false, slice, saved } = options;
   const realToken = node.fork !== undefined && isRealToken(network, asset);
   const contracts: readonly PlacedContract[] = [
     {
@@ -208,6 +212,7 @@ export async function prepareChain(options: LocalChainOptions): Promise<HarnessC
   return {
     network,
     rpcUrl: node.rpcUrl,
+    publicRpcUrl,
     facilitatorContract,
     asset,
     hasBlacklist,

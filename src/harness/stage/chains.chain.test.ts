@@ -276,7 +276,7 @@ describe("chains with settings of one's own", () => {
     });
     const chain = chains.chains.base;
     if (chain === undefined) throw new Error("base was not started");
-    expect(chain.rpcUrl).toBe(`http://127.0.0.1:${port}`);
+    expect(chain.publicRpcUrl).toBe(`http://127.0.0.1:${port}`);
     expect(chain.facilitatorContract).toBe(address);
     expect(await read(chain).text("name")).toBe("Own Dollar");
     expect(await read(chain).balanceOf(testPayers.funded.address)).toBe(10n ** 24n);
@@ -309,9 +309,13 @@ describe("chains that cannot start", () => {
     await once(server, "listening");
     const address = server.address();
     const port = typeof address === "object" && address !== null ? address.port : 0;
-    await expect(start({ rpcPorts: { polygon: port } })).rejects.toThrow(
-      `The polygon node cannot listen on port ${port}: it is in use`,
-    );
+    const error = await start({ rpcPorts: { polygon: port } }).catch((error: unknown) => error);
+    expect(error).toMatchObject({
+      message: `The polygon node cannot listen on port ${port}: it is in use`,
+      hints: [
+        "Choose another by --rpc-port or --rpc-ports (in a program, by the option rpcPorts), or none: a free one is found then.",
+      ],
+    });
     server.close();
   });
 

@@ -7,7 +7,8 @@ import {
 } from "../../protocol/networks.ts";
 import { startWatchdog } from "../../util/watchdog.ts";
 import { type ForkOptions, readForkOptions } from "../fork/fork-options.ts";
-import type { NodeHost } from "../nodes/launch-anvil.ts";
+import { findHiddenAddress } from "../nodes/hidden-address.ts";
+import { type GateHost, type NodeGate, startNodeGate } from "../nodes/node-gate.ts";
 import { type LocalNode, startNode } from "../nodes/nodes.ts";
 import { endOrphans } from "../nodes/orphans.ts";
 import type { FacilitatorContracts } from "./addresses.ts";
@@ -25,9 +26,11 @@ export type StartChainsOptions = {
   assets?: Readonly<Partial<Record<NetworkName, Asset>>> | undefined;
   /** What the chains of some networks are forked from; their real USDC is then the token. */
   fork?: ForkOptions | undefined;
-  /** Where the service listens. Where that is every address of this machine, the nodes do so too. */
+  /** Where the service listens. Where that is every address of this machine, the nodes can be reached there too. */
   host?: string | undefined;
-  /** The port of a network's node; free ones by default. */
+  /** Names besides `localhost` that all but the service may be called by, such as that of a container. */
+  allowHosts?: readonly string[] | undefined;
+  /** The port at which a network's node can be reached; free ones by default. */
   rpcPorts?: Readonly<Partial<Record<NetworkName, number>>> | undefined;
   /** Gives up the start; without effect once the chains run. */
   signal?: AbortSignal | undefined;
@@ -70,9 +73,9 @@ export type Chains = AsyncDisposable & {
  * });
  */
 export async function startChains(options: StartChainsOptions): Promise<Chains> {
-  const { facilitatorContracts, assets = {}, rpcPorts = {}, signal, slice } = options;
+  const { facilitatorContracts, assets = {}, rpcPorts = {}, allowHosts, signal, slice } = options;
   const beginning = slice === undefined ? { genesisTime: options.genesisTime } : beginningOf(slice);
-  const host: NodeHost = options.host === "0.0.0.0" || options.host === "::" ? options.host : "127.0.0.1";
+  const host: GateHost = options.host === "0.0.0.0" || options.host === "::" ? options.host : "127.0.0.1";
   const problems = findChainProblems(options);
   if (problems.length > 0) throw new ConfigurationError(problems);
   const { knownNetworks = builtInNetworks } = options;
@@ -80,12 +83,11 @@ export async function startChains(options: StartChainsOptions): Promise<Chains> 
   const forks = readForkOptions(options.fork ?? {}, options.networks);
   signal?.throwIfAborted();
 
-  // They may have the ports that are asked for; else it can be done while the nodes come up.
-  if (Object.keys(rpcPorts).length > 0) await endOrphans();
   const watchdog = startWatchdog();
   const nodes: LocalNode[] = [];
+  const gates: NodeGate[] = [];
   const stop = async () => {
-    await Promise.all(nodes.map((node) => node.stop()));
+    await Promise.all([...nodes.map((node) => node.stop()), ...gates.map((gate) => gate.close())]);
     await watchdog.close();
   };
   let preparation: Promise<typeof import("./chain.ts")> | undefined;
@@ -101,31 +103,35 @@ export async function startChains(options: StartChainsOptions): Promise<Chains> 
     // The other nodes are started in this turn of the event loop.
     setImmediate(() => {
       prepare().catch(() => {});
-      if (Object.keys(rpcPorts).length === 0) void endOrphans();
+      void endOrphans();
       options.meanwhile?.();
     });
   };
   // A fork asks its network first.
   if (networks.every(({ name }) => forks.has(name))) onSpawn();
 
+  const nodeHost = await findHiddenAddress();
   const results = await Promise.allSettled(
     networks.map(async (network) => {
       const { name, chainId, tier } = network;
-      const port = rpcPorts[name];
+      const gate = await startNodeGate({ name, host, allowHosts, port: rpcPorts[name] });
+      gates.push(gate);
       const asset = assets[name] ?? network.usdc;
       const facilitatorContract = facilitatorContracts[tier];
-      const launch = { watchdog, host, port, signal, binary: options.anvilBinary, onSpawn };
+      const launch = { watchdog, host: nodeHost, signal, binary: options.anvilBinary, onSpawn };
       const spec = forks.get(name);
       const node = await (spec === undefined
         ? startNode({ ...launch, name, chainId, ...beginning })
         : startFork({ ...launch, network, spec, facilitatorContract, asset }));
       nodes.push(node);
+      gate.open(node.rpcUrl);
       const { prepareChain } = await prepare();
       const preparing = prepareChain({
         network,
         facilitatorContract,
         asset,
         node,
+        publicRpcUrl: gate.url,
         ownClock: beginning.genesisTime !== undefined,
         slice,
         saved: options.saved?.[name],

@@ -56,7 +56,7 @@ export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0): 
     if (answer === "reset") incoming.socket.resetAndDestroy();
     else outgoing.writeHead(answer.status, answer.headers).end(answer.body);
   });
-  const port = await listenOnLoopback(server, atPort).catch((cause: unknown) => {
+  const port = await listenOnLoopback(server, { port: atPort }).catch((cause: unknown) => {
     throw new KitError(`The facilitator's port ${atPort} is taken`, {
       hints: ["Is an `up` running there? Another port is chosen with --facilitator-port."],
       cause,

@@ -193,7 +193,7 @@ describe("a node that dies", () => {
     await up.printed(/Ctrl-C/);
     process.kill(nodeOf(up), "SIGKILL");
     expect(await up.ended).toEqual({ code: 1, signal: null });
-    expect(up.stderr().replace(/127\.0\.0\.1:\d+/, "127.0.0.1:PORT")).toMatchInlineSnapshot(`
+    expect(up.stderr().replace(/127(\.\d+){3}:\d+/, "127.0.0.1:PORT")).toMatchInlineSnapshot(`
       "x402-kit up: The base node ended unexpectedly, by SIGKILL
         Everything was stopped, and the chains' states are gone. Start again: npx x402-kit up
         What the node wrote last:

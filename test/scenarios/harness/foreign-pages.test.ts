@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
+import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connectHarness, createHarness, type Harness } from "../../../src/harness/index.ts";
@@ -61,6 +62,113 @@ describe("a harness", () => {
     expect(local.status).toBe(200);
     const { code, stderr } = await runCli(["reset", "--url", origin]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  });
+});
+
+describe("a node", () => {
+  const chainId = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_chainId", params: [] });
+  const upgrade = {
+    connection: "Upgrade",
+    upgrade: "websocket",
+    "sec-websocket-version": "13",
+    "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
+  };
+  const localPage = { origin: "http://localhost:3000" };
+  const wallet = { origin: "chrome-extension://nkbihfbeogaeaoehlefnkodbefgpgknn" };
+  let harness: Harness<"base">;
+  let url: string;
+  beforeAll(async () => {
+    harness = await createHarness({ networks: ["base"] });
+    url = harness.networks.base.rpcUrl;
+  });
+  afterAll(() => harness.close());
+
+  async function call(to: string, headers: Record<string, string>, method = "POST") {
+    const outgoing = request(to, { method, headers: { "content-type": "application/json", ...headers } });
+    outgoing.end(method === "POST" ? chainId : undefined);
+    const [response] = (await once(outgoing, "response")) as [IncomingMessage];
+    return { status: response.statusCode, headers: response.headers, body: await text(response) };
+  }
+
+  /** The status of the answer to the beginning of a WebSocket. */
+  async function openSocket(headers: Record<string, string>) {
+    const outgoing = request(url, { headers: { ...upgrade, ...headers } }).end();
+    outgoing.on("upgrade", (_, socket) => socket.destroy()).on("error", () => {});
+    const [response] = (await Promise.race([once(outgoing, "upgrade"), once(outgoing, "response")])) as [
+      IncomingMessage,
+    ];
+    response.resume();
+    return response.statusCode;
+  }
+
+  test.each(foreign)("answers nothing to %s", async (_, headers) => {
+    // A form's or an image's request needs no permission.
+    for (const type of ["application/json", "text/plain"]) {
+      const { status, headers: answered, body } = await call(url, { ...headers, "content-type": type });
+      expect([status, answered["access-control-allow-origin"]]).toEqual([403, undefined]);
+      expect(JSON.parse(body).error).toMatch(/^Refused: the (Host|Origin) header/);
+    }
+    expect((await call(url, headers, "OPTIONS")).status).toBe(403);
+    expect(await openSocket(headers)).toBe(403);
+  });
+
+  test("takes nothing of another site over a connection that began without its name", async () => {
+    const socket = connect(Number(new URL(url).port), "127.0.0.1");
+    const evil = `POST / HTTP/1.1\r\nhost: localhost\r\norigin: https://evil.example\r\ncontent-length: 0\r\n\r\n`;
+    // An image, of which browsers do not say where it is shown.
+    socket.write(`GET / HTTP/1.1\r\nhost: localhost\r\n\r\n`);
+    await once(socket, "data");
+    socket.write(evil);
+    const [answer] = (await once(socket, "data")) as [Buffer];
+    expect(answer.toString()).toMatch(/^HTTP\/1.1 403 /);
+    socket.destroy();
+  });
+
+  test.each([
+    ["a page of this machine", localPage],
+    ["a wallet in a browser", wallet],
+  ])("is read by %s", async (_, headers) => {
+    const asked = { ...headers, "access-control-request-headers": "content-type" };
+    const { status, headers: allowed } = await call(url, asked, "OPTIONS");
+    expect({ status, allowed }).toMatchObject({
+      status: 204,
+      allowed: {
+        "access-control-allow-origin": headers.origin,
+        "access-control-allow-headers": "content-type",
+        vary: "origin",
+      },
+    });
+    const answered = await call(url, headers);
+    expect(JSON.parse(answered.body)).toMatchObject({ result: "0x2105" });
+    expect(answered.headers["access-control-allow-origin"]).toBe(headers.origin);
+    expect(await openSocket(headers)).toBe(101);
+  });
+
+  test("tells the subscriber of a WebSocket of new blocks", async () => {
+    const socket = new WebSocket(url.replace("http", "ws"));
+    await new Promise((resolve) => socket.addEventListener("open", resolve));
+    const next = () =>
+      new Promise<unknown>((resolve) =>
+        socket.addEventListener("message", ({ data }) => resolve(JSON.parse(data)), { once: true }),
+      );
+    const subscribed = next();
+    socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params: ["newHeads"] }));
+    const { result } = (await subscribed) as { result: string };
+    const told = next();
+    await harness.pay({ network: "base" });
+    expect(await told).toMatchObject({
+      method: "eth_subscription",
+      params: { subscription: result, result: { number: expect.stringMatching(/^0x/) } },
+    });
+    socket.close();
+  });
+
+  test("is called by a name that was allowed, by programs and by its pages", async () => {
+    await using named = await createHarness({ networks: ["base"], allowHosts: ["shop"] });
+    const { rpcUrl } = named.networks.base;
+    expect((await call(rpcUrl, { host: "shop:8545" })).status).toBe(200);
+    expect((await call(rpcUrl, { origin: "http://shop:3000" })).status).toBe(200);
+    expect((await call(rpcUrl, { host: "evil.example:8545" })).status).toBe(403);
   });
 });
 

@@ -3,14 +3,14 @@ import { connect, type Socket } from "node:net";
 export type RelayOptions = {
   client: Socket;
   node: { host: string; port: number };
-  /** Asked before each request whether the connection is wanted elsewhere. */
-  wanted: () => boolean;
+  /** Asked at the beginning of each request, of which these bytes have come, whether the connection is wanted elsewhere. */
+  wanted: (request: Buffer) => boolean;
   /** Gets a connection that is wanted, with the request unread. It is not relayed any more then. */
   handOver: (client: Socket) => void;
 };
 
 /**
- * Passes the bytes of an HTTP connection to a node and back, unread: a third of what it takes to read and write HTTP.
+ * Passes the bytes of an HTTP connection to a node and back as they are: a third of what it takes to read and write HTTP.
  *
  * Where a request begins follows from HTTP clients not sending the next one before the last is answered: what comes
  * from the client begins one when nothing came before, or when the node has spoken since.
@@ -21,7 +21,7 @@ export function relay({ client, node, wanted, handOver }: RelayOptions): void {
   client.setNoDelay(true);
 
   const receive = (chunk: Buffer) => {
-    if (begins && wanted()) {
+    if (begins && wanted(chunk)) {
       client.off("data", receive).off("drain", resumeUpstream).off("close", endUpstream).off("error", ignore);
       upstream.off("close", endClient).destroy();
       client.pause();
