@@ -69,11 +69,15 @@ export function createHealthCheck(options: HealthOptions): () => Promise<Record<
     if (vanished > 0) {
       return { problem: `${vanished} mined transactions vanished in a reorganization; they are sent again` };
     }
+    const unconfirmed = lanes.reduce((sum, { relayer }) => sum + relayer.load().unconfirmed, 0);
     const unable = lanes.length - able.length;
     const low = able.filter((lane) => lane.isLow());
     return {
       warnings: [
         ...(unable === 0 ? [] : [`${unable} of ${lanes.length} operators cannot settle; the log says why`]),
+        ...(unconfirmed === 0
+          ? []
+          : [`${unconfirmed} mined transactions wait until two RPC endpoints say the same of them`]),
         ...low.map(({ relayer }) => `the gas money of ${relayer.operator} is running low`),
       ],
     };

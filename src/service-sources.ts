@@ -1,5 +1,6 @@
 import type { Lanes } from "./facilitator/context.ts";
 import type { Ledger } from "./ledger/ledger.ts";
+import { recoveryStates } from "./ledger/recoveries.ts";
 import type { MetricSources, OperatorFunds } from "./metrics/metrics.ts";
 import type { NetworkName } from "./protocol/networks.ts";
 import { withTimeout } from "./util/with-timeout.ts";
@@ -10,7 +11,7 @@ const timeoutMs = 2_000;
 /** What the metrics of a service look up when they are read. */
 export function createMetricSources(options: {
   networks: ReadonlyMap<NetworkName, Lanes>;
-  ledger: Pick<Ledger, "unfinished">;
+  ledger: Pick<Ledger, "unfinished" | "recoveryCounts">;
   health: MetricSources["health"];
 }): Omit<MetricSources, "underWay"> {
   const { networks, ledger, health } = options;
@@ -45,6 +46,17 @@ export function createMetricSources(options: {
         const found = unfinished.find((one) => one.network === network);
         return { network, count: found?.count ?? 0, oldestClaimedAt: found?.oldestClaimedAt ?? null };
       });
+    },
+
+    async directSubmissions() {
+      const counts = await ledger.recoveryCounts();
+      return [...networks.keys()].flatMap((network) =>
+        recoveryStates.map((state) => ({
+          network,
+          state,
+          count: counts.find((one) => one.network === network && one.state === state)?.count ?? 0,
+        })),
+      );
     },
 
     async funds() {

@@ -3,7 +3,7 @@ import { type Composition, compose, type Running } from "../test/support/composi
 import { accountOf, keyOf } from "../test/support/key-accounts.ts";
 import { altering } from "../test/support/misbehaviour.ts";
 import type { Body } from "../test/support/service.ts";
-import { forwardingTo, type StubNode, startStubNode } from "../test/support/stub-node.ts";
+import { type Behaviour, forwardingTo, type StubNode, startStubNode } from "../test/support/stub-node.ts";
 import { createLocalSigner } from "./chain/signing/local-signer.ts";
 import { encodeOperatorChange } from "./deploy/roles.ts";
 import { ConfigurationError } from "./errors.ts";
@@ -436,6 +436,76 @@ describe("with two endpoints", () => {
       await liar.stop();
     },
   );
+
+  const ofAnotherChain: Behaviour = (...request) =>
+    altering(forwardingTo(composition.chain.rpcUrl), "eth_chainId", () => "0x2a")(...request);
+
+  test.each<[string, Behaviour]>([
+    ["is down", (_, response) => void response.destroy()],
+    ["is rate-limited", (_, response) => void response.writeHead(429, { "retry-after": "30" }).end()],
+    ["serves another chain", ofAnotherChain],
+  ])("a payment is not called failed on the word of the first while the second %s", async (_, silent) => {
+    const liar = await startLiar();
+    const second = await startStubNode(silent);
+    const service = await composition.start({
+      network: composition.configuration({ rpcUrls: [liar.url, second.url] }),
+      settleWaitMs: 6_000,
+    });
+    const body = await composition.payment();
+    expect(await composition.post(service, "settle", body)).toMatchObject({
+      status: 503,
+      body: { success: false, nextAction: "poll" },
+    });
+    // It was mined: the honest word of both makes it a success.
+    liar.behave(forwardingTo(composition.chain.rpcUrl));
+    second.behave(forwardingTo(composition.chain.rpcUrl));
+    await expect
+      .poll(async () => (await composition.post(service, "settle", body)).body, { timeout: 30_000 })
+      .toMatchObject({ success: true });
+    await Promise.all([liar.stop(), second.stop()]);
+  });
+
+  test.each<[string, Behaviour]>([
+    [
+      "does not have it",
+      (...request) =>
+        altering(forwardingTo(composition.chain.rpcUrl), "eth_getTransactionReceipt", () => null)(...request),
+    ],
+    ["serves another chain", ofAnotherChain],
+  ])("a receipt that the first may have forged is no success while the second %s", async (_, behaviour) => {
+    const { rpcUrl } = composition.chain;
+    const forger = await startStubNode(forwardingTo(rpcUrl));
+    const second = await startStubNode(behaviour);
+    const service = await composition.start({
+      network: composition.configuration({ rpcUrls: [forger.url, second.url], successEndpoints: 2 }),
+      settleWaitMs: 1_500,
+    });
+    const body = await composition.payment();
+    expect(await composition.post(service, "settle", body)).toMatchObject({
+      status: 503,
+      body: { success: false, nextAction: "poll" },
+    });
+    second.behave(forwardingTo(rpcUrl));
+    await expect
+      .poll(async () => (await composition.post(service, "settle", body)).body, { timeout: 10_000 })
+      .toMatchObject({ success: true });
+    await Promise.all([forger.stop(), second.stop()]);
+  });
+
+  test("the first says reverted, two others say settled: it is settled", async () => {
+    const liar = await startLiar();
+    const { rpcUrl } = composition.chain;
+    const third = await startStubNode(forwardingTo(rpcUrl));
+    const service = await composition.start({
+      network: composition.configuration({
+        rpcUrls: [liar.url, rpcUrl, third.url],
+        successEndpoints: 2,
+      }),
+    });
+    const { body } = await composition.post(service, "settle", await composition.payment());
+    expect(body).toMatchObject({ success: true });
+    await Promise.all([liar.stop(), third.stop()]);
+  });
 
   test("a payment whose transaction was really reverted is called failed by both", async () => {
     const { rpcUrl } = composition.chain;

@@ -146,7 +146,12 @@ function boundedRpc({ network, ask }: Pick<ReadableChain, "network" | "ask">): P
       if (requests > bounds.requests || performance.now() > until) {
         return Promise.reject(new UndeterminedError(`The search on ${network.name} takes too long`));
       }
-      return Promise.all(calls.map(({ method, params }) => ask(method, ...params)));
+      return Promise.all(
+        calls.map(async ({ method, params }) => ({
+          ...(await ask(method, ...params)),
+          endpoint: network.name,
+        })),
+      );
     },
   };
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { UndeterminedError } from "../errors.ts";
 import { describeError } from "../rpc/json-rpc.ts";
-import type { Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
+import type { EndpointAnswer, Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
 import { readRevertData } from "./contract/revert-data.ts";
 
 /** Asks a chain, and reads what comes back, for all that a {@link Chain} does. */
@@ -15,7 +15,7 @@ export type ChainReader = {
   ask(
     calls: readonly RpcCall[],
     options?: { optional?: RpcCall; attempt?: number },
-  ): Promise<readonly RpcAnswer[]>;
+  ): Promise<readonly EndpointAnswer[]>;
   /**
    * Reads an answer with a reader that gives undefined for what it cannot read.
    *

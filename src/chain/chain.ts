@@ -66,6 +66,10 @@ export type Receipt = {
   /** What its sender has paid, in wei; undefined where the node does not say. */
   gasCost: bigint | undefined;
 };
+
+/** The same, with the label of the RPC endpoint that gave it: whose word it is. */
+export type EndpointReceipt = Receipt & { readonly endpoint: string };
+
 /** An authorization, and the blocks to look for it in, both ends included. */
 export type DirectSubmissionQuery = Omit<ForwardCall, "recipient"> & { fromBlock: bigint; toBlock: bigint };
 
@@ -138,13 +142,16 @@ export type Chain = {
     rawTransactions: readonly Hex[],
     options?: { everywhere?: boolean; hashes?: readonly Hex[] },
   ): Promise<void>;
-  /** Whether any endpoint that is asked knows one of the transactions: in a block, or in its pool. */
+  /** Whether any endpoint that answers knows one of the transactions: in a block, or in its pool. */
   knows(hashes: readonly Hex[]): Promise<boolean>;
   /**
    * Receipts by hash, in the given order; null where there is none yet, or none that can be believed. `attempt`
    * counts how often they proved nothing before: from the first time on, other endpoints are asked first.
    */
-  receipts(hashes: readonly Hex[], options?: { attempt?: number }): Promise<readonly (Receipt | null)[]>;
+  receipts(
+    hashes: readonly Hex[],
+    options?: { attempt?: number },
+  ): Promise<readonly (EndpointReceipt | null)[]>;
   /**
    * Where an authorization that was submitted straight to the token brought its value to the facilitator
    * contract. Proven by the logs of one successful transaction: `AuthorizationUsed` of that very authorization, the
@@ -170,6 +177,12 @@ export type Chain = {
    * is still listed: tokens do not say which of them are moved.
    */
   strandedTransfers(asset: Address, fromBlock: bigint, toBlock: bigint): Promise<readonly StrandedTransfer[]>;
+  /**
+   * The chain as each of its RPC endpoints shows it: what such a view is asked is answered by that endpoint, or by none.
+   * Always one for each that is configured: one that fails, or serves another chain, does not answer. Those come first
+   * that are asked first at the moment.
+   */
+  endpoints(): readonly ChainView[];
   /** How the RPC endpoints are, without asking them. Names no URL. */
   status(): RpcStatus;
   /**
@@ -179,4 +192,27 @@ export type Chain = {
   probe(): Promise<RpcStatus>;
   /** Ends what is under way, undetermined, and all that goes on in the background. */
   close(): void;
+};
+
+/**
+ * How many RPC endpoints, where there are as many, must say the same before a payment is called failed, or sent again,
+ * and before what was submitted directly is forwarded.
+ */
+export const failureEndpoints = 2;
+
+/** What one RPC endpoint alone says of a chain. */
+export type ChainView = Pick<
+  Chain,
+  | "network"
+  | "head"
+  | "blockHash"
+  | "transactionCount"
+  | "diagnose"
+  | "isAuthorizationUsed"
+  | "receipts"
+  | "findDirectSubmission"
+  | "findPayout"
+> & {
+  /** Its label: its place in the configuration, counted from 1. */
+  readonly endpoint: string;
 };

@@ -4,10 +4,10 @@ import { headCall, readHead } from "../rpc/calls.ts";
 import type { FailoverPace } from "../rpc/failover.ts";
 import { createHttpRpc } from "../rpc/http-rpc.ts";
 import { isBytes, isWord, quantity, readQuantity } from "../rpc/read-hex.ts";
-import type { Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
+import type { Rpc, RpcAnswer, RpcCall, RpcEndpoint } from "../rpc/rpc.ts";
 import type { RpcObserver } from "../rpc/rpc-status.ts";
 import { membersOf } from "../util/json.ts";
-import type { Chain } from "./chain.ts";
+import type { Chain, ChainView } from "./chain.ts";
 import { createChainReader } from "./chain-reader.ts";
 import { encodeIsValidSignature, isValidSignatureSelector } from "./contract/calldata.ts";
 import type { SettleCall } from "./contract/calls.ts";
@@ -112,6 +112,16 @@ export function createChain(options: ChainOptions): Chain {
   async function countTransactions(account: Address, block: "latest" | "pending"): Promise<number> {
     const [count] = await ask([{ method: "eth_getTransactionCount", params: [account, block] }]);
     return expect("the number of an account's transactions", count, readSafeInteger);
+  }
+
+  const views = new Map<string, ChainView>();
+
+  function viewOf({ endpoint, ask: askEndpoint }: RpcEndpoint): ChainView {
+    const known = views.get(endpoint);
+    if (known !== undefined) return known;
+    const view = { ...createChain({ ...options, rpc: { ...rpc, ask: askEndpoint } }), endpoint };
+    views.set(endpoint, view);
+    return view;
   }
 
   /** Why a simulated transaction reverted; undefined when it went through. */
@@ -261,15 +271,22 @@ export function createChain(options: ChainOptions): Chain {
 
     async knows(hashes) {
       const calls = hashes.map(transactionCall);
-      for (const attempt of rpc.status().endpoints.keys()) {
-        const answers = await ask(calls, { attempt });
-        for (const answer of answers) {
-          const isKnown = expect("a transaction", answer, (result) =>
-            result === null ? false : typeof result === "object" ? true : undefined,
-          );
-          if (isKnown) return true;
+      const failures: unknown[] = [];
+      const asked = rpc.endpoints();
+      for (const endpoint of asked) {
+        try {
+          const answers = await createChainReader(endpoint, network.name).ask(calls);
+          for (const answer of answers) {
+            const isKnown = expect("a transaction", answer, (result) =>
+              result === null ? false : typeof result === "object" ? true : undefined,
+            );
+            if (isKnown) return true;
+          }
+        } catch (error) {
+          failures.push(error);
         }
       }
+      if (failures.length === asked.length) throw failures[0] ?? undetermined("it serves another chain");
       return false;
     },
 
@@ -278,6 +295,8 @@ export function createChain(options: ChainOptions): Chain {
     findDirectSubmission: createDirectSubmissionFinder({ reader, readLogs, facilitatorContract }),
     findPayout: createPayoutFinder({ reader, readLogs, facilitatorContract }),
     strandedTransfers: createStrandedTransfersReader({ reader, readLogs, facilitatorContract }),
+
+    endpoints: () => rpc.endpoints().map(viewOf),
 
     status: () => rpc.status(),
     probe: () => rpc.probe(),

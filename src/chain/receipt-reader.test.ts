@@ -22,10 +22,11 @@ async function read(...endpoints: Says[]) {
   const readReceipts = createReceiptReader({
     async ask(calls, { attempt = 0 } = {}) {
       const says = endpoints[attempt % endpoints.length];
+      const endpoint = `${(attempt % endpoints.length) + 1}`;
       return calls.map(({ method }) => {
-        if (method === "eth_getTransactionByHash") return { result: says?.transaction ?? null };
+        if (method === "eth_getTransactionByHash") return { result: says?.transaction ?? null, endpoint };
         receiptsAsked++;
-        return { result: says?.receipt };
+        return { result: says?.receipt, endpoint };
       });
     },
   });

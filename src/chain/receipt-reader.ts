@@ -2,7 +2,7 @@ import type { Hex } from "../protocol/hex.ts";
 import { readQuantity } from "../rpc/read-hex.ts";
 import type { RpcCall } from "../rpc/rpc.ts";
 import { membersOf } from "../util/json.ts";
-import type { Chain, Receipt } from "./chain.ts";
+import type { Chain, EndpointReceipt, Receipt } from "./chain.ts";
 import type { ChainReader } from "./chain-reader.ts";
 import type { LogPlace } from "./log.ts";
 import { readReceipt } from "./receipt.ts";
@@ -27,13 +27,17 @@ export function createReceiptReader({ ask }: Pick<ChainReader, "ask">): Chain["r
   }
 
   return async (hashes, { attempt: before = 0 } = {}) => {
-    const receipts = new Map<Hex, Receipt | null>();
+    const receipts = new Map<Hex, EndpointReceipt | null>();
     let left = hashes;
     for (let turn = 0; left.length > 0 && turn < turns; turn++) {
       const attempt = before + turn;
       const calls = left.map(receiptCall);
       const answers = await ask(calls, { attempt });
-      const read = left.map((hash, index) => readReceipt(answers[index]?.result, hash));
+      const read = left.map((hash, index) => {
+        const { result, endpoint = "" } = answers[index] ?? {};
+        const receipt = readReceipt(result, hash);
+        return receipt && { ...receipt, endpoint };
+      });
       const reverted = await findReverted(
         read.flatMap((receipt) => (receipt == null || receipt.succeeded ? [] : receipt)),
         attempt,

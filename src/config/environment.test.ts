@@ -49,6 +49,7 @@ test("needs four variables, and fills in the rest", () => {
         rpcUrls: ["https://base.example/key"],
         assets: [networks.base.usdc],
         confirmations: 2,
+        successEndpoints: 2,
         maxFeePerGas: 5_000_000_000n,
         maxTransactionCost: undefined,
         dailyGasBudget: 10n ** 17n,

@@ -11,6 +11,16 @@ export type NetworkConfig = Network & {
   assets: readonly Asset[];
   /** How many blocks, counting its own, a settlement needs before it is a success; at least 1. */
   confirmations: number;
+  /**
+   * How many RPC endpoints must have the receipt of a payment before it is a success; 1 by default. Never more than
+   * there are.
+   */
+  successEndpoints?: number;
+  /**
+   * How many RPC endpoints must show that a payment was submitted directly to the token before its value is forwarded;
+   * 2 by default. Where there are fewer, the payment waits for `x402-kit recover`.
+   */
+  forwardEndpoints?: number;
   /** The most an operator pays per gas, in wei. */
   maxFeePerGas: bigint;
   /** The most that one settle transaction may cost, in wei: its gas limit times what it offers per gas. */

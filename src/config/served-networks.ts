@@ -15,6 +15,7 @@ export function readServedNetworks(
   const contracts = readContracts(reader);
   const assets = reader.read("ASSETS") ?? [];
   const confirmations = reader.read("CONFIRMATIONS");
+  const successEndpoints = reader.read("SUCCESS_ENDPOINTS");
   const feeCaps = readFeeCaps(reader);
   const maxCosts: ByNetwork<bigint> = reader.read("MAX_TRANSACTION_COST") ?? {};
   const gasBudgets: ByNetwork<bigint | null> = reader.read("DAILY_GAS_BUDGET");
@@ -55,6 +56,7 @@ export function readServedNetworks(
         rpcUrls,
         assets: allowed,
         confirmations: confirmations[name] ?? network.confirmations,
+        successEndpoints,
         maxFeePerGas: feeCaps[name] ?? network.maxFeePerGas,
         maxTransactionCost: maxCosts[name],
         dailyGasBudget: gasBudgets[name] === undefined ? network.dailyGasBudget : gasBudgets[name],

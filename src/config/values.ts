@@ -167,16 +167,21 @@ export function isLoopbackHost(host: string): boolean {
   return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
 }
 
-/** Several values separated by commas, none of them twice. `what` names one in messages: "key". */
-export function readList<T>(what: string, read: (text: string) => T): (text: string) => readonly [T, ...T[]] {
+/** Several values separated by commas, none of them twice. `what` names one in messages: "key"; `keyOf` tells them apart. */
+export function readList<T>(
+  what: string,
+  read: (text: string) => T,
+  keyOf: (value: T) => unknown = (value) => value,
+): (text: string) => readonly [T, ...T[]] {
   return (text) => {
     const values = text.split(",").map((part, index, { length }): T => {
       const where = length === 1 ? "" : `the ${ordinal(index)} ${what} `;
       if (part.trim() === "") throw new InvalidValue(`the ${ordinal(index)} ${what} is empty`);
       return readPart(where, () => read(part.trim()));
     });
-    for (const [index, value] of values.entries()) {
-      const first = values.indexOf(value);
+    const keys = values.map(keyOf);
+    for (const [index, key] of keys.entries()) {
+      const first = keys.indexOf(key);
       if (first < index)
         throw new InvalidValue(`the ${ordinal(index)} ${what} is the same as the ${ordinal(first)}`);
     }

@@ -74,7 +74,8 @@ function perNetwork(value: (name: BuiltInNetworkName) => number | bigint | strin
 function rpcUrls(network: NetworkName, summary = `the same for ${network}`) {
   return {
     summary,
-    read: readList("URL", readHttpUrl),
+    // However it is written: one endpoint must not count as two.
+    read: readList("URL", readHttpUrl, (url) => URL.parse(url)?.href),
     unset: `${network} is not served`,
     example: `https://${network}.example/v2/KEY`,
     secret: true,
@@ -182,6 +183,14 @@ export const variables = {
     read: readPerNetwork(readWholeNumber(1, 1_000)),
     default: perNetwork((name) => networkDefaults[name].confirmations),
     example: "polygon=8,base=2",
+    usedBy: ["serve", "recover"],
+  },
+  SUCCESS_ENDPOINTS: {
+    summary:
+      "how many RPC endpoints must have the receipt of a payment before it is called settled, 1 or 2; where a network has one URL, that one",
+    read: readWholeNumber(1, 2),
+    default: "2",
+    example: "1",
     usedBy: ["serve", "recover"],
   },
   MAX_FEE_GWEI: {

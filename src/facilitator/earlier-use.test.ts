@@ -12,7 +12,8 @@ const refusal = refusals.valueDiffers(10_000n, 20_000n, undefined);
 
 /** Networks of which nothing is asked but whether an authorization was used. */
 function networksThat(isAuthorizationUsed: () => Promise<boolean>): FacilitatorContext["networks"] {
-  const networks: unknown = new Map([[request.knownNetwork.name, [{ chain: { isAuthorizationUsed } }]]]);
+  const chain = { endpoints: () => [{ isAuthorizationUsed }] };
+  const networks: unknown = new Map([[request.knownNetwork.name, [{ chain }]]]);
   return networks as FacilitatorContext["networks"];
 }
 

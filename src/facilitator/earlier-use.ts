@@ -1,3 +1,5 @@
+import type { Chain } from "../chain/chain.ts";
+import type { AskedAuthorization } from "../chain/used-authorizations.ts";
 import { UndeterminedError } from "../errors.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Settlement } from "../ledger/settlement.ts";
@@ -58,12 +60,27 @@ export async function refuseWithUseOnChain(
   if (!isSignedAgain(refusal) || lanes === undefined) return refusal;
   try {
     // Always that of the first operator, so that all refusals of a network share its requests.
-    const isUsed = await lanes[0].chain.isAuthorizationUsed({ asset, authorization, id });
+    const isUsed = await isUsedByAny(lanes[0].chain, { asset, authorization, id });
     return isUsed ? refuseUsedOnChain(refusal) : refusal;
   } catch (error) {
     if (error instanceof UndeterminedError) return refuseUntold(refusal);
     throw error;
   }
+}
+
+/**
+ * Whether the first or the second endpoint says that an authorization was used: one that is behind, or lies, would have its
+ * payer sign another. Where one of them gives no answer, the other's word counts.
+ *
+ * @throws UndeterminedError when none answered
+ */
+async function isUsedByAny(chain: Chain, asked: AskedAuthorization): Promise<boolean> {
+  const views = chain.endpoints().slice(0, 2);
+  const answers = await Promise.allSettled(views.map((view) => view.isAuthorizationUsed(asked)));
+  const known = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
+  const failure = answers.find(({ status }) => status === "rejected");
+  if (known.length === 0 && failure?.status === "rejected") throw failure.reason;
+  return known.includes(true);
 }
 
 /**

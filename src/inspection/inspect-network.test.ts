@@ -5,7 +5,7 @@ import { UndeterminedError } from "../errors.ts";
 import { domainSeparator } from "../protocol/authorization.ts";
 import { type Address, addressWord, uintWord } from "../protocol/hex.ts";
 import { networks } from "../protocol/networks.ts";
-import type { RpcAnswer, RpcCall } from "../rpc/rpc.ts";
+import type { EndpointAnswer, RpcCall } from "../rpc/rpc.ts";
 import { type InspectionOptions, inspectNetwork } from "./inspect-network.ts";
 
 const operator: Address = "0x857b06519E91e3A54538791bDbb0E22373e36b66";
@@ -15,6 +15,7 @@ const network: NetworkConfig = {
   rpcUrls: ["http://127.0.0.1:1"],
   assets: [networks.base.usdc],
   confirmations: 2,
+  forwardEndpoints: 1,
   maxFeePerGas: 5_000_000_000n,
 };
 const nowMs = 1_800_000_000_000;
@@ -62,13 +63,13 @@ function probes(...words: string[]): string {
 function endpoint(answer: (call: RpcCall) => unknown = answerWell) {
   const state = {
     requests: 0,
-    ask: async (calls: readonly RpcCall[]): Promise<readonly RpcAnswer[]> => {
+    ask: async (calls: readonly RpcCall[]): Promise<readonly EndpointAnswer[]> => {
       state.requests++;
       return calls.map((call) => {
         const result = answer(call);
         return result instanceof Error
-          ? { error: { code: -32000, message: result.message, data: undefined } }
-          : { result };
+          ? { error: { code: -32000, message: result.message, data: undefined }, endpoint: "1" }
+          : { result, endpoint: "1" };
       });
     },
   };
@@ -104,6 +105,17 @@ test("a network as it should be is served, and took one request", async () => {
   const node = endpoint();
   expect(await inspect([node])).toEqual({ verdict: "serve", bad: [] });
   expect(node.requests).toBe(1);
+});
+
+test("a network with one endpoint is served, and its operator is told what that means", async () => {
+  const { forwardEndpoints: _, ...usual } = network;
+  const one = { ...usual, rpcUrls: ["http://127.0.0.1:1", "http://127.0.0.1:1"] as const };
+  expect(await inspect([endpoint()], { network: one })).toEqual({
+    verdict: "serve",
+    bad: [expect.stringContaining("warning RPC endpoints: there is one")],
+  });
+  const two = { ...usual, rpcUrls: ["http://127.0.0.1:1", "http://127.0.0.1:2"] as const };
+  expect(await inspect([endpoint(), endpoint()], { network: two })).toEqual({ verdict: "serve", bad: [] });
 });
 
 test("what the first endpoint cannot say is asked of another", async () => {

@@ -1,8 +1,17 @@
+import { failureEndpoints } from "../chain/chain.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { rpcVariableOf } from "../config/variables.ts";
 import { causeOf, explainFailure } from "../deploy/explain-failure.ts";
 import type { Rpc, RpcAnswer } from "../rpc/rpc.ts";
-import { type Accounts, type Check, type CheckContext, failed, type NetworkCheck, ok } from "./check.ts";
+import {
+  type Accounts,
+  type Check,
+  type CheckContext,
+  failed,
+  type NetworkCheck,
+  ok,
+  warning,
+} from "./check.ts";
 import { assetsCheck } from "./check-assets.ts";
 import { contractCheck } from "./check-contract.ts";
 import {
@@ -52,8 +61,9 @@ export async function inspectNetwork(options: InspectionOptions): Promise<Inspec
     // The first endpoint also gets the calls of all checks; the others get them only if its answers cannot be used.
     endpoints.map((rpc, index) => inspectEndpoint(rpc, index === 0 ? calls.flat() : [], options)),
   );
+  const counted = countCheck(network);
   const chosen = results.find(({ isFresh }) => isFresh) ?? results.find(({ head }) => head !== undefined);
-  const checks = results.flatMap((result, index) => {
+  const ofEndpoints = results.flatMap((result, index) => {
     // A failing endpoint does not matter if another works; one of another chain is a wrong configuration.
     const isReplaced = chosen?.isFresh === true && !result.isOtherChain;
     return result.checks.map((check): Check => {
@@ -65,6 +75,7 @@ export async function inspectNetwork(options: InspectionOptions): Promise<Inspec
         : { ...check, name };
     });
   });
+  const checks = counted === undefined ? ofEndpoints : [...ofEndpoints, counted];
   if (chosen?.head === undefined) {
     return {
       checks: [...checks, notInspected],
@@ -90,6 +101,20 @@ export async function inspectNetwork(options: InspectionOptions): Promise<Inspec
         ? "later"
         : "serve",
   };
+}
+
+/** Says what waits where there is nobody to confirm an endpoint's word; undefined where there is, or the node is our own. */
+function countCheck({
+  name,
+  rpcUrls,
+  forwardEndpoints = failureEndpoints,
+}: NetworkConfig): Check | undefined {
+  if (new Set(rpcUrls).size >= forwardEndpoints) return undefined;
+  return warning(
+    "RPC endpoints",
+    "there is one, and its word is all there is for successes and failures; payments that were submitted directly to the token wait for x402-kit recover",
+    `Name a second provider in ${rpcVariableOf(name)}.`,
+  );
 }
 
 const notInspected = failed("the rest", "was not looked at: there is no RPC endpoint to ask");

@@ -94,6 +94,20 @@ export function createLedger(options: LedgerOptions): Ledger {
       }));
     },
 
+    async recoveryCounts() {
+      const rows = await db
+        .selectFrom("recoveries")
+        .innerJoin("settlements", "settlements.id", "recoveries.id")
+        .select(({ fn }) => [
+          "settlements.network",
+          "recoveries.state",
+          fn.countAll<number | bigint | string>().as("count"),
+        ])
+        .groupBy(["settlements.network", "recoveries.state"])
+        .execute();
+      return rows.map((row) => ({ ...row, count: Number(row.count) }));
+    },
+
     finishWrites: retryQueue.finish,
 
     nextTxNonce: (chainId, address) => readNextTxNonce(db, { chainId, address }),

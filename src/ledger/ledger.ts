@@ -1,7 +1,7 @@
 import type { Cursor } from "../protocol/cursor.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
-import type { Recoveries } from "./recoveries.ts";
+import type { Recoveries, RecoveryState } from "./recoveries.ts";
 import type { Attempt, Claim, Settlement, SettlementState, SignedAttempt } from "./settlement.ts";
 /** A payment that asks to be claimed, with the balance it was checked against. */
 export type ClaimRequest = Claim & {
@@ -258,6 +258,9 @@ export type Ledger = Recoveries & {
 
   /** The networks that have unfinished settlements: how many, and when the oldest of them was claimed. */
   unfinished(): Promise<readonly { network: NetworkName; count: number; oldestClaimedAt: number }[]>;
+
+  /** How many payments were submitted directly to the token, by network and by how far their forwards are. */
+  recoveryCounts(): Promise<readonly { network: NetworkName; state: RecoveryState; count: number }[]>;
 
   /** What settling for an organization on a network has cost since the day (UTC) began. */
   gasSpending(organizationId: string, network: NetworkName): Promise<GasSpending>;

@@ -11,7 +11,8 @@ export type RecoveryProof = { transactionHash: Hex; logIndex: number; blockNumbe
  * | sent | a forward is signed; its outcome is not known | the ledger |
  * | forwarded | mined, with our `Forwarded` in the receipt; the settlement is `recovered` | the chain |
  */
-export type RecoveryState = "queued" | "sent" | "forwarded";
+export const recoveryStates = ["queued", "sent", "forwarded"] as const;
+export type RecoveryState = (typeof recoveryStates)[number];
 
 /** The recovery of one failed settlement. */
 export type Recovery = {

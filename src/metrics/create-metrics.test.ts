@@ -88,14 +88,30 @@ describe("what is looked up", () => {
   test("what is in flight, what waits, and for how long", async () => {
     metrics.observe({
       lanes: () => [
-        { network: "base", operator, transactions: 16, queued: 40, vanished: 3, canSend: true, isLow: true },
+        {
+          network: "base",
+          operator,
+          transactions: 16,
+          queued: 40,
+          vanished: 3,
+          unconfirmed: 2,
+          canSend: true,
+          isLow: true,
+        },
       ],
       pending: async () => [
         { network: "base", count: 56, oldestClaimedAt: time - 90_000 },
         { network: "polygon", count: 0, oldestClaimedAt: null },
       ],
+      directSubmissions: async () => [{ network: "base", state: "queued", count: 4 }],
       underWay: () => ({ verify: 2, settle: 96 }),
     });
+    expect(await lines("x402_unconfirmed_transactions")).toEqual([
+      `x402_unconfirmed_transactions{network="base",operator="${operator}"} 2`,
+    ]);
+    expect(await lines("x402_direct_submissions")).toEqual([
+      `x402_direct_submissions{network="base",state="queued"} 4`,
+    ]);
     expect(await lines("x402_transactions_in_flight")).toEqual([
       `x402_transactions_in_flight{network="base",operator="${operator}"} 16`,
     ]);

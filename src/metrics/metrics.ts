@@ -34,6 +34,8 @@ export type LaneLoad = {
   queued: number;
   /** Transactions that a block held which has vanished from the chain, and that are not mined again yet. */
   vanished: number;
+  /** Transactions in blocks that too few RPC endpoints confirm. */
+  unconfirmed: number;
   /** Whether its operator has its role, gas money, and its signer, by the last inspection. */
   canSend: boolean;
   isLow: boolean;
@@ -56,11 +58,19 @@ export type OperatorFunds = {
   transactionCost: bigint;
 };
 
+/** Payments of one network that were submitted directly to the token, in the whole ledger, by how far their forwards are. */
+export type DirectSubmissions = {
+  network: NetworkName;
+  state: "queued" | "sent" | "forwarded";
+  count: number;
+};
+
 /** What is looked up when the metrics are read. */
 export type MetricSources = {
   /** Read by every scrape: must cost nothing. */
   lanes(): readonly LaneLoad[];
   pending(): Promise<readonly PendingSettlements[]>;
+  directSubmissions(): Promise<readonly DirectSubmissions[]>;
   funds(): Promise<readonly OperatorFunds[]>;
   health(): Promise<Readonly<Record<string, { ready: boolean }>>>;
   /** Requests that are being answered, by operation. Read by every scrape. */

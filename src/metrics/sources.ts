@@ -4,13 +4,16 @@ import { withTimeout } from "../util/with-timeout.ts";
 import type { LaneLoad, MetricSources, Metrics, OperatorFunds } from "./metrics.ts";
 
 /** How old the answer of a source may be, in milliseconds; funds cost requests to a provider. */
-const maxAgeMs = { pending: 5_000, funds: 30_000, health: 5_000 };
+const maxAgeMs = { pending: 5_000, directSubmissions: 5_000, funds: 30_000, health: 5_000 };
 
 /** Prometheus gives a scrape 10 s: one source that hangs must not delay the others. */
 const timeoutMs = 3_000;
 
 /** One value of a gauge. */
-type Sample = { labels: { network?: string; operator?: string; operation?: string }; value: number };
+type Sample = {
+  labels: { network?: string; operator?: string; operation?: string; state?: string };
+  value: number;
+};
 
 /**
  * Makes the gauges that are looked up when the metrics are read. A source that fails gives no values, instead of old
@@ -69,6 +72,7 @@ export function observeSources(options: {
   }
 
   const pending = lookUp("pending", () => sources.pending?.());
+  const directSubmissions = lookUp("directSubmissions", () => sources.directSubmissions?.());
   const funds = lookUp("funds", () => sources.funds?.());
   const health = lookUp("health", () => sources.health?.());
   const perOperator = ["network", "operator"] as const;
@@ -112,6 +116,11 @@ export function observeSources(options: {
     ({ vanished }) => vanished,
   );
   ofLanes(
+    "x402_unconfirmed_transactions",
+    "Transactions of this process in blocks that fewer than two RPC endpoints have shown for half a minute, or that two say different things of",
+    ({ unconfirmed }) => unconfirmed,
+  );
+  ofLanes(
     "x402_operator_can_send",
     "1 for an operator that can settle, 0 for one without its role, gas money or signer",
     ({ canSend }) => Number(canSend),
@@ -135,6 +144,13 @@ export function observeSources(options: {
       labels: { network },
       value: oldestClaimedAt === null ? 0 : Math.max(0, now() - oldestClaimedAt) / 1_000,
     }),
+  );
+  gauge(
+    "x402_direct_submissions",
+    "Payments in the ledger that somebody submitted directly to the token: queued, sent (the forward is signed) or forwarded",
+    directSubmissions,
+    ({ network, state, count }) => ({ labels: { network, state }, value: count }),
+    ["network", "state"],
   );
   ofFunds("x402_operator_balance_wei", "Gas money of an operator", ({ balance }) => Number(balance));
   ofFunds(

@@ -1,6 +1,6 @@
 import { mostCost } from "../chain/signing/read-transaction.ts";
 import type { Attempt } from "../ledger/settlement.ts";
-import type { Batch, Slot } from "./slot.ts";
+import { type Batch, isUnconfirmed, type Slot } from "./slot.ts";
 
 /** The transactions of one account that the chain has not decided yet, as this process knows them: one slot a txNonce. */
 export type Flight = {
@@ -10,6 +10,10 @@ export type Flight = {
   addAttempt(slot: Slot, attempt: Attempt): void;
   /** Transactions that no block is known to hold. */
   unmined(): number;
+  /** Transactions in blocks that too few RPC endpoints confirm, or that two say different things of. */
+  unconfirmed(): number;
+  /** Whether so much is undecided that no more should be sent. */
+  isFull(): boolean;
   /** The most that they may cost together, in wei. */
   cost(): bigint;
   /** The most that all may cost which this process has known, those that are decided too, in wei. */
@@ -17,6 +21,12 @@ export type Flight = {
   /** Those among them that a block held which has vanished from the chain. */
   vanished(): number;
 };
+
+/**
+ * Transactions that may be undecided, those in blocks too: each is asked about in every round. Deep confirmations take
+ * some 150.
+ */
+const mostUndecided = 512;
 
 export function createFlight(now: () => number): Flight {
   const slots = new Map<number, Slot>();
@@ -70,6 +80,12 @@ export function createFlight(now: () => number): Flight {
       for (const _ of unmined()) count++;
       return count;
     },
+    unconfirmed() {
+      let count = 0;
+      for (const slot of slots.values()) if (isUnconfirmed(slot)) count++;
+      return count;
+    },
+    isFull: () => slots.size >= mostUndecided,
     cost() {
       let sum = 0n;
       for (const { cost } of unmined()) sum += cost;

@@ -35,13 +35,15 @@ const timeoutMs = 120_000;
 export async function* recoverNetwork(options: {
   chain: Chain;
   ledger: Ledger;
+  /** Transactions that the operator has looked up; see {@link classifyFailure}. */
+  confirmed: ReadonlySet<Hex>;
   /** Undefined to look only. */
   recovery: RecoveryLoop | undefined;
   /** The recoverer of `recovery`; what others have sent is theirs to watch. */
   recoverer: Address | undefined;
   interrupted: AbortSignal;
 }): AsyncGenerator<RecoverResult> {
-  const { chain, ledger, recovery, recoverer, interrupted } = options;
+  const { chain, ledger, confirmed, recovery, recoverer, interrupted } = options;
   const started: FailedSettlement[] = [];
   for (let after: Hex | null = null; !interrupted.aborted; ) {
     const page: readonly FailedSettlement[] = await ledger.openFailures(
@@ -76,7 +78,7 @@ export async function* recoverNetwork(options: {
   }
 
   async function classify(failure: FailedSettlement): Promise<RecoverResult | undefined> {
-    const look = await classifyFailure(chain, failure);
+    const look = await classifyFailure(chain, failure, confirmed);
     switch (look.kind) {
       case "submitted":
         return describe(failure, {
@@ -96,6 +98,8 @@ export async function* recoverNetwork(options: {
           outcome: "unknown",
           problem: "the block that decided it has vanished from the chain; serve sends its transaction again",
         });
+      case "disputed":
+        return describe(failure, { outcome: "unknown", problem: look.problem });
       case "unused":
       case "spent":
         return undefined;

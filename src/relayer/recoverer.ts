@@ -112,7 +112,7 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
 
   async function send(settlement: Settlement): Promise<void> {
     if (stopped) throw new UndeterminedError("The service is shutting down; nothing was sent");
-    if (watcher.unmined() >= maxInFlight)
+    if (watcher.unmined() >= maxInFlight || watcher.isFull())
       throw new UndeterminedError("Too many recoveries are under way; try again");
     const { id } = settlement;
     const [head, tip, revert, gasMoney, minedTransactions] = await Promise.all([

@@ -38,11 +38,12 @@ let payout: Payout | null;
 let searches: { fromBlock: bigint; toBlock: bigint }[];
 
 // Of the chain nothing is needed but what a look asks.
-const chain = {
+const chain: Chain = {
   network: {
     ...networks.base,
     facilitatorContract: addressOf(0xc0),
     rpcUrls: ["http://127.0.0.1:1"],
+    forwardEndpoints: 1,
     assets: [networks.base.usdc],
     confirmations,
     maxFeePerGas: 1n,
@@ -56,6 +57,7 @@ const chain = {
     if (found instanceof Error) throw found;
     return found;
   },
+  endpoints: () => [{ ...chain, endpoint: "1" }],
 } as unknown as Chain;
 
 let db: Database;

@@ -42,6 +42,8 @@ export type RecoveryOptions = {
   ledger: Recoveries;
   /** Without one, what is found is queued. */
   recoverer: Recoverer | undefined;
+  /** Transactions that the operator has looked up; see {@link classifyFailure}. */
+  confirmed?: ReadonlySet<Hex>;
   now: () => number;
   log: ServiceLog;
 };
@@ -60,7 +62,8 @@ const pausePart = 1 / 8;
 /** … and at most so long, in milliseconds. */
 const longestPauseMs = 6 * 60 * 60 * 1000;
 
-export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryOptions): RecoveryLoop {
+export function createRecovery(options: RecoveryOptions): RecoveryLoop {
+  const { chain, ledger, recoverer, confirmed, now, log } = options;
   const { network } = chain;
   /** Looks under way, by settlement. Undefined is what the chain has not decided yet. */
   const looks = new Map<Hex, Promise<FollowUp | undefined>>();
@@ -98,7 +101,7 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
 
   /** Looks, and does what follows from it. */
   async function followUp(failure: FailedSettlement): Promise<FollowUp | undefined> {
-    const look = await classifyFailure(chain, failure);
+    const look = await classifyFailure(chain, failure, confirmed);
     switch (look.kind) {
       case "submitted":
         return recover(failure, look);
@@ -120,6 +123,8 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
         await ledger.correctFailure(id, kind === "settled" ? "settled" : "recovered", mined);
         return { outcome: "recovered" };
       }
+      case "disputed":
+        throw new UndeterminedError(look.problem);
       case "undone":
         await dropVanished(failure);
         return undefined;
@@ -210,7 +215,10 @@ export function createRecovery({ chain, ledger, recoverer, now, log }: RecoveryO
       await once(id, () => followUp(failure));
     } catch (error) {
       // One that nothing can be learnt of must not be asked about for ever as if it were new.
-      log.debug({ network: network.name, settlement: id, err: error }, "a failure could not be looked at");
+      log.warn(
+        { network: network.name, settlement: id, err: error },
+        "how a failed payment stands could not be decided; looking again later",
+      );
       const { usedByBlock } = failure;
       await ledger.noteLook(id, { usedByBlock, nextLookAt: now() + pause(failure) });
     }

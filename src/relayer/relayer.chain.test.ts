@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { type Composition, compose, type Running } from "../../test/support/composition.ts";
 import { grantOperator, revokeOperator } from "../../test/support/grant-operator.ts";
 import type { Body } from "../../test/support/service.ts";
+import type { Chain } from "../chain/chain.ts";
 import { x402FacilitatorAbi } from "../contracts/x402Facilitator.ts";
 import { UndeterminedError } from "../errors.ts";
 import type { JsonResponse } from "../harness/control/http-json.ts";
@@ -254,6 +255,13 @@ describe("a transaction whose receipt nodes do not show", () => {
     const before = await composition.recipientBalance();
     const transactions = await composition.operatorTransactions();
     let hidden: string | undefined;
+    const hiding = (read: Chain["receipts"]): Chain["receipts"] => {
+      return async (hashes, options) => {
+        hidden ??= hashes[0];
+        const receipts = await read(hashes, options);
+        return receipts.map((receipt) => (receipt?.hash === hidden ? null : receipt));
+      };
+    };
     const running = await composition.start({
       // 900 blocks pass until the first transaction counts as another sender's.
       network: composition.configuration({ blockTimeMs: 10 }),
@@ -261,11 +269,8 @@ describe("a transaction whose receipt nodes do not show", () => {
       wrap: {
         chain: (chain) => ({
           ...chain,
-          async receipts(hashes, options) {
-            hidden ??= hashes[0];
-            const receipts = await chain.receipts(hashes, options);
-            return receipts.map((receipt) => (receipt?.hash === hidden ? null : receipt));
-          },
+          receipts: hiding(chain.receipts),
+          endpoints: () => chain.endpoints().map((view) => ({ ...view, receipts: hiding(view.receipts) })),
         }),
       },
     });

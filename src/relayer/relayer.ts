@@ -44,10 +44,10 @@ export type Relayer = {
   readonly operator: Address;
   submit(submission: Submission): Promise<SubmissionOutcome>;
   /**
-   * Transactions that no block is known to hold, payments that wait for their turn, unsigned, and those of the
-   * transactions that a block held which has vanished from the chain.
+   * Transactions that no block is known to hold, payments that wait for their turn, unsigned, those of the
+   * transactions that a block held which has vanished from the chain, and those that too few RPC endpoints confirm.
    */
-  load(): { transactions: number; queued: number; vanished: number };
+  load(): { transactions: number; queued: number; vanished: number; unconfirmed: number };
   readonly health: OperatorHealth;
   /**
    * Introduces the operator to the ledger and takes up what an earlier process left in flight. Until then nothing is
@@ -158,7 +158,8 @@ export function createRelayer(options: RelayerOptions): Relayer {
     // the last look at the queue and the end of this run, and wait for ever.
     pumping = true;
     try {
-      while (!stopped && queue.length + redrives.length > 0 && watcher.unmined() < maxInFlight) {
+      const hasRoom = () => watcher.unmined() < maxInFlight && !watcher.isFull();
+      while (!stopped && queue.length + redrives.length > 0 && hasRoom()) {
         // One turn of the event loop: payments whose checks came back in one answer of the node leave together.
         await setImmediate();
         const redrive = redrives.shift();
@@ -392,7 +393,12 @@ export function createRelayer(options: RelayerOptions): Relayer {
       });
     },
 
-    load: () => ({ transactions: watcher.unmined(), queued: queue.length, vanished: watcher.vanished() }),
+    load: () => ({
+      transactions: watcher.unmined(),
+      queued: queue.length,
+      vanished: watcher.vanished(),
+      unconfirmed: watcher.unconfirmed(),
+    }),
 
     async start(mined) {
       const txNonce = mined ?? (await chain.transactionCount(signer.address));

@@ -1,7 +1,9 @@
 import type { Chain } from "../chain/chain.ts";
+import { failureEndpoints } from "../chain/chain.ts";
 import type { Attempt } from "../ledger/settlement.ts";
 import type { ServiceLog } from "../logging/logger.ts";
 import type { Address } from "../protocol/hex.ts";
+import { eachEndpoint } from "./each-endpoint.ts";
 import type { Flight } from "./flight.ts";
 import { callOf, type Slot } from "./slot.ts";
 import type { TransactionStore } from "./transaction-store.ts";
@@ -96,6 +98,7 @@ export function createSender(options: SenderOptions): Sender {
       const blocks = (now() - slot.takenSince) / network.blockTimeMs - network.confirmations;
       if (blocks < lostAfterBlocks) continue;
       if (blocks < lostForCertainAfterBlocks && (await mayHaveSettled(slot))) continue;
+      if (!(await isTakenByAnother(slot))) continue;
       log.error(
         { network: network.name, operator: account, txNonce: slot.txNonce },
         "another transaction took a txNonce: another program sends with this key; sending the payments again",
@@ -103,6 +106,26 @@ export function createSender(options: SenderOptions): Sender {
       await store.sendAgain(slot, null);
       slot.state = "draining";
     }
+  }
+
+  /** Whether two endpoints, where there are two, say that the txNonce is used, and by none of our transactions. */
+  async function isTakenByAnother(slot: Slot): Promise<boolean> {
+    const { txNonce } = slot;
+    const hashes = slot.attempts.map(({ hash }) => hash);
+    let needed = Math.min(failureEndpoints, chain.endpoints().length);
+    const views = eachEndpoint(chain, (view) =>
+      Promise.all([view.transactionCount(account), view.receipts(hashes)]),
+    );
+    for await (const [mined, receipts] of views) {
+      if (mined <= txNonce) return false;
+      if (receipts.some((receipt) => receipt !== null)) {
+        // The endpoint that the watcher asks does not show it: from the next look on another one is asked first.
+        slot.unproven++;
+        return false;
+      }
+      if (--needed === 0) return true;
+    }
+    return false;
   }
 
   /** Whether one of the payments may have been made by a transaction whose receipt is not seen yet. */

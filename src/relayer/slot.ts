@@ -38,13 +38,21 @@ export type Slot = {
   rounds: number;
   /** How often its receipt said success and proved nothing. */
   unproven: number;
-  /** How often another endpoint did not have the receipt by which its payments failed. */
+  /** How often no other endpoint confirmed what a receipt says of its payments. */
   unconfirmed: number;
-  /** How often another endpoint said something else than the receipt by which its payments failed. */
+  /** How often another endpoint said something else. */
   contradicted: number;
   /** Unix milliseconds since when the txNonce seems taken by a transaction that is none of ours. */
   takenSince?: number | undefined;
 };
+
+/** Looks for which other endpoints may be behind the one that shows a receipt: about half a minute. */
+const patienceLooks = 30;
+
+/** Whether a receipt's word stands alone for longer than endpoints are behind one another, or against another's. */
+export function isUnconfirmed({ unconfirmed, contradicted }: Slot): boolean {
+  return unconfirmed >= patienceLooks || contradicted > 0;
+}
 
 /** The payment of a claim, as the contract takes it. */
 export function callOf(claim: Claim, facilitatorContract: Address): SettleCall {

@@ -1,7 +1,7 @@
 import { serializeTransaction } from "viem/utils";
 import { afterEach, expect, test } from "vitest";
 import { addressOf, hashOf, operator, paymentOf } from "../../test/support/ledger/test-ledger.ts";
-import type { Chain, Receipt } from "../chain/chain.ts";
+import type { Chain, EndpointReceipt } from "../chain/chain.ts";
 import { createLogger } from "../logging/logger.ts";
 import { networks } from "../protocol/networks.ts";
 import { createOutcomes } from "./outcomes.ts";
@@ -41,7 +41,8 @@ afterEach(() => watcher?.stop());
 
 test("a transaction whose receipt proves nothing does not keep the next one from being replaced", async () => {
   const open = [batchOf(0), batchOf(1)];
-  const receiptWithoutProof: Receipt = {
+  const receiptWithoutProof: EndpointReceipt = {
+    endpoint: "1",
     hash: hashOf("transaction 0"),
     succeeded: true,
     blockNumber: 5n,

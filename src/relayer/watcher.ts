@@ -1,8 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Receipt } from "../chain/chain.ts";
+import type { EndpointReceipt } from "../chain/chain.ts";
+import { failureEndpoints } from "../chain/chain.ts";
 import type { Conclusion } from "../ledger/ledger.ts";
 import type { Attempt } from "../ledger/settlement.ts";
 import { type Decision, decide } from "./conclusions.ts";
+import { eachEndpoint } from "./each-endpoint.ts";
 import { createFlight, type Flight } from "./flight.ts";
 import type { Outcomes } from "./outcomes.ts";
 import { createSender, type SenderOptions } from "./sender.ts";
@@ -11,7 +13,7 @@ import type { TransactionStore } from "./transaction-store.ts";
 import { createVanishedTransactions } from "./vanished.ts";
 
 /** Knows every transaction in flight of one account on one network, until the chain has decided it. */
-export type Watcher = Pick<Flight, "unmined" | "cost" | "spent" | "vanished"> & {
+export type Watcher = Pick<Flight, "unmined" | "unconfirmed" | "isFull" | "cost" | "spent" | "vanished"> & {
   /** Broadcasts a stored transaction and watches it. Never throws: an unknown outcome is watched. */
   send(batch: Batch): Promise<void>;
   /**
@@ -39,11 +41,14 @@ const firstPauseMs = 2;
 /** Block times between two comparisons with the ledger, in which other instances leave their traces. */
 const compareEveryBlocks = 2;
 
-/** How many looks another endpoint may lack a receipt before a failure is believed without it: about half a minute. */
-const mostUnconfirmed = 30;
+/** Of the looks at a transaction of which endpoints say different things, or too few the same, one in so many is logged. */
+const logUndecidedEvery = 60;
 
-/** Of the looks at a transaction of which endpoints say different things, one in so many is logged. */
-const logContradictionsEvery = 60;
+/** … and after one in so many it is sent to all endpoints: what another does not have may never have reached it. */
+const sendUnconfirmedEvery = 30;
+
+/** What a receipt says of the payments of a transaction. */
+type Reading = { receipt: EndpointReceipt; decision: Decision };
 
 export function createWatcher(options: WatcherOptions): Watcher {
   const { chain, store, outcomes, account, now, log, onRoom, replace, fill } = options;
@@ -126,7 +131,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
       ),
       network.confirmations > 1 ? chain.head() : undefined,
     ]);
-    const mined = new Map<Slot, { attempt: Attempt; receipt: Receipt }>();
+    const mined = new Map<Slot, { attempt: Attempt; receipt: EndpointReceipt }>();
     for (const [index, { slot, attempt }] of sent.entries()) {
       const receipt = receipts[index];
       if (receipt?.hash === attempt.hash) mined.set(slot, { attempt, receipt });
@@ -144,7 +149,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   }
 
   /** A block holds it, and may still vanish. The transaction makes room in the node's pool already. */
-  async function noteMined(slot: Slot, receipt: Receipt): Promise<boolean> {
+  async function noteMined(slot: Slot, receipt: EndpointReceipt): Promise<boolean> {
     if (slot.state !== "sent") return false;
     slot.state = "mined";
     slot.takenSince = undefined;
@@ -170,15 +175,16 @@ export function createWatcher(options: WatcherOptions): Watcher {
     return false;
   }
 
-  async function conclude(slot: Slot, mined: { attempt: Attempt; receipt: Receipt }): Promise<boolean> {
-    const { attempt, receipt } = mined;
+  async function conclude(
+    slot: Slot,
+    { attempt, receipt: found }: { attempt: Attempt; receipt: EndpointReceipt },
+  ): Promise<boolean> {
     const isNoop = attempt.kind === "noop" && slot.settlements.length > 0;
     const { timestamp } = isNoop ? await chain.head() : { timestamp: 0n };
-    const decision = decide(receipt, attempt, slot.settlements, {
-      facilitatorContract: network.facilitatorContract,
-      timestamp,
-    });
-    if (needsConfirmation(decision) && !(await isConfirmed(slot, mined, decision, timestamp))) return false;
+    const first = { receipt: found, decision: read(slot, attempt, found, timestamp) };
+    const confirmed = await confirm(slot, attempt, first);
+    if (confirmed === undefined) return false;
+    const { receipt, decision } = confirmed;
     switch (decision.kind) {
       case "unproven":
         // From the next look on another node is asked first: this one may be wrong, or lie.
@@ -217,30 +223,70 @@ export function createWatcher(options: WatcherOptions): Watcher {
     }
   }
 
-  /**
-   * Whether another endpoint, where there is one, says the same of payments that failed, or are to be sent again: a success
-   * proves itself by its logs, and a failure by nothing. While the two differ nothing is decided.
-   */
-  async function isConfirmed(
-    slot: Slot,
-    { attempt, receipt }: { attempt: Attempt; receipt: Receipt },
-    decision: Decision,
-    timestamp: bigint,
-  ): Promise<boolean> {
-    if (network.rpcUrls.length === 1) return true;
-    const [other = null] = await chain.receipts([attempt.hash], { attempt: slot.unproven + 1 });
-    // One that is well is a few blocks behind at most.
-    if (other === null) return ++slot.unconfirmed > mostUnconfirmed;
+  function read(slot: Slot, attempt: Attempt, receipt: EndpointReceipt, timestamp: bigint): Decision {
     const { facilitatorContract } = network;
-    const second = decide(other, attempt, slot.settlements, { facilitatorContract, timestamp });
-    const isSame = isDeepStrictEqual(second, decision);
-    if (!isSame && slot.contradicted++ % logContradictionsEvery === 0) {
+    return decide(receipt, attempt, slot.settlements, { facilitatorContract, timestamp });
+  }
+
+  /**
+   * What as many endpoints say as it takes: of payments that failed, or are to be sent again, two where there are two, since
+   * for a failure nothing stands but the word of who gives the receipt. Undefined while too few say the same: nothing is
+   * decided then, however long it lasts.
+   */
+  async function confirm(slot: Slot, attempt: Attempt, first: Reading): Promise<Reading | undefined> {
+    const endpointsFor = (decision: Decision) =>
+      isFailure(decision) ? failureEndpoints : (network.successEndpoints ?? 1);
+    if (first.decision.kind === "unproven" || endpointsFor(first.decision) === 1) return first;
+    if (chain.endpoints().length === 1) return first;
+
+    const readings = [first];
+    let answered = 0;
+    const others = eachEndpoint(
+      chain,
+      async (view) => {
+        // In one request, which all transactions of a round share.
+        const [[receipt = null], head] = await Promise.all([view.receipts([attempt.hash]), view.head()]);
+        return { receipt, head };
+      },
+      first.receipt.endpoint,
+    );
+    for await (const { receipt, head } of others) {
+      answered++;
+      const isDeep =
+        receipt !== null && head.number - receipt.blockNumber + 1n >= BigInt(network.confirmations);
+      if (!isDeep) continue;
+      const reading = { receipt, decision: read(slot, attempt, receipt, head.timestamp) };
+      // Two suffice for everything, so that the first pair that agrees decides.
+      const same = readings.find((other) => saysTheSame(other, reading));
+      if (same !== undefined && reading.decision.kind !== "unproven") return same;
+      readings.push(reading);
+    }
+    // Others may not answer for long: the transaction is in a block, as far as anyone says, and makes room for the next.
+    if (answered === 0) await noteMined(slot, first.receipt);
+    reportUndecided(slot, first.receipt, { isContradicted: readings.length > 1 });
+    if (answered > 0 && readings.length === 1 && slot.unconfirmed % sendUnconfirmedEvery === 0)
+      slot.state = "sent";
+    return undefined;
+  }
+
+  function reportUndecided(
+    slot: Slot,
+    { hash, endpoint }: EndpointReceipt,
+    { isContradicted }: { isContradicted: boolean },
+  ): void {
+    const about = { network: network.name, hash, endpoint };
+    if (isContradicted) {
+      if (slot.contradicted++ % logUndecidedEvery === 0)
+        log.error(
+          about,
+          "RPC endpoints say different things about a transaction; its payments stay undecided until two agree",
+        );
+    } else if (++slot.unconfirmed % logUndecidedEvery === logUndecidedEvery / 2) {
       log.error(
-        { network: network.name, hash: receipt.hash },
-        "RPC endpoints say different things about a transaction; its payments stay undecided until they agree",
+        about,
+        "no other RPC endpoint confirms what a transaction did; its payments stay undecided until one does. Mend the other endpoints of this network, or take what is gone for good out of its *_RPC_URL",
       );
     }
-    return isSame;
   }
 
   /** What became of a transaction that was decided before, in a block that vanished. */
@@ -312,6 +358,8 @@ export function createWatcher(options: WatcherOptions): Watcher {
 
   return {
     unmined: flight.unmined,
+    unconfirmed: flight.unconfirmed,
+    isFull: flight.isFull,
     cost: flight.cost,
     spent: flight.spent,
     vanished: flight.vanished,
@@ -342,7 +390,15 @@ export function createWatcher(options: WatcherOptions): Watcher {
 }
 
 /** Whether a decision says that payments failed, or are to be sent again, for which nothing but a receipt's word stands. */
-function needsConfirmation(decision: Decision): boolean {
+function isFailure(decision: Decision): boolean {
   if (decision.kind === "concluded") return decision.conclusions.some(({ state }) => state === "failed");
   return decision.kind === "redrive";
+}
+
+/** Whether two endpoints say the same of the payments, by the same block. */
+function saysTheSame(one: Reading, other: Reading): boolean {
+  return (
+    one.receipt.blockHash.toLowerCase() === other.receipt.blockHash.toLowerCase() &&
+    isDeepStrictEqual(one.decision, other.decision)
+  );
 }

@@ -2,7 +2,7 @@ import { chainIdCall, type Head, headCall, readChainId, readHead } from "./calls
 import { createEndpointState, EndpointFailure, type EndpointState } from "./endpoint-state.ts";
 import { BatchRefused, describeError, readBatch, writeBatch } from "./json-rpc.ts";
 import { createKeepAlivePost, HttpFailure } from "./keep-alive-post.ts";
-import type { Question, RpcAnswer, RpcCall } from "./rpc.ts";
+import type { EndpointAnswer, Question, RpcCall } from "./rpc.ts";
 import {
   type EndpointError,
   type EndpointStatus,
@@ -12,7 +12,7 @@ import {
 } from "./rpc-status.ts";
 
 /** What the calls of one batch were answered with. */
-export type Answers = ReadonlyMap<RpcCall, RpcAnswer>;
+export type Answers = ReadonlyMap<RpcCall, EndpointAnswer>;
 
 /** How soon an endpoint is asked: the lower, the sooner. */
 const ranks = { well: 0, slow: 1, unwell: 2, rateLimited: 3 } as const;
@@ -121,7 +121,8 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
     if (!(answers instanceof EndpointFailure) || answers.kind !== "too_large") return answers;
     const [only, ...others] = calls;
     if (only !== undefined && others.length === 0) {
-      return new Map([[only, { error: { code: tooLargeCode, message: answers.message, data: undefined } }]]);
+      const error = { code: tooLargeCode, message: answers.message, data: undefined };
+      return new Map([[only, { error, endpoint: label }]]);
     }
     const half = Math.ceil(calls.length / 2);
     const exchangePart = (part: readonly RpcCall[]) => {
@@ -167,7 +168,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
   ): Promise<Answers | EndpointFailure> {
     try {
       const { body, firstId } = writeBatch(calls);
-      const answers = readBatch(await post(body, timeoutMs), firstId, calls);
+      const answers = readBatch(await post(body, timeoutMs), firstId, calls, label);
       for (const { error } of answers.values()) {
         if (error !== undefined) error.message = redact(error.message);
       }

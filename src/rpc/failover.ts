@@ -60,6 +60,14 @@ export type Failover = {
   /** @throws UndeterminedError when none of them gave an answer that can be used. */
   read(questions: readonly Question[], refused: number): Promise<Answers>;
   /**
+   * Reads from this endpoint alone.
+   *
+   * @throws UndeterminedError when it gave no answer that can be used, and at once while it is left alone.
+   */
+  readAt(endpoint: Endpoint, questions: readonly Question[]): Promise<Answers>;
+  /** All of them: those that may be asked in the order in which a read asks them, then those of another chain. */
+  all(): readonly Endpoint[];
+  /**
    * Sends the batches in the given order.
    *
    * @throws UndeterminedError when none of the endpoints answered all of them.
@@ -180,6 +188,20 @@ export function createFailover(options: FailoverOptions): Failover {
       const [only] = endpoints;
       return several || only === undefined ? readFromAny(questions, refused) : readFromOnly(only, questions);
     },
+
+    async readAt(endpoint, questions) {
+      prober?.wake();
+      if (!several) return readFromOnly(endpoint, questions);
+      const isLeftAlone =
+        endpoint.rank === undefined || (!isUsable(endpoint) && endpoint.state.pausedUntil > now());
+      const answers = isLeftAlone
+        ? new EndpointFailure("connection", endpoint.state.detail ?? "is left alone")
+        : ((await waitFor(endpoint)) ?? (await endpoint.read("read", questions, passOverMs)));
+      if (answers instanceof EndpointFailure) throw undetermined([[endpoint, answers]]);
+      return answers;
+    },
+
+    all: () => [...new Set([...route(), ...endpoints])],
 
     /*
      * One endpoint at first, and the next only when it gave no answer: every endpoint that sees a payment before

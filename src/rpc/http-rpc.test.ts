@@ -146,7 +146,7 @@ describe("one request", () => {
   test("an error to a single call is an answer", async () => {
     node.behave(refusing({ code: -32601, message: "no such method", data: [1] }));
     expect(await createRpc().ask([call("a")])).toEqual([
-      { error: { code: -32601, message: "no such method", data: [1] } },
+      { error: { code: -32601, message: "no such method", data: [1] }, endpoint: "1" },
     ]);
     expect(node.batches).toHaveLength(1);
   });
@@ -398,7 +398,7 @@ describe("a node that finds a batch too large", () => {
       rpc.ask([call("other")]),
     ]);
     expect([small, other].flatMap((answers) => results(answers ?? []))).toEqual(["small", "other"]);
-    expect(large).toEqual([{ error: { code: 413, message: "HTTP 413", data: undefined } }]);
+    expect(large).toEqual([{ error: { code: 413, message: "HTTP 413", data: undefined }, endpoint: "1" }]);
   });
 
   test("gets transactions in parts, in their order, and what it does not take has an unknown fate", async () => {

@@ -1,8 +1,8 @@
-import { KitError, UndeterminedError } from "../errors.ts";
-import { extraCalls } from "./endpoint.ts";
+import { KitError } from "../errors.ts";
+import { type Batching, createBatching } from "./batching.ts";
+import { type Endpoint, extraCalls } from "./endpoint.ts";
 import { createFailover, type FailoverPace, usualPace } from "./failover.ts";
-import { sizeOfCall } from "./json-rpc.ts";
-import type { Question, Rpc, RpcAnswer, RpcCall } from "./rpc.ts";
+import type { Rpc } from "./rpc.ts";
 import type { RpcObserver } from "./rpc-status.ts";
 
 export type HttpRpcOptions = {
@@ -28,27 +28,12 @@ export type HttpRpcOptions = {
 };
 
 /**
- * While so many requests are under way, a further one waits for so many milliseconds, for the end of one of them, or for
- * a full batch: an HTTP request takes as much CPU as the rest of a verify does, and carries a hundred.
- */
-const fewInFlight = 2;
-const patienceMs = 5;
-
-type Waiting = {
-  calls: Question;
-  refused: number;
-  askedAt: number;
-  resolve(answers: readonly RpcAnswer[]): void;
-  reject(error: unknown): void;
-};
-
-/**
  * JSON-RPC over HTTP. Reads that are asked at the same time share HTTP requests: in one turn of the event loop
  * always, while two requests are under way for a few milliseconds, and while {@link HttpRpcOptions.maxInFlight} are, until
  * one of them is answered.
  *
  * A read that fails is tried once more, or once at every other URL where there are several. A broadcast that gets
- * no answer goes to the next URL, as the same bytes; to a single URL it goes once.
+ * no answer goes to the next URL, as the same bytes; to a single URL it goes once. A URL that is named twice counts once.
  *
  * @throws KitError when a URL is none
  */
@@ -62,144 +47,56 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
     retryDelayMs = 100,
     observer = {},
   } = options;
-  const urls = options.urls.map((url, index) => readUrl(url, `RPC endpoint ${index + 1} of ${network}`));
+  const urls = distinct(
+    options.urls.map((url, index) => readUrl(url, `RPC endpoint ${index + 1} of ${network}`)),
+  );
   const maxBatch = (options.maxBatch ?? 100) - (urls.length > 1 ? extraCalls : 0);
   const pace = { ...usualPace, ...options.pace };
   const failover = createFailover({ network, chainId, urls, timeoutMs, retryDelayMs, pace, observer });
-  let waiting: Waiting[] = [];
-  let inFlight = 0;
-  let scheduled = false;
-  let patience: NodeJS.Timeout | undefined;
-  let closed = false;
+  const limits = { network, timeoutMs, maxBatch, maxBatchBytes, maxInFlight };
+  const all = createBatching({ ...limits, read: failover.read });
+  /** Each endpoint by itself, once it was asked for. */
+  const single = new Map<Endpoint, Batching>();
 
-  function queue(calls: Question, refused: number): Promise<readonly RpcAnswer[]> {
-    const { promise, resolve, reject } = Promise.withResolvers<readonly RpcAnswer[]>();
-    if (closed) reject(notSent("the connection was closed"));
-    else waiting.push({ calls, refused, askedAt: performance.now(), resolve, reject });
-    schedule();
-    return promise;
-  }
-
-  /** The calls in as few batches as they fit in, in their order. */
-  function split(calls: Question): readonly Question[] {
-    const batches: RpcCall[][] = [];
-    let left = 0;
-    for (const call of calls) {
-      const size = sizeOfCall(call);
-      const batch = batches.at(-1);
-      if (batch === undefined || batch.length === maxBatch || size > left) {
-        batches.push([call]);
-        left = maxBatchBytes - size;
-      } else {
-        batch.push(call);
-        left -= size;
-      }
-    }
-    return batches;
-  }
-
-  function schedule(): void {
-    if (scheduled) return;
-    scheduled = true;
-    // After the sockets that are readable now have been read: requests that arrived together leave together.
-    setImmediate(() => {
-      scheduled = false;
-      dispatch();
+  function batchingOf(endpoint: Endpoint): Batching {
+    const known = single.get(endpoint);
+    if (known !== undefined) return known;
+    const made = createBatching({
+      ...limits,
+      read: (questions) => failover.readAt(endpoint, questions),
     });
-  }
-
-  /** Whether what is waiting leaves now; where only its time has not come yet, it does later. */
-  function mayLeave(): boolean {
-    const [oldest] = waiting;
-    if (oldest === undefined || inFlight >= maxInFlight) return false;
-    if (inFlight < fewInFlight || waiting.length >= maxBatch) return true;
-    const leftMs = oldest.askedAt + patienceMs - performance.now();
-    if (leftMs <= 0) return true;
-    patience ??= setTimeout(() => {
-      patience = undefined;
-      dispatch();
-    }, Math.ceil(leftMs));
-    return false;
-  }
-
-  function dispatch(): void {
-    while (mayLeave()) {
-      const batch = takeBatch();
-      if (batch.length === 0) continue;
-      inFlight++;
-      void answer(batch).finally(() => {
-        inFlight--;
-        dispatch();
-      });
-    }
-  }
-
-  /** The longest-waiting questions that fit in one batch, at least one; a question is never split. */
-  function takeBatch(): Waiting[] {
-    const tooOld = performance.now() - timeoutMs;
-    const batch: Waiting[] = [];
-    const distinct = new Set<RpcCall>();
-    let taken = 0;
-    let left = maxBatchBytes;
-    for (const question of waiting) {
-      const added = question.calls.filter((call) => !distinct.has(call));
-      const size = added.reduce((sum, call) => sum + sizeOfCall(call), 0);
-      if (batch.length > 0 && (distinct.size + added.length > maxBatch || size > left)) break;
-      left -= size;
-      taken++;
-      if (question.askedAt < tooOld) {
-        question.reject(notSent("earlier requests got no answer"));
-        continue;
-      }
-      for (const call of question.calls) distinct.add(call);
-      batch.push(question);
-    }
-    waiting = waiting.slice(taken);
-    return batch;
-  }
-
-  async function answer(questions: readonly Waiting[]): Promise<void> {
-    try {
-      const refused = Math.max(...questions.map((question) => question.refused));
-      const answers = await failover.read(
-        questions.map(({ calls }) => calls),
-        refused,
-      );
-      for (const { calls, resolve } of questions) resolve(calls.flatMap((call) => answers.get(call) ?? []));
-    } catch (error) {
-      for (const { reject } of questions) reject(error);
-    }
-  }
-
-  function notSent(why: string): UndeterminedError {
-    return new UndeterminedError(`${network} could not be reached; try again`, {
-      cause: new Error(`not sent: ${why}`),
-      hints: [`The RPC endpoints of ${network}: ${why}`],
-    });
+    single.set(endpoint, made);
+    return made;
   }
 
   return {
-    async ask(calls, refused = 0) {
-      const parts = split(calls);
-      if (parts.length <= 1) return queue(calls, refused);
-      return (await Promise.all(parts.map((part) => queue(part, refused)))).flat();
+    ask: (calls, refused = 0) => all.ask(calls, refused),
+
+    endpoints() {
+      return failover.all().map((endpoint) => ({
+        endpoint: endpoint.label,
+        ask: (calls) => (urls.length === 1 ? all : batchingOf(endpoint)).ask(calls, 0),
+      }));
     },
 
     async send(calls, { everywhere = false } = {}) {
-      if (closed) throw notSent("the connection was closed");
-      await failover.send(split(calls), { everywhere });
+      all.requireOpen();
+      await failover.send(all.split(calls), { everywhere });
     },
 
     status: () => failover.status(),
     probe: () => failover.probe(),
 
     close() {
-      closed = true;
-      clearTimeout(patience);
-      for (const { reject } of waiting.splice(0)) reject(notSent("the connection was closed"));
+      for (const batching of [all, ...single.values()]) batching.close();
       failover.close();
     },
   };
+}
+
+/** The same URL twice is one endpoint: its word must not count twice. */
+function distinct(urls: readonly URL[]): readonly URL[] {
+  return [...new Map(urls.map((url) => [url.href, url])).values()];
 }
 
 /** Node's own error for a bad URL carries the URL, which may hold a key. */

@@ -1,5 +1,5 @@
 import { isObject, membersOf } from "../util/json.ts";
-import type { RpcAnswer, RpcCall, RpcError } from "./rpc.ts";
+import type { EndpointAnswer, RpcCall, RpcError } from "./rpc.ts";
 
 /** JSON-RPC 2.0 batches: writing them, and reading what comes back without trusting any of it. */
 
@@ -45,7 +45,8 @@ export function sizeOfCall(call: RpcCall): number {
 }
 
 /**
- * The answers of a batch, by its calls, every one of them.
+ * The answers of a batch, by its calls, every one of them; `endpoint` is the label of who gave them,
+ * where there are several.
  *
  * @throws Error when the text is not a JSON array with exactly one answer to each call. Batches may come back in
  * any order, and some nodes answer a batch with one error object ({@link BatchRefused}): only ids say which answer is
@@ -55,15 +56,16 @@ export function readBatch(
   text: string,
   firstId: number,
   calls: readonly RpcCall[],
-): ReadonlyMap<RpcCall, RpcAnswer> {
-  const answers = new Map<RpcCall, RpcAnswer>();
+  endpoint = "",
+): ReadonlyMap<RpcCall, EndpointAnswer> {
+  const answers = new Map<RpcCall, EndpointAnswer>();
   for (const entry of readArray(text)) {
     const { id, result, error } = membersOf(entry);
     const call = typeof id === "number" ? calls[id - firstId] : undefined;
     if (call === undefined) throw new Error("answered with an id that was not asked");
     if (answers.has(call)) throw new Error("answered twice with the same id");
-    if (error !== undefined && error !== null) answers.set(call, { error: readError(error) });
-    else if (result !== undefined) answers.set(call, { result });
+    if (error !== undefined && error !== null) answers.set(call, { error: readError(error), endpoint });
+    else if (result !== undefined) answers.set(call, { result, endpoint });
   }
   if (answers.size !== calls.length) throw new Error("left a call of the batch unanswered");
   return answers;

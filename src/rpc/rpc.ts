@@ -23,6 +23,21 @@ export type RpcAnswer =
   | { readonly result: unknown; readonly error?: undefined }
   | { readonly result?: undefined; readonly error: RpcError };
 
+/** The same, with the label of the endpoint that gave it: whose word it is. */
+export type EndpointAnswer = RpcAnswer & { readonly endpoint: string };
+
+/** One endpoint of a network: what it is asked is answered by it, or by none. */
+export type RpcEndpoint = {
+  /** {@link EndpointStatus.label} */
+  readonly endpoint: string;
+  /**
+   * Reads, as {@link Rpc.ask} does.
+   *
+   * @throws UndeterminedError also, and at once, while the endpoint is left alone after a failure.
+   */
+  ask(calls: readonly RpcCall[]): Promise<readonly EndpointAnswer[]>;
+};
+
 /**
  * A node, or several that stand in for one another. The calls of one `ask` or `send` always go to the same node and
  * in one HTTP request, as long as they fit in a batch: what they say of the chain belongs together.
@@ -36,7 +51,7 @@ export type Rpc = {
    *
    * @throws UndeterminedError when there was no answer, or none that can be understood.
    */
-  ask(calls: readonly RpcCall[], refused?: number): Promise<readonly RpcAnswer[]>;
+  ask(calls: readonly RpcCall[], refused?: number): Promise<readonly EndpointAnswer[]>;
   /**
    * Writes, in the given order. Resolves when a node has answered, whatever it said of the single calls; where one
    * does not, the next gets the very same calls. With `everywhere` all nodes that are well get them, at once: for
@@ -45,6 +60,8 @@ export type Rpc = {
    * @throws UndeterminedError when none answered: the calls may or may not have arrived.
    */
   send(calls: readonly RpcCall[], options?: { everywhere?: boolean }): Promise<void>;
+  /** Each endpoint by itself, those first that {@link ask} prefers at the moment; always as many as are configured. */
+  endpoints(): readonly RpcEndpoint[];
   /** How the nodes are, without asking them. */
   status(): RpcStatus;
   /** How they are now, each of them having been asked. Never throws: what is wrong with one is in its status. */

@@ -18,6 +18,7 @@ export function localNetwork(options: {
     rpcUrls: [rpcUrl],
     assets: [asset],
     confirmations: 1,
+    forwardEndpoints: 1,
     maxFeePerGas: 10n ** 12n,
   };
 }

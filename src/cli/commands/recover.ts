@@ -2,8 +2,10 @@ import { createChain } from "../../chain/create-chain.ts";
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import { readRecoverEnvironment } from "../../config/recover-environment.ts";
+import { readBytes32, readList } from "../../config/values.ts";
 import { variablesOf } from "../../config/variables.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
+import { lowerCase } from "../../ledger/rows.ts";
 import { createLogger } from "../../logging/logger.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { createOutcomes } from "../../relayer/outcomes.ts";
@@ -11,24 +13,36 @@ import { type RecoverResult, recoverNetwork } from "../../relayer/recover-networ
 import { createRecoverer } from "../../relayer/recoverer.ts";
 import { createRecovery } from "../../relayer/recovery.ts";
 import { renderTable } from "../../util/table.ts";
-import { defineCommand, flag, jsonFlag, onlyNetworkOptions } from "../kit/command.ts";
+import { defineCommand, flag, jsonFlag, onlyNetworkOptions, option } from "../kit/command.ts";
 import { withLedger } from "../kit/database.ts";
 
 export const recover = defineCommand({
   usesEnvFile: true,
   options: {
     ...onlyNetworkOptions,
+    confirmed: option(
+      "TRANSACTIONS",
+      "direct submissions that you have looked up yourself, separated by commas: one RPC endpoint suffices for them",
+      {
+        read: readList("transaction", (text) => lowerCase(readBytes32(text))),
+        example: `0x${"1a".repeat(32)}`,
+      },
+    ),
     "dry-run": flag("print what would be recovered, and send nothing"),
     json: jsonFlag,
   },
   variables: variablesOf("recover"),
 
-  async run({ network, "dry-run": dryRun }, terminal) {
+  async run({ network, confirmed = [], "dry-run": dryRun }, terminal) {
     const environment = readRecoverEnvironment(terminal.env, network, { key: !dryRun });
     const { networks, databaseUrl, recovererKey } = environment;
     const interrupted = terminal.takeSignals();
     const ofNetworks = await withLedger(databaseUrl, (ledger) =>
-      Promise.all(networks.map((config) => recoverOn(config, { ledger, recovererKey, interrupted }))),
+      Promise.all(
+        networks.map((config) =>
+          recoverOn(config, { ledger, recovererKey, confirmed: new Set(confirmed), interrupted }),
+        ),
+      ),
     );
     const results = ofNetworks.flat();
     const isGood = results.every(({ outcome }) => outcome === "recovered" || outcome === "would recover");
@@ -42,20 +56,28 @@ export const recover = defineCommand({
 
 async function recoverOn(
   network: NetworkConfig,
-  options: { ledger: Ledger; recovererKey: Hex | undefined; interrupted: AbortSignal },
+  options: {
+    ledger: Ledger;
+    recovererKey: Hex | undefined;
+    confirmed: ReadonlySet<Hex>;
+    interrupted: AbortSignal;
+  },
 ): Promise<RecoverResult[]> {
-  const { ledger, recovererKey, interrupted } = options;
+  const { ledger, recovererKey, confirmed, interrupted } = options;
   const signer = recovererKey === undefined ? undefined : createLocalSigner(recovererKey);
   // Nothing is simulated here, so any account will do.
   const chain = createChain({ network, operator: signer?.address ?? network.facilitatorContract });
   const log = createLogger("silent");
   const outcomes = createOutcomes();
   const recoverer = signer && createRecoverer({ chain, signer, ledger, outcomes, now: Date.now, log });
-  const recovery = recoverer && createRecovery({ chain, ledger, recoverer, now: Date.now, log });
+  const recovery = recoverer && createRecovery({ chain, ledger, recoverer, confirmed, now: Date.now, log });
   try {
     await recoverer?.start();
     const results: RecoverResult[] = [];
-    const work = recoverNetwork({ chain, ledger, recovery, recoverer: signer?.address, interrupted });
+    const work = recoverNetwork({
+      ...{ chain, ledger, confirmed, recovery, interrupted },
+      recoverer: signer?.address,
+    });
     for await (const result of work) results.push(result);
     return results;
   } finally {

@@ -311,6 +311,8 @@ function configure({ network, facilitatorContract, asset }: HarnessChain, rpcUrl
     rpcUrls: [rpcUrl],
     assets: [asset],
     confirmations: 1,
+    // The harness has started the node itself.
+    forwardEndpoints: 1,
     maxFeePerGas: 1_000_000_000_000n,
     // Its coins cost nothing; an organization may have a budget of its own.
     dailyGasBudget: null,

@@ -110,6 +110,28 @@ describe.each(Object.entries(refusedFor))("a payment that %s", (_name, { reason,
   });
 });
 
+test("a payment that was used is not signed again because the first of two endpoints says that it was not", async () => {
+  const { rpcUrl } = composition.chain;
+  const body = await composition.payment();
+  await submitDirectly(body);
+  anotherPrice.change(body);
+  const running = await composition.start({
+    network: composition.configuration({ rpcUrls: [rpcUrl, `${rpcUrl}/?second`] }),
+    wrap: {
+      chain: (chain) => ({
+        ...chain,
+        endpoints: () =>
+          chain
+            .endpoints()
+            .map((view) =>
+              view.endpoint === "1" ? { ...view, isAuthorizationUsed: async () => false } : view,
+            ),
+      }),
+    },
+  });
+  for (const answer of await answersTo(running, body)) expect(answer).toMatchObject(usedOnChain);
+});
+
 test("a payment that expires while it waits to be sent, and was used meanwhile, is not signed again", async () => {
   const sent = Promise.withResolvers<void>();
   const turn = Promise.withResolvers<void>();

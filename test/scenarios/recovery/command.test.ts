@@ -55,6 +55,7 @@ async function queueOne() {
   return { service, body, submittedIn };
 }
 
+const upperCase = (hash: string) => `0x${hash.slice(2).toUpperCase()}`;
 const paymentOf = (body: Body) => ({
   network: "base",
   settlement: scene.idOf(body),
@@ -67,7 +68,24 @@ test("recover pays out what is queued, once, and a dry run only tells", async ()
   const before = await scene.stranded();
   const { service, body, submittedIn } = await queueOne();
 
-  const dry = await run("recover --dry-run --json");
+  // One endpoint's word moves no money: the command says what the operator has to look up, and how to go on.
+  const unconfirmed = await run("recover --json", withKey);
+  expect(unconfirmed.exitCode).toBe(1);
+  expect(JSON.parse(unconfirmed.printed)).toMatchObject({
+    payments: [
+      {
+        ...paymentOf(body),
+        outcome: "waits",
+        transaction: submittedIn,
+        problem: expect.stringContaining(`recover --network base --confirmed ${submittedIn}`),
+      },
+    ],
+  });
+  expect(await scene.stranded()).toBe(before + value);
+  const another = await run(`recover --confirmed 0x${"1a".repeat(32)}`, withKey);
+  expect(another.exitCode).toBe(1);
+
+  const dry = await run(`recover --dry-run --json --confirmed ${submittedIn}`);
   expect(dry.exitCode).toBe(0);
   expect(JSON.parse(dry.printed)).toMatchObject({
     dryRun: true,
@@ -75,7 +93,7 @@ test("recover pays out what is queued, once, and a dry run only tells", async ()
   });
   expect(await scene.stranded()).toBe(before + value);
 
-  const done = await run("recover --network base --json", withKey);
+  const done = await run(`recover --network base --json --confirmed ${upperCase(submittedIn)}`, withKey);
   const { transaction } = await scene.settlement(service, body);
   expect(JSON.parse(done.printed)).toMatchObject({
     payments: [{ ...paymentOf(body), outcome: "recovered", transaction }],
@@ -90,16 +108,17 @@ test("recover pays out what is queued, once, and a dry run only tells", async ()
 });
 
 test("recover says what it waits for, and pays when that is there", async () => {
-  await queueOne();
+  const { submittedIn } = await queueOne();
+  const command = `recover --confirmed ${submittedIn}`;
   await scene.chain.setBalance(recoverer, 0n);
-  const poor = await run("recover", withKey);
+  const poor = await run(command, withKey);
   expect(poor.exitCode).toBe(1);
   expect(poor.printed).toContain("waits");
   expect(poor.printed).toContain(`The recoverer ${recoverer} has 0 wei`);
   expect(await scene.balanceOf(scene.recipient())).toBe(0n);
 
   await scene.chain.setBalance(recoverer, 10n ** 18n);
-  expect((await run("recover", withKey)).exitCode).toBe(0);
+  expect((await run(command, withKey)).exitCode).toBe(0);
   expect(await scene.balanceOf(scene.recipient())).toBe(value);
 });
 
@@ -115,7 +134,7 @@ test("stranded lists what no organization has claimed, and says what is claimed"
   const before = await scene.stranded();
   const bait = await scene.sign("smartWallet");
   const strandedIn = await scene.mine(scene.submission(bait));
-  const { body } = await queueOne();
+  const { body, submittedIn } = await queueOne();
 
   const { exitCode, printed } = await run("stranded --json");
   expect(exitCode).toBe(0);
@@ -138,6 +157,6 @@ test("stranded lists what no organization has claimed, and says what is claimed"
   expect(told).toContain("announceRescue");
   expect(told).toContain(`${value} of it are claimed: npx x402-kit recover. Do not rescue these.`);
 
-  await run("recover", withKey);
+  await run(`recover --confirmed ${submittedIn}`, withKey);
   expect(JSON.parse((await run("stranded --json")).printed).assets[0]).toMatchObject({ recoverable: "0" });
 });

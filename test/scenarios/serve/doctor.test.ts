@@ -80,37 +80,48 @@ test("a node can neither control the terminal nor forge a line", async () => {
 });
 
 test("a good configuration", async () => {
-  const outcome = await runCommand(["doctor"], deployed.variables);
+  const { base: one, polygon: other } = deployed.chains;
+  const outcome = await runCommand(["doctor"], {
+    ...deployed.variables,
+    BASE_RPC_URL: `${one.rpcUrl},${one.rpcUrl}/?second`,
+    POLYGON_RPC_URL: `${other.rpcUrl},${other.rpcUrl}/?second`,
+  });
   expect(outcome.code).toBe(0);
   expect(shown(outcome)).toMatchInlineSnapshot(`
     "
     configuration
-      ok    variables  2 networks, 1 operator
+      ok    variables   2 networks, 1 operator
 
     database
-      ok    database   SQLite, …/facilitator.db: up to date
+      ok    database    SQLite, …/facilitator.db: up to date
 
     base
-      ok    RPC        answers in N ms
-      ok    chain id   8453
-      ok    head       block N is N s old
-      ok    contract   0xCONTRACT has the code of this version
-      ok    operator   0x7D47eB18134a43d7B3109FC795f648A4f4c72840 holds OPERATOR_ROLE
-      ok    fee        the base fee is N gwei, the cap 5 gwei
-      ok    gas money  100 ETH of 0x7D47eB18134a43d7B3109FC795f648A4f4c72840 buys N settlements at N ETH each
-      ok    asset      0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913 signs for name "USD Coin", version "2"
-      ok    txNonce    0x7D47eB18134a43d7B3109FC795f648A4f4c72840 is new to this database, and begins at 0
+      ok    RPC 1       answers in N ms
+      ok    chain id 1  8453
+      ok    head 1      block N is N s old
+      ok    RPC 2       answers in N ms
+      ok    chain id 2  8453
+      ok    head 2      block N is N s old
+      ok    contract    0xCONTRACT has the code of this version
+      ok    operator    0x7D47eB18134a43d7B3109FC795f648A4f4c72840 holds OPERATOR_ROLE
+      ok    fee         the base fee is N gwei, the cap 5 gwei
+      ok    gas money   100 ETH of 0x7D47eB18134a43d7B3109FC795f648A4f4c72840 buys N settlements at N ETH each
+      ok    asset       0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913 signs for name "USD Coin", version "2"
+      ok    txNonce     0x7D47eB18134a43d7B3109FC795f648A4f4c72840 is new to this database, and begins at 0
 
     polygon
-      ok    RPC        answers in N ms
-      ok    chain id   137
-      ok    head       block N is N s old
-      ok    contract   0xCONTRACT has the code of this version
-      ok    operator   0x7D47eB18134a43d7B3109FC795f648A4f4c72840 holds OPERATOR_ROLE
-      ok    fee        the base fee is N gwei, the cap 1,000 gwei
-      ok    gas money  100 POL of 0x7D47eB18134a43d7B3109FC795f648A4f4c72840 buys N settlements at N POL each
-      ok    asset      0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359 signs for name "USD Coin", version "2"
-      ok    txNonce    0x7D47eB18134a43d7B3109FC795f648A4f4c72840 is new to this database, and begins at 0
+      ok    RPC 1       answers in N ms
+      ok    chain id 1  137
+      ok    head 1      block N is N s old
+      ok    RPC 2       answers in N ms
+      ok    chain id 2  137
+      ok    head 2      block N is N s old
+      ok    contract    0xCONTRACT has the code of this version
+      ok    operator    0x7D47eB18134a43d7B3109FC795f648A4f4c72840 holds OPERATOR_ROLE
+      ok    fee         the base fee is N gwei, the cap 1,000 gwei
+      ok    gas money   100 POL of 0x7D47eB18134a43d7B3109FC795f648A4f4c72840 buys N settlements at N POL each
+      ok    asset       0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359 signs for name "USD Coin", version "2"
+      ok    txNonce     0x7D47eB18134a43d7B3109FC795f648A4f4c72840 is new to this database, and begins at 0
 
     All is well: serve may be started.
     "
@@ -168,15 +179,19 @@ test("a configuration with much that is wrong", async () => {
     optimism
       FAIL  RPC                   the connection failed (ECONNREFUSED)
                                   → Check the URL in OPTIMISM_RPC_URL, and whether this machine may reach it.
+      warn  RPC endpoints         there is one, and its word is all there is for successes and failures; payments that were submitted directly to the token wait for x402-kit recover
+                                  → Name a second provider in OPTIMISM_RPC_URL.
       FAIL  the rest              was not looked at: there is no RPC endpoint to ask
 
     polygon
       ok    RPC                   answers in N ms
       FAIL  chain id              the RPC serves chain 8453, but polygon is chain 137
                                   → POLYGON_RPC_URL names a node of another network.
+      warn  RPC endpoints         there is one, and its word is all there is for successes and failures; payments that were submitted directly to the token wait for x402-kit recover
+                                  → Name a second provider in POLYGON_RPC_URL.
       FAIL  the rest              was not looked at: there is no RPC endpoint to ask
 
-    11 of 23 checks failed: serve would not be safe. 2 warnings.
+    11 of 25 checks failed: serve would not be safe. 4 warnings.
     "
   `);
 });

@@ -178,7 +178,11 @@ describe("a payment that a third party submits straight to the token", () => {
     });
     await node.request("eth_sendTransaction", { from: deployer, to: deployed.contract, data: grant });
     await node.request("evm_mine");
-    await using command = await startServing({ RECOVERER_PRIVATE_KEY: keyOf("recoverer") });
+    // Two endpoints must show the submission; both are this node's.
+    await using command = await startServing({
+      RECOVERER_PRIVATE_KEY: keyOf("recoverer"),
+      BASE_RPC_URL: `${chain.rpcUrl},${chain.rpcUrl}/?second`,
+    });
 
     await chain.hold();
     const body = await signPayment(deployed);

@@ -90,6 +90,7 @@ describe("from deployment to payment", () => {
     expect(stdout).toBe("");
     await expect(requestJson(url.replace("/v1", "/livez"))).rejects.toThrow();
     expect(linesOf(stderr).map(({ msg }) => msg)).toEqual([
+      expect.stringContaining("RPC endpoints: there is one"),
       expect.stringContaining("Server listening at"),
       "network ready",
       "serving",
@@ -101,7 +102,7 @@ describe("from deployment to payment", () => {
       "shutting down: settles under way are finished",
       "ended",
     ]);
-    expect(linesOf(stderr)[1]).toMatchObject({
+    expect(linesOf(stderr)[2]).toMatchObject({
       network: "base",
       chainId: 8453,
       facilitatorContract: deployed.contract,

@@ -1,0 +1,142 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import {
+  authorizationCanceledTopic,
+  authorizationUsedTopic,
+  transferTopic,
+} from "../../../src/chain/contract/events.ts";
+import { addressWord, type Hex, uintWord } from "../../../src/protocol/hex.ts";
+import type { Running } from "../../support/composition.ts";
+import { altering } from "../../support/misbehaviour.ts";
+import { type Call, composeRecovery, type RecoveryScene, value } from "../../support/recovery-scene.ts";
+import type { Body } from "../../support/service.ts";
+import { type Behaviour, forwardingTo, type StubNode, startStubNode } from "../../support/stub-node.ts";
+
+/*
+ * Whose word it takes to pay a payment out of the facilitator contract, which cannot tell a cancelled authorization from
+ * one that was used. Its value would be that of other payers.
+ */
+
+type Log = { topics: Hex[]; data: Hex; logIndex: Hex };
+
+let scene: RecoveryScene;
+let first: StubNode;
+let second: StubNode;
+let lies = 0;
+let strandedBefore = 0n;
+let forwardsBefore = 0;
+beforeAll(async () => {
+  scene = await composeRecovery();
+});
+afterAll(() => scene.close());
+beforeEach(async () => {
+  await scene.openDirectory();
+  first = await startStubNode(forwardingTo(scene.chain.rpcUrl));
+  second = await startStubNode(forwardingTo(scene.chain.rpcUrl));
+  lies = 0;
+  strandedBefore = await scene.stranded();
+  forwardsBefore = await scene.recovererTransactions();
+});
+afterEach(async () => {
+  await scene.clear();
+  await Promise.all([first.stop(), second.stop()]);
+});
+
+/** A node that says of each cancelled authorization, by logs and receipt, that it brought its value to the contract. */
+function lyingAboutCancellations(): Behaviour {
+  const { rpcUrl, facilitatorContract } = scene.chain;
+  const isCancellation = ({ topics }: Log) => topics[0] === authorizationCanceledTopic;
+  const asUse = (log: Log): Log => ({
+    ...log,
+    topics: [authorizationUsedTopic, ...log.topics.slice(1)],
+  });
+  const asTransfer = (log: Log): Log => ({
+    ...log,
+    topics: [transferTopic, log.topics[1] ?? "0x", `0x${addressWord(facilitatorContract)}`],
+    data: `0x${uintWord(value)}`,
+    logIndex: `0x${(Number(log.logIndex) + 1).toString(16)}`,
+  });
+  const lyingLogs = altering(forwardingTo(rpcUrl), "eth_getLogs", (result) =>
+    (result as Log[]).map((log) => (isCancellation(log) ? asUse(log) : log)),
+  );
+  return altering(lyingLogs, "eth_getTransactionReceipt", (result) => {
+    const receipt = result as { logs: Log[] } | null;
+    if (!receipt?.logs.some(isCancellation)) return receipt;
+    lies++;
+    return {
+      ...receipt,
+      logs: receipt.logs.flatMap((log) => (isCancellation(log) ? [asUse(log), asTransfer(log)] : log)),
+    };
+  });
+}
+
+/** Settles a payment while another's call is mined right before our transaction. */
+async function settleBehind(running: Running, body: Body, call: Call) {
+  const release = await scene.holdMining();
+  const { answer } = await scene.settleInPool(running, body);
+  await scene.sendAhead(call);
+  await scene.chain.node.request("evm_mine");
+  await release();
+  return answer;
+}
+
+async function expectNothingForwarded(stranded: bigint): Promise<void> {
+  // Long enough for several rounds over all failures.
+  await sleep(1_200);
+  expect(await scene.balanceOf(scene.recipient())).toBe(0n);
+  expect(await scene.stranded()).toBe(strandedBefore + stranded);
+  expect((await scene.recovererTransactions()) - forwardsBefore).toBe(0);
+}
+
+const twoEndpoints = () => ({ rpcUrls: [first.url, second.url] as const, forwardEndpoints: 2 });
+
+test.each([
+  ["the other endpoint says otherwise", () => {}],
+  ["the other endpoint does not answer", () => second.behave((_, response) => void response.destroy())],
+  [
+    "the other endpoint serves another chain",
+    () => second.behave(altering(forwardingTo(scene.chain.rpcUrl), "eth_chainId", () => "0x2a")),
+  ],
+])(
+  "a cancelled authorization that the first endpoint calls used is not paid from the value of others: %s",
+  async (_, change) => {
+    first.behave(lyingAboutCancellations());
+    const service = await scene.startService({ network: twoEndpoints(), settleWaitMs: 2_000 });
+    // Another payer's value, which no organization has claimed.
+    await scene.mine(scene.submission(await scene.sign("smartWallet")));
+    const body = await scene.sign("funded");
+    const answer = await settleBehind(service, body, await scene.cancellation(body));
+    expect(answer.body).toMatchObject({ success: false });
+    change();
+    const before = lies;
+    await expect.poll(() => lies, { timeout: 10_000 }).toBeGreaterThan(before);
+    await expectNothingForwarded(value);
+  },
+);
+
+test("a payment that was submitted directly is paid out once two endpoints show it", async () => {
+  const service = await scene.startService({ network: twoEndpoints() });
+  const body = await scene.sign("funded");
+  const answer = await settleBehind(service, body, scene.submission(body));
+  expect(answer.body).toMatchObject({ success: true });
+  expect(await scene.balanceOf(scene.recipient())).toBe(value);
+  expect(await scene.stranded()).toBe(strandedBefore);
+});
+
+test("with one URL, however often it is named, such a payment is queued, with the way to confirm it", async () => {
+  const service = await scene.startService({
+    network: { rpcUrls: [first.url, `${first.url}/`], forwardEndpoints: 2 },
+    settleWaitMs: 2_000,
+  });
+  const body = await scene.sign("funded");
+  const submission = scene.submission(body);
+  const answer = await settleBehind(service, body, submission);
+  expect(answer.body).toMatchObject({ success: false, nextAction: "poll" });
+  await expect
+    .poll(() => scene.recoveryOf(body), { timeout: 10_000 })
+    .toMatchObject({
+      state: "queued",
+      problem: expect.stringContaining("recover --network base --confirmed 0x"),
+    });
+  await expectNothingForwarded(value);
+});
