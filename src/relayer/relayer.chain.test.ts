@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { encodeFunctionData, getAbiItem, toFunctionSelector } from "viem";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Composition, compose, type Running } from "../../test/support/composition.ts";
@@ -31,9 +31,19 @@ afterEach(() => composition.stopAll());
 const request = (method: string, ...params: unknown[]) => composition.chain.node.request(method, ...params);
 
 /** Has blocks mined every 100 ms from now on, whatever was held. */
-async function mineSteadily(): Promise<() => void> {
-  const timer = setInterval(() => void request("evm_mine").catch(() => {}), 100);
-  return () => clearInterval(timer);
+/** Mines until the returned function is called, which waits for the last block: none comes after it. */
+function mineSteadily(): () => Promise<void> {
+  let stopped = false;
+  const mining = (async () => {
+    while (!stopped) {
+      await request("evm_mine").catch(() => {});
+      await sleep(100);
+    }
+  })();
+  return () => {
+    stopped = true;
+    return mining;
+  };
 }
 
 async function settlementOf(
@@ -62,9 +72,9 @@ describe("a transaction that is not mined", () => {
     await request("evm_mine");
     expect(await composition.operatorTransactions()).toBe(transactions);
     await release();
-    const stopMining = await mineSteadily();
+    const stopMining = mineSteadily();
     const { body } = await settling;
-    stopMining();
+    await stopMining();
     expect(body).toMatchObject({ success: true });
     expect(await composition.recipientBalance()).toBe(before + 10_000n);
     expect(await composition.operatorTransactions()).toBe(transactions + 1);
@@ -83,7 +93,7 @@ describe("a transaction that is not mined", () => {
     await request("anvil_setNextBlockBaseFeePerGas", "0x174876e800");
     await chain.advanceTime(120);
     await release();
-    const stopMining = await mineSteadily();
+    const stopMining = mineSteadily();
     expect((await settling).body).toMatchObject({
       success: false,
       errorReason: "invalid_transaction_state",
@@ -94,7 +104,7 @@ describe("a transaction that is not mined", () => {
       failure: "the authorization expired before it could be mined",
     });
     const next = await composition.post(running, "settle", await composition.payment());
-    stopMining();
+    await stopMining();
     expect(next.body).toMatchObject({ success: true });
     expect(await composition.recipientBalance()).toBe(before + 10_000n);
     expect(await composition.operatorTransactions()).toBe(transactions + 2);
@@ -124,9 +134,9 @@ describe("a batch that no node takes, as one that is too large", () => {
     const bodies = await Promise.all(Array.from({ length: 12 }, () => composition.payment()));
     const settling = Promise.all(bodies.map((body) => composition.post(running, "settle", body)));
     await release();
-    const stopMining = await mineSteadily();
+    const stopMining = mineSteadily();
     const answers = await settling;
-    stopMining();
+    await stopMining();
     expect(answers.filter(({ body }) => (body as { success: boolean }).success)).toHaveLength(12);
     expect(log.join("")).toContain("decided nothing about its payments");
     expect(await composition.recipientBalance()).toBe(before + 120_000n);
@@ -149,10 +159,10 @@ describe("payments that come one after the other", () => {
     const others = bodies.map((body) => composition.post(running, "settle", body));
     await composition.untilSent();
     await release();
-    const stopMining = await mineSteadily();
+    const stopMining = mineSteadily();
     for (const { body } of await Promise.all([first, ...others]))
       expect(body).toMatchObject({ success: true });
-    stopMining();
+    await stopMining();
     expect(await composition.operatorTransactions()).toBe(transactions + 2);
   });
 });
@@ -194,9 +204,9 @@ describe("an operator with gas money for a few payments", () => {
     const running = await composition.start({ settleWaitMs: 30_000, log });
     // Forty payments at once would need eleven million.
     await leaveGas(4_000_000n);
-    const stopMining = await mineSteadily();
+    const stopMining = mineSteadily();
     const answers = await settleAll(running, 40);
-    stopMining();
+    await stopMining();
     expect(answers.filter(({ body }) => (body as { success: boolean }).success)).toHaveLength(40);
     expect(await composition.recipientBalance()).toBe(before + 400_000n);
     expect(log.join("")).not.toContain("replacing a transaction");
@@ -213,9 +223,9 @@ describe("an operator with gas money for a few payments", () => {
     await composition.untilSent();
     await sleep(1_000);
     await release();
-    const stopMining = await mineSteadily();
+    const stopMining = mineSteadily();
     const answers = await settling;
-    stopMining();
+    await stopMining();
     const refused = answers.filter(({ status }) => status === 503);
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(answers.length - refused.length);
     expect(refused).not.toHaveLength(0);
@@ -241,9 +251,9 @@ describe("a txNonce that another program takes", () => {
     await request("eth_sendTransaction", { from: address, to: address, gas: "0x5208" });
     await request("evm_mine");
     await release();
-    const stopMining = await mineSteadily();
+    const stopMining = mineSteadily();
     expect((await settling).body).toMatchObject({ success: true });
-    stopMining();
+    await stopMining();
     expect(log.join("")).toContain("another program sends with this key");
     expect(await composition.recipientBalance()).toBe(before + 10_000n);
     expect(await composition.operatorTransactions()).toBe(transactions + 2);
@@ -274,10 +284,10 @@ describe("a transaction whose receipt nodes do not show", () => {
         }),
       },
     });
-    const stopMining = await mineSteadily();
+    const stopMining = mineSteadily();
     const body = await composition.payment();
     const answer = await composition.post(running, "settle", body);
-    stopMining();
+    await stopMining();
     expect(answer.body).toMatchObject({ success: true, transaction: hidden });
     expect(await settlementOf(running, body)).toMatchObject({ state: "settled", failure: null });
     expect(await composition.recipientBalance()).toBe(before + 10_000n);
@@ -354,9 +364,9 @@ describe("blocks that vanish", () => {
       for (let mined = 1; mined < depth; mined++) await request("evm_mine");
       await new Promise((resolve) => setTimeout(resolve, 150));
       await request("anvil_reorg", depth, []);
-      const stopMining = await mineSteadily();
+      const stopMining = mineSteadily();
       const answer = await settling;
-      stopMining();
+      await stopMining();
       expect(answer.body).toMatchObject({ success: true });
       expect(await composition.recipientBalance()).toBe(before + 10_000n);
       expect(await settlementOf(running, body)).toMatchObject({ state: "settled" });
@@ -378,10 +388,10 @@ describe("blocks that vanish", () => {
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
     const second = composition.post(running, "settle", await composition.payment("empty"));
-    const stopMining = await mineSteadily();
+    const stopMining = mineSteadily();
     expect((await first).body).toMatchObject({ success: true });
     expect((await second).body).toMatchObject({ success: true });
-    stopMining();
+    await stopMining();
   });
 });
 
@@ -393,10 +403,10 @@ describe("blocks that vanish after the success", () => {
   async function settleIntoVanishedBlock() {
     const network = composition.configuration({ confirmations: 2 });
     const first = await composition.start({ network, settleWaitMs: 20_000 });
-    const stopMining = await mineSteadily();
+    const stopMining = mineSteadily();
     const body = await composition.payment();
     expect((await composition.post(first, "settle", body)).body).toMatchObject({ success: true });
-    stopMining();
+    await stopMining();
     const { blockNumber } = await settlementOf(first, body);
     await composition.stop(first);
     const release = await composition.holdMining();
@@ -411,11 +421,11 @@ describe("blocks that vanish after the success", () => {
     const log: string[] = [];
     const network = composition.configuration({ confirmations: 2 });
     const running = await composition.start({ network, settleWaitMs: 20_000, log });
-    const stopMining = await mineSteadily();
+    const stopMining = mineSteadily();
     const bodies = await Promise.all(Array.from({ length: 3 }, () => composition.payment()));
     const answers = await Promise.all(bodies.map((body) => composition.post(running, "settle", body)));
     expect(answers.map(({ body }) => (body as { success: boolean }).success)).toEqual([true, true, true]);
-    stopMining();
+    await stopMining();
 
     const release = await composition.holdMining();
     const reached = Number(await request("eth_blockNumber"));
@@ -439,7 +449,7 @@ describe("blocks that vanish after the success", () => {
     expect(log.join("")).toContain("vanished from the chain");
 
     await release();
-    const mineAgain = await mineSteadily();
+    const mineAgain = mineSteadily();
     for (const body of bodies) await untilState(running, body, "settled");
     const next = await composition.post(running, "settle", await composition.payment());
     expect(next.body).toMatchObject({ success: true });
@@ -447,7 +457,7 @@ describe("blocks that vanish after the success", () => {
     for (const body of bodies) {
       expect((await composition.post(running, "settle", body)).body).toMatchObject({ success: false });
     }
-    mineAgain();
+    await mineAgain();
     expect(await composition.recipientBalance()).toBe(before + 40_000n);
     expect(await composition.balanceOf(chain.facilitatorContract)).toBe(0n);
     const wellAgain = async () => (await fetch(`${running.url.replace("/v1", "")}/readyz`)).json();
@@ -461,11 +471,11 @@ describe("blocks that vanish after the success", () => {
 
     const second = await composition.start({ network, settleWaitMs: 20_000 });
     await release();
-    const mineAgain = await mineSteadily();
+    const mineAgain = mineSteadily();
     const next = await composition.post(second, "settle", await composition.payment());
     expect(next.body).toMatchObject({ success: true });
     await untilState(second, body, "settled");
-    mineAgain();
+    await mineAgain();
     expect(await composition.recipientBalance()).toBe(before + 20_000n);
   });
 
@@ -482,7 +492,7 @@ describe("blocks that vanish after the success", () => {
       network: { ...network, blockTimeMs: 2_000 },
       settleWaitMs: 20_000,
     });
-    const mineAgain = await mineSteadily();
+    const mineAgain = mineSteadily();
     const next = await composition.post(second, "settle", await composition.payment());
     expect(next.body).toMatchObject({ success: true });
     await composition.stop(second);
@@ -491,7 +501,7 @@ describe("blocks that vanish after the success", () => {
     const third = await composition.start({ network, settleWaitMs: 20_000 });
     await untilState(third, body, "submitted");
     await untilState(third, body, "settled");
-    mineAgain();
+    await mineAgain();
     expect(await composition.recipientBalance()).toBe(before + 20_000n);
   });
 
@@ -512,18 +522,18 @@ describe("blocks that vanish after the success", () => {
     await request("evm_mine");
     const strangersBlock = Number(await request("eth_blockNumber"));
     await release();
-    const stopMining = await mineSteadily();
+    const stopMining = mineSteadily();
     expect((await settling).body).toMatchObject({ success: true });
-    stopMining();
+    await stopMining();
 
     await request("anvil_reorg", Number(await request("eth_blockNumber")) - strangersBlock + 1, []);
     await request("anvil_dropAllTransactions");
     expect(await composition.operatorTransactions()).toBe(transactions);
-    const mineAgain = await mineSteadily();
+    const mineAgain = mineSteadily();
     const next = await composition.post(running, "settle", await composition.payment());
     expect(next.body).toMatchObject({ success: true });
     await untilState(running, body, "settled");
-    mineAgain();
+    await mineAgain();
     expect(await composition.operatorTransactions()).toBe(transactions + 3);
     expect(await composition.recipientBalance()).toBe(before + 20_000n);
   });
@@ -582,11 +592,28 @@ describe("a batch that reverts as a whole", () => {
     const before = await composition.recipientBalance();
     const release = await composition.holdMining();
     let left = 0;
+    const payments = 6;
+    const allSimulated = Promise.withResolvers<void>();
+    let simulated = 0;
     const dying = await composition.start({
       settleWaitMs: 500,
       wrap: {
+        chain: (chain) => ({
+          ...chain,
+          async simulateSettle(...asked) {
+            const simulation = await chain.simulateSettle(...asked);
+            if (++simulated === payments) allSimulated.resolve();
+            return simulation;
+          },
+        }),
         ledger: (ledger) => ({
           ...ledger,
+          // The first payment leaves alone: the others must wait behind it, or none of them shares a transaction.
+          async claim(...claimed) {
+            await allSimulated.promise;
+            for (let turn = 0; turn < 100; turn++) await nextTurn();
+            return ledger.claim(...claimed);
+          },
           async redrive(from, ids, sign) {
             const open = await ledger.openAttempts(from.chainId, from.operator);
             const inBatch = open.find(({ attempt }) => attempt.txNonce === from.txNonce);
@@ -597,7 +624,7 @@ describe("a batch that reverts as a whole", () => {
         }),
       },
     });
-    const bodies = await Promise.all(Array.from({ length: 6 }, () => composition.payment()));
+    const bodies = await Promise.all(Array.from({ length: payments }, () => composition.payment()));
     const { settling, alone } = await settleIntoRevert(dying, bodies);
     await settling;
     await release();
