@@ -20,4 +20,8 @@ interface IAuthorizationToken {
 
     /// @notice Whether the authorization was used or cancelled; it does not tell which.
     function authorizationState(address authorizer, bytes32 nonce) external view returns (bool);
+
+    /// @notice The EIP-712 domain of the token's authorizations, hashed.
+    // forge-lint: disable-next-line(mixed-case-function)
+    function DOMAIN_SEPARATOR() external view returns (bytes32);
 }

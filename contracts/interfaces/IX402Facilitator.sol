@@ -63,6 +63,9 @@ interface IX402Facilitator {
         uint256 value
     );
 
+    /// @notice The admin set the {forwardLimit} of a token.
+    event ForwardLimitSet(address indexed token, uint256 value);
+
     /// @notice The admin announced a rescue, which can be executed from `executableAt` (unix seconds) on.
     event RescueAnnounced(
         address indexed token, address indexed recipient, uint256 value, uint256 executableAt
@@ -89,6 +92,14 @@ interface IX402Facilitator {
 
     /// @notice The token says that this authorization was never used, so it cannot have brought anything here.
     error AuthorizationNotUsed(address token, address payer, bytes32 authorizationNonce);
+
+    /// @notice The payer did not sign such an authorization to this contract; or the payer's wallet, which is asked
+    /// now, does not stand by it any more.
+    error AuthorizationNotSigned(address token, address payer, bytes32 authorizationNonce);
+
+    /// @notice Only `available` of the token may be forwarded now. With time more may be, up to {forwardLimit}; or at
+    /// once when the admin raises that.
+    error ForwardLimitExceeded(address token, uint256 available, uint256 requested);
 
     /// @notice This authorization was paid out before.
     error AlreadyForwarded(address token, address payer, bytes32 authorizationNonce);
@@ -123,17 +134,34 @@ interface IX402Facilitator {
     /// reported as a failed payment: it reverts the whole batch.
     function settleBatch(address token, Group[] calldata groups) external;
 
-    /// @notice Pays out an authorization that somebody else submitted straight to the token, once.
-    /// @dev For RECOVERER_ROLE, while not paused. The caller must have proven off chain, from the logs of one
-    /// transaction, that this authorization brought `value` here: the token cannot tell a used authorization from
-    /// a cancelled one. A wrong claim can take no more than what is stranded here.
+    /**
+     * @notice Pays out an authorization that somebody else submitted straight to the token, once.
+     * @dev For RECOVERER_ROLE, while not paused. The contract checks what the chain can tell it:
+     *
+     * - the payer signed this very authorization to this contract: {AuthorizationNotSigned} otherwise;
+     * - the token says that it was used: {AuthorizationNotUsed} otherwise;
+     * - it was not forwarded before: {AlreadyForwarded} otherwise;
+     * - its value is within {availableToForward}: {ForwardLimitExceeded} otherwise.
+     *
+     * That does not prove that it brought anything here. The token gives the same answer for an authorization that was
+     * cancelled, settled, or whose nonce the payer used for another one, and each of these can be claimed with its
+     * signature; a payer who helps can sign any value for that. So the caller must have proven off chain, from the logs
+     * of one transaction, that it did. Wrong claims together take no more than what is stranded here, and no more than
+     * {forwardLimit} at once and again within each {FORWARD_WINDOW}.
+     *
+     * A wallet with code is asked now (ERC-1271), not when the authorization was used. Where it has changed its
+     * answer since, or an account has gained or lost its code, the value is left to a rescue.
+     */
     function forwardReceived(
         address token,
-        address payer,
-        bytes32 authorizationNonce,
-        uint256 value,
+        Authorization calldata authorization,
+        bytes calldata signature,
         address recipient
     ) external;
+
+    /// @notice Sets the {forwardLimit} of a token, in its smallest unit; 0 stops its forwards. What was forwarded
+    /// before and has not come back yet still counts. For the admin.
+    function setForwardLimit(address token, uint256 value) external;
 
     /// @notice Stops {settle}, {settleBatch} and {forwardReceived}. For PAUSER_ROLE.
     function pause() external;
@@ -154,6 +182,16 @@ interface IX402Facilitator {
     /// @notice Whether {forwardReceived} paid this key out; the key is
     /// `keccak256(abi.encode(token, payer, authorizationNonce))`.
     function forwarded(bytes32 key) external view returns (bool);
+
+    /// @notice The most that may be forwarded of a token at once, in its smallest unit. What is forwarded comes back
+    /// evenly, at this much per {FORWARD_WINDOW}: so within any such time at most twice this is forwarded, and in the
+    /// long run once this per {FORWARD_WINDOW}. Until the admin sets it: {DEFAULT_FORWARD_LIMIT} whole tokens, or 0 for
+    /// a token that does not say what a whole one is (`decimals()`).
+    function forwardLimit(address token) external view returns (uint256);
+
+    /// @notice How much of a token may be forwarded now: {forwardLimit} without what was forwarded and has not come
+    /// back yet.
+    function availableToForward(address token) external view returns (uint256);
 
     /// @notice From when on (unix seconds) an announced rescue can be executed, 0 when there is none; the key is
     /// `keccak256(abi.encode(token, recipient, value))`.
@@ -179,6 +217,12 @@ interface IX402Facilitator {
 
     /// @notice Bytes of revert data that {SettlementFailed} and {settle} pass on. USDC's reasons take up to 132.
     function MAX_REASON_LENGTH() external view returns (uint256);
+
+    /// @notice Seconds in which a {forwardLimit} that is used up comes back as a whole.
+    function FORWARD_WINDOW() external view returns (uint48);
+
+    /// @notice The {forwardLimit} of a token for which the admin has set none, in whole tokens.
+    function DEFAULT_FORWARD_LIMIT() external view returns (uint256);
 
     /// @notice Seconds between the announcement of a rescue and its first possible execution.
     function RESCUE_DELAY() external view returns (uint256);

@@ -33,10 +33,12 @@ contract GasPerPaymentTest is FacilitatorTest {
         vm.snapshotValue("gas", "settle, new recipient", vm.lastCallGas().gasTotalUsed);
     }
 
+    /// @dev The first of its token, which stores the default limit.
     function test_forwardReceived() public {
-        submitDirectly(pay(PAYER_KEY, VALUE, keccak256("submitted")));
+        IX402Facilitator.Payment memory payment = pay(PAYER_KEY, VALUE, keccak256("submitted"));
+        submitDirectly(payment);
         vm.prank(RECOVERER);
-        facilitator.forwardReceived(address(usdc), payer, keccak256("submitted"), VALUE, STRANGER);
+        facilitator.forwardReceived(address(usdc), payment.authorization, payment.signature, STRANGER);
         vm.snapshotValue("gas", "forwardReceived, new recipient", vm.lastCallGas().gasTotalUsed);
     }
 

@@ -195,10 +195,12 @@ contract MisbehavingTokensTest is FacilitatorTest {
         }
         IX402Facilitator.Payment memory inner = unsigned(payer, 50, "inner");
         token.transferWithAuthorization(payer, address(facilitator), 50, 0, 0, "received", "");
+        IX402Facilitator.Authorization memory received = authorize(payer, 50, "received");
+        bytes memory signature = signFor(PAYER_KEY, received, address(facilitator), token.DOMAIN_SEPARATOR());
         bytes[3] memory calls = [
             abi.encodeCall(facilitator.settle, (address(token), inner.authorization, "", STRANGER)),
             abi.encodeCall(facilitator.settleBatch, (address(token), onlyGroup(group(STRANGER, inner)))),
-            abi.encodeCall(facilitator.forwardReceived, (address(token), payer, "received", 50, STRANGER))
+            abi.encodeCall(facilitator.forwardReceived, (address(token), received, signature, STRANGER))
         ];
         bytes memory reason =
             abi.encodeWithSelector(ReentrancyGuardTransient.ReentrancyGuardReentrantCall.selector);
@@ -219,7 +221,7 @@ contract MisbehavingTokensTest is FacilitatorTest {
             token.behave(Behaviour.Correct, Behaviour.Call);
             vm.prank(RECOVERER);
             vm.expectRevert(reason);
-            facilitator.forwardReceived(address(token), payer, "received", 50, RECIPIENT);
+            facilitator.forwardReceived(address(token), received, signature, RECIPIENT);
         }
         assertEq(token.balanceOf(STRANGER), 0, "stranger");
     }

@@ -59,7 +59,16 @@ contract RolesTest is FacilitatorTest {
         for (uint256 i = 0; i < others.length; ++i) {
             vm.prank(others[i]);
             vm.expectRevert(unauthorized(others[i], role));
-            facilitator.forwardReceived(address(usdc), payer, "nonce", 0, RECIPIENT);
+            facilitator.forwardReceived(address(usdc), payment.authorization, payment.signature, RECIPIENT);
+        }
+    }
+
+    function test_onlyTheAdminSetsTheForwardLimit() public {
+        address[4] memory others = [OPERATOR, RECOVERER, PAUSER, STRANGER];
+        for (uint256 i = 0; i < others.length; ++i) {
+            vm.prank(others[i]);
+            vm.expectRevert(unauthorized(others[i], 0));
+            facilitator.setForwardLimit(address(usdc), 1);
         }
     }
 
@@ -88,7 +97,7 @@ contract RolesTest is FacilitatorTest {
         facilitator.settleBatch(address(usdc), groups);
         vm.prank(RECOVERER);
         vm.expectRevert(reason);
-        facilitator.forwardReceived(address(usdc), payer, "nonce", 0, RECIPIENT);
+        facilitator.forwardReceived(address(usdc), payment.authorization, payment.signature, RECIPIENT);
 
         usdc.mint(address(facilitator), 1);
         vm.prank(ADMIN);

@@ -56,21 +56,16 @@ export function decodeCall(input: Hex): CallView | null {
   const decoded = decode(input);
   if (decoded === undefined) return null;
   const { functionName, args } = decoded;
-  if (functionName === "settle") {
+  if (functionName === "settle" || functionName === "forwardReceived") {
     const [asset, authorization, , recipient] = args;
     return { name: functionName, asset, payments: [paymentOf(authorization, recipient)] };
   }
-  if (functionName === "settleBatch") {
-    const [asset, groups] = args;
-    const payments = groups.flatMap((group) =>
-      group.payments.map(({ authorization }) => paymentOf(authorization, group.recipient)),
-    );
-    return { name: functionName, asset, payments };
-  }
-  if (functionName !== "forwardReceived") return null;
-  const [asset, payer, authorizationNonce, value, recipient] = args;
-  const payment = { payer, recipient, value: `${value}`, authorizationNonce };
-  return { name: functionName, asset, payments: [{ ...payment, validAfter: null, validBefore: null }] };
+  if (functionName !== "settleBatch") return null;
+  const [asset, groups] = args;
+  const payments = groups.flatMap((group) =>
+    group.payments.map(({ authorization }) => paymentOf(authorization, group.recipient)),
+  );
+  return { name: functionName, asset, payments };
 }
 
 /** Undefined for calldata of another contract. */

@@ -43,6 +43,9 @@ export type Simulation = {
 /** What the code at a payer's address, if any, says of a signature (EIP-1271). */
 export type WalletProof = "no_code" | "accepted" | "refused";
 
+/** In the asset's smallest unit. `available` may be forwarded now; it grows back to `limit` within 24 hours. */
+export type ForwardLimit = { limit: bigint; available: bigint };
+
 /** The state that can keep a correctly signed payment from settling. */
 export type Diagnosis = {
   /** Used or cancelled: the token does not tell these two apart. */
@@ -103,7 +106,9 @@ export type Chain = {
   /** Runs the real `settle` by `eth_call` from the operator, against the newest block. */
   simulateSettle(call: SettleCall, options: { withFunds: boolean }): Promise<Simulation>;
   /** Why `forwardReceived`, sent by an account, would revert now; undefined when it would succeed. */
-  simulateForward(call: ForwardCall, from: Address): Promise<Revert | undefined>;
+  simulateForward(call: SettleCall, from: Address): Promise<Revert | undefined>;
+  /** How much of an asset the facilitator contract forwards. */
+  forwardLimit(asset: Address): Promise<ForwardLimit>;
   /** Asks the payer's code for its word on a signature (EIP-1271), as the token would. `id` is that of the settlement. */
   askWallet(payer: Address, digest: Hex, signature: Hex, id?: Hex): Promise<WalletProof>;
   /** Reads whatever may explain a failed simulation. Only on the failing path. */

@@ -20,6 +20,7 @@ import {
   authorizationStateOf,
   balanceOf,
   codeOf,
+  forwardLimitOf,
   hasOperatorRole,
   isBlacklisted,
   isPaused,
@@ -171,6 +172,14 @@ export function createChain(options: ChainOptions): Chain {
         { method: "eth_call", params: [transaction, "latest"], about: call.id },
       ]);
       return readSimulation("simulating forwardReceived", simulation);
+    },
+
+    async forwardLimit(asset) {
+      const [limit, available] = await call(forwardLimitOf(facilitatorContract, asset), viewGas, undefined);
+      return {
+        limit: BigInt(expectWord("forwardLimit of the facilitator contract", limit)),
+        available: BigInt(expectWord("availableToForward of the facilitator contract", available)),
+      };
     },
 
     async askWallet(payer, digest, signature, id) {

@@ -1,9 +1,11 @@
+import type { SettleCall } from "../chain/contract/calls.ts";
 import { dataFeeCall, readDataFee } from "../chain/data-fee.ts";
 import {
   estimateFees,
-  forwardGas,
+  forwardTransaction,
   pricePerGas,
   settleTransaction,
+  usualForwardGas,
   usualSettleGas,
 } from "../chain/signing/transaction.ts";
 import { readTip, tipCall } from "../chain/tip.ts";
@@ -28,20 +30,22 @@ export const gasMoneyCheck: NetworkCheck = {
   required: false,
   calls: (context) => [
     tipCall,
-    dataFeeCall(sampleTransaction(context.network).data.length / 2),
+    dataFeeCall(settleTransaction([samplePayment(context.network)]).data.length / 2),
     ...gasPayersOf(context).map(({ account }) => ({ method: "eth_getBalance", params: [account, "latest"] })),
   ],
   read([tip, dataFeeAnswer, ...balances], context) {
     const { network, head } = context;
     const fees = estimateFees(head, network, readTip(tip, network));
     const dataFee = expectAnswer("the data fee", dataFeeAnswer, readDataFee);
-    const cost = usualSettleGas * pricePerGas(head, fees) + dataFee;
+    const sample = samplePayment(network);
+    const usualGas = { settlement: usualSettleGas, recovery: usualForwardGas };
     // The gas limits that the balance must cover before the service signs and a node accepts a transaction.
-    const gas = { settlement: sampleTransaction(network).gas, recovery: forwardGas };
+    const gas = { settlement: settleTransaction([sample]).gas, recovery: forwardTransaction(sample).gas };
     return [
       checkFee(network, head.baseFeePerGas),
       ...gasPayersOf(context).map((payer, index) => {
         const balance = expectAnswer("the balance of the account", balances[index], readQuantity);
+        const cost = usualGas[payer.pays] * pricePerGas(head, fees) + dataFee;
         const deposit = gas[payer.pays] * fees.maxFeePerGas + dataFee;
         return checkBalance(network, payer, { balance, cost, deposit });
       }),
@@ -88,23 +92,21 @@ function checkFee({ maxFeePerGas, name }: NetworkConfig, baseFeePerGas: bigint):
   return warning("fee", `${detail}: nothing is mined until it has come down`, advice);
 }
 
-/** A transaction that settles one payment of a plain account, for its size and its gas limit. */
-function sampleTransaction({ usdc, facilitatorContract }: NetworkConfig) {
+/** A payment of a plain account, for the size and the gas limit of its transactions. */
+function samplePayment({ usdc, facilitatorContract }: NetworkConfig): SettleCall {
   // None is zero, as is usual in a payment: zeros would cost less gas.
   const nonZeroBytes = `0x${"a5".repeat(32)}` as const;
-  return settleTransaction([
-    {
-      asset: usdc.address,
-      authorization: {
-        from: facilitatorContract,
-        to: facilitatorContract,
-        value: 1_000_000n,
-        validAfter: 0n,
-        validBefore: 2_000_000_000n,
-        nonce: nonZeroBytes,
-      },
-      signature: `${nonZeroBytes}${nonZeroBytes.slice(2)}1b`,
-      recipient: facilitatorContract,
+  return {
+    asset: usdc.address,
+    authorization: {
+      from: facilitatorContract,
+      to: facilitatorContract,
+      value: 1_000_000n,
+      validAfter: 0n,
+      validBefore: 2_000_000_000n,
+      nonce: nonZeroBytes,
     },
-  ]);
+    signature: `${nonZeroBytes}${nonZeroBytes.slice(2)}1b`,
+    recipient: facilitatorContract,
+  };
 }

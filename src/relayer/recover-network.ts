@@ -5,6 +5,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { FailedSettlement } from "../ledger/recoveries.ts";
 import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
 import { classifyFailure } from "./classify-failure.ts";
+import { findLimitObstacle } from "./forward-limit.ts";
 import type { RecoveryLoop } from "./recovery.ts";
 
 /** One payment that was, or may have been, submitted directly to the token, and what became of it. JSON as it is. */
@@ -80,12 +81,14 @@ export async function* recoverNetwork(options: {
   async function classify(failure: FailedSettlement): Promise<RecoverResult | undefined> {
     const look = await classifyFailure(chain, failure, confirmed);
     switch (look.kind) {
-      case "submitted":
+      case "submitted": {
+        const obstacle = look.obstacle ?? (await findLimitObstacle(chain, failure.settlement));
         return describe(failure, {
-          outcome: look.obstacle === undefined ? "would recover" : "waits",
+          outcome: obstacle === undefined ? "would recover" : "waits",
           transaction: look.proof.transactionHash,
-          problem: look.obstacle ?? null,
+          problem: obstacle ?? null,
         });
+      }
       case "recent":
         return describe(failure, {
           outcome: "unknown",

@@ -1,14 +1,17 @@
 import type { Chain } from "../chain/chain.ts";
-import { describeRevert } from "../chain/contract/revert.ts";
+import { describeRevert, type Revert } from "../chain/contract/revert.ts";
 import type { Signer } from "../chain/signing/signer.ts";
 import { estimateFees, forwardTransaction } from "../chain/signing/transaction.ts";
 import { UndeterminedError } from "../errors.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Settlement } from "../ledger/settlement.ts";
 import type { ServiceLog } from "../logging/logger.ts";
-import type { Address } from "../protocol/hex.ts";
+import { type Address, sameAddress } from "../protocol/hex.ts";
+import { findLimitObstacle } from "./forward-limit.ts";
+import { growingPause } from "./growing-pause.ts";
 import type { Outcomes } from "./outcomes.ts";
 import { closeEmpty, createFill, createReplace } from "./replacement.ts";
+import { callOf } from "./slot.ts";
 import type { TransactionStore } from "./transaction-store.ts";
 import { createWatcher } from "./watcher.ts";
 
@@ -42,7 +45,7 @@ export type RecovererOptions = {
   log: ServiceLog;
 };
 
-/** Block times before what was reverted is tried again: a reason like a missing role takes people to mend. */
+/** Block times before what was reverted is tried again, at least: a reason like a missing role takes people to mend. */
 const retryAfterBlocks = 30;
 
 /** Unmined transactions at a time; nodes guarantee an account no more than 16. */
@@ -77,7 +80,9 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
           log.info(about, "a payment was recovered");
         } else {
           const { failure } = conclusion;
-          const nextTry = now() + retryAfterBlocks * network.blockTimeMs;
+          // A wallet can refuse only what is mined, and each time costs gas: ever more rarely.
+          const failedAt = (await ledger.find(id))?.concludedAt ?? now();
+          const nextTry = now() + growingPause(now() - failedAt, retryAfterBlocks * network.blockTimeMs);
           await ledger.requeueForward(forward, id, failure, nextTry);
           log.error(about, `${failure}; trying again`);
         }
@@ -114,24 +119,24 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
     if (stopped) throw new UndeterminedError("The service is shutting down; nothing was sent");
     if (watcher.unmined() >= maxInFlight || watcher.isFull())
       throw new UndeterminedError("Too many recoveries are under way; try again");
-    const { id } = settlement;
-    const [head, tip, revert, gasMoney, minedTransactions] = await Promise.all([
+    const { id, asset } = settlement;
+    const call = callOf(settlement, network.facilitatorContract);
+    // Before the chain is asked: one that is mined meanwhile counts twice, and not never.
+    const underWay = await valueUnderWay(asset);
+    const [head, tip, limitObstacle, revert, gasMoney, minedTransactions] = await Promise.all([
       chain.head(),
       chain.suggestedTip(),
-      chain.simulateForward(settlement, signer.address),
+      findLimitObstacle(chain, settlement, underWay),
+      chain.simulateForward(call, signer.address),
       chain.nativeBalance(signer.address),
       chain.transactionCount(signer.address),
     ]);
-    const transaction = { to: network.facilitatorContract, ...forwardTransaction(settlement) };
+    const transaction = { to: network.facilitatorContract, ...forwardTransaction(call) };
     const fees = estimateFees(head, network, tip);
-    if (revert !== undefined) {
-      throw new UndeterminedError(
-        `It cannot be forwarded now: the contract refuses (${describeRevert(revert)})`,
-        {
-          hints: [`Does ${signer.address} hold RECOVERER_ROLE, and has the contract got the value?`],
-        },
-      );
+    if (limitObstacle !== undefined) {
+      throw new UndeterminedError(`It cannot be forwarded now: ${limitObstacle}`);
     }
+    if (revert !== undefined) throw refusal(revert);
     requireGasMoney(gasMoney, transaction.gas * fees.maxFeePerGas);
 
     // It may have sent something by hand: its txNonces go on from there.
@@ -143,6 +148,29 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
     const { hash, txNonce } = batch.attempt;
     log.info({ network: network.name, settlement: id, hash, txNonce }, "recovering a payment");
     await watcher.send(batch);
+  }
+
+  /** What forwards that are not mined yet will take of the contract's limit for an asset. */
+  async function valueUnderWay(asset: Address): Promise<bigint> {
+    const open = await ledger.openForwards(chainId, signer.address);
+    const settlements = new Map(open.flatMap((batch) => batch.settlements).map((one) => [one.id, one]));
+    return [...settlements.values()]
+      .filter((one) => sameAddress(one.asset, asset))
+      .reduce((sum, { value }) => sum + value, 0n);
+  }
+
+  function refusal(revert: Revert): UndeterminedError {
+    if (revert.kind === "custom" && revert.name === "AuthorizationNotSigned") {
+      return new UndeterminedError(
+        "It cannot be forwarded now: the payer's wallet does not stand by its signature any more; unless that changes, only the admin's rescue can pay it out",
+      );
+    }
+    return new UndeterminedError(
+      `It cannot be forwarded now: the contract refuses (${describeRevert(revert)})`,
+      {
+        hints: [`Does ${signer.address} hold RECOVERER_ROLE, and has the contract got the value?`],
+      },
+    );
   }
 
   function requireGasMoney(has: bigint, needs: bigint): void {

@@ -4,6 +4,7 @@ import type { FailedSettlement, Recoveries, RecoveryProof, RecoveryState } from 
 import type { ServiceLog } from "../logging/logger.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { classifyFailure, type FailureFinding } from "./classify-failure.ts";
+import { growingPause } from "./growing-pause.ts";
 import type { Recoverer } from "./recoverer.ts";
 
 /**
@@ -56,11 +57,6 @@ const looksAtOnce = 50;
 
 /** How long a failure is left to the instance that took it, in milliseconds: should two look, no harm is done. */
 const lookLeaseMs = 10_000;
-
-/** The older a failure is, the longer are the pauses between two looks: this part of its age … */
-const pausePart = 1 / 8;
-/** … and at most so long, in milliseconds. */
-const longestPauseMs = 6 * 60 * 60 * 1000;
 
 export function createRecovery(options: RecoveryOptions): RecoveryLoop {
   const { chain, ledger, recoverer, confirmed, now, log } = options;
@@ -190,8 +186,7 @@ export function createRecovery(options: RecoveryOptions): RecoveryLoop {
   /** Milliseconds until the next look. */
   function pause({ settlement: { concludedAt } }: FailedSettlement): number {
     const age = concludedAt === null ? 0 : now() - concludedAt;
-    const shortest = roundEveryBlocks * network.blockTimeMs;
-    return Math.ceil(Math.min(Math.max(age * pausePart, shortest), longestPauseMs));
+    return growingPause(age, roundEveryBlocks * network.blockTimeMs);
   }
 
   async function lookAtDue(): Promise<void> {

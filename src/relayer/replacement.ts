@@ -52,7 +52,7 @@ export function createReplace(
     const [first] = settlements;
     // What a payer has paid already does not expire.
     if (newest.kind === "forward" && first !== undefined) {
-      return { kind: "forward", to, ...forwardTransaction(first) };
+      return { kind: "forward", to, ...forwardTransaction(callOf(first, to)) };
     }
     const isOver = settlements.every(({ validBefore }) => validBefore <= head.timestamp);
     if (isOver || !isHeld || newest.kind === "noop") {

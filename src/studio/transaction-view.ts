@@ -8,7 +8,7 @@ const callViewSchema = z.object({
   payments: z.array(
     z.object({
       ...{ payer: z.string(), recipient: z.string(), value: z.string(), authorizationNonce: z.string() },
-      ...{ validAfter: text, validBefore: text },
+      ...{ validAfter: z.string(), validBefore: z.string() },
     }),
   ),
 });

@@ -58,6 +58,8 @@ export type RecoveryScene = Omit<Composition, "openDirectory"> & {
   ofToken(functionName: "pause" | "unpause"): Call;
   ofPauser(functionName: "pause" | "unpause"): Call;
   ofAdmin(functionName: "grantRole" | "revokeRole", role: string, account: Address): Call;
+  /** The admin's call that sets how much of the token the contract forwards. */
+  ofAdminLimit(limit: bigint): Call;
   /** Settles, has another sender submit the payment, and waits until the service's forward is in the node's pool. */
   forwardInPool(
     running: Running,
@@ -234,6 +236,16 @@ export async function composeRecovery(): Promise<RecoveryScene> {
         abi: x402FacilitatorAbi,
         functionName,
         args: [keccak256(toHex(role)), account],
+      }),
+    }),
+
+    ofAdminLimit: (limit) => ({
+      from: harnessAccounts.admin.address,
+      to: facilitatorContract,
+      data: encodeFunctionData({
+        abi: x402FacilitatorAbi,
+        functionName: "setForwardLimit",
+        args: [asset.address, limit],
       }),
     }),
 

@@ -17,6 +17,7 @@ import {Receipt, Recovery} from "./Recovery.sol";
  * | `stranded`     | what came to the facilitator outside of settlements, less what left so | direct submissions, plain transfers, recoveries, rescues |
  * | `owed`         | what a recipient was named for                             | settlements, recoveries, rescues |
  * | `spent`        | what left a payer's account                                | everything a payer signs or does |
+ * | `forwarded`    | what left by recoveries                                    | recoveries                      |
  * | `paidOut`      | whether a key was paid out, by a settlement or a recovery  | settlements, recoveries         |
  * | `neverToPay`   | whether a key was cancelled or spent elsewhere             | cancellations, spending         |
  */
@@ -31,10 +32,13 @@ contract Actors is FacilitatorFixture {
     uint256 public constant PAYERS = 3;
     uint256 public constant RECIPIENTS = 4;
     uint256 public constant INITIAL_BALANCE = 1e15;
+    /// @dev Low, so that it is reached.
+    uint256 public constant FORWARD_LIMIT = 5e5;
 
     mapping(MockUSDC token => uint256) public stranded;
     mapping(MockUSDC token => uint256) public received;
     mapping(MockUSDC token => uint256) public released;
+    mapping(MockUSDC token => uint256) public forwarded;
     mapping(MockUSDC token => mapping(address recipient => uint256)) public owed;
     mapping(MockUSDC token => mapping(address payer => uint256)) public spent;
     mapping(bytes32 key => bool) public paidOut;
@@ -45,6 +49,7 @@ contract Actors is FacilitatorFixture {
     MockUSDC[] private _tokens;
     mapping(MockUSDC token => uint256) private _sentPlainly;
     Signed[] private _signed;
+    mapping(bytes32 key => uint256) private _placeInSigned;
     Receipt[] private _receipts;
     uint256 private _nonces;
 
@@ -59,6 +64,8 @@ contract Actors is FacilitatorFixture {
         deploy();
         for (uint256 i = 0; i < TOKENS; ++i) {
             _tokens.push(deployUsdc("USD Coin", "2", ISSUER));
+            vm.prank(ADMIN);
+            facilitator.setForwardLimit(address(_tokens[i]), FORWARD_LIMIT);
             for (uint256 j = 0; j < PAYERS; ++j) {
                 _tokens[i].mint(payerAt(j), INITIAL_BALANCE);
             }
@@ -172,16 +179,22 @@ contract Actors is FacilitatorFixture {
         address recipient = recipientAt(seed / 2);
         MockUSDC token = MockUSDC(receipt.token);
         bytes32 key = keccak256(abi.encode(receipt.token, receipt.payer, receipt.authorizationNonce));
+        IX402Facilitator.Payment memory payment = _signed[_placeInSigned[key]].payment;
+        bool withinLimit = receipt.value <= facilitator.availableToForward(receipt.token);
         vm.prank(RECOVERER);
-        try facilitator.forwardReceived(
-            receipt.token, receipt.payer, receipt.authorizationNonce, receipt.value, recipient
-        ) {
+        try facilitator.forwardReceived(receipt.token, payment.authorization, payment.signature, recipient) {
+            assertTrue(withinLimit, "more than the limit was forwarded");
+            forwarded[token] += receipt.value;
             _bookPayout(token, key, recipient, receipt.value);
             stranded[token] -= receipt.value;
             released[token] += receipt.value;
             ++successes["recover"];
         } catch {
-            assertTrue(paidOut[key] || token.isBlacklisted(recipient), "a proven receipt was not paid out");
+            assertTrue(
+                paidOut[key] || token.isBlacklisted(recipient) || !withinLimit,
+                "a proven receipt was not paid out"
+            );
+            if (!withinLimit) ++successes["refuseByLimit"];
         }
     }
 
@@ -223,9 +236,7 @@ contract Actors is FacilitatorFixture {
             assertTrue(false, "a stranger settled a batch");
         } catch {}
         vm.prank(STRANGER);
-        try facilitator.forwardReceived(
-            address(usdc), payment.authorization.from, payment.authorization.nonce, 1, STRANGER
-        ) {
+        try facilitator.forwardReceived(address(usdc), payment.authorization, payment.signature, STRANGER) {
             assertTrue(false, "a stranger forwarded");
         } catch {}
     }
@@ -361,6 +372,7 @@ contract Actors is FacilitatorFixture {
         signed = Signed({
             token: usdc, payerKey: key, payment: pay(key, _value(seed), keccak256(abi.encode(++_nonces)))
         });
+        _placeInSigned[_key(signed.payment.authorization)] = _signed.length;
         _signed.push(signed);
     }
 

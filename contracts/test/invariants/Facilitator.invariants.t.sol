@@ -30,9 +30,11 @@ contract FacilitatorInvariants is Test {
     address[] private recipients;
     address[] private bystanders;
     address private facilitator;
+    uint256 private start;
 
     function setUp() public {
         actors = new Actors();
+        start = block.timestamp;
         facilitator = actors.facilitatorAddress();
         bystanders = actors.bystanders();
         for (uint256 i = 0; i < actors.TOKENS(); ++i) {
@@ -56,6 +58,7 @@ contract FacilitatorInvariants is Test {
             MockUSDC token = tokens[i];
             theFacilitatorHoldsWhatIsStranded(token);
             noMoreIsReleasedThanWasReceived(token);
+            noMoreIsForwardedThanTheLimit(token);
             onlyNamedRecipientsGain(token);
             payersLoseWhatTheySigned(token);
         }
@@ -68,8 +71,15 @@ contract FacilitatorInvariants is Test {
                 .call(abi.encodeWithSelector(action, uint256(keccak256(abi.encode("seed", seed)))));
             assertTrue(success, "an action reverted");
         }
-        string[7] memory actions = [
-            "settle", "settleBatch", "cancel", "submitPaymentDirectly", "spendElsewhere", "recover", "rescue"
+        string[8] memory actions = [
+            "settle",
+            "settleBatch",
+            "cancel",
+            "submitPaymentDirectly",
+            "spendElsewhere",
+            "recover",
+            "refuseByLimit",
+            "rescue"
         ];
         for (uint256 i = 0; i < actions.length; ++i) {
             assertTrue(actors.successes(actions[i]) >= 5, actions[i]);
@@ -83,6 +93,13 @@ contract FacilitatorInvariants is Test {
 
     function noMoreIsReleasedThanWasReceived(MockUSDC token) private view {
         assertTrue(actors.released(token) <= actors.received(token), "released");
+    }
+
+    /// @dev From the start: the limit, and what has come back of it since.
+    function noMoreIsForwardedThanTheLimit(MockUSDC token) private view {
+        uint256 limit = actors.FORWARD_LIMIT();
+        uint256 back = limit * (block.timestamp - start) / 24 hours;
+        assertTrue(actors.forwarded(token) <= limit + back, "forwarded");
     }
 
     function onlyNamedRecipientsGain(MockUSDC token) private view {

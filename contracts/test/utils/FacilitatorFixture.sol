@@ -94,20 +94,27 @@ abstract contract FacilitatorFixture is UsdcDeployment {
         view
         returns (bytes memory)
     {
-        return signDigest(
-            key,
-            keccak256(
-                abi.encode(
-                    usdc.TRANSFER_WITH_AUTHORIZATION_TYPEHASH(),
-                    authorization.from,
-                    to,
-                    authorization.value,
-                    authorization.validAfter,
-                    authorization.validBefore,
-                    authorization.nonce
-                )
+        return signFor(key, authorization, to, usdc.DOMAIN_SEPARATOR());
+    }
+
+    function signFor(
+        uint256 key,
+        IX402Facilitator.Authorization memory authorization,
+        address to,
+        bytes32 domainSeparator
+    ) internal view returns (bytes memory) {
+        bytes32 structHash = keccak256(
+            abi.encode(
+                usdc.TRANSFER_WITH_AUTHORIZATION_TYPEHASH(),
+                authorization.from,
+                to,
+                authorization.value,
+                authorization.validAfter,
+                authorization.validBefore,
+                authorization.nonce
             )
         );
+        return signDigest(key, structHash, domainSeparator);
     }
 
     function signCancellation(uint256 key, address authorizer, bytes32 nonce)
@@ -115,12 +122,20 @@ abstract contract FacilitatorFixture is UsdcDeployment {
         view
         returns (bytes memory)
     {
-        return signDigest(key, keccak256(abi.encode(usdc.CANCEL_AUTHORIZATION_TYPEHASH(), authorizer, nonce)));
+        return signDigest(
+            key,
+            keccak256(abi.encode(usdc.CANCEL_AUTHORIZATION_TYPEHASH(), authorizer, nonce)),
+            usdc.DOMAIN_SEPARATOR()
+        );
     }
 
-    function signDigest(uint256 key, bytes32 structHash) internal view returns (bytes memory) {
+    function signDigest(uint256 key, bytes32 structHash, bytes32 domainSeparator)
+        internal
+        pure
+        returns (bytes memory)
+    {
         (uint8 v, bytes32 r, bytes32 s) =
-            vm.sign(key, keccak256(abi.encodePacked(hex"1901", usdc.DOMAIN_SEPARATOR(), structHash)));
+            vm.sign(key, keccak256(abi.encodePacked(hex"1901", domainSeparator, structHash)));
         return abi.encodePacked(r, s, v);
     }
 

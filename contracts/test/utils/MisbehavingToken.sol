@@ -38,8 +38,10 @@ contract MisbehavingToken {
     Behaviour public onTransfer;
     bool public silentWhenUsed;
     bool public balanceUnavailable;
+    bool public decimalsUnavailable;
     address public target;
     bytes public data;
+    uint256 private _decimals = 6;
 
     error Used();
 
@@ -63,6 +65,14 @@ contract MisbehavingToken {
 
     function hideBalances() external {
         balanceUnavailable = true;
+    }
+
+    function setDecimals(uint256 decimals_) external {
+        _decimals = decimals_;
+    }
+
+    function hideDecimals() external {
+        decimalsUnavailable = true;
     }
 
     function callOut(address target_, bytes calldata data_) external {
@@ -95,6 +105,16 @@ contract MisbehavingToken {
     function balanceOf(address account) external view returns (uint256) {
         require(!balanceUnavailable, "no balances");
         return _balances[account];
+    }
+
+    function decimals() external view returns (uint256) {
+        require(!decimalsUnavailable, "no decimals");
+        return _decimals;
+    }
+
+    // forge-lint: disable-next-line(mixed-case-function)
+    function DOMAIN_SEPARATOR() external view returns (bytes32) {
+        return keccak256(abi.encode(address(this)));
     }
 
     function _move(Behaviour behaviour, address from, address to, uint256 value) private {

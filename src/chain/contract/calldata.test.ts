@@ -30,14 +30,17 @@ const settleCall: fc.Arbitrary<SettleCall> = fc.record({
   recipient: address,
 });
 
-test("settle is encoded as viem encodes it", () => {
+test.each([
+  ["settle", encodeSettle],
+  ["forwardReceived", encodeForwardReceived],
+] as const)("%s is encoded as viem encodes it", (functionName, encode) => {
   fc.assert(
     fc.property(settleCall, (call) => {
       const { asset, authorization, signature, recipient } = call;
-      expect(encodeSettle(call)).toBe(
+      expect(encode(call)).toBe(
         encodeFunctionData({
           abi: x402FacilitatorAbi,
-          functionName: "settle",
+          functionName,
           args: [asset, authorization, signature, recipient],
         }),
       );
@@ -79,20 +82,6 @@ test("recipients that differ in casing only are one group", () => {
   const upper = { ...call, recipient: `0x${"AB".repeat(20)}` as const };
   const lower = { ...call, recipient: `0x${"ab".repeat(20)}` as const };
   expect(encodeSettleBatch(call.asset, [upper, lower])).toBe(encodeSettleBatch(call.asset, [lower, lower]));
-});
-
-test("forwardReceived is encoded as viem encodes it", () => {
-  fc.assert(
-    fc.property(address, address, bytes(32), uint256, address, (asset, payer, nonce, value, recipient) => {
-      expect(encodeForwardReceived({ asset, payer, authorizationNonce: nonce, value, recipient })).toBe(
-        encodeFunctionData({
-          abi: x402FacilitatorAbi,
-          functionName: "forwardReceived",
-          args: [asset, payer, nonce, value, recipient],
-        }),
-      );
-    }),
-  );
 });
 
 test("isValidSignature is encoded as viem encodes it", () => {

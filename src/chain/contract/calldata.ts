@@ -6,7 +6,7 @@ import {
   keccak256Text,
   uintWord,
 } from "../../protocol/hex.ts";
-import type { ForwardCall, SettleCall } from "./calls.ts";
+import type { SettleCall } from "./calls.ts";
 
 /**
  * Calldata of the facilitator contract and of wallets, put together by hand: `settle` is encoded for every verify, and viem's
@@ -19,9 +19,10 @@ export function selector(signature: string): Hex {
 }
 
 const authorizationType = "(address,uint256,uint256,uint256,bytes32)";
-const settleSelector = selector(`settle(address,${authorizationType},bytes,address)`);
+const paymentTypes = `(address,${authorizationType},bytes,address)`;
+const settleSelector = selector(`settle${paymentTypes}`);
 const settleBatchSelector = selector(`settleBatch(address,(address,(${authorizationType},bytes)[])[])`);
-const forwardReceivedSelector = selector("forwardReceived(address,address,bytes32,uint256,address)");
+const forwardReceivedSelector = selector(`forwardReceived${paymentTypes}`);
 
 /** What a wallet is asked by, and what it answers to say yes (EIP-1271). */
 export const isValidSignatureSelector = selector("isValidSignature(bytes32,bytes)");
@@ -32,9 +33,13 @@ const wordDigits = 64;
 const offset = (digits: number) => uintWord(BigInt(digits / 2));
 
 /** `settle(token, authorization, signature, recipient)` of one payment. */
-export function encodeSettle({ asset, authorization, signature, recipient }: SettleCall): Hex {
-  // token, five words of authorization, where the signature is, recipient; then the signature
-  return `${settleSelector}${addressWord(asset)}${encodeAuthorization(authorization)}${offset(8 * wordDigits)}${addressWord(recipient)}${byteWords(signature)}`;
+export function encodeSettle(call: SettleCall): Hex {
+  return `${settleSelector}${encodeAlone(call)}`;
+}
+
+/** `forwardReceived(token, authorization, signature, recipient)` of one payment. */
+export function encodeForwardReceived(call: SettleCall): Hex {
+  return `${forwardReceivedSelector}${encodeAlone(call)}`;
 }
 
 /**
@@ -55,15 +60,14 @@ export function settlesSeveral(data: Hex): boolean {
   return data.toLowerCase().startsWith(settleBatchSelector);
 }
 
-/** `forwardReceived(token, payer, authorizationNonce, value, recipient)`. */
-export function encodeForwardReceived(call: ForwardCall): Hex {
-  const { asset, payer, authorizationNonce, value, recipient } = call;
-  return `${forwardReceivedSelector}${addressWord(asset)}${addressWord(payer)}${authorizationNonce.slice(2)}${uintWord(value)}${addressWord(recipient)}`;
-}
-
 /** `isValidSignature(digest, signature)` of a contract wallet (EIP-1271). */
 export function encodeIsValidSignature(digest: Hex, signature: Hex): Hex {
   return `${isValidSignatureSelector}${digest.slice(2)}${offset(2 * wordDigits)}${byteWords(signature)}`;
+}
+
+/** token, five words of authorization, where the signature is, recipient; then the signature */
+function encodeAlone({ asset, authorization, signature, recipient }: SettleCall): string {
+  return `${addressWord(asset)}${encodeAuthorization(authorization)}${offset(8 * wordDigits)}${addressWord(recipient)}${byteWords(signature)}`;
 }
 
 function encodePayment({ authorization, signature }: SettleCall): string {

@@ -1,7 +1,7 @@
 import type { Authorization } from "../../protocol/authorization.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 
-/** One payment as the facilitator contract takes it. `authorization.to` is the contract itself. */
+/** One payment as the facilitator contract takes it, to settle or to forward it. `authorization.to` is the contract itself. */
 export type SettleCall = {
   asset: Address;
   authorization: Authorization;
@@ -11,7 +11,7 @@ export type SettleCall = {
   id?: Hex;
 };
 
-/** Value of an authorization that reached the facilitator contract, and is to go on to its recipient. */
+/** What a payment brings to the facilitator contract, and to whom it goes on from there. */
 export type ForwardCall = {
   asset: Address;
   payer: Address;

@@ -68,13 +68,7 @@ async function settle(calls: readonly SettleCall[]) {
 }
 
 const forward = (call: SettleCall) => {
-  const { data, gas } = forwardTransaction({
-    asset: call.asset,
-    payer: call.authorization.from,
-    authorizationNonce: call.authorization.nonce,
-    value: call.authorization.value,
-    recipient: call.recipient,
-  });
+  const { data, gas } = forwardTransaction(call);
   return deployment.send(contract, data, gas);
 };
 

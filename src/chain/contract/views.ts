@@ -13,6 +13,8 @@ const selectors = {
   hasRole: selector("hasRole(bytes32,address)"),
   domainSeparator: selector("DOMAIN_SEPARATOR()"),
   decimals: selector("decimals()"),
+  forwardLimit: selector("forwardLimit(address)"),
+  availableToForward: selector("availableToForward(address)"),
 };
 
 const operatorRole = keccak256Text("OPERATOR_ROLE");
@@ -48,6 +50,15 @@ export function isPaused(contract: Address): ViewCall {
 export function hasOperatorRole(facilitatorContract: Address, account: Address): ViewCall {
   const data: Hex = `${selectors.hasRole}${operatorRole.slice(2)}${addressWord(account)}`;
   return { target: facilitatorContract, data };
+}
+
+/** What may be forwarded of an asset at once, and what of that may be now. */
+export function forwardLimitOf(facilitatorContract: Address, asset: Address): [ViewCall, ViewCall] {
+  const view = (selected: Hex): ViewCall => ({
+    target: facilitatorContract,
+    data: `${selected}${addressWord(asset)}`,
+  });
+  return [view(selectors.forwardLimit), view(selectors.availableToForward)];
 }
 
 export function domainSeparatorOf(asset: Address): ViewCall {

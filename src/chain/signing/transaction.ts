@@ -2,7 +2,7 @@ import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Head } from "../../rpc/calls.ts";
 import { encodeForwardReceived, encodeSettle, encodeSettleBatch } from "../contract/calldata.ts";
-import type { ForwardCall, SettleCall } from "../contract/calls.ts";
+import type { SettleCall } from "../contract/calls.ts";
 
 /*
  * Gas limits. What a limit leaves over is not paid for, but running out reverts everything in the transaction. So
@@ -23,8 +23,11 @@ const batchGas = 500_000n;
 /** A payment in a batch: PULL_GAS, its balance check and its event. 51,000 to 82,000 are used. */
 const batchPaymentGas = 275_000n;
 
-/** `forwardReceived`, calldata aside. 99,000 are used. */
-export const forwardGas = 300_000n;
+/**
+ * `forwardReceived`, calldata aside. 156,000 are used, and what the payer's wallet takes to check its signature, which was
+ * PULL_GAS at most when it paid.
+ */
+const forwardGas = 450_000n;
 
 /** A transaction that does nothing; twice as much where the account itself has code (EIP-7702). */
 const noopGas = 42_000n;
@@ -89,7 +92,7 @@ export function countBatch(calls: readonly SettleCall[], limits: BatchLimits): n
 }
 
 /** The part of a transaction that pays out what an authorization brought to the contract by itself. */
-export function forwardTransaction(call: ForwardCall): { data: Hex; gas: bigint } {
+export function forwardTransaction(call: SettleCall): { data: Hex; gas: bigint } {
   const data = encodeForwardReceived(call);
   return { data, gas: forwardGas + calldataGas(data) };
 }
@@ -116,6 +119,9 @@ function calldataGas(data: Hex): bigint {
  */
 export const usualSettleGas = 125_000n;
 export const usualSettleBytes = 388;
+
+/** The same of a payment that is forwarded. Its calldata is as long. */
+export const usualForwardGas = 162_000n;
 
 /** What a transaction offers per gas, in wei (EIP-1559). */
 export type Fees = { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint };

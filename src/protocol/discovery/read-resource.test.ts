@@ -12,7 +12,7 @@ import { readBazaar } from "./read-bazaar.ts";
 import { readResource } from "./read-resource.ts";
 import { readServiceMetadata } from "./service-metadata.ts";
 
-const contract = "0x3F8aE27dDa8C76D536169865ab254f7159fd8ABc";
+const contract = "0x308fa6383AaF096b75fe3E664004a54cBC7a54bE";
 
 // biome-ignore lint/suspicious/noExplicitAny: tests put wrong things into it on purpose
 type Json = any;

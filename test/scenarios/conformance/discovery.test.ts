@@ -123,7 +123,7 @@ const value = fc.constantFrom(
     "bazaar",
   ],
   ...["exact", "weather", "shop+report", "%20", "%zz", "x".repeat(201), "0x1"],
-  "0x3F8aE27dDa8C76D536169865ab254f7159fd8ABc",
+  "0x308fa6383AaF096b75fe3E664004a54cBC7a54bE",
 );
 const parameter = fc.constantFrom(
   ...["type", "payTo", "scheme", "network", "extensions", "limit", "offset", "query", "cursor", "nonsense"],

@@ -64,8 +64,8 @@ test("everything that is wrong with the options is said at once", async () => {
     assets.base.address: vitalik.eth is not an address: 0x and 40 hexadecimal digits (for example 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913)
     assets.polygon: is not among the networks of this harness
     assets.eth: is not one of base, base-sepolia, optimism, optimism-sepolia, polygon
-    contracts.mainnet: is not an address: 0x and 40 hexadecimal digits (for example 0x3F8aE27dDa8C76D536169865ab254f7159fd8ABc)
-    contracts.testnet: is the address of the asset "USDC" (for example 0xB5022eaF6e08C07dA1E4046DDf663327EfE0805f)"
+    contracts.mainnet: is not an address: 0x and 40 hexadecimal digits (for example 0x308fa6383AaF096b75fe3E664004a54cBC7a54bE)
+    contracts.testnet: is the address of the asset "USDC" (for example 0xDa864aF4Dc5630c9536E6E6D94BC652a6A82ed74)"
   `);
   expect(started()).toEqual(before);
 });
