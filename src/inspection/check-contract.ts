@@ -1,3 +1,5 @@
+import { forwardLimitOf, viewGas } from "../chain/contract/views.ts";
+import { callViews, readViews } from "../chain/view-calls.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { contractVariables } from "../config/variables.ts";
 import {
@@ -6,24 +8,37 @@ import {
   type Membership,
   readContractState,
 } from "../deploy/contract-state.ts";
+import { expectAnswer } from "../deploy/expect-answer.ts";
 import { type Address, sameAddress } from "../protocol/hex.ts";
+import type { Asset } from "../protocol/networks.ts";
+import { formatAmount, unitsOf } from "../protocol/token-units.ts";
+import type { RpcAnswer } from "../rpc/rpc.ts";
 import { self } from "../util/self-command.ts";
 import { type Accounts, type Check, failed, type NetworkCheck, ok, warning } from "./check.ts";
 
-/** Checks the facilitator contract and its roles. */
+/** What may be forwarded of an asset at once, and now; undefined where the contract does not say. */
+type AssetLimit = { asset: Asset; limit: bigint | undefined; available: bigint | undefined };
+
+/** Checks the facilitator contract, its roles, and what it forwards where there is a recoverer. */
 export const contractCheck: NetworkCheck = {
   name: "contract",
   required: true,
-  calls: (context) => contractCalls(context.network.facilitatorContract, membershipsOf(context)),
-  read(answers, context) {
+  calls(context) {
+    const { facilitatorContract, assets } = context.network;
+    const limits = assets.flatMap(({ address }) => forwardLimitOf(facilitatorContract, address));
+    return [callViews(limits, viewGas), ...contractCalls(facilitatorContract, membershipsOf(context))];
+  },
+  read([limitsAnswer, ...answers], context) {
     const { network, operators, recoverer } = context;
     const state = readContractState(answers, membershipsOf(context));
-    const code = checkCode(network, state);
+    const limits = readLimits(limitsAnswer, network);
+    const code = checkCode(network, state, limits);
     if (state.code === "none") return [code];
     return [
       code,
       ...checkPaused(state),
       ...state.memberships.map((membership) => checkMembership(network, membership)),
+      ...(recoverer === undefined ? [] : limits.flatMap(checkLimit)),
       ...checkAdmin(state, [...operators, ...(recoverer === undefined ? [] : [recoverer])]),
     ];
   },
@@ -36,7 +51,23 @@ function membershipsOf({ operators, recoverer }: Accounts): readonly Membership[
   ];
 }
 
-function checkCode({ name, tier, facilitatorContract }: NetworkConfig, { code }: ContractState): Check {
+function readLimits(answer: RpcAnswer | undefined, { assets }: NetworkConfig): readonly AssetLimit[] {
+  const { results } = expectAnswer("the contract's limits", answer, (result) =>
+    readViews(result, 2 * assets.length),
+  );
+  const amounts = results.map(({ word }) => (word === undefined ? undefined : BigInt(word)));
+  return assets.map((asset, index) => ({
+    asset,
+    limit: amounts[2 * index],
+    available: amounts[2 * index + 1],
+  }));
+}
+
+function checkCode(
+  { name, tier, facilitatorContract }: NetworkConfig,
+  { code, admin }: ContractState,
+  limits: readonly AssetLimit[],
+): Check {
   const variable = contractVariables[tier];
   switch (code) {
     case "ours":
@@ -46,12 +77,27 @@ function checkCode({ name, tier, facilitatorContract }: NetworkConfig, { code }:
         advice: `Deploy it with ${self} deploy --network ${name}, or correct ${variable}.`,
         fatal: true,
       });
-    case "other":
-      return failed("contract", `${facilitatorContract} has other code than this version's contract`, {
+    case "other": {
+      const isOlder = admin !== undefined && limits.every(({ limit }) => limit === undefined);
+      const older = ": that of an older one, whose recoverer can take all that is stranded";
+      const detail = `${facilitatorContract} has other code than this version's contract${isOlder ? older : ""}`;
+      return failed("contract", detail, {
         advice: `Correct ${variable}, deploy anew with ${self} deploy --network ${name}, or run the version that deployed it.`,
         fatal: true,
       });
+    }
   }
+}
+
+function checkLimit({ asset, limit, available }: AssetLimit): readonly Check[] {
+  if (limit === undefined || available === undefined) return [];
+  const units = unitsOf(asset);
+  if (limit === 0n) {
+    const detail = `the contract forwards no ${units.symbol}: payments that were submitted directly to the token wait`;
+    return [warning("forward limit", detail, "The admin sets the limit, by setForwardLimit.")];
+  }
+  const detail = `the contract forwards up to ${formatAmount(available, units)} now; its limit is ${formatAmount(limit, units)}`;
+  return [ok("forward limit", detail)];
 }
 
 function checkPaused({ paused }: ContractState): readonly Check[] {

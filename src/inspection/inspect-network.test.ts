@@ -42,9 +42,8 @@ function answerWell({ method, params }: RpcCall): unknown {
     case "eth_call": {
       const data = JSON.stringify(params);
       if (data.includes("3644e515")) return tokenViews(6n);
-      return data.includes("5c975abb")
-        ? probes(addressWord(network.facilitatorContract), uintWord(172_800n), uintWord(0n), uintWord(1n))
-        : probes(uintWord(0n));
+      if (data.includes("2d4e01fd")) return probes(uintWord(1_000_000_000n), uintWord(999_990_000n));
+      return data.includes("5c975abb") ? contractViews(1) : probes(uintWord(0n));
     }
     default:
       throw new Error(`unexpected call of ${method}`);
@@ -54,6 +53,18 @@ function answerWell({ method, params }: RpcCall): unknown {
 /** Domain and decimals of the only token. */
 const tokenViews = (decimals: bigint) =>
   probes(domainSeparator(networks.base.usdc, 8453).slice(2), uintWord(decimals));
+
+/** The contract's admin, its delay, that it is not paused, and that all accounts hold their roles. */
+const contractViews = (accounts: number) =>
+  probes(
+    ...[addressWord(network.facilitatorContract), uintWord(172_800n), uintWord(0n)],
+    ...Array.from({ length: accounts }, () => uintWord(1n)),
+  );
+
+/** Whether the contract's limit is asked, and what is answered to views that it does not have. */
+const asksLimit = ({ params }: RpcCall) => JSON.stringify(params).includes("2d4e01fd");
+const unanswered = (count: number) =>
+  `0x${uintWord(100n)}${`${uintWord(1n)}${uintWord(0n)}${uintWord(0n)}`.repeat(count)}`;
 
 function probes(...words: string[]): string {
   return `0x${uintWord(100n)}${words.map((word) => `${uintWord(1n)}${uintWord(1n)}${word}`).join("")}`;
@@ -84,19 +95,19 @@ const unreachable = () => ({
     ),
 });
 
+const usual = {
+  network,
+  operators: [operator],
+  recoverer: undefined,
+  nextTxNonce: async () => 7,
+  now: () => nowMs,
+};
+
 async function inspect(
   endpoints: InspectionOptions["endpoints"],
   changes: Partial<InspectionOptions> = {},
 ): Promise<{ verdict: string; bad: string[] }> {
-  const { checks, verdict } = await inspectNetwork({
-    network,
-    endpoints,
-    operators: [operator],
-    recoverer: undefined,
-    nextTxNonce: async () => 7,
-    now: () => nowMs,
-    ...changes,
-  });
+  const { checks, verdict } = await inspectNetwork({ ...usual, endpoints, ...changes });
   const bad = checks.filter(({ status }) => status !== "ok");
   return { verdict, bad: bad.map(({ name, status, detail }) => `${status} ${name}: ${detail}`) };
 }
@@ -204,12 +215,40 @@ test.each<[string, (call: RpcCall) => unknown, string]>([
     `failed contract: ${network.facilitatorContract} has other code than this version's contract`,
   ],
   [
+    "a contract of a version without a limit of what the recoverer pays out",
+    (call) => {
+      if (call.method === "eth_getCode") return "0x60";
+      return asksLimit(call) ? unanswered(2) : answerWell(call);
+    },
+    `failed contract: ${network.facilitatorContract} has other code than this version's contract: that of an older one, whose recoverer can take all that is stranded`,
+  ],
+  [
     "transactions that the ledger does not know",
     (call) => (call.method === "eth_getTransactionCount" ? "0x9" : answerWell(call)),
     `failed txNonce: the chain is at 9 for ${operator}, and this database at 7: another service sends with this key, or the database is an old copy`,
   ],
 ])("a network with %s is refused", async (_name, answer, bad) => {
   expect(await inspect([endpoint(answer)])).toEqual({ verdict: "refuse", bad: [bad] });
+});
+
+test("what the contract forwards is said where there is a recoverer", async () => {
+  const limits = async (limit: bigint, available: bigint) => {
+    const node = endpoint((call) => {
+      if (asksLimit(call)) return probes(uintWord(limit), uintWord(available));
+      return JSON.stringify(call.params).includes("5c975abb") ? contractViews(2) : answerWell(call);
+    });
+    const { checks, verdict } = await inspectNetwork({ ...usual, endpoints: [node], recoverer: operator });
+    expect(verdict).toBe("serve");
+    return checks
+      .filter(({ name }) => name === "forward limit")
+      .map(({ status, detail }) => `${status} ${detail}`);
+  };
+  expect(await limits(1_000_000_000n, 999_990_000n)).toEqual([
+    "ok the contract forwards up to 999.99 USDC now; its limit is 1000 USDC",
+  ]);
+  expect(await limits(0n, 0n)).toEqual([
+    "warning the contract forwards no USDC: payments that were submitted directly to the token wait",
+  ]);
 });
 
 test("transactions of the ledger that the node does not know are named", async () => {

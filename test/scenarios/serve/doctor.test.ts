@@ -168,6 +168,9 @@ test("a configuration with much that is wrong", async () => {
                                   → The admin grants it: npx x402-kit deploy --network base --grant-operator 0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd
       FAIL  recoverer             0xbA6c6A7587fC73a1D920b2A5Ff8af13826416c5a does not hold RECOVERER_ROLE
                                   → The admin grants it, by grantRole; without it, leave RECOVERER_PRIVATE_KEY out.
+      ok    forward limit         the contract forwards up to 1000 USDC now; its limit is 1000 USDC
+      warn  forward limit         the contract forwards no EURC: payments that were submitted directly to the token wait
+                                  → The admin sets the limit, by setForwardLimit.
       ok    fee                   the base fee is N gwei, the cap 5 gwei
       ok    gas money             10,000 ETH of 0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd buys N settlements at N ETH each
       FAIL  gas money             0 ETH of 0xbA6c6A7587fC73a1D920b2A5Ff8af13826416c5a does not cover one recovery, which needs N ETH at hand
@@ -191,7 +194,7 @@ test("a configuration with much that is wrong", async () => {
                                   → Name a second provider in POLYGON_RPC_URL.
       FAIL  the rest              was not looked at: there is no RPC endpoint to ask
 
-    11 of 25 checks failed: serve would not be safe. 4 warnings.
+    11 of 27 checks failed: serve would not be safe. 5 warnings.
     "
   `);
 });
