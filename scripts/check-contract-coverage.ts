@@ -12,7 +12,7 @@ async function measure(): Promise<string> {
   try {
     const report = join(directory, "lcov.info");
     // Gas is not that of a release here, and the invariants touch nothing that the other tests leave out.
-    const selection = ["--no-match-contract", "GasPerPaymentTest|FacilitatorInvariants"];
+    const selection = ["--no-match-contract", "GasPerPaymentTest|FacilitatorInvariants|ThiefInvariants"];
     // Its own, beside a run of the tests that compiles otherwise.
     const build = ["--out", join(directory, "out"), "--cache-path", join(directory, "cache")];
     const forge = fileURLToPath(new URL("forge.ts", import.meta.url));
