@@ -47,6 +47,40 @@ describe("requests to the node", () => {
     ]);
   });
 
+  test("an organization that refuses payers with code costs no more of them", async () => {
+    const service = await composition.start();
+    await service.service.organizations.setLimits("org", "base", { refusePayersWithCode: true });
+    const [plain, delegated] = [await composition.payment(), await composition.payment("delegated")];
+    taken();
+    expect((await composition.post(service, "verify", plain)).body).toMatchObject({ isValid: true });
+    expect(taken()).toEqual([["eth_getBlockByNumber", "eth_call", "eth_call"]]);
+    // The second one asks whether the authorization was used, as of every refusal for which payers sign again.
+    expect((await composition.post(service, "verify", delegated)).body).toMatchObject({ isValid: false });
+    expect(taken()).toEqual([["eth_getBlockByNumber", "eth_call", "eth_call"], ["eth_call"]]);
+    const before = await composition.operatorTransactions();
+    expect((await composition.post(service, "settle", delegated)).body).toMatchObject({ success: false });
+    expect(taken().map((methods) => methods.at(-1))).toEqual(["eth_maxPriorityFeePerGas", "eth_call"]);
+    expect(await composition.operatorTransactions()).toBe(before);
+    expect((await composition.post(service, "settle", plain)).body).toMatchObject({ success: true });
+    const untilSent = taken().slice(0, 2);
+    expect(untilSent.map((methods) => methods.at(-1))).toEqual([
+      "eth_maxPriorityFeePerGas",
+      "eth_sendRawTransaction",
+    ]);
+  });
+
+  test("payments of payers with code that were taken before they were refused are still answered", async () => {
+    const service = await composition.start({ settleWaitMs: 300 });
+    const body = await composition.payment("delegated");
+    const release = await composition.holdMining();
+    expect((await composition.post(service, "settle", body)).status).toBe(503);
+    await service.service.organizations.setLimits("org", "base", { refusePayersWithCode: true });
+    await release();
+    await expect
+      .poll(async () => (await composition.post(service, "settle", body)).body)
+      .toMatchObject({ success: true });
+  });
+
   test("a payment that is bad on its face costs the question whether it was used, one with a bad signature one more", async () => {
     const service = await composition.start();
     const body = await composition.payment();

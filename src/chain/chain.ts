@@ -33,7 +33,7 @@ export type Simulation = {
   funds: Funds | undefined;
   /**
    * The hash of the code at the payer's address, which the token asks about the signature; null where there is none.
-   * Accounts with the same delegate (EIP-7702) have the same. Read together with the funds, undefined without.
+   * Accounts with the same delegate (EIP-7702) have the same. Undefined when it was not asked for.
    */
   payerCode: Hex | null | undefined;
   /** Why it would revert; undefined when it would succeed. */
@@ -103,8 +103,14 @@ export type StrandedTransfer = TransferPlace & {
  */
 export type Chain = {
   readonly network: NetworkConfig;
-  /** Runs the real `settle` by `eth_call` from the operator, against the newest block. */
-  simulateSettle(call: SettleCall, options: { withFunds: boolean }): Promise<Simulation>;
+  /**
+   * Runs the real `settle` by `eth_call` from the operator, against the newest block. The payer's code is always read with
+   * the funds, and without them if it is asked for.
+   */
+  simulateSettle(
+    call: SettleCall,
+    options: { withFunds: boolean; withPayerCode?: boolean },
+  ): Promise<Simulation>;
   /** Why `forwardReceived`, sent by an account, would revert now; undefined when it would succeed. */
   simulateForward(call: SettleCall, from: Address): Promise<Revert | undefined>;
   /** How much of an asset the facilitator contract forwards. */

@@ -136,22 +136,25 @@ export function createChain(options: ChainOptions): Chain {
   return {
     network,
 
-    async simulateSettle(call, { withFunds }) {
+    async simulateSettle(call, { withFunds, withPayerCode = withFunds }) {
       const { data, gas } = settleTransaction([call]);
       const transaction = { from: operator, to: facilitatorContract, data, gas: quantity(gas) };
       const simulate: RpcCall = { method: "eth_call", params: [transaction, "latest"], about: call.id };
       const calls = [headCall, simulate];
-      if (withFunds) calls.push(payerCall(call), gasMoneyCall, tipCall);
+      if (withPayerCode) calls.push(payerCall(call));
+      if (withFunds) calls.push(gasMoneyCall, tipCall);
       const [block, simulation, payer, operatorBalance, tip] = await ask(calls, {
         optional: tipCall,
       });
       const head = expect("the newest block", block, readHead);
       const revert = readSimulation("simulating settle", simulation);
-      if (!withFunds) return { head, funds: undefined, payerCode: undefined, revert };
+      if (!withPayerCode) return { head, funds: undefined, payerCode: undefined, revert };
 
       const { blockNumber, results } = expect("the payer's code and balance", payer, (result) =>
         readViews(result, 2),
       );
+      const payerCode = results[0]?.codeHash;
+      if (!withFunds) return { head, funds: undefined, payerCode, revert };
       return {
         // The calls of a batch may see different blocks, and those behind a balancer different nodes.
         head: blockNumber < head.number ? { ...head, number: blockNumber } : head,
@@ -160,7 +163,7 @@ export function createChain(options: ChainOptions): Chain {
           operator: expect("the operator's balance", operatorBalance, readQuantity),
           tip: readTip(tip, network),
         },
-        payerCode: results[0]?.codeHash,
+        payerCode,
         revert,
       };
     },

@@ -17,8 +17,12 @@ export type LocalOrganization = {
   networks: ReadonlyMap<NetworkName, OrganizationTerms & { recipient: Address }>;
 };
 
-/** Limits of an organization on a network: the least of one payment, and wei of gas a day. */
-type OrganizationTerms = { minimumAmount?: bigint | undefined; dailyGasBudget?: bigint | undefined };
+/** Limits of an organization on a network: the least of one payment, wei of gas a day, and whether payers have no code. */
+type OrganizationTerms = {
+  minimumAmount?: bigint | undefined;
+  dailyGasBudget?: bigint | undefined;
+  refusePayersWithCode?: boolean | undefined;
+};
 
 const taken: ReadonlySet<string> = new Set(Object.keys(testKeys));
 
@@ -37,6 +41,7 @@ const terms = {
   recipient: z.string("must be an address").transform(readBy(readAddress)).optional(),
   minimumAmount: amount.optional(),
   dailyGasBudget: amount.optional(),
+  refusePayersWithCode: z.boolean("must be true or false").optional(),
 };
 
 const organizationSchema = z.strictObject(

@@ -215,9 +215,13 @@ describe.each(backends)("on $name", (backend) => {
       scopes: ["verify", "settle"],
     });
     expect(await organizations.listChanges("shop")).toEqual([]);
+    await organizations.setLimits("shop", "base", { refusePayersWithCode: true });
+    expect((await organizations.find("shop"))?.limits).toMatchObject({
+      base: { refusePayersWithCode: true },
+    });
     await organizations.setLimits("shop", "base", { minimumAmount: 5n });
     await organizations.rotateKey("old", { graceMs: 1_000 });
-    expect((await organizations.listChanges("shop")).map(({ number }) => number)).toEqual([1, 2]);
+    expect((await organizations.listChanges("shop")).map(({ number }) => number)).toEqual([1, 2, 3]);
   });
 });
 

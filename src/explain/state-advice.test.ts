@@ -15,6 +15,7 @@ test.each([
   [refusals.failed(hash, "reverted"), "only then sign again"],
   [refusals.usedHere(), "serve nothing if that was done"],
   [refusals.usedOnChain(), "before the payer signs again"],
+  [refusals.payerHasCode(contract), "from a plain account"],
 ])(
   "“$message” is explained by its own cause, not by all that share its reason",
   ({ reason, message }, fix) => {
@@ -23,5 +24,6 @@ test.each([
     expect(explanation?.title).toBe(message);
     expect(explanation?.fix).toContain(fix);
     expect(explanation?.why).not.toContain("a party is blacklisted");
+    expect(explanation?.why).not.toContain("is not the payer's");
   },
 );

@@ -59,19 +59,26 @@ export function stateAdvice(message: string | undefined): StateAdvice | undefine
   return advice.find(({ begins }) => message?.startsWith(begins));
 }
 
-/** How the messages begin with which a wallet's contract, or the token that asks it, refuses a signature. */
-const walletsRefusals = [
-  refusals.walletRefuses(anyHash).message.split(anyHash)[0] ?? "",
-  refusals.tokenRefusesSignature(anyHash).message.split(anyHash)[0] ?? "",
-];
-
-/** Whether code at the payer's address refused the signature, so that no key's address is to be expected of it. */
-export function isWalletsRefusal(message: string | undefined): boolean {
-  return walletsRefusals.some((begins) => message?.startsWith(`${begins}0x`));
+/** Whether a message is a refusal that names the payer first. */
+function isOf(refusal: (payer: typeof anyHash) => { message: string }, message: string | undefined): boolean {
+  const [begins = ""] = refusal(anyHash).message.split(anyHash);
+  return message?.startsWith(`${begins}0x`) === true;
 }
 
-/** Advice on a refusal by the payer's wallet; undefined for others. */
+/** Whether there is code at the payer's address, so that no key's address is to be expected of the signature. */
+export function isWalletsRefusal(message: string | undefined): boolean {
+  const { walletRefuses, tokenRefusesSignature, payerHasCode } = refusals;
+  return [walletRefuses, tokenRefusesSignature, payerHasCode].some((refusal) => isOf(refusal, message));
+}
+
+/** Advice on a refusal for the payer's code; undefined for others. */
 export function walletAdvice(message: string | undefined): StateAdvice | undefined {
+  if (isOf(refusals.payerHasCode, message)) {
+    return {
+      why: "The organization refuses contract wallets and accounts with a delegate (EIP-7702); the signature is not at fault.",
+      fix: "Pay from a plain account, or let the organization accept them: `x402-kit org set-limits --payers-with-code accept`.",
+    };
+  }
   if (!isWalletsRefusal(message)) return undefined;
   return {
     why: "There is code at the payer's address: it decides by isValidSignature which signatures count, and has little gas for that.",

@@ -4,6 +4,7 @@ import { estimateFees, settleTransaction, usualSettleGas } from "../chain/signin
 import type { NetworkConfig } from "../config/network-config.ts";
 import { IdentifierReusedError, OperatorError, UndeterminedError } from "../errors.ts";
 import type { BoundIdentifier } from "../ledger/settlement.ts";
+import { refusedForCode } from "../organizations/limits.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import { checkValidityWindow } from "../protocol/checks.ts";
 import type { Address } from "../protocol/hex.ts";
@@ -77,6 +78,8 @@ export async function claimPayment(claimant: Claimant, options: ClaimOptions): P
     const reverts = checked("simulationSucceeds", revert && (await classifyRevert(chain, call, revert)));
     if (reverts !== undefined) return reverts;
     if (funds === undefined || payerCode === undefined) throw new Error("the funds were not read");
+    const refused = refusedForCode(caller.organization.limits[network.name], authorization.from, payerCode);
+    if (checked("payerIsAccepted", refused) !== undefined) return refused;
     requireGasMoney(call, network, head, funds);
     if (await turn.take(payerCode, options)) {
       balanceDeadline = Math.min(deadline, now() + 2 * network.blockTimeMs);

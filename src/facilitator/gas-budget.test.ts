@@ -79,7 +79,7 @@ describe("many at once", () => {
 
   /** A ledger that tells of what was let through as soon as it has ended. */
   function scene({ own, usual }: { own: bigint | null; usual?: bigint | null }) {
-    const limits = { base: { minimumAmount: null, dailyGasBudget: own } };
+    const limits = { base: { minimumAmount: null, dailyGasBudget: own, refusePayersWithCode: false } };
     const caller: Caller = {
       organization: { id: "shop", name: "Shop", recipients: {}, limits },
       keyId: "key",

@@ -4,7 +4,7 @@ import { pureCheckNames } from "../protocol/checks.ts";
 import type { Invalid } from "../protocol/reasons.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 
-/** The checks of a payment, by name, in the order in which verify makes them; settle makes the last two again. */
+/** The checks of a payment, by name, in the order in which verify makes them; settle may make the last three again. */
 export const checkNames = [
   "networkIsEnabled",
   ...pureCheckNames,
@@ -13,6 +13,7 @@ export const checkNames = [
   "authorizationIsFree",
   "windowIsOpen",
   "simulationSucceeds",
+  "payerIsAccepted",
 ] as const;
 
 export type CheckName = (typeof checkNames)[number];

@@ -1,5 +1,6 @@
 import type { SettleCall } from "../chain/contract/calls.ts";
 import type { Settlement } from "../ledger/settlement.ts";
+import { refusedForCode } from "../organizations/limits.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import { checkValidityWindow } from "../protocol/checks.ts";
 import type { Invalid } from "../protocol/reasons.ts";
@@ -86,13 +87,19 @@ export function createVerify(context: FacilitatorContext): Verify {
       id: payment.id,
     };
     return withOperator(lanes, async ({ chain }) => {
-      const { head, revert } = await chain.simulateSettle(call, { withFunds: false });
+      const limits = caller?.organization.limits[payment.network.name];
+      const { head, revert, payerCode } = await chain.simulateSettle(call, {
+        withFunds: false,
+        withPayerCode: limits?.refusePayersWithCode ?? false,
+      });
       const outsideWindow = checked(
         "windowIsOpen",
         checkValidityWindow(payment.authorization, head.timestamp, chain.network),
       );
       if (outsideWindow !== undefined) return outsideWindow;
-      return checked("simulationSucceeds", revert && (await classifyRevert(chain, call, revert)));
+      const reverts = checked("simulationSucceeds", revert && (await classifyRevert(chain, call, revert)));
+      if (reverts !== undefined) return reverts;
+      return checked("payerIsAccepted", refusedForCode(limits, payment.authorization.from, payerCode));
     });
   }
 }

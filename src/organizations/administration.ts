@@ -5,7 +5,7 @@ import { KitError } from "../errors.ts";
 import { type Author, lockOrganization, noOrganization, readChanges, recordChange } from "./audit.ts";
 import type { Organization, OrganizationAdministration } from "./organizations.ts";
 import { type ReservedAddresses, requirePayable } from "./recipient.ts";
-import { networkColumns, toKeyRecord, toLimits, toOrganization } from "./rows.ts";
+import { limitColumns, networkColumns, toKeyRecord, toLimits, toOrganization } from "./rows.ts";
 import type { OrganizationTables } from "./tables.ts";
 
 /** Makes {@link OrganizationAdministration}. */
@@ -87,7 +87,7 @@ export function createAdministration(
         await lockOrganization(transaction, organizationId);
         const row = await transaction
           .selectFrom("recipients")
-          .select(["minimum_amount", "daily_gas_budget"])
+          .select(limitColumns)
           .where("organization_id", "=", organizationId)
           .where("network", "=", network)
           .executeTakeFirst();
@@ -97,17 +97,20 @@ export function createAdministration(
           });
         }
         const before = toLimits(row);
-        const { minimumAmount = before.minimumAmount, dailyGasBudget = before.dailyGasBudget } = limits;
+        const {
+          minimumAmount = before.minimumAmount,
+          dailyGasBudget = before.dailyGasBudget,
+          refusePayersWithCode = before.refusePayersWithCode,
+        } = limits;
         if ((minimumAmount ?? 0n) < 0n || (dailyGasBudget ?? 0n) < 0n) {
           throw new KitError("A limit must not be negative");
         }
         const after = {
           minimum_amount: minimumAmount?.toString() ?? null,
           daily_gas_budget: dailyGasBudget?.toString() ?? null,
+          refuse_payers_with_code: refusePayersWithCode ? 1 : 0,
         };
-        if (after.minimum_amount === row.minimum_amount && after.daily_gas_budget === row.daily_gas_budget) {
-          return;
-        }
+        if (limitColumns.every((column) => after[column] === row[column])) return;
         await transaction
           .updateTable("recipients")
           .set(after)
@@ -118,6 +121,7 @@ export function createAdministration(
           network,
           minimumAmount: after.minimum_amount,
           dailyGasBudget: after.daily_gas_budget,
+          refusePayersWithCode,
         });
       }),
 

@@ -38,7 +38,7 @@ export async function recordChange(
   { actor, now }: Author,
   organizationId: string,
   action: ChangeAction,
-  details: Record<string, string | number | readonly string[] | null>,
+  details: Record<string, string | number | boolean | readonly string[] | null>,
 ): Promise<void> {
   const { changes } = await transaction
     .updateTable("organizations")

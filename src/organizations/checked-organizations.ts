@@ -1,5 +1,5 @@
 import type { NetworkName } from "../protocol/networks.ts";
-import { aText, needed, oneOf, requireArgument, requireGiven, type Wanted } from "../util/given.ts";
+import { aBoolean, aText, needed, oneOf, requireArgument, requireGiven, type Wanted } from "../util/given.ts";
 import { type Organizations, scopes } from "./organizations.ts";
 
 const limit: Wanted = {
@@ -57,7 +57,8 @@ export function checkGiven(organizations: Organizations, networks: readonly Netw
     async setLimits(organizationId, network, limits) {
       requireTexts({ organizationId });
       requireNetwork(network);
-      requireGiven(limits, { minimumAmount: limit, dailyGasBudget: limit }, "limits");
+      const wanted = { minimumAmount: limit, dailyGasBudget: limit, refusePayersWithCode: aBoolean };
+      requireGiven(limits, wanted, "limits");
       return organizations.setLimits(organizationId, network, limits);
     },
     async listKeys(organizationId) {

@@ -1,3 +1,4 @@
+import type { Address, Hex } from "../protocol/hex.ts";
 import type { Invalid } from "../protocol/reasons.ts";
 import { refusals } from "../protocol/refusals.ts";
 
@@ -7,6 +8,8 @@ export type Limits = {
   minimumAmount: bigint | null;
   /** The most that settling for the organization may cost in gas on one day (UTC), in wei; null for the network's default. */
   dailyGasBudget: bigint | null;
+  /** Whether payers with code are refused: contract wallets, and accounts with a delegate (EIP-7702). */
+  refusePayersWithCode: boolean;
 };
 
 /**
@@ -16,4 +19,20 @@ export function belowMinimum(limits: Limits | undefined, value: bigint): Invalid
   const minimum = limits?.minimumAmount ?? null;
   if (minimum === null || value >= minimum) return undefined;
   return refusals.belowMinimum(value, minimum);
+}
+
+/**
+ * Why a payer's code keeps its payment from being settled; undefined when it does not.
+ *
+ * @param payerCode the hash of the code, null for a plain account; undefined if it was not read, which is an error where it
+ * decides
+ */
+export function refusedForCode(
+  limits: Limits | undefined,
+  payer: Address,
+  payerCode: Hex | null | undefined,
+): Invalid | undefined {
+  if (!limits?.refusePayersWithCode) return undefined;
+  if (payerCode === undefined) throw new Error("the payer's code was not read");
+  return payerCode === null ? undefined : refusals.payerHasCode(payer);
 }

@@ -109,12 +109,30 @@ describe.each(backends)("on $name", (backend) => {
     test("are set one by one, and taken away again", async () => {
       await organizations.setLimits("shop", "base", { minimumAmount: 10_000n });
       await organizations.setLimits("shop", "base", { dailyGasBudget: 10n ** 18n });
-      const both = { minimumAmount: 10_000n, dailyGasBudget: 10n ** 18n };
+      const both = { minimumAmount: 10_000n, dailyGasBudget: 10n ** 18n, refusePayersWithCode: false };
       expect((await other.find("shop"))?.limits).toEqual({ base: both });
       await organizations.setLimits("shop", "base", { minimumAmount: null });
       expect((await other.find("shop"))?.limits).toEqual({ base: { ...both, minimumAmount: null } });
       await organizations.setLimits("shop", "base", { dailyGasBudget: null });
       expect((await other.find("shop"))?.limits).toEqual({});
+    });
+
+    test("may refuse payers with code, on one network and until that is taken back", async () => {
+      await organizations.setRecipient("shop", "polygon", recipient);
+      const { key } = await issue();
+      await organizations.setLimits("shop", "base", { refusePayersWithCode: true });
+      await organizations.setLimits("shop", "base", { minimumAmount: 5n });
+      const caller = await other.authenticate(key);
+      expect(caller?.organization.limits).toEqual({
+        base: { minimumAmount: 5n, dailyGasBudget: null, refusePayersWithCode: true },
+      });
+      await organizations.setLimits("shop", "base", { minimumAmount: null, refusePayersWithCode: false });
+      expect((await other.find("shop"))?.limits).toEqual({});
+      expect((await other.listChanges("shop")).slice(-3).map(({ details }) => details)).toMatchObject([
+        { refusePayersWithCode: true, minimumAmount: null },
+        { refusePayersWithCode: true, minimumAmount: "5" },
+        { refusePayersWithCode: false, minimumAmount: null },
+      ]);
     });
 
     test("come with the caller of a key, and stay when the recipient changes", async () => {
@@ -124,7 +142,7 @@ describe.each(backends)("on $name", (backend) => {
       const caller = await other.authenticate(key);
       expect(caller?.organization).toMatchObject({
         recipients: { base: `0x${"11".repeat(20)}` },
-        limits: { base: { minimumAmount: 2n ** 200n, dailyGasBudget: null } },
+        limits: { base: { minimumAmount: 2n ** 200n, dailyGasBudget: null, refusePayersWithCode: false } },
       });
     });
 
@@ -173,7 +191,12 @@ describe.each(backends)("on $name", (backend) => {
           at: began + 2_000,
           actor: "bob",
           action: "limits set",
-          details: { network: "base", minimumAmount: "10000", dailyGasBudget: null },
+          details: {
+            network: "base",
+            minimumAmount: "10000",
+            dailyGasBudget: null,
+            refusePayersWithCode: false,
+          },
         },
         {
           number: 5,

@@ -9,6 +9,7 @@ export type NetworkRow = {
   recipient: Address | null;
   minimum_amount: string | null;
   daily_gas_budget: string | null;
+  refuse_payers_with_code: number | null;
 };
 
 export const networkColumns = [
@@ -16,6 +17,7 @@ export const networkColumns = [
   "recipients.recipient",
   "recipients.minimum_amount",
   "recipients.daily_gas_budget",
+  "recipients.refuse_payers_with_code",
 ] as const;
 
 export function toOrganization(id: string, name: string, rows: readonly NetworkRow[]): Organization {
@@ -24,15 +26,23 @@ export function toOrganization(id: string, name: string, rows: readonly NetworkR
   for (const row of rows) {
     if (row.network === null || row.recipient === null) continue;
     recipients[row.network] = row.recipient;
-    if (row.minimum_amount !== null || row.daily_gas_budget !== null) limits[row.network] = toLimits(row);
+    const limited = toLimits(row);
+    const { minimumAmount, dailyGasBudget, refusePayersWithCode } = limited;
+    if (minimumAmount !== null || dailyGasBudget !== null || refusePayersWithCode) {
+      limits[row.network] = limited;
+    }
   }
   return { id, name, recipients, limits };
 }
 
-export function toLimits(row: Pick<NetworkRow, "minimum_amount" | "daily_gas_budget">): Limits {
+/** The columns that hold limits. */
+export const limitColumns = ["minimum_amount", "daily_gas_budget", "refuse_payers_with_code"] as const;
+
+export function toLimits(row: Pick<NetworkRow, (typeof limitColumns)[number]>): Limits {
   return {
     minimumAmount: row.minimum_amount === null ? null : BigInt(row.minimum_amount),
     dailyGasBudget: row.daily_gas_budget === null ? null : BigInt(row.daily_gas_budget),
+    refusePayersWithCode: row.refuse_payers_with_code === 1,
   };
 }
 

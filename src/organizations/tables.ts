@@ -19,6 +19,8 @@ type RecipientsTable = {
   minimum_amount: string | null;
   /** Decimal text in wei. */
   daily_gas_budget: string | null;
+  /** 1 or 0. */
+  refuse_payers_with_code: Generated<number>;
 };
 
 type ApiKeysTable = {

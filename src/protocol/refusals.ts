@@ -202,6 +202,14 @@ export const refusals = {
       `The token does not accept the signature for ${payer}: code at the payer's address (EIP-7702, EIP-1271) decides there`,
     ),
 
+  /** The organization refuses payers with code. */
+  payerHasCode: (payer: Address) =>
+    inSituation(
+      "payer_has_code",
+      "invalid_exact_evm_payload_signature",
+      `The payer ${payer} has code (a contract wallet, or EIP-7702), and this organization takes plain accounts only. Pay from a plain account`,
+    ),
+
   walletNotDeployed: (payer: Address, network: string) =>
     invalid(
       "invalid_exact_evm_payload_undeployed_smart_wallet",

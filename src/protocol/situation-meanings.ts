@@ -7,6 +7,8 @@ export const situationMeanings: Readonly<Record<Situation, string>> = {
     "The authorization is not what is needed: value, times or signature; and it was not used, here or on chain",
   not_valid_yet: "`validAfter` has not passed yet",
   payer_cannot_pay: "The payer has too little, is blacklisted, or is a wallet that does not agree",
+  payer_has_code:
+    "The payer has code, and the organization takes plain accounts only: one of these pays instead",
   wallet_not_deployed: "The payer is a smart wallet that is not deployed: once it is, it signs again",
   balance_taken_up: "Other settlements under way use up the payer's balance",
   asset_paused: "The token is paused by its issuer",

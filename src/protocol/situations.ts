@@ -49,6 +49,10 @@ export const situations = {
     nextAction: "give_up",
     paymentState: "not_taken",
   },
+  payer_has_code: {
+    nextAction: "sign_again",
+    paymentState: "not_taken",
+  },
   wallet_not_deployed: {
     nextAction: "sign_again",
     paymentState: "not_taken",

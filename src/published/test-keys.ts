@@ -11,6 +11,8 @@ export type TestOrganization = {
   minimumAmount?: bigint;
   /** The most that settling may cost in gas on one day, in wei. */
   dailyGasBudget?: bigint;
+  /** Whether payers with code are refused. */
+  refusePayersWithCode?: boolean;
 };
 
 /** The organizations behind the published API keys, by their ids. */
@@ -28,6 +30,11 @@ export const testOrganizations = {
     name: "A gas budget of 1 wei",
     recipient: harnessAddresses.recipient,
     dailyGasBudget: 1n,
+  },
+  org_plain: {
+    name: "Plain accounts only",
+    recipient: harnessAddresses.recipient,
+    refusePayersWithCode: true,
   },
 } as const satisfies Record<string, TestOrganization>;
 
@@ -90,6 +97,7 @@ export const testKeys = {
     "org_frugal",
     "An organization whose gas budget of the day holds no settlement: settle is 429.",
   ),
+  plainOnly: testKey("plainOnly", "org_plain", "An organization that takes plain accounts only."),
   revoked: testKey("revoked", "org_local", "A revoked key: 401.", { state: "revoked" }),
   expired: testKey("expired", "org_local", "An expired key: 401.", { state: "expired" }),
   unknown: testKey("unknown", "org_local", "A key that was never issued: 401.", { state: "unknown" }),

@@ -98,11 +98,8 @@ export const testPayers = {
 
 export type TestPayerName = keyof typeof testPayers;
 
-const namesByAddress: ReadonlyMap<string, string> = new Map(
-  Object.entries(testPayers).map(([name, { address }]) => [address.toLowerCase(), name]),
-);
-
 /** The name of the test payer at an address; undefined for every other account. */
 export function nameOfTestPayer(address: string): string | undefined {
-  return namesByAddress.get(address.toLowerCase());
+  const wanted = address.toLowerCase();
+  return Object.entries(testPayers).find(([, payer]) => payer.address.toLowerCase() === wanted)?.[0];
 }

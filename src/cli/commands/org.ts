@@ -1,5 +1,5 @@
 import { readContracts } from "../../config/served-networks.ts";
-import { readLimit } from "../../config/values.ts";
+import { readLimit, readOneOf } from "../../config/values.ts";
 import { contractVariables } from "../../config/variables.ts";
 import { noOrganization } from "../../organizations/audit.ts";
 import type { Organization } from "../../organizations/organizations.ts";
@@ -122,6 +122,9 @@ export const orgSetRecipient = defineCommand({
     }),
 });
 
+const payersWithCode = ["accept", "refuse"] as const;
+const limitOptions = ["minimum-amount", "daily-gas-budget", "payers-with-code"] as const;
+
 export const orgSetLimits = defineCommand({
   ...usesDatabase,
   options: {
@@ -133,19 +136,22 @@ export const orgSetLimits = defineCommand({
       "WEI",
       "5000000000000000",
     ),
+    "payers-with-code": option(
+      payersWithCode.join("|"),
+      "whether contract wallets and accounts with a delegate (EIP-7702) may pay (default: as it is)",
+      { read: readOneOf(payersWithCode), example: "refuse" },
+    ),
     actor: actorOption,
     json: jsonFlag,
   },
 
   check: (values) =>
     // One that was given and could not be read is not among the values.
-    ["minimum-amount", "daily-gas-budget"].every((name) => name in values) &&
-    values["minimum-amount"] === undefined &&
-    values["daily-gas-budget"] === undefined
+    limitOptions.every((name) => name in values && values[name] === undefined)
       ? [
           {
             name: "--minimum-amount",
-            problem: "or --daily-gas-budget is needed",
+            problem: "this one, --daily-gas-budget or --payers-with-code is needed",
             example: "--minimum-amount 10000",
           },
         ]
@@ -153,9 +159,11 @@ export const orgSetLimits = defineCommand({
 
   run: ({ id, network, actor, ...values }, _terminal, { databaseUrl }) =>
     withOrganizations({ databaseUrl, actor }, async (organizations) => {
+      const payers = values["payers-with-code"];
       await organizations.setLimits(id, network, {
         minimumAmount: values["minimum-amount"],
         dailyGasBudget: values["daily-gas-budget"],
+        refusePayersWithCode: payers === undefined ? undefined : payers === "refuse",
       });
       const organization = await organizations.find(id);
       if (organization === null) throw noOrganization(id);
@@ -177,11 +185,12 @@ function organizationAsJson({ id, name, recipients, limits }: Organization) {
   const networks = names.flatMap((network) => {
     const recipient = recipients[network];
     if (recipient === undefined) return [];
-    const { minimumAmount, dailyGasBudget } = limits[network] ?? {};
+    const { minimumAmount, dailyGasBudget, refusePayersWithCode = false } = limits[network] ?? {};
     const settings = {
       recipient,
       minimumAmount: minimumAmount?.toString() ?? null,
       dailyGasBudget: dailyGasBudget?.toString() ?? null,
+      refusePayersWithCode,
     };
     return [[network, settings] as const];
   });
@@ -195,12 +204,13 @@ function describeNetworks(organization: Organization): string {
     return `No recipient yet: ${self} org set-recipient --id ${organization.id} --network NAME --address 0x…`;
   }
   return renderTable(
-    ["network", "recipient", { right: "least amount" }, { right: "gas per day (wei)" }],
-    rows.map(([network, { recipient, minimumAmount, dailyGasBudget }]) => [
+    ["network", "recipient", { right: "least amount" }, { right: "gas per day (wei)" }, "payers with code"],
+    rows.map(([network, { recipient, minimumAmount, dailyGasBudget, refusePayersWithCode }]) => [
       network,
       recipient,
       minimumAmount ?? "any",
       dailyGasBudget ?? "DAILY_GAS_BUDGET",
+      refusePayersWithCode ? "refused" : "accepted",
     ]),
   );
 }

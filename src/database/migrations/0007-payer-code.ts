@@ -3,13 +3,17 @@ import type { Migration } from "./migration.ts";
 
 export const payerCode: Migration = {
   name: "0007-payer-code",
-  summary: "which code payers have, and what settling for payers with code costs",
+  summary: "which code payers have, what settling for payers with code costs, and who refuses them",
 
   async up(db) {
     await db.schema.alterTable("settlements").addColumn("payer_code", "text").execute();
     await db.schema
       .alterTable("gas_spending")
       .addColumn("gwei_with_code", "bigint", (column) => column.notNull().defaultTo(0))
+      .execute();
+    await db.schema
+      .alterTable("recipients")
+      .addColumn("refuse_payers_with_code", "integer", (column) => column.notNull().defaultTo(0))
       .execute();
     // How settles of payers with one code went lately, and of an organization's payers with code.
     await db.schema

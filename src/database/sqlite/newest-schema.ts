@@ -20,7 +20,7 @@ CREATE TABLE "idempotency" ("organization_id" text not null, "idempotency_key" t
 CREATE INDEX "idempotency_expiry" on "idempotency" ("expires_at");
 CREATE INDEX "idempotency_running" on "idempotency" ("instance_id") where "answer" is null;
 CREATE TABLE "organizations" ("id" text primary key, "name" text not null, "created_at" bigint not null, "changes" bigint default 0 not null);
-CREATE TABLE "recipients" ("organization_id" text not null references "organizations" ("id"), "network" text not null, "recipient" text not null, "minimum_amount" text, "daily_gas_budget" text, constraint "recipients_key" primary key ("organization_id", "network"));
+CREATE TABLE "recipients" ("organization_id" text not null references "organizations" ("id"), "network" text not null, "recipient" text not null, "minimum_amount" text, "daily_gas_budget" text, "refuse_payers_with_code" integer default 0 not null, constraint "recipients_key" primary key ("organization_id", "network"));
 CREATE TABLE "api_keys" ("id" text primary key, "organization_id" text not null references "organizations" ("id"), "hmac" text not null, "scopes" text not null, "created_at" bigint not null, "expires_at" bigint, "revoked_at" bigint, "replaced_by" text);
 CREATE INDEX "api_keys_organization" on "api_keys" ("organization_id");
 CREATE TABLE "accounts" ("chain_id" bigint not null, "asset" text not null, "payer" text not null, "claimed_at" bigint not null, constraint "accounts_key" primary key ("chain_id", "asset", "payer"));

@@ -25,12 +25,12 @@ export function withTestKeys(organizations: Organizations, networks: readonly Ne
 
   async function create(id: string, organization: TestOrganization): Promise<void> {
     if ((await organizations.find(id)) !== null) return;
-    const { name, recipient, minimumAmount, dailyGasBudget } = organization;
+    const { name, recipient, ...limits } = organization;
     await organizations.create({ id, name });
     if (recipient === undefined) return;
     for (const network of networks) {
       await organizations.setRecipient(id, network, recipient);
-      await organizations.setLimits(id, network, { minimumAmount, dailyGasBudget });
+      await organizations.setLimits(id, network, limits);
     }
   }
 

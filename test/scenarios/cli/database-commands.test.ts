@@ -57,6 +57,9 @@ describe.each(backends)("on $name", (backend) => {
       "--daily-gas-budget",
       "5000000000000000",
     );
+    const onBase = ["--id", id, "--network", "base"];
+    const refused = await output("org", "set-limits", ...onBase, "--payers-with-code", "refuse");
+    expect(refused).toMatch(/10000 +5000000000000000 +refused/);
     const { key, keyId } = await json("key", "create", "--org", id, "--scopes", "verify", "--expires", "90d");
 
     const shown = await json("org", "show", "--id", id);
@@ -64,7 +67,12 @@ describe.each(backends)("on $name", (backend) => {
       id,
       name: "Coffee shop",
       networks: {
-        base: { recipient, minimumAmount: "10000", dailyGasBudget: "5000000000000000" },
+        base: {
+          recipient,
+          minimumAmount: "10000",
+          dailyGasBudget: "5000000000000000",
+          refusePayersWithCode: true,
+        },
       },
       keys: [{ keyId, state: "active", scopes: ["verify"] }],
     });
@@ -113,6 +121,15 @@ describe.each(backends)("on $name", (backend) => {
       "none",
     );
     expect(after.networks.base.minimumAmount).toBeNull();
+    const onBase = ["--id", "shop", "--network", "base"];
+    expect(await output("org", "set-limits", ...onBase, "--payers-with-code", "refuse")).toContain("refused");
+    expect(await output("org", "set-limits", ...onBase, "--payers-with-code", "accept")).toMatch(
+      /any +DAILY_GAS_BUDGET +accepted/,
+    );
+    const without = await x402("org", "set-limits", ...onBase);
+    expect(without.stderr).toContain(
+      "--minimum-amount: this one, --daily-gas-budget or --payers-with-code is needed",
+    );
   });
 
   describe("keys", () => {
@@ -317,7 +334,7 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
       would apply  0004-pepper: which pepper the API keys are hashed with, so that a wrong one is noticed
       would apply  0005-resources: what organizations were paid for, where DISCOVERY is on
       would apply  0006-payers: an index for listing a payer's settlements of all organizations, in place of the one by organization
-      would apply  0007-payer-code: which code payers have, and what settling for payers with code costs
+      would apply  0007-payer-code: which code payers have, what settling for payers with code costs, and who refuses them
       Nothing was changed. Make a backup, and stop what uses the database, before it is.
       "
     `);

@@ -27,6 +27,7 @@ describe("organizations of the options", () => {
           networks: { polygon: { recipient: acmeOnPolygon, minimumAmount: "20000" } },
         },
         { id: "frugal", recipient: acme, dailyGasBudget: 1n },
+        { id: "plain", recipient: acme, networks: { base: { refusePayersWithCode: true } } },
         { id: "unpaid" },
         { id: "reader", recipient: acme, scopes: ["verify"] },
       ],
@@ -64,6 +65,35 @@ describe("organizations of the options", () => {
       `Bearer ${harness.as("acme").apiKey}`,
     );
   });
+
+  test.each([1, 2] as const)(
+    "may refuse payers with code, on one network (version %i)",
+    async (x402Version) => {
+      const plain = harness.as("plain");
+      for (const payer of ["smartWallet", "delegated", "fickle"] as const) {
+        const { verify, settle } = await plain.pay({ network: "base", payer, x402Version });
+        const step = { nextAction: "sign_again", paymentState: "not_taken" };
+        expect(verify.body).toMatchObject({
+          isValid: false,
+          invalidReason: "invalid_exact_evm_payload_signature",
+          ...step,
+        });
+        expect(settle.body).toMatchObject({
+          success: false,
+          errorReason: x402Version === 1 ? "invalid_payload" : "invalid_exact_evm_payload_signature",
+          errorMessage: expect.stringContaining("Pay from a plain account"),
+          ...step,
+        });
+      }
+      expect((await plain.pay({ network: "base", x402Version })).settle.body).toMatchObject({
+        success: true,
+      });
+      const elsewhere = await plain.pay({ network: "polygon", payer: "smartWallet", x402Version });
+      expect(elsewhere.settle.body).toMatchObject({ success: true });
+      const accepting = await harness.pay({ network: "base", payer: "smartWallet", x402Version });
+      expect(accepting.settle.body).toMatchObject({ success: true });
+    },
+  );
 
   test("are found from another process, and published keys speak as they stand for", async () => {
     const connected = await connectHarness(harness.facilitator.url, ["base"]);
