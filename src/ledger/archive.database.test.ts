@@ -1,3 +1,4 @@
+import type { Kysely } from "kysely";
 import { beforeEach, describe, expect, test } from "vitest";
 import { backends, useTestDatabase } from "../../test/support/databases.ts";
 import {
@@ -14,7 +15,9 @@ import {
 } from "../../test/support/ledger/test-ledger.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { createLedgerArchive, type LedgerArchive, serializeRow } from "./archive.ts";
+import { dayOf } from "./gas-spending.ts";
 import type { ClaimRequest } from "./ledger.ts";
+import type { LedgerTables } from "./tables.ts";
 
 const dayMs = 24 * 60 * 60 * 1_000;
 
@@ -23,11 +26,13 @@ describe.each(backends)("on $name", (backend) => {
   let clock: TestClock;
   let ledger: TestLedger;
   let archive: LedgerArchive;
+  let db: Kysely<LedgerTables>;
   let validBefore: bigint;
 
   beforeEach(async () => {
     const opened = await openTestLedger(database);
     ({ clock, ledger } = opened);
+    db = opened.db.$extendTables<LedgerTables>();
     archive = createLedgerArchive(opened.db);
     validBefore = BigInt(clock.now()) / 1_000n + 60n;
   });
@@ -140,6 +145,35 @@ describe.each(backends)("on $name", (backend) => {
     expect(await ledger.find(payment("a").id)).toMatchObject({ state: "submitted" });
     expect(await removeAttempts(0)).toBe(0);
     expect(await ledger.openAttempts(chainId, operator)).toHaveLength(1);
+  });
+
+  test("payers and what days have cost go too, except what is newer, and come back with the next payment", async () => {
+    const payers = async () => (await db.selectFrom("accounts").select("payer").execute()).length;
+    const days = async () => (await db.selectFrom("gas_spending").select("day").execute()).length;
+    const spend = (day: number) =>
+      db
+        .insertInto("gas_spending")
+        .values({ organization_id: "shop", network: "base", day, gwei: 1, gwei_with_code: 0 })
+        .execute();
+    const old = { chain_id: chainId, asset: addressOf(1), claimed_at: clock.now() };
+    for (let piece = 0; piece < 12; piece++) {
+      const rows = Array.from({ length: 500 }, (_, index) => ({
+        ...old,
+        payer: addressOf(10_000 + 500 * piece + index),
+      }));
+      await db.insertInto("accounts").values(rows).execute();
+    }
+    await claim([payment("a", { payer: 1 })]);
+    await spend(dayOf(clock.now()));
+    clock.advance(30 * dayMs);
+    await claim([payment("new", { payer: 9_000 })]);
+    await spend(dayOf(clock.now()));
+    expect([await payers(), await days()]).toEqual([6_002, 2]);
+    await archive.removeNotes(clock.now());
+    expect([await payers(), await days()]).toEqual([1, 1]);
+
+    await claim([payment("again", { payer: 1 })]);
+    expect(await payers()).toBe(2);
   });
 
   test("removing twice, or what is in no ledger, removes nothing", async () => {

@@ -1,8 +1,10 @@
-import type { ExpressionBuilder, Transaction } from "kysely";
+import type { ExpressionBuilder, Kysely, Transaction } from "kysely";
 import type { Database } from "../database/database.ts";
+import { repeatable } from "../database/retrying.ts";
 import { inTransaction } from "../database/transaction.ts";
 import type { Cursor } from "../protocol/cursor.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
+import { dayOf } from "./gas-spending.ts";
 import { lockOperator } from "./locks.ts";
 import type { AttemptsTable, LedgerTables, SettlementsTable } from "./tables.ts";
 
@@ -32,6 +34,11 @@ export type LedgerArchive = {
   removeSettlements(serialized: ReadonlyMap<Hex, string>): Promise<number>;
   /** Removes those of the transactions, by their hashes, that no settlement in the ledger needs any more. How many. */
   removeAttempts(serialized: ReadonlyMap<Hex, string>): Promise<number>;
+  /**
+   * Removes what the ledger noted before a moment and needs no more, and which no archive keeps: payers, whose rows are locks
+   * and come back with their next payment, and what settling has cost on the days before.
+   */
+  removeNotes(before: number): Promise<void>;
 };
 
 export function createLedgerArchive(database: Database): LedgerArchive {
@@ -154,7 +161,40 @@ export function createLedgerArchive(database: Database): LedgerArchive {
           .executeTakeFirstOrThrow();
         return Number(removed.numDeletedRows);
       }),
+
+    async removeNotes(before) {
+      await repeatable(() => db.deleteFrom("gas_spending").where("day", "<", dayOf(before)).execute());
+      let removed: number;
+      do removed = await removePayers(db, before);
+      while (removed > 0);
+    },
   };
+}
+
+/** Payers that are removed in one statement: whoever claims for one of them waits for it. */
+const payersAtOnce = 5_000;
+
+/** Those that a claim has locked stay: to wait for it, with others locked, could be to wait for each other. */
+async function removePayers(db: Kysely<LedgerTables>, before: number): Promise<number> {
+  const { numDeletedRows } = await repeatable(() =>
+    db
+      .deleteFrom("accounts")
+      .where(({ eb, refTuple, selectFrom }) =>
+        eb(
+          refTuple("chain_id", "asset", "payer"),
+          "in",
+          selectFrom("accounts as old")
+            .select(["old.chain_id", "old.asset", "old.payer"])
+            .where("old.claimed_at", "<", before)
+            .limit(payersAtOnce)
+            .forUpdate()
+            .skipLocked()
+            .$asTuple("chain_id", "asset", "payer"),
+        ),
+      )
+      .executeTakeFirstOrThrow(),
+  );
+  return Number(numDeletedRows);
 }
 
 /** A row as it is compared and kept: JSON of its columns, in the order of their names. */

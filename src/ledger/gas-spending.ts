@@ -14,7 +14,8 @@ import type { GasSpendingTable, LedgerTables } from "./tables.ts";
 const dayMs = 24 * 60 * 60 * 1000;
 const gwei = 1_000_000_000n;
 
-const dayOf = (time: number) => Math.floor(time / dayMs);
+/** A day of the table, which a moment is in. */
+export const dayOf = (time: number) => Math.floor(time / dayMs);
 
 /** Makes {@link Ledger.gasSpending}. */
 export function createGasSpending(db: Kysely<LedgerTables>, now: () => number): Ledger["gasSpending"] {

@@ -34,6 +34,8 @@ export type Composition = {
   configuration(changes?: Partial<NetworkConfig>): NetworkConfig;
   /** Creates a new directory for the database of the next services. */
   openDirectory(): Promise<void>;
+  /** The database of that directory. */
+  databaseUrl(): string;
   /** Starts a service on the database of the directory, which an earlier service may have used. */
   start(options?: {
     network?: NetworkConfig;
@@ -88,6 +90,8 @@ export async function compose(running?: HarnessChain): Promise<Composition> {
       directory = await mkdtemp(join(tmpdir(), "x402-service-"));
     },
 
+    databaseUrl: () => `sqlite:${join(directory, "ledger.sqlite")}`,
+
     async start({
       network = composition.configuration(),
       settleWaitMs = 5_000,
@@ -101,7 +105,7 @@ export async function compose(running?: HarnessChain): Promise<Composition> {
       const service = await createWrappedService(wrap, {
         networks: [network],
         signers: [signer, ...otherOperators.map(createLocalSigner)],
-        database: await openMigrated(`sqlite:${join(directory, "ledger.sqlite")}`),
+        database: await openMigrated(composition.databaseUrl()),
         apiKeyPepper: "test",
         settleWaitMs,
         ...(leaseMs !== undefined && { leaseMs }),

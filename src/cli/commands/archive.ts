@@ -63,6 +63,7 @@ export const settlementsArchive = defineCommand({
       }
       try {
         const { written, removed } = await removeRows(ledger, archive.rows);
+        await ledger.removeNotes(before);
         print(
           `${written} settlements are in ${out}; ${removed} of them were removed from the ledger${written === removed ? "." : " now. The others had been before, or have changed since and stay."}`,
         );

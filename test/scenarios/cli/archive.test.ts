@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { main } from "../../../src/cli/main.ts";
 import { backends, useTestDatabase } from "../../support/databases.ts";
@@ -85,6 +86,8 @@ describe.each(backends)("on $name", (backend) => {
       stdout: `260 settlements are in ${file}; 260 of them were removed from the ledger.`,
     });
     expect(await countOf(ledger)).toBe(1);
+    const { rows: payers } = await sql`SELECT payer FROM accounts`.execute(await database.open());
+    expect(payers).toEqual([]);
     const rows = linesOf("settlement");
     expect(new Set(rows.map(({ id }) => id)).size).toBe(260);
     expect(rows.find(({ id }) => id === kept?.id)).toMatchObject({
