@@ -39,7 +39,8 @@ const refusedFor = {
   "has a damaged signature": {
     reason: "invalid_exact_evm_payload_signature",
     change(body: Body) {
-      exact(body).signature = `0x11${exact(body).signature.slice(4)}`;
+      const { signature } = exact(body);
+      exact(body).signature = `0x${signature.startsWith("0x11") ? "22" : "11"}${signature.slice(4)}`;
     },
   },
   "is to another recipient": {
