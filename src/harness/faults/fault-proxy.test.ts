@@ -19,7 +19,7 @@ beforeEach(async () => {
     answering(({ method, params }) => (method === "eth_blockNumber" ? "0x64" : params)),
   );
   proxy = await createFaultProxy({ target: node.url });
-  post = createKeepAlivePost(new URL(proxy.url), { timeoutMs: 5_000, maxResponseBytes: 1_000_000 });
+  post = createKeepAlivePost(new URL(proxy.url), { timeoutMs: 25_000, maxResponseBytes: 1_000_000 });
 });
 afterEach(async () => {
   post.close();

@@ -74,12 +74,14 @@ describe("GET /readyz", () => {
 
   test("asks the networks once a second at most, however many ask", async () => {
     await start({ base: up });
+    const startedAt = performance.now();
     await Promise.all(Array.from({ length: 100 }, () => get("/readyz")));
     await get("/readyz?network=base");
-    expect(checks).toBe(1);
+    expect(checks).toBeLessThanOrEqual(1 + (performance.now() - startedAt) / 1_000);
+    const before = checks;
     await sleep(1_050);
     await get("/readyz");
-    expect(checks).toBe(2);
+    expect(checks).toBe(before + 1);
   });
 });
 

@@ -91,7 +91,7 @@ const ofTheChain: readonly Kind[] = [
   },
   {
     name: "nothing is mined past the waiting time",
-    settleWaitMs: 500,
+    settleWaitMs: 2_500,
     held: true,
     during: ({ undecided }) => undecided(),
     alsoAnswers: "pending",
