@@ -84,7 +84,7 @@ test.each(expressions)("%s asks for metrics and labels that the service has", as
 });
 
 test("every alert has its row in the guide, which says what to do", () => {
-  const guide = read("docs/guides/monitoring.md");
+  const guide = read("docs/guides/operations.md");
   expect([...guide.matchAll(/^\| `(X402\w+)`/gm)].map(([, name]) => name)).toEqual(
     alerts.map(({ alert }) => alert),
   );

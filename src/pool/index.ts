@@ -46,7 +46,7 @@ export async function leaseHarness<const N extends NetworkName = BuiltInNetworkN
   const text = process.env[variable];
   if (text === undefined) {
     throw new KitError("There is no harness to lease: no pool was started before this process", {
-      hints: ["Call startHarnessPool() in the global setup of the test runner; see docs/guides/runners.md."],
+      hints: ["Call startHarnessPool() in the global setup of the test runner; see docs/guides/harness.md."],
     });
   }
   return leaseFrom(addressSchema.parse(JSON.parse(text)), networks);

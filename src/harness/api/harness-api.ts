@@ -154,7 +154,7 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
   readonly journal: Journal;
   /**
    * What became of each payment, and of every other request, newest first: the list of the studio, and of
-   * `GET /payments`, which docs/guides/journal.md describes.
+   * `GET /payments`, which docs/guides/payments.md describes.
    *
    * @throws {KitError} when no journal is kept
    *

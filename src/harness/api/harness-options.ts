@@ -41,7 +41,7 @@ export type HarnessOptions<N extends NetworkName = BuiltInNetworkName> = {
   organizations?: readonly OrganizationData[];
   /**
    * What chains are forked from: a JSON-RPC URL of the network, or a recording of it that needs no network. The token
-   * is the network's real USDC there, and everything else of the network is at hand. See docs/guides/forks.md.
+   * is the network's real USDC there, and everything else of the network is at hand. See docs/guides/harness.md.
    *
    * @example
    * fork: { base: "https://base.example", polygon: { recording: "test/polygon.fork.json.gz" } }
@@ -76,7 +76,7 @@ export type HarnessOptions<N extends NetworkName = BuiltInNetworkName> = {
   /**
    * A payment that `x402-kit capture` wrote to a file: the path, or what is in the file. One chain starts, with the
    * contract, the token, the payer's state, the head and the clock that the payment was judged by.
-   * See docs/guides/captures.md.
+   * See docs/guides/payments.md.
    *
    * @example
    * const harness = await createHarness({ capture: "bug.x402.json" });

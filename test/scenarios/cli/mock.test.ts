@@ -46,7 +46,7 @@ test("for a person: where it is, and curls to paste", async () => {
 });
 
 test("the commands of the guide work when pasted", async () => {
-  const guide = await readFile(join(repository, "docs/guides/mock-server.md"), "utf8");
+  const guide = await readFile(join(repository, "docs/guides/fixtures.md"), "utf8");
   const commands = guide.match(/^curl .*$/gm) ?? [];
   expect(commands.length).toBeGreaterThan(4);
   await using mock = await startMockServer();

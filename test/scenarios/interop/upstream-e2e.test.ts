@@ -15,7 +15,7 @@ import { type CliProcess, repository, startScript } from "../../support/cli.ts";
 import { goods, startMerchant } from "../../support/merchant.ts";
 
 /*
- * docs/guides/upstream-e2e.md, executed: its run.sh is started as the x402 project's suite starts it, with its
+ * docs/guides/judge.md, executed: its run.sh is started as the x402 project's suite starts it, with its
  * environment, and public clients pay through it without a key.
  */
 
@@ -31,7 +31,7 @@ let config: { environment: { optional: string[] } };
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "x402-kit-e2e-"));
   const [port, rpcPort] = [await freePort(), await freePort()];
-  const guide = await readFile(join(repository, "docs/guides/upstream-e2e.md"), "utf8");
+  const guide = await readFile(join(repository, "docs/guides/judge.md"), "utf8");
   const block = (opening: string) => {
     const [, text] = guide.split(`${opening}`);
     return (text ?? "").split("\n```")[0]?.replaceAll("8545", String(rpcPort)) ?? "";

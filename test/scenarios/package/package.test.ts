@@ -14,7 +14,6 @@ import { migrate } from "../../../src/database/migrate.ts";
 import { openDatabase } from "../../../src/database/open-database.ts";
 import { createOrganizations } from "../../../src/organizations/create-organizations.ts";
 import { childEnvironment } from "../../support/child-environment.ts";
-import { runToItsEnd, writeGuideFiles } from "../../support/package/guide-project.ts";
 import { organizationsProgram, pepper } from "../../support/package/organizations-program.ts";
 import {
   createOutsideProject,
@@ -23,6 +22,7 @@ import {
   type PackedPackage,
   packPackage,
 } from "../../support/package/outside-project.ts";
+import { runToItsEnd } from "../../support/package/run-to-its-end.ts";
 
 /* The package as others get it: packed, and installed in projects that have nothing of this repository. */
 
@@ -363,15 +363,10 @@ describe("the example", () => {
   });
 });
 
-/* The projects of docs/guides/runners.md, as they stand there. */
-describe("test runners that lease harnesses of a pool", () => {
+describe("test runners that lease harnesses of a pool, as examples/runners has them", () => {
   let project: string;
   beforeAll(async () => {
-    ({ root: project } = await createOutsideProject(packed, "runners"));
-    await link(project, "jest");
-    await link(project, "@playwright/test");
-    const files = await writeGuideFiles(project, "docs/guides/runners.md");
-    expect(files.length).toBeGreaterThan(6);
+    ({ root: project } = await createOutsideProject(packed, "runners", join(examples, "runners")));
   });
   const bin = (path: string) => join(project, "node_modules", path);
 

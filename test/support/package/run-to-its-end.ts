@@ -1,22 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
 import { childEnvironment } from "../child-environment.ts";
-import { repository } from "../cli.ts";
 import { stillRunningAfter } from "../live-processes.ts";
 import { descendantsOf } from "../processes.ts";
-
-/** Writes the files that a guide shows, each after a line with its path, into a project. Returns the paths. */
-export async function writeGuideFiles(project: string, guide: string): Promise<string[]> {
-  const text = await readFile(join(repository, guide), "utf8");
-  const files = [...text.matchAll(/^`([\w./-]+\.mjs)`[^\n]*:\n\n```js\n([\s\S]*?)^```/gm)];
-  for (const [, path = "", code = ""] of files) {
-    await mkdir(dirname(join(project, path)), { recursive: true });
-    await writeFile(join(project, path), code);
-  }
-  return files.map(([, path = ""]) => path);
-}
 
 /** Runs a Node program in a project until it ends. Returns what it printed, and which of its processes still run. */
 export async function runToItsEnd(

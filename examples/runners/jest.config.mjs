@@ -1,0 +1,7 @@
+export default {
+  testEnvironment: "node",
+  transform: {},
+  testMatch: ["**/*.jest.mjs"],
+  globalSetup: "./jest-setup.mjs",
+  globalTeardown: "./jest-teardown.mjs",
+};

@@ -1,0 +1,1 @@
+export default { testDir: ".", globalSetup: "./global-setup.mjs", fullyParallel: true };
