@@ -25,7 +25,7 @@ const feeCap = z
 
 const caip2 = /^eip155:([1-9]\d{0,15})$/;
 
-/** One network as a network file describes it. The guide for operators says what each field is for. */
+/** One network as a network file describes it. docs/guides/networks.md says what each field is for. */
 const networkSchema = z
   .strictObject(
     {

@@ -10,14 +10,12 @@ import {
   describeUnset,
   describeVariable,
   rpcVariableOf,
-  type VariableName,
   variableNames,
   variablesOf,
 } from "./variables.ts";
 
 /*
- * What is written about the variables comes from their table: `vitest run --update` writes .env.example and the table
- * of the operators' guide anew.
+ * What is written about the variables comes from their table: `vitest run --update` writes .env.example anew.
  */
 
 const repository = new URL("../../", import.meta.url);
@@ -29,14 +27,6 @@ test(".env.example names every variable", async () => {
 
 test(".env.example, copied as it is, sets nothing", () => {
   expect(parseEnv(readFileSync(new URL(".env.example", repository), "utf8"))).toEqual({});
-});
-
-test("the guide for operators has the same table", async () => {
-  const path = new URL("docs/guides/operators.md", repository).pathname;
-  const guide = readFileSync(path, "utf8");
-  const table = /^\| variable \|[\s\S]*?\n(?=\n)/m;
-  expect(guide).toMatch(table);
-  await expect(guide.replace(table, () => `${renderRows()}\n`)).toMatchFileSnapshot(path);
 });
 
 test("every network and every tier has its variable", () => {
@@ -86,18 +76,5 @@ function renderExampleFile(): string {
     "# run in; docs/guides/operators.md says more. Keep .env to yourself, and out of version control: it holds keys.",
     "# A secret may stand in a file of its own instead: API_KEY_PEPPER_FILE=/run/secrets/pepper.\n",
     ...entries,
-  ].join("\n");
-}
-
-function renderRows(): string {
-  const row = (name: VariableName) => {
-    const { summary, example, secret } = describeVariable(name);
-    const shown = isValue(example) ? `\`${example}\`` : example;
-    return `| \`${name}\`${secret === true ? " *" : ""} | ${summary} | ${describeUnset(name)} | ${shown} |`;
-  };
-  return [
-    "| variable | what it is | when it is not set | example |",
-    "|---|---|---|---|",
-    ...ofOperators.map(row),
   ].join("\n");
 }

@@ -84,8 +84,7 @@ function rpcUrls(network: NetworkName, summary = `the same for ${network}`) {
 }
 
 /**
- * Every variable that a command reads: the parser, `--help`, `.env.example` and the table of docs/guides/operators.md
- * are made of this. The order is that of the guide.
+ * Every variable that a command reads: the parser, `--help` and `.env.example` are made of this, in this order.
  */
 export const variables = {
   BASE_RPC_URL: {
