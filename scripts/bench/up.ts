@@ -5,7 +5,7 @@ import { type HarnessDescription, harnessDescriptionSchema } from "../../src/har
 import { signPayment } from "../../src/harness/control/pay.ts";
 import type { X402Version } from "../../src/protocol/requests.ts";
 
-/** A running `x402-kit up`, or another harness, in a process of its own. */
+/** A running `x402-kit up` in a process of its own. */
 export type Up = {
   description: HarnessDescription;
   pid: number;
@@ -21,11 +21,7 @@ export async function startUp(
   which: keyof typeof bins = "checkout",
 ): Promise<Up> {
   const bin = fileURLToPath(new URL(bins[which], import.meta.url));
-  return startDescribed([bin, "up", "--port", "0", ...options]);
-}
-
-/** Starts a Node process that runs a harness, and resolves when it has printed what that is made of. */
-export async function startDescribed(args: readonly string[]): Promise<Up> {
+  const args = [bin, "up", "--port", "0", ...options];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   let text = "";
   for await (const chunk of child.stdout) {
