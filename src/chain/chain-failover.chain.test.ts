@@ -10,8 +10,9 @@ import type { Chain } from "./chain.ts";
 import type { SettleCall } from "./contract/calls.ts";
 import { readSettlements } from "./contract/receipt-proof.ts";
 import { createChain } from "./create-chain.ts";
+import { estimateFees } from "./fees.ts";
 import { createLocalSigner } from "./signing/local-signer.ts";
-import { estimateFees, settleTransaction } from "./signing/transaction.ts";
+import { settleTransaction } from "./signing/transaction.ts";
 
 /*
  * A chain behind two endpoints: what a payment meets when one of them goes wrong.

@@ -16,9 +16,10 @@ import type { Chain } from "./chain.ts";
 import type { SettleCall } from "./contract/calls.ts";
 import { readSettlements } from "./contract/receipt-proof.ts";
 import { createChain } from "./create-chain.ts";
+import { estimateFees } from "./fees.ts";
 import { createLocalSigner } from "./signing/local-signer.ts";
 import { normaliseSignature } from "./signing/recover.ts";
-import { estimateFees, settleTransaction } from "./signing/transaction.ts";
+import { settleTransaction } from "./signing/transaction.ts";
 
 let deployment: TestDeployment;
 /** Stands before the node and counts. */

@@ -27,15 +27,10 @@ import {
   viewGas,
 } from "./contract/views.ts";
 import { dataFeeCall, readDataFee } from "./data-fee.ts";
+import { readTip, tipCall, usualSettleCost } from "./fees.ts";
 import { createLogReader } from "./log-reader.ts";
 import { createReceiptReader, transactionCall } from "./receipt-reader.ts";
-import {
-  forwardTransaction,
-  settleTransaction,
-  usualSettleBytes,
-  usualSettleCost,
-} from "./signing/transaction.ts";
-import { readTip, tipCall } from "./tip.ts";
+import { forwardTransaction, settleTransaction, usualSettleBytes } from "./signing/transaction.ts";
 import { createUseReader } from "./used-authorizations.ts";
 import { callViews, readViews, type ViewCall, type ViewResult } from "./view-calls.ts";
 

@@ -1,6 +1,5 @@
 import { dataFeeCall, readDataFee as parseDataFee } from "../chain/data-fee.ts";
-import { estimateFees, type Fees, pricePerGas } from "../chain/signing/transaction.ts";
-import { readTip, tipCall } from "../chain/tip.ts";
+import { estimateFees, type Fees, pricePerGas, readTip, tipCall } from "../chain/fees.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import type { Head } from "../rpc/calls.ts";
 import { headCall, readHead } from "../rpc/calls.ts";

@@ -1,6 +1,7 @@
 import type { Funds } from "../chain/chain.ts";
 import type { SettleCall } from "../chain/contract/calls.ts";
-import { estimateFees, settleTransaction, usualSettleGas } from "../chain/signing/transaction.ts";
+import { estimateFees } from "../chain/fees.ts";
+import { settleTransaction, usualSettleGas } from "../chain/signing/transaction.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { IdentifierReusedError, OperatorError, UndeterminedError } from "../errors.ts";
 import type { BoundIdentifier } from "../ledger/settlement.ts";

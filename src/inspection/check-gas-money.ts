@@ -1,14 +1,12 @@
 import type { SettleCall } from "../chain/contract/calls.ts";
 import { dataFeeCall, readDataFee } from "../chain/data-fee.ts";
+import { estimateFees, pricePerGas, readTip, tipCall } from "../chain/fees.ts";
 import {
-  estimateFees,
   forwardTransaction,
-  pricePerGas,
   settleTransaction,
   usualForwardGas,
   usualSettleGas,
 } from "../chain/signing/transaction.ts";
-import { readTip, tipCall } from "../chain/tip.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
 import { expectAnswer } from "../deploy/expect-answer.ts";
 import { formatCoins, formatCount, formatGwei } from "../deploy/units.ts";

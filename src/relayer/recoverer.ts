@@ -1,7 +1,8 @@
 import type { Chain } from "../chain/chain.ts";
 import { describeRevert, type Revert } from "../chain/contract/revert.ts";
+import { estimateFees } from "../chain/fees.ts";
 import type { Signer } from "../chain/signing/signer.ts";
-import { estimateFees, forwardTransaction } from "../chain/signing/transaction.ts";
+import { forwardTransaction } from "../chain/signing/transaction.ts";
 import { UndeterminedError } from "../errors.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Settlement } from "../ledger/settlement.ts";

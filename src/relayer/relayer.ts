@@ -1,7 +1,8 @@
 import { setImmediate } from "node:timers/promises";
 import type { SettleCall } from "../chain/contract/calls.ts";
+import { estimateFees } from "../chain/fees.ts";
 import type { SignedTransaction } from "../chain/signing/signer.ts";
-import { countBatch, estimateFees, settleTransaction } from "../chain/signing/transaction.ts";
+import { countBatch, settleTransaction } from "../chain/signing/transaction.ts";
 import { OperatorError, UndeterminedError } from "../errors.ts";
 import type { ClaimOutcome, ClaimRequest } from "../ledger/ledger.ts";
 import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";

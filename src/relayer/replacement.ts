@@ -1,13 +1,7 @@
 import type { Chain } from "../chain/chain.ts";
+import { estimateFees, feeCap, isReplacementDue, raiseFees } from "../chain/fees.ts";
 import type { Signer } from "../chain/signing/signer.ts";
-import {
-  estimateFees,
-  type Fees,
-  feeCap,
-  forwardTransaction,
-  noopTransaction,
-  settleTransaction,
-} from "../chain/signing/transaction.ts";
+import { forwardTransaction, noopTransaction, settleTransaction } from "../chain/signing/transaction.ts";
 import { KitError } from "../errors.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Attempt, AttemptKind } from "../ledger/settlement.ts";
@@ -24,12 +18,6 @@ export type ReplacementOptions = {
   now: () => number;
   log: ServiceLog;
 };
-
-/** Block times without a receipt after which a transaction is replaced by one that pays more. */
-const replaceAfterBlocks = 6;
-
-/** Nodes take a replacement that pays at least a tenth more; an eighth leaves room for their rounding. */
-const raise = { by: 9n, of: 8n };
 
 /**
  * Makes the function that replaces a transaction which is not mined: by the same settlements with higher fees; by a no-op
@@ -62,7 +50,7 @@ export function createReplace(
   }
 
   return async (slot, { isHeld, others }) => {
-    if (isHeld && now() - slot.attemptedAt < network.blockTimeMs * replaceAfterBlocks) return undefined;
+    if (isHeld && !isReplacementDue(network, now() - slot.attemptedAt)) return undefined;
     const newest = slot.attempts.at(-1);
     if (newest === undefined) return undefined;
 
@@ -149,18 +137,4 @@ export async function closeEmpty(
   await ledger.redrive({ ...txNonce, mined: null }, [], () => {
     throw new KitError("a txNonce without settlements has nothing to sign");
   });
-}
-
-/** Fees that replace `old`, and at least what the chain asks now; undefined above the cap. */
-export function raiseFees(old: Fees, current: Fees, cap: bigint): Fees | undefined {
-  const raised = (fee: bigint) => (fee * raise.by + raise.of - 1n) / raise.of;
-  const larger = (a: bigint, b: bigint) => (a > b ? a : b);
-  const smaller = (a: bigint, b: bigint) => (a > b ? b : a);
-  const maxFeePerGas = larger(raised(old.maxFeePerGas), current.maxFeePerGas);
-  const maxPriorityFeePerGas = larger(raised(old.maxPriorityFeePerGas), current.maxPriorityFeePerGas);
-  if (maxFeePerGas > cap) return undefined;
-  return {
-    maxFeePerGas,
-    maxPriorityFeePerGas: smaller(maxPriorityFeePerGas, maxFeePerGas),
-  };
 }

@@ -14,8 +14,9 @@ import { UndeterminedError } from "../../errors.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { Chain } from "../chain.ts";
 import { createChain } from "../create-chain.ts";
+import { estimateFees } from "../fees.ts";
 import { createLocalSigner } from "../signing/local-signer.ts";
-import { estimateFees, forwardTransaction, settleTransaction } from "../signing/transaction.ts";
+import { forwardTransaction, settleTransaction } from "../signing/transaction.ts";
 import type { SettleCall } from "./calls.ts";
 
 let deployment: TestDeployment;

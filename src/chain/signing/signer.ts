@@ -1,5 +1,5 @@
 import type { Address, Hex } from "../../protocol/hex.ts";
-import type { Fees } from "./transaction.ts";
+import type { Fees } from "../fees.ts";
 
 /** A transaction of an operator before it is signed. It carries no value. */
 export type UnsignedTransaction = Fees & {

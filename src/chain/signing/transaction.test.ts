@@ -1,44 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { NetworkConfig } from "../../config/network-config.ts";
 import { networks } from "../../protocol/networks.ts";
 import { encodeSettle, encodeSettleBatch } from "../contract/calldata.ts";
 import type { SettleCall } from "../contract/calls.ts";
-import { boundTip, countBatch, estimateFees, feeCap, settleTransaction } from "./transaction.ts";
-
-const gwei = 1_000_000_000n;
-const config = (name: "base" | "polygon", maxFeePerGas: bigint): NetworkConfig => ({
-  ...networks[name],
-  facilitatorContract: `0x${"fa".repeat(20)}`,
-  rpcUrls: ["http://127.0.0.1"],
-  assets: [networks[name].usdc],
-  confirmations: 1,
-  maxFeePerGas,
-});
-const head = (baseFeePerGas: bigint) => ({ number: 1n, timestamp: 1n, baseFeePerGas });
-
-test("fees hold while the base fee doubles", () => {
-  expect(estimateFees(head(5_000_000n), config("base", gwei))).toEqual({
-    maxFeePerGas: 11_000_000n,
-    maxPriorityFeePerGas: 1_000_000n,
-  });
-  expect(estimateFees(head(100n * gwei), config("polygon", 500n * gwei))).toEqual({
-    maxFeePerGas: 230n * gwei,
-    maxPriorityFeePerGas: 30n * gwei,
-  });
-});
-
-test("fees never exceed the network's limit, the tip included, and leave a no-op room to outbid them", () => {
-  const base = config("base", 9n * gwei);
-  expect(estimateFees(head(9n * gwei), base)).toEqual({
-    maxFeePerGas: 8n * gwei,
-    maxPriorityFeePerGas: 1_000_000n,
-  });
-  expect(feeCap(base, "noop")).toBe(9n * gwei);
-  expect(estimateFees(head(gwei), config("polygon", 18n * gwei))).toEqual({
-    maxFeePerGas: 16n * gwei,
-    maxPriorityFeePerGas: 16n * gwei,
-  });
-});
+import { countBatch, settleTransaction } from "./transaction.ts";
 
 describe("a batch holds as many payments as", () => {
   const limits = { maxPayments: 50, maxFeePerGas: 1n, maxCost: 10n ** 30n };
@@ -77,26 +41,6 @@ describe("a batch holds as many payments as", () => {
     }
     expect(countBatch(calls, { ...limits, maxFeePerGas, maxCost: 1_500_000n })).toBe(0);
   });
-});
-
-test("the tip can be chosen", () => {
-  expect(estimateFees(head(gwei), config("base", 10n * gwei), 3n * gwei)).toEqual({
-    maxFeePerGas: 5n * gwei,
-    maxPriorityFeePerGas: 3n * gwei,
-  });
-});
-
-test("a suggested tip is taken between the usual one and the network's limit", () => {
-  const base = config("base", gwei);
-  expect([0n, 1_000_000n, 2_000_000n, gwei, 50n * gwei].map((tip) => boundTip(tip, base))).toEqual([
-    1_000_000n,
-    1_000_000n,
-    2_000_000n,
-    gwei,
-    gwei,
-  ]);
-  expect(boundTip(1n, config("polygon", 500n * gwei))).toBe(30n * gwei);
-  expect(boundTip(1n, config("polygon", 20n * gwei))).toBe(20n * gwei);
 });
 
 const call = (recipient: number, signatureBytes = 65): SettleCall => ({

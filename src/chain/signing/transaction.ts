@@ -1,6 +1,4 @@
-import type { NetworkConfig } from "../../config/network-config.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
-import type { Head } from "../../rpc/calls.ts";
 import { encodeForwardReceived, encodeSettle, encodeSettleBatch } from "../contract/calldata.ts";
 import type { SettleCall } from "../contract/calls.ts";
 
@@ -122,52 +120,3 @@ export const usualSettleBytes = 388;
 
 /** The same of a payment that is forwarded. Its calldata is as long. */
 export const usualForwardGas = 162_000n;
-
-/** What a transaction offers per gas, in wei (EIP-1559). */
-export type Fees = { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint };
-
-/**
- * The tip, in wei per gas. Polygon's nodes take nothing below 25 gwei; those of the OP stack leave out of their
- * blocks what tips less than 0.001 gwei.
- */
-function usualTip(network: NetworkConfig): bigint {
-  return network.name === "polygon" ? 30_000_000_000n : 1_000_000n;
-}
-
-/** The tip that a node suggests, but not below the usual one, nor above what may be paid per gas at all. */
-export function boundTip(suggested: bigint, network: NetworkConfig): bigint {
-  const usual = usualTip(network);
-  const tip = suggested < usual ? usual : suggested;
-  if (tip > network.maxFeePerGas) return network.maxFeePerGas;
-  return tip;
-}
-
-/**
- * Fees that hold while the base fee doubles, which takes at least six full blocks, and never above {@link feeCap}. Where
- * that is below the base fee, the transaction waits until the base fee has come down.
- */
-export function estimateFees(head: Head, network: NetworkConfig, tip = usualTip(network)): Fees {
-  const wanted = 2n * head.baseFeePerGas + tip;
-  const cap = feeCap(network, "settle");
-  const maxFeePerGas = wanted < cap ? wanted : cap;
-  return { maxFeePerGas, maxPriorityFeePerGas: tip < maxFeePerGas ? tip : maxFeePerGas };
-}
-
-/**
- * The most that is offered per gas for anything but a no-op, in wei: a no-op that replaces it has to offer an eighth
- * more, and must be possible at the network's `maxFeePerGas`.
- */
-export function feeCap({ maxFeePerGas }: NetworkConfig, kind: "settle" | "forward" | "noop"): bigint {
-  return kind === "noop" ? maxFeePerGas : (maxFeePerGas * 8n) / 9n;
-}
-
-/** What is paid per gas with such fees, as long as the base fee stays where it is, in wei. */
-export function pricePerGas(head: Head, { maxFeePerGas, maxPriorityFeePerGas }: Fees): bigint {
-  const wanted = head.baseFeePerGas + maxPriorityFeePerGas;
-  return wanted < maxFeePerGas ? wanted : maxFeePerGas;
-}
-
-/** What the gas of one payment costs when it is settled alone, in wei. */
-export function usualSettleCost(head: Head, network: NetworkConfig, tip = usualTip(network)): bigint {
-  return usualSettleGas * pricePerGas(head, estimateFees(head, network, tip));
-}

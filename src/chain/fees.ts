@@ -1,0 +1,88 @@
+import type { NetworkConfig } from "../config/network-config.ts";
+import type { Head } from "../rpc/calls.ts";
+import { readQuantity } from "../rpc/read-hex.ts";
+import type { RpcAnswer, RpcCall } from "../rpc/rpc.ts";
+import { usualSettleGas } from "./signing/transaction.ts";
+
+/*
+ * What operators offer per gas: first with {@link estimateFees}, then, after {@link isReplacementDue}, an eighth more
+ * each time with {@link raiseFees}, up to {@link feeCap}.
+ */
+
+/** What a transaction offers per gas, in wei (EIP-1559). */
+export type Fees = { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint };
+
+/** Nodes take a replacement that pays at least a tenth more; an eighth leaves room for their rounding. */
+const raise = { by: 9n, of: 8n };
+
+/** Block times without a receipt after which a transaction is replaced by one that pays more. */
+const replaceAfterBlocks = 6;
+
+/** Where the network names none, in wei: nodes of the OP stack leave out of their blocks what tips less. */
+const opStackTip = 1_000_000n;
+
+/** Asks for the tip, in wei per gas. One object, so that what is asked at the same time is asked once. */
+export const tipCall: RpcCall = { method: "eth_maxPriorityFeePerGas", params: [] };
+
+/** The node's word on the tip, within its bounds; without one, the usual. */
+export function readTip(answer: RpcAnswer | undefined, network: NetworkConfig): bigint {
+  return boundTip(readQuantity(answer?.result) ?? 0n, network);
+}
+
+/** The tip that a node suggests, but not below the usual one, nor above what may be paid per gas at all. */
+export function boundTip(suggested: bigint, network: NetworkConfig): bigint {
+  return smaller(larger(suggested, usualTip(network)), network.maxFeePerGas);
+}
+
+function usualTip({ usualTip }: NetworkConfig): bigint {
+  return usualTip === undefined ? opStackTip : BigInt(usualTip);
+}
+
+/**
+ * Fees that hold while the base fee doubles, which takes at least six full blocks, and never above {@link feeCap}. Where
+ * that is below the base fee, the transaction waits until the base fee has come down.
+ */
+export function estimateFees(head: Head, network: NetworkConfig, tip = usualTip(network)): Fees {
+  const maxFeePerGas = smaller(2n * head.baseFeePerGas + tip, feeCap(network, "settle"));
+  return { maxFeePerGas, maxPriorityFeePerGas: smaller(tip, maxFeePerGas) };
+}
+
+/**
+ * The most that is offered per gas, in wei. Anything but a no-op leaves room for a {@link raise}: a no-op that replaces
+ * it must be possible at the network's `maxFeePerGas`.
+ */
+export function feeCap({ maxFeePerGas }: NetworkConfig, kind: "settle" | "forward" | "noop"): bigint {
+  return kind === "noop" ? maxFeePerGas : (maxFeePerGas * raise.of) / raise.by;
+}
+
+/** Whether a transaction that is not mined has waited long enough to be replaced. */
+export function isReplacementDue({ blockTimeMs }: NetworkConfig, waitedMs: number): boolean {
+  return waitedMs >= blockTimeMs * replaceAfterBlocks;
+}
+
+/** Fees that replace `old`, and at least what the chain asks now; undefined above the cap. */
+export function raiseFees(old: Fees, current: Fees, cap: bigint): Fees | undefined {
+  const raised = (fee: bigint) => (fee * raise.by + raise.of - 1n) / raise.of;
+  const maxFeePerGas = larger(raised(old.maxFeePerGas), current.maxFeePerGas);
+  const tip = larger(raised(old.maxPriorityFeePerGas), current.maxPriorityFeePerGas);
+  if (maxFeePerGas > cap) return undefined;
+  return { maxFeePerGas, maxPriorityFeePerGas: smaller(tip, maxFeePerGas) };
+}
+
+/** What is paid per gas with such fees, as long as the base fee stays where it is, in wei. */
+export function pricePerGas(head: Head, { maxFeePerGas, maxPriorityFeePerGas }: Fees): bigint {
+  return smaller(head.baseFeePerGas + maxPriorityFeePerGas, maxFeePerGas);
+}
+
+/** What the gas of one payment costs when it is settled alone, in wei. */
+export function usualSettleCost(head: Head, network: NetworkConfig, tip = usualTip(network)): bigint {
+  return usualSettleGas * pricePerGas(head, estimateFees(head, network, tip));
+}
+
+function smaller(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
+}
+
+function larger(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
+}
