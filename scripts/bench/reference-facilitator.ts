@@ -13,6 +13,7 @@ import { ExactEvmScheme } from "@x402/evm/exact/facilitator";
 import { ExactEvmSchemeV1 } from "@x402/evm/exact/v1/facilitator";
 import { createWalletClient, defineChain, http, publicActions } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
+import { builtInNetworks } from "../../src/protocol/networks.ts";
 
 const [rpcUrl = "", chainId = "", privateKey = ""] = process.argv.slice(2);
 const chain = defineChain({
@@ -36,13 +37,8 @@ const signer = toFacilitatorEvmSigner({
   getCode: (args) => client.getCode(args),
 });
 const facilitator = new x402Facilitator().register(`eip155:${chain.id}`, new ExactEvmScheme(signer));
-const namesV1: Readonly<Record<number, string>> = {
-  8453: "base",
-  84532: "base-sepolia",
-  137: "polygon",
-};
-const nameV1 = namesV1[chain.id];
-if (nameV1 !== undefined) facilitator.registerV1(nameV1 as Network, new ExactEvmSchemeV1(signer));
+const known = builtInNetworks.ofChain(chain.id);
+if (known?.isInPublicV1) facilitator.registerV1(known.name as Network, new ExactEvmSchemeV1(signer));
 
 const server = createServer((request, response) => {
   let text = "";

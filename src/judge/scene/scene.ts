@@ -5,10 +5,11 @@ import { createHarness, type Fault, type Harness, type HarnessNetwork } from "..
 import type { Address, Hex } from "../../protocol/hex.ts";
 import {
   type Asset,
+  builtInNetworks,
   type Network,
   type NetworkName,
   type NetworkRegistry,
-  networkNames,
+  networks,
 } from "../../protocol/networks.ts";
 import { mockUsdcInitCode } from "../../published/init-code.ts";
 import type { Offer } from "./offers.ts";
@@ -89,7 +90,7 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
     signal,
   } = options;
   const network = requireNetwork(knownNetworks, name);
-  const other = hasOtherNetwork ? otherThan(name) : undefined;
+  const other = hasOtherNetwork ? otherThan(name).name : undefined;
   const harness = await createHarness<NetworkName>({
     networks: other === undefined ? [name] : [name, other],
     ...(networkFile !== undefined && { networkFile }),
@@ -167,9 +168,10 @@ function chainOf(harness: Harness<NetworkName>, name: NetworkName): HarnessNetwo
 }
 
 /** A network that public clients of both versions know, other than the one that is used. */
-function otherThan(network: NetworkName): NetworkName {
-  const known = networkNames.filter((name) => !name.startsWith("optimism"));
-  return known.find((name) => name !== network) ?? "base";
+export function otherThan(network: NetworkName): Network {
+  return (
+    builtInNetworks.all.find(({ name, isInPublicV1 }) => isInPublicV1 && name !== network) ?? networks.base
+  );
 }
 
 /** Deploys a second token on a chain: the mock of USDC under another name. */

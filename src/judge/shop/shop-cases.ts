@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { networks } from "../../protocol/networks.ts";
 import { membersOf } from "../../util/json.ts";
 import type { LineAnswer } from "../scene/facilitator-line.ts";
 import { encodeHeader } from "../scene/offers.ts";
 import { stranger } from "../scene/payers.ts";
 import { decodeHeader } from "../scene/received-payment.ts";
+import { otherThan } from "../scene/scene.ts";
 import type { Deviation } from "./payment.ts";
 import type { Answer } from "./send.ts";
 import type { ShopBuyer, ShopCase } from "./shop-case.ts";
@@ -74,7 +74,7 @@ export const shopCases: readonly ShopCase[] = [
     accepted: { asset: stranger },
   })),
   invalid("other-network", "The payment is on another network.", ({ terms }) => {
-    const other = terms.network.name === "polygon" ? networks.base : networks.polygon;
+    const other = otherThan(terms.network.name);
     const network = terms.x402Version === 1 ? other.name : other.caip2;
     return { domain: { chainId: other.chainId, asset: other.usdc }, accepted: { network } };
   }),
