@@ -652,7 +652,7 @@ test("the suggested tip is between the network's usual one and its limit", async
     }).suggestedTip();
   expect(await tipOf({})).toBe(2_000_000_000n);
   expect(await tipOf({ maxFeePerGas: 1_500_000_000n })).toBe(1_500_000_000n);
-  expect(await tipOf({ name: "polygon" })).toBe(30_000_000_000n);
+  expect(await tipOf({ usualTip: 30_000_000_000 })).toBe(30_000_000_000n);
   let asked = 0;
   node.behave((calls, response) => {
     asked++;
