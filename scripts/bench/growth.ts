@@ -4,13 +4,124 @@
  *
  * node scripts/bench/growth.ts [SETTLEMENTS [SETTLES [VERIFIES]]] [--write]
  */
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { compose } from "../../test/support/composition.ts";
+import { apiKey, startServiceProcess } from "../../test/support/service-process.ts";
 import { measureLedgers } from "./growth-ledger.ts";
-import { measureRun } from "./growth-run.ts";
-import { createReport, sizesGiven } from "./markdown.ts";
+import { cpuMs, type Load, load } from "./load.ts";
+import { createReport, markdownTable, sizesGiven } from "./markdown.ts";
+
+/** Concurrent settles; with fewer, the transactions would not be full. */
+const atOnce = 1_000;
+const verifyConnections = 50;
+/** Rows of a table. */
+const parts = 20;
 
 const [settlements = 1_000_000, settles = 20_000, verifies = 200_000] = sizesGiven();
 
 const report = createReport("growth");
-await measureRun(report, settles, verifies);
+await measureRun();
 await measureLedgers(report, settlements);
 report.end();
+
+/**
+ * Settles in rounds of a thousand, and then verifies, one service on a SQLite file throughout: the rate of each round, the
+ * CPU of service and node for a request, the service's memory, and what the database has grown by.
+ */
+async function measureRun(): Promise<void> {
+  const composition = await compose();
+  const folder = mkdtempSync(join(tmpdir(), "x402-kit-growth-"));
+  const file = join(folder, "ledger.db");
+  const service = await startServiceProcess(composition, `sqlite:${file}`);
+  const pid = service.child.pid ?? 0;
+  const nodePid = composition.chain.node.pid;
+  const sign = (count: number) =>
+    Promise.all(
+      Array.from({ length: count }, async () => JSON.stringify(await composition.payment("funded", 3_600))),
+    );
+
+  const round = async (operation: "settle" | "verify", bodies: readonly string[], connections: number) => {
+    const before = cpuMs(nodePid) ?? Number.NaN;
+    const result = await load({
+      url: `${service.origin}/v1/${operation}`,
+      headers: { authorization: apiKey },
+      bodies,
+      connections,
+      expect: operation === "settle" ? '"success":true' : '"isValid":true',
+      pid,
+    });
+    return { ...result, nodeCpu: ((cpuMs(nodePid) ?? Number.NaN) - before) / bodies.length };
+  };
+
+  await round("settle", await sign(atOnce), atOnce);
+  const settled: Row[] = [];
+  for (let done = 0; done < settles; done += atOnce) {
+    const bodies = await sign(Math.min(atOnce, settles - done));
+    const sizeBefore = sizeOf(file);
+    const result = await round("settle", bodies, atOnce);
+    settled.push({
+      ...describe(`${(done + bodies.length).toLocaleString("en")}`, result, settled[0]),
+      "service MiB": residentMiB(pid),
+      "database KiB per thousand": Math.round((sizeOf(file) - sizeBefore) / 1_024 / (bodies.length / 1_000)),
+    });
+  }
+  report.add(
+    `### ${settles.toLocaleString("en")} settles in a row\n\n${atOnce} at a time; a thousand before them, uncounted.\n\n${markdownTable(settled)}`,
+  );
+
+  const pool = await sign(200);
+  await round("verify", [...pool, ...pool, ...pool], verifyConnections);
+  const verified: Row[] = [];
+  const each = Math.ceil(verifies / parts);
+  for (let part = 1; part <= parts; part++) {
+    const bodies = Array.from({ length: each }, (_, index) => pool[index % pool.length] ?? "");
+    const result = await round("verify", bodies, verifyConnections);
+    verified.push({
+      ...describe((part * each).toLocaleString("en"), result, verified[0]),
+      "service MiB": residentMiB(pid),
+    });
+  }
+  report.add(
+    `### ${verifies.toLocaleString("en")} verifies in a row\n\nOver ${verifyConnections} connections, after the settles.\n\n${markdownTable(verified)}`,
+  );
+  await service.stop();
+  await composition.close();
+  rmSync(folder, { recursive: true });
+}
+
+type Row = Record<string, string | number>;
+
+function describe(upTo: string, result: Load & { nodeCpu: number }, first: Row | undefined): Row {
+  const { good, count, perSecond, p50, p99, cpu, nodeCpu } = result;
+  return {
+    "up to": upTo,
+    succeeded: `${good} of ${count}`,
+    "per second": Math.round(perSecond),
+    "of the first": first === undefined ? "1" : (perSecond / Number(first["per second"])).toFixed(2),
+    "p50 ms": Math.round(p50),
+    "p99 ms": Math.round(p99),
+    "service CPU ms each": cpu?.toFixed(3) ?? "unknown",
+    "node CPU ms each": nodeCpu.toFixed(3),
+  };
+}
+
+/** Bytes of the database with all that was written in its own file. */
+function sizeOf(file: string): number {
+  const other = new DatabaseSync(file);
+  other.exec("pragma wal_checkpoint(truncate)");
+  other.close();
+  return statSync(file).size;
+}
+
+/** Resident memory of a process, from /proc; zero on systems without it. */
+function residentMiB(pid: number): number {
+  try {
+    const kib = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+    return Math.round(Number(kib ?? 0) / 1_024);
+  } catch {
+    return 0;
+  }
+}

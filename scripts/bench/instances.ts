@@ -1,9 +1,9 @@
-import { readFileSync } from "node:fs";
 import type { Hex } from "../../src/protocol/hex.ts";
 import { harnessAccounts } from "../../src/published/accounts.ts";
 import { compose } from "../../test/support/composition.ts";
 import { grantOperator } from "../../test/support/grant-operator.ts";
 import { startPostgres } from "../../test/support/postgres.ts";
+import { descendantsOf } from "../../test/support/processes.ts";
 import { type ServiceProcess, startServiceProcess } from "../../test/support/service-process.ts";
 import { cpuMs } from "./load.ts";
 import { describeMachine, markdownTable } from "./markdown.ts";
@@ -104,7 +104,10 @@ async function measureRow(count: number, accounts: readonly { privateKey: Hex }[
     return {
       ms: performance.now(),
       instances: instances.reduce((sum, { child }) => sum + (cpuMs(child.pid ?? 0) ?? 0), 0),
-      database: cpuOfFamily(postgres.pid),
+      database: [postgres.pid, ...descendantsOf(postgres.pid)].reduce(
+        (sum, pid) => sum + (cpuMs(pid) ?? 0),
+        0,
+      ),
       commits: Number(stats?.xact_commit),
       deadlocks: Number(stats?.deadlocks),
       batches: Number(stats?.batches),
@@ -114,14 +117,4 @@ async function measureRow(count: number, accounts: readonly { privateKey: Hex }[
   await settle(Math.min(payments, 500) * count);
   // Awaited here, since the instances end when this returns.
   return await settle(payments);
-}
-
-/** CPU milliseconds of a process and of those it has started and that still run. */
-function cpuOfFamily(pid: number): number {
-  try {
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
-    return children.reduce((sum, child) => sum + (cpuMs(Number(child)) ?? 0), cpuMs(pid) ?? 0);
-  } catch {
-    return Number.NaN;
-  }
 }

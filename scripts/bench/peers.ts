@@ -5,10 +5,7 @@
  *
  * node scripts/bench/peers.ts [ROUNDS [SETTLES]] [--write]
  */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
+import { startReferenceFacilitator } from "../../test/support/conformance/reference-facilitator.ts";
 import { descendantsOf } from "../../test/support/processes.ts";
 import { startBareChain } from "./bare-chain.ts";
 import { cpuMs, type Load, load, median } from "./load.ts";
@@ -18,9 +15,6 @@ import { measureStarts } from "./starts.ts";
 import { type SigningTerms, signBodies, startUp } from "./up.ts";
 
 const [rounds = 3, settles = 2_000] = sizesGiven();
-/** Anvil's fourth account: published, and no account of the harness. */
-const referenceKey = "0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6";
-const referenceAddress = "0x90F79bf6EB2c4f870365E785982E1f101E93b906";
 
 /** A facilitator that is measured, in a process of its own, and its node. */
 type Side = {
@@ -147,23 +141,15 @@ async function startUpSide(): Promise<Side> {
 /** The reference, on a node like that of `serve`. */
 async function startReference(): Promise<Side> {
   const bare = await startBareChain();
-  const { rpcUrl, chainId } = bare.networks.base;
-  await bare.setBalance(referenceAddress, 100n * 10n ** 18n);
-  const script = fileURLToPath(new URL("./reference-facilitator.ts", import.meta.url));
-  const child = spawn(process.execPath, [script, rpcUrl, String(chainId), referenceKey], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const [url] = await once(createInterface(child.stdout), "line");
+  const { origin, pid, close } = await startReferenceFacilitator({ ...bare, ...bare.networks.base });
   return {
-    url: String(url),
-    pid: child.pid ?? 0,
+    url: `${origin}/v1`,
+    pid,
     headers: {},
     terms: bare,
     node: [bare.nodePid],
     async stop() {
-      const exited = once(child, "exit");
-      child.kill("SIGTERM");
-      await exited;
+      await close();
       await bare.stop();
     },
   };

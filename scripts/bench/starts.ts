@@ -3,11 +3,13 @@ import { type NetworkName, networkNames } from "../../src/protocol/networks.ts";
 import { createLocalRpc } from "../../src/rpc/local-rpc.ts";
 import { createNodes } from "./bare-nodes.ts";
 import { median } from "./load.ts";
-import { ms } from "./markdown.ts";
+import { describeMachine, markdownTable, ms } from "./markdown.ts";
 import { startUp } from "./up.ts";
 
 const starts = 7;
 const resets = 30;
+
+if (import.meta.main) console.log(`${describeMachine()}\n\n${markdownTable(await measureStarts())}`);
 
 /** Starts and resets, each in turns with what bare nodes take for their part of it. Medians. */
 export async function measureStarts(): Promise<Record<string, string | number>[]> {

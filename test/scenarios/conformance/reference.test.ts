@@ -36,7 +36,7 @@ let code: number;
 beforeAll(async () => {
   harness = await startTestHarness({ networks: ["base"] });
   const chain = runningChain(harness, "base");
-  reference = await startReferenceFacilitator(chain);
+  reference = await startReferenceFacilitator({ ...chain, chainId: chain.network.chainId });
   const payerKey = generatePrivateKey();
   await chain.fund(privateKeyToAddress(payerKey), 1_000_000n);
   const merchant = privateKeyToAddress(generatePrivateKey());
@@ -49,7 +49,7 @@ beforeAll(async () => {
   report = reportSchema.parse(JSON.parse(lines.join("\n")));
 }, 120_000);
 afterAll(async () => {
-  reference?.close();
+  await reference?.close();
   await harness?.close();
 });
 

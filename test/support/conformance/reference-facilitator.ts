@@ -1,28 +1,37 @@
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { privateKeyToAddress } from "viem/accounts";
-import type { HarnessChain } from "../../../src/harness/stage/chain.ts";
+import type { Address } from "../../../src/protocol/hex.ts";
 
-/** The account that it settles with. */
+/** The account that it settles with: anvil's fourth, which is published, and no account of the harness. */
 const settler = "0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6";
 
 /** A running facilitator of the public packages, which takes any `payTo`, and no API key. */
-export type ReferenceFacilitator = { origin: string; close(): void };
+export type ReferenceFacilitator = { origin: string; pid: number; close(): Promise<void> };
 
 /** Starts the public reference facilitator on a local chain. */
-export async function startReferenceFacilitator({
-  rpcUrl,
-  network,
-  node,
-}: HarnessChain): Promise<ReferenceFacilitator> {
-  await node.request("anvil_setBalance", privateKeyToAddress(settler), "0x56bc75e2d63100000");
-  const script = fileURLToPath(new URL("../../../scripts/bench/reference-facilitator.ts", import.meta.url));
-  const child = spawn(process.execPath, [script, rpcUrl, String(network.chainId), settler], {
+export async function startReferenceFacilitator(chain: {
+  rpcUrl: string;
+  chainId: number;
+  setBalance(address: Address, wei: bigint): Promise<void>;
+}): Promise<ReferenceFacilitator> {
+  await chain.setBalance(privateKeyToAddress(settler), 100n * 10n ** 18n);
+  const program = fileURLToPath(new URL("reference-program.ts", import.meta.url));
+  const child = spawn(process.execPath, [program, chain.rpcUrl, String(chain.chainId), settler], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   for await (const line of createInterface(child.stdout)) {
-    return { origin: line.replace(/\/v1$/, ""), close: () => void child.kill("SIGKILL") };
+    return {
+      origin: line.replace(/\/v1$/, ""),
+      pid: child.pid ?? 0,
+      async close() {
+        const exited = once(child, "exit");
+        child.kill("SIGKILL");
+        await exited;
+      },
+    };
   }
   throw new Error("the reference facilitator did not start");
 }

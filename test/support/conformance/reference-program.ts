@@ -1,9 +1,9 @@
 /**
  * The public reference facilitator (`@x402/core`, `@x402/evm`) behind plain HTTP, in a process of its own, for
- * {@link file://./peers.ts} and the tests of `x402-kit conformance`. Its settings and routes are those of its
+ * `npm run bench:peers` and the tests of `x402-kit conformance`. Its settings and routes are those of its
  * documentation: one viem client, one key, both versions of the protocol at the root (and below `/v1`, for the benchmark).
  *
- * node reference-facilitator.ts RPC_URL CHAIN_ID PRIVATE_KEY
+ * node reference-program.ts RPC_URL CHAIN_ID PRIVATE_KEY
  */
 import { createServer } from "node:http";
 import { x402Facilitator } from "@x402/core/facilitator";
@@ -13,7 +13,7 @@ import { ExactEvmScheme } from "@x402/evm/exact/facilitator";
 import { ExactEvmSchemeV1 } from "@x402/evm/exact/v1/facilitator";
 import { createWalletClient, defineChain, http, publicActions } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { builtInNetworks } from "../../src/protocol/networks.ts";
+import { builtInNetworks } from "../../../src/protocol/networks.ts";
 
 const [rpcUrl = "", chainId = "", privateKey = ""] = process.argv.slice(2);
 const chain = defineChain({
