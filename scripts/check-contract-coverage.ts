@@ -1,9 +1,8 @@
 /** Exits with 1 when the tests leave a line or a branch of the facilitator contract untouched. */
-import { execFileSync } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { runForge } from "./forge.ts";
 
 const contract = "contracts/X402Facilitator.sol";
 
@@ -15,12 +14,11 @@ async function measure(): Promise<string> {
     const selection = ["--no-match-contract", "GasPerPaymentTest|FacilitatorInvariants|ThiefInvariants"];
     // Its own, beside a run of the tests that compiles otherwise.
     const build = ["--out", join(directory, "out"), "--cache-path", join(directory, "cache")];
-    const forge = fileURLToPath(new URL("forge.ts", import.meta.url));
-    execFileSync(
-      process.execPath,
-      [forge, "coverage", ...selection, ...build, "--report", "lcov", "--report-file", report],
-      { env: { ...process.env, FOUNDRY_PROFILE: "coverage" }, stdio: ["ignore", "ignore", "inherit"] },
+    const status = runForge(
+      ["coverage", ...selection, ...build, "--report", "lcov", "--report-file", report],
+      { stdout: "ignore", env: { FOUNDRY_PROFILE: "coverage" } },
     );
+    if (status !== 0) throw new Error("The coverage could not be measured: forge says why above.");
     return await readFile(report, "utf8");
   } finally {
     await rm(directory, { recursive: true, force: true });

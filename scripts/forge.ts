@@ -17,11 +17,23 @@ function forgeBinary(): string {
   return createRequire(wrapper).resolve(`@foundry-rs/forge-${suffix}/bin/${executable}`);
 }
 
-const { status, error } = spawnSync(forgeBinary(), process.argv.slice(2), {
-  cwd: root,
-  // scripts/solc finds its Node on PATH.
-  env: { ...process.env, PATH: `${join(root, "node_modules/.bin")}${delimiter}${process.env.PATH}` },
-  stdio: "inherit",
-});
-if (error !== undefined) throw error;
-process.exitCode = status ?? 1;
+/** Runs it, and returns its exit code; its errors are shown. */
+export function runForge(
+  args: readonly string[],
+  { stdout = "inherit", env = {} }: { stdout?: "inherit" | "ignore"; env?: Record<string, string> } = {},
+): number {
+  const { status, error } = spawnSync(forgeBinary(), args, {
+    cwd: root,
+    // scripts/solc finds its Node on PATH.
+    env: {
+      ...process.env,
+      ...env,
+      PATH: `${join(root, "node_modules/.bin")}${delimiter}${process.env.PATH}`,
+    },
+    stdio: ["inherit", stdout, "inherit"],
+  });
+  if (error !== undefined) throw error;
+  return status ?? 1;
+}
+
+if (import.meta.main) process.exitCode = runForge(process.argv.slice(2));

@@ -1,13 +1,13 @@
 /**
  * Compiles the contracts and writes ABI and bytecode of each to `src/contracts/`.
  *
- * `--check` writes nothing and exits with 1 when a file there is not what the contracts compile to.
+ * `--check` only compares.
  */
-import { execFileSync } from "node:child_process";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { z } from "zod";
+import { runForge } from "./forge.ts";
+import { writeGenerated } from "./write-generated.ts";
 
 /** Contract → prefix of its exports, and name of its file. */
 const contracts = {
@@ -31,27 +31,16 @@ const artifactSchema = z.object({
   deployedBytecode: bytecodeSchema,
 });
 
-const root = fileURLToPath(new URL("..", import.meta.url));
-const targetDirectory = join(root, "src/contracts");
 /** Apart from the build of the tests, which compiles more along. */
-const buildDirectory = join(root, "contracts-cache/generated");
+const buildDirectory = join(import.meta.dirname, "../contracts-cache/generated");
 
-async function compile(): Promise<Map<string, string>> {
-  build();
-  const files = new Map<string, string>();
-  for (const [contract, prefix] of Object.entries(contracts)) {
-    const artifact = await readFile(join(buildDirectory, `out/${contract}.sol/${contract}.json`), "utf8");
-    files.set(`${prefix}.ts`, render(prefix, artifactSchema.parse(JSON.parse(artifact))));
-  }
-  return files;
-}
-
-function build(): void {
+function compile(): [path: string, text: string][] {
   const places = ["--out", join(buildDirectory, "out"), "--cache-path", join(buildDirectory, "cache")];
-  const options = [...places, "--quiet"];
-  const forge = fileURLToPath(new URL("forge.ts", import.meta.url));
-  execFileSync(process.execPath, [forge, "build", ...options, ...sources], {
-    stdio: ["ignore", "ignore", "inherit"],
+  const status = runForge(["build", ...places, "--quiet", ...sources], { stdout: "ignore" });
+  if (status !== 0) throw new Error("The contracts do not compile: forge says why above.");
+  return Object.entries(contracts).map(([contract, prefix]) => {
+    const artifact = readFileSync(join(buildDirectory, `out/${contract}.sol/${contract}.json`), "utf8");
+    return [`src/contracts/${prefix}.ts`, render(prefix, artifactSchema.parse(JSON.parse(artifact)))];
   });
 }
 
@@ -75,20 +64,4 @@ function withoutInternalTypes(key: string, value: unknown): unknown {
   return key === "internalType" ? undefined : value;
 }
 
-const files = await compile();
-
-if (process.argv.includes("--check")) {
-  const stale: string[] = [];
-  for (const [name, text] of files) {
-    const committed = await readFile(join(targetDirectory, name), "utf8").catch(() => "");
-    if (committed !== text) stale.push(`src/contracts/${name}`);
-  }
-  if (stale.length > 0) {
-    console.error(`Not what the contracts compile to: ${stale.join(", ")}.`);
-    console.error("Run `node scripts/generate-contracts.ts` and commit the result.");
-    process.exitCode = 1;
-  }
-} else {
-  await mkdir(targetDirectory, { recursive: true });
-  for (const [name, text] of files) await writeFile(join(targetDirectory, name), text);
-}
+writeGenerated(compile());

@@ -3,14 +3,12 @@
  * Addresses and domains are those of @x402/evm, which is installed; names, coins and block times those of viem.
  * With `--check` it writes nothing, and fails where the file is not what it would write.
  */
-import { readFileSync, writeFileSync } from "node:fs";
 import { DEFAULT_ASSETS } from "@x402/evm";
 import { EVM_NETWORK_CHAIN_ID_MAP } from "@x402/evm/v1";
 import * as viemChains from "viem/chains";
 import { type NetworkData, readNetworkData } from "../src/config/network-file.ts";
 import { builtInNetworks } from "../src/protocol/networks.ts";
-
-const path = new URL("../networks/x402-defaults.json", import.meta.url);
+import { writeGenerated } from "./write-generated.ts";
 
 const chains = Object.values(viemChains);
 const v1Names = new Map<number, string>(
@@ -55,12 +53,4 @@ function kebab(name: string): string {
 }
 
 readNetworkData(described);
-const text = `${JSON.stringify(described, null, 2)}\n`;
-if (process.argv.includes("--check")) {
-  if (readFileSync(path, "utf8") !== text) {
-    console.error("networks/x402-defaults.json is not what the installed packages say: npm run generate");
-    process.exitCode = 1;
-  }
-} else {
-  writeFileSync(path, text);
-}
+writeGenerated([["networks/x402-defaults.json", `${JSON.stringify(described, null, 2)}\n`]]);

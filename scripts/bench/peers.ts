@@ -123,10 +123,7 @@ async function startServing(): Promise<Side> {
 
 /** `up`, whose service asks its node through a relay in the same process, which also keeps journals and the studio. */
 async function startUpSide(): Promise<Side> {
-  const { description, pid, stop } = await startUp(
-    ["--json", "--no-demo", "--networks", "base"],
-    "installed",
-  );
+  const { description, pid, stop } = await startUp(["--json", "--no-demo", "--networks", "base"]);
   const { facilitator, organization } = description;
   return {
     url: facilitator.url,

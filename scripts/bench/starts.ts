@@ -1,7 +1,7 @@
 import { createHarness } from "../../src/harness/index.ts";
 import { type NetworkName, networkNames } from "../../src/protocol/networks.ts";
 import { createLocalRpc } from "../../src/rpc/local-rpc.ts";
-import { createNodes } from "./bare-nodes.ts";
+import { startAnvil } from "../../test/support/anvil.ts";
 import { median } from "./load.ts";
 import { describeMachine, markdownTable, ms } from "./markdown.ts";
 import { startUp } from "./up.ts";
@@ -18,7 +18,7 @@ export async function measureStarts(): Promise<Record<string, string | number>[]
   await startAndEnd(() => createHarness({ networks: two }));
   return [
     await inTurns("`up` with five payments, process start to ready", "five nodes, to listening", {
-      ours: () => startAndEnd(() => startUp(["--json"], "installed")),
+      ours: () => startAndEnd(() => startUp(["--json"])),
       bare: async () => startBare(5),
     }),
     await inTurns("`createHarness` of two networks, warm", "two nodes, to listening", {
@@ -46,8 +46,8 @@ async function inTurns(
 /** A reset after a payment on each network, beside the same calls to as many nodes that have nothing else to do. */
 async function resetsOf(networks: readonly NetworkName[], what: string, neighbour: string) {
   await using harness = await createHarness({ networks });
-  const nodes = await createNodes(networks.length);
-  const bare = nodes.urls.map((url) => ({ rpc: createLocalRpc(url), snapshot: "0x0" }));
+  const nodes = await startNodes(networks.length);
+  const bare = nodes.map(({ url }) => ({ rpc: createLocalRpc(url), snapshot: "0x0" }));
   await Promise.all(bare.map(({ rpc }) => rpc.request("evm_snapshot")));
   const times: { ours: number[]; bare: number[] } = { ours: [], bare: [] };
   for (let round = 0; round < resets; round++) {
@@ -67,7 +67,7 @@ async function resetsOf(networks: readonly NetworkName[], what: string, neighbou
     );
     times.bare.push(took / networks.length);
   }
-  await nodes.stop();
+  for (const node of nodes) await node.stop();
   return describe(what, neighbour, times);
 }
 
@@ -91,10 +91,17 @@ async function startAndEnd(
   return took;
 }
 
+/** Empty nodes, which show the part of a figure that is not due to this project. */
+function startNodes(count: number) {
+  return Promise.all(Array.from({ length: count }, () => startAnvil(31_337)));
+}
+
 async function startBare(count: number): Promise<number> {
-  const nodes = await createNodes(count);
-  await nodes.stop();
-  return nodes.tookMs;
+  const from = performance.now();
+  const nodes = await startNodes(count);
+  const took = performance.now() - from;
+  for (const node of nodes) await node.stop();
+  return took;
 }
 
 async function timeOf(work: () => Promise<unknown>): Promise<number> {

@@ -12,15 +12,11 @@ export type Up = {
   stop(): Promise<void>;
 };
 
-/** The command of the checkout, and as it is installed: `npm run build` makes that. */
-const bins = { checkout: "../../src/cli/bin.ts", installed: "../../dist/cli/bin.js" };
+/** The command as it is installed: `npm run build` makes it. */
+const bin = fileURLToPath(new URL("../../dist/cli/bin.js", import.meta.url));
 
 /** Starts `up` on any free port, and resolves when it has printed what it is made of. */
-export async function startUp(
-  options: readonly string[],
-  which: keyof typeof bins = "checkout",
-): Promise<Up> {
-  const bin = fileURLToPath(new URL(bins[which], import.meta.url));
+export async function startUp(options: readonly string[]): Promise<Up> {
   const args = [bin, "up", "--port", "0", ...options];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   let text = "";

@@ -1,0 +1,29 @@
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+const root = join(import.meta.dirname, "..");
+
+/**
+ * Writes files, each by its path in the repository. With `--check` it writes nothing, and the process ends with 1 where
+ * one is another than it would write.
+ */
+export function writeGenerated(files: Iterable<readonly [path: string, text: string]>): void {
+  for (const [path, text] of files) {
+    const file = join(root, path);
+    if (!process.argv.includes("--check")) {
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, text);
+    } else if (readIfThere(file) !== text) {
+      console.error(`${path} is stale: run \`npm run generate\`, and commit the result.`);
+      process.exitCode = 1;
+    }
+  }
+}
+
+function readIfThere(file: string): string | undefined {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return undefined;
+  }
+}
