@@ -1,5 +1,12 @@
 import { createHash, createPublicKey, verify } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { z } from "zod";
+
+/*
+ * `node scripts/lockfile.ts` checks that the lockfile pins every package by its hash, and names no private registry. With
+ * `--complete` it adds the hashes that are missing, from the public registry, and fails if one cannot be confirmed.
+ */
 
 const lockfile = z.object({
   packages: z.record(
@@ -19,7 +26,7 @@ const publicHosts: readonly string[] = ["registry.npmjs.org"];
 /**
  * Entries that have no integrity: binaries for other platforms, which the registry did not have when the lockfile was
  * written, so that no integrity could be read. npm takes them as the registry gives them; on the platforms that the
- * tests run on (linux-x64) nothing of this list is installed. `node scripts/complete-lockfile.ts`, which each release
+ * tests run on (linux-x64) nothing of this list is installed. `node scripts/lockfile.ts --complete`, which each release
  * runs, adds what is missing; an entry that has got its integrity leaves the list.
  */
 export const withoutIntegrity: Readonly<Record<string, readonly string[]>> = {
@@ -158,4 +165,25 @@ async function get(url: string): Promise<Response> {
   const response = await fetch(url, { signal: AbortSignal.timeout(timeoutMs), redirect: "error" });
   if (!response.ok) throw new Error(`${new URL(url).pathname} answered ${response.status}`);
   return response;
+}
+
+async function main(): Promise<void> {
+  const file = join(import.meta.dirname, "../package-lock.json");
+  if (!process.argv.includes("--complete")) {
+    const problems = findLockProblems(readFileSync(file, "utf8"));
+    if (problems.length > 0) throw new Error(problems.join("\n"));
+    return;
+  }
+  const { text, added } = await completeLockfile(readFileSync(file, "utf8"));
+  if (added.length === 0) return;
+  writeFileSync(file, text);
+  console.log(`These have their integrity now:\n${added.join("\n")}`);
+  console.log("Commit package-lock.json, and take them off the list in scripts/lockfile.ts");
+}
+
+if (import.meta.main) {
+  await main().catch(({ message }: Error) => {
+    console.error(message);
+    process.exitCode = 1;
+  });
 }

@@ -75,11 +75,12 @@ test("the package is made without install scripts, from packages whose hashes an
   const [, ...commands] = commandsOf(pack);
   expect(commands.map((command) => command.split(" --")[0])).toEqual([
     "npm ci",
-    "node scripts/complete-lockfile.ts",
+    "node scripts/lockfile.ts",
     "npm audit signatures",
     expect.stringMatching(/node scripts\/build\.ts$/),
     "npm pack",
   ]);
+  expect(commands).toContain("node scripts/lockfile.ts --complete");
   for (const command of commands.filter((one) => /^npm (ci|pack)/.test(one))) {
     expect(command).toContain("--ignore-scripts");
   }

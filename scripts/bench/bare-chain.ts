@@ -1,20 +1,7 @@
-import type { RunningNetwork } from "../../src/harness/control/description.ts";
-import type { HarnessChain } from "../../src/harness/stage/chain.ts";
-import type { Variables } from "../../test/support/serve/command.ts";
 import { startDeployedShop } from "../../test/support/serve/shop.ts";
 
-/** A node of base with the contract deployed as on a live chain, and no proxy in front of it. */
-export type BareChain = Pick<HarnessChain, "setBalance"> & {
-  nodePid: number;
-  networks: { base: RunningNetwork };
-  /** Variables for `serve`: this chain, an SQLite file, and no rate limits. */
-  variables: Variables;
-  apiKey: string;
-  stop(): Promise<void>;
-};
-
-/** The chain of a shop that is about to open. */
-export async function startBareChain(): Promise<BareChain> {
+/** A node of base with the contract deployed as on a live chain, and no proxy in front of it: the chain of a shop. */
+export async function startBareChain() {
   const { deployed, chain, key } = await startDeployedShop();
   const { network, rpcUrl, asset, setBalance, node } = chain;
   const { chainId, caip2 } = network;

@@ -50,12 +50,7 @@ const filters: Readonly<Record<string, SettlementFilter>> = {
 export async function measureLedgers(report: Report, many: number): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "x402-kit-growth-"));
   const file = join(folder, "ledger.db");
-  await measure(report, "SQLite", await openDatabase({ url: `sqlite:${file}` }), many, () => {
-    const other = new DatabaseSync(file);
-    other.exec("pragma wal_checkpoint(truncate)");
-    other.close();
-    return statSync(file).size;
-  });
+  await measure(report, "SQLite", await openDatabase({ url: `sqlite:${file}` }), many, () => sizeOf(file));
   rmSync(folder, { recursive: true });
   const server = await startPostgres();
   const url = await server.createDatabase();
@@ -64,6 +59,14 @@ export async function measureLedgers(report: Report, many: number): Promise<void
     return Number(row?.size);
   });
   await server.stop();
+}
+
+/** Bytes of the database with all that was written in its own file. */
+export function sizeOf(file: string): number {
+  const other = new DatabaseSync(file);
+  other.exec("pragma wal_checkpoint(truncate)");
+  other.close();
+  return statSync(file).size;
 }
 
 type Time = { median: number; longest: number; blocked: number };

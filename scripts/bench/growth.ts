@@ -4,13 +4,12 @@
  *
  * node scripts/bench/growth.ts [SETTLEMENTS [SETTLES [VERIFIES]]] [--write]
  */
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { compose } from "../../test/support/composition.ts";
 import { apiKey, startServiceProcess } from "../../test/support/service-process.ts";
-import { measureLedgers } from "./growth-ledger.ts";
+import { measureLedgers, sizeOf } from "./growth-ledger.ts";
 import { cpuMs, type Load, load } from "./load.ts";
 import { createReport, markdownTable, sizesGiven } from "./markdown.ts";
 
@@ -53,7 +52,11 @@ async function measureRun(): Promise<void> {
       expect: operation === "settle" ? '"success":true' : '"isValid":true',
       pid,
     });
-    return { ...result, nodeCpu: ((cpuMs(nodePid) ?? Number.NaN) - before) / bodies.length };
+    return {
+      ...result,
+      mib: residentMiB(pid),
+      nodeCpu: ((cpuMs(nodePid) ?? Number.NaN) - before) / bodies.length,
+    };
   };
 
   await round("settle", await sign(atOnce), atOnce);
@@ -63,8 +66,7 @@ async function measureRun(): Promise<void> {
     const sizeBefore = sizeOf(file);
     const result = await round("settle", bodies, atOnce);
     settled.push({
-      ...describe(`${(done + bodies.length).toLocaleString("en")}`, result, settled[0]),
-      "service MiB": residentMiB(pid),
+      ...describe(done + bodies.length, result, settled[0]),
       "database KiB per thousand": Math.round((sizeOf(file) - sizeBefore) / 1_024 / (bodies.length / 1_000)),
     });
   }
@@ -79,10 +81,7 @@ async function measureRun(): Promise<void> {
   for (let part = 1; part <= parts; part++) {
     const bodies = Array.from({ length: each }, (_, index) => pool[index % pool.length] ?? "");
     const result = await round("verify", bodies, verifyConnections);
-    verified.push({
-      ...describe((part * each).toLocaleString("en"), result, verified[0]),
-      "service MiB": residentMiB(pid),
-    });
+    verified.push(describe(part * each, result, verified[0]));
   }
   report.add(
     `### ${verifies.toLocaleString("en")} verifies in a row\n\nOver ${verifyConnections} connections, after the settles.\n\n${markdownTable(verified)}`,
@@ -94,10 +93,14 @@ async function measureRun(): Promise<void> {
 
 type Row = Record<string, string | number>;
 
-function describe(upTo: string, result: Load & { nodeCpu: number }, first: Row | undefined): Row {
-  const { good, count, perSecond, p50, p99, cpu, nodeCpu } = result;
+function describe(
+  upTo: number,
+  result: Load & { nodeCpu: number; mib: number },
+  first: Row | undefined,
+): Row {
+  const { good, count, perSecond, p50, p99, cpu, nodeCpu, mib } = result;
   return {
-    "up to": upTo,
+    "up to": upTo.toLocaleString("en"),
     succeeded: `${good} of ${count}`,
     "per second": Math.round(perSecond),
     "of the first": first === undefined ? "1" : (perSecond / Number(first["per second"])).toFixed(2),
@@ -105,15 +108,8 @@ function describe(upTo: string, result: Load & { nodeCpu: number }, first: Row |
     "p99 ms": Math.round(p99),
     "service CPU ms each": cpu?.toFixed(3) ?? "unknown",
     "node CPU ms each": nodeCpu.toFixed(3),
+    "service MiB": mib,
   };
-}
-
-/** Bytes of the database with all that was written in its own file. */
-function sizeOf(file: string): number {
-  const other = new DatabaseSync(file);
-  other.exec("pragma wal_checkpoint(truncate)");
-  other.close();
-  return statSync(file).size;
 }
 
 /** Resident memory of a process, from /proc; zero on systems without it. */

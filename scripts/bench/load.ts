@@ -30,7 +30,7 @@ export async function load(options: {
   const { url, headers = {}, bodies, connections, expect, pid } = options;
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
   const latencies: number[] = [];
-  const others = new Map<string, number>();
+  const others: string[] = [];
   let good = 0;
   let next = 0;
   const worker = async () => {
@@ -39,7 +39,7 @@ export async function load(options: {
       const answer = await post(agent, url, headers, body).catch(({ message }: Error) => message);
       latencies.push(performance.now() - from);
       if (answer.includes(expect)) good++;
-      else count(others, answer.replaceAll(/0x[0-9a-f]+|"request\w*":"[^"]*"/gi, "…").slice(0, 300));
+      else others.push(answer.replaceAll(/0x[0-9a-f]+|"request\w*":"[^"]*"/gi, "…").slice(0, 300));
     }
   };
   const cpuBefore = cpuMs(pid);
@@ -48,8 +48,9 @@ export async function load(options: {
   const seconds = (performance.now() - from) / 1_000;
   const cpuAfter = cpuMs(pid);
   agent.destroy();
-  for (const [answer, times] of [...others].sort(([, a], [, b]) => b - a).slice(0, 3)) {
-    console.error(`${times} of ${latencies.length} answers: ${answer}`);
+  const kinds = [...Map.groupBy(others, (answer) => answer)].sort(([, a], [, b]) => b.length - a.length);
+  for (const [answer, { length }] of kinds.slice(0, 3)) {
+    console.error(`${length} of ${latencies.length} answers: ${answer}`);
   }
   latencies.sort((a, b) => a - b);
   const total = latencies.length;
@@ -61,10 +62,6 @@ export async function load(options: {
     p99: latencies[Math.floor(total * 0.99)] ?? 0,
     cpu: cpuBefore === undefined || cpuAfter === undefined ? undefined : (cpuAfter - cpuBefore) / total,
   };
-}
-
-function count(counts: Map<string, number>, text: string): void {
-  counts.set(text, (counts.get(text) ?? 0) + 1);
 }
 
 /** CPU milliseconds that a process has used so far, from /proc; undefined on systems without it. */

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { type HarnessDescription, harnessDescriptionSchema } from "../../src/harness/control/description.ts";
 import { signPayment } from "../../src/harness/control/pay.ts";
@@ -19,13 +20,9 @@ const bin = fileURLToPath(new URL("../../dist/cli/bin.js", import.meta.url));
 export async function startUp(options: readonly string[]): Promise<Up> {
   const args = [bin, "up", "--port", "0", ...options];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
-  let text = "";
-  for await (const chunk of child.stdout) {
-    text += String(chunk);
-    if (text.includes("\n")) break;
-  }
+  const [line] = await once(createInterface(child.stdout), "line");
   return {
-    description: harnessDescriptionSchema.parse(JSON.parse(text)),
+    description: harnessDescriptionSchema.parse(JSON.parse(line)),
     pid: child.pid ?? 0,
     async stop() {
       child.kill("SIGINT");
