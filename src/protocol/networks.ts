@@ -46,8 +46,6 @@ export type Network = {
   explorer?: string;
   /** The tip that its nodes expect at least, in wei per gas; 0.001 gwei by default. */
   usualTip?: number;
-  /** Whether the public packages of protocol v1 know its name. Those of v2 know every chain. */
-  isInPublicV1?: boolean;
 };
 
 /** A built-in network, whose name the compiler knows. */
@@ -64,7 +62,7 @@ const network = <N extends BuiltInNetworkName>(
   chainId: number,
   tier: NetworkTier,
   usdc: Address,
-  more: Partial<Pick<Network, "nativeCoin" | "usualTip" | "isInPublicV1">> = {},
+  more: Partial<Pick<Network, "nativeCoin" | "usualTip">> = {},
 ): BuiltInNetwork<N> => ({
   name,
   chainId,
@@ -78,12 +76,8 @@ const network = <N extends BuiltInNetworkName>(
 
 /** The five networks. */
 export const networks: { readonly [N in BuiltInNetworkName]: BuiltInNetwork<N> } = {
-  base: network("base", 8453, "mainnet", "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913", {
-    isInPublicV1: true,
-  }),
-  "base-sepolia": network("base-sepolia", 84532, "testnet", "0x036CbD53842c5426634e7929541eC2318f3dCF7e", {
-    isInPublicV1: true,
-  }),
+  base: network("base", 8453, "mainnet", "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"),
+  "base-sepolia": network("base-sepolia", 84532, "testnet", "0x036CbD53842c5426634e7929541eC2318f3dCF7e"),
   optimism: network("optimism", 10, "mainnet", "0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85"),
   "optimism-sepolia": network(
     "optimism-sepolia",
@@ -93,7 +87,6 @@ export const networks: { readonly [N in BuiltInNetworkName]: BuiltInNetwork<N> }
   ),
   polygon: network("polygon", 137, "mainnet", "0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359", {
     nativeCoin: "POL",
-    isInPublicV1: true,
     // Its nodes take nothing below 25 gwei.
     usualTip: 30_000_000_000,
   }),

@@ -37,8 +37,11 @@ const signer = toFacilitatorEvmSigner({
   getCode: (args) => client.getCode(args),
 });
 const facilitator = new x402Facilitator().register(`eip155:${chain.id}`, new ExactEvmScheme(signer));
+/** Its packages of version 1 know networks by these names alone. */
+const namesOfV1 = ["base", "base-sepolia", "polygon"];
 const known = builtInNetworks.ofChain(chain.id);
-if (known?.isInPublicV1) facilitator.registerV1(known.name as Network, new ExactEvmSchemeV1(signer));
+if (known !== undefined && namesOfV1.includes(known.name))
+  facilitator.registerV1(known.name as Network, new ExactEvmSchemeV1(signer));
 
 const server = createServer((request, response) => {
   let text = "";
