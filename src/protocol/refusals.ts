@@ -207,7 +207,7 @@ export const refusals = {
     inSituation(
       "payer_has_code",
       "invalid_exact_evm_payload_signature",
-      `The payer ${payer} has code (a contract wallet, or EIP-7702), and this organization takes plain accounts only. Pay from a plain account`,
+      `The payer ${payer} has code (a wallet, or EIP-7702), and this organization takes plain accounts only. Pay from a plain account`,
     ),
 
   walletNotDeployed: (payer: Address, network: string) =>

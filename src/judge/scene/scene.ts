@@ -5,7 +5,6 @@ import { createHarness, type Fault, type Harness, type HarnessNetwork } from "..
 import type { Address, Hex } from "../../protocol/hex.ts";
 import {
   type Asset,
-  builtInNetworks,
   type Network,
   type NetworkName,
   type NetworkRegistry,
