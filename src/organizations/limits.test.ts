@@ -43,7 +43,7 @@ describe("payers with code", () => {
 
   test("are told to pay from a plain account", () => {
     expect(refusedForCode(refusing, payer, code)?.message).toMatchInlineSnapshot(
-      `"The payer 0x1111111111111111111111111111111111111111 has code (a contract wallet, or EIP-7702), and this organization takes plain accounts only. Pay from a plain account"`,
+      `"The payer 0x1111111111111111111111111111111111111111 has code (a wallet, or EIP-7702), and this organization takes plain accounts only. Pay from a plain account"`,
     );
   });
 

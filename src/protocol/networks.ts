@@ -62,7 +62,6 @@ const network = <N extends BuiltInNetworkName>(
   chainId: number,
   tier: NetworkTier,
   usdc: Address,
-  more: Partial<Pick<Network, "nativeCoin" | "usualTip">> = {},
 ): BuiltInNetwork<N> => ({
   name,
   chainId,
@@ -71,7 +70,6 @@ const network = <N extends BuiltInNetworkName>(
   usdc: { address: usdc, name: tier === "mainnet" ? "USD Coin" : "USDC", version: "2", decimals: 6 },
   blockTimeMs: 2_000,
   nativeCoin: "ETH",
-  ...more,
 });
 
 /** The five networks. */
@@ -85,11 +83,12 @@ export const networks: { readonly [N in BuiltInNetworkName]: BuiltInNetwork<N> }
     "testnet",
     "0x5fd84259d66Cd46123540766Be93DFE6D43130D7",
   ),
-  polygon: network("polygon", 137, "mainnet", "0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359", {
+  polygon: {
+    ...network("polygon", 137, "mainnet", "0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359"),
     nativeCoin: "POL",
     // Its nodes take nothing below 25 gwei.
     usualTip: 30_000_000_000,
-  }),
+  },
 };
 
 /** A set of networks, found by any of their names. */
