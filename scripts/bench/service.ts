@@ -7,7 +7,7 @@
  * One round after the other on the same chain. Of each: how many succeeded and how fast, and the CPU of the service; of
  * settles also how many payments shared a transaction, and how many blocks there were.
  */
-import { createLocalRpc } from "../../src/rpc/local-rpc.ts";
+import { createLocalRpc } from "../../src/chain/rpc/local-rpc.ts";
 import { type Load, load } from "./load.ts";
 import { ms } from "./markdown.ts";
 import { signBodies, startUp } from "./up.ts";

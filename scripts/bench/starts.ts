@@ -1,6 +1,6 @@
+import { createLocalRpc } from "../../src/chain/rpc/local-rpc.ts";
 import { createHarness } from "../../src/harness/index.ts";
 import { type NetworkName, networkNames } from "../../src/protocol/networks.ts";
-import { createLocalRpc } from "../../src/rpc/local-rpc.ts";
 import { startAnvil } from "../../test/support/anvil.ts";
 import { median } from "./load.ts";
 import { describeMachine, markdownTable, ms } from "./markdown.ts";

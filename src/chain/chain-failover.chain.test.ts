@@ -4,8 +4,8 @@ import { deployContracts, type TestDeployment } from "../../test/support/deploym
 import { altering, misbehaviours } from "../../test/support/misbehaviour.ts";
 import { createRandom } from "../../test/support/random.ts";
 import { forwardingTo, type StubNode, startStubNode } from "../../test/support/stub-node.ts";
-import { UndeterminedError } from "../errors.ts";
 import type { Hex } from "../protocol/hex.ts";
+import { UndeterminedError } from "../util/errors.ts";
 import type { Chain } from "./chain.ts";
 import type { SettleCall } from "./contract/calls.ts";
 import { readSettlements } from "./contract/receipt-proof.ts";

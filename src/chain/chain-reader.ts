@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { UndeterminedError } from "../errors.ts";
-import { describeError } from "../rpc/json-rpc.ts";
-import type { EndpointAnswer, Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
+import { UndeterminedError } from "../util/errors.ts";
 import { readRevertData } from "./contract/revert-data.ts";
+import { describeError } from "./rpc/json-rpc.ts";
+import type { EndpointAnswer, Rpc, RpcAnswer, RpcCall } from "./rpc/rpc.ts";
 
 /** Asks a chain, and reads what comes back, for all that a {@link Chain} does. */
 export type ChainReader = {

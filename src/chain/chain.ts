@@ -1,10 +1,10 @@
 import type { NetworkConfig } from "../config/network-config.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
-import type { Head } from "../rpc/calls.ts";
-import type { RpcStatus } from "../rpc/rpc-status.ts";
 import type { ForwardCall, SettleCall } from "./contract/calls.ts";
 import type { Revert } from "./contract/revert.ts";
 import type { EventLog } from "./log.ts";
+import type { Head } from "./rpc/calls.ts";
+import type { RpcStatus } from "./rpc/rpc-status.ts";
 import type { AskedAuthorization } from "./used-authorizations.ts";
 
 /** The money that a settling transaction depends on. */

@@ -9,9 +9,9 @@ import {
   startStubNode,
 } from "../../test/support/stub-node.ts";
 import type { NetworkConfig } from "../config/network-config.ts";
-import { UndeterminedError } from "../errors.ts";
 import { authorizationDigest, domainSeparator } from "../protocol/authorization.ts";
 import { type Hex, keccak256 } from "../protocol/hex.ts";
+import { UndeterminedError } from "../util/errors.ts";
 import type { Chain } from "./chain.ts";
 import type { SettleCall } from "./contract/calls.ts";
 import { readSettlements } from "./contract/receipt-proof.ts";

@@ -1,6 +1,6 @@
 import { type Address, uintWord } from "../protocol/hex.ts";
-import type { RpcCall } from "../rpc/rpc.ts";
 import { selector } from "./contract/calldata.ts";
+import type { RpcCall } from "./rpc/rpc.ts";
 import { callViews, readViews } from "./view-calls.ts";
 
 /*

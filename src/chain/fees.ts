@@ -1,7 +1,7 @@
 import type { NetworkConfig } from "../config/network-config.ts";
-import type { Head } from "../rpc/calls.ts";
-import { readQuantity } from "../rpc/read-hex.ts";
-import type { RpcAnswer, RpcCall } from "../rpc/rpc.ts";
+import type { Head } from "./rpc/calls.ts";
+import { readQuantity } from "./rpc/read-hex.ts";
+import type { RpcAnswer, RpcCall } from "./rpc/rpc.ts";
 import { usualSettleGas } from "./signing/transaction.ts";
 
 /*

@@ -9,12 +9,12 @@ import {
   word,
 } from "../../test/support/logs.ts";
 import { type ReceivedCall, type StubNode, sendJson, startStubNode } from "../../test/support/stub-node.ts";
-import { UndeterminedError } from "../errors.ts";
 import type { Hex } from "../protocol/hex.ts";
-import { createHttpRpc } from "../rpc/http-rpc.ts";
-import type { Rpc } from "../rpc/rpc.ts";
+import { UndeterminedError } from "../util/errors.ts";
 import { createChainReader } from "./chain-reader.ts";
 import { createLogReader, type LogReader, type MinedLog } from "./log-reader.ts";
+import { createHttpRpc } from "./rpc/http-rpc.ts";
+import type { Rpc } from "./rpc/rpc.ts";
 
 /** A chain of 10,000 blocks, with a log in some of them. */
 const head = { number: "0x2710", timestamp: "0x1", baseFeePerGas: "0x1" };

@@ -1,10 +1,10 @@
 import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
-import { headCall, readHead } from "../rpc/calls.ts";
-import { describeError } from "../rpc/json-rpc.ts";
-import { quantity } from "../rpc/read-hex.ts";
-import type { Rpc, RpcAnswer } from "../rpc/rpc.ts";
 import type { ChainReader } from "./chain-reader.ts";
 import { type EventLog, type LogPlace, readLog, readLogPlace } from "./log.ts";
+import { headCall, readHead } from "./rpc/calls.ts";
+import { describeError } from "./rpc/json-rpc.ts";
+import { quantity } from "./rpc/read-hex.ts";
+import type { Rpc, RpcAnswer } from "./rpc/rpc.ts";
 
 /** Which logs are asked for. */
 export type LogFilter = {

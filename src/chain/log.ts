@@ -1,6 +1,6 @@
 import type { Address, Hex } from "../protocol/hex.ts";
-import { isAddress, isBytes, isWord, readQuantity } from "../rpc/read-hex.ts";
 import { membersOf } from "../util/json.ts";
+import { isAddress, isBytes, isWord, readQuantity } from "./rpc/read-hex.ts";
 
 /** An event as a contract emitted it. `logIndex` counts all logs of the block. */
 export type EventLog = { address: Address; topics: readonly Hex[]; data: Hex; logIndex: number };

@@ -1,8 +1,8 @@
-import { channels } from "../channels/channels.ts";
+import { channels } from "../observe/channels/channels.ts";
 import { keccak256 } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
-import type { Head } from "../rpc/calls.ts";
 import type { Chain } from "./chain.ts";
+import type { Head } from "./rpc/calls.ts";
 
 /**
  * What makes the chains of one network publish on the channels `transaction` and `block` what they send, which

@@ -1,8 +1,8 @@
 import type { Hex } from "../protocol/hex.ts";
-import { isWord, readQuantity } from "../rpc/read-hex.ts";
 import { membersOf } from "../util/json.ts";
 import type { Receipt } from "./chain.ts";
 import { type EventLog, readLog } from "./log.ts";
+import { isWord, readQuantity } from "./rpc/read-hex.ts";
 
 /** What some nodes give for the hash of a block that is not there yet. */
 const noBlockHash = /^0x0{64}$/;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { hashOf } from "../../test/support/ledger/test-ledger.ts";
-import { UndeterminedError } from "../errors.ts";
+import { UndeterminedError } from "../util/errors.ts";
 import { createUseReader } from "./used-authorizations.ts";
 import type { ViewResult } from "./view-calls.ts";
 

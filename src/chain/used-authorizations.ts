@@ -1,5 +1,5 @@
-import { UndeterminedError } from "../errors.ts";
 import type { Hex } from "../protocol/hex.ts";
+import { UndeterminedError } from "../util/errors.ts";
 import { together } from "../util/together.ts";
 import { withTimeout } from "../util/with-timeout.ts";
 import type { SettleCall } from "./contract/calls.ts";

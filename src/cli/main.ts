@@ -1,4 +1,4 @@
-import { ConfigurationError, type ConfigurationProblem, KitError } from "../errors.ts";
+import { ConfigurationError, type ConfigurationProblem, KitError } from "../util/errors.ts";
 import { kitVersion } from "../util/kit-version.ts";
 import { findSlip } from "../util/nearest.ts";
 import { self } from "../util/self-command.ts";

@@ -1,6 +1,6 @@
-import { ConfigurationError, type ConfigurationProblem } from "../errors.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkTier } from "../protocol/networks.ts";
+import { ConfigurationError, type ConfigurationProblem } from "../util/errors.ts";
 import { freezeDeep } from "./freeze.ts";
 import type { KnownNetwork } from "./known-networks.ts";
 import { readContracts, readFeeCaps, readRpcUrls } from "./served-networks.ts";

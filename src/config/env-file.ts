@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from "node:fs";
 import { parseEnv } from "node:util";
-import { type ConfigurationProblem, KitError } from "../errors.ts";
+import { type ConfigurationProblem, KitError } from "../util/errors.ts";
 
 /** The mode bits with which other users of the machine may read a file. */
 const readableByOthers = 0o004;

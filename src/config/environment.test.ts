@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { ConfigurationError } from "../errors.ts";
 import { networks } from "../protocol/networks.ts";
+import { ConfigurationError } from "../util/errors.ts";
 import { readEnvironment } from "./environment.ts";
 import { variableNames } from "./variables.ts";
 

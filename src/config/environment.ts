@@ -1,4 +1,4 @@
-import { ConfigurationError, type ConfigurationProblem } from "../errors.ts";
+import { ConfigurationError, type ConfigurationProblem } from "../util/errors.ts";
 import { freezeDeep } from "./freeze.ts";
 import type { NetworkConfig } from "./network-config.ts";
 import { readOperators, readRecovererKey } from "./operators.ts";

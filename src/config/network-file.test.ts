@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ConfigurationError } from "../errors.ts";
+import { ConfigurationError } from "../util/errors.ts";
 import { readEnvironment } from "./environment.ts";
 import { type NetworkData, readNetworkData, readNetworkFile } from "./network-file.ts";
 import { InvalidValue } from "./values.ts";

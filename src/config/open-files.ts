@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ConfigurationProblem } from "../errors.ts";
+import type { ConfigurationProblem } from "../util/errors.ts";
 
 const reportSchema = z.object({
   userLimits: z.object({ open_files: z.object({ soft: z.union([z.number(), z.string()]) }) }),

@@ -1,5 +1,5 @@
-import type { ConfigurationProblem } from "../errors.ts";
 import type { Hex } from "../protocol/hex.ts";
+import type { ConfigurationProblem } from "../util/errors.ts";
 import type { Operators } from "./serve-config.ts";
 import { warnOfClearText } from "./values.ts";
 import type { VariableReader } from "./variable-reader.ts";

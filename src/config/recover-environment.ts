@@ -1,7 +1,7 @@
-import { ConfigurationError, type ConfigurationProblem } from "../errors.ts";
 import type { Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import { isPublishedKey } from "../published/accounts.ts";
+import { ConfigurationError, type ConfigurationProblem } from "../util/errors.ts";
 import type { NetworkConfig } from "./network-config.ts";
 import { readServedNetworks } from "./served-networks.ts";
 import { createConfigurationReader, type Environment } from "./variable-reader.ts";

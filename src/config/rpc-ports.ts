@@ -1,5 +1,5 @@
-import type { ConfigurationProblem } from "../errors.ts";
 import type { NetworkName } from "../protocol/networks.ts";
+import type { ConfigurationProblem } from "../util/errors.ts";
 import { type ByNetwork, InvalidValue, quote, readPerNetwork, readWholeNumber } from "./values.ts";
 
 const readPort = readWholeNumber(1, 65_535);

@@ -1,5 +1,5 @@
-import { ConfigurationError } from "../errors.ts";
 import type { NetworkName } from "../protocol/networks.ts";
+import { ConfigurationError } from "../util/errors.ts";
 import { readHttpUrl, readList } from "./values.ts";
 import { type Environment, readVariable } from "./variable-reader.ts";
 import { describeVariable, rpcVariableOf } from "./variables.ts";

@@ -1,6 +1,6 @@
-import type { ConfigurationProblem } from "../errors.ts";
 import { type Address, sameAddress } from "../protocol/hex.ts";
 import type { Asset, Network, NetworkTier } from "../protocol/networks.ts";
+import type { ConfigurationProblem } from "../util/errors.ts";
 import type { NetworkAsset } from "./assets.ts";
 import type { NetworkConfig } from "./network-config.ts";
 import { type ByNetwork, warnOfClearText } from "./values.ts";

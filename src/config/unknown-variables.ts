@@ -1,4 +1,4 @@
-import type { ConfigurationProblem } from "../errors.ts";
+import type { ConfigurationProblem } from "../util/errors.ts";
 import { nearest, typosBetween } from "../util/nearest.ts";
 import { type AnyVariableName, describeVariable } from "./variables.ts";
 

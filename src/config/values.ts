@@ -1,5 +1,4 @@
 import { isIP } from "node:net";
-import type { ConfigurationProblem } from "../errors.ts";
 import { readAddress as parseAddress } from "../protocol/address.ts";
 import type { CorsOrigins } from "../protocol/cors.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
@@ -10,6 +9,7 @@ import {
   type NetworkRegistry,
 } from "../protocol/networks.ts";
 import { parseUint256 } from "../protocol/wire-values.ts";
+import type { ConfigurationProblem } from "../util/errors.ts";
 
 /*
  * The readers of values: the only place where text from a variable or a command line becomes a value. Each takes a

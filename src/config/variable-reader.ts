@@ -1,4 +1,4 @@
-import type { ConfigurationProblem } from "../errors.ts";
+import type { ConfigurationProblem } from "../util/errors.ts";
 import { readNamedFile } from "./data-file.ts";
 import { builtIn, type KnownNetworks } from "./known-networks.ts";
 import { readNetworkFile } from "./network-file.ts";

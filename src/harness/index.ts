@@ -1,8 +1,8 @@
-export type { Capture } from "../capture/capture.ts";
 export type { OrganizationData } from "../config/organization-file.ts";
 export type { LogLevel } from "../config/values.ts";
-export { ConfigurationError, KitError } from "../errors.ts";
-export type { PaymentSummary } from "../studio/payment-view.ts";
+export type { Capture } from "../observe/capture/capture.ts";
+export type { PaymentSummary } from "../observe/studio/payment-view.ts";
+export { ConfigurationError, KitError } from "../util/errors.ts";
 export type { HarnessBuyer } from "./api/buyer.ts";
 export type { CapturedPayment, CapturedReplay } from "./api/captured-payment.ts";
 export { connectHarness } from "./api/connect-harness.ts";

@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { type FileHandle, link, open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { z } from "zod";
-import { KitError } from "../errors.ts";
 import type { Hex } from "../protocol/hex.ts";
+import { KitError } from "../util/errors.ts";
 import { parseJson } from "../util/json.ts";
 
 /** The first line of an archive: what it is, and the moment before which its settlements are (ISO 8601). */

@@ -1,9 +1,9 @@
 import type { ExpressionBuilder, Kysely, Transaction } from "kysely";
-import type { Database } from "../database/database.ts";
-import { repeatable } from "../database/retrying.ts";
-import { inTransaction } from "../database/transaction.ts";
 import type { Cursor } from "../protocol/cursor.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
+import type { Database } from "./database/database.ts";
+import { repeatable } from "./database/retrying.ts";
+import { inTransaction } from "./database/transaction.ts";
 import { dayOf } from "./gas-spending.ts";
 import { lockOperator } from "./locks.ts";
 import type { AttemptsTable, LedgerTables, SettlementsTable } from "./tables.ts";

@@ -16,7 +16,7 @@ import {
   type TestClock,
   type TestLedger,
 } from "../../test/support/ledger/test-ledger.ts";
-import type { Database } from "../database/database.ts";
+import type { Database } from "./database/database.ts";
 import type { LedgerTables } from "./tables.ts";
 
 describe.each(backends)("on $name", (backend) => {

@@ -1,12 +1,12 @@
 import { type Kysely, sql } from "kysely";
-import type { Database } from "../database/database.ts";
-import { repeatable } from "../database/retrying.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { padded, together } from "../util/together.ts";
 import { createAddAttempt } from "./add-attempt.ts";
 import { createClaim } from "./claim.ts";
 import { createConclude } from "./conclude.ts";
 import { createConcluded } from "./concluded.ts";
+import type { Database } from "./database/database.ts";
+import { repeatable } from "./database/retrying.ts";
 import { createGasSpending } from "./gas-spending.ts";
 import { createIdempotency } from "./idempotency.ts";
 import { createLeases } from "./leases.ts";

@@ -10,9 +10,9 @@ import {
   seconds,
   settled,
 } from "../../test/support/ledger/test-ledger.ts";
-import type { Database } from "../database/database.ts";
-import { UnansweredError } from "../database/retrying.ts";
-import { UndeterminedError } from "../errors.ts";
+import { UndeterminedError } from "../util/errors.ts";
+import type { Database } from "./database/database.ts";
+import { UnansweredError } from "./database/retrying.ts";
 import type { LedgerTables } from "./tables.ts";
 
 describe.each(backends)("on $name", (backend) => {

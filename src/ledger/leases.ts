@@ -1,8 +1,8 @@
 import { type Kysely, type SqlBool, sql } from "kysely";
-import { repeatable, UnansweredError } from "../database/retrying.ts";
-import { inTransaction, withCommit } from "../database/transaction.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { padded, type TogetherOptions, together } from "../util/together.ts";
+import { repeatable, UnansweredError } from "./database/retrying.ts";
+import { inTransaction, withCommit } from "./database/transaction.ts";
 import { abandoning, keeping, nameOfKey } from "./idempotency.ts";
 import type { KeptAnswer, Ledger } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";

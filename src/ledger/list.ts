@@ -1,8 +1,8 @@
 // Imported, not global: a test that installs fake timers must not stop a listing.
 import { setTimeout as delay } from "node:timers/promises";
 import { type Kysely, type SelectQueryBuilder, sql } from "kysely";
-import { UndeterminedError } from "../errors.ts";
 import type { Address } from "../protocol/hex.ts";
+import { UndeterminedError } from "../util/errors.ts";
 import type { Ledger, SettlementFilter } from "./ledger.ts";
 import { lowerCase, toSettlement } from "./rows.ts";
 import type { LedgerTables, SettlementsTable } from "./tables.ts";

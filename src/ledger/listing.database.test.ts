@@ -10,8 +10,8 @@ import {
   paymentOf,
   settled,
 } from "../../test/support/ledger/test-ledger.ts";
-import type { Database } from "../database/database.ts";
 import { readCursor, writeCursor } from "../protocol/cursor.ts";
+import type { Database } from "./database/database.ts";
 import type { Ledger, SettlementFilter } from "./ledger.ts";
 import { createList } from "./list.ts";
 import type { Settlement } from "./settlement.ts";

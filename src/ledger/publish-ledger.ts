@@ -1,4 +1,4 @@
-import { channels, type SettlementStep, type TransactionStep } from "../channels/channels.ts";
+import { channels, type SettlementStep, type TransactionStep } from "../observe/channels/channels.ts";
 import type { Hex } from "../protocol/hex.ts";
 import type { Network } from "../protocol/networks.ts";
 import type { Ledger } from "./ledger.ts";

@@ -15,8 +15,8 @@ import {
   type TestClock,
   type TestLedger,
 } from "../../test/support/ledger/test-ledger.ts";
-import type { Database } from "../database/database.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
+import type { Database } from "./database/database.ts";
 import type { RecoveryProof } from "./recoveries.ts";
 import type { SignedAttempt } from "./settlement.ts";
 

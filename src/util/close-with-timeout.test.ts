@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createLogger } from "../logging/logger.ts";
+import { createLogger } from "../observe/log/logger.ts";
 import { closeWithTimeout } from "./close-with-timeout.ts";
 
 let log: string[];

@@ -1,4 +1,4 @@
-import { ConfigurationError, type ConfigurationProblem } from "../errors.ts";
+import { ConfigurationError, type ConfigurationProblem } from "./errors.ts";
 import { nearest, typosBetween } from "./nearest.ts";
 
 /*

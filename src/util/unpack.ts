@@ -1,5 +1,5 @@
 import { gunzipSync } from "node:zlib";
-import { KitError } from "../errors.ts";
+import { KitError } from "./errors.ts";
 
 const mebibyte = 1_048_576;
 /** However small the file is. */

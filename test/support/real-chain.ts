@@ -1,10 +1,10 @@
 import { selector } from "../../src/chain/contract/calldata.ts";
 import { mockUsdcDeployedBytecode } from "../../src/contracts/mockUsdc.ts";
 import { type LocalNode, startNode } from "../../src/harness/nodes/nodes.ts";
-import { planLocalDeployment, resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
-import { mockToken } from "../../src/harness/stage/mock-token.ts";
-import { placeContracts } from "../../src/harness/stage/place-contract.ts";
-import { mintCall } from "../../src/harness/stage/test-accounts.ts";
+import { planLocalDeployment, resolveFacilitatorContracts } from "../../src/harness/setup/addresses.ts";
+import { mockToken } from "../../src/harness/setup/mock-token.ts";
+import { placeContracts } from "../../src/harness/setup/place-contract.ts";
+import { mintCall } from "../../src/harness/setup/test-accounts.ts";
 import { type Address, addressWord, type Hex } from "../../src/protocol/hex.ts";
 import { type BuiltInNetworkName, type Network, networks } from "../../src/protocol/networks.ts";
 import { harnessAccounts, usdcImplementationAddress } from "../../src/published/accounts.ts";

@@ -1,7 +1,7 @@
 // Started by chains.test.ts as a process of its own: starts two chains, prints the pids of everything it started,
 // and then does what its argument says.
-import { resolveFacilitatorContracts } from "../../src/harness/stage/addresses.ts";
-import { startChains } from "../../src/harness/stage/chains.ts";
+import { resolveFacilitatorContracts } from "../../src/harness/setup/addresses.ts";
+import { startChains } from "../../src/harness/setup/chains.ts";
 
 const chains = await startChains({
   networks: ["base", "polygon"],

@@ -1,7 +1,7 @@
 import type { Chain } from "../../src/chain/chain.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
-import { composeService, type Service } from "../../src/service.ts";
-import { openParts, type ServiceOptions } from "../../src/service-parts.ts";
+import { composeService, type Service } from "../../src/service/service.ts";
+import { openParts, type ServiceOptions } from "../../src/service/service-parts.ts";
 
 /** A test's wrappers around the ledger or the chains of a service. */
 export type Wrap = { ledger?(ledger: Ledger): Ledger; chain?(chain: Chain): Chain };

@@ -1,5 +1,5 @@
 import type { Hex } from "../../protocol/hex.ts";
-import { wordAt } from "../../rpc/read-hex.ts";
+import { wordAt } from "../rpc/read-hex.ts";
 
 /**
  * Decodes ABI-encoded parameters of elementary types, which is what errors and events of the contract carry:

@@ -9,8 +9,8 @@ import {
   sendJson,
   startStubNode,
 } from "../../../test/support/stub-node.ts";
-import { UndeterminedError } from "../../errors.ts";
 import { type Hex, uintWord } from "../../protocol/hex.ts";
+import { UndeterminedError } from "../../util/errors.ts";
 import type { Chain } from "../chain.ts";
 import { createChain } from "../create-chain.ts";
 import { estimateFees } from "../fees.ts";

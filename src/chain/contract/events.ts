@@ -1,7 +1,7 @@
 import { type Address, addressWord, type Hex, keccak256Text } from "../../protocol/hex.ts";
-import { wordAt } from "../../rpc/read-hex.ts";
 import type { Receipt } from "../chain.ts";
 import type { EventLog } from "../log.ts";
+import { wordAt } from "../rpc/read-hex.ts";
 import { decodeParameters } from "./decode-parameters.ts";
 
 /*

@@ -1,7 +1,7 @@
 import type { Hex } from "../../protocol/hex.ts";
-import { isBytes } from "../../rpc/read-hex.ts";
-import type { RpcError } from "../../rpc/rpc.ts";
 import { isObject } from "../../util/json.ts";
+import { isBytes } from "../rpc/read-hex.ts";
+import type { RpcError } from "../rpc/rpc.ts";
 
 /** geth, reth, erigon, anvil and newer others: "execution reverted", and nothing else. */
 const executionReverted = 3;

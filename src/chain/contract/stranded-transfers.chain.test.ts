@@ -10,8 +10,8 @@ import {
   startStubNode,
 } from "../../../test/support/stub-node.ts";
 import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
-import { UndeterminedError } from "../../errors.ts";
 import type { Hex } from "../../protocol/hex.ts";
+import { UndeterminedError } from "../../util/errors.ts";
 import type { Chain } from "../chain.ts";
 import { createChain } from "../create-chain.ts";
 import { estimateFees } from "../fees.ts";

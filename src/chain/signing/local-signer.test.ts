@@ -3,8 +3,8 @@ import { keccak256, parseTransaction, recoverTransactionAddress } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test, vi } from "vitest";
 import { keyOf } from "../../../test/support/key-accounts.ts";
-import { KitError } from "../../errors.ts";
 import type { Hex } from "../../protocol/hex.ts";
+import { KitError } from "../../util/errors.ts";
 import { createLocalSigner } from "./local-signer.ts";
 
 const transaction = {

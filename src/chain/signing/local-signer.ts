@@ -1,6 +1,6 @@
-import { KitError } from "../../errors.ts";
 import { addressOfPublicKey } from "../../protocol/address.ts";
 import { type Address, type Hex, keccakBytes, toHex } from "../../protocol/hex.ts";
+import { KitError } from "../../util/errors.ts";
 import { publicKeyOf, signDigest } from "../../util/secp256k1.ts";
 import { encodeTransaction } from "./encode-transaction.ts";
 import type { Signer } from "./signer.ts";

@@ -1,7 +1,7 @@
 import type { TransactionSerializedEIP1559 } from "viem";
 import { parseTransaction, serializeTransaction } from "viem/utils";
 import { type Address, type Hex, keccak256, sameAddress } from "../../protocol/hex.ts";
-import { isBytes } from "../../rpc/read-hex.ts";
+import { isBytes } from "../rpc/read-hex.ts";
 import { recoverSigner } from "./recover.ts";
 import type { UnsignedTransaction } from "./signer.ts";
 

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { Address } from "../../protocol/hex.ts";
-import { quantity } from "../../rpc/read-hex.ts";
-import { createRedactor } from "../../rpc/redact.ts";
 import { parseJson } from "../../util/json.ts";
+import { quantity } from "../rpc/read-hex.ts";
+import { createRedactor } from "../rpc/redact.ts";
 import type { UnsignedTransaction } from "./signer.ts";
 
 /** More than any transaction that we sign takes, twice. */

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { parseTransaction, type TransactionSerializable } from "viem";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { accountOf, keyOf } from "../../../test/support/key-accounts.ts";
-import { KitError } from "../../errors.ts";
+import { KitError } from "../../util/errors.ts";
 import { createLocalSigner } from "./local-signer.ts";
 import { createRemoteSigner } from "./remote-signer.ts";
 import type { UnsignedTransaction } from "./signer.ts";

@@ -1,5 +1,5 @@
-import { KitError } from "../../errors.ts";
 import { type Address, keccak256 } from "../../protocol/hex.ts";
+import { KitError } from "../../util/errors.ts";
 import { checkSignedTransaction } from "./remote-signer-check.ts";
 import { askRemoteSigner } from "./remote-signer-rpc.ts";
 import type { Signer } from "./signer.ts";

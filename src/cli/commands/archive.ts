@@ -1,9 +1,9 @@
 import { readMoment } from "../../config/values.ts";
-import { ConfigurationError } from "../../errors.ts";
 import { createLedgerArchive, type LedgerArchive, serializeRow } from "../../ledger/archive.ts";
 import { type ArchivedRow, openArchive, writeArchive } from "../../ledger/archive-file.ts";
 import type { Cursor } from "../../protocol/cursor.ts";
 import type { Hex } from "../../protocol/hex.ts";
+import { ConfigurationError } from "../../util/errors.ts";
 import { defineCommand, option, textOption } from "../kit/command.ts";
 import { usesDatabase, withDatabase } from "../kit/database.ts";
 

@@ -1,17 +1,17 @@
-import type { ExplainContext } from "../../explain/explain.ts";
-import type { RefusalExplanation } from "../../explain/explain-refusal.ts";
-import type { KnownOfChain } from "../../explain/format-explanation.ts";
-import type { NamedPayment } from "../../explain/named-payment.ts";
-import { stateAdvice } from "../../explain/state-advice.ts";
 import { askState } from "../../harness/control/ask-state.ts";
 import { askUse } from "../../harness/control/ask-use.ts";
+import type { ExplainContext } from "../../observe/explain/explain.ts";
+import type { RefusalExplanation } from "../../observe/explain/explain-refusal.ts";
+import type { KnownOfChain } from "../../observe/explain/format-explanation.ts";
+import type { NamedPayment } from "../../observe/explain/named-payment.ts";
+import { stateAdvice } from "../../observe/explain/state-advice.ts";
+import type { AuthorizationUse } from "../../observe/studio/payment-chain.ts";
+import type { PaymentDetail } from "../../observe/studio/payment-view.ts";
+import { createPaymentReader } from "../../observe/studio/read-payments.ts";
+import { explainUse, type SettledHere, settledHere } from "../../observe/studio/used-before.ts";
 import { sameAddress } from "../../protocol/hex.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import { isWireAddress } from "../../protocol/wire-values.ts";
-import type { AuthorizationUse } from "../../studio/payment-chain.ts";
-import type { PaymentDetail } from "../../studio/payment-view.ts";
-import { createPaymentReader } from "../../studio/read-payments.ts";
-import { explainUse, type SettledHere, settledHere } from "../../studio/used-before.ts";
 import { describeState, explainState } from "./explain-state.ts";
 import { findPayment, idOf } from "./look-up.ts";
 

@@ -1,11 +1,11 @@
 import { z } from "zod";
-import { type Capture, captureSchema, readCapture } from "../../capture/capture.ts";
-import { replayCapture } from "../../capture/replay.ts";
-import { KitError } from "../../errors.ts";
 import { requestJson } from "../../harness/control/http-json.ts";
+import { type Capture, captureSchema, readCapture } from "../../observe/capture/capture.ts";
+import { replayCapture } from "../../observe/capture/replay.ts";
+import { createPaymentReader } from "../../observe/studio/read-payments.ts";
 import { parsePaymentRequest } from "../../protocol/requests.ts";
 import { nameOfTestPayer } from "../../published/test-payers.ts";
-import { createPaymentReader } from "../../studio/read-payments.ts";
+import { KitError } from "../../util/errors.ts";
 import { escapeControls } from "../../util/escape-controls.ts";
 import { self } from "../../util/self-command.ts";
 import { atUrl } from "../kit/at-url.ts";

@@ -7,15 +7,15 @@ import {
 } from "../../config/values.ts";
 import { createVariableReader } from "../../config/variable-reader.ts";
 import { variables } from "../../config/variables.ts";
-import { authKinds } from "../../conformance/access.ts";
-import { findFacilitator } from "../../conformance/find-facilitator.ts";
-import { exitCodeOf, renderConformance } from "../../conformance/format-report.ts";
-import { renderJunit } from "../../conformance/junit.ts";
-import { describeResults, tally } from "../../conformance/report.ts";
-import { runConformance } from "../../conformance/run-conformance.ts";
-import { ConfigurationError, KitError } from "../../errors.ts";
 import { scenarios } from "../../fixtures/cases/scenarios.ts";
+import { authKinds } from "../../judge/conformance/access.ts";
+import { findFacilitator } from "../../judge/conformance/find-facilitator.ts";
+import { exitCodeOf, renderConformance } from "../../judge/conformance/format-report.ts";
+import { renderJunit } from "../../judge/conformance/junit.ts";
+import { describeResults, tally } from "../../judge/conformance/report.ts";
+import { runConformance } from "../../judge/conformance/run-conformance.ts";
 import { testKeys } from "../../published/test-keys.ts";
+import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { nearest } from "../../util/nearest.ts";
 import {
   addressOption,

@@ -1,15 +1,15 @@
 import { stat } from "node:fs/promises";
 import { readFacilitatorUrl, readMoment } from "../../config/values.ts";
-import { KitError } from "../../errors.ts";
-import { explain } from "../../explain/explain.ts";
-import { explanationOf } from "../../explain/explain-refusal.ts";
-import { formatExplanations } from "../../explain/format-explanation.ts";
-import { namedPayment, namesIn } from "../../explain/named-payment.ts";
-import { readInput } from "../../explain/read-input.ts";
 import { askTime } from "../../harness/control/ask-time.ts";
-import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
+import { resolveFacilitatorContracts } from "../../harness/setup/addresses.ts";
+import { explain } from "../../observe/explain/explain.ts";
+import { explanationOf } from "../../observe/explain/explain-refusal.ts";
+import { formatExplanations } from "../../observe/explain/format-explanation.ts";
+import { namedPayment, namesIn } from "../../observe/explain/named-payment.ts";
+import { readInput } from "../../observe/explain/read-input.ts";
 import { sortByRank } from "../../protocol/mistakes.ts";
 import { isBytes32 } from "../../protocol/wire-values.ts";
+import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import {
   contractOptions,

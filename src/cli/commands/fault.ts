@@ -1,5 +1,4 @@
 import { InvalidValue, readNetwork, readOneOf } from "../../config/values.ts";
-import { ConfigurationError, KitError } from "../../errors.ts";
 import { createControlClient } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
 import { describeField } from "../../harness/faults/describe-faults.ts";
@@ -13,6 +12,7 @@ import {
   lasts,
   readFaultSpec,
 } from "../../harness/faults/fault-spec.ts";
+import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { asText } from "../../util/show-value.ts";
 import { renderTable } from "../../util/table.ts";

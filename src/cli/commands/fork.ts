@@ -1,8 +1,8 @@
 import { readRpcUrl } from "../../config/rpc-url.ts";
 import { readWholeNumber } from "../../config/values.ts";
 import { recordFork } from "../../harness/api/record-fork.ts";
-import { resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
-import { renderLogLine } from "../../logging/log-lines.ts";
+import { resolveFacilitatorContracts } from "../../harness/setup/addresses.ts";
+import { renderLogLine } from "../../observe/log/log-lines.ts";
 import { self } from "../../util/self-command.ts";
 import {
   contractOptions,
@@ -38,7 +38,7 @@ export const forkRecord = defineCommand({
     requireWritable({ out });
     const url = readRpcUrl(network, env, `to fork ${network}`);
     const facilitatorContracts = resolveFacilitatorContracts(contractsOf(values));
-    const { createLogger } = await import("../../logging/logger.ts");
+    const { createLogger } = await import("../../observe/log/logger.ts");
     const { blockNumber, bytes } = await recordFork({
       ...{ network, knownNetworks: networks, url, facilitatorContracts, path: out },
       blockNumber: block === undefined ? undefined : BigInt(block),

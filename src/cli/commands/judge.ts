@@ -9,7 +9,6 @@ import {
   readNetworks,
   readWholeNumber,
 } from "../../config/values.ts";
-import { KitError } from "../../errors.ts";
 import { clientCases } from "../../judge/client/client-cases.ts";
 import { judgeClient } from "../../judge/client/judge-client.ts";
 import type { ClientResult } from "../../judge/client/run-client-case.ts";
@@ -21,6 +20,7 @@ import { reportShop } from "../../judge/report/shop-report.ts";
 import { judgeShop } from "../../judge/shop/judge-shop.ts";
 import type { ShopResult } from "../../judge/shop/run-shop-case.ts";
 import { shopCases } from "../../judge/shop/shop-cases.ts";
+import { KitError } from "../../util/errors.ts";
 import { nearest } from "../../util/nearest.ts";
 import {
   type CommandTerminal,

@@ -1,6 +1,6 @@
 import { InvalidValue, readDuration, readMoment, readOneOf } from "../../config/values.ts";
-import { createOrganizations } from "../../organizations/create-organizations.ts";
-import { type KeyRecord, type Scope, scopes } from "../../organizations/organizations.ts";
+import { createOrganizations } from "../../service/organizations/create-organizations.ts";
+import { type KeyRecord, type Scope, scopes } from "../../service/organizations/organizations.ts";
 import { self } from "../../util/self-command.ts";
 import { renderTable } from "../../util/table.ts";
 import { actorOption, defineCommand, jsonFlag, option, textOption } from "../kit/command.ts";

@@ -1,9 +1,9 @@
-import type { NamedPayment } from "../../explain/named-payment.ts";
+import type { NamedPayment } from "../../observe/explain/named-payment.ts";
+import { mostListed, type PaymentDetail, type PaymentSummary } from "../../observe/studio/payment-view.ts";
+import type { PaymentReader } from "../../observe/studio/read-payments.ts";
 import { settlementId } from "../../protocol/authorization.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import { isWireAddress } from "../../protocol/wire-values.ts";
-import { mostListed, type PaymentDetail, type PaymentSummary } from "../../studio/payment-view.ts";
-import type { PaymentReader } from "../../studio/read-payments.ts";
 
 /** The id of the settlement of a payment, in a token. */
 export function idOf({ network, authorization: { from, nonce } }: NamedPayment, asset: Address): Hex {

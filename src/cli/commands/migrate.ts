@@ -2,9 +2,9 @@ import {
   type MigrationSummary,
   migrate as migrateDatabase,
   pendingMigrations,
-} from "../../database/migrate.ts";
-import { openDatabase } from "../../database/open-database.ts";
-import { openAsIs } from "../../inspection/database.ts";
+} from "../../ledger/database/migrate.ts";
+import { openDatabase } from "../../ledger/database/open-database.ts";
+import { openAsIs } from "../../service/health/database.ts";
 import { defineCommand, flag, jsonFlag } from "../kit/command.ts";
 import { usesDatabase } from "../kit/database.ts";
 

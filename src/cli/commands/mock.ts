@@ -1,9 +1,9 @@
 import { InvalidValue } from "../../config/values.ts";
 import { usualAmount } from "../../fixtures/cases/payment-spec.ts";
 import { findScenario, type ScenarioName, scenarios } from "../../fixtures/cases/scenarios.ts";
+import { type MockServer, startMockServer } from "../../fixtures/mock-server/start-mock-server.ts";
 import { signForScenario } from "../../fixtures/sign.ts";
 import { curlOf } from "../../harness/control/curl.ts";
-import { type MockServer, startMockServer } from "../../mock-server/start-mock-server.ts";
 import { buildPaymentRequest } from "../../protocol/build-request.ts";
 import { renderRows, renderTable } from "../../util/table.ts";
 import { contractsOf, defineCommand, flag, localOptions, option } from "../kit/command.ts";

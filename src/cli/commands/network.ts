@@ -1,7 +1,7 @@
 import { readNetworkData } from "../../config/network-file.ts";
 import { readRpcUrl } from "../../config/rpc-url.ts";
 import { attempt, readOneOf } from "../../config/values.ts";
-import { ConfigurationError } from "../../errors.ts";
+import { ConfigurationError } from "../../util/errors.ts";
 import { defineCommand, option, requiredAddress, textOption } from "../kit/command.ts";
 
 const gwei = 1_000_000_000n;
@@ -23,7 +23,7 @@ export const network = defineCommand({
   },
 
   async run({ name, token: address, tier, "native-coin": nativeCoin }, { print, printError, env }) {
-    const { readChainFacts } = await import("../../inspection/read-token.ts");
+    const { readChainFacts } = await import("../../service/health/read-token.ts");
     const url = readRpcUrl(name, env, "to ask the chain");
     const { chainId, token, blockTimeMs, gasPrice } = await readChainFacts(url, address);
     const file = {

@@ -1,13 +1,13 @@
 import { createChain } from "../../chain/create-chain.ts";
+import { chooseEndpoint } from "../../chain/deploy/endpoints.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import { chainVariables, readRecoverEnvironment } from "../../config/recover-environment.ts";
 import { createConfigurationReader, type Environment } from "../../config/variable-reader.ts";
 import { rpcVariableOf } from "../../config/variables.ts";
-import { chooseEndpoint } from "../../deploy/endpoints.ts";
-import { KitError, UndeterminedError } from "../../errors.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
+import { KitError, UndeterminedError } from "../../util/errors.ts";
 import { renderTable } from "../../util/table.ts";
 import {
   actorOption,

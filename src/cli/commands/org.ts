@@ -1,10 +1,10 @@
 import { readContracts } from "../../config/served-networks.ts";
 import { readLimit, readOneOf } from "../../config/values.ts";
 import { contractVariables } from "../../config/variables.ts";
-import { noOrganization } from "../../organizations/audit.ts";
-import type { Organization } from "../../organizations/organizations.ts";
-import { reserveByTier } from "../../organizations/recipient.ts";
 import { networkNames } from "../../protocol/networks.ts";
+import { noOrganization } from "../../service/organizations/audit.ts";
+import type { Organization } from "../../service/organizations/organizations.ts";
+import { reserveByTier } from "../../service/organizations/recipient.ts";
 import { self } from "../../util/self-command.ts";
 import { asText } from "../../util/show-value.ts";
 import { renderTable } from "../../util/table.ts";

@@ -1,16 +1,16 @@
 import { readWholeNumber } from "../../config/values.ts";
-import { KitError } from "../../errors.ts";
-import { describeMistake } from "../../explain/describe-mistake.ts";
-import { adviceOn, type PaymentLine, renderPaymentLine } from "../../explain/payment-line.ts";
-import { formatAmount } from "../../protocol/token-units.ts";
+import { describeMistake } from "../../observe/explain/describe-mistake.ts";
+import { adviceOn, type PaymentLine, renderPaymentLine } from "../../observe/explain/payment-line.ts";
 import {
   mostListed,
   type OperationView,
   type PaymentDetail,
   type PaymentSummary,
   type TimelineEntry,
-} from "../../studio/payment-view.ts";
-import { createPaymentReader, type PaymentReader } from "../../studio/read-payments.ts";
+} from "../../observe/studio/payment-view.ts";
+import { createPaymentReader, type PaymentReader } from "../../observe/studio/read-payments.ts";
+import { formatAmount } from "../../protocol/token-units.ts";
+import { KitError } from "../../util/errors.ts";
 import { escapeControls } from "../../util/escape-controls.ts";
 import { self } from "../../util/self-command.ts";
 import { createTurns } from "../../util/turns.ts";

@@ -1,6 +1,5 @@
 import { longestAdvanceSeconds } from "../../config/advance-time.ts";
 import { readAmount, readNetwork, readOneOf, readWholeNumber } from "../../config/values.ts";
-import { KitError } from "../../errors.ts";
 import { createControlClient, type HarnessControl } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/find-harness.ts";
 import { pay as payOnHarness } from "../../harness/control/pay.ts";
@@ -9,6 +8,7 @@ import { settleAnswerSchema } from "../../protocol/answers.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
+import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { atUrl } from "../kit/at-url.ts";
 import {

@@ -1,8 +1,8 @@
 import { InvalidValue, readBytes32, readMoment, readOneOf, readWholeNumber } from "../../config/values.ts";
-import { KitError } from "../../errors.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
 import { type Cursor, readCursor, writeCursor } from "../../protocol/cursor.ts";
 import { settlementStates } from "../../protocol/settlement-states.ts";
+import { KitError } from "../../util/errors.ts";
 import { renderTable } from "../../util/table.ts";
 import {
   addressOption,

@@ -1,11 +1,11 @@
 import { privateKeyToAddress } from "viem/accounts";
+import { deployContract, prepareDeployment } from "../../chain/deploy/deploy-contract.ts";
+import { type Deployment, type DeploymentArguments, planDeployment } from "../../chain/deploy/deployment.ts";
+import { readBalance } from "../../chain/deploy/transaction.ts";
 import type { DeployEnvironment } from "../../config/deploy-environment.ts";
 import { contractVariables } from "../../config/variables.ts";
-import { deployContract, prepareDeployment } from "../../deploy/deploy-contract.ts";
-import { type Deployment, type DeploymentArguments, planDeployment } from "../../deploy/deployment.ts";
-import { readBalance } from "../../deploy/transaction.ts";
-import { ConfigurationError } from "../../errors.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
+import { ConfigurationError } from "../../util/errors.ts";
 import type { Outcome } from "../kit/command.ts";
 import { deploymentAsJson, formatArguments, renderDeployed, renderInPlace, renderPlan } from "./report.ts";
 import { confirm, connectToNetwork, type DeploySession, findPublishedAccounts } from "./session.ts";

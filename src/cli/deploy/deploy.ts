@@ -1,7 +1,7 @@
 import { readAddress, readNetwork, readWholeNumber } from "../../config/values.ts";
 import { variablesOf } from "../../config/variables.ts";
-import type { ConfigurationProblem } from "../../errors.ts";
 import type { Address } from "../../protocol/hex.ts";
+import type { ConfigurationProblem } from "../../util/errors.ts";
 import {
   addressOption,
   defineCommand,

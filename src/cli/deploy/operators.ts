@@ -1,22 +1,22 @@
-import type { Signer } from "../../chain/signing/signer.ts";
-import { contractVariables } from "../../config/variables.ts";
 import {
   isAdmin,
   type OperatorPlan,
   planOperatorChanges,
   type RoleChange,
-} from "../../deploy/change-operators.ts";
-import type { OnChain } from "../../deploy/on-chain.ts";
+} from "../../chain/deploy/change-operators.ts";
+import type { OnChain } from "../../chain/deploy/on-chain.ts";
 import {
   type ContractCall,
   priceTransaction,
   readBalance,
   sendTransaction,
-} from "../../deploy/transaction.ts";
-import { formatCoins } from "../../deploy/units.ts";
-import { ConfigurationError, KitError } from "../../errors.ts";
+} from "../../chain/deploy/transaction.ts";
+import { formatCoins } from "../../chain/deploy/units.ts";
+import type { Signer } from "../../chain/signing/signer.ts";
+import { contractVariables } from "../../config/variables.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Network } from "../../protocol/networks.ts";
+import { ConfigurationError, KitError } from "../../util/errors.ts";
 import type { Outcome } from "../kit/command.ts";
 import { costRows, operatorsAsJson, rows } from "./report.ts";
 import { confirm, connectToNetwork, type DeploySession, findPublishedAccounts } from "./session.ts";

@@ -1,9 +1,9 @@
+import type { OperatorPlan } from "../../chain/deploy/change-operators.ts";
+import type { ContractState } from "../../chain/deploy/contract-state.ts";
+import { type Deployment, type DeploymentArguments, siblingsOf } from "../../chain/deploy/deployment.ts";
+import type { PricedTransaction } from "../../chain/deploy/transaction.ts";
+import { formatCoins, formatCount, formatGwei, formatSeconds } from "../../chain/deploy/units.ts";
 import { contractVariables } from "../../config/variables.ts";
-import type { OperatorPlan } from "../../deploy/change-operators.ts";
-import type { ContractState } from "../../deploy/contract-state.ts";
-import { type Deployment, type DeploymentArguments, siblingsOf } from "../../deploy/deployment.ts";
-import type { PricedTransaction } from "../../deploy/transaction.ts";
-import { formatCoins, formatCount, formatGwei, formatSeconds } from "../../deploy/units.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import type { Network } from "../../protocol/networks.ts";
 import { self } from "../../util/self-command.ts";

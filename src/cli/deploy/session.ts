@@ -1,14 +1,14 @@
 import { createInterface } from "node:readline/promises";
+import { chooseEndpoint } from "../../chain/deploy/endpoints.ts";
+import type { OnChain } from "../../chain/deploy/on-chain.ts";
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
 import type { Signer } from "../../chain/signing/signer.ts";
 import { type DeployEnvironment, readDeployEnvironment } from "../../config/deploy-environment.ts";
 import type { KnownNetwork } from "../../config/known-networks.ts";
 import { isLoopbackUrl } from "../../config/values.ts";
-import { chooseEndpoint } from "../../deploy/endpoints.ts";
-import type { OnChain } from "../../deploy/on-chain.ts";
-import { ConfigurationError, KitError } from "../../errors.ts";
-import { isPublishedAddress } from "../../inspection/keys.ts";
 import type { Address } from "../../protocol/hex.ts";
+import { isPublishedAddress } from "../../service/health/keys.ts";
+import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { Interruption, type Terminal } from "../kit/terminal.ts";
 
 /** Whether to send: no, yes, or after a question at the terminal. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { InvalidValue, readWholeNumber } from "../../config/values.ts";
 import { createVariableReader } from "../../config/variable-reader.ts";
-import { ConfigurationError } from "../../errors.ts";
+import { ConfigurationError } from "../../util/errors.ts";
 import { type Command, commandOption, defineCommand, flag, type Options, option } from "./command.ts";
 import { readCommandLine } from "./command-line.ts";
 

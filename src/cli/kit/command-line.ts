@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import type { KnownNetworks } from "../../config/known-networks.ts";
 import { attempt } from "../../config/values.ts";
 import { type Environment, readKnownNetworks, readVariable } from "../../config/variable-reader.ts";
-import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../errors.ts";
+import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../util/errors.ts";
 import { typosBetween } from "../../util/nearest.ts";
 import type { Command, Option, Options, Values } from "./command.ts";
 import { formatOption } from "./command.ts";

@@ -2,9 +2,9 @@ import type { KnownNetwork, KnownNetworks } from "../../config/known-networks.ts
 import { readAddress, readHostName, readList, readNetwork, readNetworks } from "../../config/values.ts";
 import type { Environment } from "../../config/variable-reader.ts";
 import { type VariableName, variables } from "../../config/variables.ts";
-import type { ConfigurationProblem } from "../../errors.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type NetworkName, networkNames } from "../../protocol/networks.ts";
+import type { ConfigurationProblem } from "../../util/errors.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** What a command runs in. */

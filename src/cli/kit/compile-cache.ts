@@ -1,5 +1,5 @@
 import { enableCompileCache, getCompileCacheDir } from "node:module";
-import { KitError } from "../../errors.ts";
+import { KitError } from "../../util/errors.ts";
 import { isPrivateFolder, openPrivateCacheFolder } from "../../util/private-folder.ts";
 
 /*

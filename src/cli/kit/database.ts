@@ -5,14 +5,14 @@ import {
   type VariableReader,
 } from "../../config/variable-reader.ts";
 import type { VariableName } from "../../config/variables.ts";
-import type { Database } from "../../database/database.ts";
-import { ConfigurationError } from "../../errors.ts";
-import { openReady } from "../../inspection/database.ts";
 import { createLedger } from "../../ledger/create-ledger.ts";
+import type { Database } from "../../ledger/database/database.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import { createOrganizationAdministration } from "../../organizations/create-organizations.ts";
-import type { OrganizationAdministration } from "../../organizations/organizations.ts";
-import type { ReservedAddresses } from "../../organizations/recipient.ts";
+import { openReady } from "../../service/health/database.ts";
+import { createOrganizationAdministration } from "../../service/organizations/create-organizations.ts";
+import type { OrganizationAdministration } from "../../service/organizations/organizations.ts";
+import type { ReservedAddresses } from "../../service/organizations/recipient.ts";
+import { ConfigurationError } from "../../util/errors.ts";
 
 /** What a command reads of the environment that opens the database: where it is, and what `read` takes besides. */
 export function usingDatabase<E>(more: readonly VariableName[], read: (reader: VariableReader) => E) {

@@ -1,6 +1,6 @@
 import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
-import { KitError } from "../../errors.ts";
+import { KitError } from "../../util/errors.ts";
 
 const mebibyte = 1_048_576;
 

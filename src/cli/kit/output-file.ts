@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from "node:fs";
 import { open, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { ConfigurationError, type ConfigurationProblem, KitError } from "../../errors.ts";
+import { ConfigurationError, type ConfigurationProblem, KitError } from "../../util/errors.ts";
 
 /**
  * Requires that files can be written, before the work whose outcome goes there.

@@ -3,14 +3,14 @@ import { createLocalSigner } from "../../chain/signing/local-signer.ts";
 import type { Signer } from "../../chain/signing/signer.ts";
 import { readOpenFileLimit } from "../../config/open-files.ts";
 import type { ServeConfig } from "../../config/serve-config.ts";
-import type { Database } from "../../database/database.ts";
-import { KitError } from "../../errors.ts";
-import { connectionCapacity } from "../../http/limits/connection-capacity.ts";
-import { createMetricsApp } from "../../http/metrics-app.ts";
-import { createMetrics } from "../../metrics/create-metrics.ts";
-import type { Metrics } from "../../metrics/metrics.ts";
-import { createService, type Service } from "../../service.ts";
+import type { Database } from "../../ledger/database/database.ts";
+import { createMetrics } from "../../observe/metrics/create-metrics.ts";
+import type { Metrics } from "../../observe/metrics/metrics.ts";
+import { connectionCapacity } from "../../service/http/limits/connection-capacity.ts";
+import { createMetricsApp } from "../../service/http/metrics-app.ts";
+import { createService, type Service } from "../../service/service.ts";
 import { closeWithTimeout } from "../../util/close-with-timeout.ts";
+import { KitError } from "../../util/errors.ts";
 
 export type ServeOptions = {
   config: ServeConfig;
@@ -132,7 +132,7 @@ function composeService(
 /** Where operators look at payments, when that is configured. */
 async function createAdminServer({ config, serviceId, logger }: ServeOptions) {
   if (config.admin === undefined) return undefined;
-  const { createAdmin } = await import("../../admin/create-admin.ts");
+  const { createAdmin } = await import("../../service/admin/create-admin.ts");
   return createAdmin(config, config.admin, { serviceId, logger });
 }
 

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { readEnvironment } from "../../config/environment.ts";
 import { warnOfOpenFiles } from "../../config/open-files.ts";
 import { variablesOf } from "../../config/variables.ts";
-import { ConfigurationError } from "../../errors.ts";
+import { ConfigurationError } from "../../util/errors.ts";
 import { defineCommand, flag, networkFileOption } from "../kit/command.ts";
 
 export const serve = defineCommand({
@@ -24,14 +24,14 @@ export const serve = defineCommand({
       { runService },
       { openTracing },
     ] = await Promise.all([
-      import("../../logging/logger.ts"),
-      import("../../inspection/keys.ts"),
+      import("../../observe/log/logger.ts"),
+      import("../../service/health/keys.ts"),
       import("../../chain/signing/create-signers.ts"),
-      import("../../inspection/database.ts"),
-      import("../../inspection/disk-space.ts"),
-      import("../../inspection/signature-recovery.ts"),
+      import("../../service/health/database.ts"),
+      import("../../service/health/disk-space.ts"),
+      import("../../service/health/signature-recovery.ts"),
       import("./run-service.ts"),
-      import("../../tracing/open-tracing.ts"),
+      import("../../observe/tracing/open-tracing.ts"),
     ]);
     const refused = findRefusedKeys(config);
     if (refused.length > 0) throw new ConfigurationError(refused);

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { InvalidValue } from "../../config/values.ts";
-import { ConfigurationError } from "../../errors.ts";
+import { ConfigurationError } from "../../util/errors.ts";
 import { readForkRequests, resolveForks } from "./fork-requests.ts";
 
 const secret = "SECRET-0123456789";

@@ -2,9 +2,9 @@ import { readRpcUrl } from "../../config/rpc-url.ts";
 import { InvalidValue, readNetwork } from "../../config/values.ts";
 import { isVariableSet } from "../../config/variable-reader.ts";
 import { rpcVariableOf } from "../../config/variables.ts";
-import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../errors.ts";
 import type { ForkOption, ForkOptions } from "../../harness/fork/fork-options.ts";
 import type { NetworkName, NetworkRegistry } from "../../protocol/networks.ts";
+import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../util/errors.ts";
 
 /**
  * What `--fork` asks for: a source for a network, or undefined where the network's variable names it; "all" whose

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { assignRpcPorts } from "../../config/rpc-ports.ts";
 import { variablesOf } from "../../config/variables.ts";
-import { ConfigurationError } from "../../errors.ts";
+import { ConfigurationError } from "../../util/errors.ts";
 import { readCommandLine } from "../kit/command-line.ts";
 import { serve } from "../serve/serve.ts";
 import { checkUp, upOptions } from "./up-options.ts";

@@ -10,9 +10,9 @@ import {
   readWholeNumber,
 } from "../../config/values.ts";
 import { describeUnset } from "../../config/variables.ts";
-import { type ConfigurationProblem, collectProblems } from "../../errors.ts";
-import { collision, resolveFacilitatorContracts } from "../../harness/stage/addresses.ts";
+import { collision, resolveFacilitatorContracts } from "../../harness/setup/addresses.ts";
 import { builtInNetworks, type NetworkRegistry } from "../../protocol/networks.ts";
+import { type ConfigurationProblem, collectProblems } from "../../util/errors.ts";
 import {
   contractsOf,
   flag,

@@ -1,9 +1,9 @@
 import { contractVariables, rpcVariableOf } from "../../config/variables.ts";
-import { shortenHex } from "../../explain/payment-line.ts";
 import { curlOf } from "../../harness/control/curl.ts";
 import { type HarnessDescription, networksOf } from "../../harness/control/description.ts";
 import { signPayment } from "../../harness/control/pay.ts";
 import { type SamplePayment, sampleAmount } from "../../harness/control/sample-payments.ts";
+import { shortenHex } from "../../observe/explain/payment-line.ts";
 import { builtInNetworks } from "../../protocol/networks.ts";
 import { unitsOf } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";

@@ -1,13 +1,13 @@
 import { readOrganizationFile } from "../../config/organization-file.ts";
 import { assignRpcPorts } from "../../config/rpc-ports.ts";
 import { isLoopbackHost } from "../../config/values.ts";
-import { KitError } from "../../errors.ts";
-import { renderPaymentLine } from "../../explain/payment-line.ts";
 import { payOnEveryNetwork } from "../../harness/control/sample-payments.ts";
 import type { RunningHarness } from "../../harness/run/running-harness.ts";
 import { startHarness } from "../../harness/run/start-harness.ts";
 import { openStateFile } from "../../harness/run/state-file.ts";
-import { isWarning, renderLogLine } from "../../logging/log-lines.ts";
+import { renderPaymentLine } from "../../observe/explain/payment-line.ts";
+import { isWarning, renderLogLine } from "../../observe/log/log-lines.ts";
+import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { defineCommand } from "../kit/command.ts";
 import { requireWritable } from "../kit/output-file.ts";
@@ -25,7 +25,7 @@ export const up = defineCommand({
     const fork = resolveForks(values.fork, values.networks, env);
     const closed = new AbortController();
     const interrupted = AbortSignal.any([takeSignals(), closed.signal]);
-    const { createLogger } = await import("../../logging/logger.ts");
+    const { createLogger } = await import("../../observe/log/logger.ts");
     const logger = createLogger(values["log-level"], {
       write(line) {
         // Payments that Ctrl-C cuts short are no news to the person who pressed it.
@@ -94,7 +94,7 @@ export const up = defineCommand({
         print(`Ready in ${(performance.now() / 1000).toFixed(2)} s. Ctrl-C stops everything.`);
       }
       if (!values.quiet && (!isForMachines || values["log-format"] !== undefined)) {
-        const { followPayments } = await import("../../studio/follow-payments.ts");
+        const { followPayments } = await import("../../observe/studio/follow-payments.ts");
         const { hasOwnClock } = harness;
         const tokens = Object.fromEntries(
           Object.entries(harness.description.networks).map(([name, { asset }]) => [name, [asset]]),

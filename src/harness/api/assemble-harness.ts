@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { isWord } from "../../chain/rpc/read-hex.ts";
 import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
-import { KitError } from "../../errors.ts";
 import { problemSchema, settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
 import { settlementId } from "../../protocol/authorization.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { address } from "../../protocol/primitives.ts";
 import { testPayers } from "../../published/test-payers.ts";
-import { createLocalRpc } from "../../rpc/local-rpc.ts";
-import { isWord } from "../../rpc/read-hex.ts";
+import { KitError } from "../../util/errors.ts";
 import {
   aText,
   aUint256,

@@ -1,11 +1,11 @@
 import { z } from "zod";
-import { KitError } from "../../errors.ts";
+import { readHeadTime } from "../../chain/rpc/head-time.ts";
+import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { authorizationJson } from "../../protocol/build-request.ts";
 import { address, uint256String } from "../../protocol/primitives.ts";
 import { signAs } from "../../published/sign-as.ts";
 import type { TestPayerName } from "../../published/test-payers.ts";
-import { readHeadTime } from "../../rpc/head-time.ts";
-import { createLocalRpc } from "../../rpc/local-rpc.ts";
+import { KitError } from "../../util/errors.ts";
 import type { HarnessDescription } from "../control/description.ts";
 
 /** Buys at shops as one of the test payers. */

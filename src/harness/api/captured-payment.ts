@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { recordedVerdict } from "../../capture/replay.ts";
+import { recordedVerdict } from "../../observe/capture/replay.ts";
 import type { SettleAnswer, VerifyAnswer } from "../../protocol/answers.ts";
 import type { JournalRequest } from "../journal/payment-journal.ts";
 import type { Harness, PaymentRequestBody, ServiceAnswer } from "./harness-api.ts";

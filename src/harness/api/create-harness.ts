@@ -1,4 +1,4 @@
-import type { Capture } from "../../capture/capture.ts";
+import type { Capture } from "../../observe/capture/capture.ts";
 import type { BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
 import { controlOf } from "../control/control-client.ts";
 import { startHarness } from "../run/start-harness.ts";
@@ -29,9 +29,9 @@ export async function createHarness<const N extends NetworkName = BuiltInNetwork
 ): Promise<Harness<N> & { readonly captured?: CapturedPayment }> {
   const { names, start, logLevel, source } = readHarnessOptions(options);
   // viem takes as long to load as the nodes take to start.
-  const importing = Promise.all([import("./assemble-harness.ts"), import("../../logging/logger.ts")]);
+  const importing = Promise.all([import("./assemble-harness.ts"), import("../../observe/log/logger.ts")]);
   importing.catch(() => {});
-  const { createLogger } = await import("../../logging/logger.ts");
+  const { createLogger } = await import("../../observe/log/logger.ts");
   const running = await startHarness({ ...start, logger: createLogger(logLevel) });
   const [{ assembleHarness }] = await importing;
   const { description, close } = running;

@@ -1,11 +1,11 @@
 import type { TransactionReceipt } from "viem";
 import type { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
 import type { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
+import type { PaymentSummary } from "../../observe/studio/payment-view.ts";
 import type { ProblemDetails, SettleAnswer, VerifyAnswer } from "../../protocol/answers.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Asset, BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
 import type { TestPayerName } from "../../published/test-payers.ts";
-import type { PaymentSummary } from "../../studio/payment-view.ts";
 import type { PaymentSpec } from "../control/pay.ts";
 import type { Faults } from "../faults/faults.ts";
 import type { Journal } from "../journal/journal-reader.ts";

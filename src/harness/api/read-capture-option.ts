@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
-import { type Capture, readCapture } from "../../capture/capture.ts";
-import { KitError } from "../../errors.ts";
+import { type Capture, readCapture } from "../../observe/capture/capture.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { parsePaymentRequest } from "../../protocol/requests.ts";
+import { KitError } from "../../util/errors.ts";
 import { jsonObject, requireArgument } from "../../util/given.ts";
-import type { CapturedSlice } from "../stage/captured-slice.ts";
+import type { CapturedSlice } from "../setup/captured-slice.ts";
 
 /** A payment that was captured, as a harness needs it. */
 export type CaptureSource = {

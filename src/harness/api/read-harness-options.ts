@@ -4,7 +4,6 @@ import { readNetworkData, readNetworkFile } from "../../config/network-file.ts";
 import { type LocalOrganization, readOrganizations } from "../../config/organization-file.ts";
 import { settleWaitBoundsMs } from "../../config/settle-wait.ts";
 import { attempt, isHostName, type LogLevel, logLevels } from "../../config/values.ts";
-import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../errors.ts";
 import { readAddress } from "../../protocol/address.ts";
 import {
   type Asset,
@@ -13,6 +12,7 @@ import {
   type NetworkRegistry,
   networkNames,
 } from "../../protocol/networks.ts";
+import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../util/errors.ts";
 import {
   aBoolean,
   aList,
@@ -29,8 +29,8 @@ import {
 import { type ForkOptions, readForkOptions } from "../fork/fork-options.ts";
 import { requireNode } from "../nodes/require-node.ts";
 import type { StartOptions } from "../run/start-options.ts";
-import { collision, resolveFacilitatorContracts } from "../stage/addresses.ts";
-import { findChainProblems } from "../stage/chains.ts";
+import { collision, resolveFacilitatorContracts } from "../setup/addresses.ts";
+import { findChainProblems } from "../setup/chains.ts";
 import type { AssetOptions, HarnessOptions } from "./harness-options.ts";
 import { type CaptureSource, readCaptureOption } from "./read-capture-option.ts";
 

@@ -1,16 +1,16 @@
 import { stat } from "node:fs/promises";
 import type { Logger } from "pino";
 import { selector } from "../../chain/contract/calldata.ts";
-import { KitError } from "../../errors.ts";
+import { RpcRefusal } from "../../chain/rpc/local-rpc.ts";
 import type { NetworkName, NetworkRegistry } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
-import { RpcRefusal } from "../../rpc/local-rpc.ts";
+import { KitError } from "../../util/errors.ts";
 import { pay } from "../control/pay.ts";
 import type { RunningHarness } from "../run/running-harness.ts";
 import { startHarness } from "../run/start-harness.ts";
-import type { FacilitatorContracts } from "../stage/addresses.ts";
-import type { HarnessChain } from "../stage/chain.ts";
+import type { FacilitatorContracts } from "../setup/addresses.ts";
+import type { HarnessChain } from "../setup/chain.ts";
 
 export type RecordForkOptions = {
   network: NetworkName;

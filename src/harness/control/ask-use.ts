@@ -1,8 +1,8 @@
-import { findAuthorizationUse } from "../../capture/authorization-use.ts";
+import { findAuthorizationUse } from "../../observe/capture/authorization-use.ts";
+import type { AuthorizationUse } from "../../observe/studio/payment-chain.ts";
 import type { Authorization } from "../../protocol/authorization.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
-import type { AuthorizationUse } from "../../studio/payment-chain.ts";
 import { askHarness } from "./find-harness.ts";
 import { askNode } from "./readable-chain.ts";
 

@@ -1,8 +1,8 @@
-import type { Capture } from "../../capture/capture.ts";
-import { capturePayment } from "../../capture/capture-payment.ts";
-import { KitError } from "../../errors.ts";
-import type { LoggedPayment } from "../../studio/payment-log.ts";
-import type { FacilitatorContracts } from "../stage/addresses.ts";
+import type { Capture } from "../../observe/capture/capture.ts";
+import { capturePayment } from "../../observe/capture/capture-payment.ts";
+import type { LoggedPayment } from "../../observe/studio/payment-log.ts";
+import { KitError } from "../../util/errors.ts";
+import type { FacilitatorContracts } from "../setup/addresses.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
 import { readableChainOf } from "./readable-chain.ts";
 

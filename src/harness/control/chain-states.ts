@@ -1,8 +1,8 @@
+import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
 import { testPayers } from "../../published/test-payers.ts";
-import { createLocalRpc } from "../../rpc/local-rpc.ts";
-import type { HarnessChain } from "../stage/chain.ts";
+import type { HarnessChain } from "../setup/chain.ts";
 
 /** How a local chain stands. Balances are in the asset's smallest unit, gas money is in wei, both as decimal text. */
 export type ChainState = {

@@ -1,13 +1,13 @@
 import { z } from "zod";
-import { ConfigurationError, KitError } from "../../errors.ts";
+import { type PaymentSummary, paymentSummarySchema } from "../../observe/studio/payment-view.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { bytes32 } from "../../protocol/primitives.ts";
-import { type PaymentSummary, paymentSummarySchema } from "../../studio/payment-view.ts";
+import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { type FaultBoard, readFaultReport } from "../faults/fault-board.ts";
 import { type JournalReader, readerOf } from "../journal/journal-reader.ts";
 import { otherRequestSchema, paymentJournalSchema } from "../journal/payment-journal.ts";
-import type { HarnessChain } from "../stage/chain.ts";
+import type { HarnessChain } from "../setup/chain.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
 import { notRunning } from "./description.ts";
 import { requestJson } from "./http-json.ts";

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
-import { KitError } from "../../errors.ts";
-import { controlRefusal } from "../../local-server/control-refusal.ts";
+import { readHeadTime } from "../../chain/rpc/head-time.ts";
+import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { bytes32, uint256String } from "../../protocol/primitives.ts";
-import { readHeadTime } from "../../rpc/head-time.ts";
-import { createLocalRpc } from "../../rpc/local-rpc.ts";
+import { controlRefusal } from "../../service/http/local-server/control-refusal.ts";
+import { KitError } from "../../util/errors.ts";
 import { asText } from "../../util/show-value.ts";
 import { describeFaults } from "../faults/describe-faults.ts";
 import { describeChains } from "./chain-states.ts";

@@ -3,7 +3,7 @@ import type { FaultBoard } from "../faults/fault-board.ts";
 import type { JournalStore } from "../journal/journal.ts";
 import type { PaymentReader } from "../journal/journal-reader.ts";
 import type { ForkFailures } from "../nodes/nodes.ts";
-import type { Chains } from "../stage/chains.ts";
+import type { Chains } from "../setup/chains.ts";
 
 /** What control needs of a running harness. */
 export type ControlledHarness = {

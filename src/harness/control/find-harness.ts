@@ -1,5 +1,5 @@
-import { KitError } from "../../errors.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
+import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import {
   type HarnessDescription,

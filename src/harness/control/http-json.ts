@@ -1,4 +1,4 @@
-import { KitError } from "../../errors.ts";
+import { KitError } from "../../util/errors.ts";
 import { http } from "../../util/node-http.ts";
 
 export type JsonResponse = {

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { KitError } from "../../errors.ts";
 import { uint256String } from "../../protocol/primitives.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
+import { KitError } from "../../util/errors.ts";
 import type { PaymentSpec } from "./pay.ts";
 
 const time = z

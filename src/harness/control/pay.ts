@@ -1,4 +1,5 @@
-import { KitError } from "../../errors.ts";
+import { readHeadTime } from "../../chain/rpc/head-time.ts";
+import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import {
   type Authorization,
   type AuthorizationSigner,
@@ -12,8 +13,7 @@ import type { X402Version } from "../../protocol/requests.ts";
 import { createPayerSigner } from "../../published/payer-signer.ts";
 import { signAs } from "../../published/sign-as.ts";
 import { type TestPayerName, testPayers } from "../../published/test-payers.ts";
-import { readHeadTime } from "../../rpc/head-time.ts";
-import { createLocalRpc } from "../../rpc/local-rpc.ts";
+import { KitError } from "../../util/errors.ts";
 import {
   aFunction,
   anObject,

@@ -1,6 +1,6 @@
-import { createUseFinder } from "../../capture/authorization-use.ts";
-import { transactionOf } from "../../capture/transaction-of.ts";
-import type { PaymentChain } from "../../studio/payment-chain.ts";
+import { createUseFinder } from "../../observe/capture/authorization-use.ts";
+import { transactionOf } from "../../observe/capture/transaction-of.ts";
+import type { PaymentChain } from "../../observe/studio/payment-chain.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
 import { readableChainOf } from "./readable-chain.ts";
 

@@ -1,7 +1,7 @@
-import type { ReadableChain } from "../../capture/readable-chain.ts";
+import { createLocalRpc, RpcRefusal } from "../../chain/rpc/local-rpc.ts";
+import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
+import type { ReadableChain } from "../../observe/capture/readable-chain.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
-import { createLocalRpc, RpcRefusal } from "../../rpc/local-rpc.ts";
-import type { RpcAnswer } from "../../rpc/rpc.ts";
 import { statesKept } from "../nodes/launch-anvil.ts";
 import type { ControlledHarness } from "./controlled-harness.ts";
 

@@ -1,6 +1,6 @@
-import { KitError } from "../../errors.ts";
 import { readAddress } from "../../protocol/address.ts";
 import type { Address } from "../../protocol/hex.ts";
+import { KitError } from "../../util/errors.ts";
 import { aText, requireArgument } from "../../util/given.ts";
 
 /** @throws KitError when what a person gave as an account is no address, or a mistyped one (EIP-55) */

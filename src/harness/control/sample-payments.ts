@@ -1,6 +1,6 @@
-import { KitError } from "../../errors.ts";
 import { settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
+import { KitError } from "../../util/errors.ts";
 import { type HarnessDescription, networksOf, type RunningNetwork } from "./description.ts";
 import { requireRunning } from "./find-harness.ts";
 import { pay } from "./pay.ts";

@@ -1,4 +1,4 @@
-import type { FaultHit } from "../../channels/channels.ts";
+import type { FaultHit } from "../../observe/channels/channels.ts";
 import { type ConnectionFaultSpec, matcherOf } from "./fault-spec.ts";
 import type { Call } from "./json-rpc-message.ts";
 

@@ -1,11 +1,11 @@
 import type { Server } from "node:http";
-import { channels, type FaultHit } from "../../channels/channels.ts";
-import { ConfigurationError } from "../../errors.ts";
+import { channels, type FaultHit } from "../../observe/channels/channels.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type NetworkName, networkNames } from "../../protocol/networks.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
+import { ConfigurationError } from "../../util/errors.ts";
 import { notRunning } from "../control/description.ts";
-import type { HarnessChain } from "../stage/chain.ts";
+import type { HarnessChain } from "../setup/chain.ts";
 import { breakAnswers } from "./break-answers.ts";
 import { type ChainFaults, createChainFaults, hitMethods } from "./chain-faults.ts";
 import { type ConnectionFaults, createConnectionFaults } from "./connection-faults.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { FaultField, FaultForm } from "../../studio/fault-form.ts";
+import type { FaultField, FaultForm } from "../../observe/studio/fault-form.ts";
 import { examples, facilitatorRoutes, faultTable, lasts, matchNames } from "./fault-spec.ts";
 
 /** What JSON Schema says of a field. */

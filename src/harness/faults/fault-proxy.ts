@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
-import { createLocalRpc } from "../../rpc/local-rpc.ts";
+import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { listenOnLoopback } from "../../util/loopback.ts";
 import { http } from "../../util/node-http.ts";
 import { relay } from "../nodes/relay.ts";

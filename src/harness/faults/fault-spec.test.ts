@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ConfigurationError } from "../../errors.ts";
+import { ConfigurationError } from "../../util/errors.ts";
 import { readFaultSpec } from "./fault-spec.ts";
 
 function complaints(raw: unknown): string {

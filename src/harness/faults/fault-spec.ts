@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { quote } from "../../config/values.ts";
-import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { networkNames } from "../../protocol/networks.ts";
 import { parseUint256 } from "../../protocol/wire-values.ts";
+import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
 
 /** What stands in the place of a network for faults between a shop and the facilitator; `method` is then the route. */
 export const facilitatorPlace = "facilitator";

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { createLocalRpc, type LocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { quantity } from "../../chain/rpc/read-hex.ts";
 import { harnessAccounts } from "../../published/accounts.ts";
-import { createLocalRpc, type LocalRpc } from "../../rpc/local-rpc.ts";
-import { quantity } from "../../rpc/read-hex.ts";
-import { resolveFacilitatorContracts } from "../stage/addresses.ts";
-import type { HarnessChain } from "../stage/chain.ts";
-import { type Chains, startChains } from "../stage/chains.ts";
+import { resolveFacilitatorContracts } from "../setup/addresses.ts";
+import type { HarnessChain } from "../setup/chain.ts";
+import { type Chains, startChains } from "../setup/chains.ts";
 import { createFaults } from "./create-faults.ts";
 import { createFaultProxy, type FaultProxy } from "./fault-proxy.ts";
 import { createFaultSetters, type Faults } from "./faults.ts";

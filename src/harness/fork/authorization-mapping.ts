@@ -1,8 +1,8 @@
 import { selector } from "../../chain/contract/calldata.ts";
+import type { LocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { readQuantity } from "../../chain/rpc/read-hex.ts";
 import { type Address, addressWord, type Hex } from "../../protocol/hex.ts";
 import { testPayers } from "../../published/test-payers.ts";
-import type { LocalRpc } from "../../rpc/local-rpc.ts";
-import { readQuantity } from "../../rpc/read-hex.ts";
 import { membersOf } from "../../util/json.ts";
 import { authorizationSlot } from "./authorization-slots.ts";
 

@@ -1,5 +1,5 @@
+import type { RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
 import type { Address } from "../../protocol/hex.ts";
-import type { RpcAnswer, RpcCall } from "../../rpc/rpc.ts";
 
 /**
  * Where Prague keeps the hashes of earlier blocks (EIP-2935). Every block writes another slot of it: a fork would ask

@@ -1,4 +1,4 @@
-import type { RpcCall } from "../../rpc/rpc.ts";
+import type { RpcCall } from "../../chain/rpc/rpc.ts";
 
 /** The same text for calls that ask the same: nodes and clients spell addresses and numbers in either case. */
 export function callKey({ method, params }: RpcCall): string {

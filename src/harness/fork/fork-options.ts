@@ -1,5 +1,5 @@
-import { ConfigurationError, type ConfigurationProblem } from "../../errors.ts";
 import { builtInNetworks, type NetworkName } from "../../protocol/networks.ts";
+import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
 
 /** What a local chain is forked from. */
 export type ForkOption =

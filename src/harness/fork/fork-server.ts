@@ -1,7 +1,7 @@
-import { KitError } from "../../errors.ts";
+import { readQuantity } from "../../chain/rpc/read-hex.ts";
+import type { RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
 import type { Address } from "../../protocol/hex.ts";
-import { readQuantity } from "../../rpc/read-hex.ts";
-import type { RpcAnswer, RpcCall } from "../../rpc/rpc.ts";
+import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import type { ForkFailures } from "../nodes/nodes.ts";
 import { type AuthorizationSlots, createAuthorizationSlots } from "./authorization-slots.ts";

@@ -5,14 +5,14 @@ import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type RealChain, startRealChain } from "../../../test/support/real-chain.ts";
 import { x402FacilitatorDeployedBytecode } from "../../contracts/x402Facilitator.ts";
-import { KitError } from "../../errors.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { networks } from "../../protocol/networks.ts";
 import { type TestPayer, type TestPayerName, testPayers } from "../../published/test-payers.ts";
+import { KitError } from "../../util/errors.ts";
 import { connectHarness } from "../api/connect-harness.ts";
 import { createHarness } from "../api/create-harness.ts";
 import type { Harness } from "../api/harness-api.ts";
-import { payerBalances } from "../stage/test-accounts.ts";
+import { payerBalances } from "../setup/test-accounts.ts";
 
 const { usdc } = networks.base;
 const stranger: Address = "0x00000000000000000000000000000000005717a6";

@@ -1,8 +1,8 @@
-import { KitError } from "../../errors.ts";
+import { isBytes, isWord, readQuantity } from "../../chain/rpc/read-hex.ts";
+import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { builtInNetworks, type Network } from "../../protocol/networks.ts";
-import { isBytes, isWord, readQuantity } from "../../rpc/read-hex.ts";
-import type { RpcAnswer } from "../../rpc/rpc.ts";
+import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 
 type Ask = (method: string, ...params: readonly unknown[]) => Promise<RpcAnswer>;

@@ -1,6 +1,6 @@
-import { KitError } from "../../errors.ts";
+import type { RpcCall } from "../../chain/rpc/rpc.ts";
 import type { Network } from "../../protocol/networks.ts";
-import type { RpcCall } from "../../rpc/rpc.ts";
+import { KitError } from "../../util/errors.ts";
 import { callKey } from "./call-key.ts";
 import type { RecordedForkSpec } from "./fork-options.ts";
 import { startForkServer } from "./fork-server.ts";

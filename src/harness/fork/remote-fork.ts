@@ -1,6 +1,6 @@
-import { KitError } from "../../errors.ts";
-import { readQuantity } from "../../rpc/read-hex.ts";
-import type { RpcCall } from "../../rpc/rpc.ts";
+import { readQuantity } from "../../chain/rpc/read-hex.ts";
+import type { RpcCall } from "../../chain/rpc/rpc.ts";
+import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { callKey } from "./call-key.ts";
 import type { RemoteForkSpec } from "./fork-options.ts";

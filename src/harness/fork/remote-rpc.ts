@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { KitError } from "../../errors.ts";
-import { readBatch, writeBatch } from "../../rpc/json-rpc.ts";
-import { createKeepAlivePost, HttpFailure } from "../../rpc/keep-alive-post.ts";
-import { createRedactor } from "../../rpc/redact.ts";
-import type { RpcAnswer, RpcCall } from "../../rpc/rpc.ts";
+import { readBatch, writeBatch } from "../../chain/rpc/json-rpc.ts";
+import { createKeepAlivePost, HttpFailure } from "../../chain/rpc/keep-alive-post.ts";
+import { createRedactor } from "../../chain/rpc/redact.ts";
+import type { RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
+import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 
 /** A public or paid node of the forked network, which may be slow and may limit requests. */

@@ -1,6 +1,6 @@
+import { readQuantity } from "../../chain/rpc/read-hex.ts";
 import { readTransaction } from "../../chain/signing/read-transaction.ts";
 import { type Hex, keccak256 } from "../../protocol/hex.ts";
-import { readQuantity } from "../../rpc/read-hex.ts";
 import { membersOf } from "../../util/json.ts";
 import type { JournalRpcCall, JournalTransaction } from "./payment-journal.ts";
 

@@ -1,6 +1,6 @@
-import { KitError } from "../../errors.ts";
+import type { PaymentSummary } from "../../observe/studio/payment-view.ts";
 import type { Hex } from "../../protocol/hex.ts";
-import type { PaymentSummary } from "../../studio/payment-view.ts";
+import { KitError } from "../../util/errors.ts";
 import { aText, requireArgument } from "../../util/given.ts";
 import { describeOtherRequests, describePayment } from "./describe-payment.ts";
 import type { JournalStore } from "./journal.ts";

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { examplePayment } from "../../../test/support/example-payment.ts";
-import { channels } from "../../channels/channels.ts";
-import { createPaymentStore } from "../../studio/payment-store.ts";
+import { channels } from "../../observe/channels/channels.ts";
+import { createPaymentStore } from "../../observe/studio/payment-store.ts";
 import { describePayment } from "./describe-payment.ts";
 import { createJournalStore } from "./journal.ts";
 

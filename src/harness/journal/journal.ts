@@ -1,11 +1,11 @@
-import { checksOf } from "../../channels/checks-of.ts";
+import { checksOf } from "../../observe/channels/checks-of.ts";
+import { isAbout, marksOf } from "../../observe/studio/payment-marks.ts";
+import type { PaymentStore } from "../../observe/studio/payment-store.ts";
+import { createRequestIds } from "../../observe/studio/request-ids.ts";
+import type { StoredPayment } from "../../observe/studio/stored-payment.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { type KnownTokens, unitsOfPayment } from "../../protocol/known-token.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
-import { isAbout, marksOf } from "../../studio/payment-marks.ts";
-import type { PaymentStore } from "../../studio/payment-store.ts";
-import { createRequestIds } from "../../studio/request-ids.ts";
-import type { StoredPayment } from "../../studio/stored-payment.ts";
 import type { ProxiedExchange } from "../faults/fault-proxy.ts";
 import { findTransactions } from "./find-transactions.ts";
 import type {

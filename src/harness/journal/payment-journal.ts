@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { explanationSchema, tokenSchema } from "../../studio/payment-view.ts";
+import { explanationSchema, tokenSchema } from "../../observe/studio/payment-view.ts";
 
 /** A check of a request, as it was made. `at`: milliseconds since the epoch. */
 const journalCheck = z.object({

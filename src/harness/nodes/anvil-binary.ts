@@ -1,6 +1,6 @@
 import { accessSync, constants } from "node:fs";
 import { createRequire } from "node:module";
-import { KitError } from "../../errors.ts";
+import { KitError } from "../../util/errors.ts";
 
 // Node's names of platform and architecture → the suffix of the package that holds the binary for them.
 const platformPackages: Readonly<Record<string, string>> = {

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { requireFree } from "../../local-server/require-free.ts";
+import { requireFree } from "../../service/http/local-server/require-free.ts";
 
 /**
  * An address of this machine alone that a web page cannot find by trying: a browser lets it open a WebSocket to any port of

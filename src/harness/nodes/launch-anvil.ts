@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { ChildProcess } from "node:child_process";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
-import { KitError } from "../../errors.ts";
+import { KitError } from "../../util/errors.ts";
 import type { Watchdog } from "../../util/watchdog.ts";
 import { anvilBinary, executable } from "./anvil-binary.ts";
 import { nodeName } from "./orphans.ts";

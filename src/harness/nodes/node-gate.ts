@@ -2,8 +2,8 @@ import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { connect, createServer } from "node:net";
 import type { Duplex } from "node:stream";
-import { KitError } from "../../errors.ts";
-import { describeRefusal, foreign, type Listening } from "../../local-server/refuse-foreign.ts";
+import { describeRefusal, foreign, type Listening } from "../../service/http/local-server/refuse-foreign.ts";
+import { KitError } from "../../util/errors.ts";
 import { http } from "../../util/node-http.ts";
 import { relay } from "./relay.ts";
 

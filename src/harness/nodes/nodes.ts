@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { KitError } from "../../errors.ts";
-import { createLocalRpc, type LocalRpc, RpcUnreachable } from "../../rpc/local-rpc.ts";
+import { createLocalRpc, type LocalRpc, RpcUnreachable } from "../../chain/rpc/local-rpc.ts";
+import { KitError } from "../../util/errors.ts";
 import { type LaunchOptions, launchAnvil, whenExited } from "./launch-anvil.ts";
 
 /** A running anvil node. */

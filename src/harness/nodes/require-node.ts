@@ -1,4 +1,4 @@
-import { KitError } from "../../errors.ts";
+import { KitError } from "../../util/errors.ts";
 
 /**
  * Says which Node is needed, before something is missing from an older one.

@@ -1,6 +1,6 @@
-import { KitError } from "../../errors.ts";
+import { isWord } from "../../chain/rpc/read-hex.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
-import { isWord } from "../../rpc/read-hex.ts";
+import { KitError } from "../../util/errors.ts";
 import { isObject } from "../../util/json.ts";
 
 /** The tracer that shows what a call would change. */

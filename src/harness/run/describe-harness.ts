@@ -2,7 +2,7 @@ import { builtInNetworks } from "../../protocol/networks.ts";
 import { localOrganization } from "../../published/local-organization.ts";
 import { testPayers } from "../../published/test-payers.ts";
 import type { HarnessDescription } from "../control/description.ts";
-import type { HarnessChain } from "../stage/chain.ts";
+import type { HarnessChain } from "../setup/chain.ts";
 import type { StartOptions } from "./start-options.ts";
 
 /** What a harness that listens at `origin` is made of. */

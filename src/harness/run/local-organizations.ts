@@ -1,5 +1,4 @@
 import type { LocalOrganization } from "../../config/organization-file.ts";
-import type { Organizations } from "../../organizations/organizations.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { localOrganization } from "../../published/local-organization.ts";
@@ -9,6 +8,7 @@ import {
   testKeys,
   testOrganizations,
 } from "../../published/test-keys.ts";
+import type { Organizations } from "../../service/organizations/organizations.ts";
 
 const active: ReadonlyMap<string, TestKey> = new Map(
   Object.values(testKeys)

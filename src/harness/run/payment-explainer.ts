@@ -1,11 +1,11 @@
+import type { PaymentChain } from "../../observe/studio/payment-chain.ts";
+import type { PaymentLog } from "../../observe/studio/payment-log.ts";
+import type { PaymentStore } from "../../observe/studio/payment-store.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { KnownTokens } from "../../protocol/known-token.ts";
 import type { NetworkRegistry, NetworkTier } from "../../protocol/networks.ts";
-import type { PaymentChain } from "../../studio/payment-chain.ts";
-import type { PaymentLog } from "../../studio/payment-log.ts";
-import type { PaymentStore } from "../../studio/payment-store.ts";
 import { noJournal, type PaymentReader } from "../journal/journal-reader.ts";
-import type { Chains } from "../stage/chains.ts";
+import type { Chains } from "../setup/chains.ts";
 
 /** What explains payments of a harness. */
 export type PaymentExplainer = PaymentReader & {
@@ -39,7 +39,7 @@ export function createPaymentExplainer(
 
   async function readLog(): Promise<PaymentLog> {
     if (store === undefined) throw noJournal();
-    const { createPaymentLog } = await import("../../studio/payment-log.ts");
+    const { createPaymentLog } = await import("../../observe/studio/payment-log.ts");
     log ??= createPaymentLog(store, context);
     return log;
   }
@@ -53,7 +53,7 @@ export function createPaymentExplainer(
     chain,
     list: async () => (await readLog()).list(),
     async explain(id) {
-      const { describePayment } = await import("../../studio/describe-payment.ts");
+      const { describePayment } = await import("../../observe/studio/describe-payment.ts");
       const payment = (await readLog()).find(id.toLowerCase());
       return payment === undefined ? [] : (await describePayment(payment, context, chain)).explanations;
     },

@@ -1,8 +1,8 @@
 // Imported, not global: a test that installs fake timers must not keep its harness from being reset.
 import { clearTimeout, setTimeout } from "node:timers";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Rows } from "../../database/copy-rows.ts";
-import type { ServiceCore } from "../../service.ts";
+import type { Rows } from "../../ledger/database/copy-rows.ts";
+import type { ServiceCore } from "../../service/service.ts";
 
 /** A service core that can be replaced by a new one, while its callers keep the same objects. */
 export type ReplaceableCore = Omit<ServiceCore, "start" | "drain"> & {

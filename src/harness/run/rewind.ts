@@ -1,10 +1,10 @@
-import type { Rows } from "../../database/copy-rows.ts";
-import { KitError } from "../../errors.ts";
+import type { Rows } from "../../ledger/database/copy-rows.ts";
 import { type Hex, keccak256Text } from "../../protocol/hex.ts";
+import { KitError } from "../../util/errors.ts";
 import { createTurns } from "../../util/turns.ts";
 import type { ControlledHarness } from "../control/controlled-harness.ts";
-import type { HarnessChain, SavedChain } from "../stage/chain.ts";
-import type { MinedCounts } from "../stage/starting-point.ts";
+import type { HarnessChain, SavedChain } from "../setup/chain.ts";
+import type { MinedCounts } from "../setup/starting-point.ts";
 import type { ReplaceableCore } from "./replaceable-core.ts";
 import type { HarnessPart } from "./running-harness.ts";
 

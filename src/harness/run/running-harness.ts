@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
-import type { KitError } from "../../errors.ts";
-import type { Organizations } from "../../organizations/organizations.ts";
+import type { Organizations } from "../../service/organizations/organizations.ts";
+import type { KitError } from "../../util/errors.ts";
 import type { ControlledHarness } from "../control/controlled-harness.ts";
 import type { HarnessDescription } from "../control/description.ts";
 

@@ -1,5 +1,5 @@
-import { requireFree } from "../../local-server/require-free.ts";
-import { startChains } from "../stage/chains.ts";
+import { requireFree } from "../../service/http/local-server/require-free.ts";
+import { startChains } from "../setup/chains.ts";
 import type { RunningHarness } from "./running-harness.ts";
 import type { StartOptions } from "./start-options.ts";
 
@@ -37,7 +37,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
 async function prepareService(options: StartOptions) {
   const [{ serveHarness, prepareDatabases }, studio] = await Promise.all([
     import("./serve-harness.ts"),
-    options.studio ? import("../../studio/serve-studio.ts") : undefined,
+    options.studio ? import("../../observe/studio/serve-studio.ts") : undefined,
   ]);
   return { serveHarness, studio, openDatabase: prepareDatabases(options) };
 }

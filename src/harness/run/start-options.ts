@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import type { LocalOrganization } from "../../config/organization-file.ts";
 import type { CorsOrigins } from "../../protocol/cors.ts";
 import type { Address } from "../../protocol/hex.ts";
-import type { StartChainsOptions } from "../stage/chains.ts";
+import type { StartChainsOptions } from "../setup/chains.ts";
 import type { SavedHarness } from "./rewind.ts";
 
 /** How chains and service are started. */

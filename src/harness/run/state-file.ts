@@ -3,7 +3,7 @@ import { rename, writeFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { z } from "zod";
-import { KitError } from "../../errors.ts";
+import { KitError } from "../../util/errors.ts";
 import { parseJson } from "../../util/json.ts";
 import { unpack } from "../../util/unpack.ts";
 import type { SavedHarness } from "./rewind.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { KitError } from "../../errors.ts";
 import { builtInNetworks } from "../../protocol/networks.ts";
+import { KitError } from "../../util/errors.ts";
 import { clientCases } from "./client-cases.ts";
 import type { ClientResult, ClientRun } from "./run-client-case.ts";
 import { requireWorkingClient } from "./working-client.ts";

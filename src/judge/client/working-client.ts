@@ -1,4 +1,4 @@
-import { KitError } from "../../errors.ts";
+import { KitError } from "../../util/errors.ts";
 import { lastLines } from "../scene/last-lines.ts";
 import { describeEnd } from "../scene/run-command.ts";
 import type { JudgeClientOptions } from "./client-options.ts";

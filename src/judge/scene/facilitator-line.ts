@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
-import { KitError } from "../../errors.ts";
+import { KitError } from "../../util/errors.ts";
 import { joinHeaders } from "../../util/join-headers.ts";
 import { closeAtOnce, listenOnLoopback } from "../../util/loopback.ts";
 import { http } from "../../util/node-http.ts";

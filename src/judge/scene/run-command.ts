@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { KitError } from "../../errors.ts";
+import { KitError } from "../../util/errors.ts";
 import { startWatchdog } from "../../util/watchdog.ts";
 
 /** The limit for a command's output, in characters. */

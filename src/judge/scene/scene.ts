@@ -1,6 +1,5 @@
 import { encodeFunctionData, parseAbi } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { KitError } from "../../errors.ts";
 import { createHarness, type Fault, type Harness, type HarnessNetwork } from "../../harness/index.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import {
@@ -11,6 +10,7 @@ import {
   networks,
 } from "../../protocol/networks.ts";
 import { mockUsdcInitCode } from "../../published/init-code.ts";
+import { KitError } from "../../util/errors.ts";
 import type { Offer } from "./offers.ts";
 import { type CasePayer, payerOf } from "./payers.ts";
 import type { ReceivedPayment } from "./received-payment.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { KitError } from "../../errors.ts";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
+import { KitError } from "../../util/errors.ts";
 import { type FacilitatorLine, startFacilitatorLine } from "../scene/facilitator-line.ts";
 import { freePort } from "../scene/free-port.ts";
 import { lastLines } from "../scene/last-lines.ts";

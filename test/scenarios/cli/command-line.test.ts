@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer as createTcpServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { defaultFacilitatorContracts } from "../../../src/harness/stage/addresses.ts";
+import { defaultFacilitatorContracts } from "../../../src/harness/setup/addresses.ts";
 import { runCli } from "../../support/cli.ts";
 import { type LoopbackServer, listenOnLoopback } from "../../support/loopback-server.ts";
 import { runHere } from "../../support/serve/command.ts";

@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { startMockServer } from "../../../src/mock-server/index.ts";
+import { startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import { networkNames } from "../../../src/protocol/networks.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";

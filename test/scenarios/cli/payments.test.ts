@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { captureSchema } from "../../../src/capture/capture.ts";
-import type { PaymentLine } from "../../../src/explain/payment-line.ts";
+import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { harnessDescriptionSchema } from "../../../src/harness/control/description.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { pay, signPayment } from "../../../src/harness/control/pay.ts";
 import { encodeSubmission } from "../../../src/judge/scene/token-calls.ts";
+import { captureSchema } from "../../../src/observe/capture/capture.ts";
+import type { PaymentLine } from "../../../src/observe/explain/payment-line.ts";
+import { paymentListSchema } from "../../../src/observe/studio/payment-view.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
-import { createLocalRpc } from "../../../src/rpc/local-rpc.ts";
-import { paymentListSchema } from "../../../src/studio/payment-view.ts";
 import { type CliProcess, runCli, startCli } from "../../support/cli.ts";
 import { parseBody } from "../../support/example-payment.ts";
 

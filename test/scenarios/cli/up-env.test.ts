@@ -1,6 +1,6 @@
 import { parseEnv } from "node:util";
 import { expect, test } from "vitest";
-import { createLocalRpc } from "../../../src/rpc/local-rpc.ts";
+import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { startCli } from "../../support/cli.ts";
 import { runHere } from "../../support/serve/command.ts";
 

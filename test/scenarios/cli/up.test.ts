@@ -5,6 +5,7 @@ import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import {
   type HarnessDescription,
   harnessDescriptionSchema,
@@ -18,7 +19,6 @@ import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { localOrganization } from "../../../src/published/local-organization.ts";
 import { createPayerSigner } from "../../../src/published/payer-signer.ts";
 import { type TestPayer, testPayers } from "../../../src/published/test-payers.ts";
-import { createLocalRpc } from "../../../src/rpc/local-rpc.ts";
 import { type CliProcess, repository, runCli, startCli } from "../../support/cli.ts";
 
 /*

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { sendRequest } from "../../../src/conformance/send-request.ts";
 import { scenarios } from "../../../src/fixtures/cases/scenarios.ts";
 import { findDifferences } from "../../../src/fixtures/engine/answer.ts";
 import { createFixtureEngine } from "../../../src/fixtures/index.ts";
+import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
 import { type CliProcess, runCli, startCli } from "../../support/cli.ts";
 
 /*

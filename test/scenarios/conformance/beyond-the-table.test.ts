@@ -1,7 +1,5 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { compareExactly } from "../../../src/conformance/compare.ts";
-import { sendRequest } from "../../../src/conformance/send-request.ts";
 import { noVerdictCases } from "../../../src/fixtures/cases/no-verdict-cases.ts";
 import {
   changesAt,
@@ -15,6 +13,8 @@ import type { Difference, FixtureRequest } from "../../../src/fixtures/engine/an
 import { createFixtureEngine } from "../../../src/fixtures/engine/engine.ts";
 import type { ScenarioEnvironment } from "../../../src/fixtures/engine/environment.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
+import { compareExactly } from "../../../src/judge/conformance/compare.ts";
+import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
 import type { Operation } from "../../../src/protocol/problems.ts";
 import type { X402Version } from "../../../src/protocol/requests.ts";
 import { type TestKeyName, testKeys } from "../../../src/published/test-keys.ts";

@@ -5,8 +5,8 @@ import fc from "fast-check";
 import { setupServer } from "msw/node";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { createFixtures } from "../../../src/fixtures/index.ts";
+import { type MockServer, startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { type MockServer, startMockServer } from "../../../src/mock-server/index.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
 import { type Body, signedRequest, startTestHarness } from "../../support/service.ts";
 

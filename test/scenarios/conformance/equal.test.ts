@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { compareExactly } from "../../../src/conformance/compare.ts";
-import { sendRequest } from "../../../src/conformance/send-request.ts";
 import { writeRequest } from "../../../src/fixtures/cases/payment-spec.ts";
 import { type FixtureAnswer, type FixtureRequest, isBegun } from "../../../src/fixtures/engine/answer.ts";
+import { type MockServer, startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { type MockServer, startMockServer } from "../../../src/mock-server/index.ts";
+import { compareExactly } from "../../../src/judge/conformance/compare.ts";
+import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
 import { loosen } from "../../support/conformance/loosen.ts";
 import { startTestHarness } from "../../support/service.ts";

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { runScenario } from "../../../src/conformance/run-scenario.ts";
-import { sendRequest } from "../../../src/conformance/send-request.ts";
 import { scenarios } from "../../../src/fixtures/cases/scenarios.ts";
 import type { FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
-import { type MockServer, startMockServer } from "../../../src/mock-server/index.ts";
+import { type MockServer, startMockServer } from "../../../src/fixtures/mock-server/index.ts";
+import { runScenario } from "../../../src/judge/conformance/run-scenario.ts";
+import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
 import { sendAndGiveUp } from "../../support/conformance/send-and-give-up.ts";
 
 /* Every row of the table against the mock server, over real connections. */

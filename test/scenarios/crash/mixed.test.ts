@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { resolveFacilitatorContracts } from "../../../src/harness/stage/addresses.ts";
-import { type Chains, startChains } from "../../../src/harness/stage/chains.ts";
+import { resolveFacilitatorContracts } from "../../../src/harness/setup/addresses.ts";
+import { type Chains, startChains } from "../../../src/harness/setup/chains.ts";
 import { createTurns } from "../../../src/util/turns.ts";
 import { startFleet } from "../../support/crash/fleet.ts";
 import { sharedPostgres } from "../../support/databases.ts";

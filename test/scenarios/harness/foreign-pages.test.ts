@@ -3,9 +3,9 @@ import { type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import { connectHarness, createHarness, type Harness } from "../../../src/harness/index.ts";
-import { startMockServer } from "../../../src/mock-server/index.ts";
-import { leaseHarness, startHarnessPool } from "../../../src/pool/index.ts";
+import { leaseHarness, startHarnessPool } from "../../../src/harness/pool/index.ts";
 import { runCli } from "../../support/cli.ts";
 import { makeDirectory, startCommand } from "../../support/serve/command.ts";
 

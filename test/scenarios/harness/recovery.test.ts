@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { Channel } from "../../../src/channels/channel.ts";
-import { channels } from "../../../src/channels/channels.ts";
 import { createHarness, type Harness, type PaymentRequestBody } from "../../../src/harness/index.ts";
+import type { Channel } from "../../../src/observe/channels/channel.ts";
+import { channels } from "../../../src/observe/channels/channels.ts";
 import { parsePaymentRequest } from "../../../src/protocol/requests.ts";
 
 /* What production does with a recoverer's key happens on the local chains too. */

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEther } from "viem";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { channels } from "../../../src/channels/channels.ts";
 import { createHarness, type Harness } from "../../../src/harness/index.ts";
+import { channels } from "../../../src/observe/channels/channels.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
 
 /* What a test may do to a harness, and the next one must not notice. */

@@ -1,8 +1,6 @@
 import { join } from "node:path";
 import { privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { migrate } from "../../../src/database/migrate.ts";
-import { openDatabase } from "../../../src/database/open-database.ts";
 import {
   createFixtureEngine,
   createFixtures,
@@ -10,6 +8,7 @@ import {
   handlers,
   signForScenario,
 } from "../../../src/fixtures/index.ts";
+import { type MockServer, startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import {
   ConfigurationError,
   connectHarness,
@@ -17,11 +16,12 @@ import {
   type Harness,
   KitError,
 } from "../../../src/harness/index.ts";
-import { type MockServer, startMockServer } from "../../../src/mock-server/index.ts";
-import { type OpenOrganizations, openOrganizations } from "../../../src/organizations/index.ts";
-import { leaseHarness, startHarnessPool } from "../../../src/pool/index.ts";
+import { leaseHarness, startHarnessPool } from "../../../src/harness/pool/index.ts";
+import { createGlobalSetup } from "../../../src/harness/vitest/global-setup.ts";
+import { migrate } from "../../../src/ledger/database/migrate.ts";
+import { openDatabase } from "../../../src/ledger/database/open-database.ts";
 import { networks, signAuthorization } from "../../../src/protocol/index.ts";
-import { createGlobalSetup } from "../../../src/vitest/global-setup.ts";
+import { type OpenOrganizations, openOrganizations } from "../../../src/service/organizations/index.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";
 import { makeDirectory } from "../../support/serve/command.ts";
 import { pepper } from "../../support/serve/deployed-chains.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createLogger } from "../../../src/logging/logger.ts";
+import { createLogger } from "../../../src/observe/log/logger.ts";
 import { post, signedRequest, startTestHarness } from "../../support/service.ts";
 
 test("a service that is closed right after its answers still records that they were delivered", async () => {

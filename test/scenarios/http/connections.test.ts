@@ -3,10 +3,10 @@ import type { AddressInfo } from "node:net";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
-import { createInternalApp } from "../../../src/http/internal-app.ts";
-import { createMetricsApp } from "../../../src/http/metrics-app.ts";
-import { createLogger } from "../../../src/logging/logger.ts";
-import { createMetrics } from "../../../src/metrics/create-metrics.ts";
+import { createLogger } from "../../../src/observe/log/logger.ts";
+import { createMetrics } from "../../../src/observe/metrics/create-metrics.ts";
+import { createInternalApp } from "../../../src/service/http/internal-app.ts";
+import { createMetricsApp } from "../../../src/service/http/metrics-app.ts";
 import { openRawConnection, postText } from "../../support/http/raw-connection.ts";
 import { paymentBody, type StubApp, startStubApp } from "../../support/http/stub-app.ts";
 

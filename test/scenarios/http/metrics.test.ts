@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { UndeterminedError } from "../../../src/errors.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
-import { createMetricsApp } from "../../../src/http/metrics-app.ts";
-import { createLogger } from "../../../src/logging/logger.ts";
-import { createMetrics } from "../../../src/metrics/create-metrics.ts";
+import { createLogger } from "../../../src/observe/log/logger.ts";
+import { createMetrics } from "../../../src/observe/metrics/create-metrics.ts";
 import { invalid } from "../../../src/protocol/reasons.ts";
+import { createMetricsApp } from "../../../src/service/http/metrics-app.ts";
+import { UndeterminedError } from "../../../src/util/errors.ts";
 import { openRawConnection, postText } from "../../support/http/raw-connection.ts";
 import { goodKey, paymentBody, type StubApp, startStubApp } from "../../support/http/stub-app.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
+import { type MockServer, startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { type MockServer, startMockServer } from "../../../src/mock-server/index.ts";
 import { type Route, routes } from "../../../src/protocol/routes.ts";
 import { localOrganization } from "../../../src/published/local-organization.ts";
 import { signedRequest, startTestHarness } from "../../support/service.ts";

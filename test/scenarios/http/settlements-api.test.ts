@@ -1,11 +1,11 @@
 import type { FastifyInstance } from "fastify";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createFacilitator } from "../../../src/facilitator/facilitator.ts";
-import { createApp } from "../../../src/http/app.ts";
-import { createLogger } from "../../../src/logging/logger.ts";
-import { createOrganizations } from "../../../src/organizations/create-organizations.ts";
+import { createLogger } from "../../../src/observe/log/logger.ts";
 import { settlementListSchema } from "../../../src/protocol/answers.ts";
-import { createOutcomes } from "../../../src/relayer/outcomes.ts";
+import { createFacilitator } from "../../../src/service/facilitator/facilitator.ts";
+import { createApp } from "../../../src/service/http/app.ts";
+import { createOrganizations } from "../../../src/service/organizations/create-organizations.ts";
+import { createOutcomes } from "../../../src/service/relayer/outcomes.ts";
 import { backends, useTestDatabase } from "../../support/databases.ts";
 import { createTestLedger, paymentOf, settled } from "../../support/ledger/test-ledger.ts";
 

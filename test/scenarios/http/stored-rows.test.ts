@@ -1,14 +1,14 @@
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { sendRequest } from "../../../src/conformance/send-request.ts";
-import { readRows } from "../../../src/database/copy-rows.ts";
-import type { Database } from "../../../src/database/database.ts";
-import { openMigrated } from "../../../src/database/open-migrated.ts";
 import { identifierExtension } from "../../../src/fixtures/cases/payment-spec.ts";
 import { findScenario, type ScenarioRow, scenarios } from "../../../src/fixtures/cases/scenarios.ts";
 import type { FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
 import { type ScenarioEnvironment, serveNetworks } from "../../../src/fixtures/engine/environment.ts";
 import { withTestKeys } from "../../../src/harness/run/local-organizations.ts";
+import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
+import { readRows } from "../../../src/ledger/database/copy-rows.ts";
+import type { Database } from "../../../src/ledger/database/database.ts";
+import { openMigrated } from "../../../src/ledger/database/open-migrated.ts";
 import { paymentIdentifierExtension } from "../../../src/protocol/payment-identifier.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
 import { type Composition, compose, type Running } from "../../support/composition.ts";

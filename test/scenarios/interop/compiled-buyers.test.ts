@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { defaultContracts } from "../../../src/fixtures/index.ts";
-import { type MockServer, startMockServer } from "../../../src/mock-server/index.ts";
+import { type MockServer, startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { testKeys } from "../../../src/published/test-keys.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { startMockServer } from "../../../src/mock-server/index.ts";
+import { startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import { repository } from "../../support/cli.ts";
 
 /*

@@ -10,9 +10,9 @@ import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { satisfies } from "semver";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { migrate } from "../../../src/database/migrate.ts";
-import { openDatabase } from "../../../src/database/open-database.ts";
-import { createOrganizations } from "../../../src/organizations/create-organizations.ts";
+import { migrate } from "../../../src/ledger/database/migrate.ts";
+import { openDatabase } from "../../../src/ledger/database/open-database.ts";
+import { createOrganizations } from "../../../src/service/organizations/create-organizations.ts";
 import { childEnvironment } from "../../support/child-environment.ts";
 import { organizationsProgram, pepper } from "../../support/package/organizations-program.ts";
 import {

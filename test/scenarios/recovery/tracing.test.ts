@@ -1,8 +1,8 @@
 import { trace } from "@opentelemetry/api";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { expect, test } from "vitest";
-import { channels } from "../../../src/channels/channels.ts";
-import { openTracing } from "../../../src/tracing/open-tracing.ts";
+import { channels } from "../../../src/observe/channels/channels.ts";
+import { openTracing } from "../../../src/observe/tracing/open-tracing.ts";
 import { composeRecovery } from "../../support/recovery-scene.ts";
 
 test("a payment that a stranger submitted is traced until it is paid out", async () => {

@@ -3,14 +3,14 @@ import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Capture, readCapture } from "../../../src/capture/capture.ts";
-import { replayCapture } from "../../../src/capture/replay.ts";
 import { pay, postPayment, signPayment } from "../../../src/harness/control/pay.ts";
 import { createHarness } from "../../../src/harness/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
+import { type Capture, readCapture } from "../../../src/observe/capture/capture.ts";
+import { replayCapture } from "../../../src/observe/capture/replay.ts";
+import { paymentListSchema } from "../../../src/observe/studio/payment-view.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { testPayers } from "../../../src/published/test-payers.ts";
-import { paymentListSchema } from "../../../src/studio/payment-view.ts";
 import { runCli } from "../../support/cli.ts";
 import { post, signedRequest, startTestHarness } from "../../support/service.ts";
 

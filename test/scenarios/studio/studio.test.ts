@@ -8,29 +8,29 @@ import { gzipSync } from "node:zlib";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { channels } from "../../../src/channels/channels.ts";
 import { strangerAddress } from "../../../src/fixtures/cases/payment-spec.ts";
 import { findScenario } from "../../../src/fixtures/index.ts";
+import { startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
 import { type PaymentSpec, pay, postPayment, signPayment } from "../../../src/harness/control/pay.ts";
 import { describeFaults } from "../../../src/harness/faults/describe-faults.ts";
 import { connectHarness } from "../../../src/harness/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { encodeCancellation, encodeSubmission } from "../../../src/judge/scene/token-calls.ts";
-import { startMockServer } from "../../../src/mock-server/index.ts";
-import { toHex } from "../../../src/protocol/hex.ts";
-import { networks } from "../../../src/protocol/networks.ts";
-import { parsePaymentRequest } from "../../../src/protocol/requests.ts";
-import { testPayers } from "../../../src/published/test-payers.ts";
-import { requestTimeOf } from "../../../src/studio/page/request-time.ts";
-import { vitestOf } from "../../../src/studio/page/snippets.ts";
+import { channels } from "../../../src/observe/channels/channels.ts";
+import { requestTimeOf } from "../../../src/observe/studio/page/request-time.ts";
+import { vitestOf } from "../../../src/observe/studio/page/snippets.ts";
 import {
   type PaymentDetail,
   type PaymentSummary,
   paymentAnswerSchema,
   paymentListSchema,
-} from "../../../src/studio/payment-view.ts";
-import { transactionViewSchema } from "../../../src/studio/transaction-view.ts";
+} from "../../../src/observe/studio/payment-view.ts";
+import { transactionViewSchema } from "../../../src/observe/studio/transaction-view.ts";
+import { toHex } from "../../../src/protocol/hex.ts";
+import { networks } from "../../../src/protocol/networks.ts";
+import { parsePaymentRequest } from "../../../src/protocol/requests.ts";
+import { testPayers } from "../../../src/published/test-payers.ts";
 import { startBrowser } from "../../support/browser.ts";
 import { findFaintTexts } from "../../support/contrast.ts";
 import { type Body, post, sendFrom, signedRequest, startTestHarness } from "../../support/service.ts";

@@ -1,7 +1,5 @@
 import { setTimeout } from "node:timers/promises";
 import { encodeFunctionData } from "viem";
-import type { ArrangedFault } from "../../../src/conformance/run-scenario.ts";
-import { sendRequest } from "../../../src/conformance/send-request.ts";
 import { mockUsdcAbi } from "../../../src/contracts/mockUsdc.ts";
 import { strangerAddress, writeRequest } from "../../../src/fixtures/cases/payment-spec.ts";
 import type { ScenarioFault, ScenarioPlan } from "../../../src/fixtures/cases/scenario.ts";
@@ -9,6 +7,8 @@ import type { FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
 import type { ScenarioEnvironment } from "../../../src/fixtures/engine/environment.ts";
 import { createFaultSetters } from "../../../src/harness/faults/faults.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
+import type { ArrangedFault } from "../../../src/judge/conformance/run-scenario.ts";
+import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
 import { encodeSubmission } from "../../../src/judge/scene/token-calls.ts";
 import { parsePaymentRequest } from "../../../src/protocol/requests.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";

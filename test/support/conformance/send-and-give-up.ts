@@ -1,5 +1,5 @@
-import { sendRequest } from "../../../src/conformance/send-request.ts";
 import type { FixtureAnswer, FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
+import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
 
 /** Sends a request that gets no answer, and closes the connection after a second. */
 export async function sendAndGiveUp(baseUrl: string, request: FixtureRequest): Promise<FixtureAnswer> {

@@ -1,13 +1,13 @@
 import { connect, createServer } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import { createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
-import { openMigrated } from "../../../src/database/open-migrated.ts";
 import { withTestKeys } from "../../../src/harness/run/local-organizations.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
-import { type AppOptions, createApp } from "../../../src/http/app.ts";
-import { createLogger } from "../../../src/logging/logger.ts";
+import { openMigrated } from "../../../src/ledger/database/open-migrated.ts";
+import { createLogger } from "../../../src/observe/log/logger.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
-import { createCore } from "../../../src/service.ts";
+import { type AppOptions, createApp } from "../../../src/service/http/app.ts";
+import { createCore } from "../../../src/service/service.ts";
 import { listenOnLoopback } from "../../../src/util/loopback.ts";
 import { localNetwork } from "../local-network.ts";
 import { runningChain } from "../running-chain.ts";

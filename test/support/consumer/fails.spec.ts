@@ -1,4 +1,4 @@
-import { createTest } from "../../../src/vitest/index.ts";
+import { createTest } from "../../../src/harness/vitest/index.ts";
 
 const test = createTest(["base"]);
 

@@ -1,4 +1,4 @@
-import { createGlobalSetup } from "../../../src/vitest/global-setup.ts";
+import { createGlobalSetup } from "../../../src/harness/vitest/global-setup.ts";
 
 export default createGlobalSetup({
   networks: ["base"],

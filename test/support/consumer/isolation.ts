@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { createTest } from "../../../src/vitest/index.ts";
+import { createTest } from "../../../src/harness/vitest/index.ts";
 
 const test = createTest(["base"]);
 

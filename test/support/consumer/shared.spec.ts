@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Harness } from "../../../src/harness/index.ts";
-import { leaseHarness } from "../../../src/vitest/index.ts";
+import { leaseHarness } from "../../../src/harness/vitest/index.ts";
 
 let harness: Harness<"base">;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createTest } from "../../../src/vitest/index.ts";
+import { createTest } from "../../../src/harness/vitest/index.ts";
 
 const test = createTest(["base"]);
 

@@ -1,8 +1,8 @@
 // A service in its own process, which kills itself at the step named by its argument.
 import { z } from "zod";
 import { createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
-import { openMigrated } from "../../../src/database/open-migrated.ts";
-import { createLogger } from "../../../src/logging/logger.ts";
+import { openMigrated } from "../../../src/ledger/database/open-migrated.ts";
+import { createLogger } from "../../../src/observe/log/logger.ts";
 import { address, bytes32 } from "../../../src/protocol/primitives.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { localNetwork } from "../local-network.ts";

@@ -1,13 +1,13 @@
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Facilitator } from "../../../src/facilitator/facilitator.ts";
-import type { IdempotencyKey } from "../../../src/facilitator/idempotent.ts";
-import { type Delivery, repeated, type SettleResult } from "../../../src/facilitator/settle.ts";
-import { type AppOptions, createApp } from "../../../src/http/app.ts";
-import { createLogger } from "../../../src/logging/logger.ts";
-import type { Caller, Organizations } from "../../../src/organizations/organizations.ts";
+import { createLogger } from "../../../src/observe/log/logger.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
 import type { PaymentRequest } from "../../../src/protocol/requests.ts";
+import type { Facilitator } from "../../../src/service/facilitator/facilitator.ts";
+import type { IdempotencyKey } from "../../../src/service/facilitator/idempotent.ts";
+import { type Delivery, repeated, type SettleResult } from "../../../src/service/facilitator/settle.ts";
+import { type AppOptions, createApp } from "../../../src/service/http/app.ts";
+import type { Caller, Organizations } from "../../../src/service/organizations/organizations.ts";
 
 /** How the delivery of a success ended. */
 type Fate = Extract<keyof Delivery, "delivered" | "lost">;

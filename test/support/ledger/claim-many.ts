@@ -1,4 +1,4 @@
-import { openDatabase } from "../../../src/database/open-database.ts";
+import { openDatabase } from "../../../src/ledger/database/open-database.ts";
 import { createTestLedger, paymentOf } from "./test-ledger.ts";
 
 // A process of its own: node claim-many.ts DATABASE_URL INSTANCE_ID PAYMENTS BALANCE [PREFIX]

@@ -1,5 +1,5 @@
-import type { Database } from "../../../src/database/database.ts";
 import { createLedger } from "../../../src/ledger/create-ledger.ts";
+import type { Database } from "../../../src/ledger/database/database.ts";
 import type { ClaimRequest, Conclusion, Ledger } from "../../../src/ledger/ledger.ts";
 import type { SignedAttempt } from "../../../src/ledger/settlement.ts";
 import { settlementId } from "../../../src/protocol/authorization.ts";

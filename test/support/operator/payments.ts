@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { requestJson } from "../../../src/harness/control/http-json.ts";
-import type { HarnessChain } from "../../../src/harness/stage/chain.ts";
+import type { HarnessChain } from "../../../src/harness/setup/chain.ts";
 import { signAuthorization } from "../../../src/protocol/authorization.ts";
 import { buildPaymentRequest } from "../../../src/protocol/build-request.ts";
 import type { Address, Hex } from "../../../src/protocol/hex.ts";

@@ -1,9 +1,9 @@
-import { openDatabase } from "../../../src/database/open-database.ts";
-import { createOrganizations } from "../../../src/organizations/create-organizations.ts";
+import { openDatabase } from "../../../src/ledger/database/open-database.ts";
 import { buildPaymentRequest } from "../../../src/protocol/build-request.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { harnessAccounts } from "../../../src/published/accounts.ts";
 import { signAs } from "../../../src/published/sign-as.ts";
+import { createOrganizations } from "../../../src/service/organizations/create-organizations.ts";
 import type { Body } from "../service.ts";
 import { type DeployedChains, pepper, startDeployedChains } from "./deployed-chains.ts";
 

@@ -1,0 +1,89 @@
+import { x402FacilitatorBytecode } from "../../contracts/x402Facilitator.ts";
+import { create2Address, create2Deployer } from "../../protocol/create2.ts";
+import { type Address, addressWord, type Hex, keccak256Text, uintWord } from "../../protocol/hex.ts";
+import {
+  builtInNetworks,
+  type Network,
+  type NetworkName,
+  type NetworkRegistry,
+  type NetworkTier,
+} from "../../protocol/networks.ts";
+
+/** What the contract's constructor is given, and so what its address depends on. */
+export type DeploymentArguments = {
+  /** Grants and revokes roles, and announces rescues. */
+  admin: Address;
+  /** Seconds before a transfer of the admin role can be accepted. */
+  adminDelay: number;
+  /** Accounts that may settle. Their order does not matter. */
+  operators: readonly Address[];
+  /** May forward authorizations that others submitted; undefined when there is none. */
+  recoverer: Address | undefined;
+  /** May pause; undefined when there is none. */
+  pauser: Address | undefined;
+};
+
+/** A deployment as it would be, on every network of a tier. */
+export type Deployment = {
+  tier: NetworkTier;
+  arguments: DeploymentArguments;
+  address: Address;
+  salt: Hex;
+  /** The contract's creation code with its constructor arguments. */
+  initCode: Hex;
+  /** The call that deploys it, from any account. */
+  call: { to: Address; data: Hex };
+};
+
+/** One for each tier, so that the same arguments give the tiers different addresses. */
+const salts: Readonly<Record<NetworkTier, Hex>> = {
+  mainnet: keccak256Text("x402-facilitator-kit facilitator: mainnet"),
+  testnet: keccak256Text("x402-facilitator-kit facilitator: testnet"),
+};
+
+/** Plans a deployment. The same arguments give the same address on every network of a tier. */
+export function planDeployment(tier: NetworkTier, given: DeploymentArguments): Deployment {
+  const operators = [...given.operators].sort((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1));
+  const sorted = { ...given, operators };
+  const initCode = encodeInitCode(sorted);
+  const salt = salts[tier];
+  return {
+    tier,
+    arguments: sorted,
+    // When it is asked for: hashing the code takes a young process 10 ms.
+    get address() {
+      return create2Address(salt, initCode);
+    },
+    salt,
+    initCode,
+    call: { to: create2Deployer, data: `${salt}${initCode.slice(2)}` },
+  };
+}
+
+const noAccount: Address = `0x${"0".repeat(40)}`;
+
+/**
+ * `X402Facilitator(adminDelay, admin, operators, recoverer, pauser)`. Encoded by hand, which a test compares with viem:
+ * viem's encoder takes 100 ms to import, a tenth of the start of the local chains.
+ */
+function encodeInitCode(given: DeploymentArguments): Hex {
+  const { admin, adminDelay, operators, recoverer = noAccount, pauser = noAccount } = given;
+  const words = [
+    uintWord(BigInt(adminDelay)),
+    addressWord(admin),
+    uintWord(5n * 32n),
+    addressWord(recoverer),
+    addressWord(pauser),
+    uintWord(BigInt(operators.length)),
+    ...operators.map(addressWord),
+  ];
+  return `${x402FacilitatorBytecode}${words.join("")}`;
+}
+
+/** The known networks that share an address with the given one. */
+export function siblingsOf(
+  { name, tier }: Pick<Network, "name" | "tier">,
+  known: NetworkRegistry = builtInNetworks,
+): readonly NetworkName[] {
+  return known.all.filter((other) => other.name !== name && other.tier === tier).map((other) => other.name);
+}

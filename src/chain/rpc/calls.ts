@@ -1,0 +1,38 @@
+import { membersOf } from "../../util/json.ts";
+import { readQuantity } from "./read-hex.ts";
+import type { RpcCall } from "./rpc.ts";
+
+/** The newest block, whose time is the chain's time. */
+export type Head = {
+  number: bigint;
+  /** Unix seconds. */
+  timestamp: bigint;
+  /** Wei per gas. */
+  baseFeePerGas: bigint;
+};
+
+/*
+ * Each call is one object, so that questions that share a request ask for it once.
+ */
+
+/** Asks for the newest block. */
+export const headCall: RpcCall = { method: "eth_getBlockByNumber", params: ["latest", false] };
+
+/** Asks which chain a node serves. */
+export const chainIdCall: RpcCall = { method: "eth_chainId", params: [] };
+
+/** Reads a block as a head; undefined when it is none. */
+export function readHead(block: unknown): Head | undefined {
+  const fields = membersOf(block);
+  const number = readQuantity(fields.number);
+  const timestamp = readQuantity(fields.timestamp);
+  const baseFeePerGas = readQuantity(fields.baseFeePerGas);
+  if (number === undefined || timestamp === undefined || baseFeePerGas === undefined) return undefined;
+  return { number, timestamp, baseFeePerGas };
+}
+
+/** Reads a chain id; undefined when it is none. */
+export function readChainId(result: unknown): number | undefined {
+  const chainId = Number(readQuantity(result) ?? Number.NaN);
+  return Number.isSafeInteger(chainId) ? chainId : undefined;
+}

@@ -1,0 +1,260 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { UndeterminedError } from "../../util/errors.ts";
+import { type Answers, createEndpoint, type Endpoint, type HighestHead, isUsable } from "./endpoint.ts";
+import { EndpointFailure } from "./endpoint-state.ts";
+import { createProber, probeCalls } from "./prober.ts";
+import { createRedactor } from "./redact.ts";
+import type { Question } from "./rpc.ts";
+import type { RpcObserver, RpcStatus } from "./rpc-status.ts";
+
+/** When an endpoint is passed over for another. For a network's only endpoint `longestPauseMs` alone counts. */
+export type FailoverPace = {
+  /** The longest that a request waits for one endpoint while there is another to ask. */
+  passOverMs: number;
+  /** Between two probes of an endpoint that is not failing. */
+  probeMs: number;
+  /** Before a failing endpoint is probed; doubles with each failure that follows. */
+  firstPauseMs: number;
+  /** The longest that an endpoint is left alone, whatever its Retry-After says. */
+  longestPauseMs: number;
+  /** After so long without a question, probing rests until the next one. */
+  restAfterMs: number;
+  /** An endpoint whose answers take longer than this, and several times as long as another's, is slow. */
+  slowMs: number;
+  /** How far an endpoint may be behind the newest block that any showed. */
+  maxLagBlocks: bigint;
+  /** How long that block is remembered after it was last seen. */
+  rememberHeadMs: number;
+};
+
+/**
+ * For public and paid endpoints of chains with a block every two seconds: an endpoint ten seconds behind is passed
+ * over, which is noticed within ten more, at the price of two cheap calls per endpoint every ten seconds.
+ */
+export const usualPace: FailoverPace = {
+  passOverMs: 2_500,
+  probeMs: 10_000,
+  firstPauseMs: 1_000,
+  longestPauseMs: 60_000,
+  restAfterMs: 60_000,
+  slowMs: 500,
+  maxLagBlocks: 5n,
+  rememberHeadMs: 600_000,
+};
+
+export type FailoverOptions = {
+  network: string;
+  chainId: number;
+  /** In order of preference. */
+  urls: readonly URL[];
+  /** The longest that a request takes. */
+  timeoutMs: number;
+  /** Before a failed read is tried again at the only endpoint. */
+  retryDelayMs: number;
+  pace: FailoverPace;
+  observer: RpcObserver;
+};
+
+/** The endpoints of a network, as one that works while any of them does. */
+export type Failover = {
+  /** @throws UndeterminedError when none of them gave an answer that can be used. */
+  read(questions: readonly Question[], refused: number): Promise<Answers>;
+  /**
+   * Reads from this endpoint alone.
+   *
+   * @throws UndeterminedError when it gave no answer that can be used, and at once while it is left alone.
+   */
+  readAt(endpoint: Endpoint, questions: readonly Question[]): Promise<Answers>;
+  /** All of them: those that may be asked in the order in which a read asks them, then those of another chain. */
+  all(): readonly Endpoint[];
+  /**
+   * Sends the batches in the given order.
+   *
+   * @throws UndeterminedError when none of the endpoints answered all of them.
+   */
+  send(batches: readonly Question[], options: { everywhere: boolean }): Promise<void>;
+  status(): RpcStatus;
+  /** Asks every endpoint how it is. */
+  probe(): Promise<RpcStatus>;
+  close(): void;
+};
+
+/** The longest that a read waits for the end of a Retry-After where there is no other endpoint to ask. */
+const longestWaitMs = 2_000;
+
+/**
+ * Chooses among the endpoints of a network: the first in the order of the configuration that is well. What is not
+ * well is passed over, and comes back when an answer, mostly to a probe, finds it well again.
+ *
+ * A single endpoint is neither checked nor probed: there is nothing to compare it with, every question to it is a
+ * probe, and a harness may turn its chain back. Only a rate limit with Retry-After makes it rest.
+ */
+export function createFailover(options: FailoverOptions): Failover {
+  const { network, chainId, urls, timeoutMs, retryDelayMs, pace, observer } = options;
+  const several = urls.length > 1;
+  const now = () => performance.now();
+  const closing = new AbortController();
+  const redact = createRedactor(urls);
+  /** For one endpoint, while there is another to ask. */
+  const passOverMs = Math.min(pace.passOverMs, timeoutMs);
+  const highest = createHighestHead(now, pace.rememberHeadMs);
+  const endpoints = urls.map((url, index) =>
+    createEndpoint({
+      ...pace,
+      label: `${index + 1}`,
+      url,
+      timeoutMs,
+      now,
+      redact,
+      expected: several ? { chainId, maxLagBlocks: pace.maxLagBlocks, highest } : undefined,
+      observer,
+      onFailure: (endpoint) => prober?.failed(endpoint),
+    }),
+  );
+  const prober = several ? createProber({ endpoints, pace, timeoutMs: passOverMs, now }) : undefined;
+
+  /** Which endpoints to ask, one after the other. The last ones are hardly worth a try, but better than giving up. */
+  function route(): readonly Endpoint[] {
+    if (!several) return endpoints;
+    const ranked = endpoints.filter(({ rank }) => rank !== undefined);
+    return ranked.sort((a, b) => (a.rank ?? 0) - (b.rank ?? 0));
+  }
+
+  /** The route for calls that were refused before: once may be chance, then it is another endpoint's turn. */
+  function routeAfter(refused: number): readonly Endpoint[] {
+    const usual = route();
+    if (refused < 2) return usual;
+    const skipped = (refused - 1) % usual.length;
+    return [...usual.slice(skipped), ...usual.slice(0, skipped)];
+  }
+
+  /** Waits, at least `leastMs`, until an endpoint may be read from; a failure, at once, when that takes too long. */
+  async function waitFor({ retryAfterMs }: Endpoint, leastMs = 0): Promise<EndpointFailure | undefined> {
+    if (retryAfterMs > longestWaitMs) {
+      const seconds = Math.ceil(retryAfterMs / 1_000);
+      return new EndpointFailure("rate_limited", `wants to be left alone for another ${seconds} s`);
+    }
+    const ms = Math.max(retryAfterMs, leastMs);
+    // It rejects when everything is closed, which the next request will notice.
+    if (ms > 0) await delay(ms, undefined, { signal: closing.signal }).catch(() => {});
+    return undefined;
+  }
+
+  async function readFromOnly(only: Endpoint, questions: readonly Question[]): Promise<Answers> {
+    for (let attempt = 1; ; attempt++) {
+      const answers =
+        (await waitFor(only, attempt === 1 ? 0 : retryDelayMs)) ?? (await only.read("read", questions));
+      if (!(answers instanceof EndpointFailure)) return answers;
+      // A node that was given its time gets no second helping.
+      const isLast = attempt === 2 || answers.kind === "timeout" || only.retryAfterMs > longestWaitMs;
+      if (isLast) throw undetermined([[only, answers]]);
+    }
+  }
+
+  async function readFromAny(questions: readonly Question[], refused: number): Promise<Answers> {
+    const failures: [Endpoint, EndpointFailure][] = [];
+    const turns = routeAfter(refused);
+    for (const [turn, endpoint] of turns.entries()) {
+      const limitMs = turn < turns.length - 1 ? passOverMs : timeoutMs;
+      const answers = (await waitFor(endpoint)) ?? (await endpoint.read("read", questions, limitMs));
+      if (!(answers instanceof EndpointFailure)) return answers;
+      failures.push([endpoint, answers]);
+    }
+    throw undetermined(failures);
+  }
+
+  function undetermined(failures: readonly (readonly [Endpoint, EndpointFailure])[]): UndeterminedError {
+    const describe = ({ label }: Endpoint, what = "") =>
+      `RPC endpoint ${label} of ${endpoints.length} of ${network}: ${what}`;
+    const notTried = endpoints.filter(
+      (endpoint) => endpoint.rank === undefined && !failures.some(([tried]) => tried === endpoint),
+    );
+    const hints = [
+      ...failures.map(([endpoint, { message }]) => describe(endpoint, message)),
+      ...notTried.map((endpoint) => describe(endpoint, endpoint.state.detail)),
+    ];
+    const cause = new Error(failures.at(-1)?.[1].message ?? "every endpoint serves another chain");
+    return new UndeterminedError(`${network} could not be reached; try again`, { cause, hints });
+  }
+
+  function status(): RpcStatus {
+    const [first] = route();
+    return { endpoints: endpoints.map((each) => ({ ...each.status(), inUse: each === first })) };
+  }
+
+  return {
+    async read(questions, refused) {
+      prober?.wake();
+      const [only] = endpoints;
+      return several || only === undefined ? readFromAny(questions, refused) : readFromOnly(only, questions);
+    },
+
+    async readAt(endpoint, questions) {
+      prober?.wake();
+      if (!several) return readFromOnly(endpoint, questions);
+      const isLeftAlone =
+        endpoint.rank === undefined || (!isUsable(endpoint) && endpoint.state.pausedUntil > now());
+      const answers = isLeftAlone
+        ? new EndpointFailure("connection", endpoint.state.detail ?? "is left alone")
+        : ((await waitFor(endpoint)) ?? (await endpoint.read("read", questions, passOverMs)));
+      if (answers instanceof EndpointFailure) throw undetermined([[endpoint, answers]]);
+      return answers;
+    },
+
+    all: () => [...new Set([...route(), ...endpoints])],
+
+    /*
+     * One endpoint at first, and the next only when it gave no answer: every endpoint that sees a payment before
+     * it is mined could submit it to the token by itself, and each costs a request. One that answers and then
+     * drops what it got is met by sending everywhere, which is for what has not been mined after a while. Either way
+     * they are the same bytes, of which the chain takes one copy, however many nodes hold it. A rate limit does not
+     * hold up a broadcast: a payment is waiting, and it is one request.
+     */
+    async send(batches, { everywhere }) {
+      prober?.wake();
+      const turns = route();
+      const well = turns.filter(isUsable);
+      if (everywhere && well.length > 1) {
+        const sent = await Promise.all(well.map((endpoint) => endpoint.send(batches, passOverMs)));
+        if (sent.includes(undefined)) return;
+      }
+      const failures: [Endpoint, EndpointFailure][] = [];
+      for (const [turn, endpoint] of turns.entries()) {
+        const failure = await endpoint.send(batches, turn < turns.length - 1 ? passOverMs : timeoutMs);
+        if (failure === undefined) return;
+        failures.push([endpoint, failure]);
+      }
+      throw undetermined(failures);
+    },
+
+    status,
+
+    async probe() {
+      await Promise.all(endpoints.map((endpoint) => endpoint.read("probe", [probeCalls], passOverMs)));
+      return status();
+    },
+
+    close() {
+      closing.abort();
+      prober?.stop();
+      for (const endpoint of endpoints) endpoint.close();
+    },
+  };
+}
+
+/**
+ * It never goes down while any endpoint confirms it, so that no answer is based on a chain that is older than that of
+ * an answer before. It is forgotten `rememberMs` after it was last seen, because there is a chain that did go back:
+ * one that was reset, or rolled back by its operators.
+ */
+function createHighestHead(now: () => number, rememberMs: number): HighestHead {
+  let highest: { number: bigint; seenAt: number } | undefined;
+  const current = () =>
+    highest !== undefined && now() - highest.seenAt < rememberMs ? highest.number : undefined;
+  return {
+    number: current,
+    saw(number) {
+      if (number >= (current() ?? 0n)) highest = { number, seenAt: now() };
+    },
+  };
+}

@@ -1,0 +1,86 @@
+import { createBoundedMap } from "../../util/bounded-map.ts";
+import { KitError } from "../../util/errors.ts";
+import { readBatch, writeBatch } from "./json-rpc.ts";
+import { createKeepAlivePost, type Post } from "./keep-alive-post.ts";
+
+/** One JSON-RPC call: the method and its parameters. */
+export type LocalCall = readonly [method: string, ...params: readonly unknown[]];
+
+/** The node was reached and refused a call. */
+export class RpcRefusal extends KitError {
+  override readonly name = "RpcRefusal";
+  readonly method: string;
+  readonly code: number | undefined;
+
+  constructor(method: string, code: number | undefined, message: string) {
+    super(`The node refused ${method}: ${message}`);
+    this.method = method;
+    this.code = code;
+  }
+}
+
+/** The node was not reached, or did not answer with JSON-RPC. */
+export class RpcUnreachable extends KitError {
+  override readonly name = "RpcUnreachable";
+}
+
+/** JSON-RPC to one local node. Unlike the service's client it repeats nothing and hides nothing. */
+export type LocalRpc = {
+  /** The result of one call: data from outside, to be parsed. Throws {@link RpcRefusal}, {@link RpcUnreachable}. */
+  request(method: string, ...params: readonly unknown[]): Promise<unknown>;
+  /**
+   * The results of several calls in one HTTP request, in their order; throws the first error among them. Anvil
+   * begins the calls in order but does not wait for one before it begins the next: calls that build on each other
+   * belong in separate batches.
+   */
+  batch(calls: readonly LocalCall[]): Promise<readonly unknown[]>;
+};
+
+const usualTimeoutMs = 60_000;
+
+/** Connections by URL: a client may be made for one call, and leaves none of its own open. */
+const connections = createBoundedMap<string, Post>(64);
+
+function connect(url: string): Post {
+  const known = connections.get(url);
+  if (known !== undefined) return known;
+  const post = createKeepAlivePost(new URL(url), {
+    ...{ timeoutMs: usualTimeoutMs, maxResponseBytes: 64 * 1024 * 1024, idleMs: 5_000 },
+    // A node resets some of the connections when thousands are opened at once.
+    maxConnections: 256,
+  });
+  connections.set(url, post);
+  return post;
+}
+
+/** A JSON-RPC client for a node of this machine. Its idle connections keep no process alive. */
+export function createLocalRpc(url: string, timeoutMs = usualTimeoutMs): LocalRpc {
+  const post = connect(url);
+
+  const batch = async (calls: readonly LocalCall[]): Promise<readonly unknown[]> => {
+    if (calls.length === 0) return [];
+    const asked = calls.map(([method, ...params]) => ({ method, params }));
+    const { body, firstId } = writeBatch(asked);
+    let answers: ReturnType<typeof readBatch>;
+    try {
+      answers = readBatch(await post(body, timeoutMs), firstId, asked);
+    } catch (cause) {
+      throw new RpcUnreachable(`The node at ${url} gave no answer`, { cause });
+    }
+    return asked.map((call) => {
+      const answer = answers.get(call);
+      if (answer?.error !== undefined) {
+        throw new RpcRefusal(call.method, answer.error.code, answer.error.message);
+      }
+      return answer?.result;
+    });
+  };
+
+  return {
+    batch,
+    async request(method, ...params) {
+      const [result] = await batch([[method, ...params]]);
+      return result;
+    },
+  };
+}

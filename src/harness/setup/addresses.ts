@@ -1,0 +1,112 @@
+import { type Deployment, planDeployment } from "../../chain/deploy/deployment.ts";
+import { readAddress } from "../../protocol/address.ts";
+import { create2Deployer } from "../../protocol/create2.ts";
+import { type Address, sameAddress } from "../../protocol/hex.ts";
+import { type Asset, type NetworkTier, networkNames, networks } from "../../protocol/networks.ts";
+import {
+  delegateAddress,
+  harnessAccounts,
+  revertingDelegateAddress,
+  usdcImplementationAddress,
+  usdcSignaturesAddress,
+} from "../../published/accounts.ts";
+import { localContracts } from "../../published/harness-addresses.ts";
+import { testPayers } from "../../published/test-payers.ts";
+import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
+
+/** Where the facilitator contract stands: one address for all mainnets, the other for both testnets. */
+export type FacilitatorContracts = Readonly<Record<NetworkTier, Address>>;
+
+/** The contract with the harness's own accounts, as `x402-kit deploy` would deploy it with the same ones. */
+export function planLocalDeployment(tier: NetworkTier): Deployment {
+  const { admin, operator, recoverer, pauser } = harnessAccounts;
+  return planDeployment(tier, {
+    admin: admin.address,
+    adminDelay: 172_800,
+    operators: [operator.address],
+    recoverer: recoverer.address,
+    pauser: pauser.address,
+  });
+}
+
+/** What problems call the two addresses: the variables that give them to commands. */
+const variables: Readonly<Record<NetworkTier, string>> = {
+  mainnet: "FACILITATOR_CONTRACT_MAINNET",
+  testnet: "FACILITATOR_CONTRACT_TESTNET",
+};
+
+/**
+ * Where the contract goes unless configuration says otherwise: where the public CREATE2 deployer would put it. The
+ * same on every machine for the same version of the contract.
+ */
+export function defaultFacilitatorContracts(): FacilitatorContracts {
+  return localContracts;
+}
+
+/**
+ * The addresses for the facilitator contract, with defaults where none is configured. With their checksums (EIP-55),
+ * because clients refuse addresses in mixed case with wrong ones.
+ *
+ * @param configured as the user spelled them
+ * @param assets the tokens on the chains; USDC of every network by default
+ * @param names what problems call the two
+ * @throws {ConfigurationError} with everything that is wrong with them
+ */
+export function resolveFacilitatorContracts(
+  configured: Readonly<Partial<Record<NetworkTier, string | undefined>>> = {},
+  assets: readonly Asset[] = networkNames.map((name) => networks[name].usdc),
+  names: Readonly<Record<NetworkTier, string>> = variables,
+): FacilitatorContracts {
+  const { mainnet, testnet } = configured;
+  const defaults = defaultFacilitatorContracts();
+  const problems: ConfigurationProblem[] = [];
+  const refuse = (tier: NetworkTier, problem: string): Address => {
+    problems.push({ name: names[tier], problem, example: defaults[tier] });
+    return defaults[tier];
+  };
+  const resolve = (tier: NetworkTier, value: string | undefined): Address => {
+    if (value === undefined) return defaults[tier];
+    const { address, problem } = readAddress(value);
+    if (problem !== undefined) return refuse(tier, problem);
+    const taken = collision(address, assets);
+    return taken === undefined ? address : refuse(tier, taken);
+  };
+
+  const resolved = { mainnet: resolve("mainnet", mainnet), testnet: resolve("testnet", testnet) };
+  if (problems.length === 0 && sameAddress(resolved.mainnet, resolved.testnet)) {
+    const name: NetworkTier = testnet === undefined ? "mainnet" : "testnet";
+    const other: NetworkTier = name === "mainnet" ? "testnet" : "mainnet";
+    problems.push({
+      name: names[name],
+      problem: `is the same address as ${names[other]}; mainnets and testnets need one each`,
+      example: defaults[name],
+    });
+  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return resolved;
+}
+
+/** What already stands at an address, so that nothing else can. */
+export function collision(value: Address, assets: readonly Asset[]): string | undefined {
+  const number = BigInt(value);
+  // Ethereum's precompiles are below 0x20, those of layer 2 (RIP-7212) from 0x100.
+  if (number < 0x200n) return "is the address of a precompiled contract";
+  if (number >> 12n === 0x42n << 140n) return "is in the range of the system contracts of optimism and base";
+  for (const [address, what] of inhabitants(assets)) {
+    if (sameAddress(address, value)) return `is the address of ${what}`;
+  }
+  return undefined;
+}
+
+function inhabitants(assets: readonly Asset[]): readonly (readonly [Address, string])[] {
+  return [
+    [create2Deployer, "the CREATE2 deployer"],
+    [delegateAddress, "the code of delegated test payers"],
+    [revertingDelegateAddress, "the code of delegated test payers"],
+    [usdcImplementationAddress, "the code of the mock token"],
+    [usdcSignaturesAddress, "the code of the mock token"],
+    ...assets.map(({ address, name }) => [address, `the asset "${name}"`] as const),
+    ...Object.entries(testPayers).map(([name, { address }]) => [address, `the test payer ${name}`] as const),
+    ...Object.entries(harnessAccounts).map(([name, { address }]) => [address, `the ${name}`] as const),
+  ];
+}

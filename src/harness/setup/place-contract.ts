@@ -1,0 +1,112 @@
+import type { LocalCall, LocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { isBytes } from "../../chain/rpc/read-hex.ts";
+import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
+import { harnessAccounts } from "../../published/accounts.ts";
+import { createBoundedMap } from "../../util/bounded-map.ts";
+import { KitError } from "../../util/errors.ts";
+import { changesTracer, readStorageChanges } from "../nodes/storage-changes.ts";
+
+/** A contract, and the address it is to stand at. */
+export type PlacedContract = {
+  /** What messages call it. */
+  name: string;
+  address: Address;
+  /** Creation code with the constructor's arguments. */
+  initCode: Hex;
+  /** Code that the contract calls, without a constructor of its own, and where it goes. It is put there first. */
+  code?: readonly (readonly [address: Address, code: Hex])[];
+};
+
+/** Enough for any constructor, below what a block holds. */
+const constructorGas = "0x2000000";
+
+const sender = harnessAccounts.treasury.address;
+
+/**
+ * Runs the constructors of contracts at given addresses, and returns the calls that write what came of it: code, nonce
+ * and storage. Only code that the contracts call is written at once. Two requests for all of them.
+ *
+ * A constructor runs for real, on the node, but in a call with state overrides: the creation code stands at the
+ * address with its storage empty. What it returns is the code, what it changes the storage, and `address(this)` is
+ * right. Nothing is mined and no nonce is used. The differences from a real deployment: its events are not on the
+ * chain, and the address has code while the constructor runs.
+ *
+ * Where something stands already, the code is replaced, and so is each slot that the constructor writes. Slots that
+ * only the former contract wrote stay as they are: no call tells which there are. On a fork there are none; see
+ * `createBlankAccounts`.
+ *
+ * @throws {KitError} when a constructor reverts, or changes another account
+ */
+export async function runConstructors(
+  rpc: LocalRpc,
+  contracts: readonly PlacedContract[],
+): Promise<LocalCall[]> {
+  await rpc.batch(calledCode(contracts));
+  const results = await rpc.batch(contracts.flatMap(callsOf)).catch(async (error: unknown) => {
+    // Which one it was, each by itself tells.
+    for (const contract of contracts) {
+      await rpc.batch(callsOf(contract)).catch((cause: unknown) => {
+        throw new KitError(`The constructor of ${contract.name} failed`, { cause });
+      });
+    }
+    throw error;
+  });
+  return contracts.flatMap((contract, index) =>
+    writesOf(contract, results[2 * index], results[2 * index + 1]),
+  );
+}
+
+/** What constructors came to on chains that held nothing else; some 150 kB each. */
+const known = createBoundedMap<string, readonly LocalCall[]>(16);
+
+/**
+ * As {@link runConstructors}, on a chain that holds nothing else: what a constructor does follows from its code, its
+ * address and the chain's id then, so that it runs once in a process. No request for those that ran before.
+ *
+ * @returns the calls that write all of it, the code that the contracts call included
+ */
+export async function runConstructorsOnce(
+  rpc: LocalRpc,
+  chainId: number,
+  contracts: readonly PlacedContract[],
+): Promise<readonly LocalCall[]> {
+  const key = JSON.stringify([chainId, contracts]);
+  const writes = known.get(key) ?? [...calledCode(contracts), ...(await runConstructors(rpc, contracts))];
+  known.set(key, writes);
+  return writes;
+}
+
+function calledCode(contracts: readonly PlacedContract[]): LocalCall[] {
+  return contracts.flatMap(({ code = [] }) => code).map(([where, code]) => ["anvil_setCode", where, code]);
+}
+
+/** One call gives the code, the other one the storage. */
+function callsOf({ address, initCode }: PlacedContract): LocalCall[] {
+  const call = { from: sender, to: address, gas: constructorGas };
+  const overrides = { [address]: { code: initCode, state: {} } };
+  return [
+    ["eth_call", call, "latest", overrides],
+    ["debug_traceCall", call, "latest", { ...changesTracer, stateOverrides: overrides }],
+  ];
+}
+
+function writesOf({ name, address }: PlacedContract, code: unknown, trace: unknown): LocalCall[] {
+  if (!isBytes(code) || code === "0x") throw new KitError(`The constructor of ${name} returned no code`);
+
+  const writes: LocalCall[] = [
+    ["anvil_setCode", address, code],
+    ["anvil_setNonce", address, "0x1"],
+  ];
+  const { accounts, storage } = readStorageChanges(trace);
+  const other = accounts.find((changed) => !sameAddress(changed, sender) && !sameAddress(changed, address));
+  if (other !== undefined) {
+    throw new KitError(`The constructor of ${name} changes ${other}, which is not placed with it`);
+  }
+  for (const { slot, value } of storage) writes.push(["anvil_setStorageAt", address, slot, value]);
+  return writes;
+}
+
+/** Puts contracts, as their constructors leave them, at given addresses: three requests for all of them. */
+export async function placeContracts(rpc: LocalRpc, contracts: readonly PlacedContract[]): Promise<void> {
+  await rpc.batch(await runConstructors(rpc, contracts));
+}

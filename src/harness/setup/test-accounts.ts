@@ -1,0 +1,84 @@
+import { selector } from "../../chain/contract/calldata.ts";
+import type { LocalCall } from "../../chain/rpc/local-rpc.ts";
+import { mock7702DelegateDeployedBytecode } from "../../contracts/mock7702Delegate.ts";
+import { mockGasBurningWalletDeployedBytecode } from "../../contracts/mockGasBurningWallet.ts";
+import { type Address, addressWord, type Hex, uintWord } from "../../protocol/hex.ts";
+import type { Asset } from "../../protocol/networks.ts";
+import { delegateAddress, harnessAccounts, revertingDelegateAddress } from "../../published/accounts.ts";
+import { fickleWalletInitCode, walletInitCode } from "../../published/init-code.ts";
+import { testPayers } from "../../published/test-payers.ts";
+import type { PlacedContract } from "./place-contract.ts";
+
+/** What brings the test payers into the state that each stands for, on one chain. */
+
+const mintSelector = selector("mint(address,uint256)");
+const transferSelector = selector("transfer(address,uint256)");
+const blacklistSelector = selector("blacklist(address)");
+
+/** Code that refuses every call: `PUSH0 PUSH0 REVERT`. */
+const revertingCode = "0x5f5ffd";
+
+/** Whole tokens of each payer, the one without any aside. */
+const wholeTokens = 1_000_000n;
+
+/** Every account that stands in a known state on every chain, whatever is at it on the real chain: their keys are public. */
+export const placedAccounts: readonly Address[] = [
+  ...Object.values(testPayers).map(({ address }) => address),
+  ...Object.values(harnessAccounts).map(({ address }) => address),
+  delegateAddress,
+  revertingDelegateAddress,
+];
+
+/** The payers that are contracts with a constructor. */
+export function testAccountContracts(): readonly PlacedContract[] {
+  const { smartWallet, fickle } = testPayers;
+  return [
+    {
+      name: "the test payer smartWallet",
+      address: smartWallet.address,
+      initCode: walletInitCode(smartWallet.owner),
+    },
+    { name: "the test payer fickle", address: fickle.address, initCode: fickleWalletInitCode(fickle.owner) },
+  ];
+}
+
+/** The calls that put the other code in place: contracts without a constructor, and delegations (EIP-7702). */
+export function walletCode(): readonly LocalCall[] {
+  return [
+    ["anvil_setCode", testPayers.gasBurner.address, mockGasBurningWalletDeployedBytecode],
+    ["anvil_setCode", delegateAddress, mock7702DelegateDeployedBytecode],
+    ["anvil_setCode", revertingDelegateAddress, revertingCode],
+    ["anvil_setCode", testPayers.delegated.address, delegationTo(delegateAddress)],
+    ["anvil_setCode", testPayers.hijacked.address, delegationTo(revertingDelegateAddress)],
+  ];
+}
+
+/** What each payer has of the token, in its smallest unit. */
+export function payerBalances({ decimals }: Asset): readonly (readonly [payer: Address, amount: bigint])[] {
+  const full = wholeTokens * 10n ** BigInt(decimals);
+  return Object.values(testPayers).map(({ address, outcome }) => [
+    address,
+    outcome === "insufficient_funds" ? 0n : full,
+  ]);
+}
+
+/** Calldata for the token, from its owner: who is given money, and who is blacklisted. */
+export function testAccountTokenCalls(asset: Asset): readonly Hex[] {
+  const mints = payerBalances(asset).flatMap(([address, amount]) =>
+    amount === 0n ? [] : [mintCall(address, amount)],
+  );
+  return [...mints, `${blacklistSelector}${addressWord(testPayers.blacklisted.address)}`];
+}
+
+export function mintCall(account: Address, amount: bigint): Hex {
+  return `${mintSelector}${addressWord(account)}${uintWord(amount)}`;
+}
+
+export function transferCall(account: Address, amount: bigint): Hex {
+  return `${transferSelector}${addressWord(account)}${uintWord(amount)}`;
+}
+
+/** The code of an account that is delegated to a contract (EIP-7702). */
+function delegationTo(contract: Address): Hex {
+  return `0xef0100${contract.slice(2).toLowerCase()}`;
+}

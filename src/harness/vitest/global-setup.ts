@@ -1,0 +1,31 @@
+import type { TestProject } from "vitest/node";
+import type { BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
+import { type PoolOptions, preparePool } from "../pool/start-pool.ts";
+import { providedKey } from "./provided.ts";
+
+export type { PoolOptions as GlobalSetupOptions } from "../pool/start-pool.ts";
+
+/**
+ * A global setup for vitest: harnesses that all test files share, one test at a time. The first is started with the
+ * run, further ones when tests run at the same time; all end with the run.
+ *
+ * @throws {ConfigurationError} with everything that is wrong with the options
+ *
+ * @example
+ * // test/global-setup.ts, named in vitest.config.ts: test: { globalSetup: ["test/global-setup.ts"] }
+ * import { createGlobalSetup } from "x402-facilitator-kit/vitest/global-setup";
+ * export default createGlobalSetup({ networks: ["base", "polygon"] });
+ */
+export function createGlobalSetup<const N extends NetworkName = BuiltInNetworkName>(
+  options: PoolOptions<N> = {},
+): (project: TestProject) => Promise<() => Promise<void>> {
+  const start = preparePool(options);
+  return async (project) => {
+    const { url, networks, close } = await start();
+    project.provide(providedKey, { url, networks });
+    return close;
+  };
+}
+
+/** All five networks. */
+export default createGlobalSetup();

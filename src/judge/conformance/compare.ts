@@ -1,0 +1,63 @@
+import { type Difference, type FixtureAnswer, findDifferences } from "../../fixtures/engine/answer.ts";
+
+/** Finds the differences between an answer and the expected one. */
+export type Comparison = (expected: FixtureAnswer, actual: FixtureAnswer) => readonly Difference[];
+
+/** Headers with a meaning; an unexpected one is a difference. */
+const telling = ["allow", "location", "retry-after", "www-authenticate", "x-settlement-state"];
+
+/** Compares the status, the meaningful headers and the exact body, except for placeholders. */
+export const compareExactly: Comparison = (expected, actual) => {
+  const found = findDifferences(expected, actual);
+  if (expected.kind !== "json" || actual.kind !== "json") return found;
+  const unexpected = telling.flatMap((name): readonly Difference[] => {
+    const got = actual.headers[name];
+    if (got === undefined || expected.headers[name] !== undefined) return [];
+    return [{ at: `header ${name}`, expected: "nothing", got: JSON.stringify(got) }];
+  });
+  return [...found, ...unexpected];
+};
+
+/**
+ * Compares what every facilitator must have in common:
+ * - the status;
+ * - of a verify: `isValid` and `invalidReason`;
+ * - of a settle: `success`, `errorReason`, `network`, and `transaction`, which is a hash on success and `""`
+ *   otherwise;
+ * - `payer`, where the answer has one;
+ * - of an answer without a verdict: that it does not say `isValid: true` or `success: true`.
+ *
+ * Null counts as absent. Headers, messages and additional members are not compared.
+ */
+export const compareContract: Comparison = (expected, actual) => {
+  if (expected.kind !== "json" || actual.kind !== "json") return findDifferences(expected, actual);
+  if (expected.status !== actual.status) {
+    return [{ at: "status", expected: `${expected.status}`, got: `${actual.status}` }];
+  }
+  const members = (expected.status === 200 ? verdictMembers : noVerdictMembers).filter(
+    (name) => name !== "payer" || read(actual, name) !== undefined,
+  );
+  return findDifferences(reduce(expected, members), reduce(actual, members));
+};
+
+type JsonAnswer = Extract<FixtureAnswer, { kind: "json" }>;
+
+const noVerdictMembers = ["isValid", "success"];
+const verdictMembers = [...noVerdictMembers, "invalidReason", "errorReason", "transaction", "payer"];
+
+function reduce(answer: JsonAnswer, members: readonly string[]): JsonAnswer {
+  const { kind, status } = answer;
+  const isSettle = read(answer, "success") !== undefined;
+  const body: Record<string, unknown> = {};
+  for (const name of isSettle && status === 200 ? [...members, "network"] : members) {
+    const value = read(answer, name);
+    // Without a verdict, a missing member is as good as `false`.
+    if (status !== 200) body[name] = value === true;
+    else if (value !== undefined) body[name] = name === "payer" ? String(value).toLowerCase() : value;
+  }
+  return { kind, status, headers: {}, body };
+}
+
+function read({ body }: JsonAnswer, member: string): unknown {
+  return Reflect.get(body, member) ?? undefined;
+}

@@ -1,0 +1,250 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import { privateKeyToAddress } from "viem/accounts";
+import { z } from "zod";
+import { readHeadTime } from "../../chain/rpc/head-time.ts";
+import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { isBegun } from "../../fixtures/engine/answer.ts";
+import {
+  defaultContracts,
+  type FixtureNetwork,
+  type ScenarioEnvironment,
+} from "../../fixtures/engine/environment.ts";
+import type { HarnessDescription } from "../../harness/control/description.ts";
+import { askHarness } from "../../harness/control/find-harness.ts";
+import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
+import {
+  builtInNetworks,
+  createNetworkRegistry,
+  type NetworkName,
+  type NetworkRegistry,
+} from "../../protocol/networks.ts";
+import type { X402Version } from "../../protocol/requests.ts";
+import { harnessAccounts } from "../../published/accounts.ts";
+import { testKeys } from "../../published/test-keys.ts";
+import { KitError } from "../../util/errors.ts";
+import type { Access, Auth } from "./access.ts";
+import { type Comparison, compareContract, compareExactly } from "./compare.ts";
+import { hideSecrets } from "./hide-secrets.ts";
+import { sendRequest } from "./send-request.ts";
+import { findUnfitPayers, type UnfitPayers } from "./unfit-payers.ts";
+
+export type FacilitatorOptions = {
+  /** Without `/v1`. */
+  baseUrl: string;
+  /** By default the published one where the facilitator is that of `up` or `mock`, and none elsewhere. */
+  apiKey?: string | undefined;
+  /** How the key is sent; as it is by default. */
+  auth?: Auth | undefined;
+  /** The header that it is sent in; `Authorization` by default. */
+  authHeader?: string | undefined;
+  /** Where to pay; the first network that the facilitator lists by default. */
+  network?: NetworkName | undefined;
+  /** The known networks; the built-in five by default. Networks of a running harness are added. */
+  knownNetworks?: NetworkRegistry | undefined;
+  /** Where payments must go: a facilitator contract, or the merchant's own address. */
+  payTo?: Address | undefined;
+  /** The key of an account with tokens on the network; it pays in scenarios that settle. */
+  payerKey?: Hex | undefined;
+};
+
+/** A facilitator, and what scenarios need to know about it. */
+export type FoundFacilitator = {
+  baseUrl: string;
+  access: Access;
+  environment: ScenarioEnvironment;
+  /** Whether it is one of this kit, with the published keys and the test payers. */
+  isKit: boolean;
+  /** Whether there is an account that can pay. */
+  hasFunds: boolean;
+  /** Whether the token knows a blacklist: on a fork it may not. */
+  hasBlacklist: boolean;
+  /** The test payers of a local chain that have an unexpected balance, with that balance. */
+  unfitPayers: UnfitPayers;
+  /** The versions of the protocol that it lists for the network. */
+  versions: ReadonlySet<X402Version>;
+  /** Shows neither the API key nor the payer's. */
+  compare: Comparison;
+};
+
+/** Further members of other facilitators do not matter. */
+const supportedSchema = z.object({
+  kinds: z.array(z.object({ x402Version: z.number(), scheme: z.string(), network: z.string() })),
+  signers: z.record(z.string(), z.array(z.string())).optional().catch(undefined),
+});
+
+/** Local chains mine a block for each transaction, and one every second without any. */
+const localBlockTimeMs = 1_000;
+
+/** It answers from memory. */
+const answersWithinMs = 10_000;
+
+/**
+ * Asks a facilitator what it supports.
+ *
+ * @throws {KitError} when nothing answers, the answer is not a facilitator's, or payments cannot be made there
+ */
+export async function findFacilitator(options: FacilitatorOptions): Promise<FoundFacilitator> {
+  const { baseUrl, payerKey } = options;
+  const { listed, prefix, isPublished } = await readSupported(baseUrl);
+  const isKit = isPublished && (options.apiKey ?? testKeys.local.apiKey) === testKeys.local.apiKey;
+  const apiKey = options.apiKey ?? (isKit ? testKeys.local.apiKey : undefined);
+  const { auth = apiKey === undefined ? "none" : "bare", authHeader = "authorization" } = options;
+  const harness = isKit ? await askHarness(baseUrl) : undefined;
+  const known = addRunning(options.knownNetworks ?? builtInNetworks, harness);
+
+  const kinds = listed.flatMap(({ network, x402Version }) => {
+    const found = known.find(network, x402Version);
+    return found === undefined ? [] : [{ name: found.name, x402Version }];
+  });
+  const names = [...new Set(kinds.map(({ name }) => name))];
+  const name = options.network ?? names[0];
+  if (name === undefined || !names.includes(name)) {
+    throw new KitError(
+      `The facilitator at ${baseUrl} lists no payments by scheme "exact" on ${name ?? "a known network"}`,
+      {
+        hints: [
+          `GET ${baseUrl}${prefix}/supported lists ${names.length === 0 ? "none that is known" : names.join(", ")}`,
+        ],
+      },
+    );
+  }
+  const networks = names.map((one) => describe(one, options, { isKit, harness, known }));
+  const [first, ...others] = networks;
+  const network = networks.find((one) => one.name === name);
+  if (first === undefined || network === undefined) throw new Error(`${name} is missing`);
+
+  const running = harness?.networks[name];
+  const rpc = running && createLocalRpc(running.rpcUrl);
+  return {
+    baseUrl,
+    access: { prefix, auth, authHeader: authHeader.toLowerCase() },
+    isKit,
+    hasFunds: isKit || payerKey !== undefined,
+    hasBlacklist: running?.fork?.hasBlacklist ?? true,
+    unfitPayers: running && rpc ? await findUnfitPayers(rpc, running.asset) : new Map(),
+    versions: new Set(kinds.filter((kind) => kind.name === name).map(({ x402Version }) => x402Version)),
+    compare: hideSecrets(
+      isKit ? compareExactly : compareContract,
+      [apiKey, payerKey].filter((secret) => secret !== undefined),
+    ),
+    environment: {
+      networks: [first, ...others],
+      network,
+      keys: isKit
+        ? testKeys
+        : { ...testKeys, local: { apiKey: apiKey ?? "none", organizationId: testKeys.local.organizationId } },
+      ...(!isKit && { payers: { funded: accountOf(payerKey), empty: accountOf(undefined) } }),
+      now: rpc === undefined ? await clockOf(baseUrl, isKit) : () => readHeadTime(rpc, name),
+      run: randomUUID(),
+    },
+  };
+}
+
+/** Adds the networks that a harness describes, so that other processes need no network file. */
+function addRunning(known: NetworkRegistry, harness: HarnessDescription | undefined): NetworkRegistry {
+  const added = Object.entries(harness?.networks ?? {}).flatMap(([name, running]) => {
+    const { chainId, caip2, tier, asset, nativeCoin = "ETH" } = running;
+    if (tier === undefined || known.named(name) !== undefined) return [];
+    return [{ name, chainId, caip2, tier, usdc: asset, nativeCoin, blockTimeMs: localBlockTimeMs }];
+  });
+  return added.length === 0 ? known : createNetworkRegistry([...known.all, ...added]);
+}
+
+type SupportedAnswer = {
+  /** Its kinds with scheme "exact", each with the network's name as in the answer. */
+  listed: { network: string; x402Version: X402Version }[];
+  prefix: Access["prefix"];
+  /** Whether it uses the published operator, as `up` and `mock` do. */
+  isPublished: boolean;
+};
+
+/** Looks below `/v1` first, then at the root. */
+async function readSupported(baseUrl: string): Promise<SupportedAnswer> {
+  const came: string[] = [];
+  for (const prefix of ["/v1", ""] as const) {
+    const answer = await ask(baseUrl, `${prefix}/supported`);
+    const read = supportedSchema.safeParse(answer.kind === "json" ? answer.body : undefined);
+    if (answer.kind === "json" && answer.status === 200 && read.success) {
+      const { kinds, signers = {} } = read.data;
+      const published = harnessAccounts.operator.address;
+      return {
+        prefix,
+        isPublished: Object.values(signers)
+          .flat()
+          .some((signer) => sameAddress(signer, published)),
+        listed: kinds.flatMap(({ scheme, x402Version, network }) =>
+          scheme === "exact" && (x402Version === 1 || x402Version === 2) ? [{ network, x402Version }] : [],
+        ),
+      };
+    }
+    const what = isBegun(answer)
+      ? `${answer.kind === "json" ? "JSON" : "something else than JSON"} with status ${answer.status}`
+      : "no answer";
+    came.push(`GET ${baseUrl}${prefix}/supported gave ${what}`);
+  }
+  throw new KitError(`What answers at ${baseUrl} is not an x402 facilitator`, {
+    hints: [
+      `${came.join(", and ")}; a facilitator lists its kinds of payment there.`,
+      "Give the address that /v1/verify and /v1/settle, or /verify and /settle, are behind.",
+    ],
+  });
+}
+
+async function ask(baseUrl: string, path: string) {
+  try {
+    return await sendRequest(baseUrl, { method: "GET", path, headers: {} }, answersWithinMs);
+  } catch (error) {
+    throw new KitError(`Nothing answers at ${baseUrl}`, {
+      cause: error instanceof KitError ? error.cause : error,
+      hints: ["Give the address of a facilitator that runs: --url URL"],
+    });
+  }
+}
+
+type Found = { isKit: boolean; harness: HarnessDescription | undefined; known: NetworkRegistry };
+
+function describe(
+  name: NetworkName,
+  { payTo }: FacilitatorOptions,
+  { isKit, harness, known: all }: Found,
+): FixtureNetwork {
+  const network = all.named(name);
+  if (network === undefined) throw new Error(`${name} is no network`);
+  const running = harness?.networks[name];
+  const known = running?.facilitatorContract ?? (isKit ? defaultContracts[network.tier] : undefined);
+  const facilitatorContract = payTo ?? known;
+  if (facilitatorContract === undefined) {
+    throw new KitError("Where payments must go is not known", {
+      hints: [
+        "Give the address that this facilitator wants as payTo: --pay-to ADDRESS",
+        "Of a facilitator of this kit, it is the facilitator contract; of others, usually any wallet of yours.",
+      ],
+    });
+  }
+  return { ...network, facilitatorContract, assets: [running?.asset ?? network.usdc] };
+}
+
+/** An account by its key, or a new one at random. */
+function accountOf(privateKey: Hex = `0x${randomBytes(32).toString("hex")}`) {
+  try {
+    return { address: privateKeyToAddress(privateKey), privateKey };
+  } catch {
+    // Without a cause, since that may quote the key.
+    throw new KitError(
+      "PAYER_PRIVATE_KEY is no private key: it is not below the order of secp256k1, or zero",
+    );
+  }
+}
+
+const clockSchema = z.object({ now: z.int() });
+
+/** The time of a mock server, which may have its own clock; for others, that of this machine. */
+async function clockOf(baseUrl: string, isKit: boolean): Promise<() => bigint | Promise<bigint>> {
+  const read = async () => {
+    const answer = await ask(baseUrl, "/__clock");
+    return clockSchema.safeParse(answer.kind === "json" ? answer.body : undefined).data?.now;
+  };
+  const machine = () => BigInt(Math.floor(Date.now() / 1000));
+  if (!isKit || (await read()) === undefined) return machine;
+  return async () => BigInt((await read()) ?? machine());
+}

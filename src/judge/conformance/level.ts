@@ -1,0 +1,68 @@
+import type { ScenarioRow } from "../../fixtures/cases/scenarios.ts";
+import type { FixtureAnswer } from "../../fixtures/engine/answer.ts";
+import { answerRuleOf, type Rule, ruleOf } from "./specification.ts";
+
+/**
+ * How serious it is that an answer differs from the table.
+ * - `wrong`: a sentence of the public specification decides the payment, and the verdict is another; money moves
+ *   twice; or the answer has a shape that strict public clients reject.
+ * - `differs`: the verdict is right; a reason, a status or a member is another, which the specification leaves open.
+ * - `kit`: the row is a choice of this kit, such as its limits and API keys.
+ */
+export type Level = "wrong" | "differs" | "kit";
+
+/** The level, and the sentence of the specification that it is based on. */
+export type Classified = { level: Level; rule?: Rule };
+
+/** The verdict that a client reads from an answer. */
+type Verdict = "yes" | "no" | "unreadable";
+
+/**
+ * Classifies an answer that differs from the expected one.
+ *
+ * @param before answers to earlier requests, whose success may be repeated
+ */
+export function classifyDifference(
+  scenario: Pick<ScenarioRow, "situation" | "x402Version" | "operation">,
+  expected: FixtureAnswer,
+  actual: FixtureAnswer,
+  before: readonly FixtureAnswer[] = [],
+): Classified {
+  const { operation } = scenario;
+  const rule = ruleOf(scenario);
+  if (rule === undefined) return { level: "kit" };
+  const wanted = verdictOf(expected, operation);
+  const got = verdictOf(actual, operation);
+  // The same success again is no second payment.
+  const isRepeat = got === "yes" && before.some((earlier) => isSameSuccess(earlier, actual));
+  if ((wanted === "yes") !== (got === "yes") && !isRepeat) return { level: "wrong", rule };
+  const isVerdict = actual.kind === "json" && actual.status === 200;
+  if (isVerdict && lacksMembers(actual, operation)) {
+    return { level: "wrong", rule: answerRuleOf(scenario) ?? rule };
+  }
+  return { level: "differs", rule };
+}
+
+function verdictOf(answer: FixtureAnswer, operation: ScenarioRow["operation"]): Verdict {
+  if (answer.kind !== "json") return "unreadable";
+  const verdict: unknown = Reflect.get(answer.body, operation === "verify" ? "isValid" : "success");
+  if (typeof verdict !== "boolean") return "unreadable";
+  return verdict ? "yes" : "no";
+}
+
+/** Whether members are missing that strict public clients require (specification, 5.3.2 and 5.4.2). */
+function lacksMembers(answer: FixtureAnswer, operation: ScenarioRow["operation"]): boolean {
+  if (answer.kind !== "json") return true;
+  const read = (member: string): unknown => Reflect.get(answer.body, member);
+  if (operation === "verify") return typeof read("isValid") !== "boolean";
+  if (typeof read("success") !== "boolean" || typeof read("network") !== "string") return true;
+  const transaction = read("transaction");
+  if (typeof transaction !== "string") return true;
+  return read("success") === true && transaction === "";
+}
+
+function isSameSuccess(earlier: FixtureAnswer, actual: FixtureAnswer): boolean {
+  if (earlier.kind !== "json" || actual.kind !== "json") return false;
+  const hashes = [earlier, actual].map(({ body }): unknown => Reflect.get(body, "transaction"));
+  return typeof hashes[0] === "string" && hashes[0] !== "" && hashes[0] === hashes[1];
+}

@@ -1,0 +1,150 @@
+import type { Pool } from "pg";
+import { ConfigurationError, KitError } from "../../../util/errors.ts";
+import type { Database } from "../database.ts";
+import { UndoneError } from "../retrying.ts";
+import { createPostgresConnections, type PostgresConnections } from "./connection.ts";
+import { explainUrlError, pinSslMode } from "./connection-url.ts";
+
+/** Connections that one process has at most. Every claim that is being signed holds one. */
+const mostConnections = 10;
+/** How long opening a connection may take, in milliseconds. */
+const connectTimeoutMs = 10_000;
+/** A connection without use is closed after this. */
+const idleMs = 30_000;
+/** None lives longer, so that connections find their way to where a database has moved. */
+const longestLifeSeconds = 30 * 60;
+
+/** `xid8`, `pg_stat_activity` as we describe it, and everything that is used, are in every version still supported. */
+const oldestVersion = 14;
+
+/** The type of 64-bit integers, by its number in `pg_type`. */
+const int8 = 20;
+
+/**
+ * Opens the Postgres database of a URL.
+ *
+ * @throws ConfigurationError when the URL cannot be read.
+ * @throws KitError when the database cannot be reached, is too old, a read-only replica, or forgets commits.
+ */
+export async function openPostgres(url: string): Promise<Database> {
+  // Loaded here and not with this module: only Postgres needs them.
+  const [{ Kysely }, { createPostgresDialect }, { default: pg }] = await Promise.all([
+    import("kysely"),
+    import("./dialect.ts"),
+    import("pg"),
+  ]);
+  const options = {
+    connectionString: pinSslMode(url),
+    application_name: "x402-kit",
+    max: mostConnections,
+    connectionTimeoutMillis: connectTimeoutMs,
+    idleTimeoutMillis: idleMs,
+    maxLifetimeSeconds: longestLifeSeconds,
+    keepAlive: true,
+    // Statements that wait for no answer are sent at once, instead of one after the other's answer.
+    pipeline: true,
+    types: {
+      getTypeParser: (...[type, format]: Parameters<typeof pg.types.getTypeParser>) =>
+        type === int8 ? readInteger : pg.types.getTypeParser(type, format),
+    },
+  };
+  let pool: Pool;
+  try {
+    // A pool reads its URL with its first connection; here it can still be said what is wrong.
+    new pg.Client(options);
+    pool = new pg.Pool(options);
+  } catch (error) {
+    // Without the cause: it may hold the URL, and that the password.
+    throw new ConfigurationError([
+      {
+        name: "DATABASE_URL",
+        problem: explainUrlError(error),
+        example: "postgres://USER:PASSWORD@HOST:5432/DATABASE",
+      },
+    ]);
+  }
+  // A connection that dies while it is idle is replaced with the next use.
+  pool.on("error", () => {});
+  // From its first moment on: an unhandled error event ends the process, and the pool does not always listen.
+  pool.on("connect", (client) => client.on("error", () => {}));
+  const connections = createPostgresConnections(pool);
+  try {
+    await inspect(connections);
+  } catch (error) {
+    await connections.close();
+    throw error;
+  }
+  return new Kysely({ dialect: createPostgresDialect(connections) });
+}
+
+/** Whether the server is one that the ledger can be trusted to. */
+async function inspect(connections: PostgresConnections): Promise<void> {
+  const unusable = (reason: string, hint: string) =>
+    new KitError(`The database cannot be used: ${reason}`, { hints: [hint] });
+  const { version, replica, synchronous } = await readSettings(connections);
+  if (version < oldestVersion * 10_000) {
+    throw unusable(`it is older than Postgres ${oldestVersion}`, "Upgrade the server.");
+  }
+  if (replica) {
+    throw unusable("it is a read-only replica", "Let DATABASE_URL name the primary server.");
+  }
+  if (synchronous === "off") {
+    throw unusable(
+      "it reports commits done that a crash undoes (synchronous_commit is off)",
+      "Turn it on for this user or database: alter role … set synchronous_commit = on",
+    );
+  }
+}
+
+async function readSettings(
+  connections: PostgresConnections,
+): Promise<{ version: number; replica: boolean; synchronous: unknown }> {
+  try {
+    const connection = await connections.take();
+    try {
+      const { rows } = await connection.run(
+        "select current_setting('server_version_num') as version, pg_is_in_recovery() as replica, current_setting('synchronous_commit') as synchronous",
+        [],
+        connectTimeoutMs,
+      );
+      const [row] = rows;
+      return {
+        version: Number(row?.version),
+        replica: row?.replica === true,
+        synchronous: row?.synchronous,
+      };
+    } finally {
+      connection.release();
+    }
+  } catch (error) {
+    throw new KitError("The database cannot be reached", {
+      cause: reasonOf(error),
+      hints: [adviceOn(reasonOf(error))],
+    });
+  }
+}
+
+/** What to do about a server that cannot be reached. */
+function adviceOn(reason: unknown): string {
+  const code = reason instanceof Error && "code" in reason ? String(reason.code) : "";
+  if (/CERT|ISSUER|ALTNAME|SELF_SIGNED/.test(code)) {
+    return "Its certificate is not trusted: name its authority with &sslrootcert=FILE in DATABASE_URL.";
+  }
+  if (code === "ENOENT")
+    return "There is no such Unix socket: `host` in DATABASE_URL is the folder it is in.";
+  return "Check that DATABASE_URL names a running Postgres, and its user, password and database.";
+}
+
+/** What the network or the server said, without what was made of it for those who would try again. */
+function reasonOf(error: unknown): unknown {
+  const reason = error instanceof UndoneError ? error.cause : error;
+  // A host with several addresses fails with one error for each, and no words of its own.
+  return reason instanceof AggregateError && reason.errors.length > 0 ? reason.errors[0] : reason;
+}
+
+function readInteger(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value))
+    throw new RangeError(`${text} is a larger integer than the ledger stores`);
+  return value;
+}

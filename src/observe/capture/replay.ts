@@ -1,0 +1,128 @@
+import { recoverSigner } from "../../chain/signing/recover.ts";
+import { authorizationDigest, domainSeparator } from "../../protocol/authorization.ts";
+import { checkTerms, checkValidityWindow, type ServedNetwork } from "../../protocol/checks.ts";
+import { sameAddress } from "../../protocol/hex.ts";
+import { type Invalid, invalid, invalidReasons } from "../../protocol/reasons.ts";
+import { refusals } from "../../protocol/refusals.ts";
+import { type PaymentRequest, parsePaymentRequest } from "../../protocol/requests.ts";
+import { isErc6492 } from "../../protocol/signature.ts";
+import { describeWrongSignature } from "../../protocol/signature-mistakes.ts";
+import type { Capture, CapturedChain } from "./capture.ts";
+
+/** One repeated check of a payment; `refusal` is undefined when it passes. */
+export type ReplayedCheck = { check: string; refusal: Invalid | undefined };
+
+/** The verdict on a captured payment that was checked again, and whether it is the recorded one. */
+export type Replay = {
+  checks: readonly ReplayedCheck[];
+  /** `valid` or the reason. */
+  verdict: string;
+  /** The original verdict; undefined if there was none, or only the ledger decided it. */
+  recorded: string | undefined;
+  same: boolean;
+};
+
+/** Runs the service's checks again, in their order, on the captured state, without chain, ledger or network. */
+export async function replayCapture(capture: Capture): Promise<Replay> {
+  const checks = await makeChecks(capture);
+  const verdict = checks.find(({ refusal }) => refusal !== undefined)?.refusal?.reason ?? "valid";
+  const recorded = recordedVerdict(capture);
+  return { checks, verdict, recorded, same: recorded === undefined || recorded === verdict };
+}
+
+/** The original verdict: `valid` or the reason; undefined if there was none. */
+export function recordedVerdict({
+  outcome,
+  reason,
+}: Pick<Capture, "outcome" | "reason">): string | undefined {
+  if (["valid", "settled", "pending"].includes(outcome)) return "valid";
+  return outcome === "invalid" ? (reason ?? undefined) : undefined;
+}
+
+async function makeChecks({
+  request: body,
+  chain,
+  signature,
+  signatureRefusal,
+}: Capture): Promise<ReplayedCheck[]> {
+  const checks: ReplayedCheck[] = [];
+  const parsed = parsePaymentRequest(body);
+  checks.push({ check: "isReadable", refusal: parsed.ok ? undefined : parsed.invalid });
+  if (!parsed.ok) return checks;
+  const { request } = parsed;
+  const terms = checkTerms(request, servedNetwork(chain), (check, refusal) =>
+    checks.push({ check, refusal }),
+  );
+  if (terms !== undefined) return checks;
+  for (const [check, judge] of stateChecks) {
+    const isCut = check === "signatureHolds" && signature === "cut";
+    const refusal = isCut ? refusalOfThen(signatureRefusal) : await judge(request, chain);
+    checks.push({ check, refusal });
+    if (refusal !== undefined) break;
+  }
+  return checks;
+}
+
+/** The original refusal of a signature that is not in the file. */
+function refusalOfThen(refusal: Capture["signatureRefusal"]): Invalid | undefined {
+  if (refusal === null) return undefined;
+  const reason = invalidReasons.find((known) => known === refusal.reason);
+  return invalid(reason ?? "invalid_exact_evm_payload_signature", refusal.message);
+}
+
+function servedNetwork({ network, facilitatorContract, asset }: CapturedChain): ServedNetwork {
+  return { name: network, facilitatorContract, assets: [asset] };
+}
+
+type StateCheck = (
+  request: PaymentRequest,
+  chain: CapturedChain,
+) => Invalid | undefined | Promise<Invalid | undefined>;
+
+const stateChecks: readonly (readonly [string, StateCheck])[] = [
+  ["signatureHolds", checkSignature],
+  [
+    "windowIsOpen",
+    ({ authorization }, chain) =>
+      checkValidityWindow(authorization, BigInt(chain.time), servedNetwork(chain)),
+  ],
+  [
+    "authorizationIsUnused",
+    (_, { authorizationUsed }) => (authorizationUsed ? refusals.usedOnChain() : undefined),
+  ],
+  ["assetIsOpen", (_, { assetPaused }) => (assetPaused ? refusals.assetPaused() : undefined)],
+  [
+    "payerIsAllowed",
+    (_, { payerBlacklisted }) => (payerBlacklisted ? refusals.payerBlacklisted() : undefined),
+  ],
+  [
+    "balanceSuffices",
+    ({ authorization: { value } }, { asset, payerBalance }) =>
+      BigInt(payerBalance) < value ? refusals.balanceTooSmall(BigInt(payerBalance), value, asset) : undefined,
+  ],
+];
+
+async function checkSignature(
+  { authorization, signature }: PaymentRequest,
+  { asset, chainId, network, payerHasCode, walletAccepts }: CapturedChain,
+): Promise<Invalid | undefined> {
+  const signer = recoverSigner(
+    authorizationDigest(domainSeparator(asset, chainId), authorization),
+    signature,
+  );
+  if (signer !== undefined && sameAddress(signer, authorization.from)) {
+    // A delegated account (EIP-7702): its delegate decides.
+    return payerHasCode && walletAccepts === false
+      ? refusals.tokenRefusesSignature(authorization.from)
+      : undefined;
+  }
+  if (walletAccepts === true) return undefined;
+  if (payerHasCode) return refusals.walletRefuses(authorization.from);
+  if (isErc6492(signature)) return refusals.walletNotDeployed(authorization.from, network);
+  const mistake = await describeWrongSignature(
+    { authorization, signature },
+    { asset, chainId },
+    recoverSigner,
+  );
+  return refusals.notSignedByPayer(authorization.from, network, asset, mistake);
+}

@@ -1,0 +1,243 @@
+import type { Address, Hex } from "../../protocol/hex.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
+import type { Operation } from "../../protocol/problems.ts";
+import type { Invalid } from "../../protocol/reasons.ts";
+import type { PaymentRequest } from "../../protocol/requests.ts";
+import { type Channel, defineChannel } from "./channel.ts";
+
+/** Which service of this process a message is from: a process may run several. */
+export type FromService = { readonly serviceId: string };
+
+/** The headers of a request that say which trace it is part of, unchecked; see W3C Trace Context. */
+export type TraceHeaders = {
+  readonly traceparent?: string | string[] | undefined;
+  readonly tracestate?: string | string[] | undefined;
+};
+
+/** A verify or settle whose body is a well-formed payment, before anything of it is checked. */
+export type RequestRead = FromService & {
+  /** The id of the request in answers and logs. */
+  readonly requestId: string;
+  /** Undefined where the request came another way than by the service's own HTTP. */
+  readonly headers?: TraceHeaders;
+  readonly operation: Operation;
+  readonly settlementId: Hex;
+  readonly payment: PaymentRequest;
+  /** The JSON that the payment was read of; undefined where it came another way. */
+  readonly body?: string | undefined;
+};
+
+/** One check of a payment. */
+export type CheckMade = {
+  /** One of `checkNames`. */
+  readonly check: string;
+  /** Undefined when it passed. */
+  readonly refusal: Invalid | undefined;
+};
+
+/**
+ * The checks of one request, published with the first of them. `checks` and `times` grow while more are made: a message
+ * for each would cost observers more than all other messages together. `checksOf` takes them apart.
+ */
+export type ChecksBegun = FromService & {
+  readonly settlementId: Hex;
+  /** The object of {@link RequestRead}, which tells concurrent repeats apart. */
+  readonly payment: PaymentRequest;
+  /** In their order; those between which nothing was waited for are one list. */
+  readonly checks: readonly (readonly CheckMade[])[];
+  /** When each list of them was made, by `publicationTime`. */
+  readonly times: readonly number[];
+};
+
+/**
+ * How a verify or settle ended.
+ * - `valid`, `invalid`, `settled`: decided;
+ * - `pending`: signed and sent, and not decided in time;
+ * - `refused`: 4xx, the request was refused before a verdict on the payment;
+ * - `undetermined`: 5xx, no verdict could be reached;
+ * - `abandoned`: the caller left before there was an answer.
+ */
+export type PaymentOutcome =
+  | "valid"
+  | "invalid"
+  | "settled"
+  | "pending"
+  | "refused"
+  | "undetermined"
+  | "abandoned";
+
+/** The answer to a verify or settle, in words that logs, metrics and channels share. */
+export type RequestResult = {
+  readonly outcome: PaymentOutcome;
+  /** Why it is not good, or not answered: an invalid reason, or the name of a problem. */
+  readonly reason?: string;
+  /** The explanation in the answer. */
+  readonly message?: string;
+  readonly transaction?: Hex;
+};
+
+/** What came as the body of a request in which no payment could be read. */
+export type ReceivedBody = {
+  /** Its beginning, at most 4,096 characters, with what may be a secret masked. */
+  readonly text: string;
+  /** Of the whole body, as far as it was read. */
+  readonly bytes: number;
+  /** Whether the text is all of it. */
+  readonly isWhole: boolean;
+  readonly contentType: string | undefined;
+};
+
+/** A verify or settle that has ended, well-formed or not. */
+export type RequestEnded = FromService & {
+  readonly requestId: string;
+  /** As in {@link RequestRead}. */
+  readonly headers?: TraceHeaders;
+  readonly operation: Operation;
+  /** Undefined when the body is not a well-formed payment. */
+  readonly payment: PaymentRequest | undefined;
+  readonly settlementId: Hex | undefined;
+  /** As in {@link RequestRead}. */
+  readonly body?: string | undefined;
+  /** Where no payment could be read of it, and something came. */
+  readonly received?: ReceivedBody | undefined;
+  /** The HTTP status of the answer; undefined when the caller left before all of it was written. */
+  readonly status: number | undefined;
+  /** The body of that answer, which holds no secret; undefined where none was written, or none that is text. */
+  readonly answer?: string | undefined;
+  readonly result: RequestResult;
+  /** Milliseconds from the first byte of the request to the last of the answer. */
+  readonly tookMs: number;
+};
+
+/** A request that no route answers: 404, or 405 where another method is needed. */
+export type RequestUnrouted = FromService & {
+  readonly requestId: string;
+  readonly method: string;
+  /** Without its query, cut where it is long. */
+  readonly path: string;
+  readonly status: 404 | 405;
+  /** The explanation in the answer. */
+  readonly message: string;
+};
+
+/** What became of the answer that holds a success: `delivered` when it was written, `lost` when it could not be. */
+export type DeliveryFate = "delivered" | "lost";
+
+/** The fate of one success on its way to the caller. */
+export type DeliveryEnded = FromService & {
+  readonly requestId: string;
+  readonly settlementId: Hex;
+  readonly fate: DeliveryFate;
+};
+
+/** One step of a settlement, durable in the ledger when it is published. */
+export type SettlementStep = FromService & { readonly settlementId: Hex } & (
+    | { readonly step: "claimed"; readonly network: NetworkName; readonly organizationId: string }
+    /** A block holds it that is not deep enough yet. */
+    | { readonly step: "mined"; readonly blockNumber: bigint }
+    /** That block has vanished. */
+    | { readonly step: "reorganized" }
+    /** It moved to another transaction, since the one before decided nothing about it. */
+    | { readonly step: "moved" }
+    | { readonly step: "settled"; readonly transaction: Hex }
+    | { readonly step: "failed"; readonly transaction: Hex; readonly failure: string }
+    /** A direct submission to the token was found, `directSubmission`; its value waits to be paid out. */
+    | { readonly step: "recoveryQueued"; readonly directSubmission: Hex }
+    | { readonly step: "recoveryPostponed"; readonly problem: string }
+    | { readonly step: "recovered"; readonly transaction: Hex }
+    | { readonly step: "delivered" }
+  );
+
+/** One step of a transaction of an operator, or of a recoverer. */
+export type TransactionStep = FromService & {
+  readonly network: NetworkName;
+  readonly transaction: Hex;
+} & (
+    | {
+        /** Signed and stored, and not sent yet. `kind` is that of `Attempt`. */
+        readonly step: "signed";
+        readonly kind: "settle" | "noop" | "forward";
+        readonly operator: Address;
+        readonly txNonce: number;
+        /** What it settles or pays out; empty where an earlier transaction of the txNonce said so. */
+        readonly settlementIds: readonly Hex[];
+        readonly maxFeePerGas: bigint;
+        readonly maxPriorityFeePerGas: bigint;
+      }
+    /** Handed to the RPC; `everywhere` to all endpoints, since it was sent before. Published before the request. */
+    | { readonly step: "broadcast"; readonly everywhere: boolean }
+    /** Its receipt was read, which happens again until the block is deep enough. */
+    | {
+        readonly step: "receipt";
+        readonly succeeded: boolean;
+        readonly blockNumber: bigint;
+        readonly blockHash: Hex;
+      }
+    /** The ledger has closed its txNonce with this transaction. */
+    | { readonly step: "concluded"; readonly blockNumber: bigint }
+  );
+
+/** One HTTP request to a JSON-RPC endpoint that is over. */
+export type RpcRequested = FromService & {
+  readonly network: NetworkName;
+  /** The endpoint by its place in the configuration, from "1". Never its URL, which may hold a key. */
+  readonly endpoint: string;
+  readonly purpose: "read" | "send" | "probe";
+  /** The methods of the batch, in order. */
+  readonly methods: readonly string[];
+  /**
+   * Those of them that were called for one settlement, by its id, or for one transaction, by its hash. What was called for
+   * no payment is in none.
+   */
+  readonly about: ReadonlyMap<Hex, readonly string[]>;
+  readonly durationMs: number;
+  /** Why the answer could not be used; undefined when it was. What is asked again shows as another request. */
+  readonly error: string | undefined;
+};
+
+/** A block that is the newest one this service has seen of a network. */
+export type BlockSeen = FromService & {
+  readonly network: NetworkName;
+  readonly number: bigint;
+  /** Unix seconds. */
+  readonly timestamp: bigint;
+};
+
+/** A harness's fault that has hit something. */
+export type FaultHit = FromService & {
+  readonly network: NetworkName;
+  readonly faultId: string;
+  readonly kind: string;
+  /** The methods of the JSON-RPC calls that it hit; empty for a fault of the chain itself when it is set. */
+  readonly methods: readonly string[];
+  /**
+   * All calls of the HTTP request that it hit, and which of them went wrong by it. Of a fault of the chain itself when it
+   * is set: the transactions that it hit, each by its hash.
+   */
+  readonly calls: readonly { readonly params: readonly unknown[]; readonly isHit: boolean }[];
+};
+
+/** Everything that can be observed of a service, by channel; docs/ARCHITECTURE.md describes when each is published. */
+export const channels: {
+  readonly request: Channel<RequestRead>;
+  readonly checks: Channel<ChecksBegun>;
+  readonly payment: Channel<RequestEnded>;
+  readonly unrouted: Channel<RequestUnrouted>;
+  readonly delivery: Channel<DeliveryEnded>;
+  readonly settlement: Channel<SettlementStep>;
+  readonly transaction: Channel<TransactionStep>;
+  readonly rpc: Channel<RpcRequested>;
+  readonly block: Channel<BlockSeen>;
+  readonly fault: Channel<FaultHit>;
+} = {
+  request: defineChannel("request"),
+  checks: defineChannel("checks"),
+  payment: defineChannel("payment"),
+  unrouted: defineChannel("unrouted"),
+  delivery: defineChannel("delivery"),
+  settlement: defineChannel("settlement"),
+  transaction: defineChannel("transaction"),
+  rpc: defineChannel("rpc"),
+  block: defineChannel("block"),
+  fault: defineChannel("fault"),
+};

@@ -1,0 +1,88 @@
+import { findJsonProblem } from "../../protocol/json-problem.ts";
+import { type Finding, finding } from "../../protocol/mistakes.ts";
+import { parseJson } from "../../util/json.ts";
+
+/** The text to explain, as far as it could be read. */
+export type Input =
+  /** `x402Version`: the one beside the payment, which may be left out. */
+  | { kind: "request"; payload: unknown; requirements: unknown; x402Version?: unknown }
+  | { kind: "payment"; payload: unknown }
+  | { kind: "challenge"; accepts: readonly unknown[]; x402Version: unknown }
+  | { kind: "answer"; answer: object };
+
+export type InputReading = { input: Input | undefined; findings: Finding[] };
+
+/**
+ * Detects the kind of a text: a body of verify or settle, a payment header, a 402 challenge (its body or the header
+ * PAYMENT-REQUIRED), or a facilitator's answer; as JSON, as base64 of it, or as an HTTP answer with it. Never throws.
+ */
+export function readInput(text: string): InputReading {
+  const findings: Finding[] = [];
+  // A pasted header may include its name.
+  const bare = withoutHttp(text.trim()).replace(/^[A-Za-z-]+:\s+/, "");
+  let value = parseJson(bare);
+  if (value === undefined) {
+    const once = decodeBase64(bare);
+    value = once === undefined ? undefined : parseJson(once);
+    const twice = value === undefined && once !== undefined ? decodeBase64(once) : undefined;
+    if (twice !== undefined) {
+      value = parseJson(twice);
+      if (value !== undefined) findings.push(finding("encoded-twice", ""));
+    }
+  }
+  if (value === undefined) return { input: undefined, findings: [notJson(bare)] };
+  const input = classify(value, findings);
+  if (input === undefined) findings.push(finding("unknown-shape", "", quote(bare)));
+  return { input, findings };
+}
+
+/** The header of a payment, or else the body, of an answer as `curl -i` prints it; any other text as it is. */
+function withoutHttp(text: string): string {
+  if (!/^HTTP\/\d/.test(text)) return text;
+  const [head = "", ...body] = text.split(/\r?\n\r?\n/);
+  const named = /^(?:payment-required|payment-response|x-payment-response):[^\S\r\n]*(\S+)/im.exec(head);
+  return named?.[1] ?? body.join("\n\n").trim();
+}
+
+/** Where a text stops being JSON, if that is what it was to be. */
+function notJson(text: string): Finding {
+  const problem = /^[{[]/.test(text) ? findJsonProblem(text) : undefined;
+  if (problem === undefined) return finding("not-json", "", quote(text));
+  const { line, column, found } = problem;
+  return finding("not-json", `line ${line}, column ${column}`, { got: found });
+}
+
+function classify(value: unknown, findings: Finding[]): Input | undefined {
+  if (!isRecord(value)) return undefined;
+  if ("paymentPayload" in value || "paymentRequirements" in value) {
+    let payload = value.paymentPayload;
+    if (typeof payload === "string") {
+      findings.push(finding("not-decoded", "paymentPayload", { expected: "an object" }));
+      payload = parseJson(payload) ?? parseJson(decodeBase64(payload) ?? "");
+    }
+    const { paymentRequirements: requirements, x402Version } = value;
+    return { kind: "request", payload, requirements, x402Version };
+  }
+  if (Array.isArray(value.accepts)) {
+    return { kind: "challenge", accepts: value.accepts, x402Version: value.x402Version };
+  }
+  if ("payload" in value) return { kind: "payment", payload: value };
+  if ("success" in value || "isValid" in value) return { kind: "answer", answer: value };
+  return undefined;
+}
+
+/** Decodes base64 or base64url; undefined if it is neither. */
+function decodeBase64(text: string): string | undefined {
+  const bare = text.trim().replace(/^"|"$/g, "");
+  if (!/^[A-Za-z0-9+/_-]{8,}={0,2}$/.test(bare)) return undefined;
+  return Buffer.from(bare, "base64").toString("utf8");
+}
+
+function quote(text: string): { got: string } {
+  return { got: text.length > 60 ? `${text.slice(0, 60)}…` : text };
+}
+
+/** Whether a value of JSON is an object with members. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,72 @@
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { z } from "zod";
+import type { Operation } from "../../protocol/problems.ts";
+import type { RefusalContext } from "../explain/explain-refusal.ts";
+import { answerFrom } from "./answer-from.ts";
+import { bodyOf } from "./payment-body.ts";
+import type { LoggedPayment, PaymentLog } from "./payment-log.ts";
+
+/** Sends the body of a payment to the service, with the key of the local organization. */
+export type Resend = {
+  /** Gives the answer. */
+  send(operation: Operation, body: Record<string, unknown>): Promise<{ status: number; body: unknown }>;
+  /**
+   * Everything that the payment was judged by, as `x402-kit replay` reads it.
+   *
+   * @param keepSignature also where the payer is no test payer: anyone with it can move that payer's money
+   */
+  capture(payment: LoggedPayment, keepSignature: boolean): Promise<object>;
+  /** The command for a terminal that does the same. */
+  describeCurl(operation: Operation, body: Record<string, unknown>): string;
+};
+
+const captureSchema = z.object({ keepSignature: z.boolean().default(false) }).nullish();
+const againSchema = z.object({ operation: z.enum(["verify", "settle"]) });
+
+/**
+ * `POST /payments/{id}/again`, `/curl` and `/capture`: the same payment once more, as a command, and as a file that holds
+ * all it was judged by.
+ */
+export function againRoutes(
+  app: FastifyInstance,
+  { log, context, resend }: { log: PaymentLog; context: RefusalContext; resend: Resend },
+): void {
+  const read = ({ params, body }: FastifyRequest<{ Params: { id: string } }>) => {
+    const payment = log.find(params.id.toLowerCase());
+    if (payment?.request === undefined) {
+      return {
+        status: 404,
+        error: "No payment of this id can be sent again: none that is readable was seen here",
+      };
+    }
+    const asked = againSchema.safeParse(body);
+    if (!asked.success) {
+      return { status: 400, error: 'The body is to be {"operation":"verify"} or {"operation":"settle"}' };
+    }
+    return {
+      operation: asked.data.operation,
+      body: bodyOf({ ...payment, request: payment.request }, context),
+    };
+  };
+
+  app.post<{ Params: { id: string } }>("/payments/:id/again", async (request, reply) => {
+    const found = read(request);
+    if (found.error !== undefined) return reply.code(found.status).send({ error: found.error });
+    return resend.send(found.operation, found.body);
+  });
+
+  app.post<{ Params: { id: string } }>("/payments/:id/curl", async (request, reply) => {
+    const found = read(request);
+    if (found.error !== undefined) return reply.code(found.status).send({ error: found.error });
+    return { curl: resend.describeCurl(found.operation, found.body) };
+  });
+
+  app.post<{ Params: { id: string } }>("/payments/:id/capture", async (request, reply) => {
+    const asked = captureSchema.safeParse(request.body);
+    if (!asked.success) {
+      return reply.code(400).send({ error: 'The body is to be {} or {"keepSignature":true}' });
+    }
+    const keepSignature = asked.data?.keepSignature ?? false;
+    return answerFrom(log, (payment) => resend.capture(payment, keepSignature))(request, reply);
+  });
+}

@@ -1,0 +1,138 @@
+import { authorizationJson } from "../../protocol/build-request.ts";
+import { chainTimeIn } from "../../protocol/refusals.ts";
+import type { PaymentRequest } from "../../protocol/requests.ts";
+import {
+  explainLostAnswer,
+  explainRefusal,
+  type RefusalContext,
+  type RefusalExplanation,
+} from "../explain/explain-refusal.ts";
+import { explainReceived, receivedView } from "./explain-received.ts";
+import { shownBody } from "./payment-body.ts";
+import type { AuthorizationUse, PaymentChain } from "./payment-chain.ts";
+import type { LoggedPayment } from "./payment-log.ts";
+import type { OperationView, PaymentDetail, PaymentSummary } from "./payment-view.ts";
+import { explainUse, settledHere, usedReason } from "./used-before.ts";
+
+/**
+ * All that is known of a payment, with what is wrong with it. Its chain, where there is one to ask, says how its
+ * authorization was used elsewhere.
+ */
+export async function describePayment(
+  payment: LoggedPayment,
+  context: RefusalContext,
+  chain: Pick<PaymentChain, "authorizationUse" | "timeAt"> | undefined,
+): Promise<PaymentDetail> {
+  const use = mayBeUsedElsewhere(payment) ? await chain?.authorizationUse(payment) : undefined;
+  return detailOf(payment, context, { use, chainTime: chainTimeOf(payment, chain) });
+}
+
+/** The chain's time when the newest settle, or else verify, was judged: as its message says, or as blocks were seen. */
+function chainTimeOf(
+  { summary, timeline }: LoggedPayment,
+  chain: Pick<PaymentChain, "timeAt"> | undefined,
+): bigint | undefined {
+  const { settle, verify, network, firstSeenAt } = summary;
+  const told = chainTimeIn((settle ?? verify)?.message ?? undefined);
+  if (told !== undefined || network === null) return told;
+  const operation = settle === null ? "verify" : "settle";
+  const asked = timeline.findLast(({ kind, title }) => kind === "request" && title.endsWith(operation));
+  const judged = timeline.findLast(
+    ({ kind, requestId }) => kind === "check" && requestId === asked?.requestId,
+  );
+  return chain?.timeAt?.(network, (judged ?? asked)?.at ?? firstSeenAt);
+}
+
+/**
+ * All that is known of a payment, with what is wrong with it.
+ *
+ * @param known what the chain said: how its authorization was used before, where {@link mayBeUsedElsewhere}, and its time
+ */
+function detailOf(
+  payment: LoggedPayment,
+  context: RefusalContext,
+  { use, chainTime }: { use: AuthorizationUse | undefined; chainTime: bigint | undefined },
+): PaymentDetail {
+  const { summary, request, body, received, answers, timeline, omitted } = payment;
+  return {
+    ...summary,
+    signed: request === undefined ? null : authorizationJson(request.authorization),
+    required: request === undefined ? null : termsOf(request),
+    chainTime: chainTime === undefined ? null : `${chainTime}`,
+    body: request === undefined ? null : shownBody({ request, body }, context, withoutSignature),
+    received: received === undefined ? null : receivedView(received),
+    answers,
+    timeline: timeline.toSorted((a, b) => a.at - b.at),
+    omitted,
+    explanations: explanationsOf(payment, context, use),
+  };
+}
+
+function withoutSignature(signature: string): string {
+  return `0x (${(signature.length - 2) / 2} bytes that are not shown)`;
+}
+
+function termsOf({ requirements: { amount, asset, payTo } }: PaymentRequest): Record<string, string> {
+  return { amount: `${amount}`, asset, ...(payTo !== undefined && { payTo }) };
+}
+
+/** The refusals behind which an earlier use may be: of an expired authorization the service does not ask for one. */
+const refusalsOfUsed: ReadonlySet<string | null> = new Set([
+  usedReason,
+  "invalid_exact_evm_payload_authorization_valid_before",
+]);
+
+/** What the ledger says last of a settlement that failed and was not recovered, as far as is known. */
+const stepsOfFailed: ReadonlySet<string | null> = new Set(["failed", "recoveryQueued", "recoveryPostponed"]);
+
+/**
+ * Whether a payment was refused and nothing that was seen here tells that its authorization is unused: it may have been
+ * used straight on the token, or before this process began. That also makes settles fail that were answered as pending.
+ */
+function mayBeUsedElsewhere({ summary, timeline }: Pick<LoggedPayment, "summary" | "timeline">): boolean {
+  const refused = refusedOperation(summary);
+  if (refused === undefined || settledHere(timeline) !== undefined) return false;
+  return refusalsOfUsed.has(refused.reason) || stepsOfFailed.has(summary.ledger);
+}
+
+function refusedOperation({ settle, verify }: PaymentSummary): OperationView | undefined {
+  const refused = [settle, verify].find(
+    (operation) => operation !== null && !["open", "valid", "settled"].includes(operation.outcome),
+  );
+  return refused ?? undefined;
+}
+
+/** Whether the caller left, and not because its request could not be read. */
+function isAbandoned({ outcome, reason }: OperationView): boolean {
+  return outcome === "abandoned" && reason === null;
+}
+
+/** Why the newest of its refusals was one. */
+function explanationsOf(
+  { summary, request, body, received, timeline }: LoggedPayment,
+  context: RefusalContext,
+  use: AuthorizationUse | undefined,
+): RefusalExplanation[] {
+  const { unrouted } = summary;
+  if (unrouted !== null) {
+    const reason = unrouted.status === 404 ? "not-found" : "method-not-allowed";
+    return explainRefusal({ reason, message: unrouted.message, request, at: summary.lastSeenAt }, context);
+  }
+  const refused = refusedOperation(summary);
+  const isLost = refused === undefined ? summary.delivered === false : isAbandoned(refused);
+  if (isLost) return [explainLostAnswer(summary.ledger)];
+  if (refused === undefined) return [];
+  const { reason, message, at } = refused;
+  // Not when it was last seen: clocks are compared by the time of this very answer.
+  const answered = {
+    ...{ reason: reason ?? undefined, message: message ?? undefined },
+    at: at ?? summary.lastSeenAt,
+  };
+  if (received !== undefined) return explainReceived(answered, received, context);
+  const explanations = explainRefusal({ ...answered, request, body }, context);
+  if (reason !== usedReason && use === undefined) return explanations;
+  const own = explanations.find(({ mistake }) => mistake === usedReason);
+  const before = explainUse(settledHere(timeline) ?? use, summary.token, own);
+  if (before === undefined) return explanations;
+  return [before, ...explanations.filter(({ mistake }) => mistake !== usedReason)];
+}

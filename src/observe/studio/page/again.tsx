@@ -1,0 +1,124 @@
+import { formatUnits } from "../../../protocol/token-units.ts";
+import type { PaymentDetail } from "../payment-view.ts";
+import { command } from "./command.ts";
+import { requestTimeOf } from "./request-time.ts";
+import { scenarioOf, vitestOf } from "./snippets.ts";
+import { act, ask, copyText, draft, isLocal, notice, pay, place, tokenOf } from "./state.ts";
+import { writeFromNow } from "./times.ts";
+
+/**
+ * A signed time as the form has it: as far from the chain's time as it was at the request, in unix seconds; 0, and what
+ * is far off, as it is.
+ */
+function timeOf(signed: string | undefined, requestedAt: number): string | undefined {
+  const seconds = Number(signed);
+  if (signed === undefined || !Number.isSafeInteger(seconds)) return undefined;
+  const ahead = seconds - requestedAt;
+  return Math.abs(ahead) > aYear ? signed : writeFromNow(ahead);
+}
+
+const aYear = 31_536_000;
+
+/** Payers that sign with a key of their own, and so rightly in every test. */
+const signers: readonly (string | null)[] = ["funded", "empty", "blacklisted"];
+
+/** Whether the same payer's next payment has the same end: not where a signature was refused that is right in a test. */
+function isRepeatable({ verify, settle, payerName }: PaymentDetail): boolean {
+  const isOfSignature = [verify, settle].some(
+    (view) => view?.reason === "invalid_exact_evm_payload_signature",
+  );
+  return !isOfSignature || !signers.includes(payerName);
+}
+
+/** What can be done with a payment once more. */
+export function Again({ payment }: { payment: PaymentDetail }) {
+  const { id, signed, payerName, network, amount, token } = payment;
+  // Of a request that held no payment there is nothing to send.
+  if (signed === null) return null;
+  // The mock has neither chains nor the routes that act on them.
+  const canAct = isLocal.value;
+  const operation = payment.settle === null ? "verify" : "settle";
+  const isKnown = payerName !== null && network !== null && amount !== null;
+  const scenario = scenarioOf(payment);
+  const again = async () => {
+    await act(`/payments/${id}/again`, { operation }, `Sent the same ${operation} again.`);
+  };
+  const copyCurl = async () => {
+    const answer = await ask(`/payments/${id}/curl`, { operation });
+    if (typeof answer?.curl === "string") await copyText(answer.curl, "the command");
+  };
+  const capture = async () => {
+    const answer = await ask(`/payments/${id}/capture`, {});
+    if (answer === undefined) return;
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(
+      new Blob([JSON.stringify(answer, null, 2)], { type: "application/json" }),
+    );
+    link.download = "bug.x402.json";
+    link.click();
+    URL.revokeObjectURL(link.href);
+    const cut = answer.signature === "cut" ? "Without the signature, since this is no test payer. " : "";
+    notice.value = `${cut}Judge it again, on any machine: ${command} replay bug.x402.json`;
+  };
+  return (
+    <section class="again" aria-label="Do it again">
+      <h3>Do it again</h3>
+      <div class="buttons">
+        {canAct && signed !== null && (
+          <button type="button" onClick={again}>
+            Same {operation}
+          </button>
+        )}
+        {canAct && isKnown && (
+          <button
+            type="button"
+            onClick={() => pay({ network, payer: payerName, amount, x402Version: payment.x402Version ?? 1 })}
+          >
+            Fresh
+          </button>
+        )}
+        {canAct && network !== null && amount !== null && (
+          <button
+            type="button"
+            onClick={() => {
+              const { seconds } = requestTimeOf(payment);
+              draft.value = {
+                network,
+                payer: payerName ?? "funded",
+                amount: formatUnits(amount, (token ?? tokenOf(network)).decimals),
+                x402Version: String(payment.x402Version ?? 1),
+                validAfter: timeOf(signed.validAfter, seconds) ?? "0",
+                validBefore: timeOf(signed.validBefore, seconds) ?? writeFromNow(600),
+              };
+              place.value = "payments";
+              notice.value = "The form holds this payment now: change what you like, then Pay.";
+              document.getElementById("amount")?.focus();
+            }}
+          >
+            Edit…
+          </button>
+        )}
+        {canAct && signed !== null && (
+          <>
+            <button type="button" onClick={copyCurl}>
+              Copy as curl
+            </button>
+            <button type="button" onClick={capture}>
+              Capture to a file
+            </button>
+          </>
+        )}
+        {isKnown && isRepeatable(payment) && (
+          <button type="button" onClick={() => copyText(vitestOf(payment), "the test")}>
+            Copy as test
+          </button>
+        )}
+        {scenario !== undefined && (
+          <button type="button" onClick={() => copyText(scenario, "the scenario's name")}>
+            Copy scenario
+          </button>
+        )}
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,96 @@
+import { useSignal } from "@preact/signals";
+import { unitsOf } from "../../../protocol/token-units.ts";
+import { type Framework, shopOf } from "./snippets.ts";
+import { copyText, harness } from "./state.ts";
+
+const frameworks: readonly Framework[] = ["express", "hono", "next"];
+
+/** Keys and addresses to copy, and the configuration of a shop. */
+export function SetupPane() {
+  const framework = useSignal<Framework>("express");
+  const chosen = useSignal("");
+  const view = harness.value;
+  if (view === null) return <p class="empty">Nothing is known of this service.</p>;
+  const { facilitator, organization, networks, payers } = view;
+  const name = chosen.value || Object.keys(networks)[0] || "";
+  const network = networks[name];
+  const shop =
+    network === undefined
+      ? ""
+      : shopOf(framework.value, {
+          url: facilitator.url,
+          apiKey: organization.apiKey,
+          caip2: network.caip2,
+          payTo: network.facilitatorContract,
+          asset: network.asset,
+        });
+  return (
+    <div class="pane">
+      <section class="card" aria-label="Facilitator">
+        <h2>Facilitator</h2>
+        <Copy name="URL" text={facilitator.url} />
+        <Copy name="API key" text={organization.apiKey} />
+        <Copy name="recipient" text={organization.recipient} />
+        <p>
+          <a href="/docs">The API, to try</a>
+        </p>
+      </section>
+      {Object.entries(networks).map(([network, { facilitatorContract, asset, rpcUrl }]) => (
+        <section class="card" key={network} aria-label={network}>
+          <h2>{network}</h2>
+          <Copy name="payTo" text={facilitatorContract} />
+          <Copy name={unitsOf(asset).symbol} text={asset.address} />
+          {rpcUrl !== undefined && <Copy name="RPC URL" text={rpcUrl} />}
+        </section>
+      ))}
+      <section class="card wide" aria-label="Shop">
+        <h2>Your shop</h2>
+        <p>
+          {frameworks.map((one) => (
+            <button
+              type="button"
+              key={one}
+              aria-pressed={framework.value === one}
+              onClick={() => (framework.value = one)}
+            >
+              {one}
+            </button>
+          ))}{" "}
+          <select
+            aria-label="Network of the shop"
+            value={name}
+            onChange={(event) => (chosen.value = event.currentTarget.value)}
+          >
+            {Object.keys(networks).map((one) => (
+              <option key={one}>{one}</option>
+            ))}
+          </select>{" "}
+          <button type="button" onClick={() => copyText(shop, "the configuration")}>
+            Copy
+          </button>
+        </p>
+        <pre>{shop}</pre>
+      </section>
+      <section class="card wide" aria-label="Test payers">
+        <h2>Test payers</h2>
+        <p class="soft">Their keys are published: never send anything of value to these accounts.</p>
+        {Object.entries(payers).map(([payer, { address, privateKey }]) => (
+          <div class="payer" key={payer}>
+            <b>{payer}</b> <Copy name="address" text={address} /> <Copy name="key" text={privateKey} />
+          </div>
+        ))}
+      </section>
+    </div>
+  );
+}
+
+function Copy({ name, text }: { name: string; text: string }) {
+  return (
+    <span class="copied">
+      <span class="soft">{name}</span> <code>{text}</code>{" "}
+      <button type="button" class="copy" aria-label={`Copy ${name}`} onClick={() => copyText(text, name)}>
+        copy
+      </button>
+    </span>
+  );
+}

@@ -1,0 +1,181 @@
+import { invalidReasons, settleErrorReason } from "../../../protocol/reasons.ts";
+import type { PaymentDetail } from "../payment-view.ts";
+import { requestTimeOf } from "./request-time.ts";
+
+/** A vitest test with this kit that makes the same payment, right or wrong, and expects the same answer. */
+export function vitestOf(payment: PaymentDetail): string {
+  const { network, payerName, x402Version, settle, required, amount } = payment;
+  const operation = settle === null ? "verify" : "settle";
+  const isAgain = isRepeated(payment);
+  return [
+    '// vitest.config.ts needs: test: { globalSetup: ["x402-facilitator-kit/vitest/global-setup"] }',
+    'import { expect } from "vitest";',
+    'import { test } from "x402-facilitator-kit/vitest";',
+    "",
+    `test("${payerName} pays on ${network}", async ({ harness }) => {`,
+    ...timeLines(payment),
+    `  const { ${isAgain ? "request" : operation} } = await harness.pay({`,
+    `    network: "${network}",`,
+    `    payer: "${payerName}",`,
+    `    amount: ${required?.amount ?? amount}n,`,
+    ...(x402Version === 2 ? ["    x402Version: 2,"] : []),
+    ...signedLines(payment),
+    "  });",
+    ...(isAgain ? ["  const settle = await harness.settle(request);"] : []),
+    `  expect(${operation}.body).toMatchObject(${expectedAnswer(payment)});`,
+    "});",
+    "",
+  ].join("\n");
+}
+
+/** Whether it was settled, and then asked for again and refused for that. */
+function isRepeated({ settle, ledger }: PaymentDetail): boolean {
+  const isRefused = settle?.outcome === "invalid" && settle.reason === "invalid_transaction_state";
+  return isRefused && settle.count > 1 && (ledger === "settled" || ledger === "recovered");
+}
+
+/** What a test needs to know of an answer. A v1 settle has a word of its own for most reasons. */
+function expectedAnswer({ settle, verify, x402Version }: PaymentDetail): string {
+  const reason = (settle ?? verify)?.reason ?? null;
+  if (reason === null) return `{ ${settle === null ? "isValid" : "success"}: true }`;
+  if (settle === null) return `{ invalidReason: "${reason}" }`;
+  const known = invalidReasons.find((one) => one === reason);
+  const answered =
+    known === undefined
+      ? reason
+      : settleErrorReason({ reason: known, fault: "payload", message: "" }, x402Version ?? 1);
+  return `{ errorReason: "${answered}" }`;
+}
+
+/** Further off than this, a time was not meant from now: it is in milliseconds, or 0. */
+const farOffSeconds = 31_536_000;
+/** As `harness.pay` has it where nothing is said. */
+const usualSeconds = 600;
+
+/** The signed times, from the time of the request on its chain, where they are not what `pay` signs anyway. */
+function timesOf(payment: PaymentDetail) {
+  const { signed } = payment;
+  const now = requestTimeOf(payment).seconds;
+  const read = (name: "validAfter" | "validBefore", isUsual: (ahead: number, at: number) => boolean) => {
+    const at = Number(signed?.[name] ?? "0");
+    const ahead = at - now;
+    if (isUsual(ahead, at)) return undefined;
+    if (Math.abs(ahead) > farOffSeconds) return { name, code: `${signed?.[name]}n`, isFromNow: false };
+    return { name, code: `now ${ahead < 0 ? "-" : "+"} ${Math.abs(ahead)}n`, isFromNow: true };
+  };
+  const times = [
+    read("validAfter", (_, at) => at === 0),
+    // What had settled before it expired is settled first by the test, too.
+    read(
+      "validBefore",
+      (ahead) => Math.abs(ahead - usualSeconds) < 30 || (ahead < usualSeconds && isRepeated(payment)),
+    ),
+  ];
+  return times.flatMap((time) => time ?? []);
+}
+
+function timeLines(payment: PaymentDetail): readonly string[] {
+  if (!timesOf(payment).some(({ isFromNow }) => isFromNow)) return [];
+  return [`  const now = await harness.networks["${payment.network}"].now();`];
+}
+
+/** What was signed otherwise than `pay` signs it. */
+function signedLines(payment: PaymentDetail): readonly string[] {
+  const { signed, required } = payment;
+  if (signed === null || required === null) return [];
+  const isOther = (name: string, of: string | undefined) =>
+    of !== undefined && signed[name]?.toLowerCase() !== of.toLowerCase();
+  const members = [
+    ...(isOther("to", required.payTo) ? [`to: "${signed.to}"`] : []),
+    ...(isOther("value", required.amount) ? [`value: ${signed.value}n`] : []),
+    ...timesOf(payment).map(({ name, code }) => `${name}: ${code}`),
+  ];
+  return members.length === 0 ? [] : [`    authorization: { ${members.join(", ")} },`];
+}
+
+/** The scenario of fixtures and mock that ends a request as this payment did; undefined while it is open. */
+export function scenarioOf({ verify, settle, x402Version }: PaymentDetail): string | undefined {
+  const operation = settle === null ? "verify" : "settle";
+  const view = settle ?? verify;
+  const version = x402Version === 2 ? ".v2" : "";
+  switch (view?.outcome) {
+    case "valid":
+    case "settled":
+      return `${operation}${version}.success`;
+    case "pending":
+      return `settle${version}.pending`;
+    case "undetermined":
+      return `${operation}${version}.unavailable`;
+    case "invalid":
+      return view.reason === null ? undefined : `${operation}${version}.${view.reason}`;
+    default:
+      return undefined;
+  }
+}
+
+/** What a shop is configured with. */
+type ShopView = {
+  url: string;
+  apiKey: string;
+  caip2: string;
+  payTo: string;
+  asset: { address: string; name: string; version: string; decimals: number };
+};
+
+/** The configuration of a shop for one of the public packages. */
+export function shopOf(framework: Framework, { url, apiKey, caip2, payTo, asset }: ShopView): string {
+  // A hundredth of a token.
+  const price = 10n ** BigInt(Math.max(asset.decimals - 2, 0));
+  const facilitator = [
+    "const facilitator = new HTTPFacilitatorClient({",
+    `  url: "${url}",`,
+    "  createAuthHeaders: async () => {",
+    `    const headers = { Authorization: "${apiKey}" };`,
+    "    return { verify: headers, settle: headers, supported: headers };",
+    "  },",
+    "});",
+    `const server = new x402ResourceServer(facilitator).register("${caip2}", new ExactEvmScheme());`,
+    "const routes = {",
+    '  "GET /report": {',
+    "    accepts: {",
+    `      scheme: "exact", network: "${caip2}", payTo: "${payTo}",`,
+    `      price: { asset: "${asset.address}", amount: "${price}", extra: { name: "${asset.name}", version: "${asset.version}" } },`,
+    "    },",
+    "  },",
+    "};",
+  ];
+  const imports = (name: string, what: string) => [
+    `import { ${what}, x402ResourceServer } from "${name}";`,
+    'import { HTTPFacilitatorClient } from "@x402/core/server";',
+    'import { ExactEvmScheme } from "@x402/evm/exact/server";',
+    "",
+  ];
+  switch (framework) {
+    case "express":
+      return [
+        'import express from "express";',
+        ...imports("@x402/express", "paymentMiddleware"),
+        ...facilitator,
+        "const app = express();",
+        "app.use(paymentMiddleware(routes, server));",
+      ].join("\n");
+    case "hono":
+      return [
+        'import { Hono } from "hono";',
+        ...imports("@x402/hono", "paymentMiddleware"),
+        ...facilitator,
+        "const app = new Hono();",
+        "app.use(paymentMiddleware(routes, server));",
+      ].join("\n");
+    case "next":
+      return [
+        "// middleware.ts",
+        ...imports("@x402/next", "paymentProxy"),
+        ...facilitator,
+        "export const proxy = paymentProxy(routes, server);",
+        'export const config = { matcher: ["/report"] };',
+      ].join("\n");
+  }
+}
+
+export type Framework = "express" | "hono" | "next";

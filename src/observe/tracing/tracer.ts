@@ -1,0 +1,31 @@
+import type * as OpenTelemetry from "@opentelemetry/api";
+import type { Hex } from "../../protocol/hex.ts";
+import { createBoundedMap } from "../../util/bounded-map.ts";
+
+/** How many payments and transactions are remembered; the oldest are forgotten first. */
+export const mostRemembered = 10_000;
+
+/** What is needed to make the spans of a service. */
+export type TraceContext = {
+  api: typeof OpenTelemetry;
+  tracer: OpenTelemetry.Tracer;
+  serviceId: string;
+  /** The newest span of each payment by settlement id; later spans without another parent continue it. */
+  payments: {
+    get(settlementId: Hex): OpenTelemetry.SpanContext | undefined;
+    set(settlementId: Hex, span: OpenTelemetry.SpanContext): void;
+  };
+};
+
+export function createTraceContext(api: typeof OpenTelemetry, serviceId: string): TraceContext {
+  const tracer = api.trace.getTracer("x402-facilitator-kit");
+  return { api, tracer, serviceId, payments: createBoundedMap(mostRemembered) };
+}
+
+/** The context for a child of this span, or for a new trace without one. */
+export function contextAfter(
+  { ROOT_CONTEXT, trace }: typeof OpenTelemetry,
+  parent: OpenTelemetry.SpanContext | undefined,
+): OpenTelemetry.Context {
+  return parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent);
+}

@@ -1,0 +1,175 @@
+import type { Funds } from "../../chain/chain.ts";
+import type { SettleCall } from "../../chain/contract/calls.ts";
+import { estimateFees } from "../../chain/fees.ts";
+import type { Head } from "../../chain/rpc/calls.ts";
+import { settleTransaction, usualSettleGas } from "../../chain/signing/transaction.ts";
+import type { NetworkConfig } from "../../config/network-config.ts";
+import type { BoundIdentifier } from "../../ledger/settlement.ts";
+import { checkValidityWindow } from "../../protocol/checks.ts";
+import type { Address } from "../../protocol/hex.ts";
+import { problemDetails } from "../../protocol/problems.ts";
+import { type Invalid, invalid } from "../../protocol/reasons.ts";
+import { expiryMarginSeconds, refusals } from "../../protocol/refusals.ts";
+import { IdentifierReusedError, OperatorError, UndeterminedError } from "../../util/errors.ts";
+import { refusedForCode } from "../organizations/limits.ts";
+import type { Caller } from "../organizations/organizations.ts";
+import { poll } from "../relayer/poll.ts";
+import type { Submission } from "../relayer/relayer.ts";
+import { classifyRevert } from "./check-state.ts";
+import type { Lane } from "./context.ts";
+import type { Expense, GasBudget } from "./gas-budget.ts";
+import type { ReadPayment } from "./intake.ts";
+import type { Checked } from "./publish-checks.ts";
+import type { ProvenSignature } from "./signature.ts";
+import type { Turn } from "./turns.ts";
+import type { Waiting } from "./waiting.ts";
+
+/** What it takes besides the payment. */
+export type ClaimOptions = Waiting & { gasBudget: GasBudget; turn: Turn };
+
+/** A payment whose signature holds, and for whom it is to be claimed. */
+export type Claimant = Pick<ReadPayment, "payment"> &
+  Lane &
+  ProvenSignature & {
+    identifier: BoundIdentifier | undefined;
+    caller: Caller;
+    recipient: Address;
+    checked: Checked;
+  };
+
+/** Between two checks of a payment whose balance is taken up by settlements under way. */
+const balancePollMs = 50;
+
+/**
+ * Checks a payment against the chain, and has the relayer claim and send it. Undefined once it is in the ledger.
+ *
+ * A balance that is taken up by settlements under way is looked at again for two block times: one that was mined just
+ * now is counted twice, in the balance and in the reservation, until its receipt has been read.
+ *
+ * @throws UndeterminedError when the result cannot be determined or the payment cannot be sent, GasBudgetError when the
+ * organization's gas budget does not cover it; in both cases nothing was signed.
+ */
+export async function claimPayment(claimant: Claimant, options: ClaimOptions): Promise<Invalid | undefined> {
+  const { payment, identifier, chain, relayer, signature, caller, recipient, checked } = claimant;
+  const { authorization, asset, network } = payment;
+  const { now, deadline, signal, gasBudget, turn } = options;
+  const call: SettleCall = { asset: asset.address, authorization, signature, recipient, id: payment.id };
+  let takenUp: Invalid | undefined;
+  let balanceDeadline = Math.min(deadline, now() + 2 * network.blockTimeMs);
+
+  const ended = await poll(tryToClaim, {
+    every: balancePollMs,
+    until: () => now() >= balanceDeadline,
+    signal,
+  });
+  if (signal.aborted && ended === undefined) throw new UndeterminedError("The caller left; nothing was sent");
+  const refusal = ended ?? takenUp;
+  if (refusal === undefined) throw new UndeterminedError(behind(network));
+  return refusal === "claimed" ? undefined : refusal;
+
+  /** Undefined while settlements under way take up the balance, or it was read before they were mined. */
+  async function tryToClaim(): Promise<Invalid | "claimed" | undefined> {
+    const readAt = now();
+    const { head, revert, funds, payerCode } = await chain.simulateSettle(call, { withFunds: true });
+    const outsideWindow = checked(
+      "windowIsOpen",
+      checkValidityWindow(authorization, head.timestamp, chain.network),
+    );
+    if (outsideWindow !== undefined) return outsideWindow;
+    const reverts = checked("simulationSucceeds", revert && (await classifyRevert(chain, call, revert)));
+    if (reverts !== undefined) return reverts;
+    if (funds === undefined || payerCode === undefined) throw new Error("the funds were not read");
+    const refused = refusedForCode(caller.organization.limits[network.name], authorization.from, payerCode);
+    if (checked("payerIsAccepted", refused) !== undefined) return refused;
+    requireGasMoney(call, network, head, funds);
+    if (await turn.take(payerCode, options)) {
+      balanceDeadline = Math.min(deadline, now() + 2 * network.blockTimeMs);
+      return tryToClaim();
+    }
+
+    const submission: Submission = {
+      claim: {
+        id: payment.id,
+        organizationId: caller.organization.id,
+        network: network.name,
+        chainId: network.chainId,
+        asset: asset.address,
+        payer: authorization.from,
+        payerCode,
+        authorizationNonce: authorization.nonce,
+        digest: payment.digest,
+        value: authorization.value,
+        validAfter: authorization.validAfter,
+        validBefore: authorization.validBefore,
+        signature,
+        recipient,
+        balance: funds.payer,
+        balanceBlock: head.number,
+        ...(identifier && { identifier }),
+      },
+      call,
+      head,
+      tip: funds.tip,
+      gasMoney: funds.operator,
+      sendBefore: readAt + Number(authorization.validBefore - expiryMarginSeconds - head.timestamp) * 1000,
+      deadline,
+      signal,
+    };
+    const { maxFeePerGas } = estimateFees(head, network, funds.tip);
+    const expense: Expense = {
+      payer: payerCode === null ? "plain" : "withCode",
+      // Code may use all that a transaction allows it.
+      cost: { withCode: settleTransaction([call]).gas * maxFeePerGas, plain: usualSettleGas * maxFeePerGas },
+    };
+    const outcome = await gasBudget.within(caller, network, expense, () => relayer.submit(submission));
+    switch (outcome) {
+      case "claimed":
+        relayer.health.worked();
+        return "claimed";
+      case "taken":
+        return refusals.usedHere();
+      case "identifier_reused":
+        throw new IdentifierReusedError(problemDetails.identifierReused);
+      case "expired":
+        return invalid(
+          "invalid_exact_evm_payload_authorization_valid_before",
+          "The authorization expired while the payment waited to be sent; nothing was sent",
+        );
+      case "withdrawn":
+        throw new UndeterminedError(
+          "The payment waited too long to be sent, behind others; nothing was sent, try again",
+        );
+      case "stale_balance":
+        // Nothing can be said of a balance that may hold what other payments have taken since.
+        takenUp = undefined;
+        return undefined;
+      case "over_balance":
+        takenUp = refusals.balanceTakenUp(funds.payer, authorization.value);
+        return undefined;
+    }
+  }
+}
+
+function behind({ name }: NetworkConfig): string {
+  return `The node of ${name} does not show the newest settlements of this payer yet, so that its balance is not known; nothing was sent, try again`;
+}
+
+/**
+ * A transaction without gas money behind it would be claimed and then go nowhere.
+ *
+ * @throws OperatorError: it says nothing of the payment.
+ */
+function requireGasMoney(
+  call: SettleCall,
+  network: NetworkConfig,
+  head: Head,
+  { operator, tip }: Funds,
+): void {
+  const cost = settleTransaction([call]).gas * estimateFees(head, network, tip).maxFeePerGas;
+  if (operator >= cost) return;
+  throw new OperatorError("no gas money", {
+    hints: [
+      `The operator on ${network.name} has ${operator} wei, and one settlement may need ${cost}: send it native coins`,
+    ],
+  });
+}

@@ -1,0 +1,114 @@
+import type { Chain } from "../../chain/chain.ts";
+import type { AskedAuthorization } from "../../chain/used-authorizations.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import type { Settlement } from "../../ledger/settlement.ts";
+import type { Invalid } from "../../protocol/reasons.ts";
+import { refusals } from "../../protocol/refusals.ts";
+import {
+  isSignedAgain,
+  refuseUntold,
+  refuseUsed,
+  refuseUsedOnChain,
+  situationOfUse,
+} from "../../protocol/refuse-used.ts";
+import type { PaymentRequest } from "../../protocol/requests.ts";
+import { UndeterminedError } from "../../util/errors.ts";
+import type { FollowUp } from "../relayer/recovery.ts";
+import type { FacilitatorContext } from "./context.ts";
+
+/** What is looked up of a request that is refused. */
+type RefusedRequest = Pick<
+  PaymentRequest,
+  "settlementId" | "knownNetwork" | "authorization" | "requirements"
+>;
+
+/**
+ * A refusal as it is answered. Where payers would sign anew for it, the ledger is asked first whether an earlier request
+ * has used the authorization, and then the chain, which also knows what the ledger does not: checks that need neither come
+ * before those that do, and a payment that is sent again with another price would else be paid twice.
+ *
+ * @param organizationId of the caller; undefined of one without a key
+ */
+export async function refuseWithUse(
+  { ledger, networks }: Pick<FacilitatorContext, "networks"> & { ledger: Pick<Ledger, "find" | "findLease"> },
+  refusal: Invalid,
+  request: RefusedRequest,
+  organizationId: string | undefined,
+): Promise<Invalid> {
+  if (!isSignedAgain(refusal)) return refusal;
+  const { settlementId: id } = request;
+  // In this order: a lease is only given up once its payment is in the ledger, or will not be.
+  const lease = await ledger.findLease(id);
+  const settlement = await ledger.find(id);
+  if (settlement === null) {
+    return lease === null
+      ? refuseWithUseOnChain(networks, refusal, request)
+      : refuseUsed(refusal, "under_way");
+  }
+  const { state, deliveredAt } = settlement;
+  const isOwn = settlement.organizationId === organizationId;
+  return refuseUsed(refusal, situationOfUse(state, deliveredAt, isOwn));
+}
+
+/** The same of an authorization that the ledger does not know. */
+export async function refuseWithUseOnChain(
+  networks: FacilitatorContext["networks"],
+  refusal: Invalid,
+  { settlementId: id, knownNetwork, authorization, requirements: { asset } }: RefusedRequest,
+): Promise<Invalid> {
+  const lanes = networks.get(knownNetwork.name);
+  if (!isSignedAgain(refusal) || lanes === undefined) return refusal;
+  try {
+    // Always that of the first operator, so that all refusals of a network share its requests.
+    const isUsed = await isUsedByAny(lanes[0].chain, { asset, authorization, id });
+    return isUsed ? refuseUsedOnChain(refusal) : refusal;
+  } catch (error) {
+    if (error instanceof UndeterminedError) return refuseUntold(refusal);
+    throw error;
+  }
+}
+
+/**
+ * Whether the first or the second endpoint says that an authorization was used: one that is behind, or lies, would have its
+ * payer sign another. Where one of them gives no answer, the other's word counts.
+ *
+ * @throws UndeterminedError when none answered
+ */
+async function isUsedByAny(chain: Chain, asked: AskedAuthorization): Promise<boolean> {
+  const views = chain.endpoints().slice(0, 2);
+  const answers = await Promise.allSettled(views.map((view) => view.isAuthorizationUsed(asked)));
+  const known = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
+  const failure = answers.find(({ status }) => status === "rejected");
+  if (known.length === 0 && failure?.status === "rejected") throw failure.reason;
+  return known.includes(true);
+}
+
+/**
+ * What is said of a settlement that holds no success for those who send its payment again. Only its owner learns the hash.
+ *
+ * @param followUp what the chain said of a failed one, where it was asked
+ */
+export function refuseClosed(
+  { state, transactionHash, organizationId, failure }: Settlement,
+  callerId: string | undefined,
+  followUp?: FollowUp,
+): Invalid {
+  if (organizationId !== callerId) return refusals.usedHere();
+  switch (state) {
+    case "settled":
+    case "recovered":
+      return refusals.settledBefore(transactionHash);
+    case "submitted":
+      return { ...refusals.usedHere(), situation: "pending" };
+    case "failed": {
+      const later =
+        followUp?.outcome === "queued"
+          ? "; the authorization was submitted directly to the token, and its value waits to be forwarded"
+          : "";
+      const why = `${failure ?? "no reason given"}${later}`;
+      return followUp?.outcome === "expired"
+        ? refusals.failedForGood(transactionHash, why)
+        : refusals.failed(transactionHash, why);
+    }
+  }
+}

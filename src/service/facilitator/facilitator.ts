@@ -1,0 +1,84 @@
+import type { SettlementFilter } from "../../ledger/ledger.ts";
+import type { Settlement } from "../../ledger/settlement.ts";
+import type { Supported } from "../../protocol/answers.ts";
+import type { Cursor } from "../../protocol/cursor.ts";
+import type { Hex } from "../../protocol/hex.ts";
+import { formatNetwork } from "../../protocol/networks.ts";
+import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts";
+import type { PaymentRequest } from "../../protocol/requests.ts";
+import { withEitherSignal } from "../../util/either-signal.ts";
+import type { Caller } from "../organizations/organizations.ts";
+import type { FacilitatorContext } from "./context.ts";
+import { type IdempotencyKey, settleIdempotently } from "./idempotent.ts";
+import { createSettle, type SettleResult } from "./settle.ts";
+import { createVerify, type Verify } from "./verify.ts";
+
+/** The service without its HTTP: what can be asked of it. */
+export type Facilitator = {
+  verify: Verify;
+  /**
+   * Settles a payment; see `Settle`. With a key, a repeat of the same body gets the same success for 24 h; with `repeats`,
+   * the identifier that the payment itself carries takes the key's place.
+   */
+  settle(
+    request: PaymentRequest,
+    caller: Caller,
+    signal: AbortSignal,
+    options?: { idempotency?: IdempotencyKey | undefined; repeats?: boolean },
+  ): Promise<SettleResult>;
+  /** A settlement of the caller's organization; null when there is none, or it is another's. */
+  findSettlement(id: Hex, caller: Caller): Promise<Settlement | null>;
+  /** Settlements of the caller's organization, newest first; see `Ledger.list`. */
+  listSettlements(
+    filter: Omit<SettlementFilter, "organizationId">,
+    page: { limit: number; after?: Cursor | undefined },
+    caller: Caller,
+  ): Promise<{ settlements: readonly Settlement[]; next: Cursor | null }>;
+  /** The kinds of payment of every configured network, whatever its health, and the operators. */
+  supported(): Supported;
+};
+
+export function createFacilitator(context: FacilitatorContext): Facilitator {
+  const { networks, ledger, now, settleWaitMs, closing } = context;
+  const settle = createSettle(context);
+  const withEither = withEitherSignal(closing);
+  return {
+    verify: createVerify(context),
+
+    settle(request, caller, callerSignal, { idempotency, repeats = false } = {}) {
+      return withEither(callerSignal, (signal) => {
+        if (idempotency === undefined) return settle(request, caller, signal, { repeats });
+        const { id } = caller.organization;
+        const waiting = { now, signal, deadline: now() + settleWaitMs[request.x402Version] };
+        return settleIdempotently(ledger, id, idempotency, request.settlementId, waiting, () =>
+          settle(request, caller, signal),
+        );
+      });
+    },
+
+    async findSettlement(id, caller) {
+      const settlement = await ledger.find(id);
+      return settlement?.organizationId === caller.organization.id ? settlement : null;
+    },
+
+    listSettlements: (filter, page, caller) =>
+      ledger.list({ ...filter, organizationId: caller.organization.id }, page),
+
+    supported() {
+      const all = [...networks.values()];
+      const operators = all.flatMap((lanes) => lanes.map(({ relayer }) => relayer.operator));
+      const versions = [1, 2] as const;
+      return {
+        kinds: versions.flatMap((x402Version) =>
+          all.map(([{ chain }]) => ({
+            x402Version,
+            scheme: "exact" as const,
+            network: formatNetwork(chain.network, x402Version),
+          })),
+        ),
+        extensions: [paymentIdentifierExtension],
+        signers: { "eip155:*": [...new Set(operators)] },
+      };
+    },
+  };
+}

@@ -1,0 +1,82 @@
+import { z } from "zod";
+import type { Ledger } from "../../ledger/ledger.ts";
+import type { Hex } from "../../protocol/hex.ts";
+import { bytes32 } from "../../protocol/primitives.ts";
+import { problemDetails } from "../../protocol/problems.ts";
+import { IdempotencyMismatchError, UndeterminedError } from "../../util/errors.ts";
+import { poll } from "../relayer/poll.ts";
+import { repeated, type SettleResult } from "./settle.ts";
+import type { Waiting } from "./waiting.ts";
+
+/** What an `Idempotency-Key` binds: the key, and a hash of the whole body. */
+export type IdempotencyKey = { key: string; bodyHash: string };
+
+/** A success, which is stored when it was delivered. */
+const storedSuccess = z.object({ kind: z.literal("success"), transaction: bytes32 });
+
+/** Between two looks at a key whose first request is still under way. */
+const pollMs = 100;
+
+/**
+ * Runs a settle once per key: a repeat with the same body gets the same success, waiting for it if need be. An end
+ * without a success frees the key.
+ *
+ * @throws IdempotencyMismatchError when the key came with another body before.
+ */
+export async function settleIdempotently(
+  ledger: Ledger,
+  organizationId: string,
+  { key, bodyHash }: IdempotencyKey,
+  settlementId: Hex,
+  waiting: Waiting,
+  settle: () => Promise<SettleResult>,
+): Promise<SettleResult> {
+  const begin = async () => {
+    const entry = await ledger.beginIdempotent(organizationId, key, bodyHash);
+    return entry.status === "running" ? undefined : entry;
+  };
+  const entry = await poll(begin, {
+    every: pollMs,
+    until: () => waiting.now() >= waiting.deadline,
+    signal: waiting.signal,
+  });
+  if (entry === undefined) {
+    throw new UndeterminedError("The first request with this Idempotency-Key is still under way; try again");
+  }
+  if (entry.status === "other_body") throw new IdempotencyMismatchError(problemDetails.idempotency);
+  if (entry.status === "answered") {
+    const answer = storedSuccess.parse(JSON.parse(entry.answer));
+    const settlement = await ledger.find(settlementId);
+    // Its block has vanished since, and what becomes of it now is another answer.
+    if (settlement?.state === "submitted")
+      return { kind: "pending", transaction: settlement.transactionHash };
+    if (settlement?.state === "failed") return settle();
+    return { ...answer, delivery: repeated };
+  }
+
+  const abandon = () => ledger.abandonIdempotent(organizationId, key);
+  const keep = (answer: z.infer<typeof storedSuccess>) => ({
+    ...{ organizationId, key },
+    answer: JSON.stringify(answer),
+  });
+  try {
+    const result = await settle();
+    switch (result.kind) {
+      case "success": {
+        const { transaction, delivery } = result;
+        // Kept once it is delivered, and not before: where it was lost, another request may get it, with another key.
+        const delivered = () => delivery.delivered(keep({ kind: "success", transaction }));
+        const lost = async () => void (await Promise.all([abandon(), delivery.lost()]));
+        return { ...result, delivery: { ...delivery, delivered, lost } };
+      }
+      // A refusal is found out again: it took nothing, and whoever has a key could fill the database with them.
+      case "invalid":
+      case "pending":
+        await abandon();
+        return result;
+    }
+  } catch (error) {
+    await abandon();
+    throw error;
+  }
+}

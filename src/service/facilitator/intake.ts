@@ -1,0 +1,111 @@
+import { checkTerms } from "../../protocol/checks.ts";
+import type { Address } from "../../protocol/hex.ts";
+import { formatNetwork, type NetworkName } from "../../protocol/networks.ts";
+import { problemDetails } from "../../protocol/problems.ts";
+import type { Invalid } from "../../protocol/reasons.ts";
+import { refusals } from "../../protocol/refusals.ts";
+import type { PaymentRequest } from "../../protocol/requests.ts";
+import { ForbiddenError, OperatorError } from "../../util/errors.ts";
+import { belowMinimum } from "../organizations/limits.ts";
+import type { Caller, Scope } from "../organizations/organizations.ts";
+import type { FacilitatorContext, Lane, Lanes } from "./context.ts";
+import { createPaymentReader, type SettleablePayment } from "./payment.ts";
+import type { Checked, CheckName } from "./publish-checks.ts";
+
+/** A payment that is good on its face, with the chain that decides the rest. */
+export type ReadPayment = {
+  payment: SettleablePayment;
+  /** The operators of its network: the one that should settle it, and those that may where that one cannot. */
+  lanes: Lanes;
+};
+
+/** Reads the payment of a request for the configured networks, and judges all that needs no chain and no caller. */
+export type PaymentIntake = (request: PaymentRequest, checked: Checked) => ReadPayment | Invalid;
+
+/** Makes the first step that verify and settle share. */
+export function createPaymentIntake(networks: FacilitatorContext["networks"]): PaymentIntake {
+  const readers = new Map(
+    [...networks].map(([name, [{ chain }]]) => [name, createPaymentReader(chain.network)]),
+  );
+  const inOrder = createOrder();
+  return (request, checked) => {
+    const { name } = request.knownNetwork;
+    const lanes = networks.get(name);
+    const read = readers.get(name);
+    if (lanes === undefined || read === undefined) {
+      const enabled = [...networks.values()].map(([{ chain }]) =>
+        formatNetwork(chain.network, request.x402Version),
+      );
+      return checked("networkIsEnabled", refusals.networkNotEnabled(request.network, enabled));
+    }
+    let last: CheckName = "networkIsEnabled";
+    const refusal = checkTerms(request, lanes[0].chain.network, (check) => {
+      last = check;
+    });
+    checked(last, refusal);
+    if (refusal !== undefined) return refusal;
+    const payment = read(request);
+    if (payment === undefined) throw new Error("an allowed asset has no domain");
+    return { payment, lanes: inOrder(lanes) };
+  };
+}
+
+/**
+ * Operators that can settle before those that cannot, and among them the one whose payments wait least first. Where
+ * equally many wait, they take turns: payments of one burst are all looked at before the first of them is queued.
+ */
+function createOrder(): (lanes: Lanes) => Lanes {
+  /** When a lane was last the first, as a count of all choices. */
+  const turns = new WeakMap<Lane, number>();
+  let choices = 0;
+  const weigh = ({ relayer, canSend }: Lane) => {
+    const { transactions, queued } = relayer.load();
+    const isAble = canSend() && !relayer.health.isAvoided();
+    return transactions + queued + (isAble ? 0 : Number.MAX_SAFE_INTEGER / 2);
+  };
+  return (lanes) => {
+    const [first, ...others] = lanes;
+    if (others.length === 0) return lanes;
+    const weighed = lanes
+      .map((lane) => ({ lane, weight: weigh(lane), turn: turns.get(lane) ?? 0 }))
+      .sort((a, b) => a.weight - b.weight || a.turn - b.turn);
+    const [best = first, ...rest] = weighed.map(({ lane }) => lane);
+    turns.set(best, ++choices);
+    return [best, ...rest];
+  };
+}
+
+/**
+ * Does work with the first operator that can do it.
+ *
+ * @throws OperatorError when none can.
+ */
+export async function withOperator<T>(lanes: Lanes, work: (lane: Lane) => Promise<T>): Promise<T> {
+  const [lane, next, ...others] = lanes;
+  try {
+    return await work(lane);
+  } catch (error) {
+    if (!(error instanceof OperatorError)) throw error;
+    lane.relayer.health.failed(error);
+    if (next === undefined) throw error;
+    return withOperator([next, ...others], work);
+  }
+}
+
+/** @throws ForbiddenError when the caller's key lacks the scope. */
+export function requireScope(caller: Caller, scope: Scope): void {
+  if (!caller.scopes.includes(scope)) throw new ForbiddenError(problemDetails.lacksScope(scope));
+}
+
+/** Where an organization is paid on a network; undefined when it has not said. */
+export function recipientFor(caller: Caller | null, network: NetworkName): Address | undefined {
+  return caller?.organization.recipients[network];
+}
+
+/** What the caller's organization keeps from being settled, although the payment is good. */
+export function checkLimits(
+  caller: Caller | null,
+  { network, authorization }: SettleablePayment,
+): Invalid | undefined {
+  return belowMinimum(caller?.organization.limits[network.name], authorization.value);
+}

@@ -1,0 +1,40 @@
+import type { Chain } from "../../chain/chain.ts";
+import { normaliseSignature, recoverSigner } from "../../chain/signing/recover.ts";
+import { type Hex, sameAddress } from "../../protocol/hex.ts";
+import type { Invalid } from "../../protocol/reasons.ts";
+import { refusals } from "../../protocol/refusals.ts";
+import { isErc6492 } from "../../protocol/signature.ts";
+import { describeWrongSignature } from "../../protocol/signature-mistakes.ts";
+import type { SettleablePayment } from "./payment.ts";
+
+/** The signature as the token takes it. */
+export type ProvenSignature = { signature: Hex };
+
+/**
+ * Whether the payer signed the payment: by plain ECDSA, without a request, or else by asking the contract at the
+ * payer's address (ERC-1271), which costs one request.
+ *
+ * A delegated account (EIP-7702) whose plain signature recovers passes here, since its key did sign; whether the
+ * delegate agrees, which is what the token asks, shows in the simulation.
+ */
+export async function verifySignature(
+  payment: SettleablePayment,
+  chain: Chain,
+): Promise<ProvenSignature | Invalid> {
+  const { authorization, digest, signature } = payment;
+  const signer = recoverSigner(digest, signature);
+  if (signer !== undefined && sameAddress(signer, authorization.from)) {
+    return { signature: normaliseSignature(signature) };
+  }
+
+  const proof = await chain.askWallet(authorization.from, digest, signature, payment.id);
+  if (proof === "accepted") return { signature };
+  if (proof === "no_code" && isErc6492(signature)) {
+    return refusals.walletNotDeployed(authorization.from, payment.network.name);
+  }
+  if (proof !== "no_code") return refusals.walletRefuses(authorization.from);
+  const { asset, network } = payment;
+  const domain = { asset, chainId: network.chainId };
+  const mistake = await describeWrongSignature({ authorization, signature }, domain, recoverSigner);
+  return refusals.notSignedByPayer(authorization.from, network.name, asset, mistake);
+}

@@ -1,0 +1,136 @@
+import type { SettleCall } from "../../chain/contract/calls.ts";
+import type { Settlement } from "../../ledger/settlement.ts";
+import { checkValidityWindow } from "../../protocol/checks.ts";
+import type { Invalid } from "../../protocol/reasons.ts";
+import type { PaymentRequest } from "../../protocol/requests.ts";
+import { refusedForCode } from "../organizations/limits.ts";
+import type { Caller } from "../organizations/organizations.ts";
+import { classifyRevert } from "./check-state.ts";
+import type { FacilitatorContext } from "./context.ts";
+import { refuseClosed, refuseWithUse } from "./earlier-use.ts";
+import { checkLimits, createPaymentIntake, recipientFor, requireScope, withOperator } from "./intake.ts";
+import type { SettleablePayment } from "./payment.ts";
+import { bindingOf, hasPaid, isBound } from "./payment-identifier.ts";
+import { publishChecksOf } from "./publish-checks.ts";
+import { verifySignature } from "./signature.ts";
+
+/**
+ * Checks a payment: undefined when it is valid. Throws when that cannot be determined.
+ *
+ * `repeats`: a payment that was settled under its identifier is valid, since settle gives its success again.
+ */
+export type Verify = (
+  request: PaymentRequest,
+  caller: Caller | null,
+  options?: { repeats: boolean },
+) => Promise<Invalid | undefined>;
+
+/**
+ * Makes verify: the pure checks, the signature, the ledger, and then the chain, which runs the real `settle` by
+ * `eth_call`. A payer without code costs one request to the chain.
+ *
+ * `caller` is null where verify is open to callers without a key. A caller whose organization has no recipient on
+ * the network gets the default: the payer stands in as recipient in the simulation.
+ */
+export function createVerify(context: FacilitatorContext): Verify {
+  const { networks, recoveries, ledger, serviceId } = context;
+  const intake = createPaymentIntake(networks);
+
+  return async (request, caller, { repeats } = { repeats: false }) => {
+    const refusal = await judge(request, caller, repeats);
+    return refusal && refuseWithUse(context, refusal, request, caller?.organization.id);
+  };
+
+  async function judge(
+    request: PaymentRequest,
+    caller: Caller | null,
+    repeats: boolean,
+  ): Promise<Invalid | undefined> {
+    const checked = publishChecksOf(request, serviceId);
+    const read = intake(request, checked);
+    if ("reason" in read) return read;
+    const { payment, lanes } = read;
+    const [{ chain }] = lanes;
+    if (caller !== null) requireScope(caller, "verify");
+    const limited = checked("minimumIsReached", checkLimits(caller, payment));
+    if (limited !== undefined) return limited;
+
+    const proven = await verifySignature(payment, chain);
+    if ("reason" in proven) return checked("signatureHolds", proven);
+    checked("signatureHolds", undefined);
+
+    const organizationId = caller?.organization.id;
+    const isIdentified =
+      organizationId !== undefined && (await isBound(ledger, organizationId, bindingOf(request, payment)));
+    const settlement = await ledger.find(payment.id);
+    if (settlement !== null) {
+      const isRepeated =
+        repeats && isIdentified && hasPaid(settlement) && isOwn(settlement, payment, organizationId);
+      const followUp = isOwnFailure(settlement, payment, organizationId)
+        ? await recoveries.get(payment.network.name)?.known(payment.id)
+        : undefined;
+      const isOpen =
+        isRepeated ||
+        isOpenTo(settlement, payment, organizationId) ||
+        followUp?.outcome === "under_way" ||
+        followUp?.outcome === "recovered";
+      const closed = isOpen ? undefined : refuseClosed(settlement, organizationId, followUp);
+      return checked("authorizationIsFree", closed);
+    }
+    checked("authorizationIsFree", undefined);
+
+    const call: SettleCall = {
+      asset: payment.asset.address,
+      authorization: payment.authorization,
+      signature: proven.signature,
+      recipient: recipientFor(caller, payment.network.name) ?? payment.authorization.from,
+      id: payment.id,
+    };
+    return withOperator(lanes, async ({ chain }) => {
+      const limits = caller?.organization.limits[payment.network.name];
+      const { head, revert, payerCode } = await chain.simulateSettle(call, {
+        withFunds: false,
+        withPayerCode: limits?.refusePayersWithCode ?? false,
+      });
+      const outsideWindow = checked(
+        "windowIsOpen",
+        checkValidityWindow(payment.authorization, head.timestamp, chain.network),
+      );
+      if (outsideWindow !== undefined) return outsideWindow;
+      const reverts = checked("simulationSucceeds", revert && (await classifyRevert(chain, call, revert)));
+      if (reverts !== undefined) return reverts;
+      return checked("payerIsAccepted", refusedForCode(limits, payment.authorization.from, payerCode));
+    });
+  }
+}
+
+/**
+ * Whether a settle of this payment by this organization may still answer with a success: it is theirs, and its
+ * outcome is open or was never handed over. Public servers verify again before they settle again.
+ */
+export function isOpenTo(
+  settlement: Settlement,
+  payment: SettleablePayment,
+  organizationId: string | undefined,
+): boolean {
+  if (!isOwn(settlement, payment, organizationId)) return false;
+  return settlement.state !== "failed" && settlement.deliveredAt === null;
+}
+
+/** Whether it is theirs and has failed, so that it may become a success only by being recovered. */
+export function isOwnFailure(
+  settlement: Settlement,
+  payment: SettleablePayment,
+  organizationId: string | undefined,
+): boolean {
+  return isOwn(settlement, payment, organizationId) && settlement.state === "failed";
+}
+
+/** Whether a settlement is of this very payment and organization. */
+export function isOwn(
+  settlement: Settlement,
+  payment: SettleablePayment,
+  organizationId: string | undefined,
+): boolean {
+  return settlement.organizationId === organizationId && settlement.digest === payment.digest;
+}

@@ -1,0 +1,137 @@
+import { forwardLimitOf, viewGas } from "../../chain/contract/views.ts";
+import {
+  type ContractState,
+  contractCalls,
+  type Membership,
+  readContractState,
+} from "../../chain/deploy/contract-state.ts";
+import { expectAnswer } from "../../chain/deploy/expect-answer.ts";
+import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
+import { callViews, readViews } from "../../chain/view-calls.ts";
+import type { NetworkConfig } from "../../config/network-config.ts";
+import { contractVariables } from "../../config/variables.ts";
+import { type Address, sameAddress } from "../../protocol/hex.ts";
+import type { Asset } from "../../protocol/networks.ts";
+import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
+import { self } from "../../util/self-command.ts";
+import { type Accounts, type Check, failed, type NetworkCheck, ok, warning } from "./check.ts";
+
+/** What may be forwarded of an asset at once, and now; undefined where the contract does not say. */
+type AssetLimit = { asset: Asset; limit: bigint | undefined; available: bigint | undefined };
+
+/** Checks the facilitator contract, its roles, and what it forwards where there is a recoverer. */
+export const contractCheck: NetworkCheck = {
+  name: "contract",
+  required: true,
+  calls(context) {
+    const { facilitatorContract, assets } = context.network;
+    const limits = assets.flatMap(({ address }) => forwardLimitOf(facilitatorContract, address));
+    return [callViews(limits, viewGas), ...contractCalls(facilitatorContract, membershipsOf(context))];
+  },
+  read([limitsAnswer, ...answers], context) {
+    const { network, operators, recoverer } = context;
+    const state = readContractState(answers, membershipsOf(context));
+    const limits = readLimits(limitsAnswer, network);
+    const code = checkCode(network, state, limits);
+    if (state.code === "none") return [code];
+    return [
+      code,
+      ...checkPaused(state),
+      ...state.memberships.map((membership) => checkMembership(network, membership)),
+      ...(recoverer === undefined ? [] : limits.flatMap(checkLimit)),
+      ...checkAdmin(state, [...operators, ...(recoverer === undefined ? [] : [recoverer])]),
+    ];
+  },
+};
+
+function membershipsOf({ operators, recoverer }: Accounts): readonly Membership[] {
+  return [
+    ...operators.map((account) => ({ role: "operator", account }) as const),
+    ...(recoverer === undefined ? [] : [{ role: "recoverer", account: recoverer } as const]),
+  ];
+}
+
+function readLimits(answer: RpcAnswer | undefined, { assets }: NetworkConfig): readonly AssetLimit[] {
+  const { results } = expectAnswer("the contract's limits", answer, (result) =>
+    readViews(result, 2 * assets.length),
+  );
+  const amounts = results.map(({ word }) => (word === undefined ? undefined : BigInt(word)));
+  return assets.map((asset, index) => ({
+    asset,
+    limit: amounts[2 * index],
+    available: amounts[2 * index + 1],
+  }));
+}
+
+function checkCode(
+  { name, tier, facilitatorContract }: NetworkConfig,
+  { code, admin }: ContractState,
+  limits: readonly AssetLimit[],
+): Check {
+  const variable = contractVariables[tier];
+  switch (code) {
+    case "ours":
+      return ok("contract", `${facilitatorContract} has the code of this version`);
+    case "none":
+      return failed("contract", `there is no facilitator contract at ${facilitatorContract}`, {
+        advice: `Deploy it with ${self} deploy --network ${name}, or correct ${variable}.`,
+        fatal: true,
+      });
+    case "other": {
+      const isOlder = admin !== undefined && limits.every(({ limit }) => limit === undefined);
+      const older = ": that of an older one, whose recoverer can take all that is stranded";
+      const detail = `${facilitatorContract} has other code than this version's contract${isOlder ? older : ""}`;
+      return failed("contract", detail, {
+        advice: `Correct ${variable}, deploy anew with ${self} deploy --network ${name}, or run the version that deployed it.`,
+        fatal: true,
+      });
+    }
+  }
+}
+
+function checkLimit({ asset, limit, available }: AssetLimit): readonly Check[] {
+  if (limit === undefined || available === undefined) return [];
+  const units = unitsOf(asset);
+  if (limit === 0n) {
+    const detail = `the contract forwards no ${units.symbol}: payments that were submitted directly to the token wait`;
+    return [warning("forward limit", detail, "The admin sets the limit, by setForwardLimit.")];
+  }
+  const detail = `the contract forwards up to ${formatAmount(available, units)} now; its limit is ${formatAmount(limit, units)}`;
+  return [ok("forward limit", detail)];
+}
+
+function checkPaused({ paused }: ContractState): readonly Check[] {
+  if (paused !== true) return [];
+  return [
+    warning("paused", "the contract is paused: nothing settles", "Its pauser ends that with unpause()."),
+  ];
+}
+
+function checkMembership(
+  { name }: NetworkConfig,
+  { role, account, holds }: ContractState["memberships"][number],
+): Check {
+  const title = `${role.toUpperCase()}_ROLE`;
+  if (holds === true) return ok(role, `${account} holds ${title}`, { account });
+  if (holds === undefined) {
+    const detail = `whether ${account} holds ${title} cannot be asked: the contract knows no roles`;
+    return failed(role, detail, { account });
+  }
+  const advice =
+    role === "operator"
+      ? `The admin grants it: ${self} deploy --network ${name} --grant-operator ${account}`
+      : "The admin grants it, by grantRole; without it, leave RECOVERER_PRIVATE_KEY out.";
+  return failed(role, `${account} does not hold ${title}`, { advice, account });
+}
+
+/** Warns if a key on the server is also the contract's admin. */
+function checkAdmin({ admin }: ContractState, accounts: readonly Address[]): readonly Check[] {
+  if (admin === undefined || !accounts.some((account) => sameAddress(account, admin))) return [];
+  return [
+    warning(
+      "admin",
+      `${admin} is also the admin of the contract: a thief of this server's key would control it`,
+      "Hand the admin role to a key that is kept offline, or to a multi-signature wallet.",
+    ),
+  ];
+}

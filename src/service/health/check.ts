@@ -1,0 +1,68 @@
+import type { Head } from "../../chain/rpc/calls.ts";
+import type { RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
+import type { NetworkConfig } from "../../config/network-config.ts";
+import type { Address } from "../../protocol/hex.ts";
+
+/**
+ * - `ok`: as it should be;
+ * - `warning`: works, but should be looked at;
+ * - `failed`: does not work.
+ */
+export type CheckStatus = "ok" | "warning" | "failed";
+
+/** What one check found: a line of `doctor`, and of the log of `serve`. */
+export type Check = {
+  /** The name of what was checked. */
+  name: string;
+  status: CheckStatus;
+  /** What was found. */
+  detail: string;
+  /** What to do about it. */
+  advice?: string;
+  /** The account that cannot send because of this failure. */
+  account?: Address;
+  /** Cannot be solved by waiting: the network must not be served. Only with `failed`. */
+  fatal?: true;
+};
+
+type CheckDetails = Partial<Pick<Check, "advice" | "account" | "fatal">>;
+
+export const ok = (name: string, detail: string, more: CheckDetails = {}): Check => ({
+  ...{ name, status: "ok", detail },
+  ...more,
+});
+
+export const warning = (name: string, detail: string, advice: string, more: CheckDetails = {}): Check => ({
+  ...{ name, status: "warning", detail, advice },
+  ...more,
+});
+
+export const failed = (name: string, detail: string, more: CheckDetails = {}): Check => ({
+  ...{ name, status: "failed", detail },
+  ...more,
+});
+
+/** The accounts of a service. */
+export type Accounts = { operators: readonly Address[]; recoverer: Address | undefined };
+
+/** What a check of a network knows besides the answers to its calls. */
+export type CheckContext = Accounts & {
+  network: NetworkConfig;
+  /** The newest block of the endpoint that answered. */
+  head: Head;
+  /**
+   * An operator's next txNonce in the ledger, null if the ledger does not know the operator; undefined without a
+   * ledger.
+   */
+  nextTxNonce: ((chainId: number, operator: Address) => Promise<number | null>) | undefined;
+};
+
+/** A named check of a network: its calls to a node, and its reading of the answers, in the same order. */
+export type NetworkCheck = {
+  name: string;
+  /** Whether the network must not be served before this check could be made. */
+  required: boolean;
+  calls(context: Omit<CheckContext, "head" | "nextTxNonce">): readonly RpcCall[];
+  /** @throws UndeterminedError when an answer cannot be used. */
+  read(answers: readonly RpcAnswer[], context: CheckContext): readonly Check[] | Promise<readonly Check[]>;
+};

@@ -1,0 +1,163 @@
+import { failureEndpoints } from "../../chain/chain.ts";
+import { causeOf, explainFailure } from "../../chain/deploy/explain-failure.ts";
+import type { Rpc, RpcAnswer } from "../../chain/rpc/rpc.ts";
+import type { NetworkConfig } from "../../config/network-config.ts";
+import { rpcVariableOf } from "../../config/variables.ts";
+import {
+  type Accounts,
+  type Check,
+  type CheckContext,
+  failed,
+  type NetworkCheck,
+  ok,
+  warning,
+} from "./check.ts";
+import { assetsCheck } from "./check-assets.ts";
+import { contractCheck } from "./check-contract.ts";
+import {
+  type ClockTolerance,
+  checkEndpoint,
+  type EndpointState,
+  endpointCalls,
+  usualClockTolerance,
+} from "./check-endpoint.ts";
+import { gasMoneyCheck } from "./check-gas-money.ts";
+import { txNoncesCheck } from "./check-tx-nonces.ts";
+
+/** All checks besides those of the RPC endpoints, in the order of the report. */
+const networkChecks: readonly NetworkCheck[] = [contractCheck, gasMoneyCheck, assetsCheck, txNoncesCheck];
+
+export type InspectionOptions = Accounts & {
+  network: NetworkConfig;
+  /** One for each RPC URL of the network, in order, without failover. */
+  endpoints: readonly Pick<Rpc, "ask">[];
+  nextTxNonce: CheckContext["nextTxNonce"];
+  /** Unix milliseconds. */
+  now: () => number;
+  clock?: ClockTolerance | undefined;
+};
+
+/** The result of inspecting a network. */
+export type Inspection = {
+  checks: readonly Check[];
+  /**
+   * - `serve`: it can be served, perhaps with warnings;
+   * - `later`: a required check could not be made, and may succeed later;
+   * - `refuse`: it is not what was configured, or not safe to serve; see the fatal checks.
+   */
+  verdict: "serve" | "later" | "refuse";
+};
+
+type EndpointResult = EndpointState & { rpc: Pick<Rpc, "ask">; rest: readonly RpcAnswer[] | undefined };
+
+/**
+ * Compares a network with its configuration, for `doctor`, for `serve` at its start, and for a network that is
+ * reached later. Takes one request if the first endpoint is healthy. Never throws; changes nothing.
+ */
+export async function inspectNetwork(options: InspectionOptions): Promise<Inspection> {
+  const { network, endpoints, operators, recoverer } = options;
+  const calls = networkChecks.map((check) => check.calls({ network, operators, recoverer }));
+  const results = await Promise.all(
+    // The first endpoint also gets the calls of all checks; the others get them only if its answers cannot be used.
+    endpoints.map((rpc, index) => inspectEndpoint(rpc, index === 0 ? calls.flat() : [], options)),
+  );
+  const counted = countCheck(network);
+  const chosen = results.find(({ isFresh }) => isFresh) ?? results.find(({ head }) => head !== undefined);
+  const ofEndpoints = results.flatMap((result, index) => {
+    // A failing endpoint does not matter if another works; one of another chain is a wrong configuration.
+    const isReplaced = chosen?.isFresh === true && !result.isOtherChain;
+    return result.checks.map((check): Check => {
+      const name = results.length === 1 ? check.name : `${check.name} ${index + 1}`;
+      if (check.status !== "failed") return { ...check, name };
+      if (isReplaced) return { ...check, name, status: "warning" };
+      return results.every(({ isOtherChain }) => isOtherChain)
+        ? { ...check, name, fatal: true }
+        : { ...check, name };
+    });
+  });
+  const checks = counted === undefined ? ofEndpoints : [...ofEndpoints, counted];
+  if (chosen?.head === undefined) {
+    return {
+      checks: [...checks, notInspected],
+      verdict: checks.some(({ fatal }) => fatal) ? "refuse" : "later",
+    };
+  }
+  const context: CheckContext = { ...options, head: chosen.head };
+  const answers = chosen.rest ?? (await chosen.rpc.ask(calls.flat()).catch(() => []));
+  let start = 0;
+  const found = await Promise.all(
+    networkChecks.map((check, index) => {
+      const count = calls[index]?.length ?? 0;
+      start += count;
+      return readCheck(check, answers.slice(start - count, start), context);
+    }),
+  );
+  const all = [...checks, ...found.flatMap((one) => one.checks)];
+  return {
+    checks: all,
+    verdict: all.some(({ fatal }) => fatal)
+      ? "refuse"
+      : found.some(({ isMissing }) => isMissing)
+        ? "later"
+        : "serve",
+  };
+}
+
+/** Says what waits where there is nobody to confirm an endpoint's word; undefined where there is, or the node is our own. */
+function countCheck({
+  name,
+  rpcUrls,
+  forwardEndpoints = failureEndpoints,
+}: NetworkConfig): Check | undefined {
+  if (new Set(rpcUrls).size >= forwardEndpoints) return undefined;
+  return warning(
+    "RPC endpoints",
+    "there is one, and its word is all there is for successes and failures; payments that were submitted directly to the token wait for x402-kit recover",
+    `Name a second provider in ${rpcVariableOf(name)}.`,
+  );
+}
+
+const notInspected = failed("the rest", "was not looked at: there is no RPC endpoint to ask");
+
+/** Reads the state of an endpoint, and `rest` in the same request. */
+async function inspectEndpoint(
+  rpc: Pick<Rpc, "ask">,
+  rest: Parameters<Rpc["ask"]>[0],
+  { network, now, clock = usualClockTolerance }: InspectionOptions,
+): Promise<EndpointResult> {
+  const startedAt = performance.now();
+  try {
+    const answers = await rpc.ask([...endpointCalls, ...rest]);
+    const tookMs = Math.round(performance.now() - startedAt);
+    const state = checkEndpoint(answers, { network, now: now(), clock });
+    return {
+      ...state,
+      checks: [ok("RPC", `answers in ${tookMs} ms`), ...state.checks],
+      rpc,
+      rest: rest.length === 0 ? undefined : answers.slice(endpointCalls.length),
+    };
+  } catch (error) {
+    const advice = `Check the URL in ${rpcVariableOf(network.name)}, and whether this machine may reach it.`;
+    return {
+      checks: [failed("RPC", causeOf(error), { advice })],
+      isFresh: false,
+      isOtherChain: false,
+      rpc,
+      rest: undefined,
+    };
+  }
+}
+
+/** The results of a check. One that could not be made has failed; `isMissing` if it is required. */
+async function readCheck(
+  { name, required, read }: NetworkCheck,
+  answers: readonly RpcAnswer[],
+  context: CheckContext,
+): Promise<{ checks: readonly Check[]; isMissing: boolean }> {
+  try {
+    return { checks: await read(answers, context), isMissing: false };
+  } catch (error) {
+    const check = failed(name, explainFailure(error), { advice: "Run doctor again." });
+    return { checks: [check], isMissing: required };
+  }
+}

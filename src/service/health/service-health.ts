@@ -1,0 +1,104 @@
+import type { Database } from "../../ledger/database/database.ts";
+import { createWriteCheck } from "../../ledger/database/write-check.ts";
+import type { ServiceLog } from "../../observe/log/logger.ts";
+import type { NetworkHealth } from "../../protocol/answers.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
+import { withTimeout } from "../../util/with-timeout.ts";
+import type { Lanes } from "../facilitator/context.ts";
+import type { Organizations } from "../organizations/organizations.ts";
+import { wrongPepper } from "../organizations/pepper.ts";
+import type { ClockTolerance } from "./check-endpoint.ts";
+
+/** How long readiness waits for one network's newest block. */
+const headTimeoutMs = 2_000;
+
+export type HealthOptions = {
+  networks: ReadonlyMap<NetworkName, Lanes>;
+  database: Database;
+  organizations: Pick<Organizations, "checkPepper">;
+  /** How far a chain's newest block may be from the clock. */
+  clock: ClockTolerance;
+  now: () => number;
+  log: ServiceLog;
+  /** Why a network takes no payments at the moment; undefined where it does. */
+  whyNotServed(network: NetworkName): string | undefined;
+};
+
+/**
+ * Makes the check whether payments can be settled, network by network: what `GET /readyz` and the metrics say. What
+ * concerns all networks is logged when it begins, and when it has ended.
+ */
+export function createHealthCheck(options: HealthOptions): () => Promise<Record<string, NetworkHealth>> {
+  const { networks, organizations, clock, now, log, whyNotServed } = options;
+  const checkWrites = createWriteCheck(options.database);
+  let databaseProblem: string | null = null;
+  let isPepperWrong = false;
+
+  async function findDatabaseProblem(): Promise<string | null> {
+    const problem = await checkWrites();
+    if (problem !== databaseProblem) {
+      databaseProblem = problem;
+      if (problem === null) log.info("the database takes writes again");
+      else
+        log.error({ problem }, "the database keeps nothing that is written, so no payment should be settled");
+    }
+    return problem;
+  }
+
+  /** A pepper may be changed in the database while this process runs with the one before. */
+  async function findPepperProblem(): Promise<string | null> {
+    const state = await organizations.checkPepper().catch(() => "unknown" as const);
+    const { name, problem, advice } = wrongPepper;
+    const sentence = `${name} ${problem}`;
+    if (state === "wrong" && !isPepperWrong) log.error({ advice }, sentence);
+    isPepperWrong = state === "wrong";
+    return isPepperWrong ? sentence : null;
+  }
+
+  /** What stands against payments on a network, by its newest block and its operators; what does not, as `warnings`. */
+  async function inspect(lanes: Lanes): Promise<{ problem: string } | { warnings: readonly string[] }> {
+    const { timestamp } = await withTimeout(lanes[0].chain.head(), headTimeoutMs);
+    const age = Math.floor(now() / 1000) - Number(timestamp);
+    if (age > clock.behind) return { problem: `the newest block is ${age} s old` };
+    if (age < -clock.ahead) {
+      return { problem: `the newest block is ${-age} s ahead of this machine's clock` };
+    }
+    const able = lanes.filter((lane) => lane.canSend());
+    if (able.length === 0) return { problem: "no operator can settle; the log says why" };
+    const vanished = lanes.reduce((sum, { relayer }) => sum + relayer.load().vanished, 0);
+    if (vanished > 0) {
+      return { problem: `${vanished} mined transactions vanished in a reorganization; they are sent again` };
+    }
+    const unconfirmed = lanes.reduce((sum, { relayer }) => sum + relayer.load().unconfirmed, 0);
+    const unable = lanes.length - able.length;
+    const low = able.filter((lane) => lane.isLow());
+    return {
+      warnings: [
+        ...(unable === 0 ? [] : [`${unable} of ${lanes.length} operators cannot settle; the log says why`]),
+        ...(unconfirmed === 0
+          ? []
+          : [`${unconfirmed} mined transactions wait until two RPC endpoints say the same of them`]),
+        ...low.map(({ relayer }) => `the gas money of ${relayer.operator} is running low`),
+      ],
+    };
+  }
+
+  async function checkNetwork(name: NetworkName, lanes: Lanes): Promise<NetworkHealth> {
+    const reason = whyNotServed(name);
+    if (reason !== undefined) return { ready: false, detail: reason };
+    const found = await inspect(lanes).catch(() => ({ problem: "the RPC does not answer" }));
+    if ("problem" in found) return { ready: false, detail: found.problem };
+    return { ready: true, detail: found.warnings.join("; ") || "ok" };
+  }
+
+  return async () => {
+    const everywhere = (await findDatabaseProblem()) ?? (await findPepperProblem());
+    const ofEach = [...networks].map(
+      async ([name, lanes]): Promise<[string, NetworkHealth]> => [
+        name,
+        everywhere === null ? await checkNetwork(name, lanes) : { ready: false, detail: everywhere },
+      ],
+    );
+    return Object.fromEntries(await Promise.all(ofEach));
+  };
+}

@@ -1,0 +1,138 @@
+import { randomUUID } from "node:crypto";
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import { type Metrics, noMetrics } from "../../observe/metrics/metrics.ts";
+import { type CorsOrigins, corsOptions } from "../../protocol/cors.ts";
+import { builtInNetworks, type NetworkRegistry } from "../../protocol/networks.ts";
+import type { ApiBeside } from "../../protocol/openapi.ts";
+import { bodyLimit } from "../../protocol/problems.ts";
+import { createUuid } from "../../util/create-uuid.ts";
+import { noSchemas } from "../../util/no-schemas.ts";
+import type { Catalog } from "../discovery/catalog.ts";
+import type { Facilitator } from "../facilitator/facilitator.ts";
+import type { Organizations } from "../organizations/organizations.ts";
+import type { ConnectionLimits } from "./connections/open-connections.ts";
+import { authentication, type CallerWithoutKey } from "./plugins/authentication.ts";
+import { connections } from "./plugins/connections.ts";
+import { answerUnroutable, errorHandler, refuseUnknownPaths } from "./plugins/error-handler.ts";
+import { noteResources } from "./plugins/note-resources.ts";
+import { limitPressure, type PressureLimits } from "./plugins/pressure.ts";
+import { limitRates, type RateLimits } from "./plugins/rate-limits.ts";
+import { readBodies } from "./plugins/read-bodies.ts";
+import { refuseWhileClosing } from "./plugins/refuse-while-closing.ts";
+import { requestContext } from "./plugins/request-context.ts";
+import { createRequestLogger } from "./plugins/request-id.ts";
+import { logRequests } from "./plugins/request-log.ts";
+import { requireHost } from "./plugins/require-host.ts";
+import { securityHeaders } from "./plugins/security-headers.ts";
+import { logSettlements } from "./plugins/settlement-log.ts";
+import { answerClientError } from "./problems/client-errors.ts";
+import { discoveryRoutes } from "./routes/discovery.ts";
+import { docsRoutes } from "./routes/docs.ts";
+import { type CheckHealth, healthRoutes } from "./routes/health.ts";
+import { openApiRoute } from "./routes/openapi.ts";
+import { settleRoute } from "./routes/settle.ts";
+import { settlementRoutes } from "./routes/settlements.ts";
+import { supportedRoute } from "./routes/supported.ts";
+import { verifyRoute } from "./routes/verify.ts";
+import { defaultTimeouts, serverTimeouts, type Timeouts } from "./timeouts.ts";
+
+export type AppOptions = {
+  facilitator: Facilitator;
+  /** The networks whose names mean something, served or not; the built-in ones by default. */
+  knownNetworks?: NetworkRegistry | undefined;
+  /** The catalogue of what was paid for; none by default. */
+  catalog?: Catalog | undefined;
+  organizations: Organizations;
+  checkHealth: CheckHealth;
+  /** Unix milliseconds, for the timestamps of answers. */
+  now: () => number;
+  /** Whether verify takes callers without a key. Off by default. */
+  anonymousVerify?: boolean;
+  /** The caller of requests without a key, on routes that need one; by default they are refused. Only `up --open` has it. */
+  callerWithoutKey?: CallerWithoutKey | undefined;
+  /** Where requests are counted; nowhere by default. See `createMetrics`. */
+  metrics?: Metrics;
+  /** Names the service on the channels, as its core does; see `FromService`. A random one by default. */
+  serviceId?: string;
+  /** How many requests are taken from a key and from an address; unlimited by default. */
+  rateLimits?: RateLimits;
+  /** How many requests are processed at a time; unlimited by default. */
+  pressure?: PressureLimits;
+  /** Connections open at a time; unlimited by default. */
+  connections?: ConnectionLimits;
+  /**
+   * Whose `X-Forwarded-For` is believed: that of so many proxies in front, when callers cannot go around them, or of the
+   * proxies at these addresses and networks. None by default: any caller can write such a header.
+   */
+  trustProxy?: false | number | readonly string[];
+  timeouts?: Timeouts;
+  /** The origins of web pages that may call; none by default. */
+  corsOrigins?: CorsOrigins | undefined;
+  /** Whether `/docs` shows a page to read `/openapi.json` with. Off by default: its script has 4 MB. */
+  docs?: boolean;
+  /** Other routes on the address, for `/openapi.json`: the studio of `up`. */
+  describeBeside?: (() => ApiBeside | Promise<ApiBeside>) | undefined;
+  logger: FastifyBaseLogger;
+};
+
+/** Creates the HTTP service, which does not listen yet. It parses and maps; the facilitator decides. */
+export async function createApp(options: AppOptions): Promise<FastifyInstance> {
+  const { facilitator, organizations, checkHealth, now, anonymousVerify = false, logger } = options;
+  const { metrics = noMetrics, trustProxy = false, timeouts = defaultTimeouts } = options;
+  const { serviceId = randomUUID(), docs = false, knownNetworks = builtInNetworks } = options;
+  const inTime = serverTimeouts(timeouts);
+  const app = Fastify({
+    bodyLimit,
+    trustProxy: trustedProxies(trustProxy),
+    ...inTime,
+    http: {
+      ...inTime.http,
+      // Checked below, so that its absence is a problem like any other.
+      requireHostHeader: false,
+    },
+    loggerInstance: logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: createUuid,
+    childLoggerFactory: createRequestLogger,
+    schemaController: noSchemas,
+    routerOptions: { caseSensitive: true, ignoreTrailingSlash: true },
+    clientErrorHandler: (error, socket) => answerClientError(error, socket, logger),
+    frameworkErrors: answerUnroutable,
+    // Fastify's own answer to requests while it closes says nothing that x402 clients understand.
+    return503OnClosing: false,
+  });
+  await app.register(securityHeaders);
+
+  await app.register(connections, { limits: options.connections, timeouts });
+  await app.register(requestContext, { serviceId });
+  await app.register(logRequests, { metrics });
+  await app.register(logSettlements, { serviceId });
+  await app.register(errorHandler);
+  await app.register(readBodies);
+  const { corsOrigins } = options;
+  if (corsOrigins !== undefined) await app.register(import("@fastify/cors"), corsOptions(corsOrigins));
+  await app.register(requireHost);
+  await app.register(refuseWhileClosing);
+  if (options.rateLimits !== undefined) await app.register(limitRates, options.rateLimits);
+  await app.register(limitPressure, { limits: options.pressure, metrics });
+  await app.register(authentication, { organizations, callerWithoutKey: options.callerWithoutKey });
+  await app.register(refuseUnknownPaths);
+  const { catalog } = options;
+  if (catalog !== undefined) await app.register(noteResources, { catalog });
+
+  await app.register(verifyRoute, { facilitator, knownNetworks, now, anonymousVerify });
+  await app.register(settleRoute, { facilitator, knownNetworks, metrics });
+  await app.register(settlementRoutes, { facilitator, knownNetworks });
+  await app.register(discoveryRoutes, { catalog, knownNetworks });
+  await app.register(supportedRoute, { facilitator });
+  await app.register(healthRoutes, { checkHealth });
+  await app.register(openApiRoute, { knownNetworks, describeBeside: options.describeBeside });
+  if (docs) await app.register(docsRoutes);
+  return app;
+}
+
+/** Fastify takes a number of proxies as none, since it cannot know whether callers can go around them. */
+function trustedProxies(proxies: false | number | readonly string[]) {
+  if (typeof proxies === "number") return (_address: string, hop: number) => hop < proxies;
+  return proxies === false ? false : [...proxies];
+}

@@ -1,0 +1,94 @@
+import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
+import fp from "fastify-plugin";
+import { channels } from "../../../observe/channels/channels.ts";
+import { problemBody, problemDetails, problemKinds, problemMediaType } from "../../../protocol/problems.ts";
+import { noSuchRoute, shortenPath } from "../../../protocol/routes.ts";
+import { UndeterminedError } from "../../../util/errors.ts";
+import { collectAllowedMethods } from "../problems/allowed-methods.ts";
+import { classify, ProblemError } from "../problems/problem-error.ts";
+import { peekAtBody } from "./read-bodies.ts";
+import { callerRequestId } from "./request-id.ts";
+import { logFieldsOf } from "./request-log.ts";
+
+declare module "fastify" {
+  interface FastifyInstance {
+    /** Answers a request that has no route; always throws. */
+    refuseUnknownPath(request: FastifyRequest, reply: FastifyReply): never;
+  }
+}
+
+/**
+ * The one place where an error becomes an answer: a problem of RFC 9457 with the x402 members of its route. Paths that
+ * no route answers are errors as well. Registered before the routes.
+ */
+export const errorHandler = fp(async (app) => {
+  const allowedMethods = collectAllowedMethods(app);
+
+  app.setErrorHandler((error, request, reply) => {
+    const problem = classify(error);
+    const { kind, detail, retryAfterSeconds } = problem;
+    const { status, name } = kind;
+    request.result = { outcome: status >= 500 ? "undetermined" : "refused", reason: name, message: detail };
+    if (status >= 500 && !(error instanceof ProblemError)) {
+      // A node's failure is no bug of the service, and one that no caller waits for any more is no trouble.
+      const isForeseen = error instanceof UndeterminedError;
+      const level = !isForeseen ? "error" : request.exchange.end === "cut" ? "debug" : "warn";
+      request.log[level]({ ...logFieldsOf(request), err: error }, "no verdict");
+    }
+    if (retryAfterSeconds !== undefined) reply.header("retry-after", retryAfterSeconds);
+    if (status === 401) reply.header("www-authenticate", "Bearer");
+    const { operation } = request.route.config;
+    reply.code(status).type(problemMediaType);
+    const body = problemBody(problem, { operation, requestId: request.id, envelope: request.envelope });
+    const isUnread = kind === problemKinds.tooLarge || kind === problemKinds.mediaType;
+    if (!isUnread || operation === undefined || !channels.payment.isHeard()) return reply.send(body);
+    return peekAtBody(request).then(() => reply.send(body));
+  });
+
+  app.setNotFoundHandler(refuseUnknownPath);
+  app.decorate("refuseUnknownPath", refuseUnknownPath);
+
+  function refuseUnknownPath(request: FastifyRequest, reply: FastifyReply): never {
+    const [whole = ""] = request.url.split("?");
+    const path = shortenPath(whole);
+    const allowed = allowedMethods(whole);
+    if (allowed.length > 0) reply.header("allow", allowed.join(", "));
+    const problem =
+      allowed.length > 0
+        ? new ProblemError("methodNotAllowed", problemDetails.methodNotAllowed(request.method, path, allowed))
+        : new ProblemError("notFound", noSuchRoute(request.method, path));
+    const { serviceId, id: requestId, method } = request;
+    channels.unrouted.publish(() => ({
+      ...{ serviceId, requestId, method, path },
+      status: allowed.length > 0 ? 405 : 404,
+      message: problem.message,
+    }));
+    throw problem;
+  }
+});
+
+/**
+ * Answers requests for paths that no route answers before their body is read: nothing in it could make a difference.
+ * Registered after what limits requests.
+ */
+export const refuseUnknownPaths = fp(async (app) => {
+  app.addHook("onRequest", (request, reply, done) => {
+    if (request.is404) app.refuseUnknownPath(request, reply);
+    done();
+  });
+});
+
+/** Answers HTTP requests that the router cannot route: a malformed or overlong path. Fastify runs no hook for them. */
+export function answerUnroutable(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  const problem = classify(
+    error.code === "FST_ERR_MAX_PARAM_LENGTH"
+      ? new ProblemError("uriTooLong", problemDetails.uriTooLong)
+      : new ProblemError("malformed", problemDetails.undecodable),
+  );
+  void reply
+    .code(problem.kind.status)
+    .header("x-content-type-options", "nosniff")
+    .header("x-request-id", callerRequestId(request.headers["x-request-id"]) ?? request.id)
+    .type(problemMediaType)
+    .send(problemBody(problem, { operation: undefined, requestId: request.id, envelope: undefined }));
+}

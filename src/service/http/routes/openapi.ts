@@ -1,0 +1,29 @@
+import type { FastifyPluginAsync } from "fastify";
+import type { NetworkRegistry } from "../../../protocol/networks.ts";
+import { type ApiBeside, describeService } from "../../../protocol/openapi.ts";
+
+/**
+ * `GET /openapi.json`; made when it is first asked for. With an example, which serves once, it is made again for those who
+ * ask after it was there: that takes a question to a node and a signature, which all who wait meanwhile share.
+ */
+export const openApiRoute: FastifyPluginAsync<{
+  knownNetworks: NetworkRegistry;
+  describeBeside?: (() => ApiBeside | Promise<ApiBeside>) | undefined;
+}> = async (app, { knownNetworks, describeBeside }) => {
+  let document: Promise<string> | undefined;
+  let isLasting = false;
+
+  async function describe(): Promise<string> {
+    const beside = await describeBeside?.();
+    isLasting = beside?.example === undefined;
+    return JSON.stringify(describeService(knownNetworks, beside));
+  }
+
+  app.get("/openapi.json", { config: { countedAs: "documents" } }, async (_request, reply) => {
+    document ??= describe().finally(() => {
+      if (!isLasting) document = undefined;
+    });
+    reply.type("application/json; charset=utf-8");
+    return document;
+  });
+};

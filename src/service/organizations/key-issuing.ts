@@ -1,0 +1,112 @@
+import type { Kysely, Transaction } from "kysely";
+import { inTransaction } from "../../ledger/database/transaction.ts";
+import { KitError } from "../../util/errors.ts";
+import { self } from "../../util/self-command.ts";
+import { noKey } from "./administration.ts";
+import { type ApiKey, drawApiKey, parseApiKey } from "./api-key.ts";
+import { type Author, lockOrganization, recordChange } from "./audit.ts";
+import { type KeyIssuing, scopes as knownScopes, type Scope } from "./organizations.ts";
+import type { PepperRecord } from "./pepper.ts";
+import { keyStateOf, toScopes } from "./rows.ts";
+import type { OrganizationTables } from "./tables.ts";
+
+/** Makes {@link KeyIssuing}. */
+export function createKeyIssuing(
+  db: Kysely<OrganizationTables>,
+  parts: { author: Author; hmacOf: (key: string) => Buffer; pepperRecord: PepperRecord },
+): KeyIssuing {
+  const { author, hmacOf, pepperRecord } = parts;
+  const { now } = author;
+
+  async function store(
+    transaction: Transaction<OrganizationTables>,
+    { key, keyId }: ApiKey,
+    options: { organizationId: string; scopes: readonly Scope[]; expiresAt: number | undefined },
+  ): Promise<void> {
+    const { organizationId, scopes, expiresAt } = options;
+    await pepperRecord.require(transaction);
+    const created = await transaction
+      .insertInto("api_keys")
+      .values({
+        id: keyId,
+        organization_id: organizationId,
+        hmac: hmacOf(key).toString("hex"),
+        scopes: scopes.join(" "),
+        created_at: now(),
+        expires_at: expiresAt ?? null,
+        revoked_at: null,
+      })
+      .onConflict((conflict) => conflict.column("id").doNothing())
+      .returning("id")
+      .executeTakeFirst();
+    if (created === undefined) throw new KitError(`There is a key with the id ${keyId} already`);
+  }
+
+  function requireFuture(expiresAt: number | undefined): void {
+    if (expiresAt !== undefined && !(expiresAt > now())) {
+      throw new KitError("A key must not have expired when it is issued");
+    }
+  }
+
+  return {
+    async createKey(organizationId, { scopes: asked, expiresAt, key: imported }) {
+      const drawn = imported === undefined ? drawApiKey() : parseApiKey(imported);
+      if (drawn === null) {
+        throw new KitError(
+          "The key must be x4k_<id>_<secret>, of letters and digits, the secret at least 32",
+        );
+      }
+      const scopes = knownScopes.filter((scope) => asked.includes(scope));
+      if (scopes.length === 0) throw new KitError("A key needs at least one scope");
+      requireFuture(expiresAt);
+      await inTransaction(db, async (transaction) => {
+        await lockOrganization(transaction, organizationId);
+        await store(transaction, drawn, { organizationId, scopes, expiresAt });
+        const change = { keyId: drawn.keyId, scopes, expiresAt: expiresAt ?? null };
+        await recordChange(transaction, author, organizationId, "key created", change);
+      });
+      return { key: drawn.key, keyId: drawn.keyId };
+    },
+
+    async rotateKey(keyId, { graceMs, expiresAt }) {
+      requireFuture(expiresAt);
+      const drawn = drawApiKey();
+      const oldExpiresAt = await inTransaction(db, async (transaction) => {
+        // Locked by an update that changes nothing: of two rotations at once the second sees the first.
+        const old = await transaction
+          .updateTable("api_keys")
+          .set((row) => ({ replaced_by: row.ref("replaced_by") }))
+          .where("id", "=", keyId)
+          .returning(["organization_id", "scopes", "expires_at", "revoked_at", "replaced_by"])
+          .executeTakeFirst();
+        if (old === undefined) throw noKey(keyId);
+        const state = keyStateOf(old, now());
+        if (state !== "active") {
+          throw new KitError(`The key ${keyId} is ${state}, and cannot be rotated`, {
+            hints: [
+              old.replaced_by === null
+                ? `Issue another one instead: ${self} key create`
+                : `It was replaced by ${old.replaced_by}.`,
+            ],
+          });
+        }
+        const oldExpiresAt = Math.min(now() + graceMs, old.expires_at ?? Number.POSITIVE_INFINITY);
+        const organizationId = old.organization_id;
+        await store(transaction, drawn, { organizationId, scopes: toScopes(old.scopes), expiresAt });
+        await transaction
+          .updateTable("api_keys")
+          .set({ expires_at: oldExpiresAt, replaced_by: drawn.keyId })
+          .where("id", "=", keyId)
+          .execute();
+        await recordChange(transaction, author, organizationId, "key rotated", {
+          keyId,
+          expiresAt: oldExpiresAt,
+          replacedBy: drawn.keyId,
+          replacementExpiresAt: expiresAt ?? null,
+        });
+        return oldExpiresAt;
+      });
+      return { key: drawn.key, keyId: drawn.keyId, oldExpiresAt };
+    },
+  };
+}

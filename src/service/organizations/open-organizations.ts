@@ -1,0 +1,115 @@
+import { attempt, readDatabaseUrl, readPepper } from "../../config/values.ts";
+import { requireMigrated } from "../../ledger/database/migrate.ts";
+import { openDatabase } from "../../ledger/database/open-database.ts";
+import { isMissingFile } from "../../ledger/database/sqlite/missing-file.ts";
+import type { Address } from "../../protocol/hex.ts";
+import { addToBuiltIn, type Network, type NetworkTier } from "../../protocol/networks.ts";
+import { KitError } from "../../util/errors.ts";
+import { anObject, aText, needed, objects, requireGiven, type Wanted } from "../../util/given.ts";
+import { self } from "../../util/self-command.ts";
+import { checkGiven } from "./checked-organizations.ts";
+import { createOrganizations } from "./create-organizations.ts";
+import type { Organizations } from "./organizations.ts";
+import { reserveByTier } from "./recipient.ts";
+
+export type OpenOrganizationsOptions = {
+  /** The database of `serve`: `sqlite:PATH` or `postgres://…`. */
+  databaseUrl: string;
+  /** What API keys are hashed with: `API_KEY_PEPPER` of `serve`. With another one it knows none of the keys. */
+  pepper: string;
+  /** Who makes the changes, for the audit trail: a person or a program, 1 to 100 characters on one line. */
+  actor: string;
+  /** The facilitator contracts of `serve`, which are refused as recipients, as every network's USDC is. */
+  facilitatorContracts?: Partial<Record<NetworkTier, Address>>;
+  /** Networks of `serve` besides the built-in ones, which recipients may then be set for, their tokens excepted. */
+  addedNetworks?: readonly Network[];
+};
+
+const wantedOptions: Readonly<Record<keyof OpenOrganizationsOptions, Wanted>> = {
+  databaseUrl: needed(aText),
+  pepper: needed(aText),
+  actor: needed(aText),
+  facilitatorContracts: anObject,
+  addedNetworks: objects,
+};
+
+/** Organizations, and the connection to their database, which is to be closed. */
+export type OpenOrganizations = Organizations & AsyncDisposable & { close(): Promise<void> };
+
+/**
+ * Opens the organizations of a facilitator, from a program that need not be the facilitator: what it changes takes
+ * effect within a second on every instance, and stands in the audit trail under the name of the actor.
+ *
+ * @example
+ * ```ts
+ * import { openOrganizations } from "x402-facilitator-kit/organizations";
+ *
+ * await using organizations = await openOrganizations({
+ *   databaseUrl: "postgres://USER:PASSWORD@HOST/DATABASE",
+ *   pepper: process.env.API_KEY_PEPPER ?? "",
+ *   actor: "sign-up",
+ * });
+ * const { id } = await organizations.create({ name: "My shop" });
+ * await organizations.setRecipient(id, "base", "0x857b06519E91e3A54538791bDbb0E22373e36b66");
+ * const { key } = await organizations.createKey(id, { scopes: ["verify", "settle"] });
+ * ```
+ *
+ * A given key must look drawn: the published keys of the local chains and the fixtures are refused.
+ *
+ * @throws ConfigurationError, a KitError, when there is no such option, one is missing, or of the wrong kind
+ * @throws KitError when `serve` would not take the URL or the pepper, and when the database cannot be opened, does not exist, or is
+ * not at this version: `x402-kit migrate` brings it there.
+ */
+export async function openOrganizations(options: OpenOrganizationsOptions): Promise<OpenOrganizations> {
+  requireGiven(options, wantedOptions);
+  const { databaseUrl, pepper, actor, facilitatorContracts = {} } = options;
+  requireServed("database URL", () => readDatabaseUrl(databaseUrl));
+  requireServed("pepper", () => readPepper(pepper));
+  if (isMissingFile(databaseUrl)) {
+    throw new KitError(`There is no database ${databaseUrl}`, { hints: [`${self} migrate creates it.`] });
+  }
+  const db = await openDatabase({ url: databaseUrl });
+  try {
+    await requireMigrated(db);
+    const { all, names } = addToBuiltIn(options.addedNetworks ?? []);
+    const reserved = reserveByTier(facilitatorContracts, [], all);
+    const close = () => db.destroy();
+    const organizations = createOrganizations({ db, pepper, now: () => Date.now(), actor, reserved });
+    const withoutPublishedKeys: Organizations = {
+      ...organizations,
+      async createKey(organizationId, key) {
+        if (key.key !== undefined) requireSecret(key.key);
+        return organizations.createKey(organizationId, key);
+      },
+    };
+    return {
+      ...checkGiven(withoutPublishedKeys, names),
+      close,
+      [Symbol.asyncDispose]: close,
+    };
+  } catch (error) {
+    await db.destroy();
+    throw error;
+  }
+}
+
+/** @throws KitError when `serve` would refuse a value: keys that were made with it would work nowhere */
+function requireServed(name: string, read: () => void): void {
+  const value = attempt(read);
+  if ("value" in value) return;
+  throw new KitError(`The ${name} ${value.problem}`, {
+    hints: ["It must be the one of serve, which takes no other."],
+  });
+}
+
+/** Drawn secrets have many more different characters; the published keys have three. */
+const fewestCharacters = 8;
+
+/** @throws KitError when the secret of a key can be guessed, as that of a published key can */
+function requireSecret(key: string): void {
+  const secret = key.slice(key.lastIndexOf("_") + 1);
+  if (new Set(secret).size >= fewestCharacters) return;
+  throw new KitError("The secret of this API key is no secret: it has hardly any different characters", {
+    hints: ["The published keys are for local chains and tests. Leave `key` out, and one is drawn."],
+  });
+}

@@ -1,0 +1,134 @@
+import type { Address } from "../../protocol/hex.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
+import type { Limits } from "./limits.ts";
+
+/** What a key may be used for. */
+export const scopes = ["verify", "settle"] as const;
+
+export type Scope = (typeof scopes)[number];
+
+/** An organization: whose payments are settled to the recipient it has set for each network. */
+export type Organization = {
+  id: string;
+  name: string;
+  recipients: Readonly<Partial<Record<NetworkName, Address>>>;
+  /** Limits of the networks that have any. */
+  limits: Readonly<Partial<Record<NetworkName, Limits>>>;
+};
+
+/** The organization that an API key authenticates. */
+export type Caller = {
+  organization: Organization;
+  keyId: string;
+  scopes: readonly Scope[];
+};
+
+/**
+ * | State | Meaning |
+ * |---|---|
+ * | active | speaks for its organization |
+ * | replaced | still does, until it expires: another key was issued in its place |
+ * | expired | its time is over |
+ * | revoked | was taken back |
+ */
+export type KeyState = "active" | "replaced" | "expired" | "revoked";
+
+/** An API key without its secret. Times in unix milliseconds. */
+export type KeyRecord = {
+  keyId: string;
+  organizationId: string;
+  scopes: readonly Scope[];
+  state: KeyState;
+  createdAt: number;
+  expiresAt: number | null;
+  revokedAt: number | null;
+  replacedBy: string | null;
+};
+
+/** One change of an organization. It never holds a secret. */
+export type Change = {
+  /** Counts the organization's changes from 1, without gaps. */
+  number: number;
+  /** Unix milliseconds. */
+  at: number;
+  /** Who made it, as the program that did says. */
+  actor: string;
+  action: ChangeAction;
+  details: Readonly<Record<string, unknown>>;
+};
+
+export const changeActions = [
+  "organization created",
+  "recipient set",
+  "limits set",
+  "key created",
+  "key rotated",
+  "key revoked",
+] as const;
+
+export type ChangeAction = (typeof changeActions)[number];
+
+/** An issued key. Its secret is shown only here. */
+export type IssuedKey = { key: string; keyId: string };
+
+/** Needs no secret. Every change is one transaction, with its entry in the audit trail. */
+export type OrganizationAdministration = {
+  create(organization: { id?: string; name: string }): Promise<Organization>;
+  find(id: string): Promise<Organization | null>;
+  /** All of them, oldest first. */
+  list(): Promise<readonly Organization[]>;
+  setRecipient(organizationId: string, network: NetworkName, recipient: Address): Promise<void>;
+  /** Sets limits on a network that has a recipient. What is undefined stays as it is, null takes a limit away. */
+  setLimits(
+    organizationId: string,
+    network: NetworkName,
+    limits: { [Limit in keyof Limits]?: Limits[Limit] | undefined },
+  ): Promise<void>;
+  /** The keys of an organization, oldest first, those that no longer work included. */
+  listKeys(organizationId: string): Promise<readonly KeyRecord[]>;
+  /** Ends a key for good, within a second on every instance. */
+  revokeKey(keyId: string): Promise<void>;
+  /** The audit trail of an organization, oldest first. */
+  listChanges(organizationId: string): Promise<readonly Change[]>;
+};
+
+/** Issues keys, which needs the pepper. */
+export type KeyIssuing = {
+  /**
+   * Issues a key `x4k_<id>_<secret>`; the secret is stored as an HMAC alone and never shown again.
+   * `key` imports a given one (the harness's published key) instead of drawing a new one. `expiresAt` is in unix
+   * milliseconds; a key without it does not expire.
+   */
+  createKey(
+    organizationId: string,
+    options: { scopes: readonly Scope[]; expiresAt?: number | undefined; key?: string },
+  ): Promise<IssuedKey>;
+  /**
+   * Issues a key with the scopes of another, which from then on expires after `graceMs`, or earlier if it did before.
+   * Both work until then. `expiresAt` is the new key's.
+   */
+  rotateKey(
+    keyId: string,
+    options: { graceMs: number; expiresAt?: number | undefined },
+  ): Promise<IssuedKey & { oldExpiresAt: number }>;
+};
+
+/** Organizations, their recipients and their API keys. */
+export type Organizations = OrganizationAdministration &
+  KeyIssuing & {
+    /** The caller of a key; null when it is malformed, unknown, wrong, revoked or expired, all in the same time. */
+    authenticate(key: string): Promise<Caller | null>;
+    /** Whether the pepper is the one that the keys in the database were made with. */
+    checkPepper(): Promise<PepperState>;
+    /** Makes this the pepper of the database; gives how many keys stop working, which another one made. */
+    acceptPepper(): Promise<number>;
+  };
+
+/**
+ * | State | Meaning |
+ * |---|---|
+ * | right | the keys were made with it |
+ * | wrong | with another one: no key would be recognized |
+ * | unknown | there is no key yet, or none of those from before it was recorded has been used since |
+ */
+export type PepperState = "right" | "wrong" | "unknown";

@@ -1,0 +1,183 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Chain, ChainView, Diagnosis, Payout, TransferPlace } from "../../chain/chain.ts";
+import { failureEndpoints } from "../../chain/chain.ts";
+import type { FailedSettlement } from "../../ledger/recoveries.ts";
+import { lowerCase } from "../../ledger/rows.ts";
+import type { Hex } from "../../protocol/hex.ts";
+import { finalitySeconds } from "../../protocol/refusals.ts";
+import { UndeterminedError } from "../../util/errors.ts";
+import { self } from "../../util/self-command.ts";
+import { eachEndpoint } from "./each-endpoint.ts";
+import { callOf } from "./slot.ts";
+import { finalityMs } from "./vanished.ts";
+
+/**
+ * What the chain says of a failed settlement's authorization.
+ *
+ * | Kind | Meaning |
+ * |---|---|
+ * | unused | it has not been used |
+ * | undone | the block that decided it has vanished, or the node does not have it: the watcher sends it again |
+ * | recent | it was used, in blocks that are not deep enough to say how |
+ * | spent | it cannot bring us anything: cancelled, used for another recipient or value, or used before the claim |
+ * | paid | our own transaction has paid it, and its receipt was not seen before; deep enough |
+ * | submitted | submitted straight to the token, after the claim: its value is in the contract, deep enough |
+ * | disputed | RPC endpoints say different things, or too few of them answer |
+ */
+export type FailureFinding =
+  /** `over`: no time is left to use it in. */
+  | { kind: "unused"; over: boolean }
+  | { kind: "undone" }
+  | { kind: "paid"; payout: Payout }
+  | { kind: "recent"; usedByBlock: bigint }
+  /** `over`: blocks that could say otherwise are not replaced any more. */
+  | { kind: "spent"; usedByBlock: bigint; over: boolean }
+  /** `obstacle`: why its value cannot be forwarded now. */
+  | { kind: "submitted"; proof: TransferPlace; obstacle: string | undefined }
+  | { kind: "disputed"; problem: string };
+
+/** How far before the claim logs are searched: a payment that was public before its claim is not paid out. */
+const searchBeforeMs = 60 * 60 * 1000;
+
+/** The kinds that say that nothing is decided yet, which needs no second word. */
+const openKinds: ReadonlySet<FailureFinding["kind"]> = new Set(["recent", "undone"]);
+
+/**
+ * Looks at a failure, at one endpoint after the other, until two say the same where there are two: for what one says,
+ * logs and receipt alike, nothing else stands, and what it makes of a cancelled authorization would be paid from the
+ * value of others.
+ *
+ * A direct submission that fewer endpoints show than the network's `forwardEndpoints` has an obstacle.
+ *
+ * @param confirmed transactions that the operator has looked up: for a direct submission in one of them a single
+ * endpoint suffices
+ * @throws UndeterminedError when the chain could not be asked, or does not say how the authorization was used.
+ */
+export async function classifyFailure(
+  chain: Chain,
+  failure: FailedSettlement,
+  confirmed: ReadonlySet<Hex> = new Set(),
+): Promise<FailureFinding> {
+  const { network } = chain;
+  const { forwardEndpoints = failureEndpoints } = network;
+  const endpoints = chain.endpoints().length;
+  const findings: FailureFinding[] = [];
+  for await (const finding of eachEndpoint(chain, (view) => classifyAt(view, failure))) {
+    if (openKinds.has(finding.kind)) return finding;
+    const same = findings.find((other) => saysTheSame(other, finding));
+    if (same !== undefined) return join(same, finding);
+    findings.push(finding);
+    if (finding.kind === "submitted" && forwardEndpoints === 1) return finding;
+    if (finding.kind !== "submitted" && endpoints === 1) return finding;
+  }
+  const [only, ...others] = findings;
+  if (only === undefined) throw new UndeterminedError(`${network.name} could not be reached; try again`);
+  if (others.length > 0) {
+    return {
+      kind: "disputed",
+      problem: `The RPC endpoints of ${network.name} say different things about how the authorization was used`,
+    };
+  }
+  if (only.kind !== "submitted") {
+    return {
+      kind: "disputed",
+      problem: `Only one of the ${endpoints} RPC endpoints of ${network.name} says how the authorization was used`,
+    };
+  }
+  const { transactionHash } = only.proof;
+  if (confirmed.has(transactionHash)) return only;
+  return {
+    ...only,
+    obstacle: `only one RPC endpoint of ${network.name} shows the direct submission in ${transactionHash}. Look the transaction up elsewhere; if it moved the payment to the facilitator contract by transferWithAuthorization: ${self} recover --network ${network.name} --confirmed ${transactionHash}`,
+  };
+}
+
+/** Whether two endpoints found the same. */
+function saysTheSame(one: FailureFinding, other: FailureFinding): boolean {
+  if (one.kind === "submitted" && other.kind === "submitted")
+    return isDeepStrictEqual(one.proof, other.proof);
+  if (one.kind === "paid" && other.kind === "paid") return isDeepStrictEqual(one.payout, other.payout);
+  return one.kind === other.kind;
+}
+
+/** What two endpoints found alike: over when both say so. */
+function join(one: FailureFinding, other: FailureFinding): FailureFinding {
+  const isOver = "over" in other && other.over;
+  if (one.kind === "unused" || one.kind === "spent") return { ...one, over: one.over && isOver };
+  return one.kind === "submitted" && one.obstacle === undefined ? other : one;
+}
+
+/** What one endpoint says of a failure. */
+async function classifyAt(
+  chain: ChainView,
+  { settlement, usedByBlock, recovery }: FailedSettlement,
+): Promise<FailureFinding> {
+  const { network } = chain;
+  const { id, asset, payer, authorizationNonce, value, recipient, claimedBlock, validBefore } = settlement;
+  const blocksIn = (ms: number) => BigInt(Math.ceil(ms / network.blockTimeMs));
+  const head = await chain.head();
+  const deep = head.number - BigInt(network.confirmations) + 1n;
+  const known = recovery?.proof.blockNumber ?? claimedBlock;
+  const earliest = known - blocksIn(searchBeforeMs);
+  const query = {
+    id,
+    asset,
+    payer,
+    authorizationNonce,
+    value,
+    fromBlock: earliest > 0n ? earliest : 0n,
+    toBlock: deep,
+  };
+  /** Our own transaction that paid it after the claim, if any. */
+  const findPaid = async (): Promise<FailureFinding | undefined> => {
+    const payout = await chain.findPayout({ ...query, recipient });
+    if (payout === null || payout.blockNumber <= claimedBlock) return undefined;
+    const { hash, blockHash } = payout;
+    return {
+      kind: "paid",
+      payout: { ...payout, hash: lowerCase(hash), blockHash: lowerCase(blockHash) },
+    };
+  };
+
+  const [found, state, decidedIn] = await Promise.all([
+    chain.findDirectSubmission(query),
+    chain.diagnose(callOf(settlement, network.facilitatorContract)),
+    settlement.blockNumber === null ? null : chain.blockHash(settlement.blockNumber),
+  ]);
+
+  const firstUsed = usedByBlock ?? head.number;
+  const spent: FailureFinding = {
+    kind: "spent",
+    usedByBlock: firstUsed,
+    over: deep - firstUsed >= blocksIn(finalityMs),
+  };
+  if (found === "cancelled") return spent;
+  if (found !== null) {
+    if (found.blockNumber <= claimedBlock) return spent;
+    // A forward that was signed before may have been mined, whatever became of its receipt.
+    const forwarded = recovery === null || recovery.txNonce === null ? undefined : await findPaid();
+    if (forwarded !== undefined) return forwarded;
+    return { kind: "submitted", proof: inLowerCase(found), obstacle: findObstacle(state) };
+  }
+  if (!state.authorizationUsed) {
+    const over = head.timestamp >= validBefore + BigInt(finalitySeconds);
+    const isDecided = over || decidedIn?.toLowerCase() === settlement.blockHash;
+    return isDecided ? { kind: "unused", over } : { kind: "undone" };
+  }
+  if (firstUsed > deep) return { kind: "recent", usedByBlock: firstUsed };
+  return (await findPaid()) ?? spent;
+}
+
+/** Endpoints write hashes as they like, and are compared. */
+function inLowerCase({ transactionHash, blockHash, ...place }: TransferPlace): TransferPlace {
+  return { ...place, transactionHash: lowerCase(transactionHash), blockHash: lowerCase(blockHash) };
+}
+
+/** Why a forward would be reverted, as far as state tells. */
+function findObstacle(state: Diagnosis): string | undefined {
+  if (state.contractPaused) return "the facilitator contract is paused";
+  if (state.tokenPaused) return "the token is paused by its issuer";
+  if (state.contractBlacklisted) return "the facilitator contract is blacklisted by the token's issuer";
+  if (state.recipientBlacklisted) return "the recipient is blacklisted by the token's issuer";
+  return undefined;
+}

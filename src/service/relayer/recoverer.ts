@@ -1,0 +1,208 @@
+import type { Chain } from "../../chain/chain.ts";
+import { describeRevert, type Revert } from "../../chain/contract/revert.ts";
+import { estimateFees } from "../../chain/fees.ts";
+import type { Signer } from "../../chain/signing/signer.ts";
+import { forwardTransaction } from "../../chain/signing/transaction.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import type { Settlement } from "../../ledger/settlement.ts";
+import type { ServiceLog } from "../../observe/log/logger.ts";
+import { type Address, sameAddress } from "../../protocol/hex.ts";
+import { UndeterminedError } from "../../util/errors.ts";
+import { findLimitObstacle } from "./forward-limit.ts";
+import { growingPause } from "./growing-pause.ts";
+import type { Outcomes } from "./outcomes.ts";
+import { closeEmpty, createFill, createReplace } from "./replacement.ts";
+import { callOf } from "./slot.ts";
+import type { TransactionStore } from "./transaction-store.ts";
+import { createWatcher } from "./watcher.ts";
+
+/** Pays out, with one key on one network, what direct submissions brought to the facilitator contract. */
+export type Recoverer = {
+  readonly address: Address;
+  /**
+   * Signs, stores and broadcasts the forward of a queued recovery; from then on it is watched until the chain has
+   * decided it. Does nothing for one that is not queued, which another instance may have sent. The caller vouches for
+   * the proof: the contract cannot tell a used authorization from a cancelled one.
+   *
+   * @throws UndeterminedError when it cannot be sent now; nothing was signed then, and it stays queued.
+   */
+  forward(settlement: Settlement): Promise<void>;
+  /**
+   * Takes up what an earlier process left in flight.
+   *
+   * @param mined how many of its transactions are mined, where that is known; the chain is asked otherwise
+   */
+  start(mined?: number): Promise<void>;
+  /** Waits for what is being signed. What is in flight stays in the ledger. */
+  stop(): Promise<void>;
+};
+
+export type RecovererOptions = {
+  chain: Chain;
+  signer: Signer;
+  ledger: Ledger;
+  outcomes: Outcomes;
+  now: () => number;
+  log: ServiceLog;
+};
+
+/** Block times before what was reverted is tried again, at least: a reason like a missing role takes people to mend. */
+const retryAfterBlocks = 30;
+
+/** Unmined transactions at a time; nodes guarantee an account no more than 16. */
+const maxInFlight = 16;
+
+export function createRecoverer(options: RecovererOptions): Recoverer {
+  const { chain, signer, ledger, outcomes, now, log } = options;
+  const { network } = chain;
+  const { chainId } = network;
+  const recoverer = { chainId, address: signer.address };
+  let turn: Promise<void> = Promise.resolve();
+  let stopped = false;
+
+  const store: TransactionStore = {
+    open: () => ledger.openForwards(chainId, signer.address),
+    next: async () => (await ledger.nextTxNonce(chainId, signer.address)) ?? 0,
+    concluded: (range) => ledger.concludedForwards(chainId, signer.address, range),
+    reopen: (transactions) => ledger.reopenForwards(chainId, signer.address, transactions),
+    fillTxNonce: ledger.fillTxNonce,
+    addAttempt: ledger.addAttempt,
+    // A forward takes nothing from a payer's balance: there is nothing reserved to let go of.
+    noteMined: async () => {},
+
+    async conclude({ operator, ...mined }, conclusions) {
+      if (conclusions.length === 0) await ledger.conclude({ operator, ...mined }, []);
+      for (const conclusion of conclusions) {
+        const { id, state } = conclusion;
+        const about = { network: network.name, settlement: id, hash: mined.hash };
+        const forward = { ...mined, recoverer: operator };
+        if (state === "settled") {
+          await ledger.concludeForward(forward, id);
+          log.info(about, "a payment was recovered");
+        } else {
+          const { failure } = conclusion;
+          // A wallet can refuse only what is mined, and each time costs gas: ever more rarely.
+          const failedAt = (await ledger.find(id))?.concludedAt ?? now();
+          const nextTry = now() + growingPause(now() - failedAt, retryAfterBlocks * network.blockTimeMs);
+          await ledger.requeueForward(forward, id, failure, nextTry);
+          log.error(about, `${failure}; trying again`);
+        }
+      }
+    },
+
+    async sendAgain({ txNonce, settlements }) {
+      if (settlements.length === 0) await closeEmpty(ledger, { chainId, operator: signer.address, txNonce });
+      const problem = `another transaction of ${signer.address} took the forward's txNonce ${txNonce}`;
+      for (const { id } of settlements) {
+        await ledger.requeueForward(
+          { chainId, recoverer: signer.address, txNonce, hash: null },
+          id,
+          problem,
+          now(),
+        );
+      }
+    },
+  };
+
+  const watcher = createWatcher({
+    chain,
+    store,
+    outcomes,
+    now,
+    log,
+    account: signer.address,
+    onRoom: () => {},
+    replace: createReplace({ chain, signer, store, now, log }),
+    fill: createFill({ chain, signer, store }),
+  });
+
+  async function send(settlement: Settlement): Promise<void> {
+    if (stopped) throw new UndeterminedError("The service is shutting down; nothing was sent");
+    if (watcher.unmined() >= maxInFlight || watcher.isFull())
+      throw new UndeterminedError("Too many recoveries are under way; try again");
+    const { id, asset } = settlement;
+    const call = callOf(settlement, network.facilitatorContract);
+    // Before the chain is asked: one that is mined meanwhile counts twice, and not never.
+    const underWay = await valueUnderWay(asset);
+    const [head, tip, limitObstacle, revert, gasMoney, minedTransactions] = await Promise.all([
+      chain.head(),
+      chain.suggestedTip(),
+      findLimitObstacle(chain, settlement, underWay),
+      chain.simulateForward(call, signer.address),
+      chain.nativeBalance(signer.address),
+      chain.transactionCount(signer.address),
+    ]);
+    const transaction = { to: network.facilitatorContract, ...forwardTransaction(call) };
+    const fees = estimateFees(head, network, tip);
+    if (limitObstacle !== undefined) {
+      throw new UndeterminedError(`It cannot be forwarded now: ${limitObstacle}`);
+    }
+    if (revert !== undefined) throw refusal(revert);
+    requireGasMoney(gasMoney, transaction.gas * fees.maxFeePerGas);
+
+    // It may have sent something by hand: its txNonces go on from there.
+    await ledger.introduceRecoverer(chainId, signer.address, minedTransactions);
+    const batch = await ledger.sendForward(recoverer, id, (txNonce) =>
+      signer.signTransaction({ chainId, nonce: txNonce, ...transaction, ...fees }),
+    );
+    if (batch === null) return;
+    const { hash, txNonce } = batch.attempt;
+    log.info({ network: network.name, settlement: id, hash, txNonce }, "recovering a payment");
+    await watcher.send(batch);
+  }
+
+  /** What forwards that are not mined yet will take of the contract's limit for an asset. */
+  async function valueUnderWay(asset: Address): Promise<bigint> {
+    const open = await ledger.openForwards(chainId, signer.address);
+    const settlements = new Map(open.flatMap((batch) => batch.settlements).map((one) => [one.id, one]));
+    return [...settlements.values()]
+      .filter((one) => sameAddress(one.asset, asset))
+      .reduce((sum, { value }) => sum + value, 0n);
+  }
+
+  function refusal(revert: Revert): UndeterminedError {
+    if (revert.kind === "custom" && revert.name === "AuthorizationNotSigned") {
+      return new UndeterminedError(
+        "It cannot be forwarded now: the payer's wallet does not stand by its signature any more; unless that changes, only the admin's rescue can pay it out",
+      );
+    }
+    return new UndeterminedError(
+      `It cannot be forwarded now: the contract refuses (${describeRevert(revert)})`,
+      {
+        hints: [`Does ${signer.address} hold RECOVERER_ROLE, and has the contract got the value?`],
+      },
+    );
+  }
+
+  function requireGasMoney(has: bigint, needs: bigint): void {
+    if (has >= needs) return;
+    throw new UndeterminedError(
+      `The recoverer ${signer.address} has ${has} wei, and a forward may need ${needs}`,
+      {
+        hints: [`Send native coins to ${signer.address} on ${network.name}`],
+      },
+    );
+  }
+
+  return {
+    address: signer.address,
+
+    forward(settlement) {
+      const sent = turn.then(() => send(settlement));
+      turn = sent.catch(() => {});
+      return sent;
+    },
+
+    async start(mined) {
+      const txNonce = mined ?? (await chain.transactionCount(signer.address));
+      await ledger.introduceRecoverer(chainId, signer.address, txNonce);
+      await watcher.start();
+    },
+
+    async stop() {
+      stopped = true;
+      await turn;
+      await watcher.stop();
+    },
+  };
+}

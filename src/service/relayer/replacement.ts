@@ -1,0 +1,140 @@
+import type { Chain } from "../../chain/chain.ts";
+import { estimateFees, feeCap, isReplacementDue, raiseFees } from "../../chain/fees.ts";
+import type { Head } from "../../chain/rpc/calls.ts";
+import type { Signer } from "../../chain/signing/signer.ts";
+import { forwardTransaction, noopTransaction, settleTransaction } from "../../chain/signing/transaction.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import type { Attempt, AttemptKind } from "../../ledger/settlement.ts";
+import type { ServiceLog } from "../../observe/log/logger.ts";
+import type { Address, Hex } from "../../protocol/hex.ts";
+import { KitError } from "../../util/errors.ts";
+import { type Batch, callOf, type Slot } from "./slot.ts";
+import type { TransactionStore } from "./transaction-store.ts";
+
+export type ReplacementOptions = {
+  chain: Chain;
+  signer: Signer;
+  store: Pick<TransactionStore, "addAttempt">;
+  now: () => number;
+  log: ServiceLog;
+};
+
+/**
+ * Makes the function that replaces a transaction which is not mined: by the same settlements with higher fees; by a no-op
+ * that frees the txNonce once all of their authorizations have expired, or when no node holds any of its attempts, as
+ * one that is too large for them. Gives the stored attempt; undefined where none is due, where the fee cap or the gas
+ * money leaves no room, or where the txNonce was closed meanwhile.
+ */
+export function createReplace(
+  options: ReplacementOptions,
+): (slot: Slot, about: { isHeld: boolean; others: bigint }) => Promise<Attempt | undefined> {
+  const { chain, signer, store, now, log } = options;
+  const { network } = chain;
+
+  /** What the next attempt of a txNonce is to do. */
+  function renew(
+    { settlements }: Slot,
+    { newest, isHeld, head }: { newest: Attempt; isHeld: boolean; head: Head },
+  ): { kind: AttemptKind; to: Address; data: Hex; gas: bigint } {
+    const to = network.facilitatorContract;
+    const [first] = settlements;
+    // What a payer has paid already does not expire.
+    if (newest.kind === "forward" && first !== undefined) {
+      return { kind: "forward", to, ...forwardTransaction(callOf(first, to)) };
+    }
+    const isOver = settlements.every(({ validBefore }) => validBefore <= head.timestamp);
+    if (isOver || !isHeld || newest.kind === "noop") {
+      return { kind: "noop", ...noopTransaction(signer.address) };
+    }
+    return { kind: "settle", to, ...settleTransaction(settlements.map((claim) => callOf(claim, to))) };
+  }
+
+  return async (slot, { isHeld, others }) => {
+    if (isHeld && !isReplacementDue(network, now() - slot.attemptedAt)) return undefined;
+    const newest = slot.attempts.at(-1);
+    if (newest === undefined) return undefined;
+
+    const [head, tip, gasMoney] = await Promise.all([
+      chain.head(),
+      chain.suggestedTip(),
+      chain.nativeBalance(signer.address),
+    ]);
+    const { kind, ...body } = renew(slot, { newest, isHeld, head });
+    const about = { network: network.name, operator: signer.address, txNonce: slot.txNonce };
+    const current = estimateFees(head, network, tip);
+    const raised = raiseFees(newest, current, feeCap(network, kind));
+    // What no node holds need not be outbid.
+    const fees = raised ?? (isHeld || kind !== "noop" ? undefined : current);
+    if (fees === undefined) {
+      log.warn(
+        { ...about, maxFeePerGas: network.maxFeePerGas.toString() },
+        "a transaction is not mined at the highest fee that is allowed; waiting",
+      );
+      return undefined;
+    }
+    const cost = body.gas * fees.maxFeePerGas;
+    if (kind === "settle" && cost > (network.maxTransactionCost ?? cost)) {
+      log.warn(
+        { ...about, needed: cost.toString(), maxTransactionCost: String(network.maxTransactionCost) },
+        "a transaction is not mined at the highest cost that is allowed; waiting",
+      );
+      return undefined;
+    }
+    // Nodes refuse what the account cannot pay for together with what waits before it: more fees make that worse.
+    if (gasMoney < others + cost) {
+      log.error(
+        { ...about, gasMoney: gasMoney.toString(), needed: (others + cost).toString() },
+        `the gas money does not suffice for what is under way; nothing more is offered: send native coins to ${signer.address}`,
+      );
+      return undefined;
+    }
+    const signed = await signer.signTransaction({
+      chainId: network.chainId,
+      nonce: slot.txNonce,
+      ...body,
+      ...fees,
+    });
+    const attempt: Attempt = {
+      ...signed,
+      chainId: network.chainId,
+      operator: signer.address,
+      txNonce: slot.txNonce,
+      kind,
+      createdAt: now(),
+    };
+    if (!(await store.addAttempt(attempt))) return undefined;
+    log.info({ ...about, kind, hash: attempt.hash }, "replacing a transaction");
+    return attempt;
+  };
+}
+
+/** Makes the function that has a no-op signed and stored with a txNonce that nothing else needs. */
+export function createFill(options: {
+  chain: Chain;
+  signer: Signer;
+  store: Pick<TransactionStore, "fillTxNonce">;
+}): (txNonce: number) => Promise<Batch | null> {
+  const { chain, signer, store } = options;
+  const { network } = chain;
+  return async (txNonce) => {
+    const [head, tip] = await Promise.all([chain.head(), chain.suggestedTip()]);
+    return store.fillTxNonce({ chainId: network.chainId, operator: signer.address, txNonce }, () =>
+      signer.signTransaction({
+        chainId: network.chainId,
+        nonce: txNonce,
+        ...noopTransaction(signer.address),
+        ...estimateFees(head, network, tip),
+      }),
+    );
+  };
+}
+
+/** Closes a txNonce without settlements that was taken by a transaction which is not stored. */
+export async function closeEmpty(
+  ledger: Pick<Ledger, "redrive">,
+  txNonce: { chainId: number; operator: Address; txNonce: number },
+): Promise<void> {
+  await ledger.redrive({ ...txNonce, mined: null }, [], () => {
+    throw new KitError("a txNonce without settlements has nothing to sign");
+  });
+}

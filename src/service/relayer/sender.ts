@@ -1,0 +1,164 @@
+import type { Chain } from "../../chain/chain.ts";
+import { failureEndpoints } from "../../chain/chain.ts";
+import type { Attempt } from "../../ledger/settlement.ts";
+import type { ServiceLog } from "../../observe/log/logger.ts";
+import type { Address } from "../../protocol/hex.ts";
+import { eachEndpoint } from "./each-endpoint.ts";
+import type { Flight } from "./flight.ts";
+import { callOf, type Slot } from "./slot.ts";
+import type { TransactionStore } from "./transaction-store.ts";
+
+/** Sends the stored transactions of one account, and sends again what no block holds. */
+export type Sender = {
+  /** Sends the bytes of all attempts, in the order of their txNonces. Never throws: an unknown outcome is watched. */
+  broadcast(slots: readonly Slot[]): Promise<void>;
+  /** One round over what has not been mined for a while. */
+  rebroadcastStale(): Promise<void>;
+};
+
+export type SenderOptions = {
+  chain: Chain;
+  store: Pick<TransactionStore, "sendAgain">;
+  flight: Flight;
+  /** Who signs the transactions. */
+  account: Address;
+  now: () => number;
+  log: ServiceLog;
+  /** Makes another attempt of a txNonce that has not been mined for a while, where one is due. */
+  replace(slot: Slot, about: { isHeld: boolean; others: bigint }): Promise<Attempt | undefined>;
+};
+
+/** Block times without a receipt after which the same bytes are sent again. */
+const resendAfterBlocks = 2;
+
+/** Rounds of sending again after which it is looked up whether any node holds a transaction. */
+const lookUpAfterRounds = 8;
+
+/** What is sent again in one round, in hexadecimal digits: 256 KiB, and one transaction at least. */
+const mostSentAgain = 512 * 1024;
+
+/** Block times, besides confirmations, for which a txNonce must seem taken by a transaction that is none of ours … */
+const lostAfterBlocks = 15;
+
+/** … and where a settlement's authorization is used as well: half an hour on chains with a block every 2 s. */
+const lostForCertainAfterBlocks = 900;
+
+export function createSender(options: SenderOptions): Sender {
+  const { chain, store, flight, account, now, log, replace } = options;
+  const { network } = chain;
+  const resendAfterMs = network.blockTimeMs * resendAfterBlocks;
+
+  /**
+   * A transaction that is not mined for a while may never have arrived, or have been dropped: the same bytes go
+   * out again. The lowest txNonce holds up all the others, so that it is the one to offer more for.
+   */
+  async function rebroadcastStale(): Promise<void> {
+    const silent = [...flight.slots.values()].filter(
+      (slot) => slot.state === "sent" && now() - slot.lastSentAt >= resendAfterMs,
+    );
+    if (silent.length === 0) return;
+    const mined = await chain.transactionCount(account);
+    await abandonTakenNonces(silent, mined);
+    const waiting = silent.filter(({ state }) => state === "sent");
+    // A txNonce below the chain's count is taken, whichever transaction took it: a higher fee is useless there, and must
+    // not keep the others from getting theirs.
+    const [lowest] = waiting.filter(({ txNonce }) => txNonce >= mined).sort((a, b) => a.txNonce - b.txNonce);
+    if (lowest !== undefined) await renew(lowest);
+    // The node that took it at first may have dropped it, or be alone with it.
+    await broadcast(waiting, { everywhere: true });
+  }
+
+  async function renew(slot: Slot): Promise<void> {
+    slot.rounds++;
+    let isHeld = true;
+    if (slot.rounds >= lookUpAfterRounds) {
+      slot.rounds = 0;
+      isHeld = await chain.knows(slot.attempts.map(({ hash }) => hash));
+    }
+    const attempt = await replace(slot, { isHeld, others: flight.cost() - slot.cost });
+    if (attempt === undefined) return;
+    flight.addAttempt(slot, attempt);
+    slot.attemptedAt = now();
+  }
+
+  /**
+   * Moves settlements away from txNonces that other senders' transactions took: nothing of ours is ever mined there.
+   * A node may know that a txNonce is taken before it has the receipt that says by what, and should it be ours after
+   * all, a second transaction would only be reverted; so this waits, and much longer where the payment may have been
+   * made.
+   */
+  async function abandonTakenNonces(silent: readonly Slot[], mined: number): Promise<void> {
+    for (const slot of silent) {
+      // One whose receipt proves nothing was mined, by what that receipt says: the txNonce was not taken by another sender.
+      if (slot.txNonce >= mined || slot.unproven > 0) {
+        slot.takenSince = undefined;
+        continue;
+      }
+      slot.takenSince ??= now();
+      const blocks = (now() - slot.takenSince) / network.blockTimeMs - network.confirmations;
+      if (blocks < lostAfterBlocks) continue;
+      if (blocks < lostForCertainAfterBlocks && (await mayHaveSettled(slot))) continue;
+      if (!(await isTakenByAnother(slot))) continue;
+      log.error(
+        { network: network.name, operator: account, txNonce: slot.txNonce },
+        "another transaction took a txNonce: another program sends with this key; sending the payments again",
+      );
+      await store.sendAgain(slot, null);
+      slot.state = "draining";
+    }
+  }
+
+  /** Whether two endpoints, where there are two, say that the txNonce is used, and by none of our transactions. */
+  async function isTakenByAnother(slot: Slot): Promise<boolean> {
+    const { txNonce } = slot;
+    const hashes = slot.attempts.map(({ hash }) => hash);
+    let needed = Math.min(failureEndpoints, chain.endpoints().length);
+    const views = eachEndpoint(chain, (view) =>
+      Promise.all([view.transactionCount(account), view.receipts(hashes)]),
+    );
+    for await (const [mined, receipts] of views) {
+      if (mined <= txNonce) return false;
+      if (receipts.some((receipt) => receipt !== null)) {
+        // The endpoint that the watcher asks does not show it: from the next look on another one is asked first.
+        slot.unproven++;
+        return false;
+      }
+      if (--needed === 0) return true;
+    }
+    return false;
+  }
+
+  /** Whether one of the payments may have been made by a transaction whose receipt is not seen yet. */
+  async function mayHaveSettled({ attempts, settlements }: Slot): Promise<boolean> {
+    // Of a forward the authorization is always used; the contract refuses a second forward by itself.
+    if (attempts.every(({ kind }) => kind === "forward")) return false;
+    const states = await Promise.all(
+      settlements.map((claim) => chain.diagnose(callOf(claim, network.facilitatorContract))),
+    );
+    return states.some(({ authorizationUsed }) => authorizationUsed);
+  }
+
+  async function broadcast(sent: readonly Slot[], options?: { everywhere: boolean }): Promise<void> {
+    for (const slot of sent) slot.lastSentAt = now();
+    const inOrder = [...sent].sort((a, b) => a.txNonce - b.txNonce);
+    try {
+      // The newest attempt first: once the node has it, it has no use for the older ones.
+      const attempts = inOrder.flatMap((slot) => slot.attempts.toReversed());
+      let left = mostSentAgain;
+      const bounded = attempts.filter(({ raw }, index) => {
+        left -= raw.length;
+        return index === 0 || left >= 0;
+      });
+      const hashes = bounded.map(({ hash }) => hash);
+      await chain.broadcast(
+        bounded.map(({ raw }) => raw),
+        { ...options, hashes },
+      );
+    } catch (error) {
+      // Whether it arrived is not known; the receipts will tell, and the same bytes go out again.
+      log.warn({ network: network.name, err: error }, "a broadcast got no answer");
+    }
+  }
+
+  return { broadcast, rebroadcastStale };
+}

@@ -1,0 +1,404 @@
+import { isDeepStrictEqual } from "node:util";
+import type { EndpointReceipt } from "../../chain/chain.ts";
+import { failureEndpoints } from "../../chain/chain.ts";
+import type { Conclusion } from "../../ledger/ledger.ts";
+import type { Attempt } from "../../ledger/settlement.ts";
+import { type Decision, decide } from "./conclusions.ts";
+import { eachEndpoint } from "./each-endpoint.ts";
+import { createFlight, type Flight } from "./flight.ts";
+import type { Outcomes } from "./outcomes.ts";
+import { createSender, type SenderOptions } from "./sender.ts";
+import type { Batch, Slot } from "./slot.ts";
+import type { TransactionStore } from "./transaction-store.ts";
+import { createVanishedTransactions } from "./vanished.ts";
+
+/** Knows every transaction in flight of one account on one network, until the chain has decided it. */
+export type Watcher = Pick<Flight, "unmined" | "unconfirmed" | "isFull" | "cost" | "spent" | "vanished"> & {
+  /** Broadcasts a stored transaction and watches it. Never throws: an unknown outcome is watched. */
+  send(batch: Batch): Promise<void>;
+  /**
+   * Broadcasts what an earlier process left in flight, and from now on adopts what other instances leave: their
+   * transactions are watched and driven on as our own, and what they concluded is let go.
+   */
+  start(): Promise<void>;
+  /** Sends and watches what the ledger holds and this process does not know: a commit may have lost its answer. */
+  adopt(): Promise<void>;
+  stop(): Promise<void>;
+};
+
+export type WatcherOptions = Omit<SenderOptions, "flight" | "store"> & {
+  store: TransactionStore;
+  outcomes: Outcomes;
+  /** Called when a transaction has left the flight. */
+  onRoom(): void;
+  /** Has a no-op signed and stored with a txNonce that nothing needs and the chain lacks; null where it is open. */
+  fill(txNonce: number): Promise<Batch | null>;
+};
+
+/** The first look for a receipt, milliseconds after sending; from there the pause doubles up to the chain's pace. */
+const firstPauseMs = 2;
+
+/** Block times between two comparisons with the ledger, in which other instances leave their traces. */
+const compareEveryBlocks = 2;
+
+/** Of the looks at a transaction of which endpoints say different things, or too few the same, one in so many is logged. */
+const logUndecidedEvery = 60;
+
+/** … and after one in so many it is sent to all endpoints: what another does not have may never have reached it. */
+const sendUnconfirmedEvery = 30;
+
+/** What a receipt says of the payments of a transaction. */
+type Reading = { receipt: EndpointReceipt; decision: Decision };
+
+export function createWatcher(options: WatcherOptions): Watcher {
+  const { chain, store, outcomes, account, now, log, onRoom, replace, fill } = options;
+  const { network } = chain;
+  const flight = createFlight(now);
+  const { slots, track } = flight;
+  const { broadcast, rebroadcastStale } = createSender({ chain, store, flight, account, now, log, replace });
+  const longestPauseMs = network.blockTimeMs / 2;
+  let watching = false;
+  let watched: Promise<void> = Promise.resolve();
+  let stopped = false;
+  let pauseMs = firstPauseMs;
+  let wake: () => void = () => {};
+  let comparison: NodeJS.Timeout | undefined;
+  let compared: Promise<void> = Promise.resolve();
+  const vanishedTransactions = createVanishedTransactions({
+    chain,
+    store,
+    account,
+    now,
+    fill: async (txNonce) => (await fill(txNonce)) !== null,
+  });
+
+  /** Looks soon, because something was just sent. */
+  function watch(): void {
+    pauseMs = firstPauseMs;
+    wake();
+    if (!watching) watched = watchUntilEmpty();
+  }
+
+  async function watchUntilEmpty(): Promise<void> {
+    watching = true;
+    try {
+      while (slots.size > 0 && !stopped) {
+        await sleep(pauseMs);
+        if (stopped) return;
+        pauseMs = Math.min(pauseMs * 2, longestPauseMs);
+        if (await look()) {
+          pauseMs = firstPauseMs;
+          onRoom();
+        }
+      }
+    } finally {
+      watching = false;
+    }
+  }
+
+  function sleep(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, ms);
+    wake = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+    return promise;
+  }
+
+  /** One round over everything in flight; whether anything was decided. Never throws: it is tried again. */
+  async function look(): Promise<boolean> {
+    try {
+      const decided = await readReceipts();
+      await rebroadcastStale();
+      return decided;
+    } catch (error) {
+      log.warn(
+        { network: network.name, err: error },
+        "outcomes could not be read or recorded; looking again",
+      );
+      return false;
+    }
+  }
+
+  async function readReceipts(): Promise<boolean> {
+    const looked = [...slots.values()].filter(({ state }) => state !== "draining");
+    const sent = looked.flatMap((slot) => slot.attempts.map((attempt) => ({ slot, attempt })));
+    const [receipts, head] = await Promise.all([
+      chain.receipts(
+        sent.map(({ attempt }) => attempt.hash),
+        { attempt: Math.max(0, ...looked.map(({ unproven }) => unproven)) },
+      ),
+      network.confirmations > 1 ? chain.head() : undefined,
+    ]);
+    const mined = new Map<Slot, { attempt: Attempt; receipt: EndpointReceipt }>();
+    for (const [index, { slot, attempt }] of sent.entries()) {
+      const receipt = receipts[index];
+      if (receipt?.hash === attempt.hash) mined.set(slot, { attempt, receipt });
+    }
+    // All at once, so that they share one write to the disk.
+    const decided = await Promise.all(
+      looked.map(async (slot) => {
+        const found = mined.get(slot);
+        if (found === undefined) return onReorg(slot);
+        const depth = head === undefined ? 1n : head.number - found.receipt.blockNumber + 1n;
+        return depth < BigInt(network.confirmations) ? noteMined(slot, found.receipt) : conclude(slot, found);
+      }),
+    );
+    return decided.includes(true);
+  }
+
+  /** A block holds it, and may still vanish. The transaction makes room in the node's pool already. */
+  async function noteMined(slot: Slot, receipt: EndpointReceipt): Promise<boolean> {
+    if (slot.state !== "sent") return false;
+    slot.state = "mined";
+    slot.takenSince = undefined;
+    await store.noteMined(
+      slot.settlements.map(({ id }) => id),
+      receipt.blockNumber,
+    );
+    return true;
+  }
+
+  async function onReorg(slot: Slot): Promise<boolean> {
+    if (slot.state !== "mined") return false;
+    log.warn(
+      { network: network.name, txNonce: slot.txNonce },
+      "a block with settlements vanished; they are under way again",
+    );
+    slot.state = "sent";
+    slot.lastSentAt = 0;
+    await store.noteMined(
+      slot.settlements.map(({ id }) => id),
+      null,
+    );
+    return false;
+  }
+
+  async function conclude(
+    slot: Slot,
+    { attempt, receipt: found }: { attempt: Attempt; receipt: EndpointReceipt },
+  ): Promise<boolean> {
+    const isNoop = attempt.kind === "noop" && slot.settlements.length > 0;
+    const { timestamp } = isNoop ? await chain.head() : { timestamp: 0n };
+    const first = { receipt: found, decision: read(slot, attempt, found, timestamp) };
+    const confirmed = await confirm(slot, attempt, first);
+    if (confirmed === undefined) return false;
+    const { receipt, decision } = confirmed;
+    switch (decision.kind) {
+      case "unproven":
+        // From the next look on another node is asked first: this one may be wrong, or lie.
+        slot.unproven++;
+        log.error(
+          { network: network.name, hash: receipt.hash },
+          "a receipt reports success without proof of every settlement; ignoring it and reading again",
+        );
+        return false;
+      case "redrive":
+        log.warn(
+          { network: network.name, hash: receipt.hash },
+          "a transaction decided nothing about its payments; sending them singly",
+        );
+        await store.sendAgain(slot, attempt.hash);
+        slot.state = "draining";
+        return true;
+      case "concluded":
+        // Throws where another instance has moved a settlement elsewhere; the next comparison shows where to.
+        await store.conclude(
+          {
+            chainId: network.chainId,
+            operator: account,
+            txNonce: slot.txNonce,
+            hash: attempt.hash,
+            blockNumber: receipt.blockNumber,
+            blockHash: receipt.blockHash,
+            ...(receipt.gasCost !== undefined && { gasCost: receipt.gasCost }),
+          },
+          decision.conclusions,
+        );
+        slots.delete(slot.txNonce);
+        if (slot.hasVanished) reportReturn(slot, decision.conclusions);
+        outcomes.announce(decision.conclusions.map(({ id }) => id));
+        return true;
+    }
+  }
+
+  function read(slot: Slot, attempt: Attempt, receipt: EndpointReceipt, timestamp: bigint): Decision {
+    const { facilitatorContract } = network;
+    return decide(receipt, attempt, slot.settlements, { facilitatorContract, timestamp });
+  }
+
+  /**
+   * What as many endpoints say as it takes: of payments that failed, or are to be sent again, two where there are two, since
+   * for a failure nothing stands but the word of who gives the receipt. Undefined while too few say the same: nothing is
+   * decided then, however long it lasts.
+   */
+  async function confirm(slot: Slot, attempt: Attempt, first: Reading): Promise<Reading | undefined> {
+    const endpointsFor = (decision: Decision) =>
+      isFailure(decision) ? failureEndpoints : (network.successEndpoints ?? 1);
+    if (first.decision.kind === "unproven" || endpointsFor(first.decision) === 1) return first;
+    if (chain.endpoints().length === 1) return first;
+
+    const readings = [first];
+    let answered = 0;
+    const others = eachEndpoint(
+      chain,
+      async (view) => {
+        // In one request, which all transactions of a round share.
+        const [[receipt = null], head] = await Promise.all([view.receipts([attempt.hash]), view.head()]);
+        return { receipt, head };
+      },
+      first.receipt.endpoint,
+    );
+    for await (const { receipt, head } of others) {
+      answered++;
+      const isDeep =
+        receipt !== null && head.number - receipt.blockNumber + 1n >= BigInt(network.confirmations);
+      if (!isDeep) continue;
+      const reading = { receipt, decision: read(slot, attempt, receipt, head.timestamp) };
+      // Two suffice for everything, so that the first pair that agrees decides.
+      const same = readings.find((other) => saysTheSame(other, reading));
+      if (same !== undefined && reading.decision.kind !== "unproven") return same;
+      readings.push(reading);
+    }
+    // Others may not answer for long: the transaction is in a block, as far as anyone says, and makes room for the next.
+    if (answered === 0) await noteMined(slot, first.receipt);
+    reportUndecided(slot, first.receipt, { isContradicted: readings.length > 1 });
+    if (answered > 0 && readings.length === 1 && slot.unconfirmed % sendUnconfirmedEvery === 0)
+      slot.state = "sent";
+    return undefined;
+  }
+
+  function reportUndecided(
+    slot: Slot,
+    { hash, endpoint }: EndpointReceipt,
+    { isContradicted }: { isContradicted: boolean },
+  ): void {
+    const about = { network: network.name, hash, endpoint };
+    if (isContradicted) {
+      if (slot.contradicted++ % logUndecidedEvery === 0)
+        log.error(
+          about,
+          "RPC endpoints say different things about a transaction; its payments stay undecided until two agree",
+        );
+    } else if (++slot.unconfirmed % logUndecidedEvery === logUndecidedEvery / 2) {
+      log.error(
+        about,
+        "no other RPC endpoint confirms what a transaction did; its payments stay undecided until one does. Mend the other endpoints of this network, or take what is gone for good out of its *_RPC_URL",
+      );
+    }
+  }
+
+  /** What became of a transaction that was decided before, in a block that vanished. */
+  function reportReturn({ txNonce }: Slot, conclusions: readonly Conclusion[]): void {
+    const about = { network: network.name, operator: account, txNonce };
+    const failed = conclusions.flatMap(({ id, state }) => (state === "failed" ? id : []));
+    if (failed.length === 0) log.info(about, "a transaction whose block had vanished is mined again");
+    else {
+      const problem =
+        "payments failed after the block that held them had vanished; some may have been answered as settled";
+      log.error({ ...about, settlements: failed }, problem);
+    }
+  }
+
+  /** Takes over what the ledger knows and lets go of what others have concluded. Gives what is new. */
+  async function compareWithLedger(): Promise<Slot[]> {
+    const asked = now();
+    const open = await store.open();
+    const known = new Set(slots.keys());
+    for (const batch of open) track(batch);
+    const stillOpen = new Set(open.map(({ attempt }) => attempt.txNonce));
+    for (const [txNonce, slot] of slots) {
+      // What was tracked since may be missing from the answer for that reason alone.
+      if (stillOpen.has(txNonce) || slot.trackedAt >= asked) continue;
+      slots.delete(txNonce);
+      outcomes.announce(slot.settlements.map(({ id }) => id));
+    }
+    return [...slots.values()].filter(({ txNonce }) => !known.has(txNonce));
+  }
+
+  async function adopt(): Promise<number> {
+    const left = await compareWithLedger();
+    if (left.length > 0) {
+      await broadcast(left);
+      watch();
+    }
+    return left.length;
+  }
+
+  function compareRegularly(): void {
+    comparison = setTimeout(() => {
+      compared = compare().then(() => {
+        if (!stopped) compareRegularly();
+      });
+    }, network.blockTimeMs * compareEveryBlocks).unref();
+  }
+
+  async function compare(): Promise<void> {
+    try {
+      const next = await store.next();
+      const adopted = await compareWithLedger();
+      if (adopted.length > 0) watch();
+      onRoom();
+      const lowestOpen = slots.size === 0 ? undefined : Math.min(...slots.keys());
+      if (stopped || !(await vanishedTransactions.find({ next, lowestOpen }))) return;
+      await adopt();
+      const txNonces = [...slots.values()].flatMap((slot) => (slot.hasVanished ? slot.txNonce : []));
+      log.error(
+        { network: network.name, operator: account, txNonces },
+        "transactions have vanished from the chain, by a reorganization deeper than CONFIRMATIONS: sending them again",
+      );
+    } catch (error) {
+      log.warn(
+        { network: network.name, err: error },
+        "the ledger could not be compared with the chain; trying again",
+      );
+    }
+  }
+
+  return {
+    unmined: flight.unmined,
+    unconfirmed: flight.unconfirmed,
+    isFull: flight.isFull,
+    cost: flight.cost,
+    spent: flight.spent,
+    vanished: flight.vanished,
+    async send(batch) {
+      await broadcast([track(batch)]);
+      watch();
+    },
+    async start() {
+      const left = await adopt();
+      if (left > 0)
+        log.info(
+          { network: network.name, transactions: left },
+          "continuing the transactions that were in flight",
+        );
+      // Started again where another part of the network could not be.
+      if (comparison === undefined) compareRegularly();
+    },
+    async adopt() {
+      await adopt();
+    },
+    async stop() {
+      stopped = true;
+      clearTimeout(comparison);
+      wake();
+      await Promise.all([watched, compared]);
+    },
+  };
+}
+
+/** Whether a decision says that payments failed, or are to be sent again, for which nothing but a receipt's word stands. */
+function isFailure(decision: Decision): boolean {
+  if (decision.kind === "concluded") return decision.conclusions.some(({ state }) => state === "failed");
+  return decision.kind === "redrive";
+}
+
+/** Whether two endpoints say the same of the payments, by the same block. */
+function saysTheSame(one: Reading, other: Reading): boolean {
+  return (
+    one.receipt.blockHash.toLowerCase() === other.receipt.blockHash.toLowerCase() &&
+    isDeepStrictEqual(one.decision, other.decision)
+  );
+}

@@ -1,0 +1,106 @@
+import type { Logger } from "pino";
+import type { Chain } from "../chain/chain.ts";
+import { connect, createChain } from "../chain/create-chain.ts";
+import { openEndpoints } from "../chain/deploy/endpoints.ts";
+import { createChainPublisher } from "../chain/publish-chain.ts";
+import { methodsAbout } from "../chain/rpc/methods-about.ts";
+import type { Rpc } from "../chain/rpc/rpc.ts";
+import type { Signer } from "../chain/signing/signer.ts";
+import type { NetworkConfig } from "../config/network-config.ts";
+import { createLedger } from "../ledger/create-ledger.ts";
+import type { Database } from "../ledger/database/database.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { publishLedger } from "../ledger/publish-ledger.ts";
+import { channels } from "../observe/channels/channels.ts";
+import { noMetrics } from "../observe/metrics/metrics.ts";
+import type { NetworkName } from "../protocol/networks.ts";
+import type { ClockTolerance } from "./health/check-endpoint.ts";
+import type { AppOptions } from "./http/app.ts";
+
+export type ServiceOptions = {
+  networks: readonly NetworkConfig[];
+  /** The operators that send settle transactions, each on every network; they take turns. */
+  signers: readonly [Signer, ...Signer[]];
+  /** Pays out what direct submissions brought to the contract. Without it they wait for `x402-kit recover`. */
+  recoverer?: Signer | undefined;
+  /** Open and at the newest schema. The service closes it when it is closed itself. */
+  database: Database;
+  /** The secret that API keys are hashed with. */
+  apiKeyPepper: string;
+  /** How long a settle waits for its outcome, in both versions; `settleWaitDefaultsMs` by default. */
+  settleWaitMs?: number | undefined;
+  anonymousVerify?: boolean;
+  /** Whether it is kept, and shown, what organizations were paid for; not by default. */
+  discovery?: boolean | undefined;
+  /** Protections of the HTTP side, and its metrics; see `AppOptions`. */
+  http?: Pick<
+    AppOptions,
+    "metrics" | "rateLimits" | "pressure" | "connections" | "trustProxy" | "timeouts" | "docs" | "corsOrigins"
+  >;
+  /** How long what a dead instance held stays out of reach, in milliseconds; 30 s by default. */
+  leaseMs?: number;
+  /** How far a chain's newest block may be from the clock before the network is called not ready. */
+  clock?: ClockTolerance | undefined;
+  /** How often the networks are inspected again while they are served, in milliseconds; never by default. */
+  inspectEveryMs?: number;
+  /** Whether an inspection has the signers sign, which are somewhere else. */
+  inspectSigners?: boolean;
+  /** Names the service on the channels (`src/observe/channels`), since a process may run several. A random one by default. */
+  serviceId?: string;
+  logger: Logger;
+};
+
+/**
+ * What a service works with. {@link openParts} makes the real ones; a test of crashes and faults gives
+ * the service others, which stand between the service and the real ones.
+ */
+export type ServiceParts = {
+  /** {@link ServiceOptions.serviceId}, with its default. */
+  serviceId: string;
+  ledger: Ledger;
+  /** For each network a chain for each signer, in the order of the options. */
+  chains: ReadonlyMap<NetworkName, readonly [Chain, ...Chain[]]>;
+  /** The RPC endpoints of each network, each by itself: what is inspected. */
+  endpoints: ReadonlyMap<NetworkName, readonly Rpc[]>;
+};
+
+export const usualLeaseMs = 30_000;
+
+/** The ledger and the chains of a service, connected as production connects them. */
+export function openParts(options: ServiceOptions): ServiceParts {
+  const { database, leaseMs = usualLeaseMs, signers, serviceId = crypto.randomUUID() } = options;
+  const { metrics = noMetrics } = options.http ?? {};
+  const chains = new Map<NetworkName, readonly [Chain, ...Chain[]]>();
+  const endpoints = new Map<NetworkName, readonly Rpc[]>();
+  for (const network of options.networks) {
+    const providers = network.rpcUrls.map((url) => URL.parse(url)?.host ?? "none");
+    const counted = metrics.rpc(network.name, providers);
+    const rpc = connect({
+      network,
+      observer: {
+        exchanged(exchange) {
+          counted.exchanged(exchange);
+          channels.rpc.publish(() => {
+            const { questions, ...rest } = exchange;
+            return { serviceId, network: network.name, ...rest, about: methodsAbout(questions) };
+          });
+        },
+      },
+    });
+    const publishChain = createChainPublisher(network.name, serviceId);
+    const createChainOf = ({ address }: Signer) =>
+      publishChain(createChain({ network, operator: address, rpc }));
+    const [first, ...others] = signers;
+    chains.set(network.name, [createChainOf(first), ...others.map(createChainOf)]);
+    endpoints.set(network.name, providers.length === 1 ? [rpc] : openEndpoints(network));
+  }
+  return {
+    serviceId,
+    ledger: publishLedger(
+      createLedger({ db: database, instanceId: crypto.randomUUID(), now: Date.now, leaseMs }),
+      { serviceId, networks: options.networks },
+    ),
+    chains,
+    endpoints,
+  };
+}
