@@ -86,6 +86,7 @@ auth_file = ${users}
 pool_mode = transaction
 default_pool_size = ${pooledConnections}
 max_client_conn = 500
+server_login_retry = 1
 `,
   );
   // Like Postgres, it refuses to run as root.
