@@ -9,7 +9,7 @@ test.each([mistakes, reasonAdvice, problemAdvice].flatMap((table) => Object.keys
   "the link of %s leads to a section of its own",
   (name) => {
     const [file, anchor] = errorsSection(name).split("#");
-    const page = readFileSync(new URL(`../../${file}`, import.meta.url), "utf8");
+    const page = readFileSync(new URL(`../../../${file}`, import.meta.url), "utf8");
     const anchors = [...page.matchAll(/^(?:<a id="(.*)"><\/a>|### `(.*)`)$/gm)].map(
       ([, id, heading]) => id ?? heading,
     );
