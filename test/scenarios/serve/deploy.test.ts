@@ -387,17 +387,11 @@ describe("is refused, and nothing is sent", () => {
   });
 
   test("a second transaction while one is under way", async () => {
-    await base.request("evm_setAutomine", false);
-    await base.request("evm_setIntervalMining", 0);
+    const release = await chains.hold("base");
     await base.request("anvil_impersonateAccount", deployer);
-    // A block that was due already may still take the first.
-    do {
-      await base.request("eth_sendTransaction", { from: deployer, to: other, value: "0x1" });
-      await sleep(200);
-    } while (Number(Object(await base.request("txpool_status")).pending) === 0);
+    await base.request("eth_sendTransaction", { from: deployer, to: other, value: "0x1" });
     const { code, stderr } = await call("--network base --yes --admin-delay 6");
-    await base.request("evm_setAutomine", true);
-    await base.request("evm_mine");
+    await release();
     expect(code).toBe(1);
     expect(stderr).toContain(`${deployer} has 1 transaction under way; nothing was sent`);
   });
@@ -424,8 +418,7 @@ describe("once it is sent, it is followed up", () => {
   });
 
   test("and Ctrl-C tells by which hash it can be found", async () => {
-    await base.request("evm_setAutomine", false);
-    await base.request("evm_setIntervalMining", 0);
+    const release = await chains.hold("base");
     const sent = await transactionsOf(deployer);
     await using directory = await makeDirectory();
     const args = ["deploy", "--network", "base", "--yes", "--admin-delay", "8"];
@@ -434,8 +427,7 @@ describe("once it is sent, it is followed up", () => {
       await sleep(10);
     command.kill("SIGINT");
     const { code, stderr } = await command.ended;
-    await base.request("evm_setAutomine", true);
-    await base.request("evm_mine");
+    await release();
     expect(code).toBe(1);
     const hash = /The transaction (0x[0-9a-f]{64}) was sent, and was not mined when you stopped waiting/.exec(
       stderr,

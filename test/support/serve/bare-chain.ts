@@ -7,7 +7,12 @@ import { startWatchdog } from "../../../src/util/watchdog.ts";
 /** Empty nodes: chains before anything is deployed. */
 export async function startBareChains<const N extends BuiltInNetworkName>(
   names: readonly N[],
-): Promise<{ nodes: Readonly<Record<N, LocalNode>>; stop(): Promise<void> }> {
+): Promise<{
+  nodes: Readonly<Record<N, LocalNode>>;
+  /** Nothing is mined on a chain until the returned function is called. */
+  hold(name: N): Promise<() => Promise<void>>;
+  stop(): Promise<void>;
+}> {
   const watchdog = startWatchdog();
   const nodes = await Promise.all(
     names.map(async (name) => {
@@ -19,6 +24,17 @@ export async function startBareChains<const N extends BuiltInNetworkName>(
   );
   return {
     nodes: Object.fromEntries(nodes.map(([name, node]) => [name, node])) as Record<N, LocalNode>,
+    async hold(name) {
+      const [, node, heartbeat] = nodes.find(([one]) => one === name) ?? [];
+      await heartbeat?.pause();
+      await node?.request("evm_setAutomine", false);
+      await node?.request("evm_setIntervalMining", 0);
+      return async () => {
+        await node?.request("evm_setAutomine", true);
+        await node?.request("evm_mine");
+        heartbeat?.resume();
+      };
+    },
     async stop() {
       await Promise.all(nodes.map(([, , heartbeat]) => heartbeat.pause()));
       await Promise.all(nodes.map(([, node]) => node.stop()));
