@@ -205,12 +205,6 @@ export type Chain = {
   close(): void;
 };
 
-/**
- * How many RPC endpoints, where there are as many, must say the same before a payment is called failed, or sent again,
- * and before what was submitted directly is forwarded.
- */
-export const failureEndpoints = 2;
-
 /** What one RPC endpoint alone says of a chain. */
 export type ChainView = Pick<
   Chain,

@@ -1,5 +1,5 @@
-import { failureEndpoints } from "../../chain/chain.ts";
 import { causeOf, explainFailure } from "../../chain/deploy/explain-failure.ts";
+import { failureEndpoints } from "../../chain/each-endpoint.ts";
 import type { Rpc, RpcAnswer } from "../../chain/rpc/rpc.ts";
 import type { NetworkConfig } from "../../config/network-config.ts";
 import { rpcVariableOf } from "../../config/variables.ts";

@@ -1,13 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Chain, ChainView, Diagnosis, Payout, TransferPlace } from "../../chain/chain.ts";
-import { failureEndpoints } from "../../chain/chain.ts";
+import { eachEndpoint, failureEndpoints } from "../../chain/each-endpoint.ts";
 import type { FailedSettlement } from "../../ledger/recoveries.ts";
 import { lowerCase } from "../../ledger/rows.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { finalitySeconds } from "../../protocol/refusals.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
-import { eachEndpoint } from "./each-endpoint.ts";
 import { callOf } from "./slot.ts";
 import { finalityMs } from "./vanished.ts";
 

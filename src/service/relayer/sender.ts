@@ -1,9 +1,8 @@
 import type { Chain } from "../../chain/chain.ts";
-import { failureEndpoints } from "../../chain/chain.ts";
+import { eachEndpoint, failureEndpoints } from "../../chain/each-endpoint.ts";
 import type { Attempt } from "../../ledger/settlement.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { Address } from "../../protocol/hex.ts";
-import { eachEndpoint } from "./each-endpoint.ts";
 import type { Flight } from "./flight.ts";
 import { callOf, type Slot } from "./slot.ts";
 import type { TransactionStore } from "./transaction-store.ts";

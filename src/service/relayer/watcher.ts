@@ -1,10 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import type { EndpointReceipt } from "../../chain/chain.ts";
-import { failureEndpoints } from "../../chain/chain.ts";
+import { eachEndpoint, failureEndpoints } from "../../chain/each-endpoint.ts";
 import type { Conclusion } from "../../ledger/ledger.ts";
 import type { Attempt } from "../../ledger/settlement.ts";
 import { type Decision, decide } from "./conclusions.ts";
-import { eachEndpoint } from "./each-endpoint.ts";
 import { createFlight, type Flight } from "./flight.ts";
 import type { Outcomes } from "./outcomes.ts";
 import { createSender, type SenderOptions } from "./sender.ts";

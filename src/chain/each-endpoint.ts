@@ -1,5 +1,11 @@
-import type { Chain, ChainView } from "../../chain/chain.ts";
-import { UndeterminedError } from "../../util/errors.ts";
+import { UndeterminedError } from "../util/errors.ts";
+import type { Chain, ChainView } from "./chain.ts";
+
+/**
+ * How many RPC endpoints, where there are as many, must say the same before a payment is called failed, or sent again,
+ * and before what was submitted directly is forwarded.
+ */
+export const failureEndpoints = 2;
 
 /**
  * Asks the endpoints of a chain, one after the other, until the caller has heard enough. Those that give no answer are
