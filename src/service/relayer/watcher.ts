@@ -1,9 +1,7 @@
-import { isDeepStrictEqual } from "node:util";
 import type { EndpointReceipt } from "../../chain/chain.ts";
-import { eachEndpoint, failureEndpoints } from "../../chain/each-endpoint.ts";
 import type { Conclusion } from "../../ledger/ledger.ts";
 import type { Attempt } from "../../ledger/settlement.ts";
-import { type Decision, decide } from "./conclusions.ts";
+import { createConfirmation } from "./confirmation.ts";
 import { createFlight, type Flight } from "./flight.ts";
 import type { Outcomes } from "./outcomes.ts";
 import { createSender, type SenderOptions } from "./sender.ts";
@@ -40,15 +38,6 @@ const firstPauseMs = 2;
 /** Block times between two comparisons with the ledger, in which other instances leave their traces. */
 const compareEveryBlocks = 2;
 
-/** Of the looks at a transaction of which endpoints say different things, or too few the same, one in so many is logged. */
-const logUndecidedEvery = 60;
-
-/** … and after one in so many it is sent to all endpoints: what another does not have may never have reached it. */
-const sendUnconfirmedEvery = 30;
-
-/** What a receipt says of the payments of a transaction. */
-type Reading = { receipt: EndpointReceipt; decision: Decision };
-
 export function createWatcher(options: WatcherOptions): Watcher {
   const { chain, store, outcomes, account, now, log, onRoom, replace, fill } = options;
   const { network } = chain;
@@ -63,6 +52,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   let wake: () => void = () => {};
   let comparison: NodeJS.Timeout | undefined;
   let compared: Promise<void> = Promise.resolve();
+  const confirmation = createConfirmation({ chain, log, noteMined });
   const vanishedTransactions = createVanishedTransactions({
     chain,
     store,
@@ -178,10 +168,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
     slot: Slot,
     { attempt, receipt: found }: { attempt: Attempt; receipt: EndpointReceipt },
   ): Promise<boolean> {
-    const isNoop = attempt.kind === "noop" && slot.settlements.length > 0;
-    const { timestamp } = isNoop ? await chain.head() : { timestamp: 0n };
-    const first = { receipt: found, decision: read(slot, attempt, found, timestamp) };
-    const confirmed = await confirm(slot, attempt, first);
+    const confirmed = await confirmation.confirm(slot, attempt, found);
     if (confirmed === undefined) return false;
     const { receipt, decision } = confirmed;
     switch (decision.kind) {
@@ -219,72 +206,6 @@ export function createWatcher(options: WatcherOptions): Watcher {
         if (slot.hasVanished) reportReturn(slot, decision.conclusions);
         outcomes.announce(decision.conclusions.map(({ id }) => id));
         return true;
-    }
-  }
-
-  function read(slot: Slot, attempt: Attempt, receipt: EndpointReceipt, timestamp: bigint): Decision {
-    const { facilitatorContract } = network;
-    return decide(receipt, attempt, slot.settlements, { facilitatorContract, timestamp });
-  }
-
-  /**
-   * What as many endpoints say as it takes: of payments that failed, or are to be sent again, two where there are two, since
-   * for a failure nothing stands but the word of who gives the receipt. Undefined while too few say the same: nothing is
-   * decided then, however long it lasts.
-   */
-  async function confirm(slot: Slot, attempt: Attempt, first: Reading): Promise<Reading | undefined> {
-    const endpointsFor = (decision: Decision) =>
-      isFailure(decision) ? failureEndpoints : (network.successEndpoints ?? 1);
-    if (first.decision.kind === "unproven" || endpointsFor(first.decision) === 1) return first;
-    if (chain.endpoints().length === 1) return first;
-
-    const readings = [first];
-    let answered = 0;
-    const others = eachEndpoint(
-      chain,
-      async (view) => {
-        // In one request, which all transactions of a round share.
-        const [[receipt = null], head] = await Promise.all([view.receipts([attempt.hash]), view.head()]);
-        return { receipt, head };
-      },
-      first.receipt.endpoint,
-    );
-    for await (const { receipt, head } of others) {
-      answered++;
-      const isDeep =
-        receipt !== null && head.number - receipt.blockNumber + 1n >= BigInt(network.confirmations);
-      if (!isDeep) continue;
-      const reading = { receipt, decision: read(slot, attempt, receipt, head.timestamp) };
-      // Two suffice for everything, so that the first pair that agrees decides.
-      const same = readings.find((other) => saysTheSame(other, reading));
-      if (same !== undefined && reading.decision.kind !== "unproven") return same;
-      readings.push(reading);
-    }
-    // Others may not answer for long: the transaction is in a block, as far as anyone says, and makes room for the next.
-    if (answered === 0) await noteMined(slot, first.receipt);
-    reportUndecided(slot, first.receipt, { isContradicted: readings.length > 1 });
-    if (answered > 0 && readings.length === 1 && slot.unconfirmed % sendUnconfirmedEvery === 0)
-      slot.state = "sent";
-    return undefined;
-  }
-
-  function reportUndecided(
-    slot: Slot,
-    { hash, endpoint }: EndpointReceipt,
-    { isContradicted }: { isContradicted: boolean },
-  ): void {
-    const about = { network: network.name, hash, endpoint };
-    if (isContradicted) {
-      if (slot.contradicted++ % logUndecidedEvery === 0)
-        log.error(
-          about,
-          "RPC endpoints say different things about a transaction; its payments stay undecided until two agree",
-        );
-    } else if (++slot.unconfirmed % logUndecidedEvery === logUndecidedEvery / 2) {
-      log.error(
-        about,
-        "no other RPC endpoint confirms what a transaction did; its payments stay undecided until one does. Mend the other endpoints of this network, or take what is gone for good out of its *_RPC_URL",
-      );
     }
   }
 
@@ -386,18 +307,4 @@ export function createWatcher(options: WatcherOptions): Watcher {
       await Promise.all([watched, compared]);
     },
   };
-}
-
-/** Whether a decision says that payments failed, or are to be sent again, for which nothing but a receipt's word stands. */
-function isFailure(decision: Decision): boolean {
-  if (decision.kind === "concluded") return decision.conclusions.some(({ state }) => state === "failed");
-  return decision.kind === "redrive";
-}
-
-/** Whether two endpoints say the same of the payments, by the same block. */
-function saysTheSame(one: Reading, other: Reading): boolean {
-  return (
-    one.receipt.blockHash.toLowerCase() === other.receipt.blockHash.toLowerCase() &&
-    isDeepStrictEqual(one.decision, other.decision)
-  );
 }

@@ -1,0 +1,125 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Chain, EndpointReceipt } from "../../chain/chain.ts";
+import { eachEndpoint, failureEndpoints } from "../../chain/each-endpoint.ts";
+import type { Attempt } from "../../ledger/settlement.ts";
+import type { ServiceLog } from "../../observe/log/logger.ts";
+import { type Decision, decide } from "./conclusions.ts";
+import type { Slot } from "./slot.ts";
+
+/** What a receipt says of the payments of a transaction. */
+export type Reading = { receipt: EndpointReceipt; decision: Decision };
+
+/** Finds out what a mined transaction did, by the word of as many RPC endpoints as it takes. */
+export type Confirmation = {
+  /**
+   * What as many endpoints say as it takes: of payments that failed, or are to be sent again, two where there are two, since
+   * for a failure nothing stands but the word of who gives the receipt. Undefined while too few say the same: nothing is
+   * decided then, however long it lasts.
+   *
+   * @param found a receipt that is deep enough, as the first endpoint gives it
+   */
+  confirm(slot: Slot, attempt: Attempt, found: EndpointReceipt): Promise<Reading | undefined>;
+};
+
+export type ConfirmationOptions = {
+  chain: Chain;
+  log: ServiceLog;
+  /** Notes that a block holds a transaction whose outcome nobody else can say at the moment. */
+  noteMined(slot: Slot, receipt: EndpointReceipt): Promise<unknown>;
+};
+
+/** Of the looks at a transaction of which endpoints say different things, or too few the same, one in so many is logged. */
+const logUndecidedEvery = 60;
+
+/** … and after one in so many it is sent to all endpoints: what another does not have may never have reached it. */
+const sendUnconfirmedEvery = 30;
+
+export function createConfirmation({ chain, log, noteMined }: ConfirmationOptions): Confirmation {
+  const { network } = chain;
+
+  /** How many endpoints must say it: never more than two, and one where there is only one. */
+  function endpointsFor(decision: Decision): number {
+    const wanted = isFailure(decision) ? failureEndpoints : (network.successEndpoints ?? 1);
+    return wanted === 1 || chain.endpoints().length === 1 ? 1 : 2;
+  }
+
+  function read(slot: Slot, attempt: Attempt, receipt: EndpointReceipt, timestamp: bigint): Reading {
+    const { facilitatorContract } = network;
+    return {
+      receipt,
+      decision: decide(receipt, attempt, slot.settlements, { facilitatorContract, timestamp }),
+    };
+  }
+
+  function reportUndecided(
+    slot: Slot,
+    { hash, endpoint }: EndpointReceipt,
+    { isContradicted }: { isContradicted: boolean },
+  ): void {
+    const about = { network: network.name, hash, endpoint };
+    if (isContradicted) {
+      if (slot.contradicted++ % logUndecidedEvery === 0)
+        log.error(
+          about,
+          "RPC endpoints say different things about a transaction; its payments stay undecided until two agree",
+        );
+    } else if (++slot.unconfirmed % logUndecidedEvery === logUndecidedEvery / 2) {
+      log.error(
+        about,
+        "no other RPC endpoint confirms what a transaction did; its payments stay undecided until one does. Mend the other endpoints of this network, or take what is gone for good out of its *_RPC_URL",
+      );
+    }
+  }
+
+  return {
+    async confirm(slot, attempt, found) {
+      const isNoop = attempt.kind === "noop" && slot.settlements.length > 0;
+      const { timestamp } = isNoop ? await chain.head() : { timestamp: 0n };
+      const first = read(slot, attempt, found, timestamp);
+      if (first.decision.kind === "unproven" || endpointsFor(first.decision) === 1) return first;
+
+      const readings = [first];
+      let answered = 0;
+      const others = eachEndpoint(
+        chain,
+        async (view) => {
+          // In one request, which all transactions of a round share.
+          const [[receipt = null], head] = await Promise.all([view.receipts([attempt.hash]), view.head()]);
+          return { receipt, head };
+        },
+        found.endpoint,
+      );
+      for await (const { receipt, head } of others) {
+        answered++;
+        const isDeep =
+          receipt !== null && head.number - receipt.blockNumber + 1n >= BigInt(network.confirmations);
+        if (!isDeep) continue;
+        const reading = read(slot, attempt, receipt, head.timestamp);
+        // Two suffice for everything, so that the first pair that agrees decides.
+        const same = readings.find((other) => saysTheSame(other, reading));
+        if (same !== undefined && reading.decision.kind !== "unproven") return same;
+        readings.push(reading);
+      }
+      // Others may not answer for long: the transaction is in a block, as far as anyone says, and makes room for the next.
+      if (answered === 0) await noteMined(slot, found);
+      reportUndecided(slot, found, { isContradicted: readings.length > 1 });
+      if (answered > 0 && readings.length === 1 && slot.unconfirmed % sendUnconfirmedEvery === 0)
+        slot.state = "sent";
+      return undefined;
+    },
+  };
+}
+
+/** Whether a decision says that payments failed, or are to be sent again, for which nothing but a receipt's word stands. */
+function isFailure(decision: Decision): boolean {
+  if (decision.kind === "concluded") return decision.conclusions.some(({ state }) => state === "failed");
+  return decision.kind === "redrive";
+}
+
+/** Whether two endpoints say the same of the payments, by the same block. */
+function saysTheSame(one: Reading, other: Reading): boolean {
+  return (
+    one.receipt.blockHash.toLowerCase() === other.receipt.blockHash.toLowerCase() &&
+    isDeepStrictEqual(one.decision, other.decision)
+  );
+}
