@@ -4,7 +4,7 @@ import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
 import { classifyFailure, type FailureFinding } from "./classify-failure.ts";
-import { growingPause } from "./growing-pause.ts";
+import { growingPause } from "./poll.ts";
 import type { Recoverer } from "./recoverer.ts";
 
 /**
