@@ -3,7 +3,7 @@ import type { Chain, ChainView } from "./chain.ts";
 
 /**
  * How many RPC endpoints, where there are as many, must say the same before a payment is called failed, or sent again,
- * and before what was submitted directly is forwarded.
+ * before what was submitted directly is forwarded, and before a payer whose authorization seems unused signs another.
  */
 export const failureEndpoints = 2;
 

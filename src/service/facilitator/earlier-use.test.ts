@@ -1,18 +1,24 @@
 import { expect, test } from "vitest";
 import { paymentBody } from "../../../test/support/http/stub-app.ts";
 import { refusals } from "../../protocol/refusals.ts";
+import { refuseUntold, refuseUsedOnChain } from "../../protocol/refuse-used.ts";
 import { parsePaymentRequest } from "../../protocol/requests.ts";
+import { UndeterminedError } from "../../util/errors.ts";
 import type { FacilitatorContext } from "./context.ts";
-import { refuseWithUse } from "./earlier-use.ts";
+import { refuseWithUse, refuseWithUseOnChain } from "./earlier-use.ts";
 
 const parsed = parsePaymentRequest(paymentBody());
 if (!parsed.ok) throw new Error("the payment cannot be read");
 const { request } = parsed;
 const refusal = refusals.valueDiffers(10_000n, 20_000n, undefined);
 
-/** Networks of which nothing is asked but whether an authorization was used. */
-function networksThat(isAuthorizationUsed: () => Promise<boolean>): FacilitatorContext["networks"] {
-  const chain = { endpoints: () => [{ isAuthorizationUsed }] };
+/** Networks of which nothing is asked but whether an authorization was used, of one endpoint after the other. */
+function networksThat(...endpoints: readonly (() => Promise<boolean>)[]): FacilitatorContext["networks"] {
+  const views = endpoints.map((isAuthorizationUsed, index) => ({
+    endpoint: `${index + 1}`,
+    isAuthorizationUsed,
+  }));
+  const chain = { endpoints: () => views };
   const networks: unknown = new Map([[request.knownNetwork.name, [{ chain }]]]);
   return networks as FacilitatorContext["networks"];
 }
@@ -58,4 +64,36 @@ test("a fault of the program is not taken for a chain that cannot be asked", asy
   const ledger = { findLease: async () => null, find: async () => null };
   const context = { ledger, networks: networksThat(unasked) };
   await expect(refuseWithUse(context, refusal, request, undefined)).rejects.toThrow("asked");
+});
+
+const answers = {
+  used: async () => true,
+  unused: async () => false,
+  silent: () => Promise.reject(new UndeterminedError("no answer")),
+};
+
+test.each<{ endpoints: (keyof typeof answers)[]; is: "used" | "unused" | "untold"; asked: number }>([
+  { endpoints: ["used"], is: "used", asked: 1 },
+  { endpoints: ["unused"], is: "unused", asked: 1 },
+  { endpoints: ["silent"], is: "untold", asked: 1 },
+  { endpoints: ["used", "unused"], is: "used", asked: 1 },
+  { endpoints: ["unused", "used"], is: "used", asked: 2 },
+  { endpoints: ["unused", "unused"], is: "unused", asked: 2 },
+  { endpoints: ["silent", "used"], is: "used", asked: 2 },
+  { endpoints: ["silent", "unused"], is: "unused", asked: 2 },
+  { endpoints: ["unused", "silent"], is: "unused", asked: 2 },
+  { endpoints: ["silent", "silent"], is: "untold", asked: 2 },
+  { endpoints: ["unused", "unused", "used"], is: "unused", asked: 2 },
+  { endpoints: ["silent", "unused", "used"], is: "used", asked: 3 },
+])("an authorization that endpoints call $endpoints is $is", async ({ endpoints, is, asked }) => {
+  let count = 0;
+  const networks = networksThat(
+    ...endpoints.map((answer) => () => {
+      count++;
+      return answers[answer]();
+    }),
+  );
+  const refused = { used: refuseUsedOnChain(refusal), unused: refusal, untold: refuseUntold(refusal) };
+  expect(await refuseWithUseOnChain(networks, refusal, request)).toEqual(refused[is]);
+  expect(count).toBe(asked);
 });

@@ -1,4 +1,5 @@
 import type { Chain } from "../../chain/chain.ts";
+import { eachEndpoint, failureEndpoints } from "../../chain/each-endpoint.ts";
 import type { AskedAuthorization } from "../../chain/used-authorizations.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
@@ -69,18 +70,18 @@ export async function refuseWithUseOnChain(
 }
 
 /**
- * Whether the first or the second endpoint says that an authorization was used: one that is behind, or lies, would have its
- * payer sign another. Where one of them gives no answer, the other's word counts.
+ * Whether one of two endpoints, or the only one, says that an authorization was used: one that is behind, or lies, would have
+ * its payer sign another. Those that give no answer are passed over; where one alone answers, its word counts.
  *
  * @throws UndeterminedError when none answered
  */
-async function isUsedByAny(chain: Chain, asked: AskedAuthorization): Promise<boolean> {
-  const views = chain.endpoints().slice(0, 2);
-  const answers = await Promise.allSettled(views.map((view) => view.isAuthorizationUsed(asked)));
-  const known = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
-  const failure = answers.find(({ status }) => status === "rejected");
-  if (known.length === 0 && failure?.status === "rejected") throw failure.reason;
-  return known.includes(true);
+async function isUsedByAny(chain: Pick<Chain, "endpoints">, asked: AskedAuthorization): Promise<boolean> {
+  let unused = 0;
+  for await (const isUsed of eachEndpoint(chain, (view) => view.isAuthorizationUsed(asked))) {
+    if (isUsed) return true;
+    if (++unused === failureEndpoints) break;
+  }
+  return false;
 }
 
 /**
