@@ -120,7 +120,7 @@ test("a network as it should be is served, and took one request", async () => {
 
 test("a network with one endpoint is served, and its operator is told what that means", async () => {
   const { forwardEndpoints: _, ...usual } = network;
-  const one = { ...usual, rpcUrls: ["http://127.0.0.1:1", "http://127.0.0.1:1"] as const };
+  const one = { ...usual, rpcUrls: ["http://127.0.0.1:1"] as const };
   expect(await inspect([endpoint()], { network: one })).toEqual({
     verdict: "serve",
     bad: [expect.stringContaining("warning RPC endpoints: there is one")],

@@ -109,7 +109,7 @@ function countCheck({
   rpcUrls,
   forwardEndpoints = failureEndpoints,
 }: NetworkConfig): Check | undefined {
-  if (new Set(rpcUrls).size >= forwardEndpoints) return undefined;
+  if (rpcUrls.length >= forwardEndpoints) return undefined;
   return warning(
     "RPC endpoints",
     "there is one, and its word is all there is for successes and failures; payments that were submitted directly to the token wait for x402-kit recover",
