@@ -179,7 +179,7 @@ function signerOf(key: string): AuthorizationSigner {
     try {
       return createPayerSigner(key);
     } catch {
-      // Outside the curve's order: as wrong as any other.
+      // Outside the curve's order: wrong like what is no key at all.
     }
   }
   throw noPayer();

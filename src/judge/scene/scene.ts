@@ -48,7 +48,7 @@ export type Scene = AsyncDisposable & {
   transfersFrom(account: Address): Promise<readonly TokenTransfer[]>;
   /** Another token on the network, which buyers may not pay with. */
   otherAsset(): Promise<Asset>;
-  /** Submits a payment straight to its token, as any holder of it can. Undefined when the token refuses. */
+  /** Submits a payment straight to its token, which every holder of it can do. Undefined when the token refuses. */
   submit(payment: ReceivedPayment, token: Address): Promise<Hex | undefined>;
   /** Cancels a payment's authorization as its payer, so that it counts as used without a transfer. */
   cancel(payment: ReceivedPayment, payer: CasePayer): Promise<void>;

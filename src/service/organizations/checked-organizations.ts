@@ -91,7 +91,7 @@ export function checkGiven(organizations: Organizations, networks: readonly Netw
       requireGiven(options, { graceMs: needed(duration), expiresAt: time });
       return organizations.rotateKey(keyId, options);
     },
-    // What is no text is malformed, and costs the same time as any wrong key.
+    // What is no text is malformed, and takes as long as a wrong key.
     authenticate: (key) => organizations.authenticate(typeof key === "string" ? key : ""),
   };
 }

@@ -57,7 +57,7 @@ async function asTreasury(
   await sendFrom(harness, treasury, networks.base.usdc.address, data);
 }
 
-/** Submits the authorization to the token directly, as any account may that has seen the payment. */
+/** Submits the authorization to the token directly, which every account may do that has seen the payment. */
 async function submitDirectly(body: Body): Promise<void> {
   const { authorization, signature } = exact(body);
   const data = encodeSubmission(authorization, signature as Hex);
