@@ -418,6 +418,42 @@ describe("a broadcast", () => {
   });
 });
 
+describe("each endpoint by itself", () => {
+  const labels = (rpc: Rpc) => rpc.endpoints().map(({ endpoint }) => endpoint);
+  const askAt = (rpc: Rpc, label: string) =>
+    rpc
+      .endpoints()
+      .find(({ endpoint }) => endpoint === label)
+      ?.ask([echo("alone")]) ?? Promise.reject(new Error(`there is no endpoint ${label}`));
+
+  // It is left alone for longer than the test takes.
+  const patient = { pace: { firstPauseMs: 60_000, longestPauseMs: 60_000, probeMs: 60_000 } };
+
+  test.each([
+    {
+      which: "of another chain",
+      spoil: ({ chain }: Node) => Object.assign(chain, { chainId: 10 }),
+      detail: "serves chain 10, not 8453",
+    },
+    {
+      which: "that is left alone after failures",
+      spoil: (node: Node) => node.behave((_, response) => void response.destroy()),
+      detail: "the connection failed (ECONNRESET)",
+    },
+  ])("is listed, also one $which, which answers nothing", async ({ spoil, detail }) => {
+    const rpc = createRpc([preferred, second], patient);
+    expect(labels(rpc)).toEqual(["1", "2"]);
+    spoil(preferred);
+    await ask(rpc);
+    expect(labels(rpc)).toEqual(["2", "1"]);
+    preferred.recover();
+    expect((await failureOf(askAt(rpc, "1"))).hints).toEqual([`RPC endpoint 1 of 2 of base: ${detail}`]);
+    // Neither of them was asked in its place, or again.
+    expect([asked(preferred).length, asked(second).length]).toEqual([1, 1]);
+    expect(await askAt(rpc, "2")).toEqual([{ endpoint: "2", result: "alone" }]);
+  });
+});
+
 describe("Retry-After of the only endpoint", () => {
   const limit = (seconds: string) =>
     preferred.behave((_, response) => void response.writeHead(429, { "retry-after": seconds }).end());

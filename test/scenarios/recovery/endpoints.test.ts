@@ -93,10 +93,6 @@ const twoEndpoints = () => ({ rpcUrls: [first.url, second.url] as const, forward
 test.each([
   ["the other endpoint says otherwise", () => {}],
   ["the other endpoint does not answer", () => second.behave((_, response) => void response.destroy())],
-  [
-    "the other endpoint serves another chain",
-    () => second.behave(altering(forwardingTo(scene.chain.rpcUrl), "eth_chainId", () => "0x2a")),
-  ],
 ])(
   "a cancelled authorization that the first endpoint calls used is not paid from the value of others: %s",
   async (_, change) => {
