@@ -1,6 +1,6 @@
 import type { NetworkConfig } from "../config/network-config.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
-import type { ForwardCall, SettleCall } from "./contract/calls.ts";
+import type { ReceivedPayment, SettleCall } from "./contract/calls.ts";
 import type { Revert } from "./contract/revert.ts";
 import type { EventLog } from "./log.ts";
 import type { Head } from "./rpc/calls.ts";
@@ -74,7 +74,10 @@ export type Receipt = {
 export type EndpointReceipt = Receipt & { readonly endpoint: string };
 
 /** An authorization, and the blocks to look for it in, both ends included. */
-export type DirectSubmissionQuery = Omit<ForwardCall, "recipient"> & { fromBlock: bigint; toBlock: bigint };
+export type DirectSubmissionQuery = Omit<ReceivedPayment, "recipient"> & {
+  fromBlock: bigint;
+  toBlock: bigint;
+};
 
 /** Where value came into the facilitator contract: the token's `Transfer`, which proves one authorization only. */
 export type TransferPlace = {

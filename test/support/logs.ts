@@ -1,6 +1,6 @@
 import { encodeAbiParameters, encodeEventTopics } from "viem";
 import type { Receipt } from "../../src/chain/chain.ts";
-import type { ForwardCall } from "../../src/chain/contract/calls.ts";
+import type { ReceivedPayment } from "../../src/chain/contract/calls.ts";
 import type { EventLog } from "../../src/chain/log.ts";
 import { mockUsdcAbi } from "../../src/contracts/mockUsdc.ts";
 import { x402FacilitatorAbi } from "../../src/contracts/x402Facilitator.ts";
@@ -16,7 +16,7 @@ export const [token, contract, recipient] = [address("a"), address("c"), address
 export const stranger = address("9");
 
 /** The payment that the logs are of, unless told otherwise. */
-export const payment: ForwardCall = {
+export const payment: ReceivedPayment = {
   asset: token,
   payer: address("b"),
   authorizationNonce: word("d"),
@@ -33,30 +33,30 @@ function log(emitter: Address, topics: readonly (Hex | Hex[] | null)[], data: He
   return { address: emitter, topics: topics.flatMap((topic) => topic ?? []), data };
 }
 
-export function settledLog(of: ForwardCall, emitter = contract): UnplacedLog {
+export function settledLog(of: ReceivedPayment, emitter = contract): UnplacedLog {
   const args = { token: of.asset, payer: of.payer, authorizationNonce: of.authorizationNonce };
   const topics = encodeEventTopics({ abi: x402FacilitatorAbi, eventName: "Settled", args });
   return log(emitter, topics, recipientAndValue(of));
 }
 
-export function forwarded(of: ForwardCall, emitter = contract): UnplacedLog {
+export function forwarded(of: ReceivedPayment, emitter = contract): UnplacedLog {
   const args = { token: of.asset, payer: of.payer, authorizationNonce: of.authorizationNonce };
   const topics = encodeEventTopics({ abi: x402FacilitatorAbi, eventName: "Forwarded", args });
   return log(emitter, topics, recipientAndValue(of));
 }
 
-export function settlementFailed(of: ForwardCall, reason: Hex, emitter = contract): UnplacedLog {
+export function settlementFailed(of: ReceivedPayment, reason: Hex, emitter = contract): UnplacedLog {
   const args = { token: of.asset, payer: of.payer, authorizationNonce: of.authorizationNonce };
   const topics = encodeEventTopics({ abi: x402FacilitatorAbi, eventName: "SettlementFailed", args });
   return log(emitter, topics, encodeAbiParameters([{ type: "bytes" }], [reason]));
 }
 
-export function authorizationUsed(of: ForwardCall, emitter = of.asset): UnplacedLog {
+export function authorizationUsed(of: ReceivedPayment, emitter = of.asset): UnplacedLog {
   const args = { authorizer: of.payer, nonce: of.authorizationNonce };
   return log(emitter, encodeEventTopics({ abi: mockUsdcAbi, eventName: "AuthorizationUsed", args }), "0x");
 }
 
-export function authorizationCanceled(of: ForwardCall, emitter = of.asset): UnplacedLog {
+export function authorizationCanceled(of: ReceivedPayment, emitter = of.asset): UnplacedLog {
   const args = { authorizer: of.payer, nonce: of.authorizationNonce };
   return log(
     emitter,
@@ -65,7 +65,12 @@ export function authorizationCanceled(of: ForwardCall, emitter = of.asset): Unpl
   );
 }
 
-export function transfer(of: ForwardCall, to = contract, emitter = of.asset, from = of.payer): UnplacedLog {
+export function transfer(
+  of: ReceivedPayment,
+  to = contract,
+  emitter = of.asset,
+  from = of.payer,
+): UnplacedLog {
   const topics = encodeEventTopics({ abi: mockUsdcAbi, eventName: "Transfer", args: { from, to } });
   return log(emitter, topics, uint(of.value));
 }
@@ -82,6 +87,6 @@ export function receiptOf(logs: readonly UnplacedLog[], succeeded = true): Recei
   };
 }
 
-function recipientAndValue({ recipient, value }: ForwardCall): Hex {
+function recipientAndValue({ recipient, value }: ReceivedPayment): Hex {
   return encodeAbiParameters([{ type: "address" }, { type: "uint256" }], [recipient, value]);
 }

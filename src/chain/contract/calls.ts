@@ -12,7 +12,7 @@ export type SettleCall = {
 };
 
 /** What a payment brings to the facilitator contract, and to whom it goes on from there. */
-export type ForwardCall = {
+export type ReceivedPayment = {
   asset: Address;
   payer: Address;
   authorizationNonce: Hex;

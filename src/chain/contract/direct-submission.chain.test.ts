@@ -17,7 +17,7 @@ import { estimateFees } from "../fees.ts";
 import { createLocalSigner } from "../signing/local-signer.ts";
 import { forwardTransaction, settleTransaction } from "../signing/transaction.ts";
 import { encodeForwardReceived } from "./calldata.ts";
-import type { ForwardCall, SettleCall } from "./calls.ts";
+import type { ReceivedPayment, SettleCall } from "./calls.ts";
 import { provesForwarding } from "./receipt-proof.ts";
 
 let deployment: TestDeployment;
@@ -50,7 +50,7 @@ beforeEach(async () => {
 });
 afterEach(() => deployment.revert(snapshot));
 
-const forwardOf = ({ asset, authorization, recipient }: SettleCall): ForwardCall => ({
+const forwardOf = ({ asset, authorization, recipient }: SettleCall): ReceivedPayment => ({
   asset,
   payer: authorization.from,
   authorizationNonce: authorization.nonce,
@@ -61,7 +61,7 @@ const forwardOf = ({ asset, authorization, recipient }: SettleCall): ForwardCall
 /** Looks from the block before the test to the newest one. */
 async function find(
   call: SettleCall,
-  changes: Partial<ForwardCall> & { fromBlock?: bigint; toBlock?: bigint } = {},
+  changes: Partial<ReceivedPayment> & { fromBlock?: bigint; toBlock?: bigint } = {},
 ) {
   const { number: newest } = await deployment.newestBlock();
   proxy.batches.length = 0;

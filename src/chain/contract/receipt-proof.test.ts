@@ -18,10 +18,10 @@ import {
 } from "../../../test/support/logs.ts";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
 import { type Hex, toHex } from "../../protocol/hex.ts";
-import type { ForwardCall } from "./calls.ts";
+import type { ReceivedPayment } from "./calls.ts";
 import { provesForwarding, readSettlements } from "./receipt-proof.ts";
 
-const settlement = (of: ForwardCall) => [authorizationUsed(of), transfer(of), settledLog(of)];
+const settlement = (of: ReceivedPayment) => [authorizationUsed(of), transfer(of), settledLog(of)];
 
 const proofs = (logs: readonly UnplacedLog[], succeeded = true) =>
   readSettlements(receiptOf(logs, succeeded), contract);
@@ -168,7 +168,7 @@ test("reading never throws, and noise proves nothing", () => {
 
 describe("a forwarding is proven", () => {
   /** The contract pays, and then says so. */
-  const paid = (of: ForwardCall) => transfer(of, of.recipient, of.asset, contract);
+  const paid = (of: ReceivedPayment) => transfer(of, of.recipient, of.asset, contract);
   const isProven = (logs: readonly UnplacedLog[], succeeded = true) =>
     provesForwarding(receiptOf(logs, succeeded), contract, payment);
 
